@@ -25,7 +25,7 @@ from hashbench.store.result_rows import Row
 from hashbench.store.results import merge_rows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from browser import CHROMIUM, browsing, visiting
+from helpers.browser import CHROMIUM, browsing, visiting
 
 sys.path.pop(0)
 

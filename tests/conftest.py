@@ -10,12 +10,12 @@ import sysconfig
 import threading
 from pathlib import Path
 
-import effort  # noqa: F401 - sets how many cases hypothesis tries
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from diffing import GIT_ENVIRONMENT, git
-from website import Site
+from helpers import thoroughness  # noqa: F401 - sets how many cases hypothesis tries
+from helpers.diff_rows import GIT_ENVIRONMENT, git
+from helpers.website import Site
 
 from hashbench import cards, registry
 from hashbench.cli.main import cli

@@ -1,7 +1,7 @@
 import numpy as np
-import oracles
 import pytest
 import scipy.sparse as sp
+from helpers import oracles
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from places import ROOT, built_in_methods
+from helpers.paths import ROOT, built_in_methods
 
 from hashbench.cards import method_card
 from hashbench.errors import TrainingFailure

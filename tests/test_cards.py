@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from places import built_in_methods
+from helpers.paths import built_in_methods
 
 from hashbench import cards, registry
 from hashbench.method import HashMethod

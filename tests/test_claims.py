@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from places import ROOT
+from helpers.paths import ROOT
 
 from hashbench.errors import HashbenchError
 from hashbench.sources.features.weights import read_weights

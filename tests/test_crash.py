@@ -14,8 +14,8 @@ import h5py
 import numpy as np
 import pytest
 from conftest import SCRIPT
-from effort import ALL
-from places import ROOT
+from helpers.paths import ROOT
+from helpers.thoroughness import ALL
 
 from hashbench.store.results import read_folder
 

@@ -1,9 +1,9 @@
 import dataclasses
 
 import numpy as np
-import oracles
 import pytest
 import scipy.sparse as sp
+from helpers import oracles
 
 from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.dataset import Dataset

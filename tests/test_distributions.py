@@ -10,7 +10,7 @@ import venv
 from zipfile import ZipFile
 
 import pytest
-from places import ROOT
+from helpers.paths import ROOT
 
 from hashbench import __version__
 

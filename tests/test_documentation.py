@@ -11,7 +11,7 @@ from textwrap import dedent
 import click
 import numpy as np
 import pytest
-from places import ROOT, built_in_datasets, built_in_methods
+from helpers.paths import ROOT, built_in_datasets, built_in_methods
 
 import hashbench as package
 from hashbench import _source_code, registry

@@ -4,9 +4,9 @@ from unittest import mock
 
 import pytest
 from click.testing import CliRunner
-from effort import QUICK, TRAINED, slow
-from places import ROOT, built_in_methods
-from result_files import contents, rows_in
+from helpers.paths import ROOT, built_in_methods
+from helpers.result_files import contents, rows_in
+from helpers.thoroughness import QUICK, TRAINED, slow
 
 from hashbench.cli.main import cli
 from hashbench.registry import get_method

@@ -15,8 +15,8 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from places import ROOT
-from result_files import rows_in
+from helpers.paths import ROOT
+from helpers.result_files import rows_in
 
 from hashbench import evaluate, registry
 from hashbench.cards import method_card

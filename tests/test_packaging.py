@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 import pytest
-from effort import ALL
-from places import ROOT, built_in_datasets, built_in_methods
+from helpers.paths import ROOT, built_in_datasets, built_in_methods
+from helpers.thoroughness import ALL
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork there")]
 

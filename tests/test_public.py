@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from places import ROOT
+from helpers.paths import ROOT
 
 import hashbench
 from hashbench.testing import METHOD_CHECKS

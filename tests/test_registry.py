@@ -3,7 +3,7 @@ import sys
 from importlib.metadata import EntryPoint
 
 import pytest
-from places import built_in_datasets, built_in_methods
+from helpers.paths import built_in_datasets, built_in_methods
 
 from hashbench import _source_code, registry
 from hashbench.adapter import DatasetAdapter

@@ -7,7 +7,7 @@ from importlib.metadata import distribution, entry_points
 
 import pytest
 import yaml
-from places import ROOT
+from helpers.paths import ROOT
 
 from hashbench import __version__
 from hashbench.cli.main import _write_as_elsewhere

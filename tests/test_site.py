@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from helpers.paths import ROOT
 
 DOCS = ROOT / "docs"
 ELSEWHERE = {  # pages that have tests of their own, which run their commands and look at what comes out

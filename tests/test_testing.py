@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from places import ROOT
+from helpers.paths import ROOT
 
 from hashbench import evaluate, real, register_metric, registry, setting, testing
 from hashbench.errors import HashbenchError

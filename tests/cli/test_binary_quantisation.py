@@ -7,7 +7,7 @@ import shlex
 
 import numpy as np
 import pytest
-from places import ROOT
+from helpers.paths import ROOT
 from scipy.spatial.distance import cdist
 
 PAGE = (ROOT / "docs" / "binary-quantisation.md").read_text()

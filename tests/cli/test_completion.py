@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from click.shell_completion import ShellComplete
-from places import built_in_datasets
+from helpers.paths import built_in_datasets
 
 from hashbench import registry
 from hashbench.cli import completion

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from places import built_in_methods
+from helpers.paths import built_in_methods
 
 from hashbench import evaluate
 from hashbench.cards import method_card

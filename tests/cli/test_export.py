@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from places import ROOT
+from helpers.paths import ROOT
 
 PAGE = (ROOT / "docs" / "models.md").read_text()
 

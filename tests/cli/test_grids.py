@@ -5,7 +5,7 @@ import shlex
 from collections import Counter
 
 import pytest
-from places import ROOT
+from helpers.paths import ROOT
 
 from hashbench.store.results import read_rows
 

@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 import numpy as np
 import pytest
-from places import built_in_datasets, built_in_methods
+from helpers.paths import built_in_datasets, built_in_methods
 
 from hashbench import __version__, registry, testing
 from hashbench.cli.main import COMMANDS, cli

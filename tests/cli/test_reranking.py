@@ -6,7 +6,7 @@ import shlex
 
 import numpy as np
 import pytest
-from places import ROOT
+from helpers.paths import ROOT
 
 import hashbench as package
 from hashbench.store.results import read_rows

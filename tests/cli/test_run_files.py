@@ -7,7 +7,7 @@ import shlex
 
 import pandas as pd
 import pytest
-from places import ROOT
+from helpers.paths import ROOT
 
 PAGE = (ROOT / "docs" / "run-files.md").read_text()
 TEXTS = dict(re.findall(r"^```text (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))

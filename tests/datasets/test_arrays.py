@@ -7,8 +7,8 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.result_files import rows_in
 from PIL import Image
-from result_files import rows_in
 from scipy.io import savemat
 from scipy.spatial.distance import cdist, pdist
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cifar_files import binary_files, content, pickled, python_files, tree_files, write_archive, write_folder
-from effort import slow
-from places import DATA
+from helpers.cifar_files import binary_files, content, pickled, python_files, tree_files, write_archive, write_folder
+from helpers.paths import DATA
+from helpers.thoroughness import slow
 from scipy.spatial.distance import pdist
 
 from hashbench import testing

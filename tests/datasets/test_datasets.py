@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from places import built_in_datasets
+from helpers.paths import built_in_datasets
 from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 

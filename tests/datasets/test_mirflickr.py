@@ -2,8 +2,8 @@ import hashlib
 
 import numpy as np
 import pytest
+from helpers.website import whole, zipped
 from PIL import Image
-from website import whole, zipped
 
 from hashbench import testing
 from hashbench.adapter import Options

@@ -3,8 +3,8 @@ import re
 
 import numpy as np
 import pytest
+from helpers.website import whole, zipped
 from PIL import Image
-from website import whole, zipped
 
 from hashbench import testing
 from hashbench.adapter import Options

@@ -1,6 +1,6 @@
 import pytest
-from striped import save_weights, stripes
-from trained import average_precision
+from helpers.learned_methods import average_precision
+from helpers.striped_images import save_weights, stripes
 
 from hashbench import registry
 from hashbench.testing import example_dataset

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from effort import slow
-from places import DATA, ROOT
-from trained import LEARNED, UNSUPERVISED, average_precision, fitted, same_network
+from helpers.learned_methods import LEARNED, UNSUPERVISED, average_precision, fitted, same_network
+from helpers.paths import DATA, ROOT
+from helpers.thoroughness import slow
 
 from hashbench import registry
 from hashbench.affinity import Distance, SameLabel

@@ -2,8 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from effort import slow
-from trained import FIRST, LEARNED, OF_CLASSES, OF_PAIRS, UNSUPERVISED, fitted
+from helpers.learned_methods import FIRST, LEARNED, OF_CLASSES, OF_PAIRS, UNSUPERVISED, fitted
+from helpers.thoroughness import slow
 
 from hashbench import evaluate, registry
 from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels

@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from striped import make
-from trained import StoppedError, session, stop_after
+from helpers.learned_methods import StoppedError, session, stop_after
+from helpers.striped_images import make
 
 from hashbench import registry
 from hashbench.errors import HashbenchError

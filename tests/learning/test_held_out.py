@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from trained import same_network
+from helpers.learned_methods import same_network
 
 from hashbench import evaluate, registry
 from hashbench.errors import HashbenchError

@@ -9,9 +9,9 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from effort import slow
-from striped import SIZE, make, save_weights
-from trained import LEARNED, StoppedError, session, stop_after
+from helpers.learned_methods import LEARNED, StoppedError, session, stop_after
+from helpers.striped_images import SIZE, make, save_weights
+from helpers.thoroughness import slow
 
 from hashbench import registry
 from hashbench.dataset import Dataset

@@ -3,8 +3,17 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from effort import slow
-from trained import FIRST, LEARNED, StoppedError, average_precision, fitted, same_network, session, stop_after
+from helpers.learned_methods import (
+    FIRST,
+    LEARNED,
+    StoppedError,
+    average_precision,
+    fitted,
+    same_network,
+    session,
+    stop_after,
+)
+from helpers.thoroughness import slow
 
 from hashbench import registry
 from hashbench.affinity import Explicit

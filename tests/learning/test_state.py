@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from effort import slow
-from result_files import contents
+from helpers.learned_methods import LEARNED, StoppedError, fitted, same_network, session, stop_after
+from helpers.result_files import contents
+from helpers.thoroughness import slow
 from sklearn.exceptions import NotFittedError
-from trained import LEARNED, StoppedError, fitted, same_network, session, stop_after
 
 from hashbench import registry
 from hashbench.affinity import SameLabel, SharedLabels

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from effort import slow
+from helpers.thoroughness import slow
 
 from hashbench import registry
 from hashbench.affinity import SameLabel, SharedLabels

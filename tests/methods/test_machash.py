@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from effort import slow
+from helpers.thoroughness import slow
 from sklearn.svm import LinearSVC
 
 from hashbench.affinity import SameLabel

@@ -2,10 +2,10 @@ import hashlib
 
 import numpy as np
 import pytest
-from effort import QUICK, TRAINED, quick_method, slow
-from places import built_in_methods
+from helpers.learned_methods import FIRST
+from helpers.paths import built_in_methods
+from helpers.thoroughness import QUICK, TRAINED, quick_method, slow
 from sklearn.datasets import load_digits
-from trained import FIRST
 
 from hashbench import evaluate, registry, testing
 from hashbench.errors import Refusal

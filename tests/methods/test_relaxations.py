@@ -4,9 +4,9 @@ import itertools
 import math
 
 import numpy as np
-import oracles
 import pytest
 import torch
+from helpers import oracles
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy

@@ -11,7 +11,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from effort import ALL, slow
+from helpers.thoroughness import ALL, slow
 
 from hashbench import registry
 

@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement, permutations
 
 import numpy as np
 import pytest
-from effort import slow
+from helpers.thoroughness import slow
 
 from hashbench import evaluate
 from hashbench.affinity import Explicit, SameLabel

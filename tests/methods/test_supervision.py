@@ -4,7 +4,7 @@ from unicodedata import normalize
 
 import numpy as np
 import pytest
-from effort import QUICK, slow
+from helpers.thoroughness import QUICK, slow
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 

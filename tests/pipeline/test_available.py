@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from places import built_in_datasets
+from helpers.paths import built_in_datasets
 
 from hashbench import registry
 from hashbench.pipeline import preparation

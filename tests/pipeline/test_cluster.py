@@ -13,8 +13,8 @@ import dask
 import numpy as np
 import psutil
 import pytest
-from alike import assert_same_scores
-from clusters import (
+from helpers.affinity_examples import N_BITS, RULES, database, query
+from helpers.clusters import (
     Deadly,
     Fragile,
     Waiting,
@@ -27,7 +27,7 @@ from clusters import (
     pretend_other_numpy,
     worker,
 )
-from rules import N_BITS, RULES, database, query
+from helpers.score_assertions import assert_same_scores
 
 from hashbench import evaluate
 from hashbench.bits import pack

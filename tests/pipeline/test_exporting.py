@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from effort import TRAINED, slow
+from helpers.thoroughness import TRAINED, slow
 
 from hashbench import _choices, registry
 from hashbench.bits import pack, unpack

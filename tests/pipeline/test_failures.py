@@ -1,5 +1,5 @@
 import pytest
-from result_files import rows_in
+from helpers.result_files import rows_in
 
 from hashbench import testing
 from hashbench.errors import HashbenchError, JobFailure

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from places import ROOT
+from helpers.paths import ROOT
 
 from hashbench import evaluate
 from hashbench.affinity import Explicit

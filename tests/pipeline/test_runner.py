@@ -8,9 +8,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from effort import ALL
-from places import built_in_methods
-from result_files import contents, rows_in
+from helpers.paths import built_in_methods
+from helpers.result_files import contents, rows_in
+from helpers.thoroughness import ALL
 
 from hashbench.cards import method_card
 from hashbench.errors import HashbenchError

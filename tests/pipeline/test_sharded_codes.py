@@ -6,9 +6,9 @@ import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from effort import slow
-from places import ROOT
-from told import complaint
+from helpers.error_sentences import complaint
+from helpers.paths import ROOT
+from helpers.thoroughness import slow
 
 from hashbench.pipeline.own_codes import OwnFiles, read_own
 from hashbench.pipeline.sharded_codes import read_sharded

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from result_files import rows_in
+from helpers.result_files import rows_in
 
 from hashbench import evaluate
 from hashbench.bits import unpack

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from places import ROOT
-from result_files import contents
+from helpers.paths import ROOT
+from helpers.result_files import contents
 
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Sweep, grid, part_of

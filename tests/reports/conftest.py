@@ -1,8 +1,8 @@
 from contextlib import ExitStack
 
 import pytest
-from browser import browsing, visiting
-from reported import LENGTHS, METHODS, SEEDS, few, hashbench, report, wait_for, write_wild
+from helpers.browser import browsing, visiting
+from helpers.report_pages import LENGTHS, METHODS, SEEDS, few, hashbench, report, wait_for, write_wild
 
 from hashbench.store import hdf5
 

@@ -3,7 +3,7 @@ from functools import partial
 
 import pandas as pd
 import pytest
-from places import ROOT
+from helpers.paths import ROOT
 
 from hashbench.cards import method_card
 from hashbench.reports.aggregate import describe_hidden, main_lines, mean_over_seeds, method_labels

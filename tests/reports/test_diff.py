@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from diffing import git, keep, needs_git, row, side, write
-from effort import slow
-from result_files import rows_in
+from helpers.diff_rows import git, keep, needs_git, row, side, write
+from helpers.result_files import rows_in
+from helpers.thoroughness import slow
 from scipy import stats
 
 from hashbench import cards, registry

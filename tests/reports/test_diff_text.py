@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import yaml
 from conftest import SCRIPT
-from diffing import commit, git, keep, needs_git, row, write
-from places import ROOT
+from helpers.diff_rows import commit, git, keep, needs_git, row, write
+from helpers.paths import ROOT
 
 from hashbench.cli.main import cli
 

@@ -2,7 +2,7 @@ import re
 
 import pandas as pd
 import pytest
-from tabulating import cell, table
+from helpers.table_rows import cell, table
 
 from hashbench.errors import HashbenchError
 from hashbench.reports.folds import ALL_SEEN, bases, fold_cells, most_folds, without_folds

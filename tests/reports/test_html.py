@@ -13,10 +13,10 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from diffing import row, write
+from helpers.diff_rows import row, write
+from helpers.paths import ROOT
+from helpers.result_files import rows_in
 from PIL import Image
-from places import ROOT
-from result_files import rows_in
 
 import hashbench as package
 from hashbench.errors import HashbenchError

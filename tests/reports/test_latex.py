@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from effort import slow
-from places import ROOT
-from tabulating import ITQ, cell, chosen, ranged, table
+from helpers.paths import ROOT
+from helpers.table_rows import ITQ, cell, chosen, ranged, table
+from helpers.thoroughness import slow
 
 PDFLATEX = shutil.which("pdflatex")
 MAY_LACK = "HASHBENCH_NEEDS_LATEX" not in os.environ

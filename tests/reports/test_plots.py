@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from effort import ALL
+from helpers.paths import ROOT
+from helpers.result_files import rows_in
+from helpers.thoroughness import ALL
 from hypothesis import given, settings
 from matplotlib.text import Text
-from places import ROOT
-from result_files import rows_in
 
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError

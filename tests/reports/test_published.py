@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import tabulating
-from tabulating import markdown_rows, parsed, table
+from helpers import table_rows
+from helpers.table_rows import markdown_rows, parsed, table
 
 from hashbench import registry
 from hashbench.errors import HashbenchError
@@ -22,7 +22,7 @@ FILE = Path(tables.__file__).with_name("published.csv")
 def cell(method, n_bits, value, dataset="cifar10-s1", metric="AP", params="{}", **changes):
     ranges = {"tie_sd": 0.0001, "low": value - 0.001, "high": value + 0.001, "n_queries": 1000}
     place = {"dataset": dataset, "features": "squeezenet (JPEG)", "metric": metric, "params": params}
-    return tabulating.cell(method, n_bits, value, **{**place, **ranges, **changes})
+    return table_rows.cell(method, n_bits, value, **{**place, **ranges, **changes})
 
 
 def block(made, title):

@@ -3,7 +3,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from tabulating import parsed
+from helpers.table_rows import parsed
 
 from hashbench.reports import tables
 from hashbench.reports.tables.paper_orders import count_orders, make_orders

@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from places import ROOT
-from result_files import contents, files_in, rows_in
+from helpers.paths import ROOT
+from helpers.result_files import contents, files_in, rows_in
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GridSearchCV
 

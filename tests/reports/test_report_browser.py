@@ -7,9 +7,9 @@ import h5py
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser import CHROMIUM, visiting
+from helpers.browser import CHROMIUM, visiting
+from helpers.report_pages import FEW, LENGTHS, METHODS, TALR, VIEWS, few, keys, means, report, rows_of
 from playwright.sync_api import expect
-from reported import FEW, LENGTHS, METHODS, TALR, VIEWS, few, keys, means, report, rows_of
 
 if CHROMIUM is None:
     pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)

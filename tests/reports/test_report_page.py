@@ -3,8 +3,8 @@
 from urllib.parse import urlencode
 
 import pytest
-from browser import CHROMIUM, visiting
-from reported import PARAM, VIEWS, WORDS, keys, wait_for
+from helpers.browser import CHROMIUM, visiting
+from helpers.report_pages import PARAM, VIEWS, WORDS, keys, wait_for
 
 if CHROMIUM is None:
     pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 import h5py
 import numpy as np
 import pytest
-from browser import CHROMIUM, visiting
-from reported import FEW, LENGTHS, METHODS, PARAM, SEEDS, TALR, WORDS, keys, means, rows_of, wait_for
+from helpers.browser import CHROMIUM, visiting
+from helpers.report_pages import FEW, LENGTHS, METHODS, PARAM, SEEDS, TALR, WORDS, keys, means, rows_of, wait_for
 
 from hashbench.reports.aggregate import mean_over_seeds
 from hashbench.reports.ties import Score, compare

@@ -2,7 +2,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from diffing import commit, git, needs_git, row, write
+from helpers.diff_rows import commit, git, needs_git, row, write
 
 from hashbench.store.result_rows import COLUMNS
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from diffing import commit, git, needs_git, row, write
-from places import ROOT
+from helpers.diff_rows import commit, git, needs_git, row, write
+from helpers.paths import ROOT
 
 from hashbench.dataset import canonical_json
 from hashbench.pipeline.grid import Job, grid

@@ -3,7 +3,7 @@ import re
 
 import numpy as np
 import pytest
-from tabulating import ITQ, cell, chosen, markdown_rows, parsed, ranged, table
+from helpers.table_rows import ITQ, cell, chosen, markdown_rows, parsed, ranged, table
 
 from hashbench.errors import HashbenchError
 from hashbench.reports import tables

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from effort import slow
+from helpers.table_rows import markdown_rows
+from helpers.thoroughness import slow
 from scipy import stats
-from tabulating import markdown_rows
 
 from hashbench.cli.main import cli
 from hashbench.reports.significance import all_pairs_tests, paired_tests

@@ -3,8 +3,8 @@ import operator
 from fractions import Fraction
 
 import numpy as np
-import oracles
 import pytest
+from helpers import oracles
 from sklearn.metrics import average_precision_score
 
 from hashbench import evaluate

@@ -1,8 +1,8 @@
 import csv
 
 import numpy as np
-import oracles
 import pytest
+from helpers import oracles
 
 from hashbench import evaluate
 from hashbench.scoring.curves import curve_metrics, lay_out

@@ -2,11 +2,11 @@ import math
 
 import h5py
 import numpy as np
-import oracles
 import pytest
 import scipy.sparse as sp
-from alike import assert_same_scores
-from effort import slow
+from helpers import oracles
+from helpers.score_assertions import assert_same_scores
+from helpers.thoroughness import slow
 from numba.core.event import trigger_event
 
 from hashbench import HashbenchError, _parallel, evaluate

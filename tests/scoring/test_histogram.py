@@ -1,8 +1,8 @@
 import numpy as np
-import oracles
 import pytest
 import scipy.sparse as sp
-from effort import slow
+from helpers import oracles
+from helpers.thoroughness import slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

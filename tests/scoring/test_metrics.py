@@ -1,9 +1,8 @@
 import math
 
-import effort
 import numpy as np
-import oracles
 import pytest
+from helpers import oracles, thoroughness
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
@@ -33,7 +32,9 @@ def oracle_of(name):
     """Find the brute-force version of a metric, cutoff and option given."""
     metric = get_metric(name)
     oracle = oracles.ORACLES.get(metric.family.pattern)
-    assert oracle, f"tests/oracles.py has no brute-force version of {metric.family.pattern}: add it to ORACLES there"
+    assert oracle, (
+        f"tests/helpers/oracles.py has no brute-force version of {metric.family.pattern}: add it to ORACLES there"
+    )
     return lambda *ranking: oracle(*ranking, *metric.arguments)
 
 
@@ -103,7 +104,7 @@ def test_a_ball_counts_the_items_inside(pattern, queries, radius):
 @pytest.mark.parametrize("pattern", spellings())
 def test_random_cases_agree_with_brute_force(pattern):
     rng = np.random.default_rng(0)
-    for _ in range(500 if effort.ALL else 50):  # of 20 cases each
+    for _ in range(500 if thoroughness.ALL else 50):  # of 20 cases each
         n_items, n_bits, k = rng.integers(1, 7), int(rng.integers(1, 9)), int(rng.integers(1, 8))
         distances = rng.integers(0, rng.integers(1, n_bits + 2), (20, n_items))
         levels = rng.choice(LEVELS, (20, n_items), p=[0.4, 0.3, 0.1, 0.1, 0.1])

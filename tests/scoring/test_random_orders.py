@@ -1,9 +1,8 @@
 """Means under random orders of the database against sorts of it, and against what is estimated of them."""
 
-import effort
 import numpy as np
-import oracles
 import pytest
+from helpers import oracles, thoroughness
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
@@ -115,7 +114,7 @@ def test_outputs_that_are_equal_are_of_one_kind_too():
 
 
 X, y = load_digits(return_X_y=True)
-N_ORDERS = 1000 if effort.ALL else 200
+N_ORDERS = 1000 if thoroughness.ALL else 200
 
 
 @pytest.mark.parametrize("codes", ["random", "learned", "collapsed", "wrong"])

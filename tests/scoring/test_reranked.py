@@ -5,12 +5,11 @@ import math
 import time
 from functools import partial
 
-import effort
 import h5py
 import numpy as np
-import oracles
 import pytest
 import scipy.sparse as sp
+from helpers import oracles, thoroughness
 from scipy.spatial.distance import cdist
 from scipy.stats import hypergeom
 
@@ -78,7 +77,7 @@ def histogram_of(hamming, floats, levels, n_bits):
 @pytest.mark.parametrize("pattern", SCORES)
 def test_mean_low_high_and_deviation_equal_those_over_every_choice_and_order(pattern):
     rng = np.random.default_rng(0)
-    for trial in range(1500 if effort.ALL else 60):
+    for trial in range(1500 if thoroughness.ALL else 60):
         n_items = int(rng.integers(1, 8))
         m = int(rng.integers(1, 9))
         k = int(rng.integers(1, m + 1))

@@ -1,10 +1,9 @@
 import math
 
-import effort
 import numpy as np
-import oracles
 import pandas as pd
 import pytest
+from helpers import oracles, thoroughness
 
 import hashbench
 from hashbench.errors import HashbenchError
@@ -73,7 +72,7 @@ def test_without_ties_scores_are_those_of_trec_eval(seed):
 
 def test_with_ties_those_of_trec_eval_lie_between_low_and_high():
     n_inside = n_apart = 0
-    for seed in range(1000 if effort.ALL else 50):
+    for seed in range(1000 if thoroughness.ALL else 50):
         run, qrels = draw(seed, n_scores=5)
         expected = trec_eval(run, qrels)
         found = hashbench.evaluate_run(run, qrels, TREC)
@@ -119,7 +118,7 @@ def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_docume
     metric = get_metric(name)
     cutoff = [argument for argument in metric.arguments if isinstance(argument, int)]
     option = [argument for argument in metric.arguments if isinstance(argument, str)]
-    for _ in range(200 if effort.ALL else 30):
+    for _ in range(200 if thoroughness.ALL else 30):
         n_listed, n_left = rng.integers(1, 7), rng.integers(0, 4)
         scores, grades = rng.integers(0, 3, n_listed), rng.choice([0, 0, 1, 2], n_listed)
         left = rng.choice([0, 1, 3], n_left).tolist()

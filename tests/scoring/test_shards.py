@@ -4,13 +4,13 @@ from itertools import pairwise
 from operator import add
 
 import numpy as np
-import oracles
 import pytest
-from alike import assert_same_scores
-from effort import ALL
+from helpers import oracles
+from helpers.affinity_examples import N_BITS, N_DATABASE, N_QUERIES, RULES, database, query
+from helpers.score_assertions import assert_same_scores
+from helpers.thoroughness import ALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rules import N_BITS, N_DATABASE, N_QUERIES, RULES, database, query
 
 from hashbench import TieHistogram, curves, evaluate
 from hashbench.bits import pack

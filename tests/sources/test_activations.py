@@ -3,9 +3,9 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
-from effort import slow
-from striped import SIZE, save_weights, stripes
-from told import complaint
+from helpers.error_sentences import complaint
+from helpers.striped_images import SIZE, save_weights, stripes
+from helpers.thoroughness import slow
 
 from hashbench.errors import HashbenchError
 from hashbench.sources.features import activations

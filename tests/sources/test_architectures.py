@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from effort import slow
+from helpers.thoroughness import slow
 
 from hashbench.sources.features.backbones import BACKBONES
 from hashbench.sources.features.weights import blank, to_input

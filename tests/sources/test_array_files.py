@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.error_sentences import complaint
 from scipy.io import savemat
-from told import complaint
 
 from hashbench.bits import as_packed
 from hashbench.errors import HashbenchError

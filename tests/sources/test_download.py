@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from effort import slow
-from website import CONTENT, cut, ranged, whole, zipped
+from helpers.thoroughness import slow
+from helpers.website import CONTENT, cut, ranged, whole, zipped
 
 from hashbench.errors import HashbenchError
 from hashbench.sources import download

@@ -5,8 +5,8 @@ import zlib
 
 import numpy as np
 import pytest
+from helpers.error_sentences import complaint
 from scipy.io import savemat
-from told import complaint
 
 from hashbench.sources.array_files import read_array
 from hashbench.store import inputs

@@ -4,12 +4,12 @@ import json
 import resource
 import warnings
 
-import effort
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers import thoroughness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import savemat
@@ -192,7 +192,7 @@ def spoil(content, changes):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=2000 if effort.ALL else 15)
+@settings(max_examples=2000 if thoroughness.ALL else 15)
 @given(changes=edits())
 def test_a_spoilt_file_is_refused_in_a_sentence_or_gives_numbers_it_could_hold(spoilt, name, changes):
     path, content, expected = spoilt[name]

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from effort import slow
+from helpers.paths import DATA
+from helpers.thoroughness import slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from places import DATA
 from scipy.ndimage import gaussian_filter
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier

@@ -6,9 +6,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from helpers.error_sentences import complaint
 from hypothesis import given
 from hypothesis import strategies as st
-from told import complaint
 
 from hashbench.sources.shards import ShardedArray, find_shards, read_in_slices
 from hashbench.store import inputs

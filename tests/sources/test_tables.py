@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from told import complaint
+from helpers.error_sentences import complaint
 
 from hashbench.sources.array_files import read_array, read_codes, read_items
 from hashbench.sources.formats import FEATURE_KEYS

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from told import complaint
+from helpers.error_sentences import complaint
 
 from hashbench.sources.array_files import opened_arrays, read_array, read_codes, read_features, read_items, read_matrix
 

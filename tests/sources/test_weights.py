@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.paths import DATA
 from PIL import Image
-from places import DATA
 from scipy.io import savemat
 
 from hashbench.errors import HashbenchError

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from told import complaint
+from helpers.error_sentences import complaint
 
 from hashbench.errors import HashbenchError
 from hashbench.store import files

@@ -3,7 +3,7 @@ import os
 import h5py
 import numpy as np
 import pytest
-from told import complaint
+from helpers.error_sentences import complaint
 
 from hashbench.errors import Damaged
 from hashbench.sources.array_files import read_array, read_codes, read_features, read_items, read_matrix

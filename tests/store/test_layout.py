@@ -7,7 +7,7 @@ import shlex
 import h5py
 import numpy as np
 import pytest
-from places import ROOT
+from helpers.paths import ROOT
 from scipy.sparse import csr_array
 
 from hashbench.store import hdf5

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 import h5py
 import numpy as np
 import pytest
-from diffing import git, needs_git
-from places import ROOT
+from helpers.diff_rows import git, needs_git
+from helpers.paths import ROOT
 
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.steps import codes_path, encode, ensure_codes

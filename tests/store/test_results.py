@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from diffing import git, needs_git
-from places import ROOT
-from result_files import contents
+from helpers.diff_rows import git, needs_git
+from helpers.paths import ROOT
+from helpers.result_files import contents
 
 from hashbench.errors import HashbenchError
 from hashbench.store import result_files, result_rows, results

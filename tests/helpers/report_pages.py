@@ -5,11 +5,11 @@ from collections import defaultdict
 
 import numpy as np
 from click.testing import CliRunner
-from diffing import row, write
-from result_files import rows_in
 
 from hashbench.cli.main import cli
 from hashbench.dataset import Dataset
+from helpers.diff_rows import row, write
+from helpers.result_files import rows_in
 
 METHODS, LENGTHS, SEEDS = ("itq", "lsh", "sdh"), (12, 16), (0, 1)
 FEW = "data=few%3Afeatures"

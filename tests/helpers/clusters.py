@@ -32,7 +32,7 @@ def cluster(folder, n_workers=2, n_threads=1, protocol="tcp", **environment):
     """Start one and give the address of its scheduler, and its process group."""
     script = folder / "start_cluster.py"
     script.write_text(_SCRIPT)
-    path = os.pathsep.join([str(Path(__file__).parent), str(folder)])
+    path = os.pathsep.join([str(Path(__file__).parents[1]), str(folder)])
     process = subprocess.Popen(
         [sys.executable, script, str(n_workers), str(n_threads), f"{protocol}://"],
         stdin=subprocess.PIPE,

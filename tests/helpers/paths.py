@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hashbench import registry
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("HASHBENCH_TEST_DATA", ROOT / "no-further-data"))  # of real data sets; see CONTRIBUTING.md
 
 
