@@ -126,7 +126,7 @@ def as_int64(array: AnyArray, name: str) -> IntArray:
     if array.dtype.kind in "uf" and beyond.any():
         raise HashbenchError(
             f"{name} hold numbers beyond {_INT64.min} to {_INT64.max}, first {array[beyond].flat[0]}, which would no "
-            "longer differ. Number the classes anew: numpy.unique(labels, return_inverse=True)[1]."
+            "longer differ. Renumber the classes: numpy.unique(labels, return_inverse=True)[1]."
         )
     return array.astype(np.int64, copy=False)
 

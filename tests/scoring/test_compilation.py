@@ -32,7 +32,7 @@ def test_the_first_scoring_from_python_says_on_standard_error_that_it_compiles(t
 def test_only_the_outermost_tells_of_compilation(monkeypatch):
     reports, listeners = [], []
     monkeypatch.setattr(event, "install_listener", lambda kind, listener: listeners.append(listener) or nullcontext())
-    telling = compilation.telling_of_compilation
+    telling = compilation.reporting_compilation
     with telling(lambda *what: reports.append("outer")), telling(lambda *what: reports.append("inner")):
         for _ in range(2):
             for listener in listeners:

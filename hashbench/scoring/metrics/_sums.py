@@ -86,8 +86,8 @@ class Sums(NamedTuple):
     """A sum over items of each query: expected, least and most over tie orders, and its variance."""
 
     mean: FloatArray
-    low: FloatArray
-    high: FloatArray
+    low: FloatArray | IntArray
+    high: FloatArray | IntArray
     variance: FloatArray
 
     def over(self, divisor: IntArray | FloatArray) -> Scores:
@@ -134,8 +134,8 @@ class Cut:
 
     def share_of(self, divisor: IntArray) -> Scores:
         """Divide the number of relevant items above the cutoff: expected, fewest, most, and its deviation."""
-        mean, low, high = (self.rel_before + part for part in (self.expected, self.fewest, self.most))
-        return Sums(mean, low, high, self.variance).over(divisor)
+        low, high = self.rel_before + self.fewest, self.rel_before + self.most
+        return Sums(self.rel_before + self.expected, low, high, self.variance).over(divisor)
 
 
 def cut_at(histogram: TieHistogram, k: npt.ArrayLike) -> Cut:
