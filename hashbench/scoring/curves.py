@@ -73,12 +73,10 @@ def lay_out(evaluation: Evaluation) -> pd.DataFrame:
     import pandas as pd  # slow to import, and not needed to name the metrics
 
     summary = evaluation.summary
+    cutoffs = [name.removeprefix("P@") for name in summary if name.startswith("P@") and ":" not in name]
     points = []
-    for name in summary:
-        if not name.startswith("P@"):
-            continue
-        cutoff = name.partition("@")[2]
-        if ":" in cutoff or f"R@{cutoff}" not in summary:
+    for cutoff in cutoffs:
+        if f"R@{cutoff}" not in summary:
             continue
         row: dict[str, object] = {"curve": "radius" if cutoff[0] == "r" else "rank", "cutoff": int(cutoff.lstrip("r"))}
         for letter, column in (("P", "precision"), ("R", "recall")):

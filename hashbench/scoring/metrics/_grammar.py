@@ -40,27 +40,7 @@ class Scores(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """A metric up to its cutoff and option.
-
-    Parameters
-    ----------
-    pattern : str
-        Such as ``AP@k``: cutoff ``k`` counts items, ``rN`` is a Hamming radius.
-    function : callable
-        Function of a histogram, the cutoff and the option, as far as there are any, to `Scores`.
-    options : tuple of str
-        The choices after the colon, the default first.
-    source : str
-        The source of the definition.
-    paper_value : float
-        The value of a query without relevant items under ``undefined="paper"``.
-    needs_buckets : bool
-        Whether it needs ``TieHistogram.largest_bucket``.
-    needs_candidates : bool
-        Whether it needs ``TieHistogram.candidates``, and so float vectors.
-    is_error : bool
-        Whether less is better.
-    """
+    """A metric up to its cutoff and option; see `register_metric`."""
 
     pattern: str
     function: Callable[..., Scores]
@@ -97,12 +77,24 @@ def register_metric(
     needs_candidates: bool = False,
     is_error: bool = False,
 ) -> Callable[[Callable[..., Scores]], Callable[..., Scores]]:
-    """Register a function as a metric.
+    """Register a function of a histogram, the cutoff and the option, if there are any, to `Scores` as a metric.
 
     Parameters
     ----------
-    pattern, source, options, paper_value, needs_buckets, needs_candidates, is_error
-        See `Family`.
+    pattern : str
+        Such as ``AP@k``: cutoff ``k`` counts items, ``rN`` is a Hamming radius.
+    source : str
+        The source of the definition.
+    options : tuple of str
+        The choices after the colon, the default first.
+    paper_value : float
+        The value of a query without relevant items under ``undefined="paper"``.
+    needs_buckets : bool
+        Whether it needs ``TieHistogram.largest_bucket``.
+    needs_candidates : bool
+        Whether it needs ``TieHistogram.candidates``, and so float vectors.
+    is_error : bool
+        Whether less is better.
 
     Returns
     -------
@@ -136,41 +128,16 @@ def register_metric(
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric with its cutoff and option, ready to score.
+    """A metric with its cutoff and option, ready to score."""
 
-    Parameters
-    ----------
-    name : str
-        The canonical name, without a default option.
-    family : Family
-        The metric up to its cutoff and option.
-    arguments : tuple
-        Cutoff, number of items re-ranked and option, as far as the family's function takes them.
-    """
-
-    name: str
+    name: str  # canonical: without a default option
     family: Family
-    arguments: tuple[int | str, ...] = ()
+    arguments: tuple[int | str, ...] = ()  # cutoff, number of items re-ranked and option, as the function takes them
 
     def scores(self, histogram: TieHistogram, undefined: str = "skip") -> Scores:
-        """Score every query of a histogram.
+        """Score every query of a histogram; one without relevant items scores NaN, or as ``undefined="paper"`` has it.
 
-        Parameters
-        ----------
-        histogram : TieHistogram
-            Counts of the database per query, level and tie group.
-        undefined : {"skip", "paper"}, default="skip"
-            A query without relevant items scores NaN, or the TALR code's convention.
-
-        Returns
-        -------
-        Scores
-            Arrays of shape (n_queries,).
-
-        Raises
-        ------
-        HashbenchError
-            If the metric needs Hamming distances and the ranking is real-valued, or float vectors and there are none.
+        Raises HashbenchError if the metric needs Hamming distances or float vectors that the ranking lacks.
         """
         if self.family.needs_candidates and histogram.candidates is None:
             raise self.lacks_vectors()
@@ -205,23 +172,10 @@ _NAME = re.compile(
 
 
 def get_metric(name: str) -> Metric:
-    """Return the metric of a name.
+    """Return the metric of a name; raise HashbenchError if there is no such metric, cutoff or option.
 
-    Parameters
-    ----------
-    name : str
-        ``NAME[@cutoff][:option][:reranked=m]``, such as ``AP``, ``NDCG@100``, ``P@r2``, ``AP@1000:relevant`` or
-        ``Recall@10:reranked=100``; ``@all`` and ``@ALL`` are read as no cutoff.
-
-    Returns
-    -------
-    Metric
-        Ready to score.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such metric, cutoff or option.
+    Names are ``NAME[@cutoff][:option][:reranked=m]``, such as ``AP``, ``NDCG@100``, ``P@r2``, ``AP@1000:relevant`` or
+    ``Recall@10:reranked=100``; ``@all`` and ``@ALL`` are read as no cutoff.
     """
     if len(name) > MAX_NAME:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
