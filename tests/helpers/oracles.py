@@ -112,7 +112,7 @@ ORACLES = {
 def cut_tie(prefix, size, n_rel, k):
     """Exact AP@k of a known 0/1 ranking followed by one tie that the cutoff k falls into.
 
-    Gives (mean, low, high) as fractions for each divisor, by summing over the number m of the tie's
+    Return (mean, low, high) as fractions for each divisor, by summing over the number m of the tie's
     relevant items above the cutoff; in a given number the worst order has them last, the best first.
     """
     before, rel_before, slots = len(prefix), sum(prefix), k - len(prefix)
