@@ -145,7 +145,7 @@ def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
     if array.ndim != 2 or array.shape[1] < 2:
         raise HashbenchError(
             f"{name} have shape {array.shape}, expected multi-hot (n, n_classes), 2 classes or more. "
-            "For one class an item give its number, in shape (n,)."
+            "For one class per item, give class numbers of shape (n,)."
         )
     is_bit = (array == 0) | (array == 1)
     if not is_bit.all():

@@ -60,8 +60,8 @@ def _card_of_class(name: str) -> MethodCard:
         params = cls().get_params(deep=False)
     except (Exception, SystemExit) as error:
         raise HashbenchError(
-            f"method plugin {name!r} cannot be made: {type(error).__name__}: {one_line(error)}. Give its "
-            "parameters defaults."
+            f"method plugin {name!r} cannot be constructed without arguments: {type(error).__name__}: "
+            f"{one_line(error)}. Give its parameters defaults."
         ) from error
     return MethodCard(
         name=name,

@@ -102,7 +102,7 @@ def evaluate(
     check_choice(distance, DISTANCES, "distance")
     check_choice(true_distance, TRUE_DISTANCES, "true_distance")
     if vectors is not None and (not isinstance(vectors, Sequence) or len(vectors) != 2):
-        raise HashbenchError(f"vectors are a pair (query_vectors, database_vectors), got a {type(vectors).__name__}.")
+        raise HashbenchError(f"vectors must be (query_vectors, database_vectors), got a {type(vectors).__name__}.")
     if distance != "hamming":
         if n_bits is not None or bit_order is not None:
             raise HashbenchError(
@@ -111,7 +111,8 @@ def evaluate(
             )
         if vectors is not None:
             raise HashbenchError(
-                f"vectors re-rank what is near in Hamming distance, and distance={distance!r} has none; leave one out."
+                f"vectors re-rank the items nearest in Hamming distance, so they do not go with distance={distance!r}; "
+                "leave one out."
             )
         ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
         return _evaluate_ranking(ranking, as_affinity(affinity), metrics, undefined, random_orders)

@@ -114,7 +114,7 @@ class _Judged(NamedTuple):
         score = _numbers(scores, f"scores of query {query!r} in the run")
         if np.isnan(score).any():
             document = list(scores)[int(np.isnan(score).argmax())]
-            raise HashbenchError(f"document {document!r} of query {query!r} in the run has a score that is no number.")
+            raise HashbenchError(f"document {document!r} of query {query!r} in the run has score NaN; give a number.")
         grade = _numbers(grades, f"grades of query {query!r} in the qrels")
         if not (np.floor(grade) == grade).all() or grade.max(initial=0) > MAX_LEVEL:
             bad = float(grade[(np.floor(grade) != grade) | (grade > MAX_LEVEL)][0])
@@ -251,7 +251,7 @@ def _by_query(values: Any, what: str, names: tuple[str, ...]) -> Mapping[str, Ma
     for query, documents in values.items():
         stray: Hashable = next((name for name in (query, *documents) if not isinstance(name, str)), "")
         if stray != "":
-            raise HashbenchError(f"names of queries and documents are texts, got {stray!r} in the {what}; use str().")
+            raise HashbenchError(f"queries and documents are named by strings, got {stray!r} in the {what}; use str().")
     return values  # type: ignore[no-any-return]
 
 

@@ -25,6 +25,12 @@ def over_orders(score, distances, levels):
     return mean, min(scores), max(scores), math.sqrt(variance)
 
 
+def of_each_query(score, distances, levels):
+    """The same for each query; NaN where no item is relevant."""
+    rankings = zip(distances, levels, strict=True)
+    return [over_orders(score, d, lv) if any(lv) else (math.nan,) * 4 for d, lv in rankings]
+
+
 def precision(ranked, k):
     top = ranked[:k]
     return sum(level > 0 for level in top) / len(top)
