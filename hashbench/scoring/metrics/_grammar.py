@@ -208,20 +208,20 @@ def _find_family(name: str, match: re.Match[str]) -> Family:
     """Find the family of a name, built-in or of a plug-in."""
     stem = ALIASES.get(match["stem"], match["stem"])
     pattern = stem + ("" if match["cutoff"] is None else "@rN" if match["radius"] else "@k")
-    wanted = pattern + _RERANKED * bool(match["reranked"])
-    if wanted not in FAMILIES:
+    full_pattern = pattern + _RERANKED * bool(match["reranked"])
+    if full_pattern not in FAMILIES:
         registry.import_metrics()
-    if wanted in FAMILIES:
-        return FAMILIES[wanted]
+    if full_pattern in FAMILIES:
+        return FAMILIES[full_pattern]
     if match["cutoff"] is None and f"{stem}@k" in FAMILIES:
         raise HashbenchError(f"metric {name!r} needs a cutoff, such as {stem}@100.")
     if pattern in FAMILIES:
         known = ", ".join(other for other in metric_names() if other.endswith(_RERANKED))
         raise HashbenchError(f"metric {name!r}: {pattern} does not score re-ranked candidates; {known} do.")
     stems = {stem.casefold(): stem for stem in [*ALIASES, *(known.partition("@")[0] for known in FAMILIES)]}
-    near = stems.get(match["stem"].casefold(), "")
-    meant = near and ALIASES.get(near, near) + name.removeprefix(match["stem"])
-    raise unknown_name("metric", name, metric_names(), like=pattern, meant="" if stem == near else meant)
+    recased = stems.get(match["stem"].casefold(), "")  # the same letters in other case
+    meant = recased and ALIASES.get(recased, recased) + name.removeprefix(match["stem"])
+    raise unknown_name("metric", name, metric_names(), like=pattern, meant="" if stem == recased else meant)
 
 
 def _lacks_number(pattern: str) -> HashbenchError:
