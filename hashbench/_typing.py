@@ -1,4 +1,4 @@
-"""Names of the array types, and the one protocol by which long work tells how far it is."""
+"""Names of array types, and the protocol by which long work reports its progress."""
 
 from typing import Any, Protocol
 
@@ -23,4 +23,4 @@ class Progress(Protocol):
 
 
 def silent(what: str, n_done: int, n_all: int, /) -> None:
-    """Tell nobody."""
+    """Report nothing."""

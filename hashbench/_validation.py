@@ -126,7 +126,7 @@ def as_int64(array: AnyArray, name: str) -> IntArray:
     if array.dtype.kind in "uf" and beyond.any():
         raise HashbenchError(
             f"{name} hold numbers beyond {_INT64.min} to {_INT64.max}, first {array[beyond].flat[0]}, which would no "
-            "longer differ. Number the classes anew: numpy.unique(labels, return_inverse=True)[1]."
+            "longer differ. Renumber the classes: numpy.unique(labels, return_inverse=True)[1]."
         )
     return array.astype(np.int64, copy=False)
 
@@ -145,7 +145,7 @@ def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
     if array.ndim != 2 or array.shape[1] < 2:
         raise HashbenchError(
             f"{name} have shape {array.shape}, expected multi-hot (n, n_classes), 2 classes or more. "
-            "For one class an item give its number, in shape (n,)."
+            "For one class per item, give class numbers of shape (n,)."
         )
     is_bit = (array == 0) | (array == 1)
     if not is_bit.all():

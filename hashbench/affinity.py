@@ -375,23 +375,9 @@ class Explicit(Affinity):
 
 
 def as_affinity(affinity: Any) -> Affinity:
-    """Convert labels or a matrix to an `Affinity`.
+    """Convert labels ``(query_labels, database_labels)`` or a matrix of levels to an `Affinity`; return one as it is.
 
-    Parameters
-    ----------
-    affinity : Affinity, pair of label arrays, array or sparse matrix
-        A pair ``(query_labels, database_labels)``, both one-dimensional class labels or both
-        multi-hot; or a (queries x database) matrix of whole-number levels.
-
-    Returns
-    -------
-    Affinity
-        The rule itself, `SameLabel`, `SharedLabels` or `Explicit`.
-
-    Raises
-    ------
-    HashbenchError
-        If the labels disagree in kind, or are neither classes nor multi-hot.
+    Class labels give `SameLabel`, multi-hot labels `SharedLabels`, a matrix, dense or sparse, gives `Explicit`.
     """
     if isinstance(affinity, Affinity):
         return affinity

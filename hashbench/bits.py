@@ -108,38 +108,15 @@ def check_codes(codes: Any, shape: tuple[int, int], owner: str) -> None:
 def as_packed(
     codes: npt.ArrayLike, n_bits: int | None = None, name: str = "codes", bit_order: str | None = None
 ) -> tuple[ByteArray, int]:
-    """Pack codes of any form.
+    """Pack codes of any form, called ``name`` in messages; return them and their length in bits.
 
-    Parameters
-    ----------
-    codes : array of shape (n_samples, n_bits), (n_samples, ceil(n_bits / 8)) or (n_samples,)
-        Booleans, 0/1, -1/+1 or 0/255 of any numeric dtype; or, with ``n_bits``, packed: uint8, or int8 that are
-        128 less, as sentence-transformers' ``binary`` (for Vespa's and Elasticsearch's int8, give ``.view(np.uint8)``
-        and ``bit_order="big"``); or hexadecimal texts, the first bit first; or 64-bit integers, unsigned or signed,
-        the most significant bit first; or square booleans (n_samples, k, k), as in imagehash, row by row.
-    n_bits : int, optional
-        Code length in bits; needed for packed codes, for uint8 of 0/255, which may be packed, and for 64-bit integers
-        that are all below 2**32, which may be something else.
-    name : str, default="codes"
-        Name of the array in messages.
-    bit_order : {"little", "big"}, optional
-        Whether the first bit of a packed byte is the least or the most significant; by default the least, in int8 the
-        most.
+    Forms: booleans, 0/1, -1/+1 or 0/255 of any numeric dtype, (n_samples, n_bits), or square, (n_samples, k, k), as in
+    imagehash; packed uint8, or int8 that are 128 less, as sentence-transformers' ``binary``, (n_samples,
+    ceil(n_bits / 8)); hexadecimal texts, the first bit first; 64-bit integers, the most significant bit first.
 
-    Returns
-    -------
-    packed : ndarray of shape (n_samples, ceil(n_bits / 8)), uint8
-        The packed codes.
-    n_bits : int
-        Code length in bits.
+    ``n_bits`` is needed for packed codes, for uint8 of 0/255, which may be packed, and for 64-bit integers that are all
+    below 2**32, which may be something else. ``bit_order`` is that of packed bytes, by default little, of int8 big.
 
-    Raises
-    ------
-    HashbenchError
-        If the array has other dimensions, no rows or values that are not bits, or its form is ambiguous.
-
-    Examples
-    --------
     >>> as_packed([[-1, 1, 1]])
     (array([[6]], dtype=uint8), 3)
     >>> as_packed([[6]], 3), as_packed([[0b01100000]], 3, bit_order="big")
@@ -152,6 +129,12 @@ def as_packed(
     >>> (as_packed(np.array([2**63 + 1], dtype=np.uint64))[0] == as_packed(["8000000000000001"])[0]).all()
     np.True_
     """
+    packed, length, _ = _pack_any(codes, n_bits, name, bit_order)
+    return packed, length
+
+
+def _pack_any(codes: npt.ArrayLike, n_bits: int | None, name: str, bit_order: str | None) -> tuple[ByteArray, int, str]:
+    """Return the packed codes, their length, and the form they were in."""
     array = _flat(as_array(codes, name))
     check_choice(bit_order, (None, *BIT_ORDERS), "bit_order")
     if n_bits is not None:
@@ -159,10 +142,10 @@ def as_packed(
     form = _form(array, n_bits)
     if form == _TEXT:
         _refuse_order(bit_order, form, name)
-        return _pack_texts(array, n_bits, name)
+        return *_pack_texts(array, n_bits, name), form
     if form == _WORDS:
         _refuse_order(bit_order, form, name)
-        return _pack_words(array)
+        return *_pack_words(array), form
     if array.ndim != 2:
         hint = " If each is a hash of 64 bits, give uint64 or int64, and 64 as the number of bits (--bits, n_bits=)."
         raise HashbenchError(
@@ -176,7 +159,7 @@ def as_packed(
         if packed.dtype == np.uint8 and (bit_order == "big" or (bit_order is None and form == _SIGNED)):
             packed = _REVERSED[packed]
         check_packed(packed, n_bits, name, is_signed=form == _SIGNED)
-        return packed, n_bits
+        return packed, n_bits, form
     width = array.shape[1]
     if n_bits not in (None, width):
         raise HashbenchError(
@@ -187,18 +170,17 @@ def as_packed(
         _refuse_bytes(array, name)
     _refuse_order(bit_order, form, name)
     check_n_bits(width)
-    return pack(_as_booleans(array, name)), width
+    return pack(_as_booleans(array, name)), width, form
 
 
 def as_packed_pair(
     query_codes: npt.ArrayLike, database_codes: npt.ArrayLike, n_bits: int | None = None, bit_order: str | None = None
 ) -> tuple[ByteArray, ByteArray, int]:
     """Pack codes of queries and database as `as_packed` does; refuse different forms or lengths."""
-    query, query_bits = as_packed(query_codes, n_bits, "query codes", bit_order)
-    database, database_bits = as_packed(database_codes, n_bits, "database codes", bit_order)
-    forms = [_form(_flat(as_array(codes, "")), n_bits) for codes in (query_codes, database_codes)]
-    if forms[0] != forms[1] and set(forms) != {_TEXT, _WORDS}:  # texts and words have the same bit order
-        raise HashbenchError(f"query codes are {forms[0]}, database codes {forms[1]}. Give both in the same form.")
+    query, query_bits, query_form = _pack_any(query_codes, n_bits, "query codes", bit_order)
+    database, database_bits, form = _pack_any(database_codes, n_bits, "database codes", bit_order)
+    if query_form != form and {query_form, form} != {_TEXT, _WORDS}:  # texts and words have the same bit order
+        raise HashbenchError(f"query codes are {query_form}, database codes {form}. Give both in the same form.")
     if query_bits != database_bits:
         raise HashbenchError(
             f"query codes have {query_bits} bits and database codes {database_bits}; both must be equally long."

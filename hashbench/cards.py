@@ -19,39 +19,21 @@ _DECIDING = ("recorded_params", "leaves_out", "check_parameters")  # functions t
 
 @dataclass(frozen=True, eq=False)
 class MethodCard:
-    """What is known of a method without constructing it.
-
-    Parameters
-    ----------
-    name, summary : str
-        The method's name and one line about it.
-    group, supervision, version, libraries, presets, is_slow
-        Class attributes; see `hashbench.method.HashMethod`.
-    modules : tuple of str
-        Modules of its class, its ``modules``, and of a third-party method those of its bases.
-    params : mapping
-        Defaults of its parameters, by name in alphabetical order.
-    meanings : mapping of str to str
-        Descriptions of the parameters in the docstrings.
-    tunable : mapping of str to tuple
-        Values of parameters that are worth trying; see `hashbench.setting`.
-    is_plain : bool
-        Whether its parameters are recorded as they are, and it runs all that it imports.
-    """
+    """What is known of a method without constructing it; most fields are class attributes of `HashMethod`."""
 
     name: str
-    summary: str
+    summary: str  # one line
     group: str
     supervision: str
     version: int
-    modules: tuple[str, ...]
+    modules: tuple[str, ...]  # of its class, its ``modules``, and of a third-party method those of its bases
     libraries: tuple[str, ...]
-    params: Mapping[str, Any]
-    meanings: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Any]  # defaults, in alphabetical order of the names
+    meanings: Mapping[str, str] = field(default_factory=dict)  # descriptions of parameters in the docstrings
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    tunable: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    tunable: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values worth trying; see `setting`
     is_slow: bool = False
-    is_plain: bool = False
+    is_plain: bool = False  # whether its parameters are recorded as they are, and it runs all that it imports
 
     def preset(self, name: str, n_bits: int) -> dict[str, Any]:
         """Return the settings of a preset for a code length."""
@@ -78,8 +60,8 @@ def _card_of_class(name: str) -> MethodCard:
         params = cls().get_params(deep=False)
     except (Exception, SystemExit) as error:
         raise HashbenchError(
-            f"method plugin {name!r} cannot be made: {type(error).__name__}: {one_line(error)}. Give its "
-            "parameters defaults."
+            f"method plugin {name!r} cannot be constructed without arguments: {type(error).__name__}: "
+            f"{one_line(error)}. Give its parameters defaults."
         ) from error
     return MethodCard(
         name=name,

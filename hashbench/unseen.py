@@ -11,27 +11,12 @@ _NAME = re.compile(rf"(.+)-unseen(\d+)-fold(\d+)({'|'.join(_SUFFIXES.values())})
 
 @dataclass(frozen=True)
 class UnseenClasses:
-    """A protocol that hides classes from training.
+    """A protocol that hides classes from training."""
 
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes that training does not see.
-    fold : int
-        Number of the fold; folds share no class.
-    queries, database : {"unseen", "all"}
-        Classes of the queries and of the database items.
-
-    Raises
-    ------
-    HashbenchError
-        If queries are of all classes and the database of unseen classes only.
-    """
-
-    n_classes: int
-    fold: int = 0
-    queries: str = "unseen"
-    database: str = "unseen"
+    n_classes: int  # that training does not see
+    fold: int = 0  # folds share no class
+    queries: str = "unseen"  # classes of the queries, "unseen" or "all"
+    database: str = "unseen"  # likewise; "all" if the queries are of all classes
 
     def __post_init__(self) -> None:
         if (self.queries, self.database) not in _SUFFIXES:
@@ -85,12 +70,6 @@ def split_name(name: str) -> tuple[str, UnseenClasses | None]:
 
 
 def check_fold(name: str) -> None:
-    """Check that the name of a dataset with unseen classes, such as ``digits-unseen3``, has a fold.
-
-    Raises
-    ------
-    HashbenchError
-        If it has none.
-    """
+    """Refuse the name of a dataset with unseen classes, such as ``digits-unseen3``, if it lacks a fold."""
     if re.fullmatch(r".+-unseen\d+", name):
         raise HashbenchError(f"{name!r} names unseen classes without a fold; add one, such as {name}-fold0.")

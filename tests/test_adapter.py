@@ -1,5 +1,3 @@
-import pytest
-
 from hashbench.adapter import DatasetAdapter, Options
 
 
@@ -17,16 +15,7 @@ def test_an_adapter_has_its_first_kind_of_features_unless_told_another():
     assert Two(Options(features="pixels")).kind == "pixels"
 
 
-def test_an_adapter_has_options_of_its_own():
+def test_options_compare_by_what_they_choose_about_the_data():
     assert Two().options == Options()
     assert Options().on_progress("anything", 1, 2) is None
-    assert Options(on_progress=print) == Options()  # how progress is shown is no choice about the data
-
-
-def test_an_adapter_that_prepares_nothing_cannot_be_made():
-    class Lazy(DatasetAdapter):
-        name = "lazy"
-        summary = "does nothing"
-
-    with pytest.raises(TypeError, match="prepare"):
-        Lazy()
+    assert Options(on_progress=print) == Options()

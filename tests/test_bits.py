@@ -63,30 +63,18 @@ def test_every_form_of_codes_packs_alike(codes):
         ([[0, 1], [2, 1]], None, "hold 1 values that are not 0 or 1, first 2 in row 1, column 0"),
         ([[0.5, 1]], None, "hold 1 values that are not 0 or 1, first 0.5 in row 0, column 0"),
         ([[np.nan, 1]], None, "hold 1 values that are not 0 or 1, first nan"),
-        (
-            [[-1, 1], [1, 0]],
-            None,
-            r"not -1 or 1, first 0 in row 1, column 1 \(counted from 0\)\. A zero beside -1 and \+1 is",
-        ),
+        ([[-1, 1], [1, 0]], None, r"not -1 or 1, first 0 in row 1, column 1 .* A zero beside -1 and \+1 is"),
         ([["a", "b"]], None, r"words of shape \(1, 2\), expected numbers in two dimensions, or hexa"),
         ([[1j, 0]], None, "of dtype complex128, expected booleans, 0/1 or -1/"),
         (np.array([[7, 9]], dtype=np.uint8), None, "values up to 9, as packed codes are.* at most 16"),
         (np.array([[7, 1]], dtype=np.uint8), 17, r"codes of 17 bits packed into bytes are uint8 of shape \(n, 3\)"),
         (np.array([[7, 256]]), 12, "codes are int64 of shape .* codes of 12 bits packed"),
         (np.array([[7.5, 1]]), 12, "codes are float64 of shape .* codes of 12 bits packed"),
-        (
-            np.array([[7, -9]], dtype=np.int8),
-            None,
-            "int8 with values from -9 up to 7, as packed codes are.* at most 16",
-        ),
+        (np.array([[7, -9]], dtype=np.int8), None, "values from -9 up to 7, as packed codes are.* at most 16"),
         (np.array([[0, 255]], dtype=np.uint8), None, "only 0 and 255.*: 2 in masks, up to 16 in packed codes"),
         ([[0, 255, 1]], None, "hold 1 values that are not 0 or 1"),
         (np.array([[0, 1], [0, 16], [0, 32]], dtype=np.uint8), 12, "beyond bit 12 in 2 rows, first in row 1"),
-        (
-            np.zeros((4, 16), dtype=bool),
-            24,
-            r"booleans of shape \(4, 16\), a column .* codes of 24 bits have 24\. Check",
-        ),
+        (np.zeros((4, 16), dtype=bool), 24, r"booleans of shape \(4, 16\), a column .* codes of 24 bits have 24"),
         (np.zeros((1, 4097), dtype=bool), None, "codes must have 1 to 4096 bits, got 4097"),
         (np.zeros((1, 1), dtype=np.uint8), 0, "codes must have 1 to 4096 bits, got 0"),
     ],
@@ -129,10 +117,10 @@ def test_codes_as_other_programs_keep_them_are_the_same_bits(codes, n_bits, orde
 
 
 def test_int8_that_are_the_bytes_themselves_have_the_same_distances_and_as_uint8_the_same_bits():
-    kept = np.packbits(AS_BITS, axis=1).astype(np.int8)  # as Vespa and Elasticsearch keep them
+    stored = np.packbits(AS_BITS, axis=1).astype(np.int8)  # as Vespa and Elasticsearch store them
     expected = np.packbits(AS_BITS, axis=1, bitorder="little")
-    assert np.array_equal(bits.as_packed(kept.view(np.uint8), 24, bit_order="big")[0], expected)
-    read = bits.unpack(bits.as_packed(kept, 24)[0], 24)
+    assert np.array_equal(bits.as_packed(stored.view(np.uint8), 24, bit_order="big")[0], expected)
+    read = bits.unpack(bits.as_packed(stored, 24)[0], 24)
     assert not np.array_equal(read, AS_BITS)
     assert np.array_equal((read[:, None] != read).sum(axis=2), (AS_BITS[:, None] != AS_BITS).sum(axis=2))
 
@@ -153,12 +141,7 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
 @pytest.mark.parametrize(
     ("codes", "n_bits", "order", "message"),
     [
-        (
-            ["ab", "abc"],
-            None,
-            None,
-            r"row 1 \(the first is 0\) holds 'abc', expected hexadecimal digits, as many as in all rows \(2 in",
-        ),
+        (["ab", "abc"], None, None, r"row 1 .* holds 'abc', expected hexadecimal .* as many as in all rows \(2 in"),
         (["ab", "xy"], None, None, r"row 1 \(the first is 0\) holds 'xy'"),
         (np.array(["ab", np.nan], dtype=object), None, None, r"row 1 \(the first is 0\) is empty, expected"),
         (["", ""], None, None, r"row 0 \(the first is 0\) is empty"),
@@ -168,16 +151,12 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (["ff"], 7, None, "of which 7 cannot"),
         (["ff"], 9, None, "of which 9 cannot"),
         (["ff"], None, "big", "texts, where the order of bits .big. has no effect"),
+        (np.array([2**40]), None, "little", "integers of 64 bits, where the order of bits"),
         (AS_BITS, None, "big", "a column for each bit, where the order"),
         (BYTES, None, "big", "as packed codes are"),
         (BYTES, 24, "middle", "one of little, big, got 'middle'"),
         (BYTES | 1, 23, "big", r"beyond bit 23 in 5 rows.*bit_order='big'\)\.$"),
-        (
-            (BYTES | 1).view(np.int8),
-            23,
-            None,
-            r"beyond bit 23 in 5 .*Vespa .* give codes\.view\(np\.uint8\) with",
-        ),
+        ((BYTES | 1).view(np.int8), 23, None, r"beyond bit 23 in 5 .*Vespa .* give codes\.view\(np\.uint8\) with"),
     ],
 )
 def test_codes_that_may_be_read_in_two_ways_are_refused(codes, n_bits, order, message):
@@ -193,11 +172,6 @@ def test_queries_and_database_are_of_one_form():
             bits.as_packed_pair(BYTES, other, 24)
     with pytest.raises(HashbenchError, match="have 24 bits and database codes 23; both must be equally long"):
         bits.as_packed_pair(AS_BITS, AS_BITS[:, :23])
-
-
-def test_errors_call_the_array_by_its_name():
-    with pytest.raises(HashbenchError, match=r"^database codes have shape"):
-        bits.as_packed([1], name="database codes")
 
 
 HASHES = np.random.default_rng(1).integers(0, 2**64, 20, dtype=np.uint64)
@@ -221,8 +195,8 @@ OF_HASHES = np.array([[value >> 63 - i & 1 for i in range(64)] for value in HASH
     ],
 )
 def test_hashes_of_64_bits_are_the_same_codes_in_every_form(codes, n_bits):
-    packed, found = bits.as_packed(codes, n_bits)
-    assert found == 64
+    packed, length = bits.as_packed(codes, n_bits)
+    assert length == 64
     np.testing.assert_array_equal(bits.unpack(packed, 64), OF_HASHES)
 
 
@@ -252,8 +226,3 @@ def test_what_may_be_no_hashes_is_refused(codes, n_bits, message):
 
 def test_small_integers_are_hashes_if_they_are_said_to_have_64_bits():
     assert bits.unpack(bits.as_packed([1, 2], 64)[0], 64)[:, 62:].tolist() == [[False, True], [True, False]]
-
-
-def test_the_order_of_bits_is_fixed_for_integers():
-    with pytest.raises(HashbenchError, match="integers of 64 bits, where the order of bits"):
-        bits.as_packed(HASHES, bit_order="little")

@@ -61,12 +61,12 @@ def module(tmp_path, monkeypatch):
     return write
 
 
-def test_parameters_and_attributes_are_told_apart(module):
+def test_parameters_are_not_mistaken_for_attributes(module):
     card = cards.read_card("mine", module(METHOD))
     assert card.params == {"n_bits": 32, "n_iter": 50}
     assert (card.version, card.supervision, card.tunable) == (4, "none", {"n_iter": (20, 50)})
 
 
-def test_a_value_that_only_running_can_tell_is_not_guessed(module):
+def test_a_value_that_needs_running_is_not_guessed(module):
     with pytest.raises(NameError):
         cards.read_card("mine", module(METHOD.replace("50,", "open('x'),")))

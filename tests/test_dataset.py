@@ -1,4 +1,5 @@
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -22,6 +23,8 @@ BASE = Dataset(
     rule="same-label",
     labels=LABELS,
 )
+WHOLE = slice(0, 2), slice(0, 6)  # queries and database
+BY_MULTI_HOT = {"rule": "shared-labels", "labels": MULTI_HOT}
 BY_DISTANCE = {"rule": "distance", "rule_params": {"squared_thresholds": [243.0, 27.0], "levels": [1, 2]}}
 BY_MATRIX = {"rule": "explicit", "matrix": MATRIX}
 NEIGHBOURS = np.array([[3, 0, 5], [1, 4, 2]])
@@ -40,50 +43,38 @@ def with_value(array, index, value):
 
 
 @pytest.mark.parametrize(
-    ("changes", "kind", "expected"),
+    ("changes", "kind", "levels"),
     [
-        ({}, SameLabel, lambda rows, columns: oracles.same_label(LABELS[rows], LABELS[columns])),
-        (
-            {"rule": "shared-labels", "labels": MULTI_HOT},
-            SharedLabels,
-            lambda rows, columns: oracles.shared_labels(MULTI_HOT[rows], MULTI_HOT[columns]),
-        ),
+        ({}, SameLabel, oracles.same_label(LABELS, LABELS)),
+        (BY_MULTI_HOT, SharedLabels, oracles.shared_labels(MULTI_HOT, MULTI_HOT)),
         (
             {"rule": "hierarchy", "coarse_labels": LABELS // 2},
             Hierarchy,
-            lambda rows, columns: np.add(
-                oracles.same_label(LABELS[rows], LABELS[columns]),
-                oracles.same_label(LABELS[rows] // 2, LABELS[columns] // 2),
-            ).tolist(),
+            np.add(oracles.same_label(LABELS, LABELS), oracles.same_label(LABELS // 2, LABELS // 2)),
         ),
-        (
-            BY_DISTANCE,
-            Distance,
-            lambda rows, columns: oracles.distance_levels(
-                BASE.features[rows], BASE.features[columns], [243.0, 27.0], [1, 2]
-            ),
-        ),
+        (BY_DISTANCE, Distance, oracles.distance_levels(BASE.features, BASE.features, [243.0, 27.0], [1, 2])),
     ],
 )
-def test_affinities_are_in_the_order_of_the_split(changes, kind, expected):
+def test_affinities_are_in_the_order_of_the_split(changes, kind, levels):
     dataset = changed(**changes)
     affinity, of_train = dataset.affinity(), dataset.train_affinity()
     assert isinstance(affinity, kind)
     assert (affinity.n_queries, affinity.n_database) == (2, 6)
-    assert affinity.block(slice(0, 2), slice(0, 6)).tolist() == expected(dataset.query, dataset.database)
-    assert of_train.block(slice(0, 3), slice(0, 3)).tolist() == expected(dataset.train, dataset.train)
+    query, database, train = dataset.query, dataset.database, dataset.train
+    np.testing.assert_array_equal(affinity.block(*WHOLE), np.array(levels)[np.ix_(query, database)])
+    np.testing.assert_array_equal(of_train.block(slice(0, 3), slice(0, 3)), np.array(levels)[np.ix_(train, train)])
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csr_matrix])
-def test_an_explicit_affinity_is_the_matrix_and_says_nothing_about_training_items(form):
+def test_an_explicit_affinity_is_the_matrix_and_does_not_rate_training_items(form):
     dataset = changed(rule="explicit", matrix=form(MATRIX))
     assert isinstance(dataset.affinity(), Explicit)
-    assert dataset.affinity().block(slice(0, 2), slice(0, 6)).tolist() == MATRIX.tolist()
+    assert dataset.affinity().block(*WHOLE).tolist() == MATRIX.tolist()
     with pytest.raises(HashbenchError, match="dataset 'tiny' has explicit affinities"):
         dataset.train_affinity()
 
 
-def test_neighbours_are_relevant_and_say_nothing_about_training_items():
+def test_neighbours_are_relevant_and_do_not_rate_training_items():
     items = np.random.default_rng(5).normal(size=(60, 3)).astype(np.float32)
     query, database = np.arange(0, 60, 6), np.setdiff1d(np.arange(60), np.arange(0, 60, 6))[::-1].copy()
     nearest = np.argsort(((items[query, None] - items[None, database]) ** 2).sum(axis=2), axis=1)[:, :7]
@@ -92,28 +83,24 @@ def test_neighbours_are_relevant_and_say_nothing_about_training_items():
     expected = [[int(position in near) for position in range(50)] for near in nearest.tolist()]
     assert levels.tolist() == expected
     assert dataset.affinity().levels.tolist() == [0, 1]
+    every_item = changed(rule="neighbours", neighbours=np.array([[5, 4, 3, 2, 1, 0]] * 2)).affinity()
+    assert every_item.block(*WHOLE).all()
     with pytest.raises(HashbenchError, match=r"dataset 'near' has neighbours affinities"):
         dataset.train_affinity()
 
 
-def test_every_database_item_may_be_a_neighbour():
-    everyone = np.array([[5, 4, 3, 2, 1, 0]] * 2)
-    assert changed(rule="neighbours", neighbours=everyone).affinity().block(slice(0, 2), slice(0, 6)).all()
-
-
 @pytest.mark.parametrize("n_channels", [1, 3])
-def test_items_may_be_images_alone_or_beside_their_features(n_channels):
+def test_items_may_be_only_images_or_images_beside_their_features(n_channels):
     images = IMAGES[..., :n_channels]
-    both, alone = changed(images=images), changed(images=images, features=None)
-    assert (both.n_samples, alone.n_samples) == (8, 8)
-    whole = slice(0, 2), slice(0, 6)
-    assert alone.affinity().block(*whole).tolist() == BASE.affinity().block(*whole).tolist()
+    both, images_only = changed(images=images), changed(images=images, features=None)
+    assert (both.n_samples, images_only.n_samples) == (8, 8)
+    assert images_only.affinity().block(*WHOLE).tolist() == BASE.affinity().block(*WHOLE).tolist()
 
 
 def test_a_dataset_knows_its_size_and_kind():
     assert BASE.n_samples == 8
     assert BASE.is_single_label
-    assert not changed(rule="shared-labels", labels=MULTI_HOT).is_single_label
+    assert not changed(**BY_MULTI_HOT).is_single_label
     assert not changed(**BY_DISTANCE, labels=None).is_single_label
 
 
@@ -123,10 +110,7 @@ def test_a_dataset_knows_its_size_and_kind():
         ({"features": BASE.features.astype(float)}, r"features of dataset 'tiny' are float64 of shape \(8, 3\)"),
         ({"features": BASE.features[0]}, r"are float32 of shape \(3,\), expected float32 of shape \(n_samples"),
         ({"features": BASE.features[:, :0]}, r"of shape \(8, 0\).*not empty"),
-        (
-            {"features": with_value(BASE.features, ([2, 4], [1, 0]), np.nan)},
-            "hold 2 values that are not finite, first nan in row 2, column 1",
-        ),
+        ({"features": with_value(BASE.features, ([2, 4], [1, 0]), np.nan)}, "hold 2 .* first nan in row 2, column 1"),
         ({"features": with_value(BASE.features, (7, 2), np.inf)}, "hold 1 values .* first inf in row 7, column 2"),
         ({"query": BASE.query.astype(np.int32)}, r"query of dataset 'tiny' is int32 of shape \(2,\)"),
         ({"train": BASE.train[None]}, r"train of dataset 'tiny' is int64 of shape \(1, 3\)"),
@@ -138,60 +122,32 @@ def test_a_dataset_knows_its_size_and_kind():
         ({"database": np.array([1, 2, 3, 6, 1])}, "database of dataset 'tiny' names some rows twice"),
         ({"query": np.array([0, 1, 2])}, "2 queries of dataset 'tiny' are also in its database"),
         ({"train": np.array([1, 5])}, "1 training items of dataset 'tiny' are also queries"),
-        (
-            {"database": BASE.database[:-1], "train": np.array([6, 7])},
-            "1 of 2 training items of dataset 'tiny' are outside its database; let it hold all of them, or none",
-        ),
+        ({"database": BASE.database[:-1], "train": np.array([6, 7])}, "1 of 2 training items .* outside its database"),
         ({"labels": LABELS[1:]}, "dataset 'tiny' has 8 items but labels for 7"),
         ({"labels": LABELS.astype(np.int32)}, r"labels of dataset 'tiny' are int32 of shape \(8,\)"),
         ({"labels": MULTI_HOT.astype(np.int64)}, r"labels of dataset 'tiny' are int64 of shape \(8, 3\)"),
-        (
-            {"rule": "same-labels"},
-            "affinity rule 'same-labels'; known rules: same-label, shared-labels, hierarchy, distance",
-        ),
+        ({"rule": "same-labels"}, "affinity rule 'same-labels'; known rules: same-label, shared-labels, hierarchy"),
         ({"rule": "hierarchy"}, r"rule 'hierarchy' of dataset 'tiny' needs superclasses"),
-        (
-            {"rule": "hierarchy", "coarse_labels": LABELS[:3]},
-            r"coarse_labels of dataset 'tiny' are int64 of shape \(3,\)",
-        ),
+        ({"rule": "hierarchy", "coarse_labels": LABELS[:3]}, r"coarse_labels .* are int64 of shape \(3,\)"),
         ({"rule": "hierarchy", "coarse_labels": np.arange(8)}, "class 0 has items of several superclasses"),
         ({"labels": None}, r"rule 'same-label' of dataset 'tiny' needs class labels of shape \(n,\)"),
         ({"labels": MULTI_HOT}, "rule 'same-label' of dataset 'tiny' needs class labels"),
         ({"rule": "shared-labels"}, "rule 'shared-labels' of dataset 'tiny' needs multi-hot labels"),
         ({"rule": "shared-labels", "labels": MULTI_HOT * np.uint8(2)}, "labels are not multi-hot"),
         ({"rule": "distance"}, r"rule 'distance' .* needs squared_thresholds and levels, got \[\]"),
-        (
-            {"rule": "distance", "rule_params": {"squared_thresholds": [1.0], "levels": [1, 2]}},
-            r"levels \[1, 2\] and 1 thresholds",
-        ),
+        (BY_DISTANCE | {"rule_params": {"squared_thresholds": [1.0], "levels": [1, 2]}}, "and 1 thresholds"),
         ({"rule": "explicit"}, r"rule 'explicit' .* needs a matrix of shape \(2, 6\).*got None"),
         ({"rule": "explicit", "matrix": MATRIX.T}, r"needs a matrix of shape \(2, 6\).*got \(6, 2\)"),
         ({"rule": "explicit", "matrix": -MATRIX}, "an affinity holds whole-number levels"),
         ({"features": None}, "dataset 'tiny' has neither features nor images"),
         ({"features": None, "images": IMAGES[:, :0]}, "dataset 'tiny' has neither features nor images"),
         ({"images": IMAGES.astype(np.float32)}, r"images of dataset 'tiny' are float32 of shape \(8, 4, 5, 3\)"),
-        (
-            {"images": IMAGES[..., 0]},
-            r"images .* uint8 of shape \(8, 4, 5\), expected uint8 of shape \(n_samples, height",
-        ),
+        ({"images": IMAGES[..., 0]}, r"images .* uint8 of shape \(8, 4, 5\), expected uint8 of shape"),
         ({"images": IMAGES[..., :2]}, r"images .* of shape \(8, 4, 5, 2\), expected .* 1 or 3\)"),
         ({"images": IMAGES[:7]}, "dataset 'tiny' has 8 rows of features but 7 images"),
-        (
-            {"features": None, "images": IMAGES[:7]},
-            r"database of dataset 'tiny' names rows 1 to 7, but there are 7 items",
-        ),
-        (
-            {"features": None, "images": IMAGES, "labels": None, "rule": "distance"},
-            "rule 'distance' of dataset 'tiny' needs features, and it has images only",
-        ),
-        (
-            BY_DISTANCE | {"features": None, "images": IMAGES},
-            "rule 'distance' of dataset 'tiny' needs features, and it has images only",
-        ),
-        (
-            {"rule_params": {"true_distance": "angular"}},
-            "true_distance of dataset 'tiny' is 'angular', expected one of",
-        ),
+        ({"features": None, "images": IMAGES[:7]}, "database .* names rows 1 to 7, but there are 7 items"),
+        (BY_DISTANCE | {"features": None, "images": IMAGES}, "rule 'distance' .* needs features, .* images only"),
+        ({"rule_params": {"true_distance": "angular"}}, "true_distance .* is 'angular', expected one of"),
         ({"rule": "neighbours"}, r"needs neighbours, int64 of shape \(2, k\), got none"),
         (BY_NEIGHBOURS | {"neighbours": NEIGHBOURS[:1]}, r"\(2, k\), got int64 of shape \(1, 3\)"),
         (BY_NEIGHBOURS | {"neighbours": NEIGHBOURS[0]}, r"\(2, k\), got int64 of shape \(3,\)"),
@@ -199,21 +155,16 @@ def test_a_dataset_knows_its_size_and_kind():
         (BY_NEIGHBOURS | {"neighbours": NEIGHBOURS.astype(np.int32)}, r"got int32 of shape \(2, 3\)"),
         (
             BY_NEIGHBOURS | {"neighbours": with_value(NEIGHBOURS, (1, 1), 6)},
-            "neighbours of dataset 'tiny' name positions 0 to 6, but there are 6 database items",
+            "positions 0 to 6, but there are 6 database",
         ),
         (BY_NEIGHBOURS | {"neighbours": with_value(NEIGHBOURS, (0, 1), -1)}, "name positions -1 to 5"),
-        (
-            BY_NEIGHBOURS | {"neighbours": with_value(NEIGHBOURS, (1, 2), 1)},
-            "neighbours of dataset 'tiny' name an item twice for 1 queries, first query 1",
-        ),
+        (BY_NEIGHBOURS | {"neighbours": with_value(NEIGHBOURS, (1, 2), 1)}, "twice for 1 queries, first query 1"),
     ],
 )
 def test_a_dataset_that_breaks_the_contract_is_refused_in_words(changes, message):
     with pytest.raises(HashbenchError, match=message) as caught:
         changed(**changes)
-    text = str(caught.value)
-    assert "\n" not in text
-    assert text.endswith(".")
+    assert re.fullmatch(r".*\.", str(caught.value))  # one line
 
 
 @pytest.mark.parametrize(
@@ -232,10 +183,7 @@ def test_a_dataset_that_breaks_the_contract_is_refused_in_words(changes, message
         (BY_MATRIX, {"matrix": with_value(MATRIX, (0, 0), 1)}),
         (BY_MATRIX | {"matrix": sp.csr_array(MATRIX)}, {"matrix": sp.csr_array(2 * MATRIX)}),
         (BY_MATRIX | {"matrix": sp.csr_array(MATRIX)}, {"matrix": sp.csr_array(MATRIX[:, ::-1])}),
-        (
-            {"rule": "shared-labels", "labels": MULTI_HOT},
-            {"labels": with_value(MULTI_HOT, (1, 1), 1 - MULTI_HOT[1, 1])},
-        ),
+        (BY_MULTI_HOT, {"labels": with_value(MULTI_HOT, (1, 1), 1 - MULTI_HOT[1, 1])}),
         ({}, {"images": IMAGES}),
         ({"images": IMAGES}, {"features": None}),
         ({"images": IMAGES}, {"images": with_value(IMAGES, (7, 3, 4, 2), IMAGES[7, 3, 4, 2] ^ 1)}),
@@ -267,7 +215,7 @@ def test_the_fingerprint_of_known_content_stays_what_it_is():
     assert BASE.fingerprint == "aab4b2dbdb8bc924"
 
 
-def test_the_fingerprint_of_a_sparse_matrix_ignores_how_it_is_stored_and_leaves_it_alone():
+def test_the_fingerprint_of_a_sparse_matrix_ignores_how_it_is_stored_and_does_not_change_it():
     plain = sp.csr_array(MATRIX)
     untidy = sp.csr_array(
         (np.array([2, 1, 0, 1, 10, 1]), np.array([3, 1, 0, 5, 4, 0]), np.array([0, 4, 6])), shape=(2, 6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hashbench.errors import HashbenchError, Refusal, unknown_name
-from hashbench.store import hdf5, result_files, result_rows
+from hashbench.store.result_rows import COLUMNS
 
 RUN = ["run", "--method", "lsh", "--bits", 8]
 
@@ -51,60 +51,22 @@ def complain(hashbench, digits_data, tmp_path):
     return run
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize(  # tests/test_bad_input.py has many more
     ("arguments", "words"),
     [
         (["run", "--method", "pcah", "--bits", 100], ["pcah", "61", "n_bits=100", "--bits 61"]),
         (["run", "--method", "oracle-label", "--bits", 3], ["oracle-label needs 4 bits", "10 classes", "n_bits=3"]),
         (["run", "--method", "oracle-label", "--bits", 8, "--dataset", "digits-pairs"], ["'digits-pairs' has none"]),
-        (["run", "--method", "iqt", "--bits", 8], ["unknown method 'iqt'", "Did you mean 'itq'?", "itq, ksh, lsh"]),
-        ([*RUN, "--dataset", "digit"], ["unknown dataset 'digit'", "Did you mean 'digits'?"]),
-        ([*RUN, "--dataset", "none.h5"], ["no file none.h5"]),
         ([*RUN, "--dataset", "/"], ["/"]),
-        ([*RUN, "--metric", "aP"], ["unknown metric 'aP'", "Did you mean 'AP'?"]),
-        ([*RUN, "--metric", "AP@0"], ["'AP@0'", "cutoff"]),
-        ([*RUN, "--metric", "AP@10:best"], ["'best'", "retrieved, relevant, capped"]),
-        ([*RUN, "--param", "n_iter=5"], ["n_iter"]),
-        (["run", "--method", "itq", "--bits", 8, "--param", "n_itr=5"], ["'n_itr'", "Did you mean 'n_iter'?"]),
-        (["run", "--method", "itq", "--bits", 8, "--param", "n_iter"], ["name=value", "'n_iter'"]),
-        (["run", "--method", "itq", "--bits", 8, "--param", "=5"], ["name=value", "'=5'"]),
-        (["run", "--method", "itq", "--bits", 8, "--param", "n_bits=5"], ["n_bits is not a --param", "--bits"]),
-        (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=many"], ["n_iter", "many"]),
-        (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=-1"], ["n_iter", "-1"]),
-        (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=2.5"], ["n_iter", "2.5"]),
-        (["run", "--method", "itq", "--bits", 8, "--param", "n_iter={1}"], ["n_iter", "{1}"]),
-        (["run", "--method", "lsh", "--bits", 0], ["1 to 4096", "got 0"]),
-        (["run", "--method", "lsh", "--bits", 5000], ["1 to 4096", "got 5000"]),
-        (["run", "--method", "lsh", "--bits", -8], ["1 to 4096", "got -8"]),
-        (["encode", "--method", "pcah", "--bits", 100], ["--bits 61"]),
-        (["encode", "--method", "iqt", "--bits", 8], ["Did you mean 'itq'?"]),
-        (["evaluate", "none.h5"], ["no file none.h5"]),
         (["prepare", "digit"], ["Did you mean 'digits'?"]),
         (["prepare", "none.h5"], ["none.h5"]),
-        (["info", "itqq"], ["'itqq'"]),
-        (["info", "none.h5"], ["no file none.h5"]),
-        (["check", "method", "iqt"], ["Did you mean 'itq'?"]),
-        (["check", "dataset", "digit"], ["Did you mean 'digits'?"]),
-        (["tables", "--results", "nowhere"], ["no results in nowhere", "hashbench run"]),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
 )
 def test_mistake_is_one_line_that_helps(complain, arguments, words):
-    said = complain(*arguments)
+    message = complain(*arguments)
     for word in words:
-        assert word in said
-
-
-def test_text_file_is_no_dataset(complain, tmp_path):
-    path = tmp_path / "notes.h5"
-    path.write_text("These are notes.\n" * 50)
-    assert f"cannot read {path}" in complain(*RUN, "--dataset", path)
-
-
-def test_text_file_without_a_telling_name_is_no_dataset(complain, tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_text("These are notes.\n" * 50)
-    assert f"cannot read {path}" in complain(*RUN, "--dataset", path)
+        assert word in message
 
 
 def test_truncated_file_is_no_dataset(complain, tiny_file):
@@ -113,21 +75,12 @@ def test_truncated_file_is_no_dataset(complain, tiny_file):
     assert f"cannot read {path}" in complain(*RUN, "--dataset", path)
 
 
-def test_features_that_are_not_finite_are_counted(complain, tiny_file):
-    path = tiny_file()
-    with h5py.File(path, "a") as file:
-        file["features"][3, 1] = np.nan
-        file["features"][5, 2] = np.inf
-    said = complain(*RUN, "--dataset", path)
-    assert "2 values that are not finite, first nan in row 3, column 1" in said
-
-
 def test_codes_of_another_dataset_are_not_scored(complain, hashbench, tiny_file):
     one, other = tiny_file(name="one"), tiny_file(seed=1, name="other")
     codes = hashbench("encode", "--method", "lsh", "--bits", 8, "--dataset", one).stdout.strip()
-    said = complain("evaluate", codes, "--dataset", other)
-    assert f"{codes} was encoded from one" in said
-    assert "dataset other now holds" in said
+    message = complain("evaluate", codes, "--dataset", other)
+    assert f"{codes} was encoded from one" in message
+    assert "dataset other now holds" in message
 
 
 def test_codes_of_a_dataset_that_is_not_known_need_its_file(complain, hashbench, tiny_file):
@@ -143,11 +96,11 @@ def test_dataset_is_no_codes_file(complain, tiny_file):
 @pytest.fixture
 def broken_codes(hashbench, tiny_file, tmp_path):
     """Codes of tiny in which something is missing or wrong."""
-    made = hashbench("encode", "--method", "lsh", "--bits", 8, "--dataset", tiny_file()).stdout.strip()
+    codes_path = hashbench("encode", "--method", "lsh", "--bits", 8, "--dataset", tiny_file()).stdout.strip()
 
     def make(change):
         path = tmp_path / "broken.h5"
-        shutil.copy(made, path)
+        shutil.copy(codes_path, path)
         with h5py.File(path, "a") as file:
             change(file)
         return path
@@ -166,9 +119,9 @@ def without(key):
 @pytest.mark.parametrize("key", ["query/codes", "database/codes", "fit_seconds", "method"])
 def test_codes_that_lack_something_are_named(complain, broken_codes, command, key):
     path = broken_codes(without(key))
-    said = complain(command, path)
-    assert str(path) in said
-    assert key in said
+    message = complain(command, path)
+    assert str(path) in message
+    assert key in message
 
 
 @pytest.mark.parametrize("command", ["info", "evaluate"])
@@ -208,7 +161,7 @@ def test_codes_that_are_not_those_that_were_written_are_refused(complain, broken
 
 
 @pytest.mark.parametrize("content", [b"method,value\n", b"\xff\xfe\x00\x01 binary\n"])
-def test_foreign_results_file_is_left_alone(hashbench, digits_data, tmp_path, content):
+def test_foreign_results_file_is_not_changed(hashbench, digits_data, tmp_path, content):
     path = tmp_path / "results" / "digits.csv"
     path.parent.mkdir()
     path.write_bytes(content)
@@ -222,26 +175,13 @@ def test_foreign_results_file_is_left_alone(hashbench, digits_data, tmp_path, co
         assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("change", [{"value": "much"}, {"params": "no json"}, {"params": "[1]"}])
-def test_results_with_odd_values_are_named_by_the_tables(hashbench, tmp_path, change):
-    fields = {"dataset": "digits", "features": "x", "method": "itq", "params": "{}", "n_bits": 16, "seed": 0}
-    fields |= {"metric": "AP", "value": "0.1", "tie_sd": "", "low": "0.1", "high": "0.1"}
-    fields |= {"n_queries": 1, "n_undefined": 0}
+def test_results_whose_params_are_not_json_are_named_by_the_tables(hashbench, tmp_path):
     path = tmp_path / "digits.csv"
-    row = result_rows.Row(**(fields | change), dataset_fingerprint="a", method_version=1)
-    path.write_text(result_files.csv_text(result_rows.COLUMNS, [row]))
+    path.write_text(f"{','.join(COLUMNS)}\ndigits,x,itq,no json,16,0,AP,0.1,,0.1,0.1,1,0,a,1\n")
     result = hashbench("tables", "table1", "--results", tmp_path)
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: ")
     assert str(path) in result.stderr
-
-
-def test_results_folder_that_cannot_be_made_is_named(hashbench, digits_data, tmp_path):
-    (tmp_path / "file").write_text("not a folder")
-    result = hashbench(*RUN, "--results", tmp_path / "file" / "results")
-    assert result.exit_code == 1
-    (error,) = [line for line in result.stderr.splitlines() if not line.startswith("[")]
-    assert error.startswith(f"Error: cannot write {tmp_path / 'file' / 'results'}")
 
 
 def test_equal_training_items_are_refused(complain, tiny_file):
@@ -268,10 +208,3 @@ def test_mistakes_in_the_code_keep_their_traceback(hashbench, monkeypatch, data)
     with pytest.raises(RuntimeError, match="a bug"):
         hashbench("prepare", "digits")
     assert not list(Path(data).rglob("*.h5"))
-
-
-def test_error_in_a_file_names_the_file(tiny_file):
-    path = tiny_file()
-    path.write_bytes(b"")
-    with pytest.raises(HashbenchError, match=str(path)):
-        hdf5.read_dataset(path)

@@ -58,10 +58,3 @@ def test_help_shows_types_as_they_are_written(name):
 def test_other_names_are_refused():
     with pytest.raises(AttributeError, match="'hashbench' has no attribute 'evalute'"):
         _ = hashbench.evalute
-
-
-def test_suites_for_plugins_are_where_the_document_says():
-    from hashbench import testing
-
-    assert testing.METHOD_CHECKS
-    assert testing.DATASET_CHECKS

@@ -64,7 +64,7 @@ def test_name_far_from_all_gets_no_suggestion(name):
 
 @pytest.fixture
 def importing(tmp_path, monkeypatch):
-    """Write a module and import it anew."""
+    """Write a module and import it again."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     names = []
@@ -96,20 +96,33 @@ def test_digest_of_a_third_party_class_follows_its_bases(importing):
     assert len({first, digest(METHOD + "a = 1\n", BASE), digest(METHOD, BASE + "a = 1\n")}) == 3
 
 
-@pytest.mark.parametrize("old", ["_parameter_constraints = {}", "depends_on = ()", "def on_epoch(self): ..."])
-def test_method_that_declares_what_is_no_longer_read_is_refused(monkeypatch, tmp_path, old):
-    import hashbench.methods
+@pytest.fixture
+def add_built_in(tmp_path, monkeypatch):
+    """Add a file to a package of built-in plug-ins."""
+    caches = registry._module_names, registry._adapters
+    modules = []
 
+    def add(package, name, text):
+        (tmp_path / f"{name}.py").write_text(text)
+        module = importlib.import_module(f"hashbench.{package}")
+        monkeypatch.setattr(module, "__path__", [*module.__path__, str(tmp_path)])
+        modules.append(f"hashbench.{package}.{name}")
+        for cache in caches:
+            cache.cache_clear()
+
+    yield add
+    for module in modules:
+        sys.modules.pop(module, None)
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.parametrize("old", ["_parameter_constraints = {}", "depends_on = ()", "def on_epoch(self): ..."])
+def test_method_that_declares_what_is_no_longer_read_is_refused(add_built_in, old):
     text = f'"""M."""\nfrom hashbench.method import HashMethod\nclass OfOld(HashMethod):\n    {old}\n'
-    (tmp_path / "of_old.py").write_text(text)
-    monkeypatch.setattr(hashbench.methods, "__path__", [*hashbench.methods.__path__, str(tmp_path)])
-    registry._module_names.cache_clear()
-    try:
-        with pytest.raises(HashbenchError, match=r"method 'of-old' declares .*, which is no longer read"):
-            registry.get_method("of-old")
-    finally:
-        registry._module_names.cache_clear()
-        sys.modules.pop("hashbench.methods.of_old", None)
+    add_built_in("methods", "of_old", text)
+    with pytest.raises(HashbenchError, match=r"method 'of-old' declares .*, which is no longer read"):
+        registry.get_method("of-old")
 
 
 @pytest.mark.parametrize("kind", ["method", "dataset"])
@@ -130,19 +143,12 @@ def test_plugin_with_a_name_that_no_file_could_have_is_listed_and_refused(plugin
         assert f"got {name!r}" in result.stderr
 
 
-def test_broken_file_among_the_methods_leaves_the_list_whole(monkeypatch, tmp_path):
-    import hashbench.methods
-
-    (tmp_path / "broken_one.py").write_text("def f(:")
-    (tmp_path / "plain.py").write_text("class Plain:\n    'Only the class has a docstring.'\n")
-    monkeypatch.setattr(hashbench.methods, "__path__", [*hashbench.methods.__path__, str(tmp_path)])
-    registry._module_names.cache_clear()
-    try:
-        assert registry.method_summary("broken-one").startswith("(cannot be imported: SyntaxError")
-        assert registry.method_summary("plain") == "Only the class has a docstring."
-        assert registry.method_summary("itq").startswith("ITQ")
-    finally:
-        registry._module_names.cache_clear()
+def test_broken_file_among_the_methods_leaves_the_list_whole(add_built_in):
+    add_built_in("methods", "broken_one", "def f(:")
+    add_built_in("methods", "plain", "class Plain:\n    'Only the class has a docstring.'\n")
+    assert registry.method_summary("broken-one").startswith("(cannot be imported: SyntaxError")
+    assert registry.method_summary("plain") == "Only the class has a docstring."
+    assert registry.method_summary("itq").startswith("ITQ")
 
 
 @pytest.mark.parametrize(
@@ -158,20 +164,11 @@ def test_names_in_rows_of_results_lead_back_to_what_users_type(name, features_na
     assert registry.dataset_spec(name, features_name) == spec
 
 
-def test_broken_file_among_the_datasets_leaves_the_others_whole(monkeypatch, tmp_path):
-    package = importlib.import_module("hashbench.datasets")
-    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-    (tmp_path / "broken_one.py").write_text("import sys\nsys.exit(0)\n")
-    caches = registry._module_names, registry._adapters
-    try:
-        for cache in caches:
-            cache.cache_clear()
-        assert {"broken-one", "digits"} <= {*registry.dataset_names()}
-        assert registry.dataset_summary("broken-one").startswith("(dataset plugin 'broken-one' cannot be imported: Sys")
-        assert registry.get_dataset("digits").prepare().name == "digits"
-    finally:
-        for cache in caches:
-            cache.cache_clear()
+def test_broken_file_among_the_datasets_leaves_the_others_whole(add_built_in):
+    add_built_in("datasets", "broken_one", "import sys\nsys.exit(0)\n")
+    assert {"broken-one", "digits"} <= {*registry.dataset_names()}
+    assert registry.dataset_summary("broken-one").startswith("(dataset plugin 'broken-one' cannot be imported: Sys")
+    assert registry.get_dataset("digits").prepare().name == "digits"
 
 
 def test_datasets_with_unseen_classes_are_known_by_what_they_are_made_of():

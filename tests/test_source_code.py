@@ -116,7 +116,7 @@ def test_a_name_imported_from_hashbench_counts_as_its_module(package, line, home
     assert "hashbench" not in _source_code.imports_of("written.module")
 
 
-def test_a_helper_that_is_no_python_is_told_in_a_sentence(package):
+def test_a_helper_that_is_not_python_is_reported(package):
     package(module=MODULE, helper="def half(:\n")
     with pytest.raises(HashbenchError, match=r"helper\.py cannot be read as Python: .* Fix it"):
         digest()

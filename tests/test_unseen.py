@@ -8,14 +8,14 @@ SCOPES = [("unseen", "unseen"), ("unseen", "all"), ("all", "all")]
 
 @pytest.mark.parametrize(("queries", "database"), SCOPES)
 @pytest.mark.parametrize("base", ["cifar10-s1", "my-unseen3-fold0"])
-def test_a_name_tells_the_protocol(base, queries, database):
+def test_a_name_holds_the_protocol(base, queries, database):
     protocol = UnseenClasses(25, 10, queries, database)
     assert split_name(protocol.name_of(base)) == (base, protocol)
     assert protocol.name_of(f"{base}:gist") == f"{protocol.name_of(base)}:gist"
 
 
 @pytest.mark.parametrize("name", ["digits", "digits-unseen3", "digits-unseen3-fold00", "digits-unseen3-fold0-some"])
-def test_other_names_tell_none(name):
+def test_other_names_hold_none(name):
     assert split_name(name) == (name, None)
 
 
@@ -32,5 +32,5 @@ def test_queries_of_seen_classes_need_a_database_of_them():
         (("all", "all"), "queries and database of all classes, with the 3 classes of fold 1 that training did not see"),
     ],
 )
-def test_a_caption_says_of_which_classes_queries_and_database_are(scope, expected):
+def test_a_caption_names_the_classes_of_queries_and_database(scope, expected):
     assert UnseenClasses(3, 1, *scope).in_words == expected

@@ -148,7 +148,7 @@ def _explain_codes(
     from hashbench.reports.explain import emulation
     from hashbench.reports.explain.evaluators import EVALUATORS, named
     from hashbench.reports.explain.orders import rearranged
-    from hashbench.scoring.compilation import telling_of_compilation
+    from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.evaluator import check_counts
 
     chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
@@ -159,7 +159,7 @@ def _explain_codes(
     for name in dict.fromkeys(metrics):
         if name not in asked:
             click.echo(f"Left out: {emulation.not_given(name, chosen, len(database))}", err=True)
-    with Progress(short=True) as progress, telling_of_compilation(progress.update):
+    with Progress(short=True) as progress, reporting_compilation(progress.update):
         parts = codes.query, database, codes.n_bits, affinity, asked, chosen
         explanations = emulation.explain(*parts, on_progress=progress.update)
     explained = {explanation.evaluator.name for explanation in explanations}
@@ -173,11 +173,11 @@ def _explain_run(
 ) -> "Sequence[Explanation]":
     """Score a run by the tools for runs; print which were left out."""
     from hashbench.reports.explain import run_tools
-    from hashbench.scoring.compilation import telling_of_compilation
+    from hashbench.scoring.compilation import reporting_compilation
 
     tools = list(dict.fromkeys(map(run_tools.named, scripts))) or run_tools.TOOLS
     lists, grades = read_run_files(run, qrels, {"--figure": figure})
-    with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
+    with reporting_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
         explanations = run_tools.explain_run(lists, grades, metrics or ("AP", "NDCG:trec"), tools)
     explained = {explanation.evaluator.name for explanation in explanations}
     for name in [tool.described.name for tool in tools] if scripts else ():

@@ -190,7 +190,7 @@ def evaluate(
     from hashbench.cli import console
     from hashbench.cli.progress import Progress
     from hashbench.pipeline import own_codes, preparation, steps
-    from hashbench.scoring.compilation import telling_of_compilation
+    from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
     from hashbench.scoring.runs import evaluate_run
@@ -222,7 +222,7 @@ def evaluate(
     orders: dict[str, Any] = {} if random_orders is None else {"random_orders": random_orders}
     if orders and can_report:
         orders["on_progress"] = progress.update
-    with progress, telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
+    with progress, reporting_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
         evaluation = score(metrics or DEFAULT_METRICS, **orders)
     notes = evaluation.notes
     if save is not None:

@@ -19,7 +19,7 @@ def on_stderr(what: str, n_done: int, n_all: int, /) -> None:
 
 
 @contextmanager
-def telling_of_compilation(on_progress: Progress = on_stderr) -> Iterator[None]:
+def reporting_compilation(on_progress: Progress = on_stderr) -> Iterator[None]:
     """Call ``on_progress`` once if numba compiles a loop that it does not find on disk, maybe from another thread.
 
     Of nested calls only the outermost reports.

@@ -5,8 +5,6 @@ import numpy.typing as npt
 
 from hashbench._typing import AnyArray, FloatArray, IntArray, Rows
 from hashbench._validation import check_directions, real_row_pair
-from hashbench.affinity import Affinity
-from hashbench.scoring.histogram import TieHistogram
 
 _DECIMALS = 9  # of a bit, or of a database item; what differs by less is rounding noise, and ties
 _MOST_DECIMALS = 300  # as float64 has them
@@ -44,18 +42,6 @@ class CosineRanking:
     def groups(self, queries: Rows) -> IntArray:
         """Return the tie group of each item, numbered by distance, (n_queries, n_database)."""
         return np.stack([np.unique(row, return_inverse=True)[1] for row in self.distances(queries)])
-
-    def count(self, queries: slice, affinity: Affinity) -> TieHistogram:
-        """Count a histogram whose groups are the distinct distances of each query, padded with empty ones."""
-        levels = affinity.levels
-        index = np.searchsorted(levels, affinity.block(queries, slice(0, len(self.database))))
-        groups = [np.unique(row, return_inverse=True) for row in self.distances(queries)]
-        n_groups = max(len(values) for values, _ in groups)
-        counts = np.zeros((len(groups), len(levels), n_groups), dtype=np.int64)
-        for row, (_, group) in enumerate(groups):
-            cells = index[row] * n_groups + group
-            counts[row] = np.bincount(cells, minlength=len(levels) * n_groups).reshape(len(levels), n_groups)
-        return TieHistogram(counts, levels, by_radius=False)
 
 
 def _units(database: FloatArray) -> FloatArray:

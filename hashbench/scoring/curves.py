@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hashbench.affinity import as_affinity
 from hashbench.bits import as_packed_pair
-from hashbench.scoring.compilation import telling_of_compilation
+from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@telling_of_compilation()
+@reporting_compilation()
 def curves(
     query_codes: npt.ArrayLike,
     database_codes: npt.ArrayLike,
@@ -61,9 +61,9 @@ def curves(
     return lay_out(evaluate(*codes, affinity, points, n_bits=n_bits, bit_order=bit_order, distance=distance))
 
 
-def curve_metrics(n_bits: int, n_database: int, *, by_radius: bool = True, n_ranks: int = 50) -> list[str]:
+def curve_metrics(n_bits: int, n_database: int, *, by_radius: bool = True) -> list[str]:
     """Return the metrics of curves: P and R at each radius, and at ranks spaced evenly on a logarithmic axis."""
-    ranks = np.unique(np.geomspace(1, n_database, n_ranks).round().astype(int))
+    ranks = np.unique(np.geomspace(1, n_database, 50).round().astype(int))
     cutoffs = [f"r{radius}" for radius in range(n_bits + 1)] if by_radius else []
     return [f"{name}@{cutoff}" for cutoff in [*cutoffs, *map(str, ranks)] for name in "PR"]
 
@@ -73,12 +73,10 @@ def lay_out(evaluation: Evaluation) -> pd.DataFrame:
     import pandas as pd  # slow to import, and not needed to name the metrics
 
     summary = evaluation.summary
+    cutoffs = [name.removeprefix("P@") for name in summary if name.startswith("P@") and ":" not in name]
     points = []
-    for name in summary:
-        if not name.startswith("P@"):
-            continue
-        cutoff = name.partition("@")[2]
-        if ":" in cutoff or f"R@{cutoff}" not in summary:
+    for cutoff in cutoffs:
+        if f"R@{cutoff}" not in summary:
             continue
         row: dict[str, object] = {"curve": "radius" if cutoff[0] == "r" else "rank", "cutoff": int(cutoff.lstrip("r"))}
         for letter, column in (("P", "precision"), ("R", "recall")):

@@ -17,12 +17,12 @@ from hashbench.affinity import Affinity, as_affinity, row_digests
 from hashbench.bits import as_packed_pair, n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.buckets import Buckets
-from hashbench.scoring.compilation import telling_of_compilation
+from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n_blocks
 from hashbench.scoring.equal_rows import sort_equal_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
-from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.histogram import TieHistogram, tally
 from hashbench.scoring.metrics import Metric, Scores, get_metric
 from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
@@ -32,7 +32,7 @@ _WORTH_A_THREAD = 1 << 16  # counts; fewer are scored before a thread has starte
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes held between groups of queries
 
 
-@telling_of_compilation()
+@reporting_compilation()
 def evaluate(
     query_codes: npt.ArrayLike,
     database_codes: npt.ArrayLike,
@@ -102,7 +102,7 @@ def evaluate(
     check_choice(distance, DISTANCES, "distance")
     check_choice(true_distance, TRUE_DISTANCES, "true_distance")
     if vectors is not None and (not isinstance(vectors, Sequence) or len(vectors) != 2):
-        raise HashbenchError(f"vectors are a pair (query_vectors, database_vectors), got a {type(vectors).__name__}.")
+        raise HashbenchError(f"vectors must be (query_vectors, database_vectors), got a {type(vectors).__name__}.")
     if distance != "hamming":
         if n_bits is not None or bit_order is not None:
             raise HashbenchError(
@@ -111,10 +111,11 @@ def evaluate(
             )
         if vectors is not None:
             raise HashbenchError(
-                f"vectors re-rank what is near in Hamming distance, and distance={distance!r} has none; leave one out."
+                f"vectors re-rank the items nearest in Hamming distance, so they do not go with distance={distance!r}; "
+                "leave one out."
             )
-        ranking, rule = CosineRanking(query_codes, database_codes, by_dot=distance == "dot"), as_affinity(affinity)
-        return evaluate_ranking(ranking, rule, metrics, undefined=undefined, random_orders=random_orders)
+        ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
+        return _evaluate_ranking(ranking, as_affinity(affinity), metrics, undefined, random_orders)
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)
     return evaluate_packed(
@@ -165,7 +166,7 @@ def evaluate_packed(
         n_done += n_counted
         on_progress("items", n_done, n_all)
 
-    with telling_of_compilation(on_progress):
+    with reporting_compilation(on_progress):
         for queries in chunks(0, n_queries, at_a_time):
             blocks = held_blocks or database_blocks(database, n_bits, affinity)
             histogram = count(query, blocks, n_bits, affinity, queries, tick)
@@ -191,13 +192,12 @@ def evaluate_packed(
     return measure(evaluation, rankings, len(all_words), undefined, random_orders, on_progress=on_progress)
 
 
-def _ties(group: AnyArray, affinity: Affinity, queries: IntArray) -> Ties:
+def _ties(group: AnyArray, affinity: Affinity, queries: Rows) -> Ties:
     """Count the items of some queries, whose tie groups are (n_queries, n_database), by tie and level."""
-    n_groups, n_levels = int(group.max()) + 1, len(affinity.levels)
-    level = np.searchsorted(affinity.levels, affinity.block(queries, _ALL)).astype(np.int16)
-    cells = level.astype(np.int64) * n_groups + group
-    counts = [np.bincount(row, minlength=n_levels * n_groups).reshape(n_levels, n_groups) for row in cells]
-    return Ties(group, level, TieHistogram(np.stack(counts), affinity.levels, by_radius=False))
+    n_groups, levels = int(group.max()) + 1, affinity.levels
+    level = np.searchsorted(levels, affinity.block(queries, _ALL)).astype(np.int16)
+    counts = [tally(*row, len(levels), n_groups) for row in zip(level, group, strict=True)]
+    return Ties(group, level, TieHistogram(np.stack(counts), levels, by_radius=False))
 
 
 def _n_reranked(metrics: Sequence[Metric], vectors: Vectors | None) -> int:
@@ -208,13 +208,8 @@ def _n_reranked(metrics: Sequence[Metric], vectors: Vectors | None) -> int:
     return max((int(metric.arguments[1]) for metric in reranked), default=0)
 
 
-def evaluate_ranking(
-    ranking: CosineRanking,
-    affinity: Affinity,
-    metrics: Iterable[str] = DEFAULT_METRICS,
-    *,
-    undefined: str = "skip",
-    random_orders: int = 0,
+def _evaluate_ranking(
+    ranking: CosineRanking, affinity: Affinity, metrics: Iterable[str], undefined: str, random_orders: int
 ) -> Evaluation:
     """Score a real-valued ranking, whose tie groups are items at an equal distance.
 
@@ -225,20 +220,18 @@ def evaluate_ranking(
     check_counts((len(ranking.query), len(ranking.database)), (affinity.n_queries, affinity.n_database))
     bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
-    n_queries, kinds = len(ranking.query), Kinds.of(row_digests(ranking.query), affinity.query_keys())
+    kinds = Kinds.of(row_digests(ranking.query), affinity.query_keys())
+
+    def ties(queries: Rows) -> Ties:
+        return _ties(ranking.groups(queries), affinity, queries)
+
     evaluation = evaluate_counts(
-        lambda queries: ranking.count(queries, affinity), n_queries, length, metrics, undefined=undefined
+        lambda queries: ties(queries).histogram, len(ranking.query), length, metrics, undefined=undefined
     )
     evaluation = replace(evaluation, kinds=kinds.of_query)
     if not random_orders:
         return evaluation
-    return measure(
-        evaluation,
-        lambda queries: _ties(ranking.groups(queries), affinity, queries).ranked,
-        len(ranking.database),
-        undefined,
-        random_orders,
-    )
+    return measure(evaluation, lambda queries: ties(queries).ranked, len(ranking.database), undefined, random_orders)
 
 
 def evaluate_counts(

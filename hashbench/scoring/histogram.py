@@ -169,6 +169,12 @@ class TieHistogram:
         return np.asarray(self.n_at_level[:, 1:].sum(axis=1))
 
 
+def tally(level: IntArray, group: IntArray, n_levels: int, n_groups: int) -> IntArray:
+    """Count one query's items by level, given as an index, and by group: (n_levels, n_groups)."""
+    cells = level.astype(np.int64) * n_groups + group
+    return np.bincount(cells, minlength=n_levels * n_groups).reshape(n_levels, n_groups)
+
+
 def once_per_histogram(function: Callable[[TieHistogram], T]) -> Callable[[TieHistogram], T]:
     """Cache the result of a function of a histogram for as long as the histogram lives."""
     known: WeakKeyDictionary[TieHistogram, T] = WeakKeyDictionary()

@@ -11,10 +11,10 @@ import numpy as np
 from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import MAX_LEVEL, as_array
 from hashbench.errors import HashbenchError
-from hashbench.scoring.compilation import telling_of_compilation
+from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
 from hashbench.scoring.evaluator import evaluate_counts
-from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.histogram import TieHistogram, tally
 from hashbench.scoring.random_orders import Ties, measure
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _GRADE = ("relevance", "rel", "label", "score")
 _AT_A_TIME = 64  # queries
 
 
-@telling_of_compilation()
+@reporting_compilation()
 def evaluate_run(
     run: Mapping[str, Mapping[str, float]] | pd.DataFrame,
     qrels: Mapping[str, Mapping[str, int]] | pd.DataFrame,
@@ -75,7 +75,7 @@ def evaluate_run(
     reaches what was not retrieved. P@k divides by k also where a list is shorter. So for a query with relevant
     documents whose scores differ in float32, AP, NDCG:trec, NDCG@k:trec, P@k, R@k, RR, RPrec and Hit@k are trec_eval's
     map, ndcg, ndcg_cut, P, recall, recip_rank, Rprec and success; with ties trec_eval's value, which the names of the
-    documents decide, lies between low and high. Scores that differ in float64 alone are ties in trec_eval, and not
+    documents decide, lies between low and high. Scores that differ only in float64 are ties in trec_eval, and not
     here; a note counts such lists. trec_eval has queries without relevant documents as 0 in its means.
 
     Examples
@@ -114,7 +114,7 @@ class _Judged(NamedTuple):
         score = _numbers(scores, f"scores of query {query!r} in the run")
         if np.isnan(score).any():
             document = list(scores)[int(np.isnan(score).argmax())]
-            raise HashbenchError(f"document {document!r} of query {query!r} in the run has a score that is no number.")
+            raise HashbenchError(f"document {document!r} of query {query!r} in the run has score NaN; give a number.")
         grade = _numbers(grades, f"grades of query {query!r} in the qrels")
         if not (np.floor(grade) == grade).all() or grade.max(initial=0) > MAX_LEVEL:
             bad = float(grade[(np.floor(grade) != grade) | (grade > MAX_LEVEL)][0])
@@ -177,8 +177,7 @@ class _RunRanking:
         counts = np.zeros((len(lists), n_levels, n_groups), dtype=np.int64)
         unretrieved = np.zeros((len(lists), n_levels), dtype=np.int64)
         for row, judged in enumerate(lists):
-            cells = np.searchsorted(self.levels, judged.grades) * n_groups + judged.groups
-            counts[row] = np.bincount(cells, minlength=n_levels * n_groups).reshape(n_levels, n_groups)
+            counts[row] = tally(np.searchsorted(self.levels, judged.grades), judged.groups, n_levels, n_groups)
             unretrieved[row] = np.bincount(np.searchsorted(self.levels, judged.unretrieved), minlength=n_levels)
         return TieHistogram(counts, self.levels, by_radius=False, unretrieved=unretrieved)
 
@@ -252,7 +251,7 @@ def _by_query(values: Any, what: str, names: tuple[str, ...]) -> Mapping[str, Ma
     for query, documents in values.items():
         stray: Hashable = next((name for name in (query, *documents) if not isinstance(name, str)), "")
         if stray != "":
-            raise HashbenchError(f"names of queries and documents are texts, got {stray!r} in the {what}; use str().")
+            raise HashbenchError(f"queries and documents are named by strings, got {stray!r} in the {what}; use str().")
     return values  # type: ignore[no-any-return]
 
 

@@ -98,8 +98,8 @@ class ShardedCodes:
         """Score the codes, with the same result as `hashbench.evaluate` of one array."""
         if random_orders:
             raise HashbenchError(
-                f"random_orders is {random_orders}, but orders of a database in shards are not drawn, as it would be "
-                "read once for each. Leave random_orders out."
+                f"random_orders is {random_orders}, but orders of a sharded database are not drawn, as each would read "
+                "it again. Leave random_orders out."
             )
         names = [metric.name for metric in checked_metrics(metrics, undefined)]
         self.check_metrics(names)

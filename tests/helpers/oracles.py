@@ -25,6 +25,12 @@ def over_orders(score, distances, levels):
     return mean, min(scores), max(scores), math.sqrt(variance)
 
 
+def of_each_query(score, distances, levels):
+    """The same for each query; NaN where no item is relevant."""
+    rankings = zip(distances, levels, strict=True)
+    return [over_orders(score, d, lv) if any(lv) else (math.nan,) * 4 for d, lv in rankings]
+
+
 def precision(ranked, k):
     top = ranked[:k]
     return sum(level > 0 for level in top) / len(top)
@@ -112,7 +118,7 @@ ORACLES = {
 def cut_tie(prefix, size, n_rel, k):
     """Exact AP@k of a known 0/1 ranking followed by one tie that the cutoff k falls into.
 
-    Gives (mean, low, high) as fractions for each divisor, by summing over the number m of the tie's
+    Return (mean, low, high) as fractions for each divisor, by summing over the number m of the tie's
     relevant items above the cutoff; in a given number the worst order has them last, the best first.
     """
     before, rel_before, slots = len(prefix), sum(prefix), k - len(prefix)

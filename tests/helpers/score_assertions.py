@@ -3,8 +3,8 @@
 import numpy as np
 
 
-def assert_same_scores(found, expected):
-    assert list(found.scores) == list(expected.scores)
-    assert found.n_undefined == expected.n_undefined
+def assert_same_scores(evaluation, expected):
+    assert list(evaluation.scores) == list(expected.scores)
+    assert evaluation.n_undefined == expected.n_undefined
     for name, scores in expected.scores.items():
-        np.testing.assert_array_equal(found.scores[name], scores, err_msg=name)
+        np.testing.assert_array_equal(evaluation.scores[name], scores, err_msg=name)

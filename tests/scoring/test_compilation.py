@@ -18,7 +18,7 @@ hashbench.curves(codes, codes, (labels, labels))
 
 
 @pytest.mark.slow
-def test_the_first_scoring_from_python_says_on_standard_error_that_it_compiles(tmp_path):
+def test_the_first_scoring_from_python_reports_on_standard_error_that_it_compiles(tmp_path):
     def run():
         env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
         done = subprocess.run([sys.executable, "-c", EVALUATE], env=env, capture_output=True, text=True, check=True)
@@ -29,11 +29,11 @@ def test_the_first_scoring_from_python_says_on_standard_error_that_it_compiles(t
     assert run() == ""
 
 
-def test_only_the_outermost_tells_of_compilation(monkeypatch):
+def test_only_the_outermost_call_reports_compilation(monkeypatch):
     reports, listeners = [], []
     monkeypatch.setattr(event, "install_listener", lambda kind, listener: listeners.append(listener) or nullcontext())
-    telling = compilation.telling_of_compilation
-    with telling(lambda *what: reports.append("outer")), telling(lambda *what: reports.append("inner")):
+    reporting = compilation.reporting_compilation
+    with reporting(lambda *what: reports.append("outer")), reporting(lambda *what: reports.append("inner")):
         for _ in range(2):
             for listener in listeners:
                 listener.on_start(None)

@@ -42,6 +42,6 @@ def test_curves_of_a_codes_file_are_written(hashbench, digits_data, tmp_path):
     assert float(rows[-1]["recall"]) == 1
 
 
-def test_a_real_valued_ranking_has_ranks_alone():
+def test_a_real_valued_ranking_has_only_ranks():
     assert not any("@r" in name for name in curve_metrics(8, 100, by_radius=False))
     assert len(curve_metrics(8, 10**6)) == 2 * (9 + len(set(np.geomspace(1, 10**6, 50).round())))

@@ -17,10 +17,10 @@ def test_equal_rows_follow_each_other_also_where_hashes_are_equal(odd, monkeypat
 
 
 def test_equal_rows_are_merged_only_where_half_of_the_rows_go():
-    kept, sizes = equal_rows.merge_equal_rows([np.array([7, 5, 7, 5])])
-    assert (sorted(kept % 2), sizes.tolist()) == ([0, 1], [2, 2])
-    kept, sizes = equal_rows.merge_equal_rows([np.array([7, 5, 7, 6])])
-    assert (kept.tolist(), sizes.size) == ([0, 1, 2, 3], 0)
+    rows, sizes = equal_rows.merge_equal_rows([np.array([7, 5, 7, 5])])
+    assert (sorted(rows % 2), sizes.tolist()) == ([0, 1], [2, 2])
+    rows, sizes = equal_rows.merge_equal_rows([np.array([7, 5, 7, 6])])
+    assert (rows.tolist(), sizes.size) == ([0, 1, 2, 3], 0)
 
 
 def test_labels_as_far_apart_as_they_can_be_are_sorted_by_all_their_bits():

@@ -28,8 +28,8 @@ def test_a_summary_is_the_mean_over_the_queries_that_are_defined():
     some = Scores(*(np.append(part, np.nan) for part in AP))
     assert Evaluation({"AP": AP}, n_undefined=0).summary["AP"][:7] == (0.75, 0.625, 0.875, 2, 0, 0.0625, 0.0625)
     assert Evaluation({"AP": some}, n_undefined=1).summary["AP"][:7] == (0.75, 0.625, 0.875, 3, 1, 0.0625, 0.0625)
-    found = Evaluation({"AP": nothing}, n_undefined=2).summary["AP"]
-    mean, low, high, n_queries, n_undefined, *deviations, measured = found
+    result = Evaluation({"AP": nothing}, n_undefined=2).summary["AP"]
+    mean, low, high, n_queries, n_undefined, *deviations, measured = result
     assert np.isnan([mean, low, high, *deviations]).all()
     assert (n_queries, n_undefined, measured) == (2, 2, None)
 
@@ -37,19 +37,19 @@ def test_a_summary_is_the_mean_over_the_queries_that_are_defined():
 def test_deviations_add_up_within_a_kind_and_their_squares_between_kinds():
     scores = Scores(*np.full((3, 5), 0.5), np.array([0.1, 0.2, 0.3, 0.4, np.nan]))
     scores.mean[4] = np.nan  # undefined
-    found = Evaluation({"AP": scores}, n_undefined=1, kinds=np.array([3, 0, 3, 1, 0])).summary["AP"]
-    assert found.tie_sd == pytest.approx(np.sqrt(0.4**2 + 0.2**2 + 0.4**2) / 4)
-    assert found.tie_sd_bound == pytest.approx(0.25)
+    result = Evaluation({"AP": scores}, n_undefined=1, kinds=np.array([3, 0, 3, 1, 0])).summary["AP"]
+    assert result.tie_sd == pytest.approx(np.sqrt(0.4**2 + 0.2**2 + 0.4**2) / 4)
+    assert result.tie_sd_bound == pytest.approx(0.25)
 
 
 def test_one_unknown_deviation_makes_that_of_the_mean_unknown():
-    found = Evaluation({"P@5": P5}, n_undefined=0).summary["P@5"]
-    assert np.isnan([found.tie_sd, found.tie_sd_bound]).all()
+    result = Evaluation({"P@5": P5}, n_undefined=0).summary["P@5"]
+    assert np.isnan([result.tie_sd, result.tie_sd_bound]).all()
 
 
 def test_metrics_are_found_by_each_of_their_names():
-    found = Evaluation({"AP": AP, "P@5": P5}, n_undefined=0)
-    for by_metric in (found.summary, found.scores):
+    result = Evaluation({"AP": AP, "P@5": P5}, n_undefined=0)
+    for by_metric in (result.summary, result.scores):
         assert list(by_metric) == ["AP", "P@5"]
         for name, canonical in {"mAP": "AP", "MAP": "AP", "Precision@5": "P@5", "P@05": "P@5"}.items():
             assert by_metric[name] is by_metric[canonical] is by_metric.get(name)

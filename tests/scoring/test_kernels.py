@@ -73,15 +73,15 @@ def arguments(kind, rng, n_bits, n_rows, n_queries, weighted, n_classes=70):
     return [query, database, levels, weights, counts]
 
 
-def assert_same_counts(kind, given, label=""):
-    before = given[-1]
+def assert_same_counts(kind, drawn, label=""):
+    before = drawn[-1]
     compiled, plain = before.copy(), before.copy()
     fast, slow = KERNELS[kind]
-    fast(*given[:-1], compiled)
-    slow(*given[:-1], plain)
+    fast(*drawn[:-1], compiled)
+    slow(*drawn[:-1], plain)
     np.testing.assert_array_equal(compiled, plain, err_msg=label)
-    weights = given[-2]
-    database = given[{"ranges": 3, "levels": 1}.get(kind, 2)]
+    weights = drawn[-2]
+    database = drawn[{"ranges": 3, "levels": 1}.get(kind, 2)]
     n_items = weights.sum() if kind != "runs" and weights.size else database.shape[1]
     np.testing.assert_array_equal((compiled - before).sum(axis=(1, 2)), n_items, err_msg=label)
 
@@ -90,8 +90,8 @@ def assert_same_counts(kind, given, label=""):
 def test_compiled_counts_equal_numpy_counts_for_every_code_length(kind, weighted):
     rng = np.random.default_rng(0)
     for n_bits in (*range(1, 131), 256, 1000, 4095, 4096):
-        given = arguments(kind, rng, n_bits, int(rng.integers(1, 60)), 5, weighted)
-        assert_same_counts(kind, given, f"{n_bits} bits")
+        drawn = arguments(kind, rng, n_bits, int(rng.integers(1, 60)), 5, weighted)
+        assert_same_counts(kind, drawn, f"{n_bits} bits")
 
 
 @pytest.mark.parametrize(("kind", "weighted"), KINDS)
@@ -110,11 +110,11 @@ def test_compiled_counts_of_shared_labels_equal_numpy_counts_for_masks_of_any_wi
 
 def test_compiled_counts_of_shared_labels_may_begin_at_any_row():
     for weighted in (False, True):
-        *given, _, weights, before = arguments("shared", np.random.default_rng(5), 9, TILE + CHUNK, 3, weighted)
+        *drawn, _, weights, before = arguments("shared", np.random.default_rng(5), 9, TILE + CHUNK, 3, weighted)
         for first in (0, 1, CHUNK + 1, TILE, TILE + CHUNK):
             compiled, plain = before.copy(), before.copy()
-            kernels.count_shared(*given, first, weights, compiled)
-            numpy_count_shared(*given, first, weights, plain)
+            kernels.count_shared(*drawn, first, weights, compiled)
+            numpy_count_shared(*drawn, first, weights, plain)
             np.testing.assert_array_equal(compiled, plain)
 
 
@@ -130,9 +130,9 @@ def test_compiled_ranges_may_start_and_stop_at_any_boundary():
     rng = np.random.default_rng(3)
     edges = [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, TILE - 1, TILE, TILE + 1, 2 * TILE, 2 * TILE + 5]
     pairs = np.array([(start, stop) for start in edges for stop in edges if start <= stop])
-    given = arguments("ranges", rng, 8, edges[-1], len(pairs), False)
-    given[1:3] = (np.stack([side, given[1][0] * 0]) for side in pairs.T)  # the second range empty
-    assert_same_counts("ranges", given)
+    drawn = arguments("ranges", rng, 8, edges[-1], len(pairs), False)
+    drawn[1:3] = (np.stack([side, drawn[1][0] * 0]) for side in pairs.T)  # the second range empty
+    assert_same_counts("ranges", drawn)
 
 
 def test_numpy_counts_equal_an_obvious_loop():

@@ -65,8 +65,8 @@ def test_value_equals_brute_force_over_the_codes_of_each_ball(queries, items, ra
     database, labels = [code for code, _ in items], np.array([label for _, label in items])
     wanted = np.arange(len(queries)) % 2
     expected = [lgap(query, database, labels == label, radius) for query, label in zip(queries, wanted, strict=True)]
-    found = scored(queries, database, (wanted, labels), f"LGAP@r{radius}")
-    assert found == pytest.approx(expected, abs=1e-15, nan_ok=True)
+    lgap_values = scored(queries, database, (wanted, labels), f"LGAP@r{radius}")
+    assert lgap_values == pytest.approx(expected, abs=1e-15, nan_ok=True)
 
 
 @pytest.mark.parametrize("n_bits", [1, 12, 63, 64, 65, 130, 2000])
@@ -77,7 +77,7 @@ def test_long_codes_and_many_equal_ones(n_bits):
     database = query[rng.integers(0, 5, 400)] ^ flips
     levels = rng.integers(0, 2, (5, 400))
     radius = min(n_bits, 3)
-    found = scored(query, database, levels, f"LGAP@r{radius}")
+    lgap_values = scored(query, database, levels, f"LGAP@r{radius}")
     distances = (query[:, None] != database).sum(axis=2)
     for row in range(5):
         terms = []
@@ -85,7 +85,7 @@ def test_long_codes_and_many_equal_ones(n_bits):
             inside = distances[row] <= k
             most = max(Counter(map(bytes, database[inside])).values(), default=1)
             terms.append(levels[row][inside].sum() / most / sum(math.comb(n_bits, i) for i in range(k + 1)))
-        assert found[row] == pytest.approx(np.mean(terms), rel=1e-14)
+        assert lgap_values[row] == pytest.approx(np.mean(terms), rel=1e-14)
 
 
 def test_whole_space_at_one_item_a_code_is_1_and_one_code_for_all_is_not():

@@ -29,34 +29,32 @@ def orders_of(n_items, n_orders):
 
 @pytest.mark.parametrize("distance", ["hamming", "cosine"])
 def test_each_order_scores_as_a_stable_sort_of_the_database_in_that_order(distance):
-    found = hashbench.evaluate(
-        *(2.0 * query - 1, 2.0 * database - 1) if distance == "cosine" else (query, database),
-        *(labels, [*NAMES, *(["P@r1"] if distance == "hamming" else [])]),
-        **{"random_orders": 3, "distance": distance},
-    )
+    codes = (query, database) if distance == "hamming" else (2.0 * query - 1, 2.0 * database - 1)
+    names = [*NAMES, "P@r1"] if distance == "hamming" else NAMES
+    evaluation = hashbench.evaluate(*codes, labels, names, random_orders=3, distance=distance)
     level = np.equal.outer(*labels).astype(int)
     hamming = cdist(query, database, "hamming").round(9)
     for number, order in enumerate(orders_of(150, 3)):
         ranked = [row[order][np.argsort(d[order], kind="stable")] for row, d in zip(level, hamming, strict=True)]
         for name in NAMES:
-            expected = np.mean([score(name, one.tolist()) for one in ranked])
-            assert found.random_orders[name][number] == pytest.approx(expected, abs=1e-12), name
+            expected = np.mean([score(name, row.tolist()) for row in ranked])
+            assert evaluation.random_orders[name][number] == pytest.approx(expected, abs=1e-12), name
     if distance == "hamming":
-        assert found.random_orders["P@r1"] == pytest.approx([found.summary["P@r1"].mean] * 3)
+        assert evaluation.random_orders["P@r1"] == pytest.approx([evaluation.summary["P@r1"].mean] * 3)
     for name in NAMES:
-        assert found.summary[name].tie_sd_measured == np.std(found.random_orders[name], ddof=1)
+        assert evaluation.summary[name].tie_sd_measured == np.std(evaluation.random_orders[name], ddof=1)
 
 
 def test_graded_levels_and_queries_without_relevant_items_are_ranked_likewise():
     level = rng.choice([0, 0, 1, 3], (12, 150))
     level[4] = 0
-    found = hashbench.evaluate(query, database, level, ["NDCG@20", "AP"], random_orders=2)
+    evaluation = hashbench.evaluate(query, database, level, ["NDCG@20", "AP"], random_orders=2)
     hamming = cdist(query, database, "hamming")
     for number, order in enumerate(orders_of(150, 2)):
         ranked = [row[order][np.argsort(d[order], kind="stable")] for row, d in zip(level, hamming, strict=True)]
         for name in ("NDCG@20", "AP"):
-            expected = np.mean([score(name, one.tolist()) for one in ranked if one.any()])
-            assert found.random_orders[name][number] == pytest.approx(expected, abs=1e-12)
+            expected = np.mean([score(name, row.tolist()) for row in ranked if row.any()])
+            assert evaluation.random_orders[name][number] == pytest.approx(expected, abs=1e-12)
 
 
 def test_documents_of_a_run_stand_in_one_order_for_all_queries():
@@ -67,7 +65,7 @@ def test_documents_of_a_run_stand_in_one_order_for_all_queries():
         run[f"q{q}"] = {str(name): float(rng.integers(0, 3)) for name in listed}
         qrels[f"q{q}"] = {str(name): int(rng.integers(0, 3)) for name in rng.choice(names, 20, replace=False)}
         qrels[f"q{q}"][str(listed[0])] = 1
-    found = hashbench.evaluate_run(run, qrels, ["RR", "P@5"], random_orders=4)
+    evaluation = hashbench.evaluate_run(run, qrels, ["RR", "P@5"], random_orders=4)
     documents = list(dict.fromkeys(name for listed in run.values() for name in listed))
     for number, order in enumerate(orders_of(len(documents), 4)):
         place = {documents[item]: place for place, item in enumerate(order)}
@@ -77,7 +75,7 @@ def test_documents_of_a_run_stand_in_one_order_for_all_queries():
             values["RR"].append(oracles.reciprocal_rank(ranked) if any(ranked) else 0.0)
             values["P@5"].append(sum(level > 0 for level in ranked[:5]) / 5)
         for name, each in values.items():
-            assert found.random_orders[name][number] == pytest.approx(np.mean(each), abs=1e-12)
+            assert evaluation.random_orders[name][number] == pytest.approx(np.mean(each), abs=1e-12)
 
 
 def test_the_same_orders_are_drawn_each_time_and_the_first_of_many_are_those_of_few():
@@ -86,7 +84,7 @@ def test_the_same_orders_are_drawn_each_time_and_the_first_of_many_are_those_of_
 
 
 class Alike(Affinity):
-    """A rule that does not say which queries are alike."""
+    """A rule without keys of its queries."""
 
     n_queries, n_database = 12, 150
     levels = np.array([0, 1])
@@ -97,20 +95,21 @@ class Alike(Affinity):
 
 @pytest.mark.parametrize("rule", [SameLabel(*labels), Explicit(np.equal.outer(*labels).astype(int))])
 def test_queries_of_one_code_and_the_same_relevant_items_are_of_one_kind(rule):
-    found = hashbench.evaluate(query, database, rule, ["AP"])
+    evaluation = hashbench.evaluate(query, database, rule, ["AP"])
     rows = [(*code.tolist(), label) for code, label in zip(query, labels[0], strict=True)]
-    np.testing.assert_array_equal(np.equal.outer(found.kinds, found.kinds), [[a == b for a in rows] for b in rows])
+    kinds = evaluation.kinds
+    np.testing.assert_array_equal(np.equal.outer(kinds, kinds), [[a == b for a in rows] for b in rows])
     each = hashbench.evaluate(query, database, Alike(), ["AP"])
     assert len(set(each.kinds)) == 12
-    assert each.summary["AP"].tie_sd < found.summary["AP"].tie_sd < found.summary["AP"].tie_sd_bound
+    assert each.summary["AP"].tie_sd < evaluation.summary["AP"].tie_sd < evaluation.summary["AP"].tie_sd_bound
 
 
 def test_outputs_that_are_equal_are_of_one_kind_too():
     outputs = rng.normal(size=(12, 5))
     outputs[6:] = outputs[:6]
-    found = hashbench.evaluate(outputs, database + 0.5, labels, ["AP"], distance="cosine")
+    evaluation = hashbench.evaluate(outputs, database + 0.5, labels, ["AP"], distance="cosine")
     alike = np.equal.outer(np.arange(12) % 6, np.arange(12) % 6) & np.equal.outer(labels[0], labels[0])
-    np.testing.assert_array_equal(np.equal.outer(found.kinds, found.kinds), alike)
+    np.testing.assert_array_equal(np.equal.outer(evaluation.kinds, evaluation.kinds), alike)
 
 
 X, y = load_digits(return_X_y=True)
@@ -129,16 +128,15 @@ def test_what_random_orders_show_is_near_the_estimate_and_below_the_bound(codes,
     else:  # a code for each class, some in the wrong one
         wrong = rng.random(len(y)) < (0.2 if codes == "wrong" else 0.02)
         bits = (rng.random((10, n_bits)) < 0.5)[np.where(wrong, rng.integers(0, 10, len(y)), y)]
-    found = hashbench.evaluate(
-        *(bits[:200], bits[200:], (y[:200], y[200:]), ["AP", "AP@100", "NDCG", "P@100"]), random_orders=N_ORDERS
-    )
-    for name, one in found.summary.items():
-        if one.low == one.high:
-            assert one.tie_sd == one.tie_sd_measured == 0
+    names = ["AP", "AP@100", "NDCG", "P@100"]
+    evaluation = hashbench.evaluate(bits[:200], bits[200:], (y[:200], y[200:]), names, random_orders=N_ORDERS)
+    for name, means in evaluation.summary.items():
+        if means.low == means.high:
+            assert means.tie_sd == means.tie_sd_measured == 0
             continue
-        assert one.tie_sd / 2 < one.tie_sd_measured < 2 * one.tie_sd, name
-        assert one.tie_sd_measured < one.tie_sd_bound, name
-        assert abs(found.random_orders[name].mean() - one.mean) < 5 * one.tie_sd_measured / np.sqrt(N_ORDERS)
+        assert means.tie_sd / 2 < means.tie_sd_measured < 2 * means.tie_sd, name
+        assert means.tie_sd_measured < means.tie_sd_bound, name
+        assert abs(evaluation.random_orders[name].mean() - means.mean) < 5 * means.tie_sd_measured / np.sqrt(N_ORDERS)
 
 
 @pytest.mark.parametrize(
@@ -146,11 +144,7 @@ def test_what_random_orders_show_is_near_the_estimate_and_below_the_bound(codes,
     [
         ({"random_orders": 1}, "AP", "random_orders is 1, expected 2 or more"),
         ({"random_orders": -3}, "AP", "random_orders is -3, expected 2 or more"),
-        (
-            {"random_orders": 5, "vectors": (query + 0.5, database + 0.5)},
-            "R@2:reranked=4",
-            "R@2:reranked=4 cannot be measured under random orders, .* Leave it or random_orders out",
-        ),
+        ({"random_orders": 5, "vectors": (query + 0.5, database + 0.5)}, "R@2:reranked=4", "R@2:reranked=4 cannot be"),
     ],
 )
 def test_orders_that_cannot_be_measured_are_refused_in_words(options, metric, message):

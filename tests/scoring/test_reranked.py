@@ -88,14 +88,14 @@ def test_mean_low_high_and_deviation_equal_those_over_every_choice_and_order(pat
         if trial % 3 == 0:  # one gain
             levels[levels > 0] = 2
         name = pattern.format(k=k, m=m)
-        found = np.transpose(get_metric(name).scores(histogram_of(hamming, floats, levels, 4)))
-        assert not np.signbit(found).any()
+        result = np.transpose(get_metric(name).scores(histogram_of(hamming, floats, levels, 4)))
+        assert not np.signbit(result).any()
         for row in range(3):
             score = partial(SCORES[pattern], all_levels=levels[row].tolist(), k=k)
             expected = over_every_order(score, hamming[row], floats[row], levels[row].tolist(), m)
             where = name, hamming[row], floats[row], levels[row]
-            assert found[row, :3] == pytest.approx(expected[:3], abs=1e-12), where
-            assert found[row, 3] ** 2 == pytest.approx(expected[3] ** 2, abs=1e-14), where
+            assert result[row, :3] == pytest.approx(expected[:3], abs=1e-12), where
+            assert result[row, 3] ** 2 == pytest.approx(expected[3] ** 2, abs=1e-14), where
 
 
 N_BITS, N_DATABASE, N_QUERIES = 4, 9, 6
@@ -103,6 +103,7 @@ rng = np.random.default_rng(1)
 query, database = rng.random((N_QUERIES, N_BITS)) < 0.5, rng.random((N_DATABASE, N_BITS)) < 0.5
 query_vectors = rng.integers(1, 4, (N_QUERIES, 3)).astype(np.float32)
 database_vectors = rng.integers(1, 4, (N_DATABASE, 3)).astype(np.float32)
+VECTORS = query_vectors, database_vectors
 classes = rng.integers(0, 3, N_QUERIES), rng.integers(0, 3, N_DATABASE)
 multi_hot = rng.integers(0, 2, (N_QUERIES, 3)), rng.integers(0, 2, (N_DATABASE, 3))
 RULES = {
@@ -125,13 +126,11 @@ NAMES = ["AP", *(pattern.format(k=k, m=m) for pattern, k, m in CASES)]
 def test_codes_and_vectors_score_as_by_brute_force(rule, true_distance):
     if true_distance == "cosine":
         assert len(np.unique(DISTANCES["cosine"]())) > 15
-    found = evaluate(
-        query, database, RULES[rule], NAMES, vectors=(query_vectors, database_vectors), true_distance=true_distance
-    )
+    result = evaluate(query, database, RULES[rule], NAMES, vectors=VECTORS, true_distance=true_distance)
     hamming = (query[:, None] ^ database[None]).sum(axis=2)
     levels = RULES[rule].block(slice(0, N_QUERIES), slice(0, N_DATABASE))
     for pattern, k, m in CASES:
-        scores = np.transpose(found.scores[pattern.format(k=k, m=m)])
+        scores = np.transpose(result.scores[pattern.format(k=k, m=m)])
         for row in range(N_QUERIES):
             if not levels[row].any():
                 assert np.isnan(scores[row]).all()
@@ -143,15 +142,15 @@ def test_codes_and_vectors_score_as_by_brute_force(rule, true_distance):
 
 
 def test_parts_of_queries_and_blocks_on_disk_score_like_the_whole(tmp_path, monkeypatch):
-    vectors = Vectors(query_vectors, database_vectors)
-    whole = evaluate(query, database, classes, NAMES, vectors=(query_vectors, database_vectors))
+    vectors = Vectors(*VECTORS)
+    whole = evaluate(query, database, classes, NAMES, vectors=VECTORS)
     monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 4)
     monkeypatch.setattr(reranking, "_MEMORY", reranking._CANDIDATE * 14)
     with h5py.File(tmp_path / "codes.h5", "w") as file:
         stored = file.create_dataset("codes", data=pack(database))
-        found = evaluate_packed(pack(query), stored, N_BITS, RULES["same-label"], NAMES, vectors=vectors)
+        result = evaluate_packed(pack(query), stored, N_BITS, RULES["same-label"], NAMES, vectors=vectors)
     for name, scores in whole.scores.items():
-        np.testing.assert_array_equal(found.scores[name], scores)
+        np.testing.assert_array_equal(result.scores[name], scores)
 
 
 def test_recall_of_true_neighbours_is_that_of_candidates_put_in_true_order():
@@ -161,8 +160,8 @@ def test_recall_of_true_neighbours_is_that_of_candidates_put_in_true_order():
     nearest = np.argsort(cdist(*vectors), axis=1)[:, :10]
     relevant = np.zeros((20, 300), dtype=int)
     np.put_along_axis(relevant, nearest, 1, axis=1)
-    found = evaluate(*codes, relevant, ["Recall@40", "Recall@10:reranked=40"], vectors=vectors)
-    np.testing.assert_allclose(found.scores["R@40"], found.scores["R@10:reranked=40"], rtol=0, atol=1e-12)
+    result = evaluate(*codes, relevant, ["Recall@40", "Recall@10:reranked=40"], vectors=vectors)
+    np.testing.assert_allclose(result.scores["R@40"], result.scores["R@10:reranked=40"], rtol=0, atol=1e-12)
 
 
 def test_a_large_tie_keeps_its_mean_between_low_and_high_and_near_that_of_drawn_choices():
@@ -171,13 +170,13 @@ def test_a_large_tie_keeps_its_mean_between_low_and_high_and_near_that_of_drawn_
     values, levels = rng.normal(size=n), rng.choice([0, 1, 2], n, p=[0.9, 0.08, 0.02])
     histogram = histogram_of(np.full((1, n), 2), values[None], levels[None], 4)
     for pattern, score in SCORES.items():
-        found = get_metric(pattern.format(k=k, m=m)).scores(histogram)
+        result = get_metric(pattern.format(k=k, m=m)).scores(histogram)
         drawn = []
         for _ in range(200):
             entering = rng.choice(n, m, replace=False)
             ranked = levels[entering[np.argsort(values[entering])]].tolist()
             drawn.append(score(ranked, levels.tolist(), k))
-        mean, low, high, tie_sd = (float(part[0]) for part in found)
+        mean, low, high, tie_sd = (float(part[0]) for part in result)
         assert tie_sd == pytest.approx(np.std(drawn), rel=0.25)  # five deviations of that of 200
         assert low <= min(drawn) <= max(drawn) <= high
         assert abs(np.mean(drawn) - mean) < 4 * np.std(drawn) / math.sqrt(len(drawn))
@@ -222,34 +221,25 @@ def test_the_mean_over_a_large_tie_is_that_of_the_hypergeometric_distribution(m,
     ("options", "message"),
     [
         ({}, "R@2:reranked=4 re-ranks .* by the float vectors that were coded, and there are none here"),
-        ({"vectors": (query_vectors[1:], database_vectors)}, "there are 5 query vectors for 6 query codes; give the"),
+        ({"vectors": (query_vectors[1:], database_vectors)}, "there are 5 query vectors for 6 query codes"),
         ({"vectors": (query_vectors, database_vectors[1:])}, "there are 8 database vectors for 9 database codes"),
         ({"vectors": (query_vectors[:, 1:], database_vectors)}, "have 2 columns and database vectors 3; both must"),
         (
             {"vectors": (query_vectors[0], database_vectors)},
             r"query vectors are float32 of shape \(3,\), expected real",
         ),
-        (
-            {"vectors": (query_vectors, database_vectors * np.nan)},
-            "vectors hold values that are not finite in 9",
-        ),
+        ({"vectors": (query_vectors, database_vectors * np.nan)}, "vectors hold values that are not finite in 9"),
         (
             {"vectors": (0 * query_vectors, database_vectors), "true_distance": "cosine"},
-            "query vectors are all zeros in 6 rows, first in row 0",
+            "zeros in 6 rows, first in row 0",
         ),
-        (
-            {"vectors": (query_vectors, database_vectors), "true_distance": "l1"},
-            "one of euclidean, cosine, dot, got 'l1'",
-        ),
-        ({"vectors": query_vectors}, "vectors are a pair .*, got a ndarray"),
-        (
-            {"vectors": (query_vectors, database_vectors), "distance": "cosine"},
-            "vectors re-rank what is near in Hamming",
-        ),
+        ({"vectors": VECTORS, "true_distance": "l1"}, "one of euclidean, cosine, dot, got 'l1'"),
+        ({"vectors": query_vectors}, "vectors must be .*, got a ndarray"),
+        ({"vectors": VECTORS, "distance": "cosine"}, "they do not go with distance='cosine'"),
         ({"distance": "cosine"}, "and there are none here"),
     ],
 )
 def test_vectors_that_lack_or_do_not_fit_are_refused_in_words(options, message):
-    given = (query + 0.5, database + 0.5) if "distance" in options else (query, database)
+    codes_or_outputs = (query + 0.5, database + 0.5) if "distance" in options else (query, database)
     with pytest.raises(HashbenchError, match=message):
-        evaluate(*given, classes, ["R@2:reranked=4"], **options)
+        evaluate(*codes_or_outputs, classes, ["R@2:reranked=4"], **options)

@@ -10,7 +10,7 @@ from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluation import RUN_METRICS
 from hashbench.scoring.metrics import get_metric
 
-# Those of trec_eval, by our names. AP over relevant items that are retrieved, capped and PairwiseError it has not.
+# The names of trec_eval, by ours. It has no AP@k:retrieved, AP@k:capped or PairwiseError.
 TREC = {
     "AP": "map",
     "AP@5:relevant": "map_cut_5",
@@ -25,19 +25,8 @@ TREC = {
     "RPrec": "Rprec",
     "Hit@5": "success_5",
 }
-LISTED = [
-    "AP",
-    "AP@3:retrieved",
-    "AP@3:relevant",
-    "AP@9:capped",
-    "NDCG",
-    "NDCG:trec",
-    "NDCG@3",
-    "NDCG@9:trec",
-    "P@2",
-    "P@9",
-]
-LISTED += ["R@3", "R@9", "RPrec", "RR", "Hit@1", "Hit@9"]
+METRICS = ["AP", "AP@3:retrieved", "AP@3:relevant", "AP@9:capped", "NDCG", "NDCG:trec", "NDCG@3", "NDCG@9:trec"]
+METRICS += ["P@2", "P@9", "R@3", "R@9", "RPrec", "RR", "Hit@1", "Hit@9"]
 
 
 def draw(seed, n_queries=3, n_scores=1000):
@@ -45,9 +34,9 @@ def draw(seed, n_queries=3, n_scores=1000):
     rng = np.random.default_rng(seed)
     run, qrels = {}, {}
     for query in range(n_queries):
-        found = rng.permutation(60)[: rng.integers(1, 41)]
-        scores = rng.choice(n_scores, len(found), replace=n_scores < 1000) / 8.0  # whole eighths, as float32 holds them
-        run[f"q{query}"] = {f"d{doc}": float(score) for doc, score in zip(found, scores, strict=True)}
+        retrieved = rng.permutation(60)[: rng.integers(1, 41)]
+        scores = rng.choice(n_scores, len(retrieved), replace=n_scores < 1000) / 8.0  # float32 holds eighths exactly
+        run[f"q{query}"] = {f"d{doc}": float(score) for doc, score in zip(retrieved, scores, strict=True)}
         judged = rng.permutation(60)[: rng.integers(1, 41)]
         qrels[f"q{query}"] = {f"d{doc}": int(rng.choice([-1, 0, 0, 1, 2, 3])) for doc in judged}
         qrels[f"q{query}"][f"d{rng.integers(60)}"] = 1
@@ -64,10 +53,11 @@ def trec_eval(run, qrels):
 def test_without_ties_scores_are_those_of_trec_eval(seed):
     run, qrels = draw(seed, n_queries=20)
     expected = trec_eval(run, qrels)
-    found = hashbench.evaluate_run(run, qrels, TREC)
-    for name, theirs in TREC.items():
-        for part in found.scores[name][:3]:
-            np.testing.assert_allclose(part, [expected[query][theirs] for query in found.queries], rtol=0, atol=1e-12)
+    result = hashbench.evaluate_run(run, qrels, TREC)
+    for name, trec_name in TREC.items():
+        values = [expected[query][trec_name] for query in result.queries]
+        for part in result.scores[name][:3]:
+            np.testing.assert_allclose(part, values, rtol=0, atol=1e-12)
 
 
 def test_with_ties_those_of_trec_eval_lie_between_low_and_high():
@@ -75,10 +65,10 @@ def test_with_ties_those_of_trec_eval_lie_between_low_and_high():
     for seed in range(1000 if thoroughness.ALL else 50):
         run, qrels = draw(seed, n_scores=5)
         expected = trec_eval(run, qrels)
-        found = hashbench.evaluate_run(run, qrels, TREC)
-        for name, theirs in TREC.items():
-            mean, low, high, _ = found.scores[name]
-            values = np.array([expected[query][theirs] for query in found.queries])
+        result = hashbench.evaluate_run(run, qrels, TREC)
+        for name, trec_name in TREC.items():
+            mean, low, high, _ = result.scores[name]
+            values = np.array([expected[query][trec_name] for query in result.queries])
             assert (low - 1e-12 <= values).all(), (seed, name)
             assert (values <= high + 1e-12).all(), (seed, name)
             n_inside += len(values)
@@ -96,25 +86,27 @@ def test_the_name_of_a_document_decides_in_trec_eval_and_not_here():
 
 
 @pytest.mark.parametrize(("first", "second"), [(1.00000001, 1.0), (2e39, 1e39), (2e-46, 1e-46)])
-def test_scores_that_trec_eval_alone_ties_are_told(first, second):
+def test_scores_that_tie_only_in_trec_eval_are_reported(first, second):
     judged = {"right": 1}
     run = {"a": {"right": first, "z": second}, "b": {"right": 2.0, "z": 1.0}, "c": {"right": 1.0, "a": 1.0}}
     qrels = dict.fromkeys(run, judged)
     assert [values["map"] for values in trec_eval(run, qrels).values()] == [0.5, 1.0, 1.0]
-    found = hashbench.evaluate_run(run, qrels, ["AP"])
-    np.testing.assert_array_equal(found.scores["AP"], [[1, 1, 0.75], [1, 1, 0.5], [1, 1, 1], [0, 0, 0.25]])
-    assert "1 of 3 lists have scores that differ here but tie in trec_eval" in found.notes[0]
+    result = hashbench.evaluate_run(run, qrels, ["AP"])
+    np.testing.assert_array_equal(result.scores["AP"], [[1, 1, 0.75], [1, 1, 0.5], [1, 1, 1], [0, 0, 0.25]])
+    assert "1 of 3 lists have scores that differ here but tie in trec_eval" in result.notes[0]
 
 
-def test_queries_without_relevant_documents_are_0_in_trec_eval_and_undefined_here():
+def test_queries_without_relevant_documents_are_undefined_here_and_0_in_trec_eval():
     run, qrels = {"a": {"x": 1.0}, "b": {"x": 1.0}}, {"a": {"x": 0}, "b": {"x": 1}}
+    evaluation = hashbench.evaluate_run(run, qrels, ["AP"])
+    assert evaluation.summary["AP"][:7] == (1.0, 1.0, 1.0, 2, 1, 0.0, 0.0)
+    assert math.isnan(evaluation.scores["AP"].mean[0])
     assert [values["map"] for values in trec_eval(run, qrels).values()] == [0.0, 1.0]
-    assert hashbench.evaluate_run(run, qrels, ["AP"]).summary["AP"][:7] == (1.0, 1.0, 1.0, 2, 1, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.parametrize("name", METRICS)
 def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_documents(name):
-    rng = np.random.default_rng(LISTED.index(name))
+    rng = np.random.default_rng(METRICS.index(name))
     metric = get_metric(name)
     cutoff = [argument for argument in metric.arguments if isinstance(argument, int)]
     option = [argument for argument in metric.arguments if isinstance(argument, str)]
@@ -138,46 +130,40 @@ def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_docume
             return oracles.ORACLES[pattern](whole, *cutoff, *option)
 
         expected = oracles.over_orders(score, (-scores).tolist(), grades.tolist())
-        run = {"q": {f"d{doc}": float(one) for doc, one in enumerate(scores)}}
+        run = {"q": {f"d{doc}": float(value) for doc, value in enumerate(scores)}}
         judged = {f"d{doc}": int(grade) for doc, grade in enumerate(grades)} | {f"x{i}": g for i, g in enumerate(left)}
-        found = hashbench.evaluate_run(run, {"q": judged}, [name]).summary[metric.name]
-        assert (found.mean, found.low, found.high, found.tie_sd) == pytest.approx(expected, abs=1e-12)
+        result = hashbench.evaluate_run(run, {"q": judged}, [name]).summary[metric.name]
+        assert (result.mean, result.low, result.high, result.tie_sd) == pytest.approx(expected, abs=1e-12)
 
 
-def test_queries_that_one_side_lacks_are_left_out_or_count_as_empty_lists_and_told():
+def test_queries_that_one_side_lacks_are_left_out_or_count_as_empty_lists_and_reported():
     run = {"a": {"x": 1.0}, "c": {"x": 1.0}}
     qrels = {"b": {"x": 1}, "a": {"x": 1}}
-    found = hashbench.evaluate_run(run, qrels)
-    assert found.queries == ["a"]
-    assert [values.mean for values in found.summary.values()] == [1.0, 1.0, 1.0, 0.1, 1.0, 1.0]
-    assert list(found.summary) == list(RUN_METRICS)
-    assert found.notes == [
+    result = hashbench.evaluate_run(run, qrels)
+    assert result.queries == ["a"]
+    assert [values.mean for values in result.summary.values()] == [1.0, 1.0, 1.0, 0.1, 1.0, 1.0]
+    assert list(result.summary) == list(RUN_METRICS)
+    assert result.notes == [
         "1 of the 2 queries of the qrels have no list in the run and are left out, as trec_eval does without -c.",
         "1 of the 2 queries of the run are not in the qrels and are left out.",
     ]
-    found = hashbench.evaluate_run(run, qrels, LISTED, complete=True)
-    assert found.queries == ["b", "a"]
-    for parts in found.scores.values():
+    result = hashbench.evaluate_run(run, qrels, METRICS, complete=True)
+    assert result.queries == ["b", "a"]
+    for parts in result.scores.values():
         assert [part[0] for part in parts] == [0, 0, 0, 0]
-    assert "count as empty lists" in found.notes[0]
-    assert found.per_query["query"].tolist() == ["b", "a"] * len(found.scores)
+    assert "count as empty lists" in result.notes[0]
+    assert result.per_query["query"].tolist() == ["b", "a"] * len(result.scores)
 
 
-def test_negative_grades_count_as_irrelevant_and_are_told():
+def test_negative_grades_count_as_irrelevant_and_are_reported():
     run = {"a": {"x": 2.0, "y": 1.0}}
-    found, plain = (hashbench.evaluate_run(run, {"a": {"x": grade, "y": 2}}, LISTED) for grade in (-2, 0))
-    assert found.summary == plain.summary
-    assert found.notes == ["Grades below 0 count as 0, not relevant; there are 1."]
+    result, plain = (hashbench.evaluate_run(run, {"a": {"x": grade, "y": 2}}, METRICS) for grade in (-2, 0))
+    assert result.summary == plain.summary
+    assert result.notes == ["Grades below 0 count as 0, not relevant; there are 1."]
     assert plain.notes == []
 
 
-def test_a_query_without_relevant_documents_is_undefined():
-    found = hashbench.evaluate_run({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"a": {"x": 0}, "b": {"x": 1}}, ["AP"])
-    assert found.summary["AP"][:7] == (1.0, 1.0, 1.0, 2, 1, 0.0, 0.0)
-    assert math.isnan(found.scores["AP"].mean[0])
-
-
-def test_a_run_cut_inside_a_tie_is_told():
+def test_a_run_cut_inside_a_tie_is_reported():
     tied, apart = {"x": 2.0, "y": 1.0, "z": 1.0}, {"x": 3.0, "y": 2.0, "z": 1.0}
     shorter = {"x": 1.0, "y": 1.0}
     qrels = {query: {"x": 1} for query in "abc"}
@@ -199,9 +185,9 @@ def test_tables_by_the_columns_of_other_tools_score_like_dicts(names, grade):
         for part in (run, qrels)
     ]
     tables = [table.set_axis([*names, last], axis=1) for table, last in zip(tables, ("score", grade), strict=True)]
-    expected, found = (hashbench.evaluate_run(*pair, LISTED) for pair in ((run, qrels), tables))
-    assert found.summary == expected.summary
-    assert found.queries == expected.queries
+    expected, result = (hashbench.evaluate_run(*pair, METRICS) for pair in ((run, qrels), tables))
+    assert result.summary == expected.summary
+    assert result.queries == expected.queries
 
 
 def test_numbers_that_name_queries_and_documents_of_tables_are_read_as_texts():
@@ -212,11 +198,11 @@ def test_numbers_that_name_queries_and_documents_of_tables_are_read_as_texts():
 @pytest.mark.parametrize("at_a_time", [1, 2, 64])
 def test_some_queries_at_a_time_score_like_all_of_them(at_a_time, monkeypatch):
     run, qrels = draw(2, n_queries=7, n_scores=4)
-    expected = [hashbench.evaluate_run({q: run[q]}, {q: qrels[q]}, LISTED) for q in run]
+    expected = [hashbench.evaluate_run({q: run[q]}, {q: qrels[q]}, METRICS) for q in run]
     monkeypatch.setattr("hashbench.scoring.runs._AT_A_TIME", at_a_time)
-    found = hashbench.evaluate_run(run, qrels, LISTED)
-    for name, parts in found.scores.items():
-        single = np.array([[part[0] for part in one.scores[name]] for one in expected]).T
+    result = hashbench.evaluate_run(run, qrels, METRICS)
+    for name, parts in result.scores.items():
+        single = np.array([[part[0] for part in evaluation.scores[name]] for evaluation in expected]).T
         np.testing.assert_allclose(parts, single, rtol=1e-14)
 
 
@@ -233,7 +219,7 @@ RUN, QRELS = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 1}}
             {"p": {"9": 1}, "q": {"10": 1}, "r": {"11": 1}},
             "is in its list: the first of the run is '10.0', that of the qrels '9'",
         ),
-        ({"q": {"a": math.nan}}, QRELS, "document 'a' of query 'q' in the run has a score that is no number"),
+        ({"q": {"a": math.nan}}, QRELS, "document 'a' of query 'q' in the run has score NaN"),
         ({"q": {"a": "high"}}, QRELS, "scores of query 'q' in the run are <U4, expected numbers"),
         (RUN, {"q": {"a": 0.5}}, "must be whole numbers up to 1000, got 0.5"),
         (RUN, {"q": {"a": 2000}}, "must be whole numbers up to 1000, got 2000"),

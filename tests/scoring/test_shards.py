@@ -41,8 +41,8 @@ def of_one_array(rule):
 def test_histograms_of_shards_add_up_to_that_of_the_whole_to_the_last_bit(rule, stops):
     histogram = summed(RULES[rule], stops)
     np.testing.assert_array_equal(histogram.levels, RULES[rule].levels)
-    found = evaluate_counts(histogram.part, N_QUERIES, 5, METRICS, undefined="skip")
-    assert_same_scores(found, of_one_array(rule))
+    evaluation = evaluate_counts(histogram.part, N_QUERIES, 5, METRICS, undefined="skip")
+    assert_same_scores(evaluation, of_one_array(rule))
 
 
 @pytest.mark.parametrize("rule", RULES)

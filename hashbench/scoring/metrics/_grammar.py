@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -32,30 +32,15 @@ class Scores(NamedTuple):
     high: FloatArray
     tie_sd: FloatArray = np.array(np.nan)
 
+    @classmethod
+    def without_ties(cls, value: FloatArray) -> Self:
+        """Return the scores of a metric that has the same value in every order of tied items."""
+        return cls(value, value, value, np.zeros_like(value))
+
 
 @dataclass(frozen=True)
 class Family:
-    """A metric up to its cutoff and option.
-
-    Parameters
-    ----------
-    pattern : str
-        Such as ``AP@k``: cutoff ``k`` counts items, ``rN`` is a Hamming radius.
-    function : callable
-        Function of a histogram, the cutoff and the option, as far as there are any, to `Scores`.
-    options : tuple of str
-        The choices after the colon, the default first.
-    source : str
-        The source of the definition.
-    paper_value : float
-        The value of a query without relevant items under ``undefined="paper"``.
-    needs_buckets : bool
-        Whether it needs ``TieHistogram.largest_bucket``.
-    needs_candidates : bool
-        Whether it needs ``TieHistogram.candidates``, and so float vectors.
-    is_error : bool
-        Whether less is better.
-    """
+    """A metric up to its cutoff and option; see `register_metric`."""
 
     pattern: str
     function: Callable[..., Scores]
@@ -92,12 +77,24 @@ def register_metric(
     needs_candidates: bool = False,
     is_error: bool = False,
 ) -> Callable[[Callable[..., Scores]], Callable[..., Scores]]:
-    """Register a function as a metric.
+    """Register a function of a histogram, the cutoff and the option, if there are any, to `Scores` as a metric.
 
     Parameters
     ----------
-    pattern, source, options, paper_value, needs_buckets, needs_candidates, is_error
-        See `Family`.
+    pattern : str
+        Such as ``AP@k``: cutoff ``k`` counts items, ``rN`` is a Hamming radius.
+    source : str
+        The source of the definition.
+    options : tuple of str
+        The choices after the colon, the default first.
+    paper_value : float
+        The value of a query without relevant items under ``undefined="paper"``.
+    needs_buckets : bool
+        Whether it needs ``TieHistogram.largest_bucket``.
+    needs_candidates : bool
+        Whether it needs ``TieHistogram.candidates``, and so float vectors.
+    is_error : bool
+        Whether less is better.
 
     Returns
     -------
@@ -131,41 +128,16 @@ def register_metric(
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric with its cutoff and option, ready to score.
+    """A metric with its cutoff and option, ready to score."""
 
-    Parameters
-    ----------
-    name : str
-        The canonical name, without a default option.
-    family : Family
-        The metric up to its cutoff and option.
-    arguments : tuple
-        Cutoff, number of items re-ranked and option, as far as the family's function takes them.
-    """
-
-    name: str
+    name: str  # canonical: without a default option
     family: Family
-    arguments: tuple[int | str, ...] = ()
+    arguments: tuple[int | str, ...] = ()  # cutoff, number of items re-ranked and option, as the function takes them
 
     def scores(self, histogram: TieHistogram, undefined: str = "skip") -> Scores:
-        """Score every query of a histogram.
+        """Score every query of a histogram; one without relevant items scores NaN, or as ``undefined="paper"`` has it.
 
-        Parameters
-        ----------
-        histogram : TieHistogram
-            Counts of the database per query, level and tie group.
-        undefined : {"skip", "paper"}, default="skip"
-            A query without relevant items scores NaN, or the TALR code's convention.
-
-        Returns
-        -------
-        Scores
-            Arrays of shape (n_queries,).
-
-        Raises
-        ------
-        HashbenchError
-            If the metric needs Hamming distances and the ranking is real-valued, or float vectors and there are none.
+        Raises HashbenchError if the metric needs Hamming distances or float vectors that the ranking lacks.
         """
         if self.family.needs_candidates and histogram.candidates is None:
             raise self.lacks_vectors()
@@ -200,23 +172,10 @@ _NAME = re.compile(
 
 
 def get_metric(name: str) -> Metric:
-    """Return the metric of a name.
+    """Return the metric of a name; raise HashbenchError if there is no such metric, cutoff or option.
 
-    Parameters
-    ----------
-    name : str
-        ``NAME[@cutoff][:option][:reranked=m]``, such as ``AP``, ``NDCG@100``, ``P@r2``, ``AP@1000:relevant`` or
-        ``Recall@10:reranked=100``; ``@all`` and ``@ALL`` are read as no cutoff.
-
-    Returns
-    -------
-    Metric
-        Ready to score.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such metric, cutoff or option.
+    Names are ``NAME[@cutoff][:option][:reranked=m]``, such as ``AP``, ``NDCG@100``, ``P@r2``, ``AP@1000:relevant`` or
+    ``Recall@10:reranked=100``; ``@all`` and ``@ALL`` are read as no cutoff.
     """
     if len(name) > MAX_NAME:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
@@ -234,7 +193,7 @@ def get_metric(name: str) -> Metric:
     option, default = match["option"], next(iter(family.options), None)
     if option and option not in family.options:
         known = ", ".join(family.options) or "none"
-        raise HashbenchError(f"metric {name!r} has option {option!r}; {family.pattern} knows: {known}.")
+        raise HashbenchError(f"metric {name!r} has option {option!r}; options of {family.pattern}: {known}.")
     if n_reranked is not None:  # the default differs from that without re-ranking, so it is always named
         option, default = option or default, None
     canonical = ALIASES.get(match["stem"], match["stem"])
@@ -249,20 +208,20 @@ def _find_family(name: str, match: re.Match[str]) -> Family:
     """Find the family of a name, built-in or of a plug-in."""
     stem = ALIASES.get(match["stem"], match["stem"])
     pattern = stem + ("" if match["cutoff"] is None else "@rN" if match["radius"] else "@k")
-    wanted = pattern + _RERANKED * bool(match["reranked"])
-    if wanted not in FAMILIES:
+    full_pattern = pattern + _RERANKED * bool(match["reranked"])
+    if full_pattern not in FAMILIES:
         registry.import_metrics()
-    if wanted in FAMILIES:
-        return FAMILIES[wanted]
+    if full_pattern in FAMILIES:
+        return FAMILIES[full_pattern]
     if match["cutoff"] is None and f"{stem}@k" in FAMILIES:
         raise HashbenchError(f"metric {name!r} needs a cutoff, such as {stem}@100.")
     if pattern in FAMILIES:
         known = ", ".join(other for other in metric_names() if other.endswith(_RERANKED))
         raise HashbenchError(f"metric {name!r}: {pattern} does not score re-ranked candidates; {known} do.")
     stems = {stem.casefold(): stem for stem in [*ALIASES, *(known.partition("@")[0] for known in FAMILIES)]}
-    near = stems.get(match["stem"].casefold(), "")
-    meant = near and ALIASES.get(near, near) + name.removeprefix(match["stem"])
-    raise unknown_name("metric", name, metric_names(), like=pattern, meant="" if stem == near else meant)
+    recased = stems.get(match["stem"].casefold(), "")  # the same letters in other case
+    meant = recased and ALIASES.get(recased, recased) + name.removeprefix(match["stem"])
+    raise unknown_name("metric", name, metric_names(), like=pattern, meant="" if stem == recased else meant)
 
 
 def _lacks_number(pattern: str) -> HashbenchError:
