@@ -127,7 +127,7 @@ def test_weights_of_another_network_are_told_apart(squeezenet, tmp_path, how, me
 def test_file_that_holds_no_weights_is_refused(tmp_path, name, suffix, content):
     path = tmp_path / f"weights{suffix}"
     path.write_bytes(content)
-    with pytest.raises(HashbenchError, match="is damaged or no file of weights"):
+    with pytest.raises(HashbenchError, match="is damaged or not a file of weights"):
         read_weights(name, path)
 
 
@@ -136,7 +136,7 @@ def test_truncated_file_is_refused(squeezenet, tmp_path, share):
     content = squeezenet[0].read_bytes()
     path = tmp_path / "part.pth"
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(HashbenchError, match="is damaged or no file of weights"):
+    with pytest.raises(HashbenchError, match="is damaged or not a file of weights"):
         read_weights("squeezenet", path)
 
 
@@ -146,19 +146,19 @@ def test_truncated_file_is_refused(squeezenet, tmp_path, share):
 def test_torch_file_of_something_else_is_refused(tmp_path, saved):
     path = tmp_path / "other.pth"
     torch.save(saved, path)
-    with pytest.raises(HashbenchError, match="is damaged or no file of weights"):
+    with pytest.raises(HashbenchError, match="is damaged or not a file of weights"):
         read_weights("squeezenet", path)
 
 
 def test_code_in_a_file_is_not_run(tmp_path):
     path = tmp_path / "evil.pth"
     torch.save({"features.0.weight": Path}, path)
-    with pytest.raises(HashbenchError, match="is damaged or no file of weights"):
+    with pytest.raises(HashbenchError, match="is damaged or not a file of weights"):
         read_weights("squeezenet", path)
 
 
 def test_missing_file_is_named(tmp_path):
-    with pytest.raises(HashbenchError, match=r"there is no file .*absent\.pth\. Give a file such as"):
+    with pytest.raises(HashbenchError, match=r"there is no file .*absent\.pth\. Pass a file such as"):
         read_weights("resnet18", tmp_path / "absent.pth")
 
 
