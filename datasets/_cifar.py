@@ -88,9 +88,9 @@ class CifarAdapter(PublishedDataset):
         self.options.on_progress(f"reading {source}", 0, 0)
         items = read(source, self.format)
         extracted = extract(self.kind, items.images, self.options)
-        fields = {"features": extracted.features, "images": extracted.images, **self.fields(items, extracted.features)}
-        about = {"source": items.source, "features": extracted.how}
-        return self.dataset(about=about, features_name=f"{self.kind}{items.variant}", **fields)
+        fields = self.fields(items, extracted.features)
+        about = {"source": items.source}
+        return self.dataset(extracted=extracted, about=about, features_name=f"{self.kind}{items.variant}", **fields)
 
 
 def read(path: Path, form: Format) -> CifarImages:

@@ -155,7 +155,7 @@ class Arrays(DatasetAdapter):
             "labels": tree.labels if labels is None else _as_labels(labels, str(own.labels)),
             "folders": tree.splits,
             "n_bad": n_images - len(tree.images),
-            "about": {"features": extracted.how},
+            "about": {"features": extracted.description},
         }
 
 

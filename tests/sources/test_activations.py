@@ -121,10 +121,9 @@ def test_activations_beyond_float16_are_told(weights, tmp_path):
     state = torch.load(weights, weights_only=True)
     state["features.0.weight"] *= 1e6
     torch.save(state, tmp_path / "large.pth")
-    assert complaint(cut(tmp_path / "large.pth", "fire2").inputs, IMAGES) == (
-        "squeezenet gives fire2 numbers beyond the range of float16, in which they are kept. Choose another "
-        "train_from, such as conv1."
-    )
+    text = complaint(cut(tmp_path / "large.pth", "fire2").inputs, IMAGES)
+    assert text.startswith("squeezenet gives fire2 numbers beyond the range of float16.")
+    assert "train_from" in text
 
 
 def test_activations_that_memory_cannot_hold_are_refused_before_they_are_computed(weights, monkeypatch):

@@ -46,7 +46,7 @@ def test_pixels_are_the_values_of_an_image_in_a_row(data):
     found = extract("pixels", IMAGES, Options())
     assert (found.features.dtype, found.images) == (np.float32, None)
     np.testing.assert_array_equal(found.features, PIXELS.reshape(10, -1))
-    assert "36 x 36" in found.how
+    assert "36 x 36" in found.description
     assert not list(data.iterdir())  # nothing to keep: they are read as fast again
 
 
@@ -121,14 +121,14 @@ def counted(monkeypatch):
 def test_gist_in_blocks_is_gist_of_all_images():
     found = extract("gist", IMAGES, Options())
     np.testing.assert_array_equal(found.features, gist.gist(PIXELS))
-    assert found.how == "GIST, 512-d, of 36 x 36 pixels"
+    assert found.description == "GIST, 512-d, of 36 x 36 pixels"
 
 
 def test_gist_of_files_is_that_of_128_pixels(files):
     found = extract("gist", files, Options())
     expected = gist.gist(np.stack([resized(PIXELS[number, : 20 + number], 128) for number in range(6)]))
     np.testing.assert_array_equal(found.features, expected)
-    assert "128 x 128" in found.how
+    assert "128 x 128" in found.description
 
 
 def test_features_are_computed_once(counted, data):
@@ -259,7 +259,7 @@ def test_a_network_sees_blocks_of_images_as_they_are(network):
     np.testing.assert_allclose(found.features, 2 * PIXELS.mean(axis=(1, 2)), rtol=1e-6)
     assert calls == [(4, 36, 36, 3), (4, 36, 36, 3), (2, 36, 36, 3)]
     assert made == [("resnet18", path, 144, "cpu")]  # small images are enlarged four times, not to 224
-    assert found.how == "resnet18, 144 px, weights 2, on cpu"
+    assert found.description == "resnet18, 144 px, weights 2, on cpu"
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_features_of_a_network_are_computed_once_for_each_device(network):
 
 def test_weights_that_are_not_downloaded_are_asked_for(network):
     _, made, _ = network
-    with pytest.raises(HashbenchError, match=r"weights of vgg-f have no published .* give the file as --weights"):
+    with pytest.raises(HashbenchError, match=r"weights of vgg-f have no published .* pass the file as --weights"):
         extract("vgg-f", IMAGES, Options())
     assert made == []
 
