@@ -27,7 +27,7 @@ from hashbench.unseen import split_name
 
 
 class Unreadable(HashbenchError):
-    """A results file that cannot be read: what is wrong with it, and what to do about one that can be changed."""
+    """A results file that cannot be read: the fault, and advice for a file that can be changed."""
 
     def __str__(self) -> str:
         return " ".join(self.args)
@@ -71,8 +71,7 @@ def check_method(name: str) -> None:
     """Refuse the name of a method whose rows would be in another method's ``.jobs.csv``."""
     if name.endswith(_JOBS.removesuffix(".csv")):
         raise HashbenchError(
-            f"a method called {name!r} would write its rows to {name}.csv, which says what made others. "
-            "Give it another name."
+            f"a method called {name!r} would write its rows to {name}.csv, which is for records of jobs. Rename it."
         )
 
 
@@ -106,7 +105,7 @@ def is_earlier(file: ResultsFile) -> bool:
 def is_results_file(name: str, names: Container[str], begin: Callable[[], bytes]) -> bool:
     """Return whether a path below the folder of results is of a results file.
 
-    Tables may lie in folders there, too: a results file has settings beside it among all ``names``, or begins as one.
+    Folders may hold tables, too: a results file has settings beside it among all ``names``, or begins like one.
     """
     if not name.endswith(".csv") or name.endswith(_JOBS):
         return False
@@ -174,7 +173,7 @@ def unite(files: Iterable[ResultsFile], *, is_past: bool = False) -> Rows:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Pause the search for reference cycles, of which rows have none: it takes half as long as reading them."""
+    """Pause the search for reference cycles; rows have none, and it takes half as long as reading them."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

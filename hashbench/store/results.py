@@ -1,4 +1,4 @@
-"""The committed results: reading the rows of a folder, and adding rows to it.
+"""The committed results: reads the rows of a folder, and adds rows to it.
 
 `hashbench.store.result_rows` holds what a row is, `hashbench.store.result_files` what its files look like.
 """
@@ -69,7 +69,7 @@ def read_results(folder: str | Path = "results") -> "pd.DataFrame":
     """
     rows = read_folder(Path(folder))
     if not rows:
-        raise HashbenchError(f"there are no results in {folder}. Make some: hashbench run --method itq --bits 32.")
+        raise HashbenchError(f"there are no results in {folder}. Create some: hashbench run --method itq --bits 32.")
     return to_frame(rows[key] for key in sorted(rows))
 
 
@@ -77,7 +77,7 @@ def read_results(folder: str | Path = "results") -> "pd.DataFrame":
 
 
 def check_folder(folder: Path, dataset: str) -> None:
-    """Refuse, before any work is done for them, a folder to which rows of a dataset cannot be added."""
+    """Refuse a folder to which rows of a dataset cannot be added, before they are computed."""
     if _is_name(dataset):
         read_rows(folder, dataset)
         _refuse_earlier(folder, dataset)
@@ -86,7 +86,7 @@ def check_folder(folder: Path, dataset: str) -> None:
 
 
 def check_files(folder: Path, dataset: str, methods: Iterable[str]) -> None:
-    """Refuse, before any work is done for them, files of methods that cannot be written."""
+    """Refuse files of methods that cannot be written, before their rows are computed."""
     for method in methods if _is_name(dataset) else ():
         check_output(results_path(folder, dataset, method))
 
@@ -120,7 +120,7 @@ def merge_rows(folder: Path, rows: Iterable[Row], made: Made | None = None) -> l
 
 
 def replace_own(folder: Path, rows: Iterable[Row]) -> tuple[Path, list[Row]]:
-    """Put rows of users' own codes into the place of all rows of the same name, dataset, code length and seed.
+    """Replace all rows of users' own codes of the same name, dataset, code length and seed.
 
     All must be of one such job, and by one distance. Returns the file, and the earlier rows that are gone or have other
     numbers.
@@ -179,9 +179,9 @@ def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, Rows]:
 def _add(path: Path, added: Rows, made: Mapping[tuple[Any, ...], Made], *, n_key: int = N_KEY) -> None:
     """Write the files of a method in an order in which a kill between them loses nothing.
 
-    Settings come first, so that no row is without, and what made rows comes before them, so that adding them again
-    completes it. The record of what made a job stays as it is while its rows do. Rows whose first ``n_key`` fields are
-    those of an added one are replaced.
+    Settings come first, so that no row lacks them, then the records of jobs, then the rows; adding the same rows again
+    completes all three. The record of a job changes only with its rows. Rows whose first ``n_key`` fields are those of
+    an added one are replaced.
     """
     file = read_file(path) if path.exists() or path.is_symlink() else None
     known = unite([file]) if file else {}
@@ -210,7 +210,7 @@ def _add(path: Path, added: Rows, made: Mapping[tuple[Any, ...], Made], *, n_key
 
 
 def _shown_alike(rows: Rows, added: Rows) -> Rows:
-    """Return all rows, with the added group and label for users' own codes, so that these stay one line of a table."""
+    """Return all rows, those of users' own codes with the added group and label, for one line in a table."""
     shown = {
         row.dataset: {key: value for key, value in json.loads(row.params).items() if key in SHOWN}
         for row in added.values()

@@ -38,10 +38,7 @@ def test_blocks_of_any_layout_are_kept_as_what_they_hold(path, block):
 
 
 def flip(place):
-    def spoil(content):
-        return content[:place] + bytes([content[place] ^ 1]) + content[place:][1:]
-
-    return spoil
+    return lambda content: content[:place] + bytes([content[place] ^ 1]) + content[place:][1:]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +58,8 @@ def test_a_file_that_is_not_as_it_was_written_is_made_again_and_that_is_told(pat
     path.write_bytes(damage(content))
     np.testing.assert_array_equal(cached_array(path, X.shape, np.float32, blocks()), X)
     assert path.read_bytes() == content
-    (said,) = caplog.messages
-    assert said == f"{path} is damaged, or was written by another version of hashbench; recomputing it."
+    (message,) = caplog.messages
+    assert message.startswith(f"{path} is damaged, or was written by another version of hashbench")
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((10, 3), np.float16), ((3, 10), np.float32), ((9, 3), np.float32)])

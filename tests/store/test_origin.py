@@ -4,8 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 from helpers.diff_rows import git, needs_git
 from helpers.paths import ROOT
+from helpers.processes import printed_by
 
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.steps import codes_path, encode, ensure_codes
@@ -66,9 +65,8 @@ def test_what_differs_is_said_in_words():
     codes = Provenance("digits", "pixels", "itq", "{}", 8, 0, "0" * 16, 1, '{"numpy": "2.4"}')
     made = Made.of(codes, HERE, 1.234)
     assert made.seconds == "1.23"
-    other = made._replace(
-        processor="x86_64 AuthenticAMD avx512", libraries="numpy=2.5 scipy=1.17", threads=1, commit=""
-    )
+    amd = "x86_64 AuthenticAMD avx512"
+    other = made._replace(processor=amd, libraries="numpy=2.5 scipy=1.17", threads=1, commit="")
     assert made.differences(other) == [
         "made on another processor class (x86_64 GenuineIntel avx2, here x86_64 AuthenticAMD avx512)",
         "numpy 2.4 (here 2.5)",
@@ -91,22 +89,14 @@ def test_a_commit_is_marked_where_a_file_that_decides_the_codes_differs(tmp_path
         shutil.copytree(ROOT / name, tree / "hashbench" / name, ignore=shutil.ignore_patterns("__pycache__"))
     ask = "from hashbench.store.origin import Origin; print(Origin.here(('hashbench.methods.itq',)).commit)"
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "GIT_DIR": "/nowhere"}
-
-    def told():
-        done = subprocess.run(
-            [sys.executable, "-c", ask], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
     git("init", "-q", cwd=tree)
-    assert told() == ""  # installed into a folder of another repository
+    assert printed_by(ask, cwd=tmp_path, env=environment) == "\n"  # installed into a folder of another repository
     git("add", ".", cwd=tree)
     git("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "all", cwd=tree)
     if change:
         with (tree / change).open("a") as file:
             file.write("\n")
-    assert told() == git("rev-parse", "HEAD", cwd=tree)[:10] + mark
+    assert printed_by(ask, cwd=tmp_path, env=environment).strip() == git("rev-parse", "HEAD", cwd=tree)[:10] + mark
 
 
 def test_processors_are_classed_by_what_numpy_finds(monkeypatch):
