@@ -94,10 +94,8 @@ def test_name_content_and_protocol_are_its_own(dataset):
     assert len({one.fingerprint for one in [dataset, *made]}) == len({one.name for one in [dataset, *made]}) == 7
     assert made[0].name == "tiny-unseen3-fold0"
     listed = ", ".join(map(str, sorted({*dataset.labels} - classes_of(made[0], "train"))))
-    assert (
-        f"training sees 7 of 10 classes, not {listed} (in the order of their names; fold 0" in made[0].about["protocol"]
-    )
-    assert "seed 0" in made[0].about["protocol"]
+    for words in (f"training sees 7 of 10 classes, not {listed} ", "fold 0", "seed 0"):
+        assert words in made[0].about["protocol"]
     assert "Sablayrolles" in made[0].about["citation"]
 
 
@@ -123,9 +121,7 @@ def test_too_many_classes_and_folds_are_refused(dataset, protocol, expected):
     ],
 )
 def test_datasets_without_single_labels_are_refused(tiny, rule, changes, expected):
-    with pytest.raises(
-        HashbenchError, match=f"tiny-unseen1-fold0 needs one label per item .* but tiny has .*{expected}"
-    ):
+    with pytest.raises(HashbenchError, match=f"tiny-unseen1-fold0 needs one label per item .* tiny has .*{expected}"):
         leave_out(tiny(rule, **changes), UnseenClasses(1))
 
 

@@ -55,7 +55,7 @@ def gist(images: ByteArray) -> Float32Array:
     The descriptor of [1]_ with the constants of its authors' MATLAB code, which hashing papers use:
 
     1. Grey is the mean of the channels (as in that code; luma would be another descriptor), stretched
-       linearly to 0 to 255: brightness and contrast of the whole image have no say.
+       linearly to 0 to 255: brightness and contrast of the whole image have no effect.
     2. Whitening: x = log(1 + grey), and y = x - L x, where L is a Gaussian low-pass with gain
        2^-(k / 4)^2 at k cycles per image. An image is here the longer side with its margin of 5 pixels.
     3. Local contrast: z = y / (0.2 + sqrt(L y^2)).
