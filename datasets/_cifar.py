@@ -126,8 +126,7 @@ def _checked(items: CifarImages, path: Path, form: Format) -> CifarImages:
     counts = items.n_train, len(items.images) - items.n_train
     if counts != (form.n_train, form.n_test):
         raise HashbenchError(
-            f"{path} holds {counts[0]} training and {counts[1]} test images, {form.name} has {form.n_train} and "
-            f"{form.n_test}."
+            f"{path} holds {counts[0]} training and {counts[1]} test images, expected {form.n_train} and {form.n_test}."
         )
     for key, n_classes, labels in zip(form.keys, form.n_classes, items.labels, strict=True):
         classes = np.unique(labels)
@@ -141,7 +140,7 @@ def _checked(items: CifarImages, path: Path, form: Format) -> CifarImages:
 
 @contextmanager
 def _members(path: Path, names: set[str]) -> Iterator[dict[str, IO[bytes]]]:
-    """Open the wanted files of a folder or an archive, by their last name."""
+    """Open the wanted files of a folder or an archive; return them by their file name."""
     opened: dict[str, IO[bytes]] = {}
     archive = None
     try:
@@ -210,10 +209,10 @@ def _parse_binary(file: IO[bytes], name: str, form: Format) -> tuple[ByteArray, 
 def _from_tree(path: Path, form: Format) -> CifarImages:
     tree = read_tree(path)
     if tree.classes != sorted(form.classes):
-        odd = sorted({*tree.classes} ^ {*form.classes})
+        different = sorted({*tree.classes} ^ {*form.classes})
         raise HashbenchError(
             f"{path} holds folders for {len(tree.classes)} classes, {form.name} has {len(form.classes)}; "
-            f"the differences: {', '.join(odd[:5])}{', ...' if len(odd) > 5 else ''}."
+            f"the differences: {', '.join(different[:5])}{', ...' if len(different) > 5 else ''}."
         )
     images = tree.images
     if images.native_size != 32:

@@ -75,8 +75,7 @@ class NusWide(PublishedDataset):
         """Return the labels (n_kept, n_frequent) and the rows (n_kept,) of photos with a frequent concept."""
         if labels.shape != (self.n_all, self.n_concepts):
             raise HashbenchError(
-                f"{path} holds labels of shape {labels.shape}, those of NUS-WIDE have "
-                f"{(self.n_all, self.n_concepts)}; fetch them again."
+                f"{path} holds labels of shape {labels.shape}, those of NUS-WIDE have {(self.n_all, self.n_concepts)}."
             )
         order = np.argsort(-labels.sum(axis=0, dtype=np.int64), kind="stable")
         frequent = labels[:, np.sort(order[: self.n_frequent])]
