@@ -23,7 +23,7 @@ from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.store.files import data_dir, replacing
 from hashbench.store.inputs import check_file, check_stored, open_hdf5, whole
-from hashbench.store.origin import Made, Origin
+from hashbench.store.origin import JobRecord, Origin
 from hashbench.store.provenance import REQUIRED, Provenance
 
 SCHEMA_VERSION = 2  # version 1, before the first release, had attributes of any length
@@ -59,9 +59,9 @@ class Codes:
                 check_packed(array, self.n_bits, f"{role} codes")
 
     @property
-    def line(self) -> Made | None:
-        """What made them, as recorded beside results; None if not known."""
-        return Made.of(self.made, self.origin, self.fit_seconds + self.encode_seconds) if self.origin else None
+    def job_record(self) -> JobRecord | None:
+        """The record of their job beside results; None if their origin is not known."""
+        return JobRecord.of(self.made, self.origin, self.fit_seconds + self.encode_seconds) if self.origin else None
 
     @cached_property
     def content(self) -> str:

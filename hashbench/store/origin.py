@@ -46,8 +46,8 @@ class Origin:
         return canonical_json(asdict(self))
 
 
-class Made(NamedTuple):
-    """What made a job's rows, a line of ``<method>.jobs.csv``; the fields up to ``seed`` are its key."""
+class JobRecord(NamedTuple):
+    """What made the rows of a job, a line of ``<method>.jobs.csv``; the fields up to ``seed`` are its key."""
 
     dataset: str
     features: str

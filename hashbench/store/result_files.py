@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.inputs import check_file, reading
-from hashbench.store.origin import Made
+from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import settings_name
 from hashbench.store.result_rows import COLUMNS, N_JOB, N_KEY, PARAMS, UNKNOWN, Row, parse_row
 from hashbench.unseen import split_name
@@ -92,8 +92,8 @@ def settings_path(path: Path) -> Path:
     return path.with_name(path.stem + _SETTINGS)
 
 
-def made_path(path: Path) -> Path:
-    """Return the file that records what made the rows of a results file."""
+def jobs_path(path: Path) -> Path:
+    """Return the file of the records of jobs of a results file."""
     return path.with_name(path.stem + _JOBS)
 
 
@@ -291,28 +291,28 @@ def read_settings(file: ResultsFile) -> dict[str, Any]:
     return entries
 
 
-def read_made(path: Path) -> dict[tuple[Any, ...], Made]:
-    """Read what made the rows of a results file, by job (`made_key`); empty if there is no such file."""
-    beside = made_path(path)
+def read_job_records(path: Path) -> dict[tuple[Any, ...], JobRecord]:
+    """Read the records of jobs beside a results file, by `job_key`; empty if there are none."""
+    beside = jobs_path(path)
     if not beside.exists():
         return {}
     (_, header), *lines = parse_csv(_read_content(beside), str(beside)) or [(0, [])]
-    if header != [*Made._fields]:
+    if header != [*JobRecord._fields]:
         raise Unreadable(
-            f"{beside} has columns {','.join(header) or 'none'}, expected {','.join(Made._fields)}.", _RESTORE
+            f"{beside} has columns {','.join(header) or 'none'}, expected {','.join(JobRecord._fields)}.", _RESTORE
         )
     records = {}
     for number, line in lines:
         try:
-            record = Made.read(line)
+            record = JobRecord.read(line)
         except ValueError as error:
             raise Unreadable(f"{beside}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
         records[record.key] = record
     return records
 
 
-def made_key(job: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the key of what made a job, from the key of its rows."""
+def job_key(job: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the key of a job's record, from the key of its rows."""
     dataset, features, _, params, n_bits, seed = job[:N_JOB]
     return dataset, features, settings_name(params), n_bits, seed
 

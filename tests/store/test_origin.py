@@ -17,7 +17,7 @@ from helpers.processes import printed_by
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.steps import codes_path, encode, ensure_codes
 from hashbench.store import hdf5, origin
-from hashbench.store.origin import Made, Origin
+from hashbench.store.origin import JobRecord, Origin
 from hashbench.store.provenance import Provenance
 
 HERE = Origin("0123456789", "0.1.0", "x86_64 GenuineIntel avx2", 2, "cpu", "2026-01-31")
@@ -28,7 +28,7 @@ def test_codes_carry_where_they_come_from_and_keep_it_when_they_are_found_again(
     before = datetime.now(UTC).date().isoformat()
     path, _ = ensure_codes(digits, job)
     with hdf5.open_codes(path) as codes:
-        first, line = codes.origin, codes.line
+        first, line = codes.origin, codes.job_record
     assert before <= first.date <= datetime.now(UTC).date().isoformat()
     assert (first.device, first.threads >= 1) == ("cpu", True)
     assert re.fullmatch(r"\S+ \S+ \S+", first.processor)
@@ -48,7 +48,7 @@ def test_codes_of_before_have_no_line_and_damaged_ones_are_told(digits, data):
     path = codes_path(digits, job)
     hdf5.write_codes(replace(codes, origin=None), path)
     with hdf5.open_codes(path) as found:
-        assert (found.origin, found.line) == (None, None)
+        assert (found.origin, found.job_record) == (None, None)
     assert ensure_codes(digits, job) == (path, "")
     with h5py.File(path, "a") as file:
         file.attrs["origin"] = np.bytes_('{"commit": 1}')
@@ -63,7 +63,7 @@ def test_no_host_and_no_person_is_told():
 
 def test_what_differs_is_said_in_words():
     codes = Provenance("digits", "pixels", "itq", "{}", 8, 0, "0" * 16, 1, '{"numpy": "2.4"}')
-    made = Made.of(codes, HERE, 1.234)
+    made = JobRecord.of(codes, HERE, 1.234)
     assert made.seconds == "1.23"
     amd = "x86_64 AuthenticAMD avx512"
     other = made._replace(processor=amd, libraries="numpy=2.5 scipy=1.17", threads=1, commit="")

@@ -12,7 +12,7 @@ from helpers.result_files import contents
 
 from hashbench.errors import HashbenchError
 from hashbench.store import result_files, result_rows, results
-from hashbench.store.origin import Made
+from hashbench.store.origin import JobRecord
 
 HEADER = (
     "dataset,features,method,settings,n_bits,seed,metric,value,tie_sd,low,high,n_queries,n_undefined,"
@@ -26,7 +26,7 @@ NUMBERS = ("0.500000", "0.001000", "0.000000", "1.000000", 200, 3)
 ROW = result_rows.Row("digits", "pixels", "itq", '{"n_iter": 50}', 16, 0, "AP", *NUMBERS, "0123456789abcdef", 1)
 LIBRARIES, PROCESSOR = "numpy=2.4.6 scipy=1.17.1", "x86_64 GenuineIntel avx2"
 HERE = ("0123456789+", "0.1.0", LIBRARIES, PROCESSOR, 2, "cpu", "2026-01-31", "0.25", 9)
-MADE = Made("digits", "pixels", NAME, 16, 0, "0123456789abcdef", 1, *HERE)
+MADE = JobRecord("digits", "pixels", NAME, 16, 0, "0123456789abcdef", 1, *HERE)
 
 
 def row(**changes):
@@ -92,20 +92,20 @@ def test_the_record_of_a_job_changes_only_with_its_rows(path):
     assert before == (contents(path.parent), beside.read_bytes(), beside.stat().st_mtime_ns)
     for number, change in enumerate([{"value": "0.600000"}, {"metric": "P@9"}, {"method_version": 2}], 2):
         merge(path, [row(**change)], made(date=f"2026-02-0{number}"))
-        assert result_files.read_made(path)[made().key].date == f"2026-02-0{number}"
+        assert result_files.read_job_records(path)[made().key].date == f"2026-02-0{number}"
     merge(path, [row(seed=1)], made(seed=1))
-    assert [one.seed for one in result_files.read_made(path).values()] == [0, 1]
+    assert [one.seed for one in result_files.read_job_records(path).values()] == [0, 1]
     merge(path, [row(value="0.700000"), row(seed=1)])  # of codes that do not say
-    assert [one.seed for one in result_files.read_made(path).values()] == [1]
+    assert [one.seed for one in result_files.read_job_records(path).values()] == [1]
 
 
 def test_the_origin_of_old_rows_is_recorded_once_all_of_them_are_recomputed(path):
     merge(path, [row(), row(metric="P@5")])
     assert not path.with_suffix(".jobs.csv").exists()
     merge(path, [row()], made())
-    assert result_files.read_made(path) == {}
+    assert result_files.read_job_records(path) == {}
     merge(path, [row(), row(metric="P@5")], made())
-    assert result_files.read_made(path) == {made().key: made()}
+    assert result_files.read_job_records(path) == {made().key: made()}
 
 
 @pytest.mark.parametrize("n_written", [0, 1, 2])
@@ -127,7 +127,7 @@ def test_a_kill_between_files_loses_nothing_and_the_next_run_ends_it(path, monke
     assert sorted(read(path)) == sorted(old)
     merge(path, new, made(date="2026-02-01"))
     assert {one.value for one in read(path) if one.metric == "AP"} == {"0.600000"}
-    assert result_files.read_made(path)[made().key].date == "2026-02-01"
+    assert result_files.read_job_records(path)[made().key].date == "2026-02-01"
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_parts_that_ran_elsewhere_are_united_and_rows_that_differ_are_refused(pa
     done = hashbench("results", "merge", tmp_path / "part-1", tmp_path / "part-2", "--results", path.parents[1])
     assert done.stdout == f"2 rows added; those of 2 folders are in {path.parents[1]}.\n"
     assert [one.seed for one in read(path)] == [0, 1, 2]
-    assert [*result_files.read_made(path).values()] == [made(seed=seed) for seed in (0, 1, 2)]
+    assert [*result_files.read_job_records(path).values()] == [made(seed=seed) for seed in (0, 1, 2)]
     before = contents(path.parent)
     merge(part, [row(seed=3), row(value="0.600000")])
     refused = hashbench("results", "merge", tmp_path / "part-2", "--results", path.parents[1])
