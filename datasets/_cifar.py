@@ -21,7 +21,7 @@ from hashbench.store.files import data_dir
 from hashbench.store.inputs import check_file, check_fits, reading
 
 _PIXELS = 3 * 32 * 32
-_CALLED = {  # by the pickles of old and new NumPy, and where it lies today
+_CALLED = {  # by the pickles of old and new NumPy; the module that holds each today
     ("numpy.core.multiarray", "_reconstruct"): "numpy._core.multiarray",
     ("numpy._core.multiarray", "_reconstruct"): "numpy._core.multiarray",
     ("numpy", "ndarray"): "numpy",

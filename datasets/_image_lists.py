@@ -56,7 +56,7 @@ def read_labelled(
         classes[image.rpartition("/")[2]] = tuple(place for place, digit in enumerate(digits) if digit == "1")
     if (len(lines), len(classes)) != (n_wanted, n_wanted):
         raise HashbenchError(
-            f"{path} has {len(lines):,} lines with {len(classes):,} different images, HashNet's list has {n_wanted:,}."
+            f"{path} has {len(lines):,} lines with {len(classes):,} images, expected {n_wanted:,}; fetch it again."
         )
     return classes
 

@@ -1,4 +1,4 @@
-"""Base of datasets from papers: where their raw files lie, and what is known about them."""
+"""Base of datasets from papers: the place of their raw files, and facts about them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,7 +36,7 @@ class PublishedDataset(DatasetAdapter):
         about: Mapping[str, str] = MappingProxyType({}),
         **fields: Any,
     ) -> Dataset:
-        """Return a dataset of query, database and training rows; ``about`` and ``fields`` precede the attributes."""
+        """Return a dataset of query, database and training rows; ``about`` and ``fields`` override attributes."""
         attributes = {
             "summary": self.summary,
             "protocol": self.protocol,

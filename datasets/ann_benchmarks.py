@@ -101,7 +101,7 @@ class AnnBenchmarks(DatasetAdapter):
         is_other_rule = own.rule not in (None, "neighbours")
         if own.skip_bad_images or is_other_rule or any(choice is not None for choice in (*other, *counts)):
             raise HashbenchError(
-                f"{own.items} is a file of ann-benchmarks, with queries and neighbours of its own; only --neighbours, "
+                f"{own.items} is a file of ann-benchmarks, which has queries and neighbours; only --neighbours, "
                 "--train, --train-index and --seed can be chosen."
             )
 

@@ -19,7 +19,7 @@ from hashbench.store.inputs import check_file, reading
 _SEED = 0
 _PAGE = "https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/NUS-WIDE.html"
 _FEATURES = ("features.npy", "features.npz", "features.mat")
-_WHERE = ("", "*/", "*/*/")  # as deep as the folders of the official archives lie
+_WHERE = ("", "*/", "*/*/")  # depths of the folders in the official archives
 _LABELS = Needed(
     "AllLabels81.txt",
     _PAGE,
@@ -74,9 +74,8 @@ class NusWide(PublishedDataset):
     def _frequent(self, labels: ByteArray, path: Path) -> tuple[ByteArray, IntArray]:
         """Return the labels (n_kept, n_frequent) and the rows (n_kept,) of photos with a frequent concept."""
         if labels.shape != (self.n_all, self.n_concepts):
-            raise HashbenchError(
-                f"{path} holds labels of shape {labels.shape}, those of NUS-WIDE have {(self.n_all, self.n_concepts)}."
-            )
+            shape = (self.n_all, self.n_concepts)
+            raise HashbenchError(f"{path} holds labels of shape {labels.shape}, expected {shape}; fetch them again.")
         order = np.argsort(-labels.sum(axis=0, dtype=np.int64), kind="stable")
         frequent = labels[:, np.sort(order[: self.n_frequent])]
         rows = np.flatnonzero(frequent.any(axis=1))

@@ -119,7 +119,7 @@ def opened_hdf5(path: Path, *, is_turned: bool = False, in_slices: bool = False)
 
         def read(name: str) -> Any:
             stored, what = datasets[name], f"{shown(name)} of {path}"
-            kind = stored.attrs.get("MATLAB_class")  # written by save -v7.3, whatever the file is called
+            kind = stored.attrs.get("MATLAB_class")  # written by save -v7.3, for any file name
             if stored.attrs.get("MATLAB_empty"):
                 raise HashbenchError(f"{what} is an empty MATLAB array, expected one with values.")
             if kind == b"cell":
@@ -286,7 +286,7 @@ def _torch_arrays(group: Mapping[Any, Any], seen: set[int], prefix: str = "") ->
 
 
 def _of_torch(value: Any, what: str) -> AnyArray:
-    """Read a tensor, of whatever layout and dtype, or a list."""
+    """Read a tensor of any layout and dtype, or a list."""
     if isinstance(value, list | tuple):
         _check_list(value, what)
         return as_array(value, what)
@@ -369,7 +369,7 @@ def _mat_parts(data: memoryview, order: _Order) -> Iterator[tuple[int, memoryvie
     """Cut an array into its parts, each with its kind of values."""
     while data:
         (kind, size), start = _mat_tag(data, order), 8
-        if kind >> 16:  # up to 4 bytes stand where their number would
+        if kind >> 16:  # up to 4 bytes are stored in place of their number
             kind, size, start = kind & 0xFFFF, kind >> 16, 4
         part = data[start : start + size]
         if kind not in _MAT_KINDS or len(part) < size or (start == 4 and size > 4):

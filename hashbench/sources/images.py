@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ARCHIVE_ERRORS = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)  # of archives cut short or damaged
 _SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
-_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # Pillow has others, of which EPS starts a program
+_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # not all of Pillow's: EPS starts a program
 _LOSSY = (".jpeg", ".jpg")
 
 
@@ -139,7 +139,7 @@ class ImageTree:
 def read_tree(path: Path) -> ImageTree:
     """List the images of a folder, or read those of a tar archive.
 
-    Images lie in ``train/<class>/`` and ``test/<class>/``, or in ``<class>/``; common parent folders and hidden files
+    Images are in ``train/<class>/`` and ``test/<class>/``, or in ``<class>/``; common parent folders and hidden files
     are ignored. Images of an archive must have one size. Their order does not depend on the file system.
     """
     if path.is_dir():
@@ -263,7 +263,7 @@ def _archived_images(path: Path) -> tuple[list[tuple[str, str, str]], list[int],
             places = _places([Path(member.name).parts for member in members], path)
             order = _in_order(places)
             pixels = np.empty(0, np.uint8)
-            for row, member in zip(np.argsort(order), members, strict=True):  # as they lie in the archive
+            for row, member in zip(np.argsort(order), members, strict=True):  # in the order of the archive
                 image = _decode(cast(IO[bytes], archive.extractfile(member)), f"{member.name} of {path}", None)
                 if not pixels.size:
                     shape = (len(members), *image.shape)

@@ -1,4 +1,4 @@
-"""Arrays whose rows lie in several files, one after the other, and are read in slices."""
+"""Arrays whose rows are in several files, one after the other, and are read in slices."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _MANIFESTS = {".json": json.loads, ".toml": tomllib.loads}
 
 
 class ShardedArray:
-    """An array whose rows lie in several .npy or HDF5 files.
+    """An array whose rows are in several .npy or HDF5 files.
 
     It holds paths only: a file is open only while a slice of it is read, and pickles are small.
     """

@@ -134,7 +134,7 @@ def file_behind(path: Path) -> Path:
 
 
 def identities(paths: Iterable[Path]) -> set[tuple[int, int]]:
-    """Return device and number of the files that exist: those of one file are equal, by whatever name or link."""
+    """Return device and number of the files that exist; they are equal for all names and links of one file."""
     real = map(os.path.realpath, paths)  # of nowhere/../FILE the folder may be made before it is written
     return {(status.st_dev, status.st_ino) for status in map(os.stat, filter(os.path.exists, real))}
 

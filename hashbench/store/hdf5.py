@@ -38,7 +38,7 @@ class Codes:
     """Packed codes (n, ceil(n_bits / 8)) of a dataset's queries and database, in its order, and what made them."""
 
     query: ByteArray
-    database: Any  # an array, or what can be sliced like one
+    database: Any  # an array, or an object that can be sliced like one
     made: Provenance
     fit_seconds: float = float("nan")
     encode_seconds: float = float("nan")  # of queries and database

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import h5py
 
 _SMALLER = "pass a part of it, or use a larger machine. If it should be small, the file is damaged"
-_SMALL = 1 << 14  # bytes that are read without a check of free memory, which takes longer than to read them
-_GROUPS = {  # control groups that limit memory: folder, limit, usage, and what of it is cache that can go
+_SMALL = 1 << 14  # bytes that are read without a check of free memory, since the check takes longer
+_GROUPS = {  # control groups that limit memory: folder, limit, usage, and the part of it that is reclaimable cache
     "": ("", "memory.max", "memory.current", "inactive_file"),
     "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
@@ -112,7 +112,7 @@ def _free_of_groups(root: Path) -> Iterator[int]:
             group = Path(group_path.lstrip("/"))
             for part in (group, *group.parents):  # in a container the last is its own
                 folder = root / "sys/fs/cgroup" / subfolder / part
-                with suppress(OSError, ValueError):  # such as the limit "max", which is none
+                with suppress(OSError, ValueError):  # such as the limit "max"
                     taken = int((folder / used).read_text()) - _numbers(folder / "memory.stat").get(cache, 0)
                     yield int((folder / limit).read_text()) - taken
 

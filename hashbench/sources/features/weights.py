@@ -39,9 +39,9 @@ class Weights(NamedTuple):
 def read_weights(name: str, path: Path) -> Weights:
     """Read the weights of a network, and check that every parameter and buffer is there and nothing else.
 
-    They come from ``.pth`` or ``.pt``: a state dict as torch saves it, alone or under the key ``state_dict``, its names
-    with or without ``module.`` in front. For ``vgg-f`` also from ``.mat``: MatConvNet's file, old form or new. Counters
-    of batches, which old files lack, start at 0.
+    A ``.pth`` or ``.pt`` file holds a state dict of PyTorch, by itself or under the key ``state_dict``, with or without
+    the prefix ``module.`` in its names. For ``vgg-f``, the ``.mat`` file of MatConvNet can be read, too, in its old or
+    new form. Counters of batches, which old files lack, start at 0.
     """
     formats = {".pth": _read_torch, ".pt": _read_torch} | ({".mat": _read_mat} if name == "vgg-f" else {})
     advice = _advice(name)
