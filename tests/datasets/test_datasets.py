@@ -147,7 +147,7 @@ def test_labels_of_a_pair_are_the_digits_it_shows(pairs):
 
 def test_level_of_two_pairs_is_the_number_of_digits_in_common(pairs):
     queries, database = (LABELS[shown(pairs, rows)] for rows in (pairs.query[:60], pairs.database[::19]))
-    expected = [[len({*ours} & {*theirs}) for theirs in database.tolist()] for ours in queries.tolist()]
+    expected = [[len({*query} & {*item}) for item in database.tolist()] for query in queries.tolist()]
     levels = pairs.affinity().block(slice(0, 60), slice(0, 5700))[:, ::19]
     np.testing.assert_array_equal(levels, expected)
     assert set(np.unique(levels)) == {0, 1, 2}

@@ -65,11 +65,11 @@ def prepared(source, cls=Small):
 @pytest.mark.parametrize(("cls", "n_labels"), [(Small, 24), (Small38, 38)])
 def test_photos_with_labels_are_kept_with_these(source, labels, cls, n_labels):
     dataset = prepared(source, cls)
-    kept = np.delete(np.arange(N_ALL), UNLABELLED)
-    np.testing.assert_array_equal(np.rint(dataset.images[:, 4, 4, 0] / 6), kept)
+    rows = np.delete(np.arange(N_ALL), UNLABELLED)
+    np.testing.assert_array_equal(np.rint(dataset.images[:, 4, 4, 0] / 6), rows)
     names = MIRFlickr38.names
     columns = [column for column, name in enumerate(names) if n_labels == 38 or not name.endswith("_r1")]
-    np.testing.assert_array_equal(dataset.labels, labels[kept][:, columns])
+    np.testing.assert_array_equal(dataset.labels, labels[rows][:, columns])
     assert dataset.labels.shape == (37, n_labels)
     assert dataset.rule == "shared-labels"
 

@@ -105,7 +105,7 @@ def test_lines_without_categories_are_refused(source, change, expected):
 
 def test_lists_of_other_lengths_are_refused(source):
     write_list(source, "train", LISTS["train"][:-1])
-    refused(source, "train.txt has 5 lines with 5 different images, HashNet's list has 6")
+    refused(source, "train.txt has 5 lines with 5 images, expected 6")
 
 
 @pytest.mark.parametrize(

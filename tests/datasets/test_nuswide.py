@@ -89,9 +89,9 @@ def refused(source, words, *arguments, **options):
 
 def test_frequent_concepts_and_the_items_that_have_some_are_kept(source, labels, features):
     dataset = prepared(source)
-    kept = labels[:, KEPT_COLUMNS].any(axis=1)
-    np.testing.assert_array_equal(dataset.labels, labels[kept][:, KEPT_COLUMNS])
-    np.testing.assert_array_equal(dataset.features, features[kept])
+    rows = labels[:, KEPT_COLUMNS].any(axis=1)
+    np.testing.assert_array_equal(dataset.labels, labels[rows][:, KEPT_COLUMNS])
+    np.testing.assert_array_equal(dataset.features, features[rows])
     assert (dataset.rule, dataset.features_name) == ("shared-labels", "features")
 
 
@@ -148,9 +148,9 @@ def test_photos_are_found_by_folder_and_name_in_the_order_of_the_list(tmp_path, 
     (tmp_path / list_folder).mkdir(exist_ok=True)
     (tmp_path / list_folder / "Imagelist.txt").write_text(write_photos(tmp_path / folder, prefix))
     dataset = prepared(tmp_path, "images", image_size=8)
-    kept = np.flatnonzero(labels[:, KEPT_COLUMNS].any(axis=1))
+    rows = np.flatnonzero(labels[:, KEPT_COLUMNS].any(axis=1))
     assert dataset.images.shape == (50, 8, 8, 3)
-    np.testing.assert_allclose(dataset.images[:, 4, 4, 0], 4 * kept, atol=2)
+    np.testing.assert_allclose(dataset.images[:, 4, 4, 0], 4 * rows, atol=2)
     assert dataset.images[..., 1:].max() <= 2
 
 
@@ -190,8 +190,8 @@ def spoil(labels, fault):
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("row", r"labels of shape \(59, 6\), those of NUS-WIDE have \(60, 6\)"),
-        ("column", r"labels of shape \(60, 5\), those of NUS-WIDE have \(60, 6\)"),
+        ("row", r"labels of shape \(59, 6\), expected \(60, 6\)"),
+        ("column", r"labels of shape \(60, 5\), expected \(60, 6\)"),
         (2, r"neither 0 nor 1, first 2.0 in row 7, column 2"),
         (-1, r"neither 0 nor 1, first -1.0 in row 7, column 2"),
         ("", r"neither 0 nor 1, first nan in row 7, column 5"),

@@ -144,8 +144,8 @@ def test_response_normalisation_of_vggf_sums_over_five_channels():
     squares = maps.flatten().double() ** 2
     sums = torch.stack([squares[max(0, channel - 2) : channel + 3].sum() for channel in range(8)])
     expected = maps.flatten().double() / (2 + 1e-4 * sums) ** 0.75
-    found = blank("vgg-f").norm(maps).flatten()
-    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=0)
+    normalised = blank("vgg-f").norm(maps).flatten()
+    torch.testing.assert_close(normalised.double(), expected, rtol=1e-5, atol=0)
 
 
 def test_without_torch_the_import_says_what_to_install():

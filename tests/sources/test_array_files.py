@@ -223,8 +223,8 @@ def test_hashes_of_64_bits_are_read_from_tables(tmp_path, name, column):
 
 def test_digits_that_may_be_hexadecimal_are_texts_in_parquet_and_refused_in_csv(tmp_path):
     table = pd.DataFrame({"hash": ["1234567890123456", "6543210987654321"]})
-    found = read_codes(str(save_table(tmp_path / "a.parquet", table)))
-    np.testing.assert_array_equal(as_packed(found)[0], as_packed(table["hash"].tolist())[0])
+    codes = read_codes(str(save_table(tmp_path / "a.parquet", table)))
+    np.testing.assert_array_equal(as_packed(codes)[0], as_packed(table["hash"].tolist())[0])
     for texts in (table["hash"].tolist(), ["12345678", "00000000"], ["0" * 20, "01234567890123456789"]):
         path = save_table(tmp_path / "a.csv", pd.DataFrame({"hash": texts}))
         assert "holds one column of numbers" in complaint(read_codes, str(path))

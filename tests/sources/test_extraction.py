@@ -45,23 +45,23 @@ def stored(data):
 
 
 def test_pixels_are_the_values_of_an_image_in_a_row(data):
-    found = extract("pixels", IMAGES, Options())
-    assert (found.features.dtype, found.images) == (np.float32, None)
-    np.testing.assert_array_equal(found.features, PIXELS.reshape(10, -1))
-    assert "36 x 36" in found.description
+    extracted = extract("pixels", IMAGES, Options())
+    assert (extracted.features.dtype, extracted.images) == (np.float32, None)
+    np.testing.assert_array_equal(extracted.features, PIXELS.reshape(10, -1))
+    assert "36 x 36" in extracted.description
     assert not list(data.iterdir())  # nothing to keep: they are read as fast again
 
 
 def test_images_are_kept_as_they_are():
-    found = extract("images", IMAGES, Options())
-    assert (found.images.dtype, found.features) == (np.uint8, None)
-    np.testing.assert_array_equal(found.images, PIXELS)
+    extracted = extract("images", IMAGES, Options())
+    assert (extracted.images.dtype, extracted.features) == (np.uint8, None)
+    np.testing.assert_array_equal(extracted.images, PIXELS)
 
 
 @pytest.mark.parametrize("kind", ["pixels", "images"])
 def test_images_of_any_size_are_resized_to_the_one_asked_for(files, kind):
-    found = extract(kind, files, Options(image_size=12))
-    pixels = found.images if kind == "images" else found.features.reshape(6, 12, 12, 3)
+    extracted = extract(kind, files, Options(image_size=12))
+    pixels = extracted.images if kind == "images" else extracted.features.reshape(6, 12, 12, 3)
     np.testing.assert_array_equal(pixels, resized_files(12))
 
 
@@ -119,15 +119,15 @@ def counted(monkeypatch):
 
 
 def test_gist_in_blocks_is_gist_of_all_images():
-    found = extract("gist", IMAGES, Options())
-    np.testing.assert_array_equal(found.features, gist.gist(PIXELS))
-    assert found.description == "GIST, 512-d, of 36 x 36 pixels"
+    extracted = extract("gist", IMAGES, Options())
+    np.testing.assert_array_equal(extracted.features, gist.gist(PIXELS))
+    assert extracted.description == "GIST, 512-d, of 36 x 36 pixels"
 
 
 def test_gist_of_files_is_that_of_128_pixels(files):
-    found = extract("gist", files, Options())
-    np.testing.assert_array_equal(found.features, gist.gist(resized_files(128)))
-    assert "128 x 128" in found.description
+    extracted = extract("gist", files, Options())
+    np.testing.assert_array_equal(extracted.features, gist.gist(resized_files(128)))
+    assert "128 x 128" in extracted.description
 
 
 def test_features_are_computed_once(counted, data):
@@ -147,9 +147,9 @@ def test_an_interrupted_run_goes_on_where_it_was(counted, n_done):
         extract("gist", IMAGES, Options())
     compute = counted()
     seen = []
-    found = extract("gist", IMAGES, Options(on_progress=lambda *words: seen.append(words)))
+    extracted = extract("gist", IMAGES, Options(on_progress=lambda *words: seen.append(words)))
     assert compute.calls == [4, 4, 2][n_done:]
-    np.testing.assert_array_equal(found.features, gist.gist(PIXELS))
+    np.testing.assert_array_equal(extracted.features, gist.gist(PIXELS))
     assert seen == [("gist features", done, 10) for done in (4, 8, 10)]
 
 
@@ -191,8 +191,8 @@ def test_damaged_features_are_computed_again_whole_or_in_parts(counted, data, n_
     compute = counted()
     np.testing.assert_array_equal(extract("gist", IMAGES, Options()).features, gist.gist.compute(PIXELS))
     assert compute.calls == [4, 4, 2]
-    (said,) = caplog.messages
-    assert said.startswith(f"{path} is damaged")
+    (message,) = caplog.messages
+    assert message.startswith(f"{path} is damaged")
 
 
 @pytest.mark.parametrize("change", ["size", "image", "code"])
@@ -254,11 +254,11 @@ def network(monkeypatch, tmp_path):
 
 def test_a_network_sees_blocks_of_images_as_they_are(network):
     path, extractors, calls = network
-    found = extract("resnet18", IMAGES, Options(weights=path, device="cpu"))
-    np.testing.assert_allclose(found.features, 2 * PIXELS.mean(axis=(1, 2)), rtol=1e-6)
+    extracted = extract("resnet18", IMAGES, Options(weights=path, device="cpu"))
+    np.testing.assert_allclose(extracted.features, 2 * PIXELS.mean(axis=(1, 2)), rtol=1e-6)
     assert calls == [(4, 36, 36, 3), (4, 36, 36, 3), (2, 36, 36, 3)]
     assert extractors == [("resnet18", path, 144, "cpu")]  # small images are enlarged four times, not to 224
-    assert found.description == "resnet18, 144 px, weights 2, on cpu"
+    assert extracted.description == "resnet18, 144 px, weights 2, on cpu"
 
 
 @pytest.mark.parametrize(
@@ -281,9 +281,9 @@ def test_networks_see_their_own_size_unless_another_is_chosen(network, kind, nat
 
 def test_a_network_sees_files_resized(network, files):
     path, extractors, calls = network
-    found = extract("squeezenet", files, Options(weights=path, image_size=16))
+    extracted = extract("squeezenet", files, Options(weights=path, image_size=16))
     assert calls == [(4, 16, 16, 3), (2, 16, 16, 3)]
-    np.testing.assert_allclose(found.features, 2 * resized_files(16).mean(axis=(1, 2)), rtol=1e-6)
+    np.testing.assert_allclose(extracted.features, 2 * resized_files(16).mean(axis=(1, 2)), rtol=1e-6)
     extract("resnet18", files, Options(weights=path))
     assert (extractors[-1][2], calls[-1]) == (224, (2, 224, 224, 3))
 

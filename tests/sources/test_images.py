@@ -200,10 +200,10 @@ def test_content_changes_when_a_file_is_replaced_by_one_with_the_same_size_and_t
 )
 def test_native_size_of_files_is_that_of_equal_squares(tmp_path, shapes, expected):
     paths = [write_image(tmp_path / f"{number}.png", NOISE[number, :h, :w]) for number, (h, w) in enumerate(shapes)]
-    found = ImageFiles(paths)
-    assert found.native_size == expected
+    files = ImageFiles(paths)
+    assert files.native_size == expected
     if expected:
-        np.testing.assert_array_equal(found.read(slice(0, 3)), NOISE[:3, :8, :8])
+        np.testing.assert_array_equal(files.read(slice(0, 3)), NOISE[:3, :8, :8])
 
 
 def test_sixteen_bits_become_eight(tmp_path):
@@ -243,12 +243,12 @@ def test_a_pipe_called_like_an_image_is_refused_and_not_waited_for(tmp_path):
     numbered(tmp_path, ["a/0.png", "b/1.png"])
     os.mkfifo(tmp_path / "a" / "2.png")
     (tmp_path / "a" / "3.png").symlink_to("none.png")
-    found = read_tree(tmp_path).images
-    assert len(found) == 4
+    files = read_tree(tmp_path).images
+    assert len(files) == 4
     with pytest.raises(HashbenchError, match=r"2\.png is a pipe or a device"):
-        found.read(slice(0, 2), 8)
+        files.read(slice(0, 2), 8)
     with pytest.raises(HashbenchError, match=r"3\.png is a link to none\.png, where there is nothing"):
-        found.read(slice(2, 3), 8)
+        files.read(slice(2, 3), 8)
 
 
 # ---------------------------------------------------------------- trees
@@ -436,8 +436,8 @@ def test_images_belong_to_the_folder_that_has_them_or_to_the_first_link(tmp_path
     numbered(tmp_path, ["set/b/0.png", "set/c/1.png", "elsewhere/2.png"])
     for link, folder in (("a", "b"), ("c/b", "b"), ("e", "../elsewhere"), ("d", "../elsewhere")):
         (tmp_path / "set" / link).symlink_to(tmp_path / "set" / folder)
-    found = [str(path.relative_to(tmp_path / "set")) for path in image_files(tmp_path / "set")]
-    assert found == ["b/0.png", "c/1.png", "d/2.png"]
+    names = [str(path.relative_to(tmp_path / "set")) for path in image_files(tmp_path / "set")]
+    assert names == ["b/0.png", "c/1.png", "d/2.png"]
 
 
 def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
@@ -457,9 +457,9 @@ def test_images_that_cannot_be_decoded_are_left_out(tmp_path):
     tree = read_tree(numbered(tmp_path, ["a/0.png", "a/1.png", "b/2.png", "c/3.png"]))
     for name in ("a/0.png", "b/2.png"):
         (tmp_path / name).write_bytes(b"no image")
-    found, kept = images.without_bad(tree)
-    assert (kept.tolist(), found.classes, found.labels.tolist()) == ([1, 3], ["a", "c"], [0, 1])
-    np.testing.assert_array_equal(found.images.read(slice(0, 2), 4)[:, 0, 0, 0], [1, 3])
+    decoded, rows = images.without_bad(tree)
+    assert (rows.tolist(), decoded.classes, decoded.labels.tolist()) == ([1, 3], ["a", "c"], [0, 1])
+    np.testing.assert_array_equal(decoded.images.read(slice(0, 2), 4)[:, 0, 0, 0], [1, 3])
     for name in ("a/1.png", "c/3.png"):
         (tmp_path / name).unlink()
     with pytest.raises(HashbenchError, match=r"none of the 4 images can be decoded.*: cannot decode .*0\.png"):

@@ -29,19 +29,19 @@ SMALL = st.sampled_from([-1.0, -0.0, 0.0, 1.0])  # so few values that rows repea
 
 @given(arrays(np.float32, st.tuples(st.just(12), st.integers(1, 3)), elements=SMALL))
 def test_counts_are_those_of_comparing_all_pairs_and_all_columns(features):
-    found = inspect(make(features))
-    assert found.n_queries_in_database == count_equal(features, QUERY, DATABASE)
-    assert found.n_queries_in_train == count_equal(features, QUERY, TRAIN)
-    assert found.n_constant == sum(len(set(column.tolist())) == 1 for column in features.T)
-    assert found.n_zero == sum(not any(row) for row in features.tolist())
+    counts = inspect(make(features))
+    assert counts.n_queries_in_database == count_equal(features, QUERY, DATABASE)
+    assert counts.n_queries_in_train == count_equal(features, QUERY, TRAIN)
+    assert counts.n_constant == sum(len(set(column.tolist())) == 1 for column in features.T)
+    assert counts.n_zero == sum(not any(row) for row in features.tolist())
 
 
 @given(arrays(np.uint8, (12, 1, 2, 1), elements=st.integers(0, 2)))
 def test_duplicates_among_images_are_counted_when_there_are_no_features(images):
-    found = inspect(make(images=images))
-    assert found.n_queries_in_database == count_equal(images, QUERY, DATABASE)
-    assert found.n_queries_in_train == count_equal(images, QUERY, TRAIN)
-    assert (found.n_constant, found.n_zero) == (0, 0)
+    counts = inspect(make(images=images))
+    assert counts.n_queries_in_database == count_equal(images, QUERY, DATABASE)
+    assert counts.n_queries_in_train == count_equal(images, QUERY, TRAIN)
+    assert (counts.n_constant, counts.n_zero) == (0, 0)
 
 
 def test_minus_zero_equals_zero():
@@ -72,10 +72,10 @@ def test_near_copies_are_those_that_comparing_all_pairs_finds(n_features, scale)
     features[25:28] = features[400:403]
     features[28:30] = features[403:405] * (1 + 1e-2)
     features, query, database, train = features.astype(np.float32), *map(np.arange, (0, 100, 450), (100, 600, 600))
-    found = inspect(Dataset("tiny", features, query, database, train, rule="same-label", labels=np.arange(600) % 3))
-    assert found.n_queries_in_database == 3
+    counts = inspect(Dataset("tiny", features, query, database, train, rule="same-label", labels=np.arange(600) % 3))
+    assert counts.n_queries_in_database == 3
     if n_features > 1:  # on a line some of 100 queries are near to another of 500 items by chance
-        assert (found.n_near_database, found.n_near_train) == (25, 5)
+        assert (counts.n_near_database, counts.n_near_train) == (25, 5)
         assert near(features, query, database).sum() == 28
 
 
@@ -86,17 +86,17 @@ def test_near_copies_are_found_far_from_the_origin_and_in_a_crowd():
     features[:10] = features[2000:2010]
     features[:10, 0] += 2e-5
     parts = np.arange(10), np.arange(10, 3000), np.arange(10, 20)
-    found = inspect(Dataset("tiny", features, *parts, rule="same-label", labels=np.arange(3000) % 3))
-    assert found.n_queries_in_database + found.n_near_database == near(features, *parts[:2]).sum() == 10
-    assert found.n_near_train == 0
+    counts = inspect(Dataset("tiny", features, *parts, rule="same-label", labels=np.arange(3000) % 3))
+    assert counts.n_queries_in_database + counts.n_near_database == near(features, *parts[:2]).sum() == 10
+    assert counts.n_near_train == 0
 
 
 def test_near_copies_of_images_and_among_too_many_items_are_not_counted(monkeypatch):
-    found = inspect(make(images=np.zeros((12, 2, 2, 1), dtype=np.uint8)))
-    assert (found.n_near_database, found.n_near_train) == (None, None)
+    counts = inspect(make(images=np.zeros((12, 2, 2, 1), dtype=np.uint8)))
+    assert (counts.n_near_database, counts.n_near_train) == (None, None)
     monkeypatch.setattr("hashbench.sources.inspection.MOST_ITEMS", 11)
-    found = inspect(make(np.arange(12, dtype=np.float32)[:, None]))
-    assert (found.n_near_database, found.n_near_train) == (None, None)
+    counts = inspect(make(np.arange(12, dtype=np.float32)[:, None]))
+    assert (counts.n_near_database, counts.n_near_train) == (None, None)
 
 
 @pytest.fixture
@@ -176,9 +176,9 @@ def test_copies_in_training_items_outside_the_database_come_first_if_they_are_mo
     features = np.arange(12, dtype=np.float32)[:, None]
     features[[0, 1, 2]] = features[[8, 9, 4]]
     parts = np.arange(3), np.arange(3, 8), np.arange(8, 12)
-    found = inspect(Dataset("tiny", features, *parts, rule="same-label", labels=np.arange(12) % 3))
-    assert warning_of(found, 3).startswith(f"2 of 3 {HAVE} among the training items and 1 in the database,")
-    assert warning_of(found, 3).endswith(": 0, 1, 2 (counted from 0).")
+    counts = inspect(Dataset("tiny", features, *parts, rule="same-label", labels=np.arange(12) % 3))
+    assert warning_of(counts, 3).startswith(f"2 of 3 {HAVE} among the training items and 1 in the database,")
+    assert warning_of(counts, 3).endswith(": 0, 1, 2 (counted from 0).")
 
 
 LINE = np.arange(12, dtype=np.float32)[:, None] + 1
@@ -192,14 +192,14 @@ LINE = np.arange(12, dtype=np.float32)[:, None] + 1
     ],
 )
 def test_classes_and_items_without_label_are_counted(changes, sizes, n_without_label):
-    found = inspect(make(LINE, **changes))
-    assert (found.class_sizes.tolist(), found.n_without_label) == (sizes, n_without_label)
+    counts = inspect(make(LINE, **changes))
+    assert (counts.class_sizes.tolist(), counts.n_without_label) == (sizes, n_without_label)
 
 
 def test_without_labels_there_are_no_classes():
     params = {"squared_thresholds": [1.0], "levels": [1]}
-    found = inspect(make(LINE, rule="distance", rule_params=params, labels=None))
-    assert (found.class_sizes, found.n_without_label) == (None, 0)
+    counts = inspect(make(LINE, rule="distance", rule_params=params, labels=None))
+    assert (counts.class_sizes, counts.n_without_label) == (None, 0)
 
 
 @pytest.fixture

@@ -109,9 +109,9 @@ def test_a_shard_that_is_named_twice_is_refused_under_whatever_name(tmp_path, un
         file["codes"] = ROWS
     for first, second in (("a.npy", "a.npy"), ("a.npy", "b.npy"), ("a.npy", "c.npy"), ("d.h5", "d.h5:codes")):
         specs = [f"{tmp_path}/{first}", f"{tmp_path}/{second}"]
-        said = complaint(ShardedArray, specs, ("codes",))
-        assert said.startswith(f"{specs[1]} comes twice among the shards")
-        assert (f"first as {specs[0]}" in said) == (first != second)
+        text = complaint(ShardedArray, specs, ("codes",))
+        assert text.startswith(f"{specs[1]} comes twice among the shards")
+        assert (f"first as {specs[0]}" in text) == (first != second)
     assert len(ShardedArray(uneven, ())) == 20  # two arrays of one file
 
 

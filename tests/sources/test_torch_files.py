@@ -48,14 +48,14 @@ def test_tensors_and_lists_of_a_dict_are_found_by_name(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda one: one.clone().requires_grad_(),
+        lambda tensor: tensor.clone().requires_grad_(),
         torch.nn.Parameter,
-        lambda one: one.T.contiguous().T,
-        lambda one: one.double(),
-        lambda one: one.to_sparse(),
-        lambda one: one.to_sparse_csr(),
-        lambda one: one.to_sparse().requires_grad_(),
-        lambda one: torch.complex(one, -one).conj().imag,
+        lambda tensor: tensor.T.contiguous().T,
+        lambda tensor: tensor.double(),
+        lambda tensor: tensor.to_sparse(),
+        lambda tensor: tensor.to_sparse_csr(),
+        lambda tensor: tensor.to_sparse().requires_grad_(),
+        lambda tensor: torch.complex(tensor, -tensor).conj().imag,
     ],
 )
 @pytest.mark.filterwarnings("ignore:Sparse CSR")

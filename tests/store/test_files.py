@@ -61,8 +61,8 @@ def test_waiting_names_the_holder_and_gives_up(holder, tmp_path, caplog, monkeyp
             pytest.fail("two hold the lock")
     finally:
         files.lock_timeout.reset(token)
-    (said,) = caplog.messages
-    assert said.startswith(f"Waiting for process {holder.pid} on {os.uname().nodename}, which holds {tmp_path}")
+    (message,) = caplog.messages
+    assert message.startswith(f"Waiting for process {holder.pid} on {os.uname().nodename}, which holds {tmp_path}")
 
 
 def test_waiting_ends_when_the_lock_is_released(holder, tmp_path, caplog, monkeypatch):
@@ -234,8 +234,8 @@ for kind, write in writers.items():
                 sys.exit(str(error))
             sys.exit("written")
         os.close(writer)
-        with open(reader, errors="replace") as said:
-            text = said.read()
+        with open(reader, errors="replace") as message:
+            text = message.read()
         outcomes.append((kind, limit, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text))
 print(json.dumps(outcomes))
 """
@@ -244,7 +244,7 @@ LIMITS = [0, 100, 2100, 3000, 4100, 5000]
 
 @pytest.fixture(scope="module")
 def full_disk(tmp_path_factory):
-    """Write files of several kinds, none larger than some limit; give the folder and what was said."""
+    """Write files of several kinds, none larger than some limit; give the folder and what was message."""
     folder = tmp_path_factory.mktemp("full")
     command = [sys.executable, "-c", DISK_FULL, folder, json.dumps(LIMITS)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -257,9 +257,9 @@ def test_full_disk_is_told_in_one_line_and_leaves_the_old_file(full_disk, kind, 
     folder, outcomes = full_disk
     path = folder / f"{kind}-{limit}"
     assert path.read_text() == "old"
-    exit_code, said = outcomes[kind, limit]
-    assert said.startswith(f"cannot write {path}: ")
-    assert said.count("\n") == 1
+    exit_code, message = outcomes[kind, limit]
+    assert message.startswith(f"cannot write {path}: ")
+    assert message.count("\n") == 1
     assert exit_code == 1
 
 

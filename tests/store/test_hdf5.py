@@ -83,11 +83,11 @@ def complaint(read, path):
 def test_dataset_is_read_as_it_was_written(tiny, tiny_file, rule, changes):
     dataset, read = tiny(rule, **changes), hdf5.read_dataset(tiny_file(rule, **changes))
     for key in ARRAYS:
-        written, found = getattr(dataset, key), getattr(read, key)
-        assert (written is None) == (found is None)
+        written, stored = getattr(dataset, key), getattr(read, key)
+        assert (written is None) == (stored is None)
         if written is not None:
-            assert written.dtype == found.dtype
-            np.testing.assert_array_equal(written, found)
+            assert written.dtype == stored.dtype
+            np.testing.assert_array_equal(written, stored)
     assert [getattr(read, key) for key in WORDS] == [getattr(dataset, key) for key in WORDS]
     assert dict(read.rule_params) == dict(dataset.rule_params)
     assert sp.issparse(read.matrix) == sp.issparse(dataset.matrix)
@@ -103,23 +103,23 @@ def test_codes_are_read_as_they_were_written(tmp_path, n_bits):
         assert isinstance(read.query, np.ndarray)
         assert not isinstance(read.database, np.ndarray)  # still on disk
         for field in dataclasses.fields(codes):
-            written, found = getattr(codes, field.name), getattr(read, field.name)
+            written, stored = getattr(codes, field.name), getattr(read, field.name)
             if field.name in ("query", "database"):
-                np.testing.assert_array_equal(found[:], written)
+                np.testing.assert_array_equal(stored[:], written)
             else:
-                assert isinstance(found, type(written))
-                assert found == written
+                assert isinstance(stored, type(written))
+                assert stored == written
         assert read.content == codes.content
 
 
 def test_content_of_codes_changes_with_each_bit_and_with_their_length():
-    one, other = make_codes(12), make_codes(16)
-    flipped = one.database.copy()
+    codes = make_codes(12)
+    flipped = codes.database.copy()
     flipped[-1, 0] ^= 1
-    contents = {codes.content for codes in (one, make_codes(12, database=flipped), other, make_codes(13))}
-    assert len(contents) == 4
-    assert make_codes(12, seed=8).content == one.content
-    assert len(one.content) == 16
+    others = make_codes(12, database=flipped), make_codes(16), make_codes(13)
+    assert len({codes.content, *(other.content for other in others)}) == 4
+    assert make_codes(12, seed=8).content == codes.content
+    assert len(codes.content) == 16
 
 
 @pytest.mark.parametrize(
@@ -166,14 +166,14 @@ def test_attributes_are_read_of_good_files_alone(dataset_file, codes_file, tmp_p
 def test_codes_are_found_by_provenance_and_of_others_none_is_read(codes_file, tmp_path, monkeypatch):
     with hdf5.open_codes(codes_file) as codes:
         made = codes.made
-    with hdf5.find_codes(codes_file, made) as found:
-        assert found.made == made
-        assert found.content == codes.content
-    with hdf5.find_codes(tmp_path / "none.h5", made) as found:
-        assert found is None
+    with hdf5.find_codes(codes_file, made) as stored:
+        assert stored.made == made
+        assert stored.content == codes.content
+    with hdf5.find_codes(tmp_path / "none.h5", made) as stored:
+        assert stored is None
     monkeypatch.setattr(hdf5, "Codes", None)  # which any reading makes
-    with hdf5.find_codes(codes_file, dataclasses.replace(made, seed=made.seed + 1)) as found:
-        assert found is None
+    with hdf5.find_codes(codes_file, dataclasses.replace(made, seed=made.seed + 1)) as stored:
+        assert stored is None
 
 
 # ---------------------------------------------------------------- bad files

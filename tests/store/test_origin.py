@@ -28,13 +28,13 @@ def test_codes_carry_where_they_come_from_and_keep_it_when_they_are_found_again(
     before = datetime.now(UTC).date().isoformat()
     path, _ = ensure_codes(digits, job)
     with hdf5.open_codes(path) as codes:
-        first, line = codes.origin, codes.job_record
+        first, record = codes.origin, codes.job_record
     assert before <= first.date <= datetime.now(UTC).date().isoformat()
     assert (first.device, first.threads >= 1) == ("cpu", True)
     assert re.fullmatch(r"\S+ \S+ \S+", first.processor)
-    assert line.key == ("digits", "pixels", "44136fa3", 8, 0)
-    assert line.libraries.split() == sorted(line.libraries.split())
-    assert {one.split("=")[0] for one in line.libraries.split()} == {*json.loads(job.provenance(digits).libraries)}
+    assert record.key == ("digits", "pixels", "44136fa3", 8, 0)
+    assert record.libraries.split() == sorted(record.libraries.split())
+    assert {pair.split("=")[0] for pair in record.libraries.split()} == {*json.loads(job.provenance(digits).libraries)}
     monkeypatch.setattr(Origin, "here", lambda *_: replace(first, date="2000-01-01"))
     assert ensure_codes(digits, job) == (path, "")
     with hdf5.open_codes(path) as codes:
@@ -47,8 +47,8 @@ def test_codes_of_before_have_no_line_and_damaged_ones_are_told(digits, data):
     codes = encode(digits, job)
     path = codes_path(digits, job)
     hdf5.write_codes(replace(codes, origin=None), path)
-    with hdf5.open_codes(path) as found:
-        assert (found.origin, found.job_record) == (None, None)
+    with hdf5.open_codes(path) as stored:
+        assert (stored.origin, stored.job_record) == (None, None)
     assert ensure_codes(digits, job) == (path, "")
     with h5py.File(path, "a") as file:
         file.attrs["origin"] = np.bytes_('{"commit": 1}')

@@ -17,7 +17,7 @@ from hashbench.store.provenance import Provenance, code_that_decides
 def changed(tmp_path, monkeypatch):
     """Pretend that modules hold other code than they do."""
     real = _source_code.file_of
-    kept = (_source_code.tree_of, _source_code.imports_of, _source_code._code_of)
+    cached_functions = (_source_code.tree_of, _source_code.imports_of, _source_code._code_of)
 
     def change(**texts):
         paths = {}
@@ -27,7 +27,7 @@ def changed(tmp_path, monkeypatch):
             path.write_text((real(module).read_text() if real(module) else "") + text)
             paths[module] = path
         monkeypatch.setattr(_source_code, "file_of", lambda module: paths.get(module) or real(module))
-        for function in kept:  # what was read of the others stays true
+        for function in cached_functions:  # what was read of the others stays true
             fresh = lambda module, f=function: (f.__wrapped__ if module in paths else f)(module)  # noqa: E731
             monkeypatch.setattr(_source_code, function.__name__, fresh)
         code_that_decides.cache_clear()

@@ -26,15 +26,15 @@ NUMBERS = ("0.500000", "0.001000", "0.000000", "1.000000", 200, 3)
 ROW = result_rows.Row("digits", "pixels", "itq", '{"n_iter": 50}', 16, 0, "AP", *NUMBERS, "0123456789abcdef", 1)
 LIBRARIES, PROCESSOR = "numpy=2.4.6 scipy=1.17.1", "x86_64 GenuineIntel avx2"
 HERE = ("0123456789+", "0.1.0", LIBRARIES, PROCESSOR, 2, "cpu", "2026-01-31", "0.25", 9)
-MADE = JobRecord("digits", "pixels", NAME, 16, 0, "0123456789abcdef", 1, *HERE)
+RECORD = JobRecord("digits", "pixels", NAME, 16, 0, "0123456789abcdef", 1, *HERE)
 
 
 def row(**changes):
     return ROW._replace(**changes)
 
 
-def made(**changes):
-    return MADE._replace(**changes)
+def record(**changes):
+    return RECORD._replace(**changes)
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def earlier(tmp_path):
     return tmp_path / "before" / "digits.csv"
 
 
-def merge(path, rows, made=None):
-    return results.merge_rows(path.parents[1], rows, made)
+def merge(path, rows, record=None):
+    return results.merge_rows(path.parents[1], rows, record)
 
 
 def read(path):
@@ -58,8 +58,8 @@ def read(path):
 
 
 def test_files_are_written_as_the_design_says(path):
-    assert merge(path, [row()], made()) == [path]
-    assert {one.name for one in path.parent.iterdir()} == {"itq.csv", "itq.settings.json", "itq.jobs.csv"}
+    assert merge(path, [row()], record()) == [path]
+    assert {stored.name for stored in path.parent.iterdir()} == {"itq.csv", "itq.settings.json", "itq.jobs.csv"}
     assert path.read_bytes().decode() == HEADER + (
         f"digits,pixels,itq,{NAME},16,0,AP,0.500000,0.001000,0.000000,1.000000,200,3,0123456789abcdef,1\n"
     )
@@ -81,37 +81,37 @@ def test_each_setting_has_a_line_and_keeps_what_else_is_said_of_it(path):
     beside.write_text(text.replace('{"params": {}}', '{"params": {}, "trials": 9}'))
     merge(path, [row(params='{"a": [0.1, null]}')])
     assert {"params": {}, "trials": 9} in json.loads(beside.read_text()).values()
-    assert {one.params for one in read(path)} == {'{"n_iter": 50}', "{}", '{"a": [0.1, null]}'}
+    assert {stored.params for stored in read(path)} == {'{"n_iter": 50}', "{}", '{"a": [0.1, null]}'}
 
 
 def test_the_record_of_a_job_changes_only_with_its_rows(path):
     beside = path.with_suffix(".jobs.csv")
-    merge(path, [row(), row(metric="P@5")], made())
+    merge(path, [row(), row(metric="P@5")], record())
     before = contents(path.parent), beside.read_bytes(), beside.stat().st_mtime_ns
-    merge(path, [row(metric="P@5")], made(date="2026-02-01"))
+    merge(path, [row(metric="P@5")], record(date="2026-02-01"))
     assert before == (contents(path.parent), beside.read_bytes(), beside.stat().st_mtime_ns)
     for number, change in enumerate([{"value": "0.600000"}, {"metric": "P@9"}, {"method_version": 2}], 2):
-        merge(path, [row(**change)], made(date=f"2026-02-0{number}"))
-        assert result_files.read_job_records(path)[made().key].date == f"2026-02-0{number}"
-    merge(path, [row(seed=1)], made(seed=1))
-    assert [one.seed for one in result_files.read_job_records(path).values()] == [0, 1]
+        merge(path, [row(**change)], record(date=f"2026-02-0{number}"))
+        assert result_files.read_job_records(path)[record().key].date == f"2026-02-0{number}"
+    merge(path, [row(seed=1)], record(seed=1))
+    assert [stored.seed for stored in result_files.read_job_records(path).values()] == [0, 1]
     merge(path, [row(value="0.700000"), row(seed=1)])  # of codes that do not say
-    assert [one.seed for one in result_files.read_job_records(path).values()] == [1]
+    assert [stored.seed for stored in result_files.read_job_records(path).values()] == [1]
 
 
 def test_the_origin_of_old_rows_is_recorded_once_all_of_them_are_recomputed(path):
     merge(path, [row(), row(metric="P@5")])
     assert not path.with_suffix(".jobs.csv").exists()
-    merge(path, [row()], made())
+    merge(path, [row()], record())
     assert result_files.read_job_records(path) == {}
-    merge(path, [row(), row(metric="P@5")], made())
-    assert result_files.read_job_records(path) == {made().key: made()}
+    merge(path, [row(), row(metric="P@5")], record())
+    assert result_files.read_job_records(path) == {record().key: record()}
 
 
 @pytest.mark.parametrize("n_written", [0, 1, 2])
 def test_a_kill_between_files_loses_nothing_and_the_next_run_ends_it(path, monkeypatch, n_written):
     old, new = [row(), row(metric="P@5")], [row(value="0.600000"), row(params="{}", value="0.600000")]
-    merge(path, old, made())
+    merge(path, old, record())
     write, written = results.write_text, []
 
     def write_some(path, text):
@@ -123,11 +123,11 @@ def test_a_kill_between_files_loses_nothing_and_the_next_run_ends_it(path, monke
     with monkeypatch.context() as patch:
         patch.setattr(results, "write_text", write_some)
         with pytest.raises(KeyboardInterrupt):
-            merge(path, new, made(date="2026-02-01"))
+            merge(path, new, record(date="2026-02-01"))
     assert sorted(read(path)) == sorted(old)
-    merge(path, new, made(date="2026-02-01"))
-    assert {one.value for one in read(path) if one.metric == "AP"} == {"0.600000"}
-    assert result_files.read_job_records(path)[made().key].date == "2026-02-01"
+    merge(path, new, record(date="2026-02-01"))
+    assert {stored.value for stored in read(path) if stored.metric == "AP"} == {"0.600000"}
+    assert result_files.read_job_records(path)[record().key].date == "2026-02-01"
 
 
 @pytest.mark.parametrize(
@@ -167,10 +167,10 @@ def test_settings_that_are_missing_or_damaged_are_refused_in_a_sentence(path, sp
     ],
 )
 def test_a_damaged_file_of_what_made_rows_is_refused_and_the_rows_can_still_be_read(path, spoil, words):
-    merge(path, [row()], made())
+    merge(path, [row()], record())
     beside = path.with_suffix(".jobs.csv")
     beside.write_text(spoil(beside.read_text()))
-    message = complaint(merge, path, [row(seed=1)], made(seed=1))
+    message = complaint(merge, path, [row(seed=1)], record(seed=1))
     assert str(beside) in message
     assert words in message
     assert read(path) == [row()]
@@ -189,7 +189,7 @@ def test_tables_in_folders_beside_are_no_results(path):
         other.parent.mkdir(exist_ok=True)
         other.write_text("dataset,features,metric,method\n")
     merge(path, [row(dataset="tables")])
-    assert {one.dataset for one in read(path)} == {"digits", "tables"}
+    assert {stored.dataset for stored in read(path)} == {"digits", "tables"}
 
 
 def test_rows_are_read_as_they_were_written_sorted_by_key_with_numbers_as_numbers(path):
@@ -312,7 +312,7 @@ def test_both_layouts_are_read_as_one_and_a_key_in_both_is_refused(path, hashben
     merge(path, [row()])
     before = path.parents[1] / "digits.csv"
     before.write_text(earlier_text(row(seed=1)))
-    assert [one.seed for one in results.read_rows(path.parents[1], "digits")] == [1, 0]
+    assert [stored.seed for stored in results.read_rows(path.parents[1], "digits")] == [1, 0]
     assert results.read_results(path.parents[1])["seed"].tolist() == [0, 1]
     for use in (results.check_folder, lambda folder, _: results.merge_rows(folder, [row(seed=2)])):
         with pytest.raises(HashbenchError, match=r"digits\.csv is of the earlier layout.* hashbench results convert "):
@@ -330,15 +330,15 @@ def test_both_layouts_are_read_as_one_and_a_key_in_both_is_refused(path, hashben
 
 
 def test_parts_that_ran_elsewhere_are_united_and_rows_that_differ_are_refused(path, tmp_path, hashbench):
-    merge(path, [row()], made())
+    merge(path, [row()], record())
     for seed in (1, 2):
         part = tmp_path / f"part-{seed}" / "digits" / "itq.csv"
         merge(part, [row(), row(seed=seed)])
-        merge(part, [row(seed=seed)], made(seed=seed))
+        merge(part, [row(seed=seed)], record(seed=seed))
     done = hashbench("results", "merge", tmp_path / "part-1", tmp_path / "part-2", "--results", path.parents[1])
     assert done.stdout == f"2 rows added; those of 2 folders are in {path.parents[1]}.\n"
-    assert [one.seed for one in read(path)] == [0, 1, 2]
-    assert [*result_files.read_job_records(path).values()] == [made(seed=seed) for seed in (0, 1, 2)]
+    assert [stored.seed for stored in read(path)] == [0, 1, 2]
+    assert [*result_files.read_job_records(path).values()] == [record(seed=seed) for seed in (0, 1, 2)]
     before = contents(path.parent)
     merge(part, [row(seed=3), row(value="0.600000")])
     refused = hashbench("results", "merge", tmp_path / "part-2", "--results", path.parents[1])
@@ -348,33 +348,33 @@ def test_parts_that_ran_elsewhere_are_united_and_rows_that_differ_are_refused(pa
 
 
 def test_rows_of_own_codes_are_the_same_however_they_are_shown(path, tmp_path, hashbench):
-    plain, ours = ('{"codes": "own"}', '{"codes": "own", "label": "Ours"}')
+    plain, labelled = ('{"codes": "own"}', '{"codes": "own", "label": "Ours"}')
     merge(path, [row(params=plain)])
-    merge(path, [row(params=ours)])
-    assert read(path) == [row(params=ours)]
+    merge(path, [row(params=labelled)])
+    assert read(path) == [row(params=labelled)]
     part = tmp_path / "part" / "digits" / "itq.csv"
     merge(part, [row(params=plain), row(params=plain, seed=1)])
     done = hashbench("results", "merge", tmp_path / "part", "--results", path.parents[1])
     assert done.stdout.startswith("1 row added;")
-    assert [(one.params, one.seed) for one in read(path)] == [(plain, 0), (plain, 1)]
-    merge(part, [row(params=ours, value="0.600000")])
+    assert [(stored.params, stored.seed) for stored in read(path)] == [(plain, 0), (plain, 1)]
+    merge(part, [row(params=labelled, value="0.600000")])
     refused = hashbench("results", "merge", tmp_path / "part", "--results", path.parents[1])
     assert "has other numbers for digits pixels itq" in refused.stderr
-    assert [(one.params, one.seed) for one in read(path)] == [(plain, 0), (plain, 1)]
+    assert [(stored.params, stored.seed) for stored in read(path)] == [(plain, 0), (plain, 1)]
 
 
 def test_folds_of_a_dataset_share_a_folder(tmp_path):
     names = ["digits-unseen3-fold0", "digits-unseen3-fold1-all", "digits-unseen2-fold0-database-all"]
     written = results.merge_rows(tmp_path, [row(dataset=name) for name in names])
     assert written == [tmp_path / "digits-unseen" / "itq.csv"]
-    assert {one.dataset for one in results.read_rows(tmp_path, names[0])} == {*names}
+    assert {stored.dataset for stored in results.read_rows(tmp_path, names[0])} == {*names}
 
 
 @needs_git
 @pytest.mark.usefixtures("repository")
 def test_branches_that_run_other_methods_merge_as_text(path):
     def add(method):
-        return results.merge_rows(Path("results"), [row(method=method)], made())
+        return results.merge_rows(Path("results"), [row(method=method)], record())
 
     add("itq")
     git("add", ".")
@@ -385,7 +385,7 @@ def test_branches_that_run_other_methods_merge_as_text(path):
         git("add", ".")
         git("commit", "-qm", method)
     git("merge", "-q", "--no-edit", "lsh")
-    assert {one.method for one in results.read_rows("results", "digits")} == {"itq", "lsh", "pcah"}
+    assert {stored.method for stored in results.read_rows("results", "digits")} == {"itq", "lsh", "pcah"}
 
 
 @needs_git
@@ -416,7 +416,7 @@ def test_conversion_of_the_results_committed_before_it_loses_nothing(tmp_path, h
         new.append(part.rename(columns={"settings": "params"}).assign(params=params))
     key = list(before.columns[:7])
     after = pd.concat(new, ignore_index=True)
-    pd.testing.assert_frame_equal(*(one.sort_values(key, ignore_index=True) for one in (before, after)))
+    pd.testing.assert_frame_equal(*(stored.sort_values(key, ignore_index=True) for stored in (before, after)))
     assert results.read_results(tmp_path).shape[0] == len(before) > 25_000
 
 
