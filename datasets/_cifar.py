@@ -21,7 +21,7 @@ from hashbench.store.files import data_dir
 from hashbench.store.inputs import check_file, check_fits, reading
 
 _PIXELS = 3 * 32 * 32
-_CALLED = {  # by the pickles of old and new NumPy, and where it lies today
+_CALLED = {  # by the pickles of old and new NumPy; the module that holds each today
     ("numpy.core.multiarray", "_reconstruct"): "numpy._core.multiarray",
     ("numpy._core.multiarray", "_reconstruct"): "numpy._core.multiarray",
     ("numpy", "ndarray"): "numpy",
@@ -88,9 +88,9 @@ class CifarAdapter(PublishedDataset):
         self.options.on_progress(f"reading {source}", 0, 0)
         items = read(source, self.format)
         extracted = extract(self.kind, items.images, self.options)
-        fields = {"features": extracted.features, "images": extracted.images, **self.fields(items, extracted.features)}
-        about = {"source": items.source, "features": extracted.how}
-        return self.dataset(about=about, features_name=f"{self.kind}{items.variant}", **fields)
+        fields = self.fields(items, extracted.features)
+        about = {"source": items.source}
+        return self.dataset(extracted=extracted, about=about, features_name=f"{self.kind}{items.variant}", **fields)
 
 
 def read(path: Path, form: Format) -> CifarImages:
@@ -126,8 +126,7 @@ def _checked(items: CifarImages, path: Path, form: Format) -> CifarImages:
     counts = items.n_train, len(items.images) - items.n_train
     if counts != (form.n_train, form.n_test):
         raise HashbenchError(
-            f"{path} holds {counts[0]} training and {counts[1]} test images, {form.name} has {form.n_train} and "
-            f"{form.n_test}."
+            f"{path} holds {counts[0]} training and {counts[1]} test images, expected {form.n_train} and {form.n_test}."
         )
     for key, n_classes, labels in zip(form.keys, form.n_classes, items.labels, strict=True):
         classes = np.unique(labels)
@@ -141,7 +140,7 @@ def _checked(items: CifarImages, path: Path, form: Format) -> CifarImages:
 
 @contextmanager
 def _members(path: Path, names: set[str]) -> Iterator[dict[str, IO[bytes]]]:
-    """Open the wanted files of a folder or an archive, by their last name."""
+    """Open the wanted files of a folder or an archive; return them by their file name."""
     opened: dict[str, IO[bytes]] = {}
     archive = None
     try:
@@ -210,10 +209,10 @@ def _parse_binary(file: IO[bytes], name: str, form: Format) -> tuple[ByteArray, 
 def _from_tree(path: Path, form: Format) -> CifarImages:
     tree = read_tree(path)
     if tree.classes != sorted(form.classes):
-        odd = sorted({*tree.classes} ^ {*form.classes})
+        different = sorted({*tree.classes} ^ {*form.classes})
         raise HashbenchError(
             f"{path} holds folders for {len(tree.classes)} classes, {form.name} has {len(form.classes)}; "
-            f"the differences: {', '.join(odd[:5])}{', ...' if len(odd) > 5 else ''}."
+            f"the differences: {', '.join(different[:5])}{', ...' if len(different) > 5 else ''}."
         )
     images = tree.images
     if images.native_size != 32:

@@ -48,22 +48,21 @@ def read_labelled(
         n_ones = digits.count("1")
         is_valid = len(digits) == n_classes and {*digits} <= {"0", "1"}
         if not is_valid or n_ones < 1 or (n_ones > 1 and not has_several):
-            how_many = "one or several of" if has_several else "one of"
+            ones = "one or several of them" if has_several else "one of them"
             raise HashbenchError(
-                f"{path} has a line that begins {line[:60]!r}, expected a path and {n_classes} digits, {how_many} "
-                "them 1 and the others 0."
+                f"{path} has a line that begins {line[:60]!r}, expected a path and {n_classes} digits, {ones} 1 and "
+                "the others 0."
             )
         classes[image.rpartition("/")[2]] = tuple(place for place, digit in enumerate(digits) if digit == "1")
     if (len(lines), len(classes)) != (n_wanted, n_wanted):
         raise HashbenchError(
-            f"{path} has {len(lines):,} lines with {len(classes):,} different images, HashNet's list has "
-            f"{n_wanted:,}; fetch it again."
+            f"{path} has {len(lines):,} lines with {len(classes):,} images, expected {n_wanted:,}; fetch it again."
         )
     return classes
 
 
 def demand_fit(folder: Path, wrong: Mapping[str, Sequence[str]]) -> None:
-    """Refuse lists that contradict each other; ``wrong`` holds wrong names by what is wrong."""
+    """Refuse lists that contradict each other; ``wrong`` holds names by their fault."""
     for what, names in wrong.items():
         if names:
             raise HashbenchError(
@@ -85,7 +84,7 @@ def needed_images(folder: Path, otherwise: Needed) -> Needed:
 
 
 def find_images(folder: Path, wanted: Sequence[str], what: str) -> ImageFiles:
-    """Return images at any depth by the ends of their paths: all ``name.jpg``, or all ``folder/name.jpg``."""
+    """Find images at any depth by the ends of their paths: all ``name.jpg``, or all ``folder/name.jpg``."""
     n_parts = wanted[0].count("/") + 1
     names = set(wanted)
     paths: dict[str, Path] = {}

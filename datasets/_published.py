@@ -1,12 +1,17 @@
-"""Base of datasets from papers: where their raw files lie, and what is known about them."""
+"""Base of datasets from papers: the place of their raw files, and facts about them."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hashbench._typing import IntArray
 from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.store.files import data_dir
+
+if TYPE_CHECKING:
+    from hashbench.sources.features.extraction import Extracted
 
 
 class PublishedDataset(DatasetAdapter):
@@ -24,20 +29,24 @@ class PublishedDataset(DatasetAdapter):
         """The folder of the raw files: the user's choice, or one in the data folder."""
         return self.options.source or data_dir() / "sources" / (self.folder_name or self.name)
 
-    def dataset(self, split: tuple[IntArray, ...], about: dict[str, str] | None = None, **fields: Any) -> Dataset:
-        """Return a dataset of query, database and training rows; ``about`` and ``fields`` add to what is known."""
-        known = {
+    def dataset(
+        self,
+        split: tuple[IntArray, ...],
+        extracted: "Extracted | None" = None,
+        about: Mapping[str, str] = MappingProxyType({}),
+        **fields: Any,
+    ) -> Dataset:
+        """Return a dataset of query, database and training rows; ``about`` and ``fields`` override attributes."""
+        attributes = {
             "summary": self.summary,
             "protocol": self.protocol,
             "source": self.origin,
             "licence": self.licence,
             "citation": self.citation,
         }
+        if extracted is not None:
+            attributes["features"] = extracted.description
+            fields = {"features": extracted.features, "images": extracted.images} | fields
+        fields = {"name": self.name, "rule": self.rule, "features_name": self.kind} | fields
         query, database, train = split
-        defaults = {
-            "name": self.name,
-            "rule": self.rule,
-            "features_name": self.kind,
-            "about": {**known, **(about or {})},
-        }
-        return Dataset(query=query, database=database, train=train, **{**defaults, **fields})
+        return Dataset(query=query, database=database, train=train, about={**attributes, **about}, **fields)

@@ -20,10 +20,9 @@ from hashbench.store.inputs import check_fits, check_stored, open_hdf5, reading
 if TYPE_CHECKING:
     import h5py
 
-_MOST_TRAIN = 100_000  # drawn where the user does not say how many
-_ARRAYS = ("train", "test", "neighbors", "distances")
-_KINDS = ("biuf", "biuf", "iu", "biuf")
-_NOT_EUCLIDEAN = {"angular": "cosine", "dot": "dot"}  # names there and here
+_MOST_TRAIN = 100_000  # drawn by default
+_KINDS = {"train": "biuf", "test": "biuf", "neighbors": "iu", "distances": "biuf"}  # of the dtype of each array
+_NOT_EUCLIDEAN = {"angular": "cosine", "dot": "dot"}  # their names and ours
 _EXAMPLE = Needed(
     "sift-128-euclidean.hdf5",
     "http://ann-benchmarks.com/sift-128-euclidean.hdf5",
@@ -54,7 +53,7 @@ class AnnBenchmarks(DatasetAdapter):
             check_fits(n_bytes, f"{path} with {n_database + n_queries:,} vectors")
             features = np.empty((n_database + n_queries, vectors[0].shape[1]), dtype=np.float32)
             for part, stored in zip((features[:n_database], features[n_database:]), vectors, strict=True):
-                with np.errstate(over="ignore"):  # what becomes infinite Dataset refuses
+                with np.errstate(over="ignore"):  # Dataset refuses what becomes infinite
                     for rows in row_blocks(stored):
                         part[rows] = stored[rows]
             neighbours = as_int64(file["neighbors"][()], "neighbours")
@@ -102,7 +101,7 @@ class AnnBenchmarks(DatasetAdapter):
         is_other_rule = own.rule not in (None, "neighbours")
         if own.skip_bad_images or is_other_rule or any(choice is not None for choice in (*other, *counts)):
             raise HashbenchError(
-                f"{own.items} is a file of ann-benchmarks, with queries and neighbours of its own; only --neighbours, "
+                f"{own.items} is a file of ann-benchmarks, which has queries and neighbours; only --neighbours, "
                 "--train, --train-index and --seed can be chosen."
             )
 
@@ -146,19 +145,15 @@ def _checked(file: "h5py.File", path: Path) -> str:
             f"{path} holds sets of different sizes ({distance} distance), and hash methods need vectors of one length; "
             "choose a file with euclidean, angular or hamming distance."
         )
-    missing = [name for name in _ARRAYS if not isinstance(file.get(name), h5py.Dataset)]
+    missing = [name for name in _KINDS if not isinstance(file.get(name), h5py.Dataset)]
     if missing:
-        raise HashbenchError(f"{path} lacks {', '.join(missing)} of the arrays {', '.join(_ARRAYS)}; fetch it again.")
-    odd = [
-        f"{name} of {file[name].dtype}"
-        for name, kinds in zip(_ARRAYS, _KINDS, strict=True)
-        if file[name].dtype.kind not in kinds
-    ]
-    if odd:
-        raise HashbenchError(f"{path} holds {', '.join(odd)}; expected numbers, and whole ones as neighbors.")
-    for name in _ARRAYS:
+        raise HashbenchError(f"{path} lacks {', '.join(missing)} of the arrays {', '.join(_KINDS)}; fetch it again.")
+    wrong = [f"{name} of {file[name].dtype}" for name, kinds in _KINDS.items() if file[name].dtype.kind not in kinds]
+    if wrong:
+        raise HashbenchError(f"{path} holds {', '.join(wrong)}; expected numbers, and whole ones as neighbors.")
+    for name in _KINDS:
         check_stored(file[name], f"{name} of {path}")
-    train, test, neighbours, distances = (file[name].shape for name in _ARRAYS)
+    train, test, neighbours, distances = (file[name].shape for name in _KINDS)
     fits = len(train) == len(test) == len(neighbours) == 2 and train[1] == test[1]
     if not (fits and len(file["test"]) == neighbours[0] and neighbours == distances):
         raise HashbenchError(

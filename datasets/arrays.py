@@ -1,4 +1,4 @@
-"""The user's own features and labels, or folders of images."""
+"""Users' own features and labels, or folders of images."""
 
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,14 @@ from hashbench.sources.splits import draw_any, draw_by_label, draw_split
 from hashbench.sources.tables import as_numbers
 from hashbench.store.inputs import reading
 
-_MOST_QUERIES = 1_000  # drawn where the user does not say how many
+_MOST_QUERIES = 1_000  # drawn by default
 _THRESHOLD_ITEMS = 5_000  # training items whose distances give the thresholds of the distance rule
 _BY_FOLDER = "split by folder: "
 _WITHOUT_LABELS = ("distance", "neighbours")
 
 
 class Arrays(DatasetAdapter):
-    """Features and labels of any origin, under a name of the user's."""
+    """Features and labels of any origin, under a name that the user chooses."""
 
     name = "arrays"
     summary = "your own files or folder of images: hashbench prepare --from FILE --labels FILE --name NAME"
@@ -51,15 +51,15 @@ class Arrays(DatasetAdapter):
         items = self._of_folder(own) if is_folder else self._of_files(own)
         features, labels = items.get("features"), items.pop("labels")
         n_items = len(next(array for array in (features, items.get("images")) if array is not None))
-        n_given, folders, n_bad = items.pop("n_queries", 0), items.pop("folders", []), items.pop("n_bad", 0)
-        (query, database, train), protocol = _by_folder(own, folders) or _split(own, n_items, n_given, labels)
+        n_own, folders, n_bad = items.pop("n_queries", 0), items.pop("folders", []), items.pop("n_bad", 0)
+        (query, database, train), protocol = _by_folder(own, folders) or _split(own, n_items, n_own, labels)
         if len(set(folders)) > 1 and not protocol.startswith(_BY_FOLDER):
             protocol += f"; folders {', '.join(sorted(set(folders)))} pooled"
         if n_bad:
             protocol += f"; {n_bad:,} of {n_items + n_bad:,} images left out, since they cannot be decoded"
         rule = _rule(own, labels)
         is_drawn = (own.n_train, own.train_per_label) != (None, None)
-        is_split_drawn = is_drawn or not (n_given or protocol.startswith(_BY_FOLDER))
+        is_split_drawn = is_drawn or not (n_own or protocol.startswith(_BY_FOLDER))
         _refuse_idle(own, rule, is_drawn=is_split_drawn or (rule == "distance" and len(train) > _THRESHOLD_ITEMS))
         distance = own.true_distance or "euclidean"
         params: dict[str, Any] = {} if distance == "euclidean" else {"true_distance": distance}
@@ -155,7 +155,7 @@ class Arrays(DatasetAdapter):
             "labels": tree.labels if labels is None else _as_labels(labels, str(own.labels)),
             "folders": tree.splits,
             "n_bad": n_images - len(tree.images),
-            "about": {"features": extracted.how},
+            "about": {"features": extracted.description},
         }
 
 
@@ -199,26 +199,26 @@ def _by_folder(own: OwnData, folders: list[str]) -> tuple[tuple[IntArray, ...], 
     return (query, database, train), f"{_BY_FOLDER}{words}for training"
 
 
-def _split(own: OwnData, n_items: int, n_given: int, labels: AnyArray | None) -> tuple[tuple[IntArray, ...], str]:
-    """Split by the user's choices and draw the rest; the user's queries are the last ``n_given`` items."""
+def _split(own: OwnData, n_items: int, n_own: int, labels: AnyArray | None) -> tuple[tuple[IntArray, ...], str]:
+    """Split by the user's choices and draw the rest; the user's own queries are the last ``n_own`` items."""
     by_label = own.queries_per_label is not None or own.train_per_label is not None
     if by_label and (own.n_queries is not None or own.n_train is not None):
         raise HashbenchError("choose numbers of items per label or in total, not both.")
     if own.train_index is not None:
         if own.n_train is not None or own.train_per_label is not None:
             raise HashbenchError("--train-index names the training items; leave out --train and --train-per-label.")
-        if not n_given:
+        if not n_own:
             raise HashbenchError(
                 "--train-index names rows of the database, and queries would be drawn from it. Pass your queries too "
                 "(--query-from), or draw the training items (--train)."
             )
-    if n_given:
+    if n_own:
         if own.n_queries is not None or own.queries_per_label is not None:
             raise HashbenchError(
                 "--query-from gives all queries, so only training items can be drawn; leave out --queries and "
                 "--queries-per-label."
             )
-        database = np.arange(n_items - n_given)
+        database = np.arange(n_items - n_own)
         train, origin = _train_of(own, database, None if labels is None else labels[: len(database)])
         words = f"own queries; {len(train):,} of {len(database):,} database items for training{origin}"
         return (np.arange(len(database), n_items), database, train), words

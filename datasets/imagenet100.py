@@ -67,5 +67,4 @@ class ImageNet100(PublishedDataset):
         extracted = extract(self.kind, find_images(folder, names, "the lists of HashNet"), self.options)
         split = np.arange(len(database), len(names)), np.arange(len(database)), np.sort([rows[name] for name in train])
         labels = np.array([*database.values(), *test.values()], dtype=np.int64)[:, 0]
-        about = {"features": extracted.how}
-        return self.dataset(split, about, features=extracted.features, images=extracted.images, labels=labels)
+        return self.dataset(split, extracted, labels=labels)

@@ -51,18 +51,14 @@ class MIRFlickr(PublishedDataset):
         labels, rows = self._labelled(self.folder)
         photos = find_images(self.folder, [f"im{row + 1}.jpg" for row in rows], "MIRFlickr-25k")
         extracted = extract(self.kind, photos, self.options)
-        about = {
-            "protocol": f"{self.protocol}; a few labels are so frequent that random codes score high, too",
-            "features": extracted.how,
-        }
-        split = self._split(len(rows))
-        return self.dataset(split, about, features=extracted.features, images=extracted.images, labels=labels)
+        about = {"protocol": f"{self.protocol}; a few labels are so frequent that random codes score high, too"}
+        return self.dataset(self._split(len(rows)), extracted, about, labels=labels)
 
     def _split(self, n_samples: int) -> tuple[IntArray, ...]:
         return draw_any(n_samples, self.n_queries, self.n_train, _SEED)
 
-    def _labelled(self, folder: Path) -> tuple[ByteArray, IntArray]:  # labels (n_labelled, n_names), rows (n_labelled,)
-        """Read the labels of the photos; return labels and rows of the photos that have some."""
+    def _labelled(self, folder: Path) -> tuple[ByteArray, IntArray]:
+        """Read the labels (n_labelled, n_names) and the rows (n_labelled,) of the photos that have some."""
         first = next(iter(sorted(folder.rglob(f"{self.names[0]}.txt"))), folder / f"{self.names[0]}.txt")
         needed = [Needed(str((first.parent / f"{name}.txt").relative_to(folder)), _HOME) for name in self.names]
         labels = np.zeros((self.n_all, len(self.names)), dtype=np.uint8)

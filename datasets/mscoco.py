@@ -70,13 +70,9 @@ class MSCoco(PublishedDataset):
             labels[row, classes] = 1
         place = {name: row for row, name in enumerate(database)}
         rows, *split = self._place(np.array([place[name] for name in test]), len(database), len(names))
-        return self.dataset(
-            (*split, np.arange(len(database), len(names))),
-            {"features": extracted.how},
-            features=None if extracted.features is None else extracted.features[rows],
-            images=None if extracted.images is None else extracted.images[rows],
-            labels=labels[rows],
-        )
+        arrays = {"features": extracted.features, "images": extracted.images, "labels": labels}
+        placed = {name: None if array is None else array[rows] for name, array in arrays.items()}
+        return self.dataset((*split, np.arange(len(database), len(names))), extracted, **placed)
 
     def _place(self, query: IntArray, n_database: int, n_all: int) -> tuple[Rows, IntArray, IntArray]:
         """Return the rows of items to keep, and the positions of queries and database in them."""

@@ -19,7 +19,7 @@ from hashbench.store.inputs import check_file, reading
 _SEED = 0
 _PAGE = "https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/NUS-WIDE.html"
 _FEATURES = ("features.npy", "features.npz", "features.mat")
-_WHERE = ("", "*/", "*/*/")  # as deep as the folders of the official archives lie
+_WHERE = ("", "*/", "*/*/")  # depths of the folders in the official archives
 _LABELS = Needed(
     "AllLabels81.txt",
     _PAGE,
@@ -59,31 +59,23 @@ class NusWide(PublishedDataset):
     def prepare(self) -> Dataset:
         """Select frequent concepts and photos that have some; draw queries and training items by concept."""
         folder = self.folder
-        is_given = self.kind == "features"
         with reading(folder):
             needed = [_labels_needed(folder)]
-            needed += (
-                [_features_needed(folder)] if is_given else [_located(folder, _LIST), needed_images(folder, _PHOTOS)]
-            )
+            if self.kind == "features":
+                needed += [_features_needed(folder)]
+            else:
+                needed += [_located(folder, _LIST), needed_images(folder, _PHOTOS)]
         paths = demand(folder, needed, f"dataset '{self.name}:{self.kind}'")
         labels, rows = self._frequent(_read_labels(paths[0]), paths[0])
-        extracted = self._given(paths[1], rows) if is_given else self._computed(paths[1], folder, rows)
-        return self.dataset(
-            draw_by_label(labels, self.n_queries, self.n_train, _SEED),
-            {"features": extracted.how},
-            features=extracted.features,
-            images=extracted.images,
-            labels=labels,
-        )
+        extracted = (self._read if self.kind == "features" else self._compute)(paths[1], rows)
+        split = draw_by_label(labels, self.n_queries, self.n_train, _SEED)
+        return self.dataset(split, extracted, labels=labels)
 
-    def _frequent(
-        self, labels: ByteArray, path: Path
-    ) -> tuple[ByteArray, IntArray]:  # labels (n_kept, n_frequent), rows (n_kept,)
+    def _frequent(self, labels: ByteArray, path: Path) -> tuple[ByteArray, IntArray]:
+        """Return the labels (n_kept, n_frequent) and the rows (n_kept,) of photos with a frequent concept."""
         if labels.shape != (self.n_all, self.n_concepts):
-            raise HashbenchError(
-                f"{path} holds labels of shape {labels.shape}, those of NUS-WIDE have "
-                f"{(self.n_all, self.n_concepts)}; fetch them again."
-            )
+            shape = (self.n_all, self.n_concepts)
+            raise HashbenchError(f"{path} holds labels of shape {labels.shape}, expected {shape}; fetch them again.")
         order = np.argsort(-labels.sum(axis=0, dtype=np.int64), kind="stable")
         frequent = labels[:, np.sort(order[: self.n_frequent])]
         rows = np.flatnonzero(frequent.any(axis=1))
@@ -94,7 +86,7 @@ class NusWide(PublishedDataset):
             )
         return frequent[rows], rows
 
-    def _given(self, path: Path, rows: IntArray) -> Extracted:
+    def _read(self, path: Path, rows: IntArray) -> Extracted:
         features = read_features(str(path))
         if len(features) != self.n_all:
             raise HashbenchError(
@@ -102,11 +94,11 @@ class NusWide(PublishedDataset):
             )
         return Extracted(features[rows], None, f"as given in {path.name}")
 
-    def _computed(self, path: Path, folder: Path, rows: IntArray) -> Extracted:
+    def _compute(self, path: Path, rows: IntArray) -> Extracted:
         names = ["/".join(line.split("/")[-2:]) for line in read_lines(path)]
         if len(names) != self.n_all:
             raise HashbenchError(f"{path} lists {len(names):,} photos, but there are labels for {self.n_all:,}.")
-        return extract(self.kind, find_images(folder, [names[row] for row in rows], "NUS-WIDE"), self.options)
+        return extract(self.kind, find_images(self.folder, [names[row] for row in rows], "NUS-WIDE"), self.options)
 
 
 def _located(folder: Path, needed: Needed, pattern: str = "") -> Needed:
@@ -127,9 +119,9 @@ def _read_labels(path: Path) -> ByteArray:
     """Read one file of all columns, or the files of one column each beside the first, by name."""
     import pandas as pd
 
-    columns = (
-        [path] if path.name == _LABELS.name else sorted(path.parent.glob("Labels_*.txt"), key=lambda file: file.stem)
-    )
+    columns = [path]
+    if path.name != _LABELS.name:
+        columns = sorted(path.parent.glob("Labels_*.txt"), key=lambda file: file.stem)
     parts = []
     for column in columns:
         check_file(column)

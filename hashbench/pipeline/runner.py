@@ -17,7 +17,7 @@ from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.models import holds_model
-from hashbench.store.origin import Made
+from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import Row
 from hashbench.store.results import read_rows
 
@@ -42,7 +42,7 @@ class Outcome:
     codes: Path | None = None  # their file
     model: Path | None = None  # file of the fitted method, if it was kept and only codes were wanted
     rows: tuple[Row, ...] = ()  # for the results files
-    made: Made | None = None  # what made them, if the codes record it
+    made: JobRecord | None = None  # what made them, if the codes record it
     n_neighbours: int = 0  # listed for each query, and relevant; 0 for other rules of relevance
     notes: tuple[str, ...] = ()  # what was done and what was reused
     held_out: tuple[str, float] | None = None  # metric and score of the items that chose the epoch, if any did

@@ -23,7 +23,7 @@ from hashbench.store import hdf5, score_cache
 from hashbench.store.files import data_dir, identities, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
-from hashbench.store.origin import Made
+from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import Provenance, digest
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def ensure_scores(
     *,
     force: bool = False,
     on_progress: Progress = silent,
-) -> tuple[Evaluation, str, Made | None]:
+) -> tuple[Evaluation, str, JobRecord | None]:
     """Score a codes file of the data folder in the metrics that are not cached.
 
     Returns the scores, what was done in words (nothing if all were cached), and what made the codes.
@@ -220,7 +220,7 @@ def ensure_scores(
             }
             if len(cached) > 1:
                 score_file.write(cached)
-    return evaluation_of(known, names), words if missing else "", codes.line
+    return evaluation_of(known, names), words if missing else "", codes.job_record
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:

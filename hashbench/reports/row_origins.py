@@ -11,32 +11,32 @@ from hashbench.errors import HashbenchError
 from hashbench.registry import is_built_in
 from hashbench.reports.aggregate import known_card, rank_settings
 from hashbench.reports.formatting import plain_table
-from hashbench.store.origin import Made
-from hashbench.store.result_files import made_key, made_path, read_made, results_path
+from hashbench.store.origin import JobRecord
+from hashbench.store.result_files import job_key, jobs_path, read_job_records, results_path
 from hashbench.store.result_rows import COLUMNS
 from hashbench.store.results import read_rows
 
 N_TRIALS = 9  # settings tried per dataset to choose the defaults of a built-in method: benchmarks/tuning.csv
 
 
-def read_origins(paths: Iterable[Path]) -> dict[tuple[Any, ...], Made]:
+def read_origins(paths: Iterable[Path]) -> dict[tuple[Any, ...], JobRecord]:
     """Read the recorded origins of rows of results files, by method and key of the job."""
-    return {(path.stem, *key): origin for path in paths for key, origin in read_made(path).items()}
+    return {(path.stem, *key): origin for path in paths for key, origin in read_job_records(path).items()}
 
 
-def origin_of(origins: Mapping[tuple[Any, ...], Made], job: Sequence[Any]) -> Made | None:
+def origin_of(origins: Mapping[tuple[Any, ...], JobRecord], job: Sequence[Any]) -> JobRecord | None:
     """Return the origin of a row by its key or that of its job; None if it was not recorded."""
-    return origins.get((job[2], *made_key(job)))
+    return origins.get((job[2], *job_key(job)))
 
 
-def with_trials(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made]) -> pd.DataFrame:
+def with_trials(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> pd.DataFrame:
     """Return results with a column ``trials``: how many settings were tried to choose those of each row."""
     jobs = results[list(COLUMNS[:6])].drop_duplicates()
     keys = list(jobs.itertuples(index=False, name=None))
     return results.merge(jobs.assign(trials=[n_trials(key, origin_of(origins, key)) for key in keys]), how="left")
 
 
-def n_trials(job: Sequence[Any], origin: Made | None) -> int:
+def n_trials(job: Sequence[Any], origin: JobRecord | None) -> int:
     """Return how many settings were tried to choose those of a job, as recorded or as for built-in defaults."""
     return (origin.trials if origin else 0) or _n_trials_of_defaults(*job[2:5])
 
@@ -50,7 +50,7 @@ def _n_trials_of_defaults(method: str, params: str, n_bits: int) -> int:
     return N_TRIALS if is_tuned else 0
 
 
-def describe_origin(origin: Made, n_settings: int) -> list[str]:
+def describe_origin(origin: JobRecord, n_settings: int) -> list[str]:
     """Return lines on a job: day and version, machine, libraries, time, and how many settings were tried."""
     return [
         f"made on {origin.date} by hashbench {origin.hashbench}{' at ' * bool(origin.commit)}{origin.commit}",
@@ -70,11 +70,11 @@ def origin_table(folder: Path, dataset: str, method: str) -> str:
             f"{dataset} --method {method}."
         )
     path = results_path(folder, dataset, method)
-    jobs = {made_key(row.key): row for row in rows}
-    origins = [origin for key, origin in read_made(path).items() if key in jobs]
+    jobs = {job_key(row.key): row for row in rows}
+    origins = [origin for key, origin in read_job_records(path).items() if key in jobs]
     if not origins:
         raise HashbenchError(
-            f"{made_path(path)} does not say what made the {len(jobs)} jobs of {method} on {dataset}, which was not "
+            f"{jobs_path(path)} does not say what made the {len(jobs)} jobs of {method} on {dataset}, which was not "
             "recorded then. Run them again with --force, in all metrics that they have."
         )
     libraries = list(dict.fromkeys(origin.libraries for origin in origins))

@@ -20,7 +20,7 @@ from hashbench.pipeline.preparation import dataset_path, find_dataset, prepare
 from hashbench.pipeline.runner import run
 from hashbench.registry import dataset_class, dataset_spec, is_built_in, is_dataset, method_names
 from hashbench.scoring.metrics import get_metric
-from hashbench.store.origin import Made
+from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import digest
 from hashbench.store.result_files import (
     ResultsFile,
@@ -28,10 +28,10 @@ from hashbench.store.result_files import (
     earlier_path,
     find_files,
     is_earlier,
-    made_key,
-    made_path,
+    job_key,
+    jobs_path,
     read_file,
-    read_made,
+    read_job_records,
     results_path,
     rows_text,
     unite,
@@ -88,12 +88,12 @@ def _about_file(path: Path, file: ResultsFile, rows: _Rows) -> str:
     expected = csv_text(COLUMNS, sorted(rows.values())) if is_earlier(file) else rows_text(rows.values())
     if file.content != expected.encode():
         return "is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
-    contents = {(*made_key(row.key), row.dataset_fingerprint, row.method_version) for row in rows.values()}
-    for origin in read_made(path).values():
+    contents = {(*job_key(row.key), row.dataset_fingerprint, row.method_version) for row in rows.values()}
+    for origin in read_job_records(path).values():
         if origin[:7] not in contents:
             return (
                 f"has no rows of {' '.join(map(str, origin[:5]))} with the content and version that "
-                f"{made_path(path).name} records. Remove its line there, or run the job again."
+                f"{jobs_path(path).name} records. Remove its line there, or run the job again."
             )
     return ""
 
@@ -290,7 +290,7 @@ def _job_of(row: Row) -> Job | str:
 
 
 def rerun(
-    job: Job, cell: Sequence[Row], origin: Made | None = None, on_progress: Progress = silent
+    job: Job, cell: Sequence[Row], origin: JobRecord | None = None, on_progress: Progress = silent
 ) -> tuple[list[str], list[str]]:
     """Run a job again from nothing but its dataset, in a fresh folder; ``origin`` is that of the rows, if it is known.
 
@@ -321,7 +321,7 @@ def rerun(
     ]
 
 
-def _why(origin: Made | None, here: Made | None) -> str:
+def _why(origin: JobRecord | None, here: JobRecord | None) -> str:
     """Return a sentence, after a space, on how the origin of rows differs from their origin here."""
     if origin is None or here is None:
         return " What made it is not known."

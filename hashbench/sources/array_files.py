@@ -1,4 +1,4 @@
-"""Arrays in the files people keep them in: .npy, .npz, .mat, .pt, .parquet, .csv and HDF5."""
+"""Features, labels and codes read from .npy, .npz, .mat, .pt, .parquet, .csv and HDF5 files."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -32,13 +32,21 @@ from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
 
 SUFFIXES = (".npy", ".npz", ".mat", ".pt", ".pth", ".parquet", ".csv", *HDF5_SUFFIXES)
-_CSV_FACTOR = 2  # bytes of memory for one of a table, at least: measured 2 for numbers of 17 digits, 14 for one digit
+_CSV_FACTOR = 2  # least bytes of memory per byte of a table: measured 2 for numbers of 17 digits, 14 for one digit
+_Opener = Callable[[Path], AbstractContextManager[Mapping[str, Any]]]
+_OPENERS: dict[str, _Opener] = {
+    ".npy": opened_npy,
+    ".npz": opened_npz,
+    ".mat": opened_mat,
+    ".pt": opened_torch,
+    ".pth": opened_torch,
+}
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
 
 
 class FeatureFile(NamedTuple):
-    """Content of a file: features (n, n_features), labels if any, and in words what was left out."""
+    """Features (n, n_features) and labels of a file, if any, and a description of columns left out."""
 
     features: Float32Array
     labels: AnyArray | None
@@ -85,7 +93,7 @@ def read_items(spec: str, labels: str | None = None) -> FeatureFile:
 
 
 def read_rows(spec: str, n_rows: int) -> IntArray:
-    """Read row numbers below ``n_rows``, counted from 0, from ``PATH`` or ``PATH:KEY``; sort them."""
+    """Read row numbers from 0 to ``n_rows`` - 1 from ``PATH`` or ``PATH:KEY``; return them sorted."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
         name, stored = find_array(arrays, path, key, ROW_KEYS)
@@ -103,8 +111,7 @@ def read_rows(spec: str, n_rows: int) -> IntArray:
     outside = (rows < 0) | (rows >= n_rows)
     if outside.any():
         raise HashbenchError(
-            f"{spec} names row {rows[outside][0]}, and the database has rows 0 to {n_rows - 1}. "
-            "Count rows of the database from 0."
+            f"{spec} names row {rows[outside][0]}, and the database has rows 0 to {n_rows - 1}. Count rows from 0."
         )
     different, counts = np.unique(rows.astype(np.int64), return_counts=True)
     if (counts > 1).any():
@@ -150,7 +157,7 @@ def _refuse_lost_text(table: TableFile, codes: AnyArray, name: str, spec: str) -
 
 
 def split_spec(spec: str) -> tuple[Path, str | None]:
-    """Split ``PATH:KEY``; the key is None for a path alone, and for a file whose own name has the colon."""
+    """Split ``PATH:KEY``; the key is None for a plain path, and for a file whose own name has the colon."""
     head, colon, tail = spec.rpartition(":")
     try:
         if colon and not Path(spec).exists() and (Path(head).suffix.lower() in SUFFIXES or Path(head).is_file()):
@@ -164,9 +171,9 @@ def split_spec(spec: str) -> tuple[Path, str | None]:
 def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = False) -> Iterator[Mapping[str, Any]]:
     """Open the arrays of a file by name, each read when accessed; the suffix decides the format.
 
-    The array of an ``.npy`` file, or a single PyTorch tensor, is called ``features``. So are the numeric columns of a
-    table together, except labels and the column ``aside``. A ``.csv`` file may have a header line and an index column.
-    HDF5 arrays read ``in_slices`` may be larger than memory, as ``.npy`` arrays may.
+    The array of an ``.npy`` file, a single PyTorch tensor, and the numeric columns of a table together, except labels
+    and the column ``aside``, are called ``features``. A ``.csv`` file may have a header line and an index column. HDF5
+    arrays read ``in_slices`` may be larger than memory, as ``.npy`` arrays may.
     """
     check_file(path)
     suffix = path.suffix.lower()
@@ -179,16 +186,10 @@ def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = Fal
             table = TableFile(path, aside)
         yield table
         return
-    open_: Callable[[Path], AbstractContextManager[Mapping[str, Any]]] = {
-        ".npy": opened_npy,
-        ".npz": opened_npz,
-        ".mat": opened_mat,
-        ".pt": opened_torch,
-        ".pth": opened_torch,
-    }.get(suffix, partial(opened_hdf5, in_slices=in_slices))
+    opener: _Opener = _OPENERS.get(suffix) or partial(opened_hdf5, in_slices=in_slices)
     with ExitStack() as stack:
         with _reading(path):
-            arrays = stack.enter_context(open_(path))
+            arrays = stack.enter_context(opener(path))
 
         def read(name: str) -> Any:
             with _reading(path):
@@ -238,8 +239,7 @@ def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
         chosen = outer[0] if is_lone else "features"
     if chosen is None:
         raise HashbenchError(
-            f"{path} holds arrays {', '.join(map(shown, names))}; name the one you mean, such as "
-            f"{path}:{shown(likely[0])}."
+            f"{path} holds arrays {', '.join(map(shown, names))}; name one of them, such as {path}:{shown(likely[0])}."
         )
     return chosen, arrays[chosen]
 
@@ -256,7 +256,7 @@ def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:
     features = np.empty(stored.shape, dtype=np.float32)
     is_exact = np.can_cast(stored.dtype, np.float32)
     step = -(-len(features) // _CHECKED)
-    some, largest, is_too_large = [], 0.0, False
+    samples, largest, is_too_large = [], 0.0, False
     for rows in row_blocks(stored):
         with _reading(path):
             block = stored[rows]
@@ -266,22 +266,22 @@ def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:
             finite = np.isfinite(block)
             largest = max(largest, np.abs(block[finite], dtype=np.float64).max(initial=0))
             is_too_large |= bool((finite & ~np.isfinite(features[rows])).any())
-            some.append(np.array(block[-rows.start % step :: step]))
+            samples.append(np.array(block[-rows.start % step :: step]))
     if is_too_large:
         raise HashbenchError(f"{spec} holds numbers up to {largest:.3g}, too large for float32. Scale them.")
     if not is_exact:
-        _check_rounding(spec, np.concatenate(some), features[::step])
+        _check_rounding(spec, np.concatenate(samples), features[::step])
     return features
 
 
-def _check_rounding(spec: str, some: AnyArray, rounded: Float32Array) -> None:
-    """Refuse features that float32 cannot distinguish, judged by some rows."""
-    if len(some) < _FEW:  # such as a query or two, which may be alike
+def _check_rounding(spec: str, samples: AnyArray, rounded: Float32Array) -> None:
+    """Refuse features that float32 cannot distinguish, judged by a sample of rows."""
+    if len(samples) < _FEW:  # such as a query or two, which may be alike
         return
     with np.errstate(invalid="ignore"):
-        lost, spread = (part.var(axis=0).sum() for part in (some - rounded, some))
+        lost, spread = (part.var(axis=0).sum() for part in (samples - rounded, samples))
     if lost > _MOST_LOST * spread > 0:  # False where one is not a number, which Dataset refuses
         raise HashbenchError(
-            f"{spec} holds numbers that float32 cannot tell apart: rounding would blur {np.sqrt(lost / spread):.1%} of "
-            "their spread. Subtract a constant from each column, the same in all files, or scale them."
+            f"{spec} holds numbers that float32 cannot distinguish: rounding would blur {np.sqrt(lost / spread):.1%} "
+            "of their spread. Subtract a constant from each column, the same in all files, or scale them."
         )

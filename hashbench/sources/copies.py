@@ -9,11 +9,11 @@ import numpy.typing as npt
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, BoolArray, Float32Array, FloatArray, IntArray
 
-MOST_ITEMS = 1_000_000  # among which near-copies are looked for
+MOST_ITEMS = 1_000_000  # largest dataset that is searched for near-copies
 NEAR = 1e-4  # of the median distance between a query and an item: how far apart near-copies may be
-_N_SAMPLED = 1_000  # distances of which the median is taken
+_N_SAMPLED = 1_000  # distances whose median is computed
 _N_DIRECTIONS = 8
-_N_CANDIDATES, _N_COMPARED = 1 << 14, 1 << 10  # items at a query's place in the first direction, in all directions
+_N_CANDIDATES, _N_COMPARED = 1 << 14, 1 << 10  # items near a query in the first direction, in all directions
 _BLOCK = 1 << 14  # rows widened at a time
 
 
@@ -29,7 +29,7 @@ def row_digests(rows: AnyArray) -> npt.NDArray[np.void]:
 def find_near(features: Float32Array, query: IntArray, rows: IntArray) -> BoolArray:
     """Return whether each query has an item of ``rows`` within `NEAR` times the median Euclidean distance.
 
-    Projections on a random direction are at most as far apart as the items, so only items that are near in a few such
+    Projections on a random direction are at most as far apart as the items, so only items near in a few random
     directions are compared.
     """
     rng = np.random.default_rng(0)

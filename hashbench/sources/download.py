@@ -33,7 +33,7 @@ class Needed(NamedTuple):
 
 
 def fetch(url: str, sha256: str, path: Path, *, on_progress: Progress = silent) -> Path:
-    """Download a file, unless it is there already.
+    """Download a file, unless it exists.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ def fetch(url: str, sha256: str, path: Path, *, on_progress: Progress = silent) 
     sha256 : str
         64 hex digits, or the first 8 or more of them; or ``md5:`` and an MD5, if no SHA-256 is known.
     path : Path
-        Where to store the file. A broken download is kept beside it as ``NAME.part``, and the next call
+        Where to store the file. An interrupted download stays beside it as ``NAME.part``, and the next call
         continues it; other processes that need the same file wait.
     on_progress : callable, optional
-        Called with ``bytes of NAME``, bytes done and all bytes if the server reports the size; replaces the bar or
-        line on stderr.
+        Called with ``bytes of NAME``, bytes done and all bytes if the server reports the size; replaces the progress
+        bar or line on stderr.
 
     Returns
     -------
@@ -145,26 +145,24 @@ def demand(folder: Path, files: Sequence[Needed], what: str) -> list[Path]:
     """
     with reading(folder):
         is_file = folder.exists() and not folder.is_dir()
+        paths = {file: folder if is_file else folder / file.name for file in files}
+        missing = [f"\n  {_instruction(file, path)}" for file, path in paths.items() if not path.is_file()]
     if is_file:
         check_file(folder)
-    if is_file and len(files) > 1:
-        names = ", ".join(file.name for file in files)
-        raise HashbenchError(
-            f"{folder} is a file, but {what} needs {len(files)}: {names}. Pass the folder that holds them."
-        )
-    paths = [folder] if is_file else [folder / file.name for file in files]
-    with reading(folder):
-        missing = [(file, path) for file, path in zip(files, paths, strict=True) if not path.is_file()]
+        if len(files) > 1:
+            names = ", ".join(file.name for file in files)
+            raise HashbenchError(
+                f"{folder} is a file, but {what} needs {len(files)}: {names}. Pass the folder that holds them."
+            )
     if missing:
-        lines = [f"\n  {_instruction(file, path)}" for file, path in missing]
         raise HashbenchError(
             f"{what} lacks {len(missing)} of {len(files)} files, which hashbench may not download by itself. "
-            f"Fetch what is missing and put it in place:{''.join(lines)}"
+            f"Fetch what is missing and put it in place:{''.join(missing)}"
         )
-    for file, path in zip(files, paths, strict=True):
+    for file, path in paths.items():
         if file.sha256:
             _verify(path, _checked(file.sha256), f"fetch {file.url or file.name} again and put it there")
-    return paths
+    return [*paths.values()]
 
 
 class _Download:
@@ -187,8 +185,8 @@ class _Download:
             self.part.unlink()
             raise HashbenchError(
                 f"{self.url} gave {n_bytes:,} bytes with {_spelled(digest)}, expected {_digits(self.sha256)}; they "
-                "were removed. Run the same command again; if it fails again, the file there has changed, so fetch the "
-                f"right one elsewhere and place it at {self.path}."
+                "were removed. Run the same command again; if it fails again, fetch the file elsewhere and place it at "
+                f"{self.path}."
             )
         self.part.replace(whole)
 
@@ -253,15 +251,11 @@ class _Download:
         return self.part.stat().st_size if self.part.exists() else 0
 
     def _refused(self, status: int, reason: str) -> HashbenchError:
+        state, advice = f"answers {status} {reason}", "Run the same command again later, or fetch the file yourself"
         if status in (404, 410):
-            return HashbenchError(
-                f"{self.url} is gone ({status} {reason}). Look for the file elsewhere, with "
-                f"{_spelled(self.sha256)}, and place it at {self.path}."
-            )
-        return HashbenchError(
-            f"{self.url} answers {status} {reason}. Run the same command again later, or fetch the file yourself and "
-            f"place it at {self.path}."
-        )
+            state = f"is gone ({status} {reason})"
+            advice = f"Look for the file elsewhere, with {_spelled(self.sha256)},"
+        return HashbenchError(f"{self.url} {state}. {advice} and place it at {self.path}.")
 
 
 def _of_known_size(on_progress: Progress) -> Progress:

@@ -39,7 +39,7 @@ _IN_LISTS = {bool, int, float, complex, str, bytes, type(None)}
 
 
 class Lazy(Mapping[str, Any]):
-    """Arrays by name, each read when it is asked for."""
+    """Arrays by name, each read when accessed."""
 
     def __init__(self, names: Iterable[str], read: Callable[[str], Any]) -> None:
         self._names, self._read = dict.fromkeys(names), read
@@ -60,7 +60,7 @@ class Lazy(Mapping[str, Any]):
 
 
 class OnDisk:
-    """An array of an HDF5 file, read by rows; MATLAB keeps its axes the other way round."""
+    """An array of an HDF5 file, read by rows; MATLAB stores its axes in reverse."""
 
     def __init__(self, stored: Any, *, is_turned: bool = False) -> None:
         step = -1 if is_turned else 1
@@ -119,7 +119,7 @@ def opened_hdf5(path: Path, *, is_turned: bool = False, in_slices: bool = False)
 
         def read(name: str) -> Any:
             stored, what = datasets[name], f"{shown(name)} of {path}"
-            kind = stored.attrs.get("MATLAB_class")  # written by save -v7.3, whatever the file is called
+            kind = stored.attrs.get("MATLAB_class")  # written by save -v7.3, for any file name
             if stored.attrs.get("MATLAB_empty"):
                 raise HashbenchError(f"{what} is an empty MATLAB array, expected one with values.")
             if kind == b"cell":
@@ -154,7 +154,7 @@ def _hdf5_text(stored: Any) -> AnyArray:
 
 
 def _hdf5_cells(stored: Any, what: str, depth: int = 0) -> AnyArray:
-    """Follow the references of a MATLAB cell array, which lead to other arrays of the same file."""
+    """Read what the references of a MATLAB cell array point to, other arrays of the same file."""
     import h5py
 
     if not h5py.check_ref_dtype(stored.dtype):
@@ -185,7 +185,7 @@ def _hdf5_cells(stored: Any, what: str, depth: int = 0) -> AnyArray:
 
 
 def _of_cells(cells: AnyArray, what: str) -> AnyArray:
-    """Read a MATLAB cell array with one text, or one number, in each cell; it may lie in the one cell of another."""
+    """Read a MATLAB cell array with one text, or one number, in each cell; it may be the only cell of another."""
     while cells.size == 1 and isinstance(inner := cells.item(), np.ndarray) and inner.dtype.kind == "O":
         cells = inner
     values = np.empty(cells.shape, dtype=object)
@@ -197,8 +197,7 @@ def _of_cells(cells: AnyArray, what: str) -> AnyArray:
         values[place] = "" if is_empty_text else array.item()
     if len({isinstance(value, str) for value in values.flat}) != 1:
         raise HashbenchError(
-            f"{what} is a cell array that is empty or mixes texts and numbers, expected one text, or one number, in "
-            "each cell."
+            f"{what} is a cell array that is empty or mixes texts and numbers, expected one of these in each cell."
         )
     check_fits(_n_bytes_of(values.flat, values.size), what)
     return np.array(values.tolist())
@@ -212,7 +211,7 @@ def _bad_cell(what: str, place: tuple[int, ...], content: str) -> HashbenchError
 
 
 def _n_bytes_of(values: Iterable[Any], n_values: int) -> int:
-    """Compute the bytes of an array of ``n_values`` such values; each text takes as many as the longest."""
+    """Return the size in bytes of an array of ``n_values`` such values; each text takes as much as the longest."""
     longest = max((len(value) for value in values if isinstance(value, str | bytes)), default=0)
     return n_values * (4 * max(longest, _NUMBER_AS_TEXT) if longest else 16)
 
@@ -263,7 +262,7 @@ def opened_torch(path: Path) -> Iterator[Mapping[str, Any]]:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError:
         raise
-    except Exception as error:  # it raises its own on damaged files, with advice to run whatever they hold
+    except Exception as error:  # PyTorch's own errors advise to run whatever a file holds
         raise HashbenchError(
             f"{path} is damaged, or holds more than tensors, lists and dicts, such as a model or NumPy arrays, which "
             "could run code and are not read. Save tensors: torch.save({'codes': codes}, FILE)."
@@ -287,7 +286,7 @@ def _torch_arrays(group: Mapping[Any, Any], seen: set[int], prefix: str = "") ->
 
 
 def _of_torch(value: Any, what: str) -> AnyArray:
-    """Read a tensor, of whatever layout and dtype, or a list."""
+    """Read a tensor of any layout and dtype, or a list."""
     if isinstance(value, list | tuple):
         _check_list(value, what)
         return as_array(value, what)
@@ -304,14 +303,11 @@ def _of_torch(value: Any, what: str) -> AnyArray:
 def _check_list(values: Any, what: str) -> None:
     """Check that a list holds numbers or words, or lists of these, and fits into memory."""
     are_lists = all(isinstance(row, list | tuple) for row in values)
-    rows = {
-        id(row): row for row in (values if are_lists else [values])
-    }  # a file holds a list once, however often named
+    rows = {id(row): row for row in (values if are_lists else [values])}  # a list in a file may be named many times
     flat = [value for row in rows.values() for value in row]
-    strange = {type(value) for value in flat} - _IN_LISTS
-    if strange:
+    if other_types := {type(value) for value in flat} - _IN_LISTS:
         raise HashbenchError(
-            f"{what} is a list that holds {min(kind.__name__ for kind in strange)}, expected numbers or words, or "
+            f"{what} is a list that holds {min(kind.__name__ for kind in other_types)}, expected numbers or words, or "
             "lists of these. Save a tensor."
         )
     n_values = sum(map(len, values)) if are_lists else len(values)
@@ -373,7 +369,7 @@ def _mat_parts(data: memoryview, order: _Order) -> Iterator[tuple[int, memoryvie
     """Cut an array into its parts, each with its kind of values."""
     while data:
         (kind, size), start = _mat_tag(data, order), 8
-        if kind >> 16:  # up to 4 bytes stand where their number would
+        if kind >> 16:  # up to 4 bytes are stored in place of their number
             kind, size, start = kind & 0xFFFF, kind >> 16, 4
         part = data[start : start + size]
         if kind not in _MAT_KINDS or len(part) < size or (start == 4 and size > 4):

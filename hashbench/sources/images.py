@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ARCHIVE_ERRORS = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)  # of archives cut short or damaged
 _SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
-_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # Pillow has others, of which EPS starts a program
+_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # not all of Pillow's: EPS starts a program
 _LOSSY = (".jpeg", ".jpg")
 
 
@@ -45,12 +45,12 @@ class Images(ABC):
 
     @abstractmethod
     def read(self, rows: slice, size: int | None = None) -> ByteArray:
-        """Read some images (n, height, width, 3), RGB, resized (bicubic) to ``size`` x ``size`` pixels if given."""
+        """Read images (n, height, width, 3), RGB, resized (bicubic) to ``size`` x ``size`` pixels if given."""
 
     @property
     @abstractmethod
     def content(self) -> str:
-        """16 hex digits that change when the images do."""
+        """A digest of 16 hex digits, which changes when the images do."""
 
 
 class ImageArrays(Images):
@@ -107,7 +107,7 @@ class ImageFiles(Images):
         return width if width == height else None
 
     def read(self, rows: slice, size: int | None = None) -> ByteArray:
-        """Decode some files; see `Images.read`."""
+        """Decode files; see `Images.read`."""
         if size is None and self.native_size is None:
             raise HashbenchError("image files differ in size. Choose a size to resize them to: --image-size.")
         return np.stack([_decode(path, str(path), size) for path in self.paths[rows]])
@@ -139,7 +139,7 @@ class ImageTree:
 def read_tree(path: Path) -> ImageTree:
     """List the images of a folder, or read those of a tar archive.
 
-    Images lie in ``train/<class>/`` and ``test/<class>/``, or in ``<class>/``; common parent folders and hidden files
+    Images are in ``train/<class>/`` and ``test/<class>/``, or in ``<class>/``; common parent folders and hidden files
     are ignored. Images of an archive must have one size. Their order does not depend on the file system.
     """
     if path.is_dir():
@@ -159,7 +159,7 @@ def without_bad(tree: ImageTree) -> tuple[ImageTree, IntArray]:
     rows, reason = [], ""
     for row, path in enumerate(paths):
         try:
-            _decode(path, str(path), None)  # once more than needed: 4 ms for 500 x 375 pixels, their GIST takes 35
+            _decode(path, str(path), None)  # takes 4 ms for 500 x 375 pixels; their GIST takes 35 ms
         except HashbenchError as error:
             reason = reason or str(error)
         else:
@@ -175,7 +175,7 @@ def image_files(folder: Path) -> Iterator[Path]:
 
     Each folder is entered once, by the path with the fewest links, and of these the first in order.
     """
-    waiting: list[tuple[int, tuple[str, ...]]] = [(0, ())]  # how many links lead there, and the path inside the folder
+    waiting: list[tuple[int, tuple[str, ...]]] = [(0, ())]  # number of links to a folder, and its path inside
     seen = set()
     while waiting:
         n_links, parts = heappop(waiting)
@@ -242,8 +242,7 @@ def _places(paths: Sequence[tuple[str, ...]], root: Path) -> list[tuple[str, str
         raise HashbenchError(f"image {shortest[0]} of {root} lies in no folder, {expected}.")
     if len(shortest) != len(longest):
         raise HashbenchError(
-            f"images of {root} lie at different depths, such as {'/'.join(shortest)} and {'/'.join(longest)}; "
-            f"{expected}."
+            f"images of {root} are at different depths: {'/'.join(shortest)} and {'/'.join(longest)}, {expected}."
         )
     if len({parts[:-3] for parts in paths}) > 1:
         raise HashbenchError(f"image {'/'.join(shortest)} of {root} lies too deep, {expected}.")
@@ -264,22 +263,21 @@ def _archived_images(path: Path) -> tuple[list[tuple[str, str, str]], list[int],
             places = _places([Path(member.name).parts for member in members], path)
             order = _in_order(places)
             pixels = np.empty(0, np.uint8)
-            for row, member in zip(np.argsort(order), members, strict=True):  # as they lie in the archive
+            for row, member in zip(np.argsort(order), members, strict=True):  # in the order of the archive
                 image = _decode(cast(IO[bytes], archive.extractfile(member)), f"{member.name} of {path}", None)
                 if not pixels.size:
                     shape = (len(members), *image.shape)
-                    check_fits(prod(shape), f"{path}, with {len(members):,} images,", "unpack it and give the folder")
+                    check_fits(prod(shape), f"{path}, with {len(members):,} images,", "unpack it and pass the folder")
                     pixels = np.empty(shape, np.uint8)
                 if image.shape != pixels.shape[1:]:
                     raise HashbenchError(
                         f"images in {path} differ in size, such as {members[0].name} and {member.name}; unpack it and "
-                        "give the folder."
+                        "pass the folder."
                     )
                 pixels[row] = image
     except ARCHIVE_ERRORS as error:
         raise HashbenchError(
-            f"cannot read {path} as an archive of images: {one_line(error).rstrip('.')}. Fetch it again, "
-            "or give a folder."
+            f"cannot read {path} as an archive of images: {one_line(error).rstrip('.')}. Fetch it again."
         ) from error
     return places, order, ImageArrays(pixels)
 
@@ -296,15 +294,14 @@ def _opened(file: Path | IO[bytes], name: str) -> "Iterator[Image.Image]":
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(file, formats=_FORMATS) as image:
                 yield image
-    except MemoryError:  # no fault of the image
+    except MemoryError:  # the image may be sound
         raise
     except Exception as error:  # each format has its own
         reason = one_line(error).rstrip(".") or type(error).__name__
         if isinstance(error, UnidentifiedImageError):
             reason = f"it is none of {', '.join(_FORMATS)}, or damaged"
         raise HashbenchError(
-            f"cannot decode image {name}: {reason}. Replace or remove it, or leave it out of your own data with "
-            "--skip-bad-images."
+            f"cannot decode image {name}: {reason}. Replace or remove it; for your own data, use --skip-bad-images."
         ) from error
 
 

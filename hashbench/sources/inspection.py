@@ -20,9 +20,7 @@ class Inspection:
 
     n_queries_in_database: int  # whose features (or images) equal those of a database item, byte for byte
     n_queries_in_train: int
-    n_near_database: (
-        int | None
-    )  # further queries, nearly equal to a database item; None without features or if too many
+    n_near_database: int | None  # further queries nearly equal to an item; None without features or if too many
     n_near_train: int | None
     copied: IntArray  # numbers of the queries with an equal or nearly equal item in database or training set
     n_constant: int  # features that have one value in all items; 0 if there are images only
@@ -31,7 +29,7 @@ class Inspection:
     n_without_label: int
 
 
-_LAST: dict[str, Inspection] = {}  # of the dataset that was inspected last, by its fingerprint
+_LAST: dict[str, Inspection] = {}  # of the last inspected dataset, by its fingerprint
 
 
 def inspect(dataset: Dataset) -> Inspection:

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours of queries in a database, by the distances that features may be compared by."""
+"""Exact nearest neighbours of queries in a database, by Euclidean or cosine distance or dot product."""
 
 import numpy as np
 
@@ -26,8 +26,7 @@ def find_neighbours(
     """
     if n_neighbours > len(database):
         raise HashbenchError(
-            f"there are {len(database):,} database items, {n_neighbours:,} neighbours of each query are asked for. "
-            "Choose fewer."
+            f"{len(database):,} database items are fewer than {n_neighbours:,} neighbours of each query. Choose fewer."
         )
     if distance == "cosine":
         for role, items in (("queries", query), ("database items", database)):

@@ -1,4 +1,4 @@
-"""Runs and judgements of relevance (qrels) in the formats of TREC, plain or gzip."""
+"""Runs and relevance judgements (qrels) in the formats of TREC, plain or gzip."""
 
 import gzip
 import math
@@ -115,7 +115,6 @@ def _enter(table: dict[str, dict[str, T]], query: str, document: str, value: T, 
     documents = table.setdefault(query, {})
     if document in documents:
         raise HashbenchError(
-            f"{path} line {number}: document {document!r} comes a second time for query {query!r}; keep one of its "
-            "lines."
+            f"{path} line {number}: document {document!r} comes a second time for query {query!r}; keep only one line."
         )
     documents[document] = value

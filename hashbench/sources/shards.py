@@ -1,4 +1,4 @@
-"""Arrays whose rows lie in several files, one after the other, and are read in slices."""
+"""Arrays whose rows are in several files, one after the other, and are read in slices."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _MANIFESTS = {".json": json.loads, ".toml": tomllib.loads}
 
 
 class ShardedArray:
-    """An array whose rows lie in several .npy or HDF5 files.
+    """An array whose rows are in several .npy or HDF5 files.
 
     It holds paths only: a file is open only while a slice of it is read, and pickles are small.
     """
@@ -103,8 +103,7 @@ def _read_manifest(path: Path) -> list[str]:
     shards = content["shards"] if isinstance(content, dict) and set(content) == {"shards"} else None
     if not isinstance(shards, list) or not shards or not all(isinstance(shard, str) and shard for shard in shards):
         raise HashbenchError(
-            f"{path} is not a manifest of shards, which holds one key, shards: a list of FILE or FILE:KEY in the order "
-            "of their rows."
+            f"{path} is not a manifest of shards; it holds one key, shards: a list of FILE or FILE:KEY in order."
         )
     return [str(path.parent / shard) for shard in shards]
 

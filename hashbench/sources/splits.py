@@ -18,7 +18,7 @@ def draw_split(
     queries_per_class, train_per_class : int
         Numbers of items to draw from each class.
     random_state : int
-        Seed of the drawing.
+        Seed of the draw.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def draw_split(
 def draw_by_label(
     labels: ByteArray, n_queries: int, n_train: int, random_state: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Draw a split of multi-label items, the same number for each label, the rarest label first.
+    """Draw a split of multi-label items, the same number for each label, the rarest label first; see `draw_split`.
 
     Parameters
     ----------
@@ -59,18 +59,12 @@ def draw_by_label(
     n_queries, n_train : int
         Numbers of items to draw for each label, among items not drawn before.
     random_state : int
-        Seed of the drawing.
+        Seed of the draw.
 
     Returns
     -------
     query, database, train : ndarray of int64
-        Ascending row numbers, ``n_queries`` and ``n_train`` times the number of labels; the database is
-        all but the queries.
-
-    Raises
-    ------
-    HashbenchError
-        If a label has too few items left.
+        Ascending row numbers, ``n_queries`` and ``n_train`` times the number of labels.
     """
     rng = np.random.default_rng(random_state)
     free = np.ones(len(labels), dtype=bool)
@@ -91,28 +85,21 @@ def draw_by_label(
 
 
 def draw_any(n_samples: int, n_queries: int, n_train: int | None, random_state: int) -> tuple[IntArray, ...]:
-    """Draw a split regardless of labels.
+    """Draw a split regardless of labels; see `draw_split`.
 
     Parameters
     ----------
-    n_samples : int
-        Number of items.
-    n_queries : int
-        Number of queries to draw.
+    n_samples, n_queries : int
+        Numbers of items, and of queries to draw.
     n_train : int or None
         Number of training items to draw from the rest; None for all of it.
     random_state : int
-        Seed of the drawing.
+        Seed of the draw.
 
     Returns
     -------
     query, database, train : ndarray of int64
-        Ascending row numbers; the database is all but the queries.
-
-    Raises
-    ------
-    HashbenchError
-        If there are too few items.
+        Ascending row numbers.
     """
     n_database = n_samples - n_queries
     if n_queries < 1 or n_database < max(n_train or 1, 1):

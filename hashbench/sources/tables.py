@@ -15,7 +15,7 @@ from hashbench.store.inputs import check_fits
 
 _SHOWN = 40  # characters of a cell
 _SIGNS = [-1, 0, 1, "-1", "0", "1"]
-_TRIED = 1_000  # rows of a .csv file whose texts are looked at
+_TRIED = 1_000  # rows of a .csv file whose texts are examined
 _HEXADECIMAL = 16  # digits of 64 bits; in decimal they are mostly 17 to 20
 
 
@@ -34,7 +34,7 @@ class TableFile(Mapping[str, AnyArray]):
         self._numeric: list[str] = []
         self._mixed: dict[str, int] = {}  # the first row without a number
         self._keeps_types = path.suffix.lower() == ".parquet"
-        self._texts: dict[str, AnyArray] = {}  # of Parquet, that are numbers
+        self._texts: dict[str, AnyArray] = {}  # columns of Parquet whose texts are numbers
         for name, (_, column) in zip(table.columns.astype(str), table.items(), strict=True):
             if len(column) and isinstance(column.iloc[0], (list, tuple, np.ndarray)):
                 self.columns[name] = np.stack([np.asarray(cell) for cell in column])
@@ -80,7 +80,9 @@ class TableFile(Mapping[str, AnyArray]):
         return texts.rename(columns=str)[name].tolist()  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self.columns, *(["features"] if self._has_features else [])]))
+        yield from self.columns
+        if self._has_features and "features" not in self.columns:
+            yield "features"
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -170,9 +172,8 @@ def _read_csv(path: Path, **options: Any) -> Any:
     has_names = n_numbers == 0 or (is_counted and (has_index or len(names) > 1))
     _check_names(names if has_names else (), path)
     index = 0 if has_index and has_names else None
-    table = pd.read_csv(
-        path, header=0 if has_names else None, index_col=index, low_memory=False, **options
-    )  # one dtype per column
+    header = 0 if has_names else None
+    table = pd.read_csv(path, header=header, index_col=index, low_memory=False, **options)  # one dtype per column
     may_be_item = is_counted and not has_index and len(names) > 1 and top.iloc[-1].str.fullmatch(r"[+-]?\d+").all()
     if may_be_item and not (len(names) > 2 and table.isin(_SIGNS).all(axis=None)):  # 2 is no bit
         raise HashbenchError(

@@ -63,8 +63,7 @@ def _draw(classes: IntArray, protocol: UnseenClasses, name: str) -> IntArray:
     n_unseen, fold = protocol.n_classes, protocol.fold
     if n_unseen < 1 or len(classes) - n_unseen < 2:
         raise HashbenchError(
-            f"{n_unseen} of the {len(classes)} classes of {name} cannot be unseen; choose 1 to {len(classes) - 2}, so "
-            "that training sees two."
+            f"{n_unseen} of the {len(classes)} classes of {name} cannot be unseen; choose 1 to {len(classes) - 2}."
         )
     n_folds = len(classes) // n_unseen
     if fold >= n_folds:

@@ -1,4 +1,4 @@
-"""What is on disk, written whole or not at all, and what made it.
+"""Files on disk, written whole or not at all, and records of what made them.
 
 files         the data folder, locks between processes, writing whole or not at all
 inputs        checks of files before they are read, and of free memory

@@ -15,14 +15,14 @@ _DIGEST_BYTES = 32
 _log = logging.getLogger("hashbench")
 
 
-def kept(path: Path, shape: tuple[int, ...], dtype: type[np.generic], blocks: Iterable[AnyArray]) -> AnyArray:
-    """Return a cached array, mapped into memory; compute it from blocks of its rows if its file is missing or damaged.
+def cached_array(path: Path, shape: tuple[int, ...], dtype: type[np.generic], blocks: Iterable[AnyArray]) -> AnyArray:
+    """Return a cached array, mapped into memory; write it from blocks of its rows if its file is missing or damaged.
 
     The caller holds the file's lock.
     """
     if not _is_whole(path, shape, dtype):
         if path.exists():
-            _log.warning("%s is damaged, or was written by another version of hashbench: it is made again.", path)
+            _log.warning("%s is damaged, or was written by another version of hashbench; recomputing it.", path)
         with replacing(path) as part:
             _write(part, shape, np.dtype(dtype), blocks)
     return np.asarray(np.load(path, mmap_mode="c"))

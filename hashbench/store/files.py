@@ -40,7 +40,7 @@ def data_dir() -> Path:
         return chosen.expanduser()
     except RuntimeError as error:
         raise HashbenchError(
-            f"HASHBENCH_DATA is {chosen}, and there is no home folder of {chosen.parts[0]}. Give a folder's whole path."
+            f"HASHBENCH_DATA is {chosen}, and there is no home folder of {chosen.parts[0]}. Set it to a whole path."
         ) from error
 
 
@@ -62,8 +62,8 @@ def locked_folder(folder: Path) -> Iterator[None]:
 def replacing(path: Path) -> Iterator[Path]:
     """Write a file whole or not at all: yield a temporary path beside it, which replaces it at the end.
 
-    The new file has the permissions of the old one. On an error the temporary file is removed and ``path`` stays as it
-    was; what a killed process left behind is removed, too. Raises HashbenchError if the file cannot be written.
+    The new file has the permissions of the old one. On an error, ``path`` does not change and the temporary file is
+    removed, as are those of killed processes. Raises HashbenchError if the file cannot be written.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with writing(path):
@@ -134,20 +134,21 @@ def file_behind(path: Path) -> Path:
 
 
 def identities(paths: Iterable[Path]) -> set[tuple[int, int]]:
-    """Return device and number of the files that exist: those of one file are equal, by whatever name or link."""
+    """Return device and number of the files that exist; they are equal for all names and links of one file."""
     real = map(os.path.realpath, paths)  # of nowhere/../FILE the folder may be made before it is written
-    return {(found.st_dev, found.st_ino) for found in map(os.stat, filter(os.path.exists, real))}
+    return {(status.st_dev, status.st_ino) for status in map(os.stat, filter(os.path.exists, real))}
 
 
 def descriptor(path: Path) -> int | None:
     """Return the number of the open file of this process that a path names, such as /dev/stdout; None for any other."""
     opened = _open_file(path)
-    is_own = opened is not None and opened.parent == _DESCRIPTORS.resolve() and opened.name.isdigit()
-    return int(opened.name) if opened is not None and is_own else None
+    if opened is None or opened.parent != _DESCRIPTORS.resolve() or not opened.name.isdigit():
+        return None
+    return int(opened.name)
 
 
 def _open_file(path: Path) -> Path | None:
-    """Follow links as far as an open file of some process, such as /proc/7/fd/1; None if they lead to none."""
+    """Follow links to an open file of a process, such as /proc/7/fd/1; None if they lead elsewhere."""
     for _ in range(_MOST_LINKS):
         place = path.parent.resolve() / path.name
         if place.parent == _DESCRIPTORS.resolve() or (place.parts[:2] == ("/", "proc") and place.parent.name == "fd"):
@@ -159,7 +160,7 @@ def _open_file(path: Path) -> Path | None:
 
 
 def _follow(path: Path) -> None:
-    """Raise OSError where links lead in a circle, or a name cannot be looked up; there need be no file."""
+    """Raise OSError if links lead in a circle, or a name cannot be looked up; the file may be missing."""
     with suppress(FileNotFoundError):
         path.stat()
 
@@ -181,7 +182,7 @@ def _holding(path: Path) -> Iterator[None]:
             _wait(lock, path)
     holder = _holder_of(path)
     try:
-        with suppress(OSError):  # it is only for people to read
+        with suppress(OSError):  # only people read it
             holder.write_text(f"process {os.getpid()} on {node()}", encoding="utf-8")
         yield
     finally:
@@ -191,7 +192,7 @@ def _holding(path: Path) -> Iterator[None]:
 
 
 def _holder_of(path: Path) -> Path:
-    """Return the file in which a lock's holder leaves its name."""
+    """Return the file in which a lock's holder writes its name."""
     return path.with_name(f"{path.name}.by")
 
 
@@ -207,8 +208,8 @@ def _wait(lock: FileLock, path: Path) -> None:
         lock.acquire(timeout=-1 if limit == math.inf else max(limit - _PATIENCE, 0))
     except Timeout:
         raise JobFailure(
-            f"gave up after {limit:g} seconds of waiting for {holder}, which holds {path}. Let it end, stop it, or "
-            "wait longer: --lock-timeout."
+            f"gave up after {limit:g} seconds of waiting for {holder}, which holds {path}. Wait for its end, stop it, "
+            "or allow more time: --lock-timeout."
         ) from None
 
 
@@ -225,7 +226,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove temporary files that processes no longer alive left beside a file."""
+    """Remove the temporary files beside a file that dead processes have left."""
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         pid = part.name.split(".")[-2]
         if pid.isdigit() and not _is_alive(int(pid)):
@@ -238,8 +239,6 @@ def _is_alive(pid: int) -> bool:
         return pid == os.getpid()
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:  # such as a process of another user
+        return not isinstance(error, ProcessLookupError)
     return True

@@ -23,10 +23,10 @@ from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.store.files import data_dir, replacing
 from hashbench.store.inputs import check_file, check_stored, open_hdf5, whole
-from hashbench.store.origin import Made, Origin
+from hashbench.store.origin import JobRecord, Origin
 from hashbench.store.provenance import REQUIRED, Provenance
 
-SCHEMA_VERSION = 2  # 1, of before the first release, had attributes of any length
+SCHEMA_VERSION = 2  # version 1, before the first release, had attributes of any length
 _MAPPED = 1 << 20  # bytes
 _ALIGNED = 64
 _LONGEST = 60_000  # bytes of an attribute; HDF5 itself takes 64 KB
@@ -38,7 +38,7 @@ class Codes:
     """Packed codes (n, ceil(n_bits / 8)) of a dataset's queries and database, in its order, and what made them."""
 
     query: ByteArray
-    database: Any  # an array, or what can be sliced like one
+    database: Any  # an array, or an object that can be sliced like one
     made: Provenance
     fit_seconds: float = float("nan")
     encode_seconds: float = float("nan")  # of queries and database
@@ -59,9 +59,9 @@ class Codes:
                 check_packed(array, self.n_bits, f"{role} codes")
 
     @property
-    def line(self) -> Made | None:
-        """What made them, as recorded beside results; None if not known."""
-        return Made.of(self.made, self.origin, self.fit_seconds + self.encode_seconds) if self.origin else None
+    def job_record(self) -> JobRecord | None:
+        """The record of their job beside results; None if their origin is not known."""
+        return JobRecord.of(self.made, self.origin, self.fit_seconds + self.encode_seconds) if self.origin else None
 
     @cached_property
     def content(self) -> str:
@@ -75,7 +75,7 @@ class Codes:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[h5py.File]:
-    """Write an HDF5 file in memory first: HDF5 itself does not survive a full disk well."""
+    """Write an HDF5 file in memory first, since HDF5 may crash on a full disk."""
     buffer = io.BytesIO()
     with h5py.File(buffer, "w", alignment_threshold=_MAPPED, alignment_interval=_ALIGNED) as file:
         file.attrs["schema_version"] = SCHEMA_VERSION
@@ -85,7 +85,7 @@ def _writing(path: Path) -> Iterator[h5py.File]:
 
 
 def _put(file: h5py.File, attributes: Mapping[str, Any]) -> None:
-    """Write attributes, texts with a fixed length and the longest as arrays of bytes."""
+    """Write attributes: texts with a fixed length, very long ones as arrays of bytes."""
     for key, value in attributes.items():
         text = value.encode() if isinstance(value, str) else None
         if text is None:
@@ -118,7 +118,7 @@ def write_dataset(dataset: Dataset, path: Path, code: str = "", choices: Mapping
 
 
 def read_dataset(path: Path) -> Dataset:
-    """Read a dataset file; refuse one that is cut short, or whose content is not what its fingerprint says."""
+    """Read a dataset file; refuse one that is truncated, or whose content does not have its fingerprint."""
     with _opened(path, "dataset") as (file, attributes), _parsing(path, "dataset"):
         matrix = file.get("matrix")
         if isinstance(matrix, h5py.Group):
@@ -142,8 +142,8 @@ def read_dataset(path: Path) -> Dataset:
         raise Damaged(f"{path} holds no valid dataset: {error}") from error
     if dataset.fingerprint != stored:
         raise Damaged(
-            f"{path} says it holds content {stored}, but holds {dataset.fingerprint}: it is damaged. "
-            "Make it again (hashbench prepare --force)."
+            f"{path} is damaged: its fingerprint is {stored}, but its content has {dataset.fingerprint}. Prepare it "
+            "again (hashbench prepare --force)."
         )
     return dataset
 
@@ -151,7 +151,7 @@ def read_dataset(path: Path) -> Dataset:
 def _mapped(file: h5py.File, name: str) -> Any:
     """Map a large array of the data folder into memory, which processes share; read any other.
 
-    Files there are replaced, never changed, so what is mapped stays as it was; Windows replaces none that is mapped.
+    Files there are replaced, never changed, so a mapped array stays the same. Windows cannot replace a mapped file.
     """
     stored = file[name]
     offset = stored.id.get_offset()
@@ -208,7 +208,7 @@ def _codes_of(file: h5py.File, attributes: Mapping[str, Any], path: Path) -> Cod
         codes = Codes(query, database, made, **times, origin=origin, **held_out)
     if codes.content != stored:
         raise Damaged(
-            f"{path} says it holds content {stored}, but holds {codes.content}: it is damaged. Encode again (--force)."
+            f"{path} is damaged: its digest is {stored}, but its codes have {codes.content}. Encode again (--force)."
         )
     check_packed(codes.query, codes.n_bits, f"query codes of {path}")
     return codes
@@ -239,7 +239,7 @@ def write_scores(path: Path, scores: Mapping[str, AnyArray], made: Mapping[str, 
 
 
 def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, AnyArray]:
-    """Read what `write_scores` wrote; empty if there is no file, or one made from something else."""
+    """Read what `write_scores` wrote; empty if there is no file, or if it was computed from something else."""
     if not path.exists():
         return {}
     with _opened(path, "scores") as (file, attributes), _parsing(path, "scores"):
@@ -248,7 +248,7 @@ def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, AnyArray]:
         scores = {name: whole(file["scores"], name) for name in file["scores"]}
         is_whole = attributes.get("scores_content") == _content_of(scores)
     if not is_whole:
-        raise Damaged(f"{path} is damaged: its scores are not those that were written. Score again (--force).")
+        raise Damaged(f"{path} is damaged: its scores do not have their digest. Score again (--force).")
     return scores
 
 
@@ -306,7 +306,7 @@ def _fixed(holder: h5py.Group) -> dict[str, Any]:
 def _opened(path: Path, kind: str) -> Iterator[tuple[h5py.File, dict[str, Any]]]:
     """Open an HDF5 file of one of hashbench's kinds, and yield it with its attributes.
 
-    A file of another kind or version counts as damaged, too: it should not be at its place in the cache.
+    A file of another kind or version counts as damaged, too, so that the cache replaces it.
     """
     check_file(path)
     with ExitStack() as stack:
@@ -332,7 +332,7 @@ def _opened(path: Path, kind: str) -> Iterator[tuple[h5py.File, dict[str, Any]]]
 
 @contextmanager
 def _parsing(path: Path, kind: str) -> Iterator[None]:
-    """Turn whatever h5py and json raise on a damaged file into `Damaged`."""
+    """Turn any exception of h5py and json on a damaged file into `Damaged`."""
     try:
         yield
     except _UNREADABLE as error:

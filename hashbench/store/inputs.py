@@ -1,4 +1,4 @@
-"""Files of any origin, checked before they are read: regular, without links to others, no larger than memory."""
+"""Checks of files before they are read: regular, without links to other files, no larger than free memory."""
 
 import math
 import os
@@ -13,9 +13,9 @@ from hashbench.errors import HashbenchError, one_line
 if TYPE_CHECKING:
     import h5py
 
-_SMALLER = "give a part of it, or take a larger machine. If it should be small, the file is damaged"
-_SMALL = 1 << 14  # bytes that are read without a check of free memory, which takes longer than to read them
-_GROUPS = {  # control groups that limit memory: folder, limit, usage, and what of it is cache that can go
+_SMALLER = "pass a part of it, or use a larger machine. If it should be small, the file is damaged"
+_SMALL = 1 << 14  # bytes that are read without a check of free memory, since the check takes longer
+_GROUPS = {  # control groups that limit memory: folder, limit, usage, and the part of it that is reclaimable cache
     "": ("", "memory.max", "memory.current", "inactive_file"),
     "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
@@ -33,7 +33,7 @@ def check_file(path: Path) -> None:
         if stat.S_ISDIR(mode):
             raise HashbenchError(f"{path} is a folder, expected a file.")
         if not stat.S_ISREG(mode):
-            raise HashbenchError(f"{path} is a pipe or a device, expected a regular file: copy what it gives into one.")
+            raise HashbenchError(f"{path} is a pipe or a device, expected a regular file. Copy its content into one.")
         with path.open("rb"):
             pass
 
@@ -47,7 +47,7 @@ def resolved(path: Path) -> Path:
 
 
 def near_file(path: Path) -> str:
-    """Return a question whether a file beside the missing one was meant, after a space; empty if none is alike."""
+    """Return `` Did you mean ...?`` with the file beside a missing one whose name is nearest; empty if none is near."""
     from difflib import get_close_matches
 
     try:
@@ -60,7 +60,7 @@ def near_file(path: Path) -> str:
 
 @contextmanager
 def reading(path: Path, what: str = "") -> Iterator[None]:
-    """Turn whatever libraries raise on a file that they cannot read as ``what`` into a HashbenchError."""
+    """Turn any exception of a library that cannot read a file as ``what`` into a HashbenchError."""
     try:
         yield
     except HashbenchError:
@@ -72,7 +72,7 @@ def reading(path: Path, what: str = "") -> Iterator[None]:
 
 
 def check_fits(n_bytes: int, what: str, advice: str = _SMALLER) -> None:
-    """Refuse what does not fit into free memory; ``what`` it is begins the sentence, ``advice`` ends it."""
+    """Refuse ``n_bytes`` that do not fit into free memory; the sentence begins with ``what``, ends with ``advice``."""
     free = free_memory()
     if n_bytes > free:
         raise HashbenchError(
@@ -81,10 +81,10 @@ def check_fits(n_bytes: int, what: str, advice: str = _SMALLER) -> None:
 
 
 def free_memory(root: Path = Path("/")) -> int:
-    """Return how many bytes of memory this process may still take, of the machine and of its control groups.
+    """Return how many bytes of memory this process may still take, on the machine and in its control groups.
 
-    It is the machine's whole memory where the system does not report that. Containers and Slurm limit memory by control
-    groups.
+    Containers and Slurm limit memory by control groups. If the system does not report its free memory, return the whole
+    memory of the machine.
     """
     return max(0, min([_free_of_machine(root), *_free_of_groups(root)]))
 
@@ -112,7 +112,7 @@ def _free_of_groups(root: Path) -> Iterator[int]:
             group = Path(group_path.lstrip("/"))
             for part in (group, *group.parents):  # in a container the last is its own
                 folder = root / "sys/fs/cgroup" / subfolder / part
-                with suppress(OSError, ValueError):  # such as the limit "max", which is none
+                with suppress(OSError, ValueError):  # such as the limit "max"
                     taken = int((folder / used).read_text()) - _numbers(folder / "memory.stat").get(cache, 0)
                     yield int((folder / limit).read_text()) - taken
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hashbench.method import HashMethod
 
 SUFFIX = ".model.npz"
-_FORMAT = 2  # 1, of before the first release, had no digest
+_FORMAT = 2  # format 1, before the first release, had no digest
 _RESERVED = ("about", "content")  # arrays that no method may have
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -50,7 +50,7 @@ class Model:
 
 
 def write_model(method: "HashMethod", made: Provenance, path: Path) -> None:
-    """Write a fitted method; raises HashbenchError if its state cannot be kept in a file."""
+    """Write a fitted method; raises HashbenchError if its state cannot be stored in a file."""
     about = {
         "format": _FORMAT,
         "hashbench": version("hashbench"),
@@ -64,7 +64,7 @@ def write_model(method: "HashMethod", made: Provenance, path: Path) -> None:
 
 
 def read_model(path: str | Path) -> Model:
-    """Read a fitted method that ``hashbench encode --keep-model`` kept.
+    """Read a fitted method that ``hashbench encode --keep-model`` wrote.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def read_model(path: str | Path) -> Model:
     Returns
     -------
     Model
-        The fitted method as ``method``, and as ``made`` what it was made from.
+        The fitted method as ``method``, and its provenance as ``made``.
 
     Raises
     ------
@@ -105,8 +105,7 @@ def _read(path: Path) -> tuple[dict[str, AnyArray], Provenance, str]:
     kind = hdf5.read_attributes(path).get("hashbench")
     if kind is not None:
         raise Damaged(
-            f"{path} is a {kind} file, expected a fitted method; give the {SUFFIX} that hashbench encode "
-            "--keep-model wrote."
+            f"{path} is a {kind} file, expected a fitted method; give the {SUFFIX} of hashbench encode --keep-model."
         )
     with _parsing(path):
         with zipfile.ZipFile(path) as archive:
@@ -121,14 +120,14 @@ def _read(path: Path) -> tuple[dict[str, AnyArray], Provenance, str]:
                 )
             if model_format < _FORMAT:
                 raise Damaged(
-                    f"{path} was kept before the first release of hashbench, without a digest of its content. Fit it "
-                    "again with --keep-model."
+                    f"{path} was written before the first release of hashbench, without a digest of its content. Fit "
+                    "it again with --keep-model."
                 )
             arrays = {name: file[name] for name in file.files}
         stored, content = str(arrays.pop("content")), _content_of(arrays)
         if stored != content:
             raise Damaged(
-                f"{path} says it holds content {stored[:16]}, but holds {content}: it is a damaged model. Fit it again "
+                f"{path} is a damaged model: its digest is {stored[:16]}, but its arrays have {content}. Fit it again "
                 "with --keep-model."
             )
         return arrays, Provenance.read(about["made"]), writer
@@ -152,26 +151,24 @@ def holds_model(path: Path, made: Provenance) -> bool:
 
 
 def to_arrays(method: "HashMethod", about: Mapping[str, Any]) -> dict[str, AnyArray]:
-    """Take a fitted method apart into arrays by name; ``about`` is written together with what they are."""
+    """Convert a fitted method to arrays by name; ``about`` and the structure of its state are the array ``about``."""
     arrays: dict[str, AnyArray] = {}
-    state = {
-        name: _taken_apart(value, name, arrays, type(method)) for name, value in sorted(method.fitted_state().items())
-    }
-    if taken := sorted(arrays.keys() & _RESERVED):
-        raise HashbenchError(f"{type(method).__name__} cannot be kept: {taken[0]} is reserved; choose another name.")
+    state = {name: _to_json(value, name, arrays, type(method)) for name, value in sorted(method.fitted_state().items())}
+    if reserved := sorted(arrays.keys() & _RESERVED):
+        raise HashbenchError(f"{type(method).__name__} cannot be kept: {reserved[0]} is reserved; choose another name.")
     return {"about": np.array(json.dumps({**about, "state": state}, sort_keys=True)), **arrays}
 
 
 def from_arrays(cls: "type[HashMethod]", arrays: Mapping[str, AnyArray]) -> "HashMethod":
-    """Put a fitted method together from what `to_arrays` returned."""
+    """Rebuild a fitted method from what `to_arrays` returned."""
     about = json.loads(str(arrays["about"]))
     method = cls(**about["parameters"])
-    method.set_fitted_state({name: _put_together(value, arrays, cls) for name, value in about["state"].items()})
+    method.set_fitted_state({name: _from_json(value, arrays, cls) for name, value in about["state"].items()})
     return method
 
 
-def _taken_apart(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) -> Any:
-    """Return JSON for a value called ``name``; its arrays are added to ``arrays`` under their names."""
+def _to_json(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) -> Any:
+    """Convert a value called ``name`` to JSON; add its arrays to ``arrays`` under their names."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, _PLAIN):
@@ -189,13 +186,13 @@ def _taken_apart(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) 
             "lists, dicts or dataclasses. Convert it in fitted_state and set_fitted_state."
         )
     kind, content = parts
-    if odd := [key for key in content if not isinstance(key, str)] if isinstance(content, dict) else []:
-        raise HashbenchError(
-            f"{cls.__name__} cannot be kept: {name} is a dict with the key {odd[0]!r}, expected texts as keys. Convert "
-            "it in fitted_state and set_fitted_state."
-        )
     named = content.items() if isinstance(content, dict) else enumerate(content)
-    inner = {str(key): _taken_apart(part, f"{name}.{key}", arrays, cls) for key, part in named}
+    if kind == "dict" and (other_keys := [key for key in content if not isinstance(key, str)]):
+        raise HashbenchError(
+            f"{cls.__name__} cannot be kept: {name} is a dict with the key {other_keys[0]!r}, expected texts as keys. "
+            "Convert it in fitted_state and set_fitted_state."
+        )
+    inner = {str(key): _to_json(part, f"{name}.{key}", arrays, cls) for key, part in named}
     if ":" in kind:
         return {"class": kind, "fields": inner}
     return {kind: inner if kind == "dict" else list(inner.values())}
@@ -204,29 +201,28 @@ def _taken_apart(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) 
 def _parts(value: Any) -> tuple[str, Any] | None:
     """Return the kind of a value that has parts, and the parts; None for any other."""
     cls = type(value)
+    name = f"{cls.__module__}:{cls.__qualname__}"
     if is_dataclass(value):
-        return f"{cls.__module__}:{cls.__qualname__}", {
-            field.name: getattr(value, field.name) for field in fields(value)
-        }
+        return name, {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return f"{cls.__module__}:{cls.__qualname__}", value._asdict()
+        return name, value._asdict()
     return (cls.__name__, value) if cls in (list, tuple, dict) else None
 
 
-def _put_together(value: Any, arrays: Mapping[str, AnyArray], cls: type) -> Any:
-    """Undo `_taken_apart`."""
+def _from_json(value: Any, arrays: Mapping[str, AnyArray], cls: type) -> Any:
+    """Undo `_to_json`."""
     if not isinstance(value, dict):
         return value
     if "array" in value:
         array = arrays[value["array"]]
         return array.astype(object) if value.get("text") else array
     if "class" in value:
-        inner = {key: _put_together(part, arrays, cls) for key, part in value["fields"].items()}
+        inner = {key: _from_json(part, arrays, cls) for key, part in value["fields"].items()}
         return _class_called(value["class"], cls)(**inner)
     ((kind, content),) = value.items()
     if kind == "dict":
-        return {key: _put_together(part, arrays, cls) for key, part in content.items()}
-    return {"list": list, "tuple": tuple}[kind](_put_together(part, arrays, cls) for part in content)
+        return {key: _from_json(part, arrays, cls) for key, part in content.items()}
+    return {"list": list, "tuple": tuple}[kind](_from_json(part, arrays, cls) for part in content)
 
 
 def _class_called(name: str, cls: type) -> Any:
@@ -234,23 +230,21 @@ def _class_called(name: str, cls: type) -> Any:
     module, _, qualname = name.partition(":")
     record = getattr(sys.modules.get(module), qualname, None)
     is_trusted = module.partition(".")[0] in ("hashbench", cls.__module__.partition(".")[0])
-    is_record = isinstance(record, type) and (
-        is_dataclass(record) or (issubclass(record, tuple) and record is not tuple)
-    )
-    if not (is_trusted and is_record):
+    is_named_tuple = isinstance(record, type) and issubclass(record, tuple) and record is not tuple
+    if not is_trusted or not (is_named_tuple or (isinstance(record, type) and is_dataclass(record))):
         raise ValueError(f"it holds a {name!r}, which {cls.__name__} does not use")
     return record
 
 
 @contextmanager
 def _parsing(path: Path) -> Iterator[None]:
-    """Turn whatever is raised on a damaged file into `Damaged`."""
+    """Turn any exception on a damaged file into `Damaged`."""
     try:
         yield
     except HashbenchError:
         raise
     except Exception as error:  # readers meet damaged files with errors of any kind
         raise Damaged(
-            f"{path} is not a model that hashbench kept, or is damaged ({one_line(error) or type(error).__name__}). "
-            "Fit it again with --keep-model."
+            f"{path} is not a model of hashbench, or is damaged ({one_line(error) or type(error).__name__}). Fit it "
+            "again with --keep-model."
         ) from error

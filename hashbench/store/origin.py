@@ -46,8 +46,8 @@ class Origin:
         return canonical_json(asdict(self))
 
 
-class Made(NamedTuple):
-    """What made a job's rows, a line of ``<method>.jobs.csv``; the fields up to ``seed`` are its key."""
+class JobRecord(NamedTuple):
+    """What made the rows of a job, a line of ``<method>.jobs.csv``; the fields up to ``seed`` are its key."""
 
     dataset: str
     features: str
@@ -58,7 +58,7 @@ class Made(NamedTuple):
     method_version: int
     commit: str
     hashbench: str
-    libraries: str  # that decide bytes, name=version
+    libraries: str  # that affect the codes, name=version
     processor: str
     threads: int
     device: str
@@ -90,11 +90,11 @@ class Made(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What identifies the job among those of its method."""
+        """The key of the job among those of its method."""
         return self[:5]
 
     def differences(self, other: Self) -> list[str]:
-        """List what may have led to other digits: in what this differs from ``other``, which was made here."""
+        """List the differences from ``other``, made on this machine, that may have led to other digits."""
         differences = []
         if self.processor != other.processor:
             differences.append(f"made on another processor class ({self.processor}, here {other.processor})")
@@ -111,10 +111,10 @@ class Made(NamedTuple):
 
 @cache
 def processor_class() -> str:
-    """Name the class of this processor, on which the last bits of sums may depend.
+    """Return the class of this processor, on which the last bits of sums may depend.
 
-    Architecture, vendor and the highest instruction level of those NumPy looks for, such as ``x86_64 AuthenticAMD
-    avx512``; ``unknown`` stands for a part that is not known.
+    It has architecture, vendor and the highest instruction level that NumPy detects, such as ``x86_64 AuthenticAMD
+    avx512``; a part may be ``unknown``.
     """
     from numpy._core._multiarray_umath import __cpu_features__ as features  # type: ignore[import-not-found,unused-ignore]
 
@@ -148,7 +148,7 @@ def _commit(modules: tuple[str, ...], leaves_out: tuple[str, ...]) -> str:
 
 
 def _git(tree: Path, *arguments: str) -> str:
-    """Return what git prints in a folder; nothing if it fails or is missing."""
+    """Return what git prints in a folder; empty if it fails or is missing."""
     environment: Mapping[str, str] = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     command = ["git", "--no-optional-locks", "-C", str(tree), *arguments]
     try:

@@ -43,7 +43,7 @@ class Provenance:
 
     @classmethod
     def read(cls, attributes: Mapping[str, Any]) -> Self:
-        """Read it from the attributes of a file, which hold at least `REQUIRED`; ValueError if one is damaged."""
+        """Read it from the attributes of a file, at least `REQUIRED`; ValueError if one is damaged."""
         fields: dict[str, Any] = {key: kind(attributes[key]) for key, kind in _KINDS.items() if key in attributes}
         for key in ("params", "libraries"):
             if not isinstance(json.loads(fields[key]), dict):
@@ -82,7 +82,7 @@ REQUIRED = tuple(key for key in _KINDS if key != "code")  # attributes of a file
 
 @cache
 def code_that_decides(*modules: str, leaves_out: tuple[str, ...] = ()) -> str:
-    """Digest the code of a method, scorer or adapter: its modules and all they import that can change a number."""
+    """Return a digest of the code of a method, scorer or adapter: its modules and imports that can change a number."""
     return code_digest(modules, (*_NOT_DECIDING, *leaves_out))
 
 

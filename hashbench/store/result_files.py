@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.inputs import check_file, reading
-from hashbench.store.origin import Made
+from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import settings_name
 from hashbench.store.result_rows import COLUMNS, N_JOB, N_KEY, PARAMS, UNKNOWN, Row, parse_row
 from hashbench.unseen import split_name
 
 
 class Unreadable(HashbenchError):
-    """A results file that cannot be read: what is wrong with it, and what to do about one that can be changed."""
+    """A results file that cannot be read: the fault, and advice for a file that can be changed."""
 
     def __str__(self) -> str:
         return " ".join(self.args)
@@ -71,8 +71,7 @@ def check_method(name: str) -> None:
     """Refuse the name of a method whose rows would be in another method's ``.jobs.csv``."""
     if name.endswith(_JOBS.removesuffix(".csv")):
         raise HashbenchError(
-            f"a method called {name!r} would write its rows to {name}.csv, which says what made others. "
-            "Give it another name."
+            f"a method called {name!r} would write its rows to {name}.csv, which is for records of jobs. Rename it."
         )
 
 
@@ -93,8 +92,8 @@ def settings_path(path: Path) -> Path:
     return path.with_name(path.stem + _SETTINGS)
 
 
-def made_path(path: Path) -> Path:
-    """Return the file that records what made the rows of a results file."""
+def jobs_path(path: Path) -> Path:
+    """Return the file of the records of jobs of a results file."""
     return path.with_name(path.stem + _JOBS)
 
 
@@ -106,7 +105,7 @@ def is_earlier(file: ResultsFile) -> bool:
 def is_results_file(name: str, names: Container[str], begin: Callable[[], bytes]) -> bool:
     """Return whether a path below the folder of results is of a results file.
 
-    Tables may lie in folders there, too: a results file has settings beside it among all ``names``, or begins as one.
+    Folders may hold tables, too: a results file has settings beside it among all ``names``, or begins like one.
     """
     if not name.endswith(".csv") or name.endswith(_JOBS):
         return False
@@ -174,7 +173,7 @@ def unite(files: Iterable[ResultsFile], *, is_past: bool = False) -> Rows:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Pause the search for reference cycles, of which rows have none: it takes half as long as reading them."""
+    """Pause the search for reference cycles; rows have none, and it takes half as long as reading them."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -292,28 +291,28 @@ def read_settings(file: ResultsFile) -> dict[str, Any]:
     return entries
 
 
-def read_made(path: Path) -> dict[tuple[Any, ...], Made]:
-    """Read what made the rows of a results file, by job (`made_key`); empty if there is no such file."""
-    beside = made_path(path)
+def read_job_records(path: Path) -> dict[tuple[Any, ...], JobRecord]:
+    """Read the records of jobs beside a results file, by `job_key`; empty if there are none."""
+    beside = jobs_path(path)
     if not beside.exists():
         return {}
     (_, header), *lines = parse_csv(_read_content(beside), str(beside)) or [(0, [])]
-    if header != [*Made._fields]:
+    if header != [*JobRecord._fields]:
         raise Unreadable(
-            f"{beside} has columns {','.join(header) or 'none'}, expected {','.join(Made._fields)}.", _RESTORE
+            f"{beside} has columns {','.join(header) or 'none'}, expected {','.join(JobRecord._fields)}.", _RESTORE
         )
     records = {}
     for number, line in lines:
         try:
-            record = Made.read(line)
+            record = JobRecord.read(line)
         except ValueError as error:
             raise Unreadable(f"{beside}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
         records[record.key] = record
     return records
 
 
-def made_key(job: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the key of what made a job, from the key of its rows."""
+def job_key(job: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the key of a job's record, from the key of its rows."""
     dataset, features, _, params, n_bits, seed = job[:N_JOB]
     return dataset, features, settings_name(params), n_bits, seed
 

@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What identifies the row."""
+        """The key of the row."""
         return self[:N_KEY]
 
 
@@ -91,7 +91,7 @@ def _check_params(text: str) -> None:
 
 
 def _check_numbers(row: Row) -> None:
-    """Refuse numbers that no run gives; NaN stands for a mean of no query, and for a range that is not known."""
+    """Refuse numbers that no run produces; NaN is a mean of no query, or a range that is not known."""
     value, low, high, tie_sd = float(row.value), float(row.low), float(row.high), float(row.tie_sd or 0)
     is_usual = 0 <= low <= value <= high <= 1 and 0 <= tie_sd <= (high - low) / 2
     if is_usual and 0 <= row.n_undefined <= row.n_queries > 0 and row.n_bits > 0 <= row.seed and row.method_version > 0:

@@ -1,4 +1,4 @@
-"""The committed results: reading the rows of a folder, and adding rows to it.
+"""The committed results: reads the rows of a folder, and adds rows to it.
 
 `hashbench.store.result_rows` holds what a row is, `hashbench.store.result_files` what its files look like.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.store.files import check_output, locked_folder, write_text, writing
-from hashbench.store.origin import Made
+from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import settings_name
 from hashbench.store.result_files import (
     Rows,
@@ -20,10 +20,10 @@ from hashbench.store.result_files import (
     find_files,
     folder_of,
     is_earlier,
-    made_key,
-    made_path,
+    job_key,
+    jobs_path,
     read_file,
-    read_made,
+    read_job_records,
     read_settings,
     results_path,
     rows_text,
@@ -69,7 +69,7 @@ def read_results(folder: str | Path = "results") -> "pd.DataFrame":
     """
     rows = read_folder(Path(folder))
     if not rows:
-        raise HashbenchError(f"there are no results in {folder}. Make some: hashbench run --method itq --bits 32.")
+        raise HashbenchError(f"there are no results in {folder}. Create some: hashbench run --method itq --bits 32.")
     return to_frame(rows[key] for key in sorted(rows))
 
 
@@ -77,16 +77,16 @@ def read_results(folder: str | Path = "results") -> "pd.DataFrame":
 
 
 def check_folder(folder: Path, dataset: str) -> None:
-    """Refuse, before any work is done for them, a folder to which rows of a dataset cannot be added."""
+    """Refuse a folder to which rows of a dataset cannot be added, before they are computed."""
     if _is_name(dataset):
         read_rows(folder, dataset)
         _refuse_earlier(folder, dataset)
         for path in find_files(folder_of(folder, dataset)):
-            read_made(path)
+            read_job_records(path)
 
 
 def check_files(folder: Path, dataset: str, methods: Iterable[str]) -> None:
-    """Refuse, before any work is done for them, files of methods that cannot be written."""
+    """Refuse files of methods that cannot be written, before their rows are computed."""
     for method in methods if _is_name(dataset) else ():
         check_output(results_path(folder, dataset, method))
 
@@ -105,22 +105,21 @@ def _refuse_earlier(folder: Path, dataset: str) -> None:
         )
 
 
-def merge_rows(folder: Path, rows: Iterable[Row], made: Made | None = None) -> list[Path]:
+def merge_rows(folder: Path, rows: Iterable[Row], record: JobRecord | None = None) -> list[Path]:
     """Add rows to a folder of results, those of each file whole or not at all, and return the files.
 
-    A row of the same key is replaced, however it is shown. ``made`` records what made the rows, if that is known; they
-    are of one job then.
+    A row of the same key is replaced, however it is shown. With a ``record`` of what made them, rows are of one job.
     """
     with locked_folder(folder):
         files = _by_file(folder, rows)
         for path, added in files.items():
             _refuse_earlier(folder, next(iter(added))[0])
-            _add(path, added, {} if made is None else {made.key: made})
+            _add(path, added, {} if record is None else {record.key: record})
     return list(files)
 
 
 def replace_own(folder: Path, rows: Iterable[Row]) -> tuple[Path, list[Row]]:
-    """Put rows of users' own codes into the place of all rows of the same name, dataset, code length and seed.
+    """Replace all rows of users' own codes of the same name, dataset, code length and seed.
 
     All must be of one such job, and by one distance. Returns the file, and the earlier rows that are gone or have other
     numbers.
@@ -142,7 +141,7 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int
     Returns the files with the rows, and the number of rows that were added.
     """
     rows: Rows = {}  # by key, without how they are shown
-    records: dict[Path, dict[tuple[Any, ...], Made]] = {}
+    records: dict[Path, dict[tuple[Any, ...], JobRecord]] = {}
     for path in (path for other in others for path in find_files(other)):
         of_file = unite([read_file(path)])
         for key, row in of_file.items():
@@ -150,7 +149,7 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int
                 raise _other_numbers(row, path, "a folder before it")
             rows[unshown_key(key)] = row
         for target in _by_file(folder, of_file.values()):
-            records.setdefault(target, {}).update(read_made(path))
+            records.setdefault(target, {}).update(read_job_records(path))
     with locked_folder(folder):
         known = {unshown_key(key): row for key, row in read_folder(folder).items()}
         for key in known.keys() & rows.keys():
@@ -176,12 +175,12 @@ def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, Rows]:
     return files
 
 
-def _add(path: Path, added: Rows, made: Mapping[tuple[Any, ...], Made], *, n_key: int = N_KEY) -> None:
+def _add(path: Path, added: Rows, new_records: Mapping[tuple[Any, ...], JobRecord], *, n_key: int = N_KEY) -> None:
     """Write the files of a method in an order in which a kill between them loses nothing.
 
-    Settings come first, so that no row is without, and what made rows comes before them, so that adding them again
-    completes it. The record of what made a job stays as it is while its rows do. Rows whose first ``n_key`` fields are
-    those of an added one are replaced.
+    Settings come first, so that no row lacks them, then the records of jobs, then the rows; adding the same rows again
+    completes all three. The record of a job changes only with its rows. Rows whose first ``n_key`` fields are those of
+    an added one are replaced.
     """
     file = read_file(path) if path.exists() or path.is_symlink() else None
     known = unite([file]) if file else {}
@@ -193,24 +192,24 @@ def _add(path: Path, added: Rows, made: Mapping[tuple[Any, ...], Made], *, n_key
         entry = entries.setdefault(settings_name(params), {"params": json.loads(params)})
         if canonical_json(entry["params"]) != params:
             raise HashbenchError(f"{params} and {canonical_json(entry['params'])} have one name. Change a parameter.")
-    records = read_made(path)
+    records = read_job_records(path)
     before = dict(records)
     for job in {row.key[:N_JOB] for row in added.values()}:
         of_job = {key: row for key, row in rows.items() if key[:N_JOB] == job}
         has_changed = any(known.get(key) != row for key, row in of_job.items())
-        name = made_key(job)
-        if name not in made and has_changed:
+        name = job_key(job)
+        if name not in new_records and has_changed:
             records.pop(name, None)
-        elif name in made and (has_changed or (name not in records and of_job.keys() <= added.keys())):
-            records[name] = made[name]
+        elif name in new_records and (has_changed or (name not in records and of_job.keys() <= added.keys())):
+            records[name] = new_records[name]
     write_text(settings_path(path), settings_text(entries))
     if records != before:
-        write_text(made_path(path), csv_text(Made._fields, sorted(records.values())))
+        write_text(jobs_path(path), csv_text(JobRecord._fields, sorted(records.values())))
     write_text(path, rows_text(rows.values()))
 
 
 def _shown_alike(rows: Rows, added: Rows) -> Rows:
-    """Return all rows, with the added group and label for users' own codes, so that these stay one line of a table."""
+    """Return all rows, those of users' own codes with the added group and label, for one line in a table."""
     shown = {
         row.dataset: {key: value for key, value in json.loads(row.params).items() if key in SHOWN}
         for row in added.values()

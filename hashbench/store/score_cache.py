@@ -25,7 +25,7 @@ KINDS = "(kinds)"  # not a metric's name
 
 @dataclass(frozen=True)
 class ScoreFile:
-    """The file, which need not exist yet, of the scores of one content of codes, and what they are computed from."""
+    """The file of the scores of one content of codes, which may not exist yet, and what they are computed from."""
 
     path: Path
     made: Mapping[str, Any]
@@ -47,30 +47,30 @@ class ScoreFile:
 
 @contextmanager
 def opened(codes: Codes) -> Iterator[ScoreFile]:
-    """Yield the file for the scores of some codes, and keep other processes out of its job's folder."""
+    """Yield the file for the scores of codes, and lock its job's folder."""
     with locked(_folder(codes.made.job)):
         yield score_file(codes)
 
 
 def score_file(codes: Codes) -> ScoreFile:
-    """Return where the scores of some codes are, or will be."""
+    """Return the file for the scores of codes, which may not exist yet."""
     made = {"schema_version": SCHEMA_VERSION, **codes.made.of_scores(codes.content)}
     return ScoreFile(_folder(codes.made.job) / f"{digest(made)}.h5", made)
 
 
 def find_scores(row: Row) -> AnyArray | None:
-    """Find the queries behind a row of results, of any commit.
+    """Find the scores of the queries behind a row of results, of any commit.
 
-    Returns the mean over tie orders of each query, NaN where it is undefined, from the file of the row's job with its
-    fingerprint and method version, in which the metric's number of queries is the row's, and mean, low and high agree
-    with it to six decimals; None if there is no such file, or several whose queries differ.
+    Returns the mean over tie orders of each query, NaN where it is undefined. They come from the file of the row's job
+    that has its fingerprint, method version, number of queries, and mean, low and high to six decimals. Returns None if
+    there is no such file, or several whose queries differ.
     """
     made = {"dataset_fingerprint": row.dataset_fingerprint, "method_version": row.method_version}
     candidates = []
     for path in sorted(_folder(row.key[:6]).glob("*.h5")):
         try:
             values = read_scores(path, made).get(row.metric)
-        except HashbenchError:  # the next scoring replaces it
+        except HashbenchError:  # the next scoring replaces this damaged file
             continue
         if values is None or values.shape[1] != row.n_queries:
             continue

@@ -1,10 +1,9 @@
 import dataclasses
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from helpers.paths import built_in_datasets
+from helpers.processes import printed_by
 from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 
@@ -148,7 +147,7 @@ def test_labels_of_a_pair_are_the_digits_it_shows(pairs):
 
 def test_level_of_two_pairs_is_the_number_of_digits_in_common(pairs):
     queries, database = (LABELS[shown(pairs, rows)] for rows in (pairs.query[:60], pairs.database[::19]))
-    expected = [[len({*ours} & {*theirs}) for theirs in database.tolist()] for ours in queries.tolist()]
+    expected = [[len({*query} & {*item}) for item in database.tolist()] for query in queries.tolist()]
     levels = pairs.affinity().block(slice(0, 60), slice(0, 5700))[:, ::19]
     np.testing.assert_array_equal(levels, expected)
     assert set(np.unique(levels)) == {0, 1, 2}
@@ -203,10 +202,9 @@ def test_a_missing_file_is_asked_for_in_the_name_of_the_dataset():
 def test_all_adapters_are_imported_without_what_only_their_data_need():
     heavy = {"sklearn", "scipy", "pandas", "h5py", "torch", "PIL", "requests", "numba"}
     code = (
-        "import sys; from importlib import import_module; from pkgutil import iter_modules; import hashbench.datasets\n"
+        "from importlib import import_module; from pkgutil import iter_modules; import hashbench.datasets\n"
         "names = [module.name for module in iter_modules(hashbench.datasets.__path__)]\n"
         "modules = [import_module(f'hashbench.datasets.{name}') for name in names]\n"
         f"print(len(modules) > 5, *{heavy} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
+    assert printed_by(code) == "True\n"

@@ -53,8 +53,15 @@ def source(tmp_path):
     return write_source(tmp_path)
 
 
-def prepared(source, kind="images", **options):
-    return Small(Options(source=source, features=kind, image_size=8, **options)).prepare()
+def prepared(source):
+    return Small(Options(source=source, features="images", image_size=8)).prepare()
+
+
+def refused(source, words):
+    """Check that a source is refused; return the error."""
+    with pytest.raises(HashbenchError, match=words) as caught:
+        prepared(source)
+    return str(caught.value)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -75,11 +82,9 @@ def test_links_that_lead_in_circles_end(source):
 def test_a_list_that_is_a_pipe_is_refused_and_not_waited_for(source):
     (source / "test.txt").unlink()
     os.mkfifo(source / "test.txt")
-    with pytest.raises(HashbenchError, match="lacks 1 of 4 files"):
-        prepared(source)
+    refused(source, "lacks 1 of 4 files")
     os.mkfifo(source / "pipe")
-    with pytest.raises(HashbenchError, match="is a pipe or a device, expected a regular file"):
-        Small(Options(source=source / "pipe", features="images", image_size=8)).prepare()
+    refused(source / "pipe", "is a pipe or a device, expected a regular file")
 
 
 def test_roles_are_those_of_the_lists(source):
@@ -94,9 +99,8 @@ def test_roles_are_those_of_the_lists(source):
 
 def test_paths_of_any_system_and_with_blanks_are_understood(source):
     expected = prepared(source).fingerprint
-    text = (
-        (source / "database.txt").read_text().replace(PREFIX, "D:\\my images\\imagenet").replace("/image/", "\\image\\")
-    )
+    text = (source / "database.txt").read_text()
+    text = text.replace(PREFIX, "D:\\my images\\imagenet").replace("/image/", "\\image\\")
     (source / "database.txt").write_text(text.replace("\n", "\r\n") + "\r\n", newline="")
     assert prepared(source).fingerprint == expected
 
@@ -117,23 +121,12 @@ def test_missing_images_are_counted_and_named(source):
     (source / "image" / DATABASE[3][0]).unlink()
     (source / "val_image" / TEST[2][0]).unlink()
     names = ", ".join(sorted([DATABASE[3][0], TEST[2][0]]))
-    with pytest.raises(HashbenchError, match=f"2 of the 30 images of .* missing below {source}: {names}[.] Put"):
-        prepared(source)
+    refused(source, f"2 of the 30 images of .* missing below {source}: {names}[.] Put")
 
 
 def test_an_image_that_cannot_be_decoded_is_named(source):
     (source / "image" / DATABASE[3][0]).write_bytes(b"\xff\xd8\xff\xe0 and no more")
-    with pytest.raises(HashbenchError, match=f"cannot decode image .*{DATABASE[3][0]}"):
-        prepared(source)
-
-
-def of_line(change):
-    def apply(path):
-        lines = path.read_text().splitlines()
-        lines[1] = change(lines[1])
-        path.write_text("\n".join(lines))
-
-    return apply
+    refused(source, f"cannot decode image .*{DATABASE[3][0]}")
 
 
 @pytest.mark.parametrize("name", ["train.txt", "database.txt", "test.txt"])
@@ -150,9 +143,9 @@ def of_line(change):
     ids=["two", "none", "all", "short", "commas", "bare"],
 )
 def test_lines_without_a_one_hot_class_are_refused(source, name, change):
-    of_line(change)(source / name)
-    with pytest.raises(HashbenchError, match=f"{name} has a line that begins .*expected a path and 4 digits"):
-        prepared(source)
+    first, second, *others = (source / name).read_text().splitlines()
+    (source / name).write_text("\n".join([first, change(second), *others]))
+    refused(source, f"{name} has a line that begins .*expected a path and 4 digits")
 
 
 @pytest.mark.parametrize("name", ["train.txt", "database.txt", "test.txt"])
@@ -160,32 +153,26 @@ def test_lists_of_other_lengths_are_refused(source, name):
     lines = (source / name).read_text().splitlines()
     (source / name).write_text("\n".join(lines[:-1]))
     n = len(lines)
-    with pytest.raises(HashbenchError, match=f"{name} has {n - 1} lines with {n - 1} different images, .* has {n}"):
-        prepared(source)
+    refused(source, f"{name} has {n - 1} lines with {n - 1} images, expected {n};")
     (source / name).write_text("\n".join([*lines[:-1], lines[0]]))
-    with pytest.raises(HashbenchError, match=f"{name} has {n} lines with {n - 1} different images"):
-        prepared(source)
+    refused(source, f"{name} has {n} lines with {n - 1} images")
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe\x80"])
-def test_lists_that_are_empty_or_no_text_are_refused(source, content):
+def test_lists_that_are_empty_or_not_text_are_refused(source, content):
     (source / "train.txt").write_bytes(content)
-    with pytest.raises(HashbenchError, match=r"train.txt"):
-        prepared(source)
+    refused(source, "train.txt")
 
 
 def test_lists_that_contradict_each_other_are_refused(source):
     write_list(source / "train.txt", [*TRAIN[:-1], ("n02256656_99999.JPEG", 0)], "image")
-    with pytest.raises(HashbenchError, match=r"1 training images outside the database, first n02256656_99999.JPEG"):
-        prepared(source)
+    refused(source, "1 training images outside the database, first n02256656_99999.JPEG")
     name, label = TRAIN[0]
     write_list(source / "train.txt", [(name, (label + 1) % 4), *TRAIN[1:]], "image")
-    with pytest.raises(HashbenchError, match=f"1 training images of another class, first {name}"):
-        prepared(source)
+    refused(source, f"1 training images of another class, first {name}")
     write_list(source / "train.txt", TRAIN, "image")
     write_list(source / "test.txt", [*TEST[:-1], DATABASE[6]], "val_image")
-    with pytest.raises(HashbenchError, match=f"1 queries inside the database, first {DATABASE[6][0]}"):
-        prepared(source)
+    refused(source, f"1 queries inside the database, first {DATABASE[6][0]}")
 
 
 def test_without_files_it_says_what_to_fetch_and_where_to_put_it(data):
@@ -205,19 +192,11 @@ def test_without_files_it_says_what_to_fetch_and_where_to_put_it(data):
     assert "no checksum is published" in message
 
 
-def test_missing_list_alone_is_asked_for(source):
+def test_only_the_missing_list_is_requested(source):
     (source / "database.txt").unlink()
-    with pytest.raises(HashbenchError, match="lacks 1 of 4 files") as caught:
-        prepared(source)
-    assert "train.txt" not in str(caught.value)
-    assert "image-net.org" not in str(caught.value)
-
-
-def test_files_are_looked_for_in_the_data_folder(data):
-    folder = data / "sources" / "imagenet100"
-    folder.mkdir(parents=True)
-    write_source(folder)
-    assert Small(Options(features="images", image_size=8)).prepare().n_samples == 30
+    message = refused(source, "lacks 1 of 4 files")
+    assert "train.txt" not in message
+    assert "image-net.org" not in message
 
 
 @pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)

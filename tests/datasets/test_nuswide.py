@@ -70,15 +70,28 @@ def write_photos(folder, prefix=""):
     return "".join(lines)
 
 
+@pytest.fixture
+def photos(tmp_path, labels):
+    """A source folder with photos."""
+    write_table(tmp_path / "AllLabels81.txt", labels)
+    (tmp_path / "Imagelist.txt").write_text(write_photos(tmp_path / "Flickr"))
+    return tmp_path
+
+
 def prepared(source, kind=None, **options):
     return Small(Options(source=source, features=kind, **options)).prepare()
 
 
+def refused(source, words, *arguments, **options):
+    with pytest.raises(HashbenchError, match=words):
+        prepared(source, *arguments, **options)
+
+
 def test_frequent_concepts_and_the_items_that_have_some_are_kept(source, labels, features):
     dataset = prepared(source)
-    kept = labels[:, KEPT_COLUMNS].any(axis=1)
-    np.testing.assert_array_equal(dataset.labels, labels[kept][:, KEPT_COLUMNS])
-    np.testing.assert_array_equal(dataset.features, features[kept])
+    rows = labels[:, KEPT_COLUMNS].any(axis=1)
+    np.testing.assert_array_equal(dataset.labels, labels[rows][:, KEPT_COLUMNS])
+    np.testing.assert_array_equal(dataset.features, features[rows])
     assert (dataset.rule, dataset.features_name) == ("shared-labels", "features")
 
 
@@ -135,90 +148,68 @@ def test_photos_are_found_by_folder_and_name_in_the_order_of_the_list(tmp_path, 
     (tmp_path / list_folder).mkdir(exist_ok=True)
     (tmp_path / list_folder / "Imagelist.txt").write_text(write_photos(tmp_path / folder, prefix))
     dataset = prepared(tmp_path, "images", image_size=8)
-    kept = np.flatnonzero(labels[:, KEPT_COLUMNS].any(axis=1))
+    rows = np.flatnonzero(labels[:, KEPT_COLUMNS].any(axis=1))
     assert dataset.images.shape == (50, 8, 8, 3)
-    np.testing.assert_allclose(dataset.images[:, 4, 4, 0], 4 * kept, atol=2)
+    np.testing.assert_allclose(dataset.images[:, 4, 4, 0], 4 * rows, atol=2)
     assert dataset.images[..., 1:].max() <= 2
 
 
-def test_photos_behind_a_link_are_found(tmp_path, labels):
-    elsewhere, source = tmp_path / "elsewhere", tmp_path / "source"
-    source.mkdir()
-    write_table(source / "AllLabels81.txt", labels)
-    (source / "Imagelist.txt").write_text(write_photos(elsewhere))
-    (source / "Flickr").symlink_to(elsewhere)
-    assert prepared(source, "pixels", image_size=8).features.shape == (50, 8 * 8 * 3)
+def test_photos_behind_a_link_are_found(photos, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "photos"
+    (photos / "Flickr").rename(elsewhere)
+    (photos / "Flickr").symlink_to(elsewhere)
+    assert prepared(photos, "pixels", image_size=8).features.shape == (50, 8 * 8 * 3)
 
 
-def test_missing_photos_are_counted_and_named(tmp_path, labels):
-    write_table(tmp_path / "AllLabels81.txt", labels)
-    (tmp_path / "Imagelist.txt").write_text(write_photos(tmp_path / "Flickr"))
-    kept, dropped = (np.flatnonzero(labels[:, KEPT_COLUMNS].any(axis=1) == keep) for keep in (True, False))
-    paths = [tmp_path / "Flickr" / f"actor{number // 3}" / f"000{number % 3}.jpg" for number in range(N_ALL)]
-    paths[dropped[0]].unlink()  # not needed
-    prepared(tmp_path, "images", image_size=8)
-    for number in kept[:2]:
+def test_missing_photos_are_counted_and_named(photos, labels):
+    needed, unneeded = (np.flatnonzero(labels[:, KEPT_COLUMNS].any(axis=1) == keep) for keep in (True, False))
+    paths = [photos / "Flickr" / f"actor{number // 3}" / f"000{number % 3}.jpg" for number in range(N_ALL)]
+    paths[unneeded[0]].unlink()
+    prepared(photos, "images", image_size=8)
+    for number in needed[:2]:
         paths[number].unlink()
-    names = sorted("/".join(paths[number].parts[-2:]) for number in kept[:2])
-    with pytest.raises(HashbenchError, match=f"2 of the 50 images .* missing below .*: {', '.join(names)}[.] Put"):
-        prepared(tmp_path, "images", image_size=8)
+    names = sorted("/".join(paths[number].parts[-2:]) for number in needed[:2])
+    refused(photos, f"2 of the 50 images .* missing below .*: {', '.join(names)}[.] Put", "images", image_size=8)
 
 
-def test_photos_of_different_sizes_need_a_size(tmp_path, labels):
-    write_table(tmp_path / "AllLabels81.txt", labels)
-    (tmp_path / "Imagelist.txt").write_text(write_photos(tmp_path / "Flickr"))
-    with pytest.raises(HashbenchError, match="give --image-size"):
-        prepared(tmp_path, "pixels")
+def test_photos_need_a_size_and_a_list_as_long_as_the_labels(photos):
+    refused(photos, "give --image-size", "pixels")
+    lines = (photos / "Imagelist.txt").read_text().splitlines(keepends=True)
+    (photos / "Imagelist.txt").write_text("".join(lines[:-1]))
+    refused(photos, "Imagelist.txt lists 59 photos, but there are labels for 60", "images", image_size=8)
 
 
-def test_list_must_be_as_long_as_the_labels(tmp_path, labels):
-    write_table(tmp_path / "AllLabels81.txt", labels)
-    lines = write_photos(tmp_path / "Flickr").splitlines(keepends=True)
-    (tmp_path / "Imagelist.txt").write_text("".join(lines[:-1]))
-    with pytest.raises(HashbenchError, match=r"Imagelist.txt lists 59 photos, but there are labels for 60"):
-        prepared(tmp_path, "images", image_size=8)
-
-
-def spoil(labels, what):
+def spoil(labels, fault):
     labels = labels.astype(object)
-    if what == "row":
-        return labels[:-1]
-    if what == "column":
-        return labels[:, 1:]
-    labels[7, 2] = what
+    if fault in ("row", "column", "all"):
+        return {"row": labels[:-1], "column": labels[:, 1:], "all": labels[:0]}[fault]
+    labels[7, 2] = fault
     return labels
 
 
 @pytest.mark.parametrize(
-    ("what", "complaint"),
+    ("fault", "words"),
     [
-        ("row", r"labels of shape \(59, 6\), those of NUS-WIDE have \(60, 6\)"),
-        ("column", r"labels of shape \(60, 5\), those of NUS-WIDE have \(60, 6\)"),
+        ("row", r"labels of shape \(59, 6\), expected \(60, 6\)"),
+        ("column", r"labels of shape \(60, 5\), expected \(60, 6\)"),
         (2, r"neither 0 nor 1, first 2.0 in row 7, column 2"),
         (-1, r"neither 0 nor 1, first -1.0 in row 7, column 2"),
         ("", r"neither 0 nor 1, first nan in row 7, column 5"),
         ("x", r"cannot read .*AllLabels81.txt as labels"),
         ("0 0", r"cannot read .*AllLabels81.txt as labels"),
+        ("all", r"cannot read .*AllLabels81.txt as labels"),
     ],
 )
-def test_wrong_tables_of_labels_are_refused(source, labels, what, complaint):
-    write_table(source / "AllLabels81.txt", spoil(labels, what))
-    with pytest.raises(HashbenchError, match=complaint):
-        prepared(source)
-
-
-def test_empty_table_of_labels_is_refused(source):
-    (source / "AllLabels81.txt").write_text("")
-    with pytest.raises(HashbenchError, match=r"cannot read .*AllLabels81.txt as labels"):
-        prepared(source)
+def test_wrong_tables_of_labels_are_refused(source, labels, fault, words):
+    write_table(source / "AllLabels81.txt", spoil(labels, fault))
+    refused(source, words)
 
 
 def test_table_with_another_number_of_labelled_items_is_refused(source, labels):
     other = labels.copy()
     other[labels[:, KEPT_COLUMNS].any(axis=1).argmin()] = 1
     write_table(source / "AllLabels81.txt", other)
-    with pytest.raises(HashbenchError, match="51 photos have one of the 3 most frequent concepts, expected 50"):
-        prepared(source)
+    refused(source, "51 photos have one of the 3 most frequent concepts, expected 50")
 
 
 def test_wrong_files_of_concepts_are_refused(source, labels):
@@ -226,22 +217,16 @@ def test_wrong_files_of_concepts_are_refused(source, labels):
     write_columns(source / "AllLabels", labels)
     book = source / "AllLabels" / "Labels_book.txt"
     book.write_text("".join(f"{label}\n" for label in labels[:-1, 3]))
-    with pytest.raises(HashbenchError, match=r"Labels_book.txt has 59 rows, Labels_airport.txt has 60"):
-        prepared(source)
+    refused(source, r"Labels_book.txt has 59 rows, Labels_airport.txt has 60")
     book.unlink()
-    with pytest.raises(HashbenchError, match=r"labels of shape \(60, 5\)"):
-        prepared(source)
+    refused(source, r"labels of shape \(60, 5\)")
 
 
 def test_wrong_features_are_refused(source, features):
     np.save(source / "features.npy", features[:-1])
-    with pytest.raises(
-        HashbenchError, match=r"features.npy has 59 rows, expected 60: one for each line of Imagelist.txt"
-    ):
-        prepared(source)
+    refused(source, "features.npy has 59 rows, expected 60: one for each line of Imagelist.txt")
     np.save(source / "features.npy", features[:, 0])
-    with pytest.raises(HashbenchError, match=r"float32 of shape \(60,\), expected numbers of shape"):
-        prepared(source)
+    refused(source, r"float32 of shape \(60,\), expected numbers of shape")
 
 
 @pytest.mark.parametrize(
@@ -257,14 +242,6 @@ def test_without_files_it_says_what_to_fetch_and_where_to_put_it(data, kind, fil
         assert re.search(rf"{name} from .*, to {re.escape(str(data / 'sources' / 'nuswide' / name))} \(.+\)", message)
     assert "https://lms.comp.nus.edu.sg/" in message
     assert "no checksum is published" in message
-
-
-def test_files_are_looked_for_in_the_data_folder(data, labels, features):
-    source = data / "sources" / "nuswide"
-    source.mkdir(parents=True)
-    write_table(source / "AllLabels81.txt", labels)
-    np.save(source / "features.npy", features)
-    assert Small().prepare().n_samples == 50
 
 
 @pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)

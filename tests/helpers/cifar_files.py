@@ -29,21 +29,19 @@ def pickled(batch):
 
 
 def content(form, seed=0):
-    """Random images (n, 32, 32, 3), their labels (n_keys, n), training part first."""
+    """Draw images (n, 32, 32, 3) and their labels (n_keys, n), training part first."""
     rng = np.random.default_rng(seed)
     n, n_fine = form.n_train + form.n_test, form.n_classes[-1]
     fine = np.concatenate([rng.permutation(size) % n_fine for size in (form.n_train, form.n_test)])
     labels = fine[None]
     if len(form.keys) == 2:
-        coarse = [
-            next(k for k, names in enumerate(form.superclasses) if name in names.split()) for name in form.classes
-        ]
-        labels = np.stack([np.array(coarse)[fine], fine])
+        superclass = {name: k for k, names in enumerate(form.superclasses) for name in names.split()}
+        labels = np.stack([np.array([superclass[name] for name in form.classes])[fine], fine])
     return rng.integers(0, 256, (n, 32, 32, 3), dtype=np.uint8), labels
 
 
 def batches(form, images, labels):
-    """Name, channel-major pixels (m, 3072) and labels (n_keys, m) of each file."""
+    """Return name, channel-major pixels (m, 3072) and labels (n_keys, m) of each file."""
     flat = images.transpose(0, 3, 1, 2).reshape(len(images), 3072)
     ends = np.linspace(0, form.n_train, len(form.train) + 1).astype(int)
     starts = [*zip(form.train, ends[:-1], ends[1:], strict=True), (*form.test, form.n_train, len(images))]

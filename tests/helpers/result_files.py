@@ -1,11 +1,11 @@
-"""Result files as tests look at them: by csv and json alone, and by their bytes."""
+"""Result files as tests read them: only with csv and json, and as bytes."""
 
 import csv
 import json
 
 
 def rows_in(folder):
-    """The rows of a dataset's folder of results, as texts, each with its parameters in place of their name."""
+    """Return the rows of a dataset's folder of results, as texts, each with its parameters in place of their name."""
     rows = []
     for path in files_in(folder):
         settings = json.loads(path.with_suffix(".settings.json").read_text())
@@ -17,10 +17,10 @@ def rows_in(folder):
 
 
 def files_in(folder):
-    """The files of a dataset's rows, sorted by method."""
+    """Return the files of a dataset's rows, sorted by method."""
     return sorted(path for path in folder.glob("*.csv") if not path.name.endswith(".jobs.csv"))
 
 
 def contents(folder):
-    """The bytes of rows and of their settings, by file; not what made them, which tells of days and seconds."""
+    """Return the bytes of rows and settings, by file; without records of jobs, which hold dates and run times."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if not path.name.endswith(".jobs.csv")}

@@ -13,7 +13,7 @@ CONTENT = np.random.default_rng(0).bytes(300_000)
 
 
 def zipped(files):
-    """Pack files, paths by the name they have in the archive; give its bytes."""
+    """Return a ZIP archive of files, given as paths by their name in the archive."""
     stored = io.BytesIO()
     with zipfile.ZipFile(stored, "w") as archive:
         for name, path in files.items():
@@ -22,7 +22,7 @@ def zipped(files):
 
 
 def whole(content=CONTENT, status=200, **headers):
-    """Answer with everything, whatever was asked for; give headers to change or, with None, to leave out."""
+    """Answer with all bytes, whatever range is requested; ``headers`` are changed or, if None, left out."""
     headers = {"Content_Length": len(content), **headers}
 
     def answer(handler):
@@ -31,14 +31,14 @@ def whole(content=CONTENT, status=200, **headers):
             if value is not None:
                 handler.send_header(name.replace("_", "-"), str(value))
         handler.end_headers()
-        handler.server.n_sent.append(len(content))  # before whoever reads it may ask
+        handler.server.n_sent.append(len(content))  # before a test can read it
         handler.wfile.write(content)
 
     return answer
 
 
 def cut(n_bytes, content=CONTENT):
-    """Promise everything and hang up after some bytes."""
+    """Announce all bytes and hang up after some."""
     return whole(content[:n_bytes], Content_Length=len(content))
 
 
@@ -60,12 +60,12 @@ def ranged(content=CONTENT, last=None):
 
 
 class Site(http.server.ThreadingHTTPServer):
-    """A web server on loopback that gives one answer after the other, the last for ever."""
+    """A web server on loopback that gives one answer after the other, the last one repeatedly."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}/data.bin"
-        self.ranges = []  # that were asked for, None for the whole file
+        self.ranges = []  # that were requested, None for the whole file
         self.n_sent = []  # bytes in each answer
         self.released = threading.Event()
 

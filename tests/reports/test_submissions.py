@@ -13,7 +13,7 @@ from helpers.paths import ROOT
 from hashbench.dataset import canonical_json
 from hashbench.pipeline.grid import Job, grid
 from hashbench.reports import submissions
-from hashbench.store.origin import Made
+from hashbench.store.origin import JobRecord
 from hashbench.store.results import merge_rows, read_rows
 
 FINGERPRINT = "cecf02ca0edd5963"  # of digits
@@ -89,7 +89,7 @@ SPOILT_NOW = {  # which file of lsh on digits, what is done to its text, and wha
 def test_what_is_wrong_with_a_method_s_files_is_told(hashbench, how):
     for seed in (0, 1):
         job = "digits", "pixels", "44136fa3", 16, seed, FINGERPRINT, 1
-        line = Made(*job, "", "0.1.0", "numpy=2", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00")
+        line = JobRecord(*job, "", "0.1.0", "numpy=2", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00")
         merge_rows(Path("results"), [ours(seed=seed)], line)
     assert hashbench("results", "check").stdout == "1 file with 2 rows: all is well.\n"
     suffix, spoil, sentence = SPOILT_NOW[how]

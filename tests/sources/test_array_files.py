@@ -3,6 +3,7 @@ import io
 import re
 import sys
 import tracemalloc
+from contextlib import chdir
 
 import h5py
 import numpy as np
@@ -13,7 +14,6 @@ from helpers.error_sentences import complaint
 from scipy.io import savemat
 
 from hashbench.bits import as_packed
-from hashbench.errors import HashbenchError
 from hashbench.sources import array_files
 from hashbench.sources.array_files import (
     opened_arrays,
@@ -41,25 +41,21 @@ def save_hdf5(path, transposed=False, **arrays):
     return path
 
 
-def save_table(path, table, **options):
+def save_table(path, table, index=False, **options):
     if path.suffix == ".parquet":
         pytest.importorskip("pyarrow")
         table.to_parquet(path)
     else:
-        table.to_csv(path, **{"index": False, **options})
+        table.to_csv(path, index=index, **options)
     return path
 
 
 def save(path, **arrays):
-    """Write arrays in the format of the ending, as a user's program would."""
+    """Write arrays in the format of the suffix, as a user's program would."""
     suffix = path.suffix.lower()
-    if suffix == ".npy":
-        (array,) = arrays.values()
+    if suffix in (".npy", ".npz"):
         with path.open("wb") as file:
-            np.save(file, array)
-    elif suffix == ".npz":
-        with path.open("wb") as file:
-            np.savez(file, **arrays)
+            np.save(file, *arrays.values()) if suffix == ".npy" else np.savez(file, **arrays)
     elif suffix == ".mat":
         savemat(path, arrays)
     else:
@@ -129,9 +125,7 @@ def save_matlab_73(path):
         references = [put(hidden, str(number), text, "char").ref for number, text in enumerate(texts)]
         names = put(file, "names", np.array([references], dtype=object), "cell")
         put(file, "nested", np.array([[names.ref]], dtype=object), "cell")
-        put(
-            file, "chars", np.array([[ord(letter) for letter in word] for word in ("cat", "dog")], dtype="u2").T, "char"
-        )
+        put(file, "chars", np.array([[*b"cat"], [*b"dog"]], dtype="u2").T, "char")
         put(file, "square", np.arange(9.0).reshape(3, 3).T, "double")
         put(file, "nothing", np.zeros(2, dtype="u8"), "double").attrs["MATLAB_empty"] = np.uint8(1)
         circle = put(file, "circle", np.array([[names.ref] * 2], dtype=object), "cell")
@@ -166,13 +160,8 @@ def test_cells_of_matlab_7_3_are_measured_before_they_are_read(tmp_path, monkeyp
     sentence = complaint(read_array, f"{path}:large", ())
     assert tracemalloc.get_traced_memory()[1] < 800_000  # bytes of one cell
     tracemalloc.stop()
-    assert sentence == (
-        f"large of {path} is a cell array, and its cell at row 0 (the first is 0) holds float64 of shape (100000,), "
-        "expected one text, or one number, in each."
-    )
-    assert "its cell at row 0 (the first is 0) holds a struct or an object" in complaint(
-        read_array, f"{path}:struct", ()
-    )
+    assert sentence.startswith(f"large of {path} is a cell array, and its cell at row 0 (the first is 0) holds float64")
+    assert "row 0 (the first is 0) holds a struct or an object" in complaint(read_array, f"{path}:struct", ())
     monkeypatch.setattr(inputs, "free_memory", lambda: 30_000_000)  # a text takes 400,000 bytes
     assert f"text of {path} takes 0.0 GB of memory" in complaint(read_array, f"{path}:text", ())
 
@@ -185,22 +174,17 @@ def cells(*values):
 
 def test_cell_arrays_of_matlab_hold_one_text_or_one_number_each(tmp_path):
     path = tmp_path / "a.mat"
+    good = {"names": cells(*NAMES), "nested": cells(cells(*NAMES)), "numbers": cells(*Y.tolist())}
     bad = {
-        "mixed": cells("a", 1.0),
-        "gap": cells("a", np.zeros((0, 0))),
-        "wide": cells(Y, Y),
-        "deep": cells("a", cells("b")),
+        "mixed": (cells("a", 1.0), "mixes texts and numbers"),
+        "gap": (cells("a", np.zeros((0, 0))), "row 1 (the first is 0) holds float64 of shape (0, 0)"),
+        "wide": (cells(Y, Y), "its cell at row 0"),
+        "deep": (cells("a", cells("b")), "its cell at row 1"),
     }
-    savemat(path, {"names": cells(*NAMES), "nested": cells(cells(*NAMES)), "numbers": cells(*Y.tolist()), **bad})
-    assert read_array(f"{path}:names", LABEL_KEYS).tolist() == NAMES[:, None].tolist()
-    assert read_array(f"{path}:nested", LABEL_KEYS).tolist() == NAMES[:, None].tolist()
-    assert read_array(f"{path}:numbers", LABEL_KEYS).tolist() == Y[:, None].tolist()
-    for name, words in {
-        "mixed": "mixes texts and numbers",
-        "gap": "its cell at row 1 (the first is 0) holds float64 of shape (0, 0), expected one text, or one number",
-        "wide": "its cell at row 0",
-        "deep": "its cell at row 1",
-    }.items():
+    savemat(path, good | {name: value for name, (value, _) in bad.items()})
+    for name, expected in {"names": NAMES, "nested": NAMES, "numbers": Y}.items():
+        assert read_array(f"{path}:{name}", LABEL_KEYS).tolist() == expected[:, None].tolist()
+    for name, (_, words) in bad.items():
         assert words in complaint(read_array, f"{path}:{name}", LABEL_KEYS)
 
 
@@ -209,11 +193,10 @@ def test_words_that_are_bytes_are_read_as_utf_8(tmp_path, name):
     path, words = tmp_path / name, [name.encode() for name in NAMES.tolist()]
     if path.suffix == ".parquet":
         save_table(path, pd.DataFrame({"label": words, "x": Y}))
+        assert find_labels(str(path)).tolist() == NAMES.tolist()
     else:
         save(path, label=np.array(words))
     assert read_array(str(path), LABEL_KEYS).tolist() == NAMES.tolist()
-    if path.suffix == ".parquet":
-        assert find_labels(str(path)).tolist() == NAMES.tolist()
 
 
 def test_words_of_another_encoding_are_refused(tmp_path):
@@ -240,8 +223,8 @@ def test_hashes_of_64_bits_are_read_from_tables(tmp_path, name, column):
 
 def test_digits_that_may_be_hexadecimal_are_texts_in_parquet_and_refused_in_csv(tmp_path):
     table = pd.DataFrame({"hash": ["1234567890123456", "6543210987654321"]})
-    found = read_codes(str(save_table(tmp_path / "a.parquet", table)))
-    np.testing.assert_array_equal(as_packed(found)[0], as_packed(table["hash"].tolist())[0])
+    codes = read_codes(str(save_table(tmp_path / "a.parquet", table)))
+    np.testing.assert_array_equal(as_packed(codes)[0], as_packed(table["hash"].tolist())[0])
     for texts in (table["hash"].tolist(), ["12345678", "00000000"], ["0" * 20, "01234567890123456789"]):
         path = save_table(tmp_path / "a.csv", pd.DataFrame({"hash": texts}))
         assert "holds one column of numbers" in complaint(read_codes, str(path))
@@ -271,15 +254,11 @@ def test_matlab_files_hold_names_and_sparse_matrices_too(tmp_path):
     np.testing.assert_array_equal(read_array(f"{tmp_path / 'a.mat'}:tags", LABEL_KEYS), np.eye(7, 3))
 
 
-@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
-def test_names_of_classes_are_read_as_they_are(tmp_path, name):
-    path = save(tmp_path / name, labels=NAMES)
-    assert read_array(str(path), LABEL_KEYS).tolist() == NAMES.tolist()
-
-
 @pytest.mark.parametrize("name", ["a.npz", "a.h5", "a.npy"])
-def test_labels_that_are_not_in_the_file_are_not_found(tmp_path, name):
+def test_a_file_need_not_hold_labels(tmp_path, name):
     assert find_labels(str(save(tmp_path / name, X=X))) is None
+    if name != "a.h5":
+        assert read_array(str(save(tmp_path / name, labels=NAMES)), LABEL_KEYS).tolist() == NAMES.tolist()
 
 
 # ---------------------------------------------------------------- tables
@@ -294,7 +273,7 @@ def table_file(request, tmp_path):
 
 
 def test_numeric_columns_of_a_table_are_features_and_one_called_label_is_not(table_file):
-    table = pd.DataFrame(X, columns=["red", "green", "blue"]).assign(label=Y, species=NAMES, is_big=X[:, 0] > 0)
+    table = pd.DataFrame(X, columns=["x", "green", "z"]).assign(label=Y, species=NAMES, is_big=X[:, 0] > 0)
     path = table_file(table)
     expected = np.column_stack([X, X[:, 0] > 0])
     np.testing.assert_allclose(read_array(path, FEATURE_KEYS).astype(float), expected, atol=1e-15)
@@ -304,30 +283,19 @@ def test_numeric_columns_of_a_table_are_features_and_one_called_label_is_not(tab
     assert read_array(f"{path}:green", FEATURE_KEYS).tolist() == pytest.approx(X[:, 1].tolist())
 
 
-@pytest.mark.parametrize("name", ["class", "target", "labels"])
-def test_a_column_with_a_name_for_labels_is_never_a_feature(table_file, name):
+@pytest.mark.parametrize("name", ["class", "target", "labels", "digit"])
+def test_a_column_of_labels_is_not_a_feature(table_file, name):
     path = table_file(pd.DataFrame(X).add_prefix("f").assign(**{name: Y}))
-    assert read_array(path, FEATURE_KEYS).shape == (7, 3)
-    assert find_labels(path).tolist() == Y.tolist()
-
-
-def test_a_column_set_aside_is_no_feature(table_file):
-    path = table_file(pd.DataFrame(X).add_prefix("f").assign(digit=Y))
-    assert read_array(path, FEATURE_KEYS).shape == (7, 4)
-    assert read_items(path, f"{path}:digit").features.shape == (7, 3)
+    assert read_array(path, FEATURE_KEYS).shape == ((7, 4) if name == "digit" else (7, 3))
+    items = read_items(path, f"{path}:{name}" if name == "digit" else None)
+    assert (items.features.shape, items.labels.tolist()) == ((7, 3), Y.tolist())
 
 
 def test_a_table_of_labels_alone_is_read(table_file):
-    multi_hot = np.eye(7, 3, dtype=np.int64)
-    np.testing.assert_array_equal(read_array(table_file(pd.DataFrame({"kind": Y})), LABEL_KEYS).ravel(), Y)
-    np.testing.assert_array_equal(
-        read_array(table_file(pd.DataFrame(multi_hot, columns=["a", "b", "c"])), LABEL_KEYS), multi_hot
-    )
-    assert read_array(table_file(pd.DataFrame({"kind": NAMES})), LABEL_KEYS).tolist() == NAMES.tolist()
-
-
-def test_columns_called_x_and_z_are_features_like_any_other(table_file):
-    np.testing.assert_allclose(read_array(table_file(pd.DataFrame(X, columns=["x", "z", "w"])), FEATURE_KEYS), X)
+    multi_hot = pd.DataFrame(np.eye(7, 3, dtype=np.int64), columns=["a", "b", "c"])
+    np.testing.assert_array_equal(read_array(table_file(multi_hot), LABEL_KEYS), multi_hot)
+    for labels in (Y, NAMES):
+        assert read_array(table_file(pd.DataFrame({"kind": labels})), LABEL_KEYS).ravel().tolist() == labels.tolist()
 
 
 def test_a_parquet_column_of_lists_is_a_matrix(tmp_path):
@@ -348,15 +316,10 @@ def test_no_item_and_no_feature_of_a_csv_file_is_lost_or_made_up(tmp_path, optio
     np.testing.assert_allclose(read_array(str(path), FEATURE_KEYS), X, rtol=1e-15)
 
 
-def test_a_csv_file_as_numpy_writes_it_is_read(tmp_path):
+@pytest.mark.parametrize("first", [0, 1, 7])
+def test_a_column_of_numbers_without_a_name_loses_none(tmp_path, first):
     np.savetxt(tmp_path / "a.csv", X, delimiter=",")
     np.testing.assert_allclose(read_array(str(tmp_path / "a.csv"), FEATURE_KEYS), X)
-    np.savetxt(tmp_path / "y.csv", Y + 1, fmt="%d")
-    assert read_array(str(tmp_path / "y.csv"), LABEL_KEYS).ravel().tolist() == (Y + 1).tolist()
-
-
-@pytest.mark.parametrize("first", [0, 7])
-def test_a_column_of_numbers_without_a_name_loses_none(tmp_path, first):
     values = [first, *Y.tolist()]
     np.savetxt(tmp_path / "y.csv", values, fmt="%d")
     assert read_array(str(tmp_path / "y.csv"), LABEL_KEYS).ravel().tolist() == values
@@ -366,10 +329,7 @@ def test_a_column_of_numbers_without_a_name_loses_none(tmp_path, first):
 
 def test_a_first_line_that_counts_above_whole_numbers_is_refused(tmp_path):
     (tmp_path / "a.csv").write_text("0,1,2\n3,1,2\n")
-    with pytest.raises(
-        HashbenchError, match=r"first line of .*a.csv counts from 0 to 2, so it may be names or an item"
-    ):
-        read_arrays(tmp_path / "a.csv")
+    assert "a.csv counts from 0 to 2, so it may be names or an item" in complaint(read_arrays, tmp_path / "a.csv")
     pd.DataFrame([[3, 1, 2]]).to_csv(tmp_path / "indexed.csv")
     assert read_array(str(tmp_path / "indexed.csv"), FEATURE_KEYS).tolist() == [[3, 1, 2]]
 
@@ -379,18 +339,16 @@ def test_one_array_of_npz_is_read_whatever_the_others_are(tmp_path):
     np.testing.assert_array_equal(read_array(f"{path}:X", FEATURE_KEYS), X)
 
 
-def test_labels_are_no_feature_however_their_file_is_spelt(tmp_path, monkeypatch):
+def test_labels_are_not_a_feature_however_their_file_is_spelt(tmp_path):
     path = save_table(tmp_path / "a.csv", pd.DataFrame(X, columns=list("abc")).assign(quality=Y))
-    with monkeypatch.context() as patch:
-        patch.chdir(tmp_path)
+    with chdir(tmp_path):
         assert read_items("a.csv", f"{path}:quality").features.shape == (7, 3)
         assert read_items(str(path), "./a.csv:quality").features.shape == (7, 3)
 
 
 def test_a_first_line_that_may_be_names_or_an_item_is_refused(tmp_path):
     (tmp_path / "iris.csv").write_text("5.1,3.5,setosa\n4.9,3.0,setosa\n")
-    with pytest.raises(HashbenchError, match=r"first line of .*iris.csv mixes 2 numbers with words.*line of names"):
-        read_arrays(tmp_path / "iris.csv")
+    assert "iris.csv mixes 2 numbers with words" in complaint(read_arrays, tmp_path / "iris.csv")
 
 
 def test_an_empty_cell_in_the_first_line_is_no_index(tmp_path):
@@ -400,22 +358,21 @@ def test_an_empty_cell_in_the_first_line_is_no_index(tmp_path):
     assert np.isnan(array[0, 0])
 
 
-@pytest.mark.parametrize("is_there", [False, True])
-def test_parquet_without_pyarrow_is_told_how_to_get_it(tmp_path, monkeypatch, is_there):
+@pytest.mark.parametrize("is_installed", [False, True])
+def test_parquet_needs_pyarrow(tmp_path, monkeypatch, is_installed):
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    if is_there:
+    message = "a.parquet as .parquet: "
+    if is_installed:
         pytest.importorskip("pyarrow")
-        message = "cannot read .*a.parquet as .parquet: "
     else:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-        message = r"reading .*a.parquet needs pyarrow: pip install 'hashbench\[parquet\]'"
-    with pytest.raises(HashbenchError, match=message):
-        read_arrays(tmp_path / "a.parquet")
+        message = "a.parquet needs pyarrow: pip install 'hashbench[parquet]'"
+    assert message in complaint(read_arrays, tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_columns_without_numbers_are_no_features_and_that_is_told(tmp_path, suffix):
+def test_columns_without_numbers_are_left_out_and_listed(tmp_path, suffix):
     table = pd.DataFrame(X, columns=list("abc")).assign(species=NAMES, label=Y, place=NAMES)
     path = save_table(tmp_path / f"a.{suffix}", table)
     items = read_items(str(path))
@@ -436,7 +393,7 @@ def test_a_column_of_labels_may_mix_numbers_and_words(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.h5", "a.csv"])
-def test_a_mistake_of_ours_is_no_file_that_cannot_be_read(tmp_path, monkeypatch, name):
+def test_a_bug_is_not_reported_as_an_unreadable_file(tmp_path, monkeypatch, name):
     path = tmp_path / name
     save_table(path, pd.DataFrame(X, columns=list("abc"))) if name == "a.csv" else save(path, X=X)
     monkeypatch.setattr(array_files, "_check_rounding", lambda *_: 1 / 0)
@@ -449,39 +406,30 @@ def test_of_several_arrays_one_must_be_named(tmp_path, name):
     path = save(tmp_path / name, left=X, right=X)
     text = complaint(read_array, str(path), FEATURE_KEYS)
     inside = ", group/inside" if name.endswith(".h5") else ""
-    assert f"{path} holds arrays left, right{inside}; name the one you mean, such as {path}:left" in text
+    assert f"{path} holds arrays left, right{inside}; name one of them, such as {path}:left" in text
 
 
-def test_an_unknown_key_is_refused_with_those_there_are(tmp_path):
+def test_an_unknown_key_and_a_file_without_arrays_are_refused(tmp_path):
     path = save(tmp_path / "a.npz", left=X, right=X)
-    assert complaint(read_array, f"{path}:middle", FEATURE_KEYS) == (
-        f"unknown array '{path}:middle'. Known arrays: left, right."
-    )
-
-
-def test_a_file_without_arrays_says_so(tmp_path):
+    text = complaint(read_array, f"{path}:middle", FEATURE_KEYS)
+    assert text == f"unknown array '{path}:middle'. Known arrays: left, right."
     h5py.File(tmp_path / "a.h5", "w").close()
     assert complaint(read_array, str(tmp_path / "a.h5"), FEATURE_KEYS) == f"{tmp_path / 'a.h5'} holds no arrays."
 
 
-def test_an_array_in_a_group_is_found_by_its_path(tmp_path):
+def test_an_array_in_a_group_is_named_by_its_path(tmp_path):
     path = save_hdf5(tmp_path / "a.h5", left=X)
     assert read_array(f"{path}:group/inside", FEATURE_KEYS).tolist() == [0, 0]
     assert read_array(str(path), FEATURE_KEYS).shape == X.shape
     assert "unknown array" in complaint(read_array, f"{path}:group", FEATURE_KEYS)
-
-
-def test_arrays_in_groups_are_listed_and_labels_beside_them_are_no_codes(tmp_path):
-    path = save(tmp_path / "a.h5", labels=Y)
-    assert complaint(read_codes, str(path)) == (
-        f"{path} holds arrays labels, group/inside; name the one you mean, such as {path}:group/inside."
-    )
+    path = save(tmp_path / "a.h5", labels=Y)  # which are not codes
+    assert f"{path} holds arrays labels, group/inside" in complaint(read_codes, str(path))
     np.testing.assert_array_equal(read_array(str(path), LABEL_KEYS), Y)
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.mat", "a.h5"])
 @pytest.mark.parametrize("share", [0, 0.5])
-def test_a_file_that_was_cut_short_is_refused(tmp_path, name, share):
+def test_a_truncated_file_is_refused(tmp_path, name, share):
     path = save(tmp_path / name, X=np.random.default_rng(0).normal(size=(200, 30)))
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
@@ -509,11 +457,11 @@ def test_an_unknown_ending_is_refused_with_those_that_are_known(tmp_path, name):
     assert ".npy, .npz, .mat, .pt, .pth, .parquet, .csv, .h5, .hdf5" in text
 
 
-@pytest.mark.parametrize("name", ["none.npy", "none.npz:X", "none"])
+@pytest.mark.parametrize("name", ["none.npy", "none.npz:X", "none.npz", "none"])
 def test_a_missing_file_is_named(tmp_path, name):
-    assert complaint(read_array, str(tmp_path / name), FEATURE_KEYS) == (
-        f"there is no file {tmp_path / name.partition(':')[0]}."
-    )
+    expected = f"there is no file {tmp_path / name.partition(':')[0]}."
+    assert complaint(read_array, str(tmp_path / name), FEATURE_KEYS) == expected
+    assert complaint(read_matrix, str(tmp_path / name)) == expected
 
 
 def npy(array, **options):
@@ -549,16 +497,5 @@ def test_unreadable_file_is_named_in_one_line(tmp_path, content, name):
         np.testing.assert_array_equal(read_matrix(str(path)), X)
         return
     gc.freeze()  # so that the collector walks only what comes now
-    with pytest.raises(HashbenchError) as caught:
-        read_matrix(str(path))
-    text = str(caught.value)
-    del caught
+    assert str(path) in complaint(read_matrix, str(path))
     gc.collect()  # now, while the filter holds
-    assert str(path) in text
-    assert "\n" not in text
-
-
-@pytest.mark.parametrize("name", ["none.npy", "none.npz"])
-def test_missing_file_is_named(tmp_path, name):
-    with pytest.raises(HashbenchError, match=rf"there is no file .*{name}"):
-        read_matrix(str(tmp_path / name))

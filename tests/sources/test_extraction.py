@@ -31,8 +31,10 @@ def files(tmp_path):
     return ImageFiles(paths)
 
 
-def resized(pixels, size):
-    return np.asarray(Image.fromarray(pixels).resize((size, size), Image.Resampling.BICUBIC))
+def resized_files(size):
+    """Return the images of `files` at one size."""
+    images = [Image.fromarray(PIXELS[number, : 20 + number]) for number in range(6)]
+    return np.stack([np.asarray(image.resize((size, size), Image.Resampling.BICUBIC)) for image in images])
 
 
 def stored(data):
@@ -43,26 +45,24 @@ def stored(data):
 
 
 def test_pixels_are_the_values_of_an_image_in_a_row(data):
-    found = extract("pixels", IMAGES, Options())
-    assert (found.features.dtype, found.images) == (np.float32, None)
-    np.testing.assert_array_equal(found.features, PIXELS.reshape(10, -1))
-    assert "36 x 36" in found.how
+    extracted = extract("pixels", IMAGES, Options())
+    assert (extracted.features.dtype, extracted.images) == (np.float32, None)
+    np.testing.assert_array_equal(extracted.features, PIXELS.reshape(10, -1))
+    assert "36 x 36" in extracted.description
     assert not list(data.iterdir())  # nothing to keep: they are read as fast again
 
 
 def test_images_are_kept_as_they_are():
-    found = extract("images", IMAGES, Options())
-    assert (found.images.dtype, found.features) == (np.uint8, None)
-    np.testing.assert_array_equal(found.images, PIXELS)
+    extracted = extract("images", IMAGES, Options())
+    assert (extracted.images.dtype, extracted.features) == (np.uint8, None)
+    np.testing.assert_array_equal(extracted.images, PIXELS)
 
 
 @pytest.mark.parametrize("kind", ["pixels", "images"])
 def test_images_of_any_size_are_resized_to_the_one_asked_for(files, kind):
-    found = extract(kind, files, Options(image_size=12))
-    expected = np.stack([resized(PIXELS[number, : 20 + number], 12) for number in range(6)])
-    np.testing.assert_array_equal(
-        (found.images if kind == "images" else found.features).reshape(expected.shape), expected
-    )
+    extracted = extract(kind, files, Options(image_size=12))
+    pixels = extracted.images if kind == "images" else extracted.features.reshape(6, 12, 12, 3)
+    np.testing.assert_array_equal(pixels, resized_files(12))
 
 
 @pytest.mark.parametrize("kind", ["pixels", "images"])
@@ -119,16 +119,15 @@ def counted(monkeypatch):
 
 
 def test_gist_in_blocks_is_gist_of_all_images():
-    found = extract("gist", IMAGES, Options())
-    np.testing.assert_array_equal(found.features, gist.gist(PIXELS))
-    assert found.how == "GIST, 512-d, of 36 x 36 pixels"
+    extracted = extract("gist", IMAGES, Options())
+    np.testing.assert_array_equal(extracted.features, gist.gist(PIXELS))
+    assert extracted.description == "GIST, 512-d, of 36 x 36 pixels"
 
 
 def test_gist_of_files_is_that_of_128_pixels(files):
-    found = extract("gist", files, Options())
-    expected = gist.gist(np.stack([resized(PIXELS[number, : 20 + number], 128) for number in range(6)]))
-    np.testing.assert_array_equal(found.features, expected)
-    assert "128 x 128" in found.how
+    extracted = extract("gist", files, Options())
+    np.testing.assert_array_equal(extracted.features, gist.gist(resized_files(128)))
+    assert "128 x 128" in extracted.description
 
 
 def test_features_are_computed_once(counted, data):
@@ -148,13 +147,13 @@ def test_an_interrupted_run_goes_on_where_it_was(counted, n_done):
         extract("gist", IMAGES, Options())
     compute = counted()
     seen = []
-    found = extract("gist", IMAGES, Options(on_progress=lambda *words: seen.append(words)))
+    extracted = extract("gist", IMAGES, Options(on_progress=lambda *words: seen.append(words)))
     assert compute.calls == [4, 4, 2][n_done:]
-    np.testing.assert_array_equal(found.features, gist.gist(PIXELS))
+    np.testing.assert_array_equal(extracted.features, gist.gist(PIXELS))
     assert seen == [("gist features", done, 10) for done in (4, 8, 10)]
 
 
-def test_parts_of_another_length_are_not_mixed_in(counted, monkeypatch):
+def test_parts_of_another_length_are_not_used(counted, monkeypatch):
     counted(stops_at=1)
     with pytest.raises(KeyboardInterrupt):
         extract("gist", IMAGES, Options())
@@ -192,8 +191,8 @@ def test_damaged_features_are_computed_again_whole_or_in_parts(counted, data, n_
     compute = counted()
     np.testing.assert_array_equal(extract("gist", IMAGES, Options()).features, gist.gist.compute(PIXELS))
     assert compute.calls == [4, 4, 2]
-    (said,) = caplog.messages
-    assert said.startswith(f"{path} is damaged")
+    (message,) = caplog.messages
+    assert message.startswith(f"{path} is damaged")
 
 
 @pytest.mark.parametrize("change", ["size", "image", "code"])
@@ -234,11 +233,11 @@ def network(monkeypatch, tmp_path):
     pytest.importorskip("torch")
     from hashbench.sources.features import weights
 
-    made, calls = [], []
+    extractors, calls = [], []
 
     class Fake:
         def __init__(self, name, weights_path, *, image_size, device):
-            made.append((name, weights_path, image_size, device))
+            extractors.append((name, weights_path, image_size, device))
             self.n_features, self.device = 3, device
             self.factor = weights_path.read_bytes()[0]
             self.provenance = f"{name}, {image_size} px, weights {self.factor}"
@@ -250,51 +249,46 @@ def network(monkeypatch, tmp_path):
     monkeypatch.setattr(weights, "Extractor", Fake)
     path = tmp_path / "weights.pth"
     path.write_bytes(b"\x02")
-    return path, made, calls
+    return path, extractors, calls
 
 
 def test_a_network_sees_blocks_of_images_as_they_are(network):
-    path, made, calls = network
-    found = extract("resnet18", IMAGES, Options(weights=path, device="cpu"))
-    np.testing.assert_allclose(found.features, 2 * PIXELS.mean(axis=(1, 2)), rtol=1e-6)
+    path, extractors, calls = network
+    extracted = extract("resnet18", IMAGES, Options(weights=path, device="cpu"))
+    np.testing.assert_allclose(extracted.features, 2 * PIXELS.mean(axis=(1, 2)), rtol=1e-6)
     assert calls == [(4, 36, 36, 3), (4, 36, 36, 3), (2, 36, 36, 3)]
-    assert made == [("resnet18", path, 144, "cpu")]  # small images are enlarged four times, not to 224
-    assert found.how == "resnet18, 144 px, weights 2, on cpu"
+    assert extractors == [("resnet18", path, 144, "cpu")]  # small images are enlarged four times, not to 224
+    assert extracted.description == "resnet18, 144 px, weights 2, on cpu"
 
 
 @pytest.mark.parametrize(
-    ("kind", "image_size", "expected"),
+    ("kind", "native_size", "image_size", "expected"),
     [
-        ("alexnet", None, 224),
-        ("vgg-f", None, 224),
-        ("squeezenet", None, 144),
-        ("resnet50", 64, 64),
-        ("alexnet", 100, 100),
+        ("alexnet", 36, None, 224),
+        ("vgg-f", 36, None, 224),
+        ("squeezenet", 36, None, 144),
+        ("squeezenet", 100, None, 224),
+        ("resnet50", 36, 64, 64),
+        ("alexnet", 36, 100, 100),
     ],
 )
-def test_networks_see_their_own_size_unless_told_another(network, kind, image_size, expected):
-    path, made, _ = network
-    extract(kind, IMAGES, Options(weights=path, image_size=image_size))
-    assert [size for _, _, size, _ in made] == [expected]
-
-
-def test_large_images_are_not_enlarged(network):
-    path, made, _ = network
-    extract("squeezenet", ImageArrays(np.zeros((1, 100, 100, 3), np.uint8)), Options(weights=path))
-    assert made[0][2] == 224
+def test_networks_see_their_own_size_unless_another_is_chosen(network, kind, native_size, image_size, expected):
+    path, extractors, _ = network
+    images = ImageArrays(np.zeros((1, native_size, native_size, 3), np.uint8))
+    extract(kind, images, Options(weights=path, image_size=image_size))
+    assert [size for _, _, size, _ in extractors] == [expected]
 
 
 def test_a_network_sees_files_resized(network, files):
-    path, made, calls = network
-    found = extract("squeezenet", files, Options(weights=path, image_size=16))
+    path, extractors, calls = network
+    extracted = extract("squeezenet", files, Options(weights=path, image_size=16))
     assert calls == [(4, 16, 16, 3), (2, 16, 16, 3)]
-    expected = [2 * resized(PIXELS[number, : 20 + number], 16).mean(axis=(0, 1)) for number in range(6)]
-    np.testing.assert_allclose(found.features, expected, rtol=1e-6)
+    np.testing.assert_allclose(extracted.features, 2 * resized_files(16).mean(axis=(1, 2)), rtol=1e-6)
     extract("resnet18", files, Options(weights=path))
-    assert (made[-1][2], calls[-1]) == (224, (2, 224, 224, 3))
+    assert (extractors[-1][2], calls[-1]) == (224, (2, 224, 224, 3))
 
 
-def test_features_of_a_network_are_computed_once_for_its_weights_and_size(network):
+def test_features_of_a_network_are_computed_once_per_weights_size_and_device(network):
     path, _, calls = network
     first = extract("resnet18", IMAGES, Options(weights=path)).features
     np.testing.assert_array_equal(extract("resnet18", IMAGES, Options(weights=path)).features, first)
@@ -305,26 +299,22 @@ def test_features_of_a_network_are_computed_once_for_its_weights_and_size(networ
     other = extract("resnet18", IMAGES, Options(weights=path)).features
     assert len(calls) == 9
     np.testing.assert_allclose(other, first * 1.5, rtol=1e-6)
-
-
-def test_features_of_a_network_are_computed_once_for_each_device(network):
-    path, _, calls = network
     for device in ("cpu", "cuda", "cpu"):
-        assert extract("resnet18", IMAGES, Options(weights=path, device=device)).how.endswith(f"on {device}")
-    assert len(calls) == 6
+        assert extract("resnet18", IMAGES, Options(weights=path, device=device)).description.endswith(f"on {device}")
+    assert len(calls) == 15
 
 
-def test_weights_that_are_not_downloaded_are_asked_for(network):
-    _, made, _ = network
-    with pytest.raises(HashbenchError, match=r"weights of vgg-f have no published .* give the file as --weights"):
+def test_weights_that_are_not_downloaded_are_requested(network):
+    _, extractors, _ = network
+    with pytest.raises(HashbenchError, match=r"weights of vgg-f have no published .* pass the file as --weights"):
         extract("vgg-f", IMAGES, Options())
-    assert made == []
+    assert extractors == []
 
 
 def test_weights_are_downloaded_once_where_their_checksum_is_known(network, monkeypatch, data):
     from hashbench.sources.features import weights
 
-    path, made, _ = network
+    path, extractors, _ = network
     asked = []
     monkeypatch.setattr(weights, "fetch", lambda *what, on_progress: asked.append(what) or path)
     extract("resnet18", IMAGES, Options())
@@ -332,4 +322,4 @@ def test_weights_are_downloaded_once_where_their_checksum_is_known(network, monk
     assert url.startswith("https://")
     assert checksum[:8] in url  # torchvision's file names end in it
     assert (target.parent, target.name) == (data / "weights", url.rpartition("/")[2])
-    assert made[0][1] == path
+    assert extractors[0][1] == path

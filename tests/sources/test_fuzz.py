@@ -1,4 +1,4 @@
-"""Files of every format we read, spoiled at random: a sentence, or the numbers that were there."""
+"""Files of every format that hashbench reads, damaged at random: an error in a sentence, or the original numbers."""
 
 import json
 import resource
@@ -78,14 +78,14 @@ def results(path):
 
 
 def read_codes(path):
-    with hdf5.open_codes(path) as found:
-        return [found.query, found.database[:]]
+    with hdf5.open_codes(path) as codes_file:
+        return [codes_file.query, codes_file.database[:]]
 
 
 def read_dataset(path):
-    found = hdf5.read_dataset(path)
-    levels = found.matrix.toarray() if sp.issparse(found.matrix) else found.labels
-    return [found.features, found.query, found.database, found.train, levels]
+    stored = hdf5.read_dataset(path)
+    levels = stored.matrix.toarray() if sp.issparse(stored.matrix) else stored.labels
+    return [stored.features, stored.query, stored.database, stored.train, levels]
 
 
 def read_own(path):
@@ -135,8 +135,10 @@ FORMATS = {
     "csv": ("a.csv", table, read_own, False),
     "mat": ("a.mat", lambda path: savemat(path, {"features": X, "labels": Y}), read_own, False),
     "compressed mat": (
-        *("a.mat", lambda path: savemat(path, {"features": X, "labels": LEVELS}, do_compression=True)),
-        *(read_own, False),
+        "a.mat",
+        lambda path: savemat(path, {"features": X, "labels": LEVELS}, do_compression=True),
+        read_own,
+        False,
     ),
     "parquet": ("a.parquet", parquet, read_own, False),
     "dataset": ("a.h5", dataset, read_dataset, True),
@@ -149,17 +151,17 @@ FORMATS = {
 
 @pytest.fixture(scope="module")
 def spoilt(tmp_path_factory):
-    """Give, by format, a place for files, the good content and its numbers; no more than 64 MB are free."""
+    """Return, by format, a path, the good content and its numbers; no more than 64 MB are free."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inputs, "free_memory", lambda: 64 << 20)
-        found = {}
+        good = {}
         for name, (file, write, read, _) in FORMATS.items():
             path = tmp_path_factory.mktemp("spoilt") / file
             if name == "parquet":
                 pytest.importorskip("pyarrow")
             write(path)
-            found[name] = path, path.read_bytes(), read(path)
-        yield found
+            good[name] = path, path.read_bytes(), read(path)
+        yield good
 
 
 def edits():
@@ -186,8 +188,8 @@ def spoil(content, changes):
             content = content[:at] + some + content[at + len(some) :]
         else:
             n = min(some[0] + 1, other - at, size - other)
-            ours, theirs = content[at : at + n], content[other : other + n]
-            content = content[:at] + theirs + content[at + n : other] + ours + content[other + n :]
+            first_part, second_part = content[at : at + n], content[other : other + n]
+            content = content[:at] + second_part + content[at + n : other] + first_part + content[other + n :]
     return content
 
 
@@ -199,19 +201,19 @@ def test_a_spoilt_file_is_refused_in_a_sentence_or_gives_numbers_it_could_hold(s
     _, _, read, has_checksum = FORMATS[name]
     path.write_bytes(spoil(content, changes))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    said, found = "", None
+    message, arrays = "", None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = read(path)
+            arrays = read(path)
         except HashbenchError as error:
-            said = str(error)
-    assert "\n" not in said
+            message = str(error)
+    assert "\n" not in message
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < MOST_BYTES
-    if found and has_checksum:  # scores of something else are none at all
-        for array, other in zip(found, expected, strict=True):
+    if arrays and has_checksum:  # scores of something else are none at all
+        for array, other in zip(arrays, expected, strict=True):
             np.testing.assert_array_equal(array, other)
-    elif found:
-        assert all(isinstance(array, np.ndarray) and array.nbytes < MOST_BYTES for array in found)
+    elif arrays:
+        assert all(isinstance(array, np.ndarray) and array.nbytes < MOST_BYTES for array in arrays)
         if name not in ("npy", "results"):
-            assert (found[0].dtype, found[0].ndim) == (np.float32, 2)
+            assert (arrays[0].dtype, arrays[0].ndim) == (np.float32, 2)

@@ -36,6 +36,23 @@ def archived(folder, path, names):
     return path
 
 
+def resized(size):
+    """Return the first three images of the noise as Pillow resizes them."""
+    images = (Image.fromarray(image).resize((size, size), Image.Resampling.BICUBIC) for image in NOISE[:3])
+    return np.stack([np.asarray(image) for image in images])
+
+
+def refused(source, words):
+    with pytest.raises(HashbenchError, match=words):
+        read_tree(source)
+
+
+def read_one(path):
+    """Read one image file at 8 x 8 pixels."""
+    (image,) = ImageFiles([path]).read(slice(0, 1), 8)
+    return image
+
+
 # ---------------------------------------------------------------- arrays
 
 
@@ -52,9 +69,7 @@ def test_native_size_is_that_of_squares(shape, expected):
 
 
 def test_arrays_are_resized_as_pillow_does():
-    found = ImageArrays(NOISE).read(slice(0, 3), 6)
-    expected = [Image.fromarray(image).resize((6, 6), Image.Resampling.BICUBIC) for image in NOISE[:3]]
-    np.testing.assert_array_equal(found, [np.asarray(image) for image in expected])
+    np.testing.assert_array_equal(ImageArrays(NOISE).read(slice(0, 3), 6), resized(6))
     square = NOISE[:, :9, :9]
     np.testing.assert_array_equal(ImageArrays(square).read(slice(0, 7), 9), square)
 
@@ -83,21 +98,19 @@ def test_files_are_read_in_the_order_given_and_resized_as_pillow_does(tmp_path):
     paths = [write_image(tmp_path / f"{name}.png", NOISE[number]) for number, name in enumerate("cab")]
     images = ImageFiles(paths)
     assert len(images) == 3
-    expected = [Image.fromarray(image).resize((6, 6), Image.Resampling.BICUBIC) for image in NOISE[:3]]
-    np.testing.assert_array_equal(images.read(slice(0, 3), 6), [np.asarray(image) for image in expected])
-    np.testing.assert_array_equal(images.read(slice(1, 2), 6)[0], np.asarray(expected[1]))
+    np.testing.assert_array_equal(images.read(slice(0, 3), 6), resized(6))
+    np.testing.assert_array_equal(images.read(slice(1, 2), 6), resized(6)[1:2])
 
 
 def test_grey_becomes_three_equal_channels(tmp_path):
     grey = NOISE[0, :8, :8, 0]
-    (found,) = ImageFiles([write_image(tmp_path / "a.png", grey)]).read(slice(0, 1), 8)
-    np.testing.assert_array_equal(found, np.repeat(grey[:, :, None], 3, axis=2))
+    image = read_one(write_image(tmp_path / "a.png", grey))
+    np.testing.assert_array_equal(image, np.repeat(grey[:, :, None], 3, axis=2))
 
 
 def test_transparency_is_dropped(tmp_path):
     rgba = RNG.integers(0, 256, (8, 8, 4), dtype=np.uint8)
-    (found,) = ImageFiles([write_image(tmp_path / "a.png", rgba)]).read(slice(0, 1), 8)
-    np.testing.assert_array_equal(found, rgba[:, :, :3])
+    np.testing.assert_array_equal(read_one(write_image(tmp_path / "a.png", rgba)), rgba[:, :, :3])
 
 
 @pytest.mark.parametrize("suffix", [".png", ".gif", ".bmp"])
@@ -108,16 +121,14 @@ def test_palette_becomes_its_colours(tmp_path, suffix):
     image.putpalette(colours.ravel().tolist())
     image.putdata(index.ravel().tolist())
     image.save(tmp_path / f"a{suffix}")
-    (found,) = ImageFiles([tmp_path / f"a{suffix}"]).read(slice(0, 1), 8)
-    np.testing.assert_array_equal(found, colours[index])
+    np.testing.assert_array_equal(read_one(tmp_path / f"a{suffix}"), colours[index])
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])
 def test_every_mode_becomes_rgb(tmp_path, mode):
     suffix = ".jpg" if mode == "CMYK" else ".png"
-    path = write_image(tmp_path / f"a{suffix}", mode=mode)
-    found = ImageFiles([path]).read(slice(0, 1), 8)
-    assert (found.shape, found.dtype) == ((1, 8, 8, 3), np.uint8)
+    image = read_one(write_image(tmp_path / f"a{suffix}", mode=mode))
+    assert (image.shape, image.dtype) == ((8, 8, 3), np.uint8)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +151,7 @@ def test_image_cut_short_is_named(tmp_path, suffix):
     for share in (0.05, 0.3, 0.7):
         path.write_bytes(content[: int(share * len(content))])
         with pytest.raises(HashbenchError, match=rf"cannot decode image .*cut\{suffix}: "):
-            ImageFiles([path]).read(slice(0, 1), 8)
+            read_one(path)
 
 
 def test_missing_image_is_named(tmp_path):
@@ -176,12 +187,12 @@ def test_files_of_the_same_name_in_two_folders_have_different_contents(tmp_path,
 
 
 def test_content_changes_when_a_file_is_replaced_by_one_with_the_same_size_and_time(tmp_path):
-    path = write_image(tmp_path / "a.bmp", NOISE[0])
-    os.utime(path, ns=(0, 0))
-    before = ImageFiles([path]).content
-    write_image(tmp_path / "b.bmp", 255 - NOISE[0]).replace(path)
-    os.utime(path, ns=(0, 0))
-    assert ImageFiles([path]).content != before
+    contents = set()
+    for pixels in (NOISE[0], 255 - NOISE[0]):
+        path = write_image(tmp_path / "new.bmp", pixels).replace(tmp_path / "a.bmp")
+        os.utime(path, ns=(0, 0))
+        contents.add(ImageFiles([path]).content)
+    assert len(contents) == 2
 
 
 @pytest.mark.parametrize(
@@ -189,25 +200,25 @@ def test_content_changes_when_a_file_is_replaced_by_one_with_the_same_size_and_t
 )
 def test_native_size_of_files_is_that_of_equal_squares(tmp_path, shapes, expected):
     paths = [write_image(tmp_path / f"{number}.png", NOISE[number, :h, :w]) for number, (h, w) in enumerate(shapes)]
-    found = ImageFiles(paths)
-    assert found.native_size == expected
+    files = ImageFiles(paths)
+    assert files.native_size == expected
     if expected:
-        np.testing.assert_array_equal(found.read(slice(0, 3)), NOISE[:3, :8, :8])
+        np.testing.assert_array_equal(files.read(slice(0, 3)), NOISE[:3, :8, :8])
 
 
 def test_sixteen_bits_become_eight(tmp_path):
     gradient = np.linspace(0, 65535, 64).astype(np.uint16).reshape(8, 8)
     Image.fromarray(gradient).save(tmp_path / "a.png")
-    (found,) = ImageFiles([tmp_path / "a.png"]).read(slice(0, 1), 8)
+    image = read_one(tmp_path / "a.png")
     for channel in range(3):
-        np.testing.assert_allclose(found[..., channel], gradient / 65535 * 255, atol=0.5 + 1e-9)
+        np.testing.assert_allclose(image[..., channel], gradient / 65535 * 255, atol=0.5 + 1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_values_without_a_known_range_are_refused(tmp_path, dtype):
     Image.fromarray(np.ones((8, 8), dtype)).save(tmp_path / "a.tiff")
     with pytest.raises(HashbenchError, match=r"cannot decode image .*a\.tiff: values of mode [IF] have no known range"):
-        ImageFiles([tmp_path / "a.tiff"]).read(slice(0, 1), 8)
+        read_one(tmp_path / "a.tiff")
 
 
 @pytest.mark.parametrize("limit", [10, 30])
@@ -215,7 +226,7 @@ def test_an_image_too_large_to_be_true_is_refused(tmp_path, monkeypatch, limit):
     path = write_image(tmp_path / "a.png", NOISE[0, :6, :7])
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)  # 42 pixels: a warning above it, an error above twice
     with pytest.raises(HashbenchError, match=r"cannot decode image .*a\.png: .*42 pixels"):
-        ImageFiles([path]).read(slice(0, 1), 8)
+        read_one(path)
 
 
 def test_only_documented_formats_are_opened_so_that_no_image_starts_a_program(tmp_path, monkeypatch):
@@ -224,21 +235,20 @@ def test_only_documented_formats_are_opened_so_that_no_image_starts_a_program(tm
     path = tmp_path / "x.png"
     Image.new("RGB", (8, 8)).save(path, format="EPS")
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: pytest.fail("a program was started"))
-    text = r"cannot decode image .*x\.png: it is none of BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP, or damaged\."
-    with pytest.raises(HashbenchError, match=text):
-        ImageFiles([path]).read(slice(0, 1), 8)
+    with pytest.raises(HashbenchError, match=r"cannot decode image .*x\.png: .* BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP"):
+        read_one(path)
 
 
 def test_a_pipe_called_like_an_image_is_refused_and_not_waited_for(tmp_path):
     numbered(tmp_path, ["a/0.png", "b/1.png"])
     os.mkfifo(tmp_path / "a" / "2.png")
     (tmp_path / "a" / "3.png").symlink_to("none.png")
-    found = read_tree(tmp_path).images
-    assert len(found) == 4
+    files = read_tree(tmp_path).images
+    assert len(files) == 4
     with pytest.raises(HashbenchError, match=r"2\.png is a pipe or a device"):
-        found.read(slice(0, 2), 8)
+        files.read(slice(0, 2), 8)
     with pytest.raises(HashbenchError, match=r"3\.png is a link to none\.png, where there is nothing"):
-        found.read(slice(2, 3), 8)
+        files.read(slice(2, 3), 8)
 
 
 # ---------------------------------------------------------------- trees
@@ -304,8 +314,10 @@ def test_images_of_a_folder_may_differ_in_size_but_not_those_of_an_archive(tmp_p
     numbered(tmp_path / "t", names)
     write_image(tmp_path / "t" / names[1], NOISE[0])
     assert read_tree(tmp_path / "t").images.read(slice(0, 2), 8).shape == (2, 8, 8, 3)
-    with pytest.raises(HashbenchError, match=r"differ in size, such as \S*/a/0\.png and \S*/root/a/1\.png; unpack"):
-        read_tree(archived(tmp_path / "t", tmp_path / "a.tar", names))
+    refused(
+        archived(tmp_path / "t", tmp_path / "a.tar", names),
+        r"differ in size, such as \S*/a/0\.png and \S*/root/a/1\.png; unpack",
+    )
 
 
 def test_archived_images_keep_their_pixels(tmp_path):
@@ -320,20 +332,19 @@ def test_archived_images_keep_their_pixels(tmp_path):
 def test_tree_without_images_is_refused(tmp_path, packing):
     (tmp_path / "folder").mkdir()
     source = tmp_path / "folder" if packing == "folder" else archived(tmp_path / "folder", tmp_path / packing, [])
-    with pytest.raises(HashbenchError, match=r"there are no images in .*, expected folders train/<class>/ or <class>/"):
-        read_tree(source)
+    refused(source, r"there are no images in .*, expected folders train/<class>/ or <class>/")
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
         (["train/a/images/0.png", "train/b/images/1.png", "val/a/images/2.png"], r"image .*images/.* lies too deep"),
-        (["a/0.png", "train/b/1.png"], r"at different depths, such as a/0\.png and train/b/1\.png"),
+        (["a/0.png", "train/b/1.png"], r"at different depths: a/0\.png and train/b/1\.png"),
+        (["0.png"], r"image 0\.png of .* lies in no folder"),
     ],
 )
 def test_images_at_other_depths_are_refused(tmp_path, names, message):
-    with pytest.raises(HashbenchError, match=message):
-        read_tree(numbered(tmp_path, names))
+    refused(numbered(tmp_path, names), message)
 
 
 def test_folders_that_all_images_share_do_not_count(tmp_path):
@@ -357,21 +368,17 @@ def test_an_archive_that_would_not_fit_into_memory_is_refused(tmp_path, monkeypa
     monkeypatch.setattr(inputs, "free_memory", lambda: 2 * 4 * 4 * 3)
     assert len(read_tree(path).images) == 2
     monkeypatch.setattr(inputs, "free_memory", lambda: 2 * 4 * 4 * 3 - 1)
-    text = r"a\.tar, with 2 images, takes .* of memory, and .* are free; unpack it and give the folder\.$"
-    with pytest.raises(HashbenchError, match=text):
-        read_tree(path)
-
-
-def test_image_in_no_folder_is_refused(tmp_path):
-    with pytest.raises(HashbenchError, match=r"image 0\.png of .* lies in no folder"):
-        read_tree(numbered(tmp_path, ["0.png"]))
+    text = r"a\.tar, with 2 images, takes .* of memory, and .* are free; unpack it and pass the folder\.$"
+    refused(path, text)
 
 
 def test_broken_image_of_an_archive_is_named(tmp_path):
     numbered(tmp_path / "t", ["a/0.png", "a/1.png"])
     (tmp_path / "t" / "a" / "1.png").write_bytes(b"no image")
-    with pytest.raises(HashbenchError, match=r"cannot decode image .*a/1\.png of .*a\.tar: "):
-        read_tree(archived(tmp_path / "t", tmp_path / "a.tar", ["a/0.png", "a/1.png"]))
+    refused(
+        archived(tmp_path / "t", tmp_path / "a.tar", ["a/0.png", "a/1.png"]),
+        r"cannot decode image .*a/1\.png of .*a\.tar: ",
+    )
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.xz"])
@@ -382,8 +389,7 @@ def test_archive_cut_short_is_refused(tmp_path, name, share):
     path = archived(tmp_path / "t", tmp_path / name, [f"a/{number}.png" for number in range(7)])
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(HashbenchError, match=r"cannot (read|decode) .*a\.tar"):
-        read_tree(path)
+    refused(path, r"cannot (read|decode) .*a\.tar")
 
 
 @pytest.mark.parametrize("position", ["boundary", "header"])
@@ -393,8 +399,9 @@ def test_archive_that_ends_between_two_images_is_not_taken_for_a_smaller_one(tmp
     with tarfile.open(path) as archive:
         end = archive.getmembers()[1].offset + (0 if position == "boundary" else 100)
     path.write_bytes(path.read_bytes()[:end])
-    with pytest.raises(HashbenchError, match=r"cannot read .*a\.tar as an archive of images: it is cut short"):
-        read_tree(path)
+    refused(path, r"cannot read .*a\.tar as an archive of images: it is cut short")
+    path.write_bytes(b"hello")
+    refused(path, r"cannot read .*a\.tar as an archive of images")
 
 
 @pytest.mark.parametrize("name", ["a.tar.gz", "a.tar.xz"])
@@ -404,14 +411,7 @@ def test_wrong_checksum_at_the_end_of_an_archive_is_noticed(tmp_path, name):
     content = bytearray(path.read_bytes())
     content[-8 if name.endswith("gz") else -12] ^= 1
     path.write_bytes(content)
-    with pytest.raises(HashbenchError, match=r"cannot read .*a\.tar.* as an archive of images"):
-        read_tree(path)
-
-
-def test_file_that_is_no_archive_is_refused(tmp_path):
-    (tmp_path / "a.tar").write_bytes(b"hello")
-    with pytest.raises(HashbenchError, match=r"cannot read .*a\.tar as an archive of images"):
-        read_tree(tmp_path / "a.tar")
+    refused(path, r"cannot read .*a\.tar.* as an archive of images")
 
 
 def test_links_to_folders_are_followed_but_not_in_circles(tmp_path):
@@ -428,17 +428,16 @@ def test_a_folder_is_entered_once_however_many_links_lead_to_it(tmp_path):
     for level in range(19):
         for name in "xy":  # 2**19 paths to the last
             (tmp_path / f"{level:02}" / name).symlink_to(tmp_path / f"{level + 1:02}")
-    assert [path.name for path in image_files(tmp_path)] == [f"{level}.png" for level in range(20)]
-    found = image_files(tmp_path / "00")  # where all others are reached by links alone
-    assert [path.name for path in found] == [f"{level}.png" for level in range(20)]
+    for folder in (tmp_path, tmp_path / "00"):  # from the latter, all others are reached only by links
+        assert [path.name for path in image_files(folder)] == [f"{level}.png" for level in range(20)]
 
 
 def test_images_belong_to_the_folder_that_has_them_or_to_the_first_link(tmp_path):
     numbered(tmp_path, ["set/b/0.png", "set/c/1.png", "elsewhere/2.png"])
     for link, folder in (("a", "b"), ("c/b", "b"), ("e", "../elsewhere"), ("d", "../elsewhere")):
         (tmp_path / "set" / link).symlink_to(tmp_path / "set" / folder)
-    found = [str(path.relative_to(tmp_path / "set")) for path in image_files(tmp_path / "set")]
-    assert found == ["b/0.png", "c/1.png", "d/2.png"]
+    names = [str(path.relative_to(tmp_path / "set")) for path in image_files(tmp_path / "set")]
+    assert names == ["b/0.png", "c/1.png", "d/2.png"]
 
 
 def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
@@ -451,17 +450,16 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
         return scan(folder)
 
     monkeypatch.setattr(images.os, "scandir", denied)
-    with pytest.raises(HashbenchError, match=r"cannot read .*/b: Permission denied\."):
-        read_tree(tmp_path)
+    refused(tmp_path, r"cannot read .*/b: Permission denied\.")
 
 
 def test_images_that_cannot_be_decoded_are_left_out(tmp_path):
     tree = read_tree(numbered(tmp_path, ["a/0.png", "a/1.png", "b/2.png", "c/3.png"]))
     for name in ("a/0.png", "b/2.png"):
         (tmp_path / name).write_bytes(b"no image")
-    found, kept = images.without_bad(tree)
-    assert (kept.tolist(), found.classes, found.labels.tolist()) == ([1, 3], ["a", "c"], [0, 1])
-    np.testing.assert_array_equal(found.images.read(slice(0, 2), 4)[:, 0, 0, 0], [1, 3])
+    decoded, rows = images.without_bad(tree)
+    assert (rows.tolist(), decoded.classes, decoded.labels.tolist()) == ([1, 3], ["a", "c"], [0, 1])
+    np.testing.assert_array_equal(decoded.images.read(slice(0, 2), 4)[:, 0, 0, 0], [1, 3])
     for name in ("a/1.png", "c/3.png"):
         (tmp_path / name).unlink()
     with pytest.raises(HashbenchError, match=r"none of the 4 images can be decoded.*: cannot decode .*0\.png"):

@@ -27,13 +27,12 @@ def peer(query, database, distance):
 def test_neighbours_are_the_nearest_ones_in_order(distance, n_pairs, n_neighbours, monkeypatch):
     monkeypatch.setattr(neighbours, "_PAIRS", n_pairs)
     monkeypatch.setattr(neighbours, "_ROWS", 7)
-    told = []
-    found, n_tied = find_neighbours(QUERY, DATABASE, n_neighbours, distance, lambda *state: told.append(state))
+    reports = []
+    nearest, n_tied = find_neighbours(QUERY, DATABASE, n_neighbours, distance, lambda *state: reports.append(state))
     expected = peer(QUERY, DATABASE, distance).argsort(axis=1)[:, :n_neighbours]
-    np.testing.assert_array_equal(found, expected)
-    assert found.dtype == np.int64
-    assert n_tied == 0
-    assert told[-1][1:] == (9, 9)
+    np.testing.assert_array_equal(nearest, expected)
+    assert (nearest.dtype, n_tied) == (np.int64, 0)
+    assert reports[-1][1:] == (9, 9)
 
 
 def whole_numbers(n_items):
@@ -42,12 +41,12 @@ def whole_numbers(n_items):
 
 
 @given(whole_numbers(4), whole_numbers(9), st.data())
-def test_of_equally_near_items_the_first_are_taken_and_the_cut_is_told(query, database, data):
+def test_of_equally_near_items_the_first_are_neighbours_and_ties_are_counted(query, database, data):
     distance, k = data.draw(st.sampled_from(["euclidean", "dot"])), data.draw(st.integers(1, 9))
-    found, n_tied = find_neighbours(query, database, k, distance)
+    nearest, n_tied = find_neighbours(query, database, k, distance)
     values = np.round(peer(query, database, "sqeuclidean" if distance == "euclidean" else distance))
     order = values.argsort(axis=1, kind="stable")
-    np.testing.assert_array_equal(found, order[:, :k])
+    np.testing.assert_array_equal(nearest, order[:, :k])
     ranked = np.take_along_axis(values, order, axis=1)
     assert n_tied == (0 if k == 9 else (ranked[:, k - 1] == ranked[:, k]).sum())
 
@@ -57,9 +56,9 @@ def test_copies_tie_wherever_the_origin_lies(distance):
     database = np.repeat(rng.normal(size=(10, 33)), 3, axis=0).astype(np.float32) + np.float32(1000)
     database = database[rng.permutation(30)]
     query = database[:5] + rng.normal(size=(5, 33)).astype(np.float32) / 10
-    found, n_tied = find_neighbours(query, database, 2, distance)
+    nearest, n_tied = find_neighbours(query, database, 2, distance)
     assert n_tied == 5
-    for row, values in zip(found, peer(query, database, distance), strict=True):
+    for row, values in zip(nearest, peer(query, database, distance), strict=True):
         copies = np.flatnonzero((database == database[row[0]]).all(axis=1))
         np.testing.assert_array_equal(row, copies[:2])
         assert values[row[0]] == pytest.approx(values.min(), rel=1e-9)
@@ -71,15 +70,15 @@ def test_items_of_one_direction_tie_by_cosine(seed):
     direction, other = rng.integers(1, 9, (2, 7))
     database = np.float32([factor * direction for factor in (3, 7, 1, 11)] + [other])
     query = np.float32(direction + 0.25 * rng.normal(size=(3, 7)))
-    found, n_tied = find_neighbours(query, database, 2, "cosine")
-    np.testing.assert_array_equal(found, [[0, 1]] * 3)
+    nearest, n_tied = find_neighbours(query, database, 2, "cosine")
+    np.testing.assert_array_equal(nearest, [[0, 1]] * 3)
     assert n_tied == 3
 
 
 def test_by_cosine_length_does_not_count():
     database = np.float32([[1, 0], [100, 1], [1, 1], [4, 4], [0.25, 0.25], [0, 1e-30]])
-    found, n_tied = find_neighbours(np.float32([[3, 3], [0, 5]]), database, 2, "cosine")
-    np.testing.assert_array_equal(found, [[2, 3], [5, 2]])
+    nearest, n_tied = find_neighbours(np.float32([[3, 3], [0, 5]]), database, 2, "cosine")
+    np.testing.assert_array_equal(nearest, [[2, 3], [5, 2]])
     assert n_tied == 2
 
 
@@ -92,7 +91,7 @@ def test_distances_of_pairs_are_those_of_scipy(distance):
 
 
 def test_what_has_no_answer_is_refused():
-    with pytest.raises(HashbenchError, match="there are 40 database items, 41 neighbours of each query are asked for"):
+    with pytest.raises(HashbenchError, match="40 database items are fewer than 41 neighbours"):
         find_neighbours(QUERY, DATABASE, 41)
     with pytest.raises(HashbenchError, match=r"1 queries are all zeros, .* choose another --true-distance"):
         find_neighbours(np.vstack([QUERY, np.zeros((1, 6), np.float32)]), DATABASE, 3, "cosine")

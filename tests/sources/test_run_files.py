@@ -13,10 +13,10 @@ QRELS = "q1 0 d1 1\nq1 0 d3 -2\nq2 0 d1 0\n"
 
 @pytest.fixture
 def written(tmp_path):
-    def write(text, name="file.txt"):
-        data = text.encode() if isinstance(text, str) else text
-        (tmp_path / name).write_bytes(data)
-        return tmp_path / name
+    def write(text):
+        path = tmp_path / "file.txt"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
 
     return write
 
@@ -27,15 +27,10 @@ plain_or_zipped = pytest.mark.parametrize(
 
 
 @plain_or_zipped
-def test_lines_are_read_plain_or_zipped_whatever_the_ending(pack, written):
-    assert read_run(written(pack(RUN))) == {"q1": {"d1": 2.5, "d2": -0.001}, "q2": {"d1": 7.0}}
-    assert read_qrels(str(written(pack(QRELS)))) == {"q1": {"d1": 1, "d3": -2}, "q2": {"d1": 0}}
-
-
-@plain_or_zipped
-def test_a_byte_order_mark_is_no_part_of_the_first_query(pack, written):
-    assert list(read_run(written(pack("\ufeff" + RUN)))) == ["q1", "q2"]
-    assert list(read_qrels(written(pack("\ufeff" + QRELS)))) == ["q1", "q2"]
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["", "byte-order mark"])
+def test_lines_are_read_plain_or_zipped_whatever_the_suffix(pack, mark, written):
+    assert read_run(written(pack(mark + RUN))) == {"q1": {"d1": 2.5, "d2": -0.001}, "q2": {"d1": 7.0}}
+    assert read_qrels(str(written(pack(mark + QRELS)))) == {"q1": {"d1": 1, "d3": -2}, "q2": {"d1": 0}}
 
 
 def test_lines_of_windows_and_names_in_any_script_are_read(written):
@@ -60,9 +55,11 @@ def test_lines_of_windows_and_names_in_any_script_are_read(written):
         (read_run, b"\xff\xfe\x00", "cannot read .* as lines of text"),
     ],
 )
-def test_what_is_no_such_file_is_refused_with_its_line(read, text, message, written):
+def test_wrong_files_are_refused_with_their_line(read, text, message, written, tmp_path):
     with pytest.raises(HashbenchError, match=message):
         read(written(text))
+    with pytest.raises(HashbenchError, match="there is no file"):
+        read(tmp_path / "none.txt")
 
 
 @plain_or_zipped
@@ -84,11 +81,6 @@ def test_what_is_unzipped_beyond_memory_is_refused_on_the_way(written, monkeypat
     path = written(gzip.compress("".join(f"q 0 d{number:04} 1\n" for number in range(200)).encode()))
     with pytest.raises(HashbenchError, match=r"file.txt from line 18 on takes .* GB of memory"):
         read_qrels(path)
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(HashbenchError, match="there is no file"):
-        read_run(tmp_path / "run.txt")
 
 
 def test_scores_that_only_grow_with_the_rank_are_taken_for_distances(written):

@@ -53,9 +53,7 @@ def test_a_pattern_gives_its_files_in_natural_order(tmp_path):
     assert find_shards(f"{tmp_path}/codes-1.npy") is None
     np.save(tmp_path / "a[1].npy", ROWS)
     assert find_shards(f"{tmp_path}/a[1].npy") is None
-    assert complaint(find_shards, f"{tmp_path}/none-*.npy") == (
-        f"no file matches {tmp_path}/none-*.npy. Fix the pattern, or write the files first."
-    )
+    assert f"no file matches {tmp_path}/none-*.npy." in complaint(find_shards, f"{tmp_path}/none-*.npy")
 
 
 @pytest.mark.parametrize("form", ["json", "toml"])
@@ -87,10 +85,7 @@ def test_what_is_no_manifest_is_refused(tmp_path, text, words):
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        (
-            ROWS[:, :2],
-            "b.npy holds int64 of shape (20, 2), but {a} int64 of shape (20, 3); all shards need one dtype, and",
-        ),
+        (ROWS[:, :2], "b.npy holds int64 of shape (20, 2), but {a} int64 of shape (20, 3);"),
         (ROWS.astype(np.uint8), "b.npy holds uint8 of shape (20, 3), but {a} int64"),
         (ROWS[:, 0], "b.npy holds int64 of shape (20,), but"),
         (ROWS[:0], "b.npy is empty: shape (0, 3). Leave it out"),
@@ -114,17 +109,17 @@ def test_a_shard_that_is_named_twice_is_refused_under_whatever_name(tmp_path, un
         file["codes"] = ROWS
     for first, second in (("a.npy", "a.npy"), ("a.npy", "b.npy"), ("a.npy", "c.npy"), ("d.h5", "d.h5:codes")):
         specs = [f"{tmp_path}/{first}", f"{tmp_path}/{second}"]
-        said = complaint(ShardedArray, specs, ("codes",))
-        assert said.startswith(f"{specs[1]} comes twice among the shards")
-        assert (f"first as {specs[0]}" in said) == (first != second)
+        text = complaint(ShardedArray, specs, ("codes",))
+        assert text.startswith(f"{specs[1]} comes twice among the shards")
+        assert (f"first as {specs[0]}" in text) == (first != second)
     assert len(ShardedArray(uneven, ())) == 20  # two arrays of one file
 
 
 def test_files_that_cannot_be_read_in_slices_are_refused_as_shards_and_read_whole_alone(tmp_path):
     np.savez(tmp_path / "a.npz", X=ROWS)
-    assert complaint(ShardedArray, [f"{tmp_path}/a.npz"], ()) == (
-        f"{tmp_path}/a.npz cannot be read in slices, as shards are; write it as one of .npy, .h5, .hdf5."
-    )
+    text = complaint(ShardedArray, [f"{tmp_path}/a.npz"], ())
+    assert text.startswith(f"{tmp_path}/a.npz cannot be read in slices")
+    assert ".npy, .h5, .hdf5" in text
     np.testing.assert_array_equal(read_in_slices(f"{tmp_path}/a.npz", ()), ROWS)
     np.save(tmp_path / "a.npy", ROWS)
     assert isinstance(read_in_slices(f"{tmp_path}/a.npy", ()), ShardedArray)

@@ -19,15 +19,20 @@ def assert_is_split(split, n_samples):
     assert set(train) <= set(database)
 
 
+def assert_is_reproducible(draw, *arguments):
+    first, again, other = (draw(*arguments, random_state=seed) for seed in (0, 0, 1))
+    for part, same in zip(first, again, strict=True):
+        np.testing.assert_array_equal(part, same)
+    assert other[0].tolist() != first[0].tolist()
+
+
 def test_a_drawn_split_is_balanced_disjoint_and_the_same_each_time():
     labels = np.random.default_rng(1).permutation(np.arange(4).repeat([20, 15, 30, 12]))
     split = query, _, train = draw_split(labels, 3, 5, random_state=0)
     assert_is_split(split, 77)
     assert np.bincount(labels[query]).tolist() == [3] * 4
     assert np.bincount(labels[train]).tolist() == [5] * 4
-    for part, again in zip(split, draw_split(labels, 3, 5, random_state=0), strict=True):
-        np.testing.assert_array_equal(part, again)
-    assert draw_split(labels, 3, 5, random_state=1)[0].tolist() != query.tolist()
+    assert_is_reproducible(draw_split, labels, 3, 5)
 
 
 def test_a_split_larger_than_a_class_is_refused_in_words():
@@ -44,11 +49,10 @@ def test_a_split_by_label_has_enough_items_of_each_label(seed):
     assert (MULTI_HOT[train].sum(axis=0) >= 6).all()
 
 
-def test_a_split_by_label_is_the_same_each_time_and_another_with_another_seed():
-    split = draw_by_label(MULTI_HOT, 4, 6, random_state=0)
-    for part, again in zip(split, draw_by_label(MULTI_HOT, 4, 6, random_state=0), strict=True):
-        np.testing.assert_array_equal(part, again)
-    assert draw_by_label(MULTI_HOT, 4, 6, random_state=1)[0].tolist() != split[0].tolist()
+def test_a_split_by_label_is_the_same_each_time_and_may_lack_training_items():
+    assert_is_reproducible(draw_by_label, MULTI_HOT, 4, 6)
+    query, database, train = draw_by_label(MULTI_HOT, 2, 0, random_state=0)
+    assert (len(query), len(database), train.shape, train.dtype) == (8, 82, (0,), np.int64)
 
 
 @pytest.mark.parametrize(("role", "counts"), [(0, (4, 0)), (2, (0, 4))])
@@ -57,11 +61,6 @@ def test_rare_labels_are_drawn_before_frequent_ones_take_their_items(role, count
     labels[4:, 1] = 0  # four items of label 1, which have label 0 too
     for seed in range(10):
         assert set(range(4)) <= set(draw_by_label(labels, *counts, random_state=seed)[role])
-
-
-def test_without_training_items_to_draw_a_split_by_label_has_none():
-    query, database, train = draw_by_label(MULTI_HOT, 2, 0, random_state=0)
-    assert (len(query), len(database), train.shape, train.dtype) == (8, 82, (0,), np.int64)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +79,7 @@ def test_a_split_regardless_of_labels_has_the_numbers_asked_for():
     split = query, database, train = draw_any(50, 7, 20, random_state=0)
     assert_is_split(split, 50)
     assert (len(query), len(database), len(train)) == (7, 43, 20)
-    for part, again in zip(split, draw_any(50, 7, 20, random_state=0), strict=True):
-        np.testing.assert_array_equal(part, again)
-    assert draw_any(50, 7, 20, random_state=1)[0].tolist() != query.tolist()
-
-
-def test_without_a_number_all_of_the_database_is_for_training():
+    assert_is_reproducible(draw_any, 50, 7, 20)
     _, database, train = draw_any(50, 7, None, random_state=0)
     np.testing.assert_array_equal(train, database)
 

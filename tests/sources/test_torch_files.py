@@ -2,13 +2,12 @@
 
 import os
 import pickle
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
 from helpers.error_sentences import complaint
+from helpers.processes import printed_by
 
 from hashbench.sources.array_files import opened_arrays, read_array, read_codes, read_features, read_items, read_matrix
 
@@ -32,15 +31,8 @@ def test_a_lone_tensor_is_read(tmp_path, name, is_zip):
 
 
 def test_tensors_and_lists_of_a_dict_are_found_by_name(tmp_path):
-    content = {
-        "epoch": 3,
-        "note": "x",
-        "codes": X > 0,
-        "embeddings": X,
-        "labels": WORDS,
-        "split": {"query": (X, X + 1)},
-    }
-    path = saved(tmp_path / "a.pt", content)
+    content = {"epoch": 3, "note": "x", "codes": X > 0, "embeddings": X, "labels": WORDS}
+    path = saved(tmp_path / "a.pt", content | {"split": {"query": (X, X + 1)}})
     with opened_arrays(tmp_path / "a.pt") as arrays:
         assert list(arrays) == ["codes", "embeddings", "labels", "split/query/0", "split/query/1"]
     np.testing.assert_array_equal(read_codes(path), X.numpy() > 0)
@@ -56,14 +48,14 @@ def test_tensors_and_lists_of_a_dict_are_found_by_name(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda one: one.clone().requires_grad_(),
+        lambda tensor: tensor.clone().requires_grad_(),
         torch.nn.Parameter,
-        lambda one: one.T.contiguous().T,
-        lambda one: one.double(),
-        lambda one: one.to_sparse(),
-        lambda one: one.to_sparse_csr(),
-        lambda one: one.to_sparse().requires_grad_(),
-        lambda one: torch.complex(one, -one).conj().imag,
+        lambda tensor: tensor.T.contiguous().T,
+        lambda tensor: tensor.double(),
+        lambda tensor: tensor.to_sparse(),
+        lambda tensor: tensor.to_sparse_csr(),
+        lambda tensor: tensor.to_sparse().requires_grad_(),
+        lambda tensor: torch.complex(tensor, -tensor).conj().imag,
     ],
 )
 @pytest.mark.filterwarnings("ignore:Sparse CSR")
@@ -75,9 +67,6 @@ def test_tensors_of_any_layout_are_read(tmp_path, change):
 def test_tensors_of_few_bits_are_read(tmp_path, kind):
     signs = (X > 0).float() * 2 - 1
     np.testing.assert_array_equal(read_array(saved(tmp_path / "a.pt", signs.to(kind)), ()), signs.numpy())
-
-
-def test_a_sparse_affinity_is_read(tmp_path):
     path = saved(tmp_path / "a.pt", torch.eye(3, dtype=torch.int64).to_sparse())
     np.testing.assert_array_equal(read_matrix(path), np.eye(3))
 
@@ -123,10 +112,7 @@ def nested():
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (
-            {"codes": X.numpy()},
-            "a.pt is damaged, or holds more than tensors, lists and dicts, such as a model or NumPy",
-        ),
+        ({"codes": X.numpy()}, "a.pt is damaged, or holds more than tensors, lists and dicts"),
         (torch.nn.Linear(2, 2), "holds more than tensors"),
         (sparse(99, (6, 8)), "a.pt is damaged"),
         (torch.empty(6, 8, device="meta"), "no data"),
@@ -135,7 +121,7 @@ def nested():
         ({"labels": [[1], [2, 3]]}, "lists of unequal lengths"),
         ({"labels": [[1] * 10**6] * 10**5}, "a list of 100,000,000,000 values, takes"),
         ({"labels": ["a" * 10**7] * 10**5}, "a list of 100,000 values, takes"),
-        ({"labels": [[[1]]]}, "is a list that holds list, expected numbers or words, or lists of these"),
+        ({"labels": [[[1]]]}, "is a list that holds list, expected numbers or words"),
         ({"labels": [1, {}]}, "is a list that holds dict, expected numbers or words"),
         ({"codes": nested()}, "is a nested tensor, expected a tensor of one shape"),
         (torch.tensor(3), "holds no arrays"),
@@ -156,6 +142,5 @@ def test_what_is_no_file_of_pytorch_is_refused(tmp_path, content):
 
 def test_pytorch_is_imported_for_its_files_alone(tmp_path):
     np.save(tmp_path / "a.npy", X.numpy())
-    code = "import sys; from hashbench.sources import array_files as files; files.read_codes('a.npy'); "
-    code += "assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    code = "from hashbench.sources.array_files import read_codes; read_codes('a.npy'); print('torch' in sys.modules)"
+    assert printed_by(code, cwd=tmp_path) == "False\n"

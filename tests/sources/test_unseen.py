@@ -25,24 +25,24 @@ def classes_of(dataset, role):
 
 @pytest.mark.parametrize(("queries", "database"), SCOPES)
 def test_training_sees_no_item_of_the_unseen_classes_and_all_of_the_others(dataset, queries, database):
-    made = leave_out(dataset, UnseenClasses(3, 1, queries, database))
+    part = leave_out(dataset, UnseenClasses(3, 1, queries, database))
     everything = {*dataset.labels}
-    unseen = everything - classes_of(made, "train")
+    unseen = everything - classes_of(part, "train")
     assert len(unseen) == 3
-    assert classes_of(made, "query") == (unseen if queries == "unseen" else everything)
-    assert classes_of(made, "database") == (unseen if database == "unseen" else everything)
-    for role, classes in (("train", everything - unseen), ("query", classes_of(made, "query"))):
+    assert classes_of(part, "query") == (unseen if queries == "unseen" else everything)
+    assert classes_of(part, "database") == (unseen if database == "unseen" else everything)
+    for role, classes in (("train", everything - unseen), ("query", classes_of(part, "query"))):
         before = getattr(dataset, role)
         expected = dataset.features[before[np.isin(dataset.labels[before], [*classes])]]
-        np.testing.assert_array_equal(made.features[getattr(made, role)], expected)
+        np.testing.assert_array_equal(part.features[getattr(part, role)], expected)
 
 
 def test_items_without_a_role_are_dropped_and_arrays_that_lose_none_are_not_copied(dataset):
     everything = leave_out(dataset, UnseenClasses(3, 0, "all", "all"))
     assert everything.features is dataset.features
-    made = leave_out(dataset, UnseenClasses(3, 0))
-    assert made.n_samples == 3 + 9 + 14
-    assert {*np.concatenate([made.query, made.database, made.train])} == {*range(made.n_samples)}
+    part = leave_out(dataset, UnseenClasses(3, 0))
+    assert part.n_samples == 3 + 9 + 14
+    assert {*np.concatenate([part.query, part.database, part.train])} == {*range(part.n_samples)}
 
 
 def test_folds_share_no_class_and_the_seed_does_not_depend_on_them(dataset):
@@ -54,51 +54,49 @@ def test_folds_share_no_class_and_the_seed_does_not_depend_on_them(dataset):
 
 def test_training_items_outside_the_database_stay_there(dataset):
     apart = dataclasses.replace(dataset, database=np.arange(10, 20))
-    made = leave_out(apart, UnseenClasses(3, 0, "unseen", "all"))
-    assert (len(made.query), len(made.database), len(made.train)) == (3, 10, 14)
-    assert not {*made.train} & {*made.database}
+    part = leave_out(apart, UnseenClasses(3, 0, "unseen", "all"))
+    assert (len(part.query), len(part.database), len(part.train)) == (3, 10, 14)
+    assert not {*part.train} & {*part.database}
 
 
 def test_images_are_cut_with_the_items_and_relevant_is_the_class_not_the_superclass(dataset):
     images = np.arange(40 * 12, dtype=np.uint16).astype(np.uint8).reshape(40, 2, 2, 3)
     whole = dataclasses.replace(dataset, rule="hierarchy", coarse_labels=dataset.labels // 10, images=images)
-    made = leave_out(whole, UnseenClasses(4))
-    rows = [next(row for row in range(40) if (whole.features[row] == item).all()) for item in made.features]
-    assert (made.rule, made.coarse_labels) == ("same-label", None)
-    assert "not the same superclass" in made.about["protocol"]
-    np.testing.assert_array_equal(made.images, images[rows])
+    part = leave_out(whole, UnseenClasses(4))
+    rows = [next(row for row in range(40) if (whole.features[row] == item).all()) for item in part.features]
+    assert (part.rule, part.coarse_labels) == ("same-label", None)
+    assert "not the same superclass" in part.about["protocol"]
+    np.testing.assert_array_equal(part.images, images[rows])
 
 
 @pytest.mark.parametrize("rule", ["same-label", "hierarchy"])
 @pytest.mark.parametrize("database", ["unseen", "all"])
 def test_nothing_relevant_to_an_unseen_query_is_of_a_class_that_training_saw(dataset, rule, database):
     whole = dataclasses.replace(dataset, rule=rule, coarse_labels=dataset.labels // 10 if rule == "hierarchy" else None)
-    made = leave_out(whole, UnseenClasses(3, 0, "unseen", database))
-    relevant = made.affinity().block(np.arange(len(made.query)), np.arange(len(made.database))) > 0
+    part = leave_out(whole, UnseenClasses(3, 0, "unseen", database))
+    relevant = part.affinity().block(np.arange(len(part.query)), np.arange(len(part.database))) > 0
     assert relevant.any(axis=1).all()
-    found = made.labels[made.database][relevant.any(axis=0)]
-    assert not {*found} & classes_of(made, "train")
+    relevant_classes = part.labels[part.database][relevant.any(axis=0)]
+    assert not {*relevant_classes} & classes_of(part, "train")
 
 
 def test_parts_of_a_dataset_are_known_by_the_first_digits_of_its_fingerprint(dataset, tmp_path):
-    made = [leave_out(dataset, UnseenClasses(3, fold)) for fold in (0, 1)]
-    assert {one.fingerprint[:8] for one in made} == {dataset.fingerprint[:8]}
-    assert len({one.fingerprint for one in [dataset, *made]}) == 3
-    assert all(len(one.fingerprint) == 16 for one in made)
-    write_dataset(made[0], tmp_path / "part.h5")
-    assert read_dataset(tmp_path / "part.h5").fingerprint == made[0].fingerprint
+    parts = [leave_out(dataset, UnseenClasses(3, fold)) for fold in (0, 1)]
+    assert {part.fingerprint[:8] for part in parts} == {dataset.fingerprint[:8]}
+    assert len({part.fingerprint for part in [dataset, *parts]}) == 3
+    assert all(len(part.fingerprint) == 16 for part in parts)
+    write_dataset(parts[0], tmp_path / "part.h5")
+    assert read_dataset(tmp_path / "part.h5").fingerprint == parts[0].fingerprint
 
 
 def test_name_content_and_protocol_are_its_own(dataset):
-    made = [leave_out(dataset, UnseenClasses(3, fold, *scope)) for fold in (0, 1) for scope in SCOPES]
-    assert len({one.fingerprint for one in [dataset, *made]}) == len({one.name for one in [dataset, *made]}) == 7
-    assert made[0].name == "tiny-unseen3-fold0"
-    listed = ", ".join(map(str, sorted({*dataset.labels} - classes_of(made[0], "train"))))
-    assert (
-        f"training sees 7 of 10 classes, not {listed} (in the order of their names; fold 0" in made[0].about["protocol"]
-    )
-    assert "seed 0" in made[0].about["protocol"]
-    assert "Sablayrolles" in made[0].about["citation"]
+    parts = [leave_out(dataset, UnseenClasses(3, fold, *scope)) for fold in (0, 1) for scope in SCOPES]
+    assert len({part.fingerprint for part in [dataset, *parts]}) == len({part.name for part in [dataset, *parts]}) == 7
+    assert parts[0].name == "tiny-unseen3-fold0"
+    listed = ", ".join(map(str, sorted({*dataset.labels} - classes_of(parts[0], "train"))))
+    for words in (f"training sees 7 of 10 classes, not {listed} ", "fold 0", "seed 0"):
+        assert words in parts[0].about["protocol"]
+    assert "Sablayrolles" in parts[0].about["citation"]
 
 
 @pytest.mark.parametrize(
@@ -123,9 +121,7 @@ def test_too_many_classes_and_folds_are_refused(dataset, protocol, expected):
     ],
 )
 def test_datasets_without_single_labels_are_refused(tiny, rule, changes, expected):
-    with pytest.raises(
-        HashbenchError, match=f"tiny-unseen1-fold0 needs one label per item .* but tiny has .*{expected}"
-    ):
+    with pytest.raises(HashbenchError, match=f"tiny-unseen1-fold0 needs one label per item .* tiny has .*{expected}"):
         leave_out(tiny(rule, **changes), UnseenClasses(1))
 
 

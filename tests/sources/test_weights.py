@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.error_sentences import complaint
 from helpers.paths import DATA
 from PIL import Image
 from scipy.io import savemat
@@ -41,11 +42,11 @@ def images():
     return np.random.default_rng(0).integers(0, 256, (70, 32, 32, 3), dtype=np.uint8)
 
 
-def assert_same_state(found, expected):
-    assert found.keys() == expected.keys()
+def assert_same_state(state, expected):
+    assert state.keys() == expected.keys()
     for key, tensor in expected.items():
-        assert found[key].dtype == tensor.dtype, key
-        assert torch.equal(found[key], tensor), key
+        assert state[key].dtype == tensor.dtype, key
+        assert torch.equal(state[key], tensor), key
 
 
 def test_weights_and_hash_are_those_of_the_file(squeezenet):
@@ -87,15 +88,15 @@ def test_pretrained_network_is_ready_to_be_trained(squeezenet):
     assert all(parameter.requires_grad and parameter.is_leaf for parameter in network.parameters())
 
 
-def spoil(state, how):
-    if how == "missing":
+def spoil(state, fault):
+    if fault == "missing":
         for key in ("features.3.squeeze.weight", "features.0.bias"):
             del state[key]
-    elif how == "unexpected":
+    elif fault == "unexpected":
         state["fc.weight"] = torch.zeros(3)
-    elif how == "misshapen":
+    elif fault == "misshapen":
         state["classifier.1.weight"] = torch.zeros(10, 512, 1, 1)
-    elif how == "not finite":
+    elif fault == "not finite":
         state["classifier.1.bias"][3] = torch.nan
     else:
         return {f"backbone.{key}": value for key, value in state.items()}
@@ -103,7 +104,7 @@ def spoil(state, how):
 
 
 @pytest.mark.parametrize(
-    ("how", "message"),
+    ("fault", "message"),
     [
         ("missing", "2 missing, features.0.bias, features.3.squeeze.weight."),
         ("unexpected", "1 unexpected, fc.weight."),
@@ -112,23 +113,25 @@ def spoil(state, how):
         ("renamed", "52 missing, first features.0.weight, features.0.bias, features.3.squeeze.weight; 52 unexpected"),
     ],
 )
-def test_weights_of_another_network_are_told_apart(squeezenet, tmp_path, how, message):
+def test_weights_of_another_network_are_refused(squeezenet, tmp_path, fault, message):
     path = tmp_path / "other.pth"
-    torch.save(spoil(squeezenet[1].state_dict(), how), path)
-    with pytest.raises(HashbenchError) as caught:
-        read_weights("squeezenet", path)
-    assert str(caught.value).startswith(f"{path} does not hold the weights of squeezenet: ")
-    assert message in str(caught.value)
-    assert BACKBONES["squeezenet"].weights_url in str(caught.value)
+    torch.save(spoil(squeezenet[1].state_dict(), fault), path)
+    text = complaint(read_weights, "squeezenet", path)
+    assert text.startswith(f"{path} does not hold the weights of squeezenet: ")
+    assert message in text
+    assert BACKBONES["squeezenet"].weights_url in text
+
+
+def is_damaged(name, path):
+    return "is damaged or not a file of weights" in complaint(read_weights, name, path)
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>not found</html>", bytes(1000)])
 @pytest.mark.parametrize(("name", "suffix"), [("squeezenet", ".pth"), ("vgg-f", ".mat")])
-def test_file_that_holds_no_weights_is_refused(tmp_path, name, suffix, content):
+def test_file_without_weights_is_refused(tmp_path, name, suffix, content):
     path = tmp_path / f"weights{suffix}"
     path.write_bytes(content)
-    with pytest.raises(HashbenchError, match="is damaged or no file of weights"):
-        read_weights(name, path)
+    assert is_damaged(name, path)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
@@ -136,36 +139,30 @@ def test_truncated_file_is_refused(squeezenet, tmp_path, share):
     content = squeezenet[0].read_bytes()
     path = tmp_path / "part.pth"
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(HashbenchError, match="is damaged or no file of weights"):
-        read_weights("squeezenet", path)
+    assert is_damaged("squeezenet", path)
 
 
 @pytest.mark.parametrize(
-    "saved", [torch.zeros(3), [torch.zeros(3)], {"state_dict": 5}, {"epoch": 5}, {3: torch.zeros(3)}]
+    "saved",
+    [torch.zeros(3), [torch.zeros(3)], {"state_dict": 5}, {"epoch": 5}, {3: torch.zeros(3)}, {"features.0.bias": Path}],
 )
-def test_torch_file_of_something_else_is_refused(tmp_path, saved):
-    path = tmp_path / "other.pth"
-    torch.save(saved, path)
-    with pytest.raises(HashbenchError, match="is damaged or no file of weights"):
-        read_weights("squeezenet", path)
+def test_torch_file_of_something_else_is_refused_and_no_code_is_run(tmp_path, saved):
+    torch.save(saved, tmp_path / "other.pth")
+    assert is_damaged("squeezenet", tmp_path / "other.pth")
 
 
-def test_code_in_a_file_is_not_run(tmp_path):
-    path = tmp_path / "evil.pth"
-    torch.save({"features.0.weight": Path}, path)
-    with pytest.raises(HashbenchError, match="is damaged or no file of weights"):
-        read_weights("squeezenet", path)
-
-
-def test_missing_file_is_named(tmp_path):
-    with pytest.raises(HashbenchError, match=r"there is no file .*absent\.pth\. Give a file such as"):
-        read_weights("resnet18", tmp_path / "absent.pth")
-
-
-@pytest.mark.parametrize(("name", "file"), [("resnet18", "net.mat"), ("vgg-f", "net.h5")])
-def test_file_of_a_format_that_is_not_read_is_refused(tmp_path, name, file):
-    with pytest.raises(HashbenchError, match=f"weights of {name} are read from .pth, .pt"):
-        read_weights(name, tmp_path / file)
+@pytest.mark.parametrize(
+    ("name", "file", "words"),
+    [
+        ("resnet18", "net.mat", "weights of resnet18 are read from .pth, .pt"),
+        ("vgg-f", "net.h5", "weights of vgg-f are read from .pth, .pt"),
+        ("resnet18", "absent.pth", "there is no file "),
+    ],
+)
+def test_file_that_cannot_be_read_is_refused(tmp_path, name, file, words):
+    text = complaint(read_weights, name, tmp_path / file)
+    assert words in text
+    assert BACKBONES[name].weights_url in text
 
 
 def make_cell(values):
@@ -254,16 +251,12 @@ def test_mat_file_of_another_network_is_told_apart(tmp_path):
     arrays = {name: (np.ones((5, 4, 3, 2), np.float32), np.ones((2, 1), np.float32)) for name in ("conv1", "conv9")}
     for form in ("new", "old"):
         write_mat(tmp_path / "tiny.mat", arrays, np.ones((1, 1, 3), np.float32), form)
-        with pytest.raises(HashbenchError) as caught:
-            read_weights("vgg-f", tmp_path / "tiny.mat")
-        message = str(caught.value)
+        message = complaint(read_weights, "vgg-f", tmp_path / "tiny.mat")
         assert "14 missing, first conv2.weight, conv2.bias, conv3.weight; 2 unexpected, conv9.weight" in message
         assert "2 misshapen, conv1.weight of shape (2, 3, 5, 4) in place of (64, 3, 11, 11), conv1.bias" in message
 
 
-@pytest.fixture
-def pixels():
-    return np.random.default_rng(0).integers(0, 256, (2, 40, 30, 3), dtype=np.uint8)
+PIXELS = np.random.default_rng(0).integers(0, 256, (2, 40, 30, 3), dtype=np.uint8)[:, :30]
 
 
 @pytest.mark.parametrize("name", ["alexnet", "squeezenet", "resnet18", "resnet50"])
@@ -278,13 +271,13 @@ def test_input_of_one_colour_is_that_colour_normalised(name):
     assert inputs.std(dim=(0, 2, 3)).max() < 1e-5
 
 
-def test_input_of_vggf_is_the_pixels_themselves(pixels):
-    inputs = to_input(pixels[:, :30], BACKBONES["vgg-f"], 30)
-    assert np.array_equal(inputs.permute(0, 2, 3, 1).numpy(), pixels[:, :30])
+def test_input_of_vggf_is_the_pixels_themselves():
+    inputs = to_input(PIXELS, BACKBONES["vgg-f"], 30)
+    assert np.array_equal(inputs.permute(0, 2, 3, 1).numpy(), PIXELS)
     assert inputs.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_enlarging_is_bicubic_interpolation_between_centres_of_pixels(pixels):
+def test_enlarging_is_bicubic_interpolation_between_centres_of_pixels():
     """Cubic convolution with a = -0.75 by hand, at one point: column 5 of 60 lies at 5.5 / 2 - 0.5 = 2.25."""
 
     def weight(distance, a=-0.75):
@@ -293,8 +286,8 @@ def test_enlarging_is_bicubic_interpolation_between_centres_of_pixels(pixels):
         return near if distance <= 1 else far
 
     weights = np.array([weight(abs(2.25 - column)) for column in (1, 2, 3, 4)])
-    expected = np.einsum("r,c,rcd->d", weights, weights, pixels[0, 1:5, 1:5].astype(float))
-    inputs = to_input(pixels[:, :30], BACKBONES["vgg-f"], 60)
+    expected = np.einsum("r,c,rcd->d", weights, weights, PIXELS[0, 1:5, 1:5].astype(float))
+    inputs = to_input(PIXELS, BACKBONES["vgg-f"], 60)
     assert inputs[0, :, 5, 5].numpy() == pytest.approx(expected, abs=1e-3)
 
 
@@ -314,15 +307,16 @@ def test_shrinking_takes_the_mean_of_what_vanishes():
     ],
 )
 def test_images_of_another_form_are_refused(images, message):
-    with pytest.raises(HashbenchError) as caught:
-        to_input(images, BACKBONES["squeezenet"])
-    assert message in str(caught.value)
+    assert message in complaint(to_input, images, BACKBONES["squeezenet"])
 
 
-def test_features_are_those_of_the_network_whatever_the_batch(squeezenet, images):
-    path, network = squeezenet
-    extractor = Extractor("squeezenet", path, image_size=64, device="cpu")
-    features = extractor(images)
+@pytest.fixture
+def extractor(squeezenet):
+    return Extractor("squeezenet", squeezenet[0], image_size=64, device="cpu")
+
+
+def test_features_are_those_of_the_network_whatever_the_batch(squeezenet, extractor, images):
+    network, features = squeezenet[1], extractor(images)
     assert features.dtype == np.float32
     assert features.shape == (70, 512)
     with torch.no_grad():
@@ -333,26 +327,24 @@ def test_features_are_those_of_the_network_whatever_the_batch(squeezenet, images
     assert np.array_equal(extractor(images), features)
 
 
-def test_features_are_the_same_bytes_on_any_number_of_threads(squeezenet, images, monkeypatch):
-    extractor, before = Extractor("squeezenet", squeezenet[0], image_size=64, device="cpu"), torch.get_num_threads()
-    found = []
+def test_features_are_the_same_bytes_on_any_number_of_threads(extractor, images, monkeypatch):
+    before, features = torch.get_num_threads(), []
     for n_threads in (1, 2):
         monkeypatch.setenv("LOKY_MAX_CPU_COUNT", str(n_threads))
         torch.set_num_threads(n_threads)
-        found.append(extractor(images).tobytes())
+        features.append(extractor(images).tobytes())
         assert torch.get_num_threads() == n_threads
     torch.set_num_threads(before)
-    assert found[0] == found[1]
+    assert features[0] == features[1]
 
 
-def test_images_may_be_a_view_and_are_left_alone(squeezenet, images):
-    extractor = Extractor("squeezenet", squeezenet[0], image_size=64, device="cpu")
+def test_images_may_be_a_view_and_are_not_changed(extractor, images):
     images.flags.writeable = False
     assert np.array_equal(extractor(images[3::-1]), extractor(images[:4])[::-1])
 
 
-def test_cudnn_is_on_while_features_are_computed(squeezenet, images, monkeypatch):
-    extractor, seen = Extractor("squeezenet", squeezenet[0], image_size=64, device="cpu"), []
+def test_cudnn_is_on_while_features_are_computed(extractor, images, monkeypatch):
+    seen = []
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
 
     def look(*_):
@@ -364,19 +356,18 @@ def test_cudnn_is_on_while_features_are_computed(squeezenet, images, monkeypatch
     assert seen == [(True, False, True, False)]
 
 
-def test_no_images_have_no_features(squeezenet, images):
-    assert Extractor("squeezenet", squeezenet[0], image_size=64)(images[:0]).shape == (0, 512)
+def test_no_images_have_no_features(extractor, images):
+    assert extractor(images[:0]).shape == (0, 512)
 
 
-def test_provenance_names_network_size_and_weights(squeezenet):
+def test_provenance_names_network_size_and_weights(squeezenet, extractor):
     digest = hashlib.sha256(squeezenet[0].read_bytes()).hexdigest()
-    extractor = Extractor("squeezenet", squeezenet[0], image_size=128, device="cpu")
-    assert extractor.provenance == f"squeezenet, 128 px, weights {digest[:8]}"
+    assert extractor.provenance == f"squeezenet, 64 px, weights {digest[:8]}"
     assert Extractor("squeezenet", squeezenet[0]).provenance.startswith("squeezenet, 224 px, ")
     assert (extractor.n_features, extractor.device) == (512, "cpu")
 
 
-def test_device_is_chosen_by_what_there_is(squeezenet, monkeypatch):
+def test_device_is_the_best_available(squeezenet, monkeypatch):
     assert Extractor("squeezenet", squeezenet[0]).device == ("cuda" if torch.cuda.is_available() else "cpu")
     with pytest.raises(HashbenchError, match="device is 'gpu', expected 'auto', 'cpu' or 'cuda'"):
         Extractor("squeezenet", squeezenet[0], device="gpu")
@@ -406,10 +397,3 @@ def test_features_of_real_images_agree_with_those_computed_elsewhere():
     errors = np.linalg.norm(extractor(images) - expected, axis=1) / np.linalg.norm(expected, axis=1)
     assert len(names) == len(known) == 60_000
     assert errors.max() < 1e-2
-
-
-def test_whole_digests_begin_as_the_official_file_names_say():
-    for name, backbone in BACKBONES.items():
-        if backbone.sha256 is not None:
-            assert backbone.weights_url.endswith(f"-{backbone.sha256[:8]}.pth")
-            assert len(backbone.sha256) == (8 if name == "squeezenet" else 64)

@@ -3,10 +3,10 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,17 +34,23 @@ with locked(Path(sys.argv[1])):
 """
 
 
-@pytest.fixture
-def holder(tmp_path):
-    """Another process that holds the lock of a file until it reads a line."""
-    command = [sys.executable, "-c", HOLD, tmp_path / "file"]
+@contextmanager
+def holding(path):
+    """Start another process that holds the lock of a file until it reads a line."""
+    command = [sys.executable, "-c", HOLD, path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
         yield process
         process.kill()
 
 
-def test_one_says_for_whom_one_waits_and_gives_up(holder, tmp_path, caplog, monkeypatch):
+@pytest.fixture
+def holder(tmp_path):
+    with holding(tmp_path / "file") as process:
+        yield process
+
+
+def test_waiting_names_the_holder_and_gives_up(holder, tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(files, "_PATIENCE", 0.05)
     token = files.lock_timeout.set(0.2)
     try:
@@ -55,11 +61,11 @@ def test_one_says_for_whom_one_waits_and_gives_up(holder, tmp_path, caplog, monk
             pytest.fail("two hold the lock")
     finally:
         files.lock_timeout.reset(token)
-    (said,) = caplog.messages
-    assert said.startswith(f"Waiting for process {holder.pid} on {os.uname().nodename}, which holds {tmp_path}")
+    (message,) = caplog.messages
+    assert message.startswith(f"Waiting for process {holder.pid} on {os.uname().nodename}, which holds {tmp_path}")
 
 
-def test_one_goes_on_when_the_lock_is_let_go(holder, tmp_path, caplog, monkeypatch):
+def test_waiting_ends_when_the_lock_is_released(holder, tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(files, "_PATIENCE", 0.05)
     original = files._log.warning
 
@@ -78,18 +84,15 @@ def test_one_goes_on_when_the_lock_is_let_go(holder, tmp_path, caplog, monkeypat
 def test_a_holder_that_was_killed_is_not_waited_for(holder, tmp_path, caplog):
     holder.kill()
     holder.wait()
-    with files.locked(tmp_path / "file"), files.locked(tmp_path / "file"):  # the same process may enter again
-        pass
+    with files.locked(tmp_path / "file"), files.locked(tmp_path / "file"), files.locked(tmp_path / "other"):
+        files.write_text(tmp_path / "file", "text")  # the same process may enter again
     assert not caplog.messages
 
 
 def test_command_gives_up_when_told_to(hashbench, data, tmp_path):
     (data / "datasets").mkdir()
-    command = [sys.executable, "-c", HOLD, data / "datasets" / "digits.h5"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "held\n"
+    with holding(data / "datasets" / "digits.h5") as process:
         done = hashbench("prepare", "digits", "--lock-timeout", 0.1)
-        process.kill()
     assert done.exit_code == 1
     assert f"gave up after 0.1 seconds of waiting for process {process.pid}" in done.stderr
     assert hashbench("prepare", "digits").exit_code == 0
@@ -169,11 +172,6 @@ def test_text_is_written_as_it_is_and_not_again(tmp_path):
     assert path.read_text() == "c\n"
 
 
-def test_lock_may_be_entered_again_by_its_holder(tmp_path):
-    with files.locked(tmp_path / "a"), files.locked(tmp_path / "a"), files.locked(tmp_path / "b"):
-        files.write_text(tmp_path / "a", "text")
-
-
 WRITE = """
 import sys, time
 from pathlib import Path
@@ -187,22 +185,12 @@ with files.replacing(path) as part:
 """
 
 
-@pytest.fixture
-def writer(tmp_path):
-    """Another process in the middle of writing ``file``."""
-    (tmp_path / "file").write_text("old")
-    process = subprocess.Popen([sys.executable, "-c", WRITE, tmp_path / "file"], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "writing\n"
-    yield process
-    process.kill()
-    process.wait()
-    process.stdout.close()
-
-
-def test_killed_writer_leaves_the_old_file_and_the_next_one_completes(tmp_path, writer):
+def test_killed_writer_leaves_the_old_file_and_the_next_one_completes(tmp_path):
     path = tmp_path / "file"
-    writer.send_signal(signal.SIGKILL)
-    writer.wait()
+    path.write_text("old")
+    with subprocess.Popen([sys.executable, "-c", WRITE, path], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout.readline() == "writing\n"
+        writer.kill()
     assert path.read_text() == "old"
     files.write_text(path, "new")
     assert path.read_text() == "new"
@@ -246,8 +234,8 @@ for kind, write in writers.items():
                 sys.exit(str(error))
             sys.exit("written")
         os.close(writer)
-        with open(reader, errors="replace") as said:
-            text = said.read()
+        with open(reader, errors="replace") as message:
+            text = message.read()
         outcomes.append((kind, limit, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text))
 print(json.dumps(outcomes))
 """
@@ -256,7 +244,7 @@ LIMITS = [0, 100, 2100, 3000, 4100, 5000]
 
 @pytest.fixture(scope="module")
 def full_disk(tmp_path_factory):
-    """Write files of several kinds, none larger than some limit; give the folder and what was said."""
+    """Write files of several kinds, none larger than some limit; give the folder and what was message."""
     folder = tmp_path_factory.mktemp("full")
     command = [sys.executable, "-c", DISK_FULL, folder, json.dumps(LIMITS)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -269,9 +257,9 @@ def test_full_disk_is_told_in_one_line_and_leaves_the_old_file(full_disk, kind, 
     folder, outcomes = full_disk
     path = folder / f"{kind}-{limit}"
     assert path.read_text() == "old"
-    exit_code, said = outcomes[kind, limit]
-    assert said.startswith(f"cannot write {path}: ")
-    assert said.count("\n") == 1
+    exit_code, message = outcomes[kind, limit]
+    assert message.startswith(f"cannot write {path}: ")
+    assert message.count("\n") == 1
     assert exit_code == 1
 
 

@@ -14,12 +14,8 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 
 @pytest.fixture
 def free(monkeypatch):
-    """Say how many bytes of memory are free."""
-
-    def say(n_bytes):
-        monkeypatch.setattr(inputs, "free_memory", lambda: n_bytes)
-
-    return say
+    """Set how many bytes of memory are free."""
+    return lambda n_bytes: monkeypatch.setattr(inputs, "free_memory", lambda: n_bytes)
 
 
 OF_SPECS = [lambda path, read=read: read(str(path)) for read in (read_codes, read_matrix, read_features)]
@@ -32,14 +28,8 @@ READERS = [*OF_SPECS, hdf5.read_dataset]
 @pytest.mark.parametrize("read", READERS)
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path, read):
     os.mkfifo(tmp_path / "a.npy")
-    text = complaint(read, tmp_path / "a.npy")
-    assert text == (
-        f"{tmp_path / 'a.npy'} is a pipe or a device, expected a regular file: copy what it gives into one."
-    )
-
-
-def test_a_device_without_end_is_refused(tmp_path):
-    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    assert f"{tmp_path / 'a.npy'} is a pipe or a device" in complaint(read, tmp_path / "a.npy")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")  # a device without end
     assert "is a pipe or a device" in complaint(read_items, str(tmp_path / "zero.csv"))
 
 
@@ -106,14 +96,13 @@ def test_values_in_other_files_and_references_are_refused(tmp_path):
         file.create_virtual_dataset("inside", layout)
         file.create_dataset("pointers", data=np.array([[file["X"].ref]], dtype=h5py.ref_dtype))
     for name in ("raw", "virtual", "inside"):
-        assert complaint(read_features, f"{path}:{name}") == (
-            f"{name} of {path} keeps its values in other arrays or files, which are not read. Copy them into it."
-        )
+        text = complaint(read_features, f"{path}:{name}")
+        assert text.startswith(f"{name} of {path} keeps its values in other arrays or files")
     assert f"pointers of {path} holds references to objects" in complaint(read_features, f"{path}:pointers")
     np.testing.assert_array_equal(read_array(f"{path}:X", ()), X)
 
 
-def test_a_dataset_file_of_ours_that_leads_elsewhere_is_damaged(tiny_file, tmp_path):
+def test_a_dataset_file_with_links_to_other_files_is_damaged(tiny_file, tmp_path):
     path = tiny_file()
     with h5py.File(path, "a") as file:
         del file["features"]
@@ -215,10 +204,9 @@ def test_a_tiny_file_that_declares_a_huge_array_is_refused_by_its_size(tmp_path,
     with h5py.File(tmp_path / "a.h5", "a") as file:
         file["X"][:1000] = 1
     free(1 << 30)
-    assert "X of " in complaint(read_features, str(tmp_path / "a.h5"))
-    assert "of shape (10000000, 100) takes 3.7 GB of memory, and 1.0 GB are free" in complaint(
-        read_features, str(tmp_path / "a.h5")
-    )
+    text = complaint(read_features, str(tmp_path / "a.h5"))
+    assert text.startswith("X of ")
+    assert "of shape (10000000, 100) takes 3.7 GB of memory, and 1.0 GB are free" in text
 
 
 @pytest.mark.parametrize("read", [*OF_SPECS[:2], lambda path: read_array(str(path), ())])
@@ -232,7 +220,7 @@ def test_an_array_of_numpys_larger_than_memory_is_refused_before_it_is_read(tmp_
 
 
 @pytest.mark.parametrize("options", [{}, {"compression": "gzip"}, {"maxshape": (None, 3)}])
-def test_an_array_of_which_chunks_were_never_written_is_refused_unless_it_says_what_they_hold(tmp_path, options):
+def test_an_array_with_unwritten_chunks_is_refused_unless_it_has_a_fill_value(tmp_path, options):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         for name, rows in (("whole", slice(40)), ("half", slice(20))):
@@ -242,10 +230,8 @@ def test_an_array_of_which_chunks_were_never_written_is_refused_unless_it_says_w
     np.testing.assert_array_equal(read_array(f"{path}:whole", ()), X)
     np.testing.assert_array_equal(read_array(f"{path}:grown", ()), X[:30])
     np.testing.assert_array_equal(read_array(f"{path}:filled", ())[:20], X[:20])
-    assert complaint(read_array, f"{path}:half", ()) == (
-        f"half of {path} declares shape (40, 3), but only 4 of its 6 chunks were ever written. Write the others too; "
-        "if they are meant to be zeros, set a fill value."
-    )
+    text = complaint(read_array, f"{path}:half", ())
+    assert text.startswith(f"half of {path} declares shape (40, 3), but only 4 of its 6 chunks were ever written.")
 
 
 def test_a_zipped_or_matlab_bomb_is_refused_before_it_is_unpacked(tmp_path, free):
@@ -281,6 +267,6 @@ def test_features_are_the_same_read_in_blocks(tmp_path, monkeypatch, suffix, dty
     else:
         with h5py.File(path, "w") as file:
             file.create_dataset("X", data=values.T if suffix == "mat" else values, chunks=(2, 2))
-    found = read_features(str(path))
-    assert found.flags.c_contiguous
-    np.testing.assert_array_equal(found, values.astype(np.float32))
+    features = read_features(str(path))
+    assert features.flags.c_contiguous
+    np.testing.assert_array_equal(features, values.astype(np.float32))

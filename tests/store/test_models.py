@@ -44,7 +44,7 @@ def content_of(arrays):
     return sha256(whole).hexdigest()[:16]
 
 
-def test_a_model_comes_back_with_its_parameters_and_who_made_it(path):
+def test_a_model_is_read_with_its_parameters_and_provenance(path):
     model = hashbench.read_model(str(path))
     assert model.made == MADE
     assert model.method.get_params() == {"n_bits": 12, "random_state": 3}
@@ -73,27 +73,28 @@ def test_values_of_any_plain_kind_come_back_as_they_were():
     method.number_ = np.float64(0.1)
     again = from_arrays(Keeps, to_arrays(method, {"parameters": {"n_bits": 4}}))
     assert again.number_ == 0.1
-    assert again.names_.dtype == object
-    assert list(again.names_) == ["a", "bc"]
-    assert again.some_["one"] == [1, 2.5, None]
-    assert again.some_["two"][:2] == (True, "text")
+    assert (again.names_.dtype, [*again.names_]) == (object, ["a", "bc"])
+    assert (again.some_["one"], again.some_["two"][:2]) == ([1, 2.5, None], (True, "text"))
     np.testing.assert_array_equal(again.some_["two"][2]["deep"], [0, 1, 2])
 
 
-@pytest.mark.parametrize("value", [Counter, {1, 2}, np.array([Counter()])], ids=["class", "set", "objects"])
-def test_what_is_no_plain_value_is_refused(value):
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (Counter, "is a"),
+        ({1, 2}, "is a set"),
+        (np.array([Counter()]), "is an array of objects"),
+        ({1: 2.0}, "is a dict with the key 1,"),
+        ({"a": [{"b": 1, None: 2}]}, "is a dict with the key None,"),
+    ],
+    ids=["class", "set", "objects", "number as key", "None as key"],
+)
+def test_values_that_are_not_plain_are_refused(tmp_path, value, words):
     method = LSH(4).fit(X)
     method.odd_ = value
-    with pytest.raises(HashbenchError, match=r"LSH cannot be kept: odd_ is .*expected"):
-        to_arrays(method, {})
-
-
-@pytest.mark.parametrize(("value", "key"), [({1: 2.0}, "1"), ({"a": [{"b": 1, None: 2}]}, "None")])
-def test_keys_that_would_come_back_as_texts_are_refused(value, key):
-    method = LSH(4).fit(X)
-    method.odd_ = value
-    with pytest.raises(HashbenchError, match=f"odd_.* is a dict with the key {key}, expected texts"):
-        to_arrays(method, {})
+    with pytest.raises(HashbenchError, match=rf"LSH cannot be kept: odd_\S* {words}.*expected"):
+        write_model(method, replace(MADE, n_bits=4), tmp_path / "lsh.npz")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_makes_no_objects_but_the_methods_own(path):
@@ -117,11 +118,11 @@ def version(number):
     [
         (version(9), r"fitted by version 9 of lsh \(hashbench 0.1.0\), here is version 1"),
         (lambda about, arrays: about.update(format=3), "of format 3, this hashbench reads up to 2. Upgrade"),
-        (lambda about, arrays: about.update(format=1), "kept before the first release of hashbench, without a digest"),
+        (lambda about, arrays: about.update(format=1), "before the first release of hashbench, without a digest"),
         (lambda about, arrays: about["made"].update(method="lhs"), "Did you mean 'lsh'"),
-        (lambda about, arrays: about["made"].pop("n_bits"), "not a model that hashbench kept, or is damaged"),
-        (lambda about, arrays: about["parameters"].update(n_trees=3), "not a model that hashbench kept, or is damaged"),
-        (lambda about, arrays: arrays.pop("mean_"), "not a model that hashbench kept, or is damaged"),
+        (lambda about, arrays: about["made"].pop("n_bits"), "is damaged"),
+        (lambda about, arrays: about["parameters"].update(n_trees=3), "is damaged"),
+        (lambda about, arrays: arrays.pop("mean_"), "is damaged"),
     ],
     ids=["version", "newer", "older", "method", "provenance", "parameters", "array"],
 )
@@ -190,7 +191,7 @@ def test_a_damaged_byte_is_found_wherever_it_is(path):
     for member in members:
         place = whole.index(b"\x93NUMPY", member.header_offset) + 70
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        with pytest.raises(Damaged, match="not a model that hashbench kept, or is damaged"):
+        with pytest.raises(Damaged, match="not a model of hashbench, or is damaged"):
             read_model(path)
 
 
@@ -198,13 +199,5 @@ def test_a_damaged_byte_is_found_wherever_it_is(path):
 def test_other_files_are_refused(tmp_path, content):
     path = tmp_path / "other.npz"
     path.write_bytes(content)
-    with pytest.raises(Damaged, match="not a model that hashbench kept"):
+    with pytest.raises(Damaged, match="not a model of hashbench"):
         read_model(path)
-
-
-def test_a_model_that_cannot_be_kept_leaves_no_file(tmp_path):
-    method = LSH(4).fit(X)
-    method.odd_ = {1}
-    with pytest.raises(HashbenchError, match="cannot be kept"):
-        write_model(method, replace(MADE, n_bits=4), tmp_path / "lsh.npz")
-    assert not list(tmp_path.iterdir())

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -14,11 +12,12 @@ import numpy as np
 import pytest
 from helpers.diff_rows import git, needs_git
 from helpers.paths import ROOT
+from helpers.processes import printed_by
 
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.steps import codes_path, encode, ensure_codes
 from hashbench.store import hdf5, origin
-from hashbench.store.origin import Made, Origin
+from hashbench.store.origin import JobRecord, Origin
 from hashbench.store.provenance import Provenance
 
 HERE = Origin("0123456789", "0.1.0", "x86_64 GenuineIntel avx2", 2, "cpu", "2026-01-31")
@@ -29,13 +28,13 @@ def test_codes_carry_where_they_come_from_and_keep_it_when_they_are_found_again(
     before = datetime.now(UTC).date().isoformat()
     path, _ = ensure_codes(digits, job)
     with hdf5.open_codes(path) as codes:
-        first, line = codes.origin, codes.line
+        first, record = codes.origin, codes.job_record
     assert before <= first.date <= datetime.now(UTC).date().isoformat()
     assert (first.device, first.threads >= 1) == ("cpu", True)
     assert re.fullmatch(r"\S+ \S+ \S+", first.processor)
-    assert line.key == ("digits", "pixels", "44136fa3", 8, 0)
-    assert line.libraries.split() == sorted(line.libraries.split())
-    assert {one.split("=")[0] for one in line.libraries.split()} == {*json.loads(job.provenance(digits).libraries)}
+    assert record.key == ("digits", "pixels", "44136fa3", 8, 0)
+    assert record.libraries.split() == sorted(record.libraries.split())
+    assert {pair.split("=")[0] for pair in record.libraries.split()} == {*json.loads(job.provenance(digits).libraries)}
     monkeypatch.setattr(Origin, "here", lambda *_: replace(first, date="2000-01-01"))
     assert ensure_codes(digits, job) == (path, "")
     with hdf5.open_codes(path) as codes:
@@ -48,8 +47,8 @@ def test_codes_of_before_have_no_line_and_damaged_ones_are_told(digits, data):
     codes = encode(digits, job)
     path = codes_path(digits, job)
     hdf5.write_codes(replace(codes, origin=None), path)
-    with hdf5.open_codes(path) as found:
-        assert (found.origin, found.line) == (None, None)
+    with hdf5.open_codes(path) as stored:
+        assert (stored.origin, stored.job_record) == (None, None)
     assert ensure_codes(digits, job) == (path, "")
     with h5py.File(path, "a") as file:
         file.attrs["origin"] = np.bytes_('{"commit": 1}')
@@ -64,11 +63,10 @@ def test_no_host_and_no_person_is_told():
 
 def test_what_differs_is_said_in_words():
     codes = Provenance("digits", "pixels", "itq", "{}", 8, 0, "0" * 16, 1, '{"numpy": "2.4"}')
-    made = Made.of(codes, HERE, 1.234)
+    made = JobRecord.of(codes, HERE, 1.234)
     assert made.seconds == "1.23"
-    other = made._replace(
-        processor="x86_64 AuthenticAMD avx512", libraries="numpy=2.5 scipy=1.17", threads=1, commit=""
-    )
+    amd = "x86_64 AuthenticAMD avx512"
+    other = made._replace(processor=amd, libraries="numpy=2.5 scipy=1.17", threads=1, commit="")
     assert made.differences(other) == [
         "made on another processor class (x86_64 GenuineIntel avx2, here x86_64 AuthenticAMD avx512)",
         "numpy 2.4 (here 2.5)",
@@ -91,22 +89,14 @@ def test_a_commit_is_marked_where_a_file_that_decides_the_codes_differs(tmp_path
         shutil.copytree(ROOT / name, tree / "hashbench" / name, ignore=shutil.ignore_patterns("__pycache__"))
     ask = "from hashbench.store.origin import Origin; print(Origin.here(('hashbench.methods.itq',)).commit)"
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "GIT_DIR": "/nowhere"}
-
-    def told():
-        done = subprocess.run(
-            [sys.executable, "-c", ask], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
     git("init", "-q", cwd=tree)
-    assert told() == ""  # installed into a folder of another repository
+    assert printed_by(ask, cwd=tmp_path, env=environment) == "\n"  # installed into a folder of another repository
     git("add", ".", cwd=tree)
     git("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "all", cwd=tree)
     if change:
         with (tree / change).open("a") as file:
             file.write("\n")
-    assert told() == git("rev-parse", "HEAD", cwd=tree)[:10] + mark
+    assert printed_by(ask, cwd=tmp_path, env=environment).strip() == git("rev-parse", "HEAD", cwd=tree)[:10] + mark
 
 
 def test_processors_are_classed_by_what_numpy_finds(monkeypatch):

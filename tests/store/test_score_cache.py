@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -11,79 +12,56 @@ from hashbench.store.provenance import Provenance
 from hashbench.store.result_rows import Row
 
 VALUES = np.array([0.25, np.nan, 0.75, 1.0])
-JOB = {
-    "dataset": "tiny",
-    "features": "pixels",
-    "method": "lsh",
-    "params": '{"a": [1, null], "b": 2}',
-    "n_bits": 8,
-    "seed": 3,
-    "dataset_fingerprint": "aaaa",
-    "method_version": 1,
-}
+KEY = ("tiny", "pixels", "lsh", '{"a": [1, null], "b": 2}', 8, 3)
+PROVENANCE = Provenance(*KEY, "aaaa", 1)
+ROW = Row(*KEY, "AP", "0.666667", "0.000000", "0.566667", "0.766667", 4, 1, "aaaa", 1)
 
 
-def codes(seed=0, **changes):
+def codes(seed=0, dataset="tiny"):
     rng = np.random.default_rng(seed)
     arrays = (rng.integers(0, 256, (n, 1), dtype=np.uint8) for n in (4, 9))
-    return Codes(*arrays, made=Provenance(**(JOB | changes)))
+    return Codes(*arrays, made=replace(PROVENANCE, dataset=dataset))
 
 
-def keep(values, made=None):
-    with score_cache.opened(made or codes()) as kept:
-        kept.write({**kept.read(), "AP": np.stack([values, values - 0.1, values + 0.1, 0 * values])})
-    return kept.path
-
-
-def row(**changes):
-    scored = {
-        "metric": "AP",
-        "value": "0.666667",
-        "tie_sd": "0.000000",
-        "low": "0.566667",
-        "high": "0.766667",
-        "n_queries": 4,
-        "n_undefined": 1,
-    }
-    return Row(**(JOB | scored | changes))
+def keep(values, of_codes=None):
+    with score_cache.opened(of_codes or codes()) as scores_file:
+        scores_file.write({**scores_file.read(), "AP": np.stack([values, values - 0.1, values + 0.1, 0 * values])})
+    return scores_file.path
 
 
 def test_queries_behind_a_row_are_found():
+    assert score_cache.find_scores(ROW) is None
     keep(VALUES)
-    np.testing.assert_array_equal(score_cache.find_scores(row()), VALUES)
-
-
-def test_nothing_is_found_where_nothing_is_kept():
-    assert score_cache.find_scores(row()) is None
+    np.testing.assert_array_equal(score_cache.find_scores(ROW), VALUES)
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("field", "value"),
     [
-        {"dataset": "other"},
-        {"features": "gist"},
-        {"method": "itq"},
-        {"params": "{}"},
-        {"n_bits": 16},
-        {"seed": 4},
-        {"metric": "NDCG"},
-        {"value": "0.666668"},
-        {"low": "0.566668"},
-        {"high": "0.766668"},
-        {"dataset_fingerprint": "bbbb"},
-        {"method_version": 2},
+        ("dataset", "other"),
+        ("features", "gist"),
+        ("method", "itq"),
+        ("params", "{}"),
+        ("n_bits", 16),
+        ("seed", 4),
+        ("metric", "NDCG"),
+        ("value", "0.666668"),
+        ("low", "0.566668"),
+        ("high", "0.766668"),
+        ("dataset_fingerprint", "bbbb"),
+        ("method_version", 2),
     ],
 )
-def test_queries_of_another_row_are_not_found(change):
+def test_queries_of_another_row_are_not_found(field, value):
     keep(VALUES)
-    assert score_cache.find_scores(row(**change)) is None
+    assert score_cache.find_scores(ROW._replace(**{field: value})) is None
 
 
 def test_scores_of_earlier_codes_stay():
     keep(VALUES)
     keep(VALUES / 2, codes(seed=1))
-    np.testing.assert_array_equal(score_cache.find_scores(row()), VALUES)
-    later = row(value="0.333333", low="0.233333", high="0.433333")
+    np.testing.assert_array_equal(score_cache.find_scores(ROW), VALUES)
+    later = ROW._replace(value="0.333333", low="0.233333", high="0.433333")
     np.testing.assert_array_equal(score_cache.find_scores(later), VALUES / 2)
 
 
@@ -91,13 +69,13 @@ def test_same_scores_by_other_code_are_found(monkeypatch):
     first = keep(VALUES)
     monkeypatch.setattr(provenance, "code_that_decides", lambda *modules: "other code")
     assert keep(VALUES + 1e-12) != first
-    np.testing.assert_allclose(score_cache.find_scores(row()), VALUES)
+    np.testing.assert_allclose(score_cache.find_scores(ROW), VALUES)
 
 
 def test_row_that_fits_different_queries_is_left_alone():
     keep(VALUES)
     keep(VALUES[::-1], codes(seed=1))
-    assert score_cache.find_scores(row()) is None
+    assert score_cache.find_scores(ROW) is None
 
 
 def test_oldest_scores_of_a_job_go_first(monkeypatch):
@@ -119,6 +97,6 @@ def test_damaged_scores_are_not_given(key):
             file[key][0, 0] += 0.125
         else:
             file.attrs[key] = "0" * 16
-    with score_cache.opened(codes()) as kept, pytest.raises(Damaged, match="is damaged: its scores"):
-        kept.read()
-    assert score_cache.find_scores(row()) is None
+    with score_cache.opened(codes()) as scores_file, pytest.raises(Damaged, match="is damaged: its scores"):
+        scores_file.read()
+    assert score_cache.find_scores(ROW) is None

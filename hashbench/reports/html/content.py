@@ -15,14 +15,14 @@ from hashbench.reports.tables.cells import records
 from hashbench.reports.tables.published import published_values
 from hashbench.reports.ties import N_DEVIATIONS, N_QUERIES
 from hashbench.scoring.metrics import is_error
-from hashbench.store.origin import Made
+from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import COLUMNS, NUMBERS
 
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 
 
 def make_content(
-    results: pd.DataFrame, lines: pd.DataFrame, cells: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made]
+    results: pd.DataFrame, lines: pd.DataFrame, cells: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]
 ) -> dict[str, Any]:
     """Return results as plain values: blocks, metrics, lines, methods, cells (means over seeds), rows, published ones.
 
@@ -63,7 +63,7 @@ def make_content(
     }
 
 
-def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made]) -> Iterator[str]:
+def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> Iterator[str]:
     for job in records(rows[list(COLUMNS[:6])]):
         origin = origin_of(origins, job)
         yield "\n".join(describe_origin(origin, n_trials(job, origin))) if origin else ""

@@ -12,8 +12,8 @@ from hashbench._typing import AnyArray, ByteArray
 from hashbench.errors import HashbenchError
 from hashbench.sources._torch import import_torch
 from hashbench.sources.features.backbones import FIRST_LAYER, get_backbone
-from hashbench.sources.features.weights import Extractor, Weights, in_batches
-from hashbench.store.array_cache import kept
+from hashbench.sources.features.weights import Extractor, Weights, blank, in_batches
+from hashbench.store.array_cache import cached_array
 from hashbench.store.files import locked
 from hashbench.store.inputs import check_fits
 
@@ -24,14 +24,14 @@ else:
     torch = import_torch()
     Tensor = torch.Tensor
 
-BLOCK = 512  # images whose activations are computed, and when encoding kept, together
+BLOCK = 512  # images whose activations are computed together
 
 
 class FrozenBelow(Extractor):
-    """Features from a pretrained network whose layers before ``train_from`` stay as they are.
+    """Features from a pretrained network whose layers before ``train_from`` stay frozen.
 
-    It computes them of the inputs of that layer, which `inputs` gives: the images, if that is the first one; else
-    activations, channels last. These are rounded to float16 whether they are kept or not.
+    They are computed from the inputs of that layer, which `inputs` returns: the images if it is the first layer, else
+    activations, channels last, rounded to float16 whether they are cached or not.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class FrozenBelow(Extractor):
         self.train_from, self.n_frozen = train_from, get_backbone(name).layers.index(train_from)
 
     def forward(self, inputs: Tensor, end: int | None = None) -> Tensor:
-        """Compute the features of inputs that go through the network together; see `Extractor.forward`."""
+        """Compute the features of one batch of inputs; see `Extractor.forward`."""
         if not self.n_frozen:
             return super().forward(inputs, end)
         features: Tensor = self.network(inputs.float().movedim(-1, 1), self.n_frozen, end)
@@ -66,15 +66,13 @@ class FrozenBelow(Extractor):
             return values
         path = folder / f"{self.name}-{self.train_from}-{self._key(images)}.npy"
         with locked(path):
-            return kept(path, shape, np.float16, self._blocks(images))
+            return cached_array(path, shape, np.float16, self._blocks(images))
 
     @cached_property
     def _shape(self) -> tuple[int, ...]:
-        """Shape of what is kept for one image."""
-        with torch.device("meta"):
-            network = get_backbone(self.name).build()
-            given = network(torch.empty(1, 3, self.image_size, self.image_size), end=self.n_frozen)
-        return tuple(given.movedim(1, -1).shape[1:])
+        """The shape of the activations of one image."""
+        image = torch.empty(1, 3, self.image_size, self.image_size, device="meta")
+        return tuple(blank(self.name)(image, end=self.n_frozen).movedim(1, -1).shape[1:])
 
     def _key(self, images: ByteArray) -> str:
         """Compute a digest of everything that affects the activations."""
@@ -92,8 +90,8 @@ class FrozenBelow(Extractor):
             block = in_batches(self._below, images[start : start + BLOCK], self._shape, self.device).astype(np.float16)
             if not np.isfinite(block).all():
                 raise HashbenchError(
-                    f"{self.name} gives {self.train_from} numbers beyond the range of float16, in which they are kept. "
-                    f"Choose another train_from, such as {FIRST_LAYER}."
+                    f"{self.name} gives {self.train_from} numbers beyond the range of float16. Choose another "
+                    f"train_from, such as {FIRST_LAYER}."
                 )
             yield block
 

@@ -5,7 +5,7 @@ supports. Their parameters have torchvision's names, so its weight files load.
 """
 
 from collections.abc import Callable, Iterable
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from hashbench.sources._torch import import_torch
@@ -22,10 +22,10 @@ Layer = Callable[[Tensor], Tensor]
 
 
 class Network(nn.Module):
-    """Images to features; differentiable.
+    """A differentiable function from images to features.
 
-    Parameters and buffers carry the names of the weights file, with those of the layer that gives the
-    1,000 class scores of ImageNet, which the features do without.
+    Parameters and buffers have the names of the weights file. They include the layer that computes the 1,000 class
+    scores of ImageNet, which the features do not use.
     """
 
     def forward(self, values: Tensor, first: int = 0, end: int | None = None) -> Tensor:
@@ -33,16 +33,16 @@ class Network(nn.Module):
 
         With ``first`` or ``end``, start from the inputs of layer ``first`` and return the inputs of layer ``end``.
         """
-        return _in_turn(*self.layers()[first:end])(values)
+        return _chained(*self.layers()[first:end])(values)
 
     def layers(self) -> list[Layer]:
         """List what computes each of the layers that `Backbone` names; pooling behind a layer is part of it."""
         raise NotImplementedError
 
 
-def _in_turn(*layers: Layer) -> Layer:
-    """Return the function that applies others, one after the other."""
-    return lambda values: reduce(lambda given, layer: layer(given), layers, values)
+def _chained(*layers: Layer) -> Layer:
+    """Return the function that applies layers one after the other."""
+    return lambda values: reduce(lambda inputs, layer: layer(inputs), layers, values)
 
 
 def _mean_over_space(maps: Tensor) -> Tensor:
@@ -62,23 +62,35 @@ class AlexNet(Network):
     def __init__(self) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            *(nn.Conv2d(3, 64, 11, stride=4, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2)),
-            *(nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2)),
-            *(nn.Conv2d(192, 384, 3, padding=1), nn.ReLU(inplace=True)),
-            *(nn.Conv2d(384, 256, 3, padding=1), nn.ReLU(inplace=True)),
-            *(nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2)),
+            nn.Conv2d(3, 64, 11, stride=4, padding=2),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, stride=2),
+            nn.Conv2d(64, 192, 5, padding=2),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, stride=2),
+            nn.Conv2d(192, 384, 3, padding=1),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(384, 256, 3, padding=1),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(256, 256, 3, padding=1),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, stride=2),
         )
         self.avgpool = nn.AdaptiveAvgPool2d(6)
         self.classifier = nn.Sequential(
-            *(nn.Dropout(), nn.Linear(256 * 6 * 6, 4096), nn.ReLU(inplace=True)),
-            *(nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(inplace=True)),
+            nn.Dropout(),
+            nn.Linear(256 * 6 * 6, 4096),
+            nn.ReLU(inplace=True),
+            nn.Dropout(),
+            nn.Linear(4096, 4096),
+            nn.ReLU(inplace=True),
             nn.Linear(4096, 1000),
         )
 
     def layers(self) -> list[Layer]:
         """List conv1 to conv5, fc6 and fc7."""
         conv, fc = self.features, self.classifier
-        conv5 = _in_turn(conv[10:], self.avgpool, nn.Flatten())  # (n, 256 * 6 * 6)
+        conv5 = _chained(conv[10:], self.avgpool, nn.Flatten())  # (n, 256 * 6 * 6)
         return [conv[:3], conv[3:6], conv[6:8], conv[8:10], conv5, fc[:3], fc[3:6]]
 
 
@@ -120,13 +132,13 @@ class VGGF(Network):
     def layers(self) -> list[Layer]:
         """List conv1 to conv5, fc6 and fc7."""
         return [
-            _in_turn(self._centred, self.conv1, torch.relu_, self.norm, self.pool),
-            _in_turn(self.conv2, torch.relu_, self.norm, self.pool),
-            _in_turn(self.conv3, torch.relu_),
-            _in_turn(self.conv4, torch.relu_),
-            _in_turn(self.conv5, torch.relu_, self.pool, nn.Flatten()),  # (n, 256 * 6 * 6)
-            _in_turn(self.fc6, torch.relu_),
-            _in_turn(self.fc7, torch.relu_),
+            _chained(self._centred, self.conv1, torch.relu_, self.norm, self.pool),
+            _chained(self.conv2, torch.relu_, self.norm, self.pool),
+            _chained(self.conv3, torch.relu_),
+            _chained(self.conv4, torch.relu_),
+            _chained(self.conv5, torch.relu_, self.pool, nn.Flatten()),  # (n, 256 * 6 * 6)
+            _chained(self.fc6, torch.relu_),
+            _chained(self.fc7, torch.relu_),
         ]
 
     def _centred(self, images: Tensor) -> Tensor:
@@ -160,9 +172,18 @@ class SqueezeNet(Network):
         super().__init__()
         pool = nn.MaxPool2d(3, stride=2, ceil_mode=True)
         self.features = nn.Sequential(
-            *(nn.Conv2d(3, 96, 7, stride=2), nn.ReLU(inplace=True), pool),
-            *(_Fire(96, 16, 64), _Fire(128, 16, 64), _Fire(128, 32, 128), pool),
-            *(_Fire(256, 32, 128), _Fire(256, 48, 192), _Fire(384, 48, 192), _Fire(384, 64, 256), pool),
+            nn.Conv2d(3, 96, 7, stride=2),
+            nn.ReLU(inplace=True),
+            pool,
+            _Fire(96, 16, 64),
+            _Fire(128, 16, 64),
+            _Fire(128, 32, 128),
+            pool,
+            _Fire(256, 32, 128),
+            _Fire(256, 48, 192),
+            _Fire(384, 48, 192),
+            _Fire(384, 64, 256),
+            pool,
             _Fire(512, 64, 256),
         )
         self.classifier = nn.Sequential(nn.Dropout(), nn.Conv2d(512, 1000, 1))
@@ -170,12 +191,12 @@ class SqueezeNet(Network):
     def layers(self) -> list[Layer]:
         """List conv1 and fire2 to fire9."""
         layers = [*self.features]
-        conv1, fire4, fire8 = (_in_turn(*layers[start:end]) for start, end in ((0, 3), (5, 7), (10, 12)))
-        return [conv1, *layers[3:5], fire4, *layers[7:10], fire8, _in_turn(layers[12], _mean_over_space)]
+        conv1, fire4, fire8 = (_chained(*layers[start:end]) for start, end in ((0, 3), (5, 7), (10, 12)))
+        return [conv1, *layers[3:5], fire4, *layers[7:10], fire8, _chained(layers[12], _mean_over_space)]
 
 
 class _Residual(nn.Module):
-    """Convolutions, each with batch normalisation, around which the input is led and added."""
+    """Convolutions, each with batch normalisation, to whose output the input is added."""
 
     def __init__(self, n_in: int, convolutions: list[tuple[int, int, int]]) -> None:
         super().__init__()
@@ -237,19 +258,9 @@ class ResNet(Network):
     def layers(self) -> list[Layer]:
         """List conv1 and the four stages, which are called layers."""
         *stages, last = (self.get_submodule(f"layer{stage}") for stage in range(1, 5))
-        conv1 = _in_turn(self.conv1, self.bn1, torch.relu_, self.maxpool)
-        return [conv1, *stages, _in_turn(last, _mean_over_space)]
+        conv1 = _chained(self.conv1, self.bn1, torch.relu_, self.maxpool)
+        return [conv1, *stages, _chained(last, _mean_over_space)]
 
 
-class ResNet18(ResNet):
-    """ResNet with 18 layers."""
-
-    def __init__(self) -> None:
-        super().__init__((2, 2, 2, 2), bottleneck=False)
-
-
-class ResNet50(ResNet):
-    """ResNet with 50 layers."""
-
-    def __init__(self) -> None:
-        super().__init__((3, 4, 6, 3), bottleneck=True)
+ResNet18 = partial(ResNet, (2, 2, 2, 2), bottleneck=False)
+ResNet50 = partial(ResNet, (3, 4, 6, 3), bottleneck=True)

@@ -1,7 +1,7 @@
 """The networks trained on ImageNet: listed without PyTorch, built from `architectures` with it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hashbench.errors import unknown_name
 
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 FIRST_LAYER = "conv1"  # of all of them
-_ENLARGED = 4  # how many times networks see small images enlarged
+_ENLARGED = 4  # by how much small images are enlarged for networks
 
 
 @dataclass(frozen=True)
 class Backbone:
     """Facts about a network that do not need its weights."""
 
-    architecture: str  # a class of `architectures`
+    architecture: str  # name of a `Network` in `architectures`
     n_features: int
     weights_url: str  # of the official weights
-    sha256: str | None  # of that file, whole; its first 8 digits where its publisher tells no more; None if nothing
+    sha256: str | None  # of that file; its first 8 digits if its publisher gives no more; None if nothing
     licence: str  # of the weights
     layers: tuple[str, ...]  # from the images to the features
     input_size: int = 224  # width and height of the images it was trained on, in pixels
-    any_size: bool = False  # whether it takes other sizes too: no layer before the features is tied to one
-    pixel_max: int = 1  # what the brightest pixel is before the mean is subtracted: 1 or 255
+    any_size: bool = False  # whether it takes other sizes too: no layer before the features needs a certain one
+    pixel_max: int = 1  # value of the brightest pixel before the mean is subtracted: 1 or 255
     mean: tuple[float, float, float] = IMAGENET_MEAN  # of R, G and B on that scale, subtracted
-    std: tuple[float, float, float] = IMAGENET_STD  # what is then divided by
+    std: tuple[float, float, float] = IMAGENET_STD  # by which the difference is divided
     end_to_end: bool = True  # whether learned methods train it together with their head
 
     def build(self) -> "Network":
@@ -46,27 +46,10 @@ class Backbone:
         return min(self.input_size, _ENLARGED * native_size) if self.any_size and native_size else self.input_size
 
 
-def _torchvision(
-    architecture: str,
-    n_features: int,
-    layers: tuple[str, ...],
-    file: str,
-    sha256: str,
-    *,
-    any_size: bool = True,
-    end_to_end: bool = True,
-) -> Backbone:
+def _torchvision(architecture: str, n_features: int, file: str, sha256: str, **facts: Any) -> Backbone:
     """Describe a network whose official weights are a file of torchvision, with 8 digits of its SHA-256 in the name."""
-    return Backbone(
-        architecture=architecture,
-        n_features=n_features,
-        weights_url=f"https://download.pytorch.org/models/{file}",
-        sha256=sha256,
-        licence="BSD-3-Clause",
-        layers=layers,
-        any_size=any_size,
-        end_to_end=end_to_end,
-    )
+    url = f"https://download.pytorch.org/models/{file}"
+    return Backbone(architecture, n_features, url, sha256, "BSD-3-Clause", **facts)
 
 
 _ALEXNET = (*(f"conv{number}" for number in range(1, 6)), "fc6", "fc7")  # VGG-F's too
@@ -74,14 +57,15 @@ _SQUEEZENET = (FIRST_LAYER, *(f"fire{number}" for number in range(2, 10)))
 _RESNET = (FIRST_LAYER, *(f"layer{number}" for number in range(1, 5)))
 
 BACKBONES: dict[str, Backbone] = {
-    "squeezenet": _torchvision("SqueezeNet", 512, _SQUEEZENET, "squeezenet1_0-b66bff10.pth", "b66bff10"),
+    "squeezenet": _torchvision(
+        "SqueezeNet", 512, "squeezenet1_0-b66bff10.pth", "b66bff10", layers=_SQUEEZENET, any_size=True
+    ),
     "alexnet": _torchvision(
         "AlexNet",
         4096,
-        _ALEXNET,
         "alexnet-owt-7be5be79.pth",
         "7be5be791159472b1fbf3c69796f7cb30dca7ad8466c2df70058c37116cdee02",
-        any_size=False,
+        layers=_ALEXNET,
     ),
     "vgg-f": Backbone(
         architecture="VGGF",
@@ -97,16 +81,18 @@ BACKBONES: dict[str, Backbone] = {
     "resnet18": _torchvision(
         "ResNet18",
         512,
-        _RESNET,
         "resnet18-f37072fd.pth",
         "f37072fd47e89c5e827621c5baffa7500819f7896bbacec160b1a16c560e07ec",
+        layers=_RESNET,
+        any_size=True,
     ),
     "resnet50": _torchvision(
         "ResNet50",
         2048,
-        _RESNET,
         "resnet50-0676ba61.pth",
         "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
+        layers=_RESNET,
+        any_size=True,
         end_to_end=False,
     ),
 }

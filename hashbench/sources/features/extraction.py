@@ -12,24 +12,24 @@ from hashbench.adapter import Options
 from hashbench.errors import HashbenchError
 from hashbench.sources.features.backbones import BACKBONES, get_backbone
 from hashbench.sources.images import Images
-from hashbench.store.array_cache import kept
+from hashbench.store.array_cache import cached_array
 from hashbench.store.files import data_dir, locked
 from hashbench.store.inputs import check_fits
 
 NETWORKS = tuple(BACKBONES)
 KINDS = ("pixels", "gist", *NETWORKS, "images")
 
-_BLOCK = 2000  # images between two saves, fewer if they are large
+_BLOCK = 2000  # images in a cached block; fewer if they are large
 _BLOCK_BYTES = 256 << 20
-_GIST_SIZE = 128  # of images whose own size is not the same throughout
+_GIST_SIZE = 128  # pixels, if images differ in size
 
 
 class Extracted(NamedTuple):
-    """Features (n, n_features), or images (n, size, size, 3), with a description."""
+    """Features (n, n_features), or images (n, size, size, 3), and a description of them."""
 
     features: Float32Array | None
     images: ByteArray | None
-    how: str
+    description: str
 
 
 def extract(kind: str, images: Images, options: Options) -> Extracted:
@@ -51,15 +51,15 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
     if size is None:
         raise HashbenchError(f"images differ in size; give --image-size for features {kind!r}.")
     dtype = np.uint8 if kind == "images" else np.float32
-    _demand_memory(images, size * size * 3 * np.dtype(dtype).itemsize, f" of {size} x {size} pixels", kind)
+    _check_memory(images, size * size * 3 * np.dtype(dtype).itemsize, f" of {size} x {size} pixels", kind)
     array = np.empty((len(images), size, size, 3), dtype)
     for rows in _blocks(images, size):
         array[rows] = images.read(rows, size)
         options.on_progress("images", rows.stop, len(images))
-    how = f"RGB, {size} x {size} pixels"
+    description = f"RGB, {size} x {size} pixels"
     if kind == "images":
-        return Extracted(None, array, how)
-    return Extracted(array.reshape(len(array), -1), None, how)
+        return Extracted(None, array, description)
+    return Extracted(array.reshape(len(array), -1), None, description)
 
 
 def _code_of(module: str) -> str:
@@ -69,7 +69,7 @@ def _code_of(module: str) -> str:
     return code_that_decides(f"hashbench.sources.features.{module}")
 
 
-def _demand_memory(images: Images, n_bytes: int, what: str, kind: str) -> None:
+def _check_memory(images: Images, n_bytes: int, what: str, kind: str) -> None:
     advice = "choose a smaller --image-size or other --features"
     check_fits(len(images) * n_bytes, f"the array of {kind} of {len(images):,} images{what}", advice)
 
@@ -86,10 +86,10 @@ def _by_network(kind: str, images: Images, options: Options) -> Extracted:
     size = options.image_size or get_backbone(kind).usual_size(images.native_size)
     path = weights.find_weights(kind, options.weights, options.on_progress)
     network = weights.Extractor(kind, path, image_size=size, device=options.device)
-    read_size = None if images.native_size else size  # images of one size are resized by the network's front end
-    how = f"{network.provenance}, on {network.device}"  # machines round differently
-    key = f"{_code_of('weights')} {how} {images.content}"
-    return Extracted(_in_blocks(network, network.n_features, images, read_size, kind, key, options), None, how)
+    read_size = None if images.native_size else size  # the network itself resizes images of one size
+    description = f"{network.provenance}, on {network.device}"  # devices round differently
+    key = f"{_code_of('weights')} {description} {images.content}"
+    return Extracted(_in_blocks(network, network.n_features, images, read_size, kind, key, options), None, description)
 
 
 def _in_blocks(
@@ -102,7 +102,7 @@ def _in_blocks(
     options: Options,
 ) -> Float32Array:
     """Compute features block by block, caching each block."""
-    _demand_memory(images, 4 * n_features, "", kind)
+    _check_memory(images, 4 * n_features, "", kind)
     path = data_dir() / "features" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
     folder = path.with_suffix(".parts")
 
@@ -112,10 +112,10 @@ def _in_blocks(
     def blocks() -> Iterator[Float32Array]:
         for rows in _blocks(images, size or images.native_size or 1):
             part, shape = folder / f"{rows.start}-{rows.stop}.npy", (rows.stop - rows.start, n_features)
-            yield kept(part, shape, np.float32, computed(rows))
+            yield cached_array(part, shape, np.float32, computed(rows))
             options.on_progress(f"{kind} features", rows.stop, len(images))
 
     with locked(path):
-        features = kept(path, (len(images), n_features), np.float32, blocks())
+        features = cached_array(path, (len(images), n_features), np.float32, blocks())
         shutil.rmtree(folder, ignore_errors=True)
     return features

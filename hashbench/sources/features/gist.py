@@ -43,7 +43,7 @@ def gist(images: ByteArray) -> Float32Array:
     ndarray of shape (n, 512), float32
         Mean magnitudes, at least 0, in the order (scale, orientation, row, column), finest scale first.
         The wave vector of orientation o points o * 22.5 degrees counterclockwise from the right: o = 0
-        answers to vertical stripes. An image has the same descriptor whatever it is computed with.
+        answers to vertical stripes. The descriptor of an image does not depend on the others.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def gist(images: ByteArray) -> Float32Array:
     The descriptor of [1]_ with the constants of its authors' MATLAB code, which hashing papers use:
 
     1. Grey is the mean of the channels (as in that code; luma would be another descriptor), stretched
-       linearly to 0 to 255: brightness and contrast of the whole image have no say.
+       linearly to 0 to 255: brightness and contrast of the whole image have no effect.
     2. Whitening: x = log(1 + grey), and y = x - L x, where L is a Gaussian low-pass with gain
        2^-(k / 4)^2 at k cycles per image. An image is here the longer side with its margin of 5 pixels.
     3. Local contrast: z = y / (0.2 + sqrt(L y^2)).
@@ -89,7 +89,9 @@ def gist(images: ByteArray) -> Float32Array:
     features = np.empty((len(images), N_FEATURES), dtype=np.float32)
 
     def describe(part: slice) -> None:
-        for image, out in zip(images[part], features[part], strict=True):  # alone, all filters fit into a cache
+        for image, out in zip(
+            images[part], features[part], strict=True
+        ):  # one by one, since the filters then fit into a cache
             magnitude = _magnitude(_whitened(_stretched(image), low_pass), filters)
             out[:] = (rows @ magnitude @ columns).ravel()
 

@@ -1,4 +1,4 @@
-"""Files of pretrained weights: read, checked against their network, and put to work on images."""
+"""Files of pretrained weights: read, checked against their network, and applied to images."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -39,9 +39,9 @@ class Weights(NamedTuple):
 def read_weights(name: str, path: Path) -> Weights:
     """Read the weights of a network, and check that every parameter and buffer is there and nothing else.
 
-    They come from ``.pth`` or ``.pt``: a state dict as torch saves it, alone or under the key ``state_dict``, its names
-    with or without ``module.`` in front. For ``vgg-f`` also from ``.mat``: MatConvNet's file, old form or new. Counters
-    of batches, which old files lack, start at 0.
+    A ``.pth`` or ``.pt`` file holds a state dict of PyTorch, by itself or under the key ``state_dict``, with or without
+    the prefix ``module.`` in its names. For ``vgg-f``, the ``.mat`` file of MatConvNet can be read, too, in its old or
+    new form. Counters of batches, which old files lack, start at 0.
     """
     formats = {".pth": _read_torch, ".pt": _read_torch} | ({".mat": _read_mat} if name == "vgg-f" else {})
     advice = _advice(name)
@@ -52,7 +52,7 @@ def read_weights(name: str, path: Path) -> Weights:
         state = formats[path.suffix](content)
     except Exception as error:  # readers meet damaged files with errors of any kind
         raise HashbenchError(
-            f"{path} is damaged or no file of weights ({type(error).__name__} in its {len(content)} bytes). {advice}"
+            f"{path} is damaged or not a file of weights ({type(error).__name__} in its {len(content)} bytes). {advice}"
         ) from error
     expected = blank(name).state_dict()
     for key, tensor in expected.items():
@@ -71,8 +71,8 @@ def find_weights(name: str, path: Path | None = None, on_progress: Progress = si
         return path
     if backbone.sha256 is None:
         raise HashbenchError(
-            f"the weights of {name} have no published checksum, so they are not downloaded for you: fetch "
-            f"{backbone.weights_url} and give the file as --weights FILE, or to a method as --param weights=FILE."
+            f"the weights of {name} have no published checksum, so hashbench does not download them. Fetch "
+            f"{backbone.weights_url} and pass the file as --weights FILE, or to a method as --param weights=FILE."
         )
     official = data_dir() / "weights" / backbone.weights_url.rpartition("/")[2]
     return fetch(backbone.weights_url, backbone.sha256, official, on_progress=on_progress)
@@ -93,9 +93,9 @@ def blank(name: str) -> Network:
 
 
 def pretrained(name: str, source: Path | Weights) -> tuple[Network, str]:
-    """Build a network with the weights of a file, or with those read before, and give that file's SHA-256 in hex.
+    """Build a network with the weights of a file, or with those read before; return it and the file's SHA-256 in hex.
 
-    It is on the CPU, in evaluation mode, every parameter open to training.
+    It is on the CPU and in evaluation mode; all parameters can be trained.
     """
     weights = read_weights(name, source) if isinstance(source, Path) else source
     network = blank(name)
@@ -131,9 +131,9 @@ class Extractor:
         return in_batches(self.forward, images, (self.n_features,), self.device)
 
     def forward(self, images: Tensor, end: int | None = None) -> Tensor:
-        """Compute the features of images (n, height, width, 3), uint8, that go through the network together.
+        """Compute the features of one batch of images (n, height, width, 3), uint8, or the inputs of layer ``end``.
 
-        They are differentiable with respect to its parameters. Or what its layer number ``end`` is given.
+        They are differentiable with respect to the parameters.
         """
         features: Tensor = self.network(to_input(images, get_backbone(self.name), self.image_size), end=end)
         return features
@@ -142,8 +142,8 @@ class Extractor:
 def to_input(images: AnyArray | Tensor, backbone: Backbone, size: int | None = None) -> Tensor:
     """Convert images (n, height, width, 3), uint8, RGB, to the size and scale that a network was trained on.
 
-    They become float32 of shape (n, 3, size, size), on the same device, in memory with the channels last, on which
-    convolutions are faster. Resized bicubically; where that shrinks, smoothed first.
+    Returns float32 of shape (n, 3, size, size) on the same device, with the channels last in memory, on which
+    convolutions are faster. Images are resized bicubically, and smoothed first if they shrink.
     """
     pixels = images if isinstance(images, Tensor) else torch.from_numpy(np.array(images))
     if pixels.ndim != 4 or pixels.shape[3] != 3 or pixels.dtype != torch.uint8:
@@ -163,11 +163,11 @@ def to_input(images: AnyArray | Tensor, backbone: Backbone, size: int | None = N
 def in_batches(
     compute: Callable[[Tensor], Tensor], images: AnyArray, shape: tuple[int, ...], device: str
 ) -> Float32Array:
-    """Compute something of many images, or of what stands for them, without gradients and at full precision.
+    """Compute values of many images, or of their activations, batch by batch, without gradients and at full precision.
 
-    ``compute`` goes from images (n, height, width, n_channels) to values (n, *shape), on the device. On processors
-    batches go side by side, each in one thread, which is faster than one after the other in all of them, and gives the
-    same bytes on any number.
+    ``compute`` maps images (n, height, width, n_channels) to values (n, *shape), on the device. On a CPU, batches run
+    in parallel, each in one thread, which is faster than one batch in all threads and gives the same bytes on any
+    number of threads.
     """
     values = np.empty((len(images), *shape), np.float32)
     batches = chunks(0, len(images), _BATCH[device])
@@ -175,11 +175,11 @@ def in_batches(
 
     def fill(batch: slice) -> None:
         if device == "cpu":
-            torch.set_num_threads(1)  # in this thread, and in those that begin before it is set anew
-        with torch.inference_mode(), torch.autocast(device, enabled=False):  # of this thread
+            torch.set_num_threads(1)  # for this thread, and for those that begin before it is set again
+        with torch.inference_mode(), torch.autocast(device, enabled=False):  # settings of this thread
             values[batch] = compute(torch.from_numpy(np.array(images[batch])).to(device)).cpu().numpy()
 
-    try:  # these are of the process
+    try:  # settings of the process
         with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
             for _ in in_threads(fill, batches) if device == "cpu" else map(fill, batches):
                 pass
@@ -198,11 +198,11 @@ def _content(name: str, path: Path) -> bytes:
 
 
 def _advice(name: str) -> str:
-    return f"Give a file such as {get_backbone(name).weights_url}."
+    return f"Pass a file such as {get_backbone(name).weights_url}."
 
 
 def _read_torch(content: bytes) -> dict[str, Tensor]:
-    """Read a state dict; raise whatever comes if it is none."""
+    """Read a state dict; raise any exception if the content is something else."""
     loaded = torch.load(BytesIO(content), map_location="cpu", weights_only=True)
     state: Mapping[str, Tensor] = loaded.get("state_dict", loaded)
     return {
@@ -244,13 +244,16 @@ def _differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
         if key in state and state[key].shape != tensor.shape
     ]
     not_finite = [key for key, tensor in state.items() if not tensor.isfinite().all()]
+    complaints = {
+        "missing": missing,
+        "unexpected": unexpected,
+        "misshapen": misshapen,
+        "with values that are not finite": not_finite,
+    }
     return [
-        f"{len(found)} {what}, {'first ' if len(found) > _N_NAMED else ''}{', '.join(found[:_N_NAMED])}"
-        for what, found in (
-            *(("missing", missing), ("unexpected", unexpected), ("misshapen", misshapen)),
-            ("with values that are not finite", not_finite),
-        )
-        if found
+        f"{len(keys)} {what}, {'first ' if len(keys) > _N_NAMED else ''}{', '.join(keys[:_N_NAMED])}"
+        for what, keys in complaints.items()
+        if keys
     ]
 
 
