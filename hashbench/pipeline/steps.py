@@ -43,11 +43,9 @@ def codes_path(dataset: Identified, job: Job) -> Path:
 
 
 def seconds_taken(dataset: Identified, job: Job) -> float:
-    """Return how long fitting and encoding took for a job's codes, or its earlier ones; infinity if there are none."""
+    """Return how long fitting and encoding took for a job's cached codes, outdated or not; infinity without any."""
     attributes = hdf5.read_attributes(codes_path(dataset, job))
-    if "fit_seconds" not in attributes:
-        return float("inf")
-    return float(attributes["fit_seconds"] + attributes["encode_seconds"])
+    return float(attributes.get("fit_seconds", np.inf) + attributes.get("encode_seconds", 0))
 
 
 def model_path(dataset: Identified, job: Job) -> Path:
@@ -60,9 +58,9 @@ def encode(
 ) -> Codes:
     """Fit a job's method on a dataset's training items and encode queries and database.
 
-    ``resume`` continues from the checkpoint of an interrupted training, if there is one. ``model`` is the file for the
-    fitted method, if it is to be kept. Progress counts epochs, then encoded items. Raises Refusal if the method cannot
-    run on this dataset.
+    ``resume`` continues from the checkpoint of an interrupted training, if there is one. ``model`` is the file to keep
+    the fitted method in, if any. Progress counts epochs, then encoded items. Raises Refusal if the method cannot run on
+    this dataset.
     """
     from sklearn.base import clone
     from sklearn.utils import gen_batches
@@ -116,13 +114,13 @@ def ensure_codes(
     keep_model: bool = False,
     on_progress: Progress = silent,
 ) -> tuple[Path, str]:
-    """Encode unless the codes are cached; return their file, and what was done in words: nothing if they were cached.
+    """Encode unless the codes are cached; return their file, and what was done in words: "" if they were cached.
 
-    Damaged codes and checkpoints are made again, and so are codes whose model is missing and is to be kept. A model of
+    Damaged codes and checkpoints are recomputed, and so are codes whose model is to be kept but is missing. A model of
     earlier codes is removed.
     """
-    path, made, words = codes_path(dataset, job), job.provenance(dataset), "encoded"
-    model = model_path(dataset, job)
+    path, model = codes_path(dataset, job), model_path(dataset, job)
+    made, words = job.provenance(dataset), "encoded"
     if identities([Path(job.dataset)]) & identities([path, model]):
         raise HashbenchError(f"{job.dataset} is read and would be written over; move it out of the folder of codes.")
     with locked(path):
@@ -175,7 +173,7 @@ def score(
 ) -> Evaluation:
     """Score a codes file of this dataset; options as in `hashbench.evaluate`."""
     with hdf5.open_codes(path) as codes:
-        return _score(dataset, path, codes, metric_names, undefined, random_orders, on_progress)
+        return _score(dataset, path, codes, metric_names, on_progress, undefined, random_orders)
 
 
 def check_content(dataset: Dataset, made: Provenance, path: Path) -> None:
@@ -199,7 +197,7 @@ def ensure_scores(
 ) -> tuple[Evaluation, str, Made | None]:
     """Score a codes file of the data folder in the metrics that are not cached.
 
-    Returns the scores, what was done in words (nothing if all were cached), and what made the codes.
+    Returns the scores, what was done in words ("" if all were cached), and what made the codes.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     with hdf5.open_codes(path) as codes, score_cache.opened(codes) as score_file:
@@ -210,21 +208,17 @@ def ensure_scores(
             known, words = {}, "recomputed damaged"
         missing = [name for name in names if name not in known]
         if missing:
-            scored = _score(dataset, path, codes, missing, "skip", 0, on_progress)
+            scored = _score(dataset, path, codes, missing, on_progress)
             known |= {name: np.stack(values) for name, values in scored.scores.items()}
             known[score_cache.KINDS] = scored.kind
-            cached = {
-                name: values
-                for name, values in known.items()
-                if name == score_cache.KINDS or get_metric(name).is_built_in
-            }
-            if len(cached) > 1:
-                score_file.write(cached)
+            kept = [name for name in known if name == score_cache.KINDS or get_metric(name).is_built_in]
+            if len(kept) > 1:
+                score_file.write({name: known[name] for name in kept})
     return evaluation_of(known, names), words if missing else "", codes.line
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
-    """Return an evaluation in some of the metrics from scores as `score_cache.ScoreFile` reads them."""
+    """Return an evaluation in some metrics from scores as `score_cache.ScoreFile` reads them."""
     n_undefined = int(np.isnan(known[metric_names[0]][0]).sum())
     scores = {name: Scores(*known[name]) for name in metric_names}
     return Evaluation(scores, n_undefined, kinds=known[score_cache.KINDS])
@@ -235,9 +229,9 @@ def _score(
     path: Path,
     codes: Codes,
     metric_names: Sequence[str],
-    undefined: str,
-    random_orders: int,
     on_progress: Progress,
+    undefined: str = "skip",
+    random_orders: int = 0,
 ) -> Evaluation:
     from hashbench.scoring.evaluator import evaluate_packed
 
@@ -279,7 +273,7 @@ def needs_vectors(metric_names: Iterable[str]) -> bool:
 def _open_session(
     method: "HashMethod", made: Provenance, checkpoint: Path, resume: bool, on_progress: Progress
 ) -> None:
-    """Set the checkpoint and progress of a method that learns in epochs, and so has a ``session``."""
+    """Set the checkpoint and progress of a method that learns in epochs, which has a ``session``."""
     if hasattr(method, "session"):
         method.session = replace(
             method.session,
@@ -292,7 +286,7 @@ def _open_session(
 
 
 def _held_out(method: Any) -> dict[str, Any]:
-    """Return the best score of held-out items, whose epoch is used, and its metric; empty if none were held out."""
+    """Return the best score of held-out items, whose epoch is used, and its metric; {} if none were held out."""
     scores = [epoch.score for epoch in method.history_] if hasattr(method, "session") else []
     return {"held_out": max(scores), "held_out_metric": method.criterion} if np.isfinite(scores).any() else {}
 
