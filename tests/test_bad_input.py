@@ -453,7 +453,7 @@ COMMANDS = f"""
 2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
 1 | {LABELLED} --dataset own | unknown dataset 'own'
 1 | {LABELLED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
-1 | {OWN} --query-labels QL.npy --dataset digits | Got --query-labels and --dataset
+1 | {OWN} --query-labels QL.npy --dataset digits | got --query-labels and --dataset
 1 | {SHARDED.replace("code[s]", "no-*")} | no file matches no-*.npy. Fix the pattern
 1 | {SHARDED.replace("code[s]", "[cm]*s")} | masks.npy holds uint8 of shape | all shards need one dtype
 1 | {SHARDED.replace("code[s].npy", "twice.json")} | codes.npy comes twice among the shards | Name each once

@@ -113,7 +113,6 @@ def test_a_codes_file_or_a_dataset_is_refused_as_a_model(hashbench, tiny_file, d
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--model", "m.npz"], "--model goes with --from"),
         (["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--seed", "1"], "--seed does not go with"),
         (["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--keep-model"], "--keep-model does not go"),
         (["--method", "itq", "--bits", "8", "--packed"], "--packed needs --model"),

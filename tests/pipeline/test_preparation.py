@@ -274,7 +274,6 @@ def test_helpers_of_datasets_are_part_of_the_code_that_made_them():
         (["digits", "--source", "x"], "digits:pixels has no use for --source"),
         (["digits", "--image-size", 9], "digits:pixels has no use for --image-size"),
         (["cifar10-s1", "--features", "gist", "--weights", "x"], "cifar10-s1:gist has no use for --weights"),
-        (["digits", "--device", "cpu"], "digits:pixels has no use for --device"),
         (["cifar10-s1", "--features", "gist", "--device", "cpu"], "cifar10-s1:gist has no use for --device"),
         (["--from", "X.npy", "--name", "mine", "--device", "cpu"], "arrays:features has no use for --device"),
         (["--from", "X.npy", "--name", "mine", "--source", "x"], "arrays:features has no use for --source"),
@@ -397,11 +396,6 @@ def test_a_file_of_another_kind_of_features_or_another_name_may_differ(written):
     prepare("toy")
     assert load_dataset(written(1, "far"))[0].features_name == "far"
     assert load_dataset(written(1, name="toy-train"))[0].name == "toy-train"
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(HashbenchError, match=r"there is no file .*none\.h5"):
-        load_dataset(str(tmp_path / "none.h5"))
 
 
 def test_a_file_needs_no_suffix(written):

@@ -145,11 +145,6 @@ def test_a_method_may_come_several_times_with_different_parameters():
     assert settings(methods, {}) == [("ksh", {"n_items": 500}), ("ksh", {"ridge": 0.5})]
 
 
-def test_a_parameter_of_a_method_that_does_not_run_is_refused():
-    with pytest.raises(HashbenchError, match="parameter ksh:n_items is only for ksh, and the methods here are itq"):
-        grid.grid(["digits"], ["itq"], [8], [0], {"ksh:n_items": 5000})
-
-
 @pytest.mark.parametrize("name", built_in_methods())
 def test_no_value_of_a_parameter_is_a_sequence_that_looks_like_a_sweep(name):
     card = method_card(name)

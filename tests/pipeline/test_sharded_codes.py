@@ -143,9 +143,7 @@ LABELLED = {"query_labels": CLASSES[0], "database_labels": CLASSES[1]}
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"affinity": LEVELS, "distance": "cosine"}, "--distance cosine ranks the whole database at once"),
         ({"affinity": LEVELS, "true_distance": "dot"}, "vectors re-rank the nearest items of the whole database"),
-        ({}, "say what is relevant"),
         ({"affinity": LEVELS[:, 1:]}, "there are 41 database codes, but labels or affinities for 40 database items"),
         (LABELLED | {"database_labels": CLASSES[1][1:]}, "41 database codes, but labels or affinities for 40"),
         (LABELLED | {"database_labels": MULTI_HOT[1]}, "give both as class labels"),
