@@ -50,11 +50,11 @@ def on_workers(
         killed: set[int] = set()
 
         def submit(number: int, workers: list[str] | None = None) -> "Future":
-            job, made = jobs[number]
+            job, provenance = jobs[number]
             future: Future = client.submit(
                 _run_job,
                 _anywhere(job),
-                (made, code_that_decides(*SCORER)),
+                (provenance, code_that_decides(*SCORER)),
                 demands,
                 (str(data_dir().absolute()), lock_timeout.get()),
                 pure=False,
@@ -124,7 +124,7 @@ def _run_job(
     settings: tuple[str, float],
 ) -> Outcome | Unfit:
     """Run a job on a worker, in the worker's data folder or else the client's, if it would give the client's codes."""
-    made, (folder, seconds) = expected[0], settings
+    (client_provenance, _), (folder, seconds) = expected, settings
     if _FOLDER is None:
         os.environ.pop("HASHBENCH_DATA", None)
         if Path(folder).is_dir():
@@ -134,13 +134,13 @@ def _run_job(
     if isinstance(worker, Unfit):
         return worker
     try:
-        dataset = load_once(job.dataset, made.dataset_fingerprint)
+        dataset = load_once(job.dataset, client_provenance.dataset_fingerprint)
         provenance = job.provenance(dataset)
     except HashbenchError as error:
         return Unfit(worker, f"cannot take it: {error}")
     if (provenance, code_that_decides(*SCORER)) != expected:
         load_once.cache_clear()  # the dataset may be corrected before the next job
-        return Unfit(worker, _difference(provenance, made))
+        return Unfit(worker, _difference(provenance, client_provenance))
     return finish(job, dataset, *demands)
 
 

@@ -156,8 +156,8 @@ def _read_npz(path: Path, items: AnyArray, n_bits: int) -> BoolArray:
 def _write_onnx(model: Model, path: Path, precision: str) -> None:
     from hashbench.pipeline.onnx_graphs import to_onnx
 
-    made = {key: str(value) for key, value in model.made.attributes().items()}
-    path.write_bytes(to_onnx(model.method, precision, made))
+    about = {key: str(value) for key, value in model.made.attributes().items()}
+    path.write_bytes(to_onnx(model.method, precision, about))
 
 
 def _read_onnx(path: Path, items: AnyArray, n_bits: int) -> BoolArray:

@@ -69,8 +69,8 @@ def encode(
     reason = method.refusal(dataset)
     if reason is not None:
         raise Refusal(reason)
-    made = job.provenance(dataset)
-    _open_session(method, made, _checkpoint_path(dataset, job), resume, on_progress)
+    provenance = job.provenance(dataset)
+    _open_session(method, provenance, _checkpoint_path(dataset, job), resume, on_progress)
     start = time.perf_counter()
     method.fit(_inputs(dataset, method, dataset.train), _supervision(dataset, method))
     fit_end = time.perf_counter()
@@ -87,11 +87,11 @@ def encode(
             on_progress("items", n_done, n_items)
         packed[role] = np.concatenate(parts)
     if model is not None:
-        write_model(method, made, model)
+        write_model(method, provenance, model)
     return Codes(
         query=packed["query"],
         database=packed["database"],
-        made=made,
+        made=provenance,
         fit_seconds=fit_end - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fit_end,
         origin=job.origin(_device_of(method)),
@@ -120,14 +120,14 @@ def ensure_codes(
     earlier codes is removed.
     """
     path, model = codes_path(dataset, job), model_path(dataset, job)
-    made, words = job.provenance(dataset), "encoded"
+    provenance, words = job.provenance(dataset), "encoded"
     if identities([Path(job.dataset)]) & identities([path, model]):
-        raise HashbenchError(f"{job.dataset} is read and would be written over; move it out of the folder of codes.")
+        raise HashbenchError(f"{job.dataset} is read and would be overwritten; move it out of the folder of codes.")
     with locked(path):
         try:
             if not force:
-                with hdf5.find_codes(path, made) as cached:
-                    if cached and (not keep_model or holds_model(model, made)):
+                with hdf5.find_codes(path, provenance) as cached:
+                    if cached and (not keep_model or holds_model(model, provenance)):
                         return path, ""
         except Damaged:
             words = "re-encoded damaged"
@@ -141,7 +141,7 @@ def ensure_codes(
         except TrainingFailure:
             checkpoint.unlink(missing_ok=True)
             raise
-        if not (keep_model or holds_model(model, made)):
+        if not (keep_model or holds_model(model, provenance)):
             model.unlink(missing_ok=True)
         hdf5.write_codes(codes, path)
         checkpoint.unlink(missing_ok=True)
@@ -176,14 +176,14 @@ def score(
         return _score(dataset, path, codes, metric_names, on_progress, undefined, random_orders)
 
 
-def check_content(dataset: Dataset, made: Provenance, path: Path) -> None:
-    """Refuse codes that were made from another content of this dataset."""
-    if made.dataset_fingerprint != dataset.fingerprint:
+def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
+    """Refuse codes that were encoded from another content of this dataset."""
+    if codes.dataset_fingerprint != dataset.fingerprint:
         spec = dataset_spec(dataset.name, dataset.features_name)
         raise HashbenchError(
-            f"{path} was encoded from {made.dataset} with content {made.dataset_fingerprint}, but dataset "
-            f"{spec} now holds {dataset.fingerprint}. Encode again: "
-            f"hashbench encode --method {made.method} --dataset {spec} --bits {made.n_bits}."
+            f"{path} was encoded from {codes.dataset} with content {codes.dataset_fingerprint}, but dataset {spec} now "
+            f"holds {dataset.fingerprint}. Encode again: hashbench encode --method {codes.method} --dataset {spec} "
+            f"--bits {codes.n_bits}."
         )
 
 
@@ -211,9 +211,9 @@ def ensure_scores(
             scored = _score(dataset, path, codes, missing, on_progress)
             known |= {name: np.stack(values) for name, values in scored.scores.items()}
             known[score_cache.KINDS] = scored.kind
-            kept = [name for name in known if name == score_cache.KINDS or get_metric(name).is_built_in]
-            if len(kept) > 1:
-                score_file.write({name: known[name] for name in kept})
+            cached = [name for name in known if name == score_cache.KINDS or get_metric(name).is_built_in]
+            if len(cached) > 1:
+                score_file.write({name: known[name] for name in cached})
     return evaluation_of(known, names), words if missing else "", codes.line
 
 
@@ -271,7 +271,7 @@ def needs_vectors(metric_names: Iterable[str]) -> bool:
 
 
 def _open_session(
-    method: "HashMethod", made: Provenance, checkpoint: Path, resume: bool, on_progress: Progress
+    method: "HashMethod", provenance: Provenance, checkpoint: Path, resume: bool, on_progress: Progress
 ) -> None:
     """Set the checkpoint and progress of a method that learns in epochs, which has a ``session``."""
     if hasattr(method, "session"):
@@ -279,7 +279,7 @@ def _open_session(
             method.session,
             activations=data_dir() / "activations",
             checkpoint=checkpoint,
-            key=canonical_json([made.code, made.libraries]),
+            key=canonical_json([provenance.code, provenance.libraries]),
             resume=resume,
             on_epoch=lambda epoch: on_progress(f"epochs, {epoch}", epoch.number, epoch.n_epochs),
         )

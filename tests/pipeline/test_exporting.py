@@ -33,7 +33,7 @@ def test_offered_targets_can_be_written():
     assert set(exporting._CODES) == set(_choices.CODES_TARGETS)
 
 
-def made(method, dataset, n_bits):
+def provenance(method, dataset, n_bits):
     version = registry.get_method(method).version
     return Provenance(dataset.name, "pixels", method, "{}", n_bits, 0, dataset.fingerprint, version)
 
@@ -47,7 +47,7 @@ def model(digits, train, tmp_path):
         method = registry.get_method(name)(n_bits, **QUICK.get(name, {}))
         method.fit(train[:150], digits.labels[digits.train][:150])
         path = tmp_path / f"{name}.model.npz"
-        write_model(method, made(name, digits, n_bits), path)
+        write_model(method, provenance(name, digits, n_bits), path)
         return path, method.transform(digits.features[:200].astype(np.float64))
 
     return keep
@@ -58,7 +58,7 @@ def codes_file(tmp_path, digits):
     """A codes file of 12 bits, and the codes in it."""
     codes = np.random.default_rng(0).random((70, 12)) < 0.5
     path = tmp_path / "codes.h5"
-    hdf5.write_codes(Codes(pack(codes[:20]), pack(codes), made("lsh", digits, 12)), path)
+    hdf5.write_codes(Codes(pack(codes[:20]), pack(codes), provenance("lsh", digits, 12)), path)
     return path, codes
 
 

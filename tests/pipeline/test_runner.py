@@ -386,7 +386,7 @@ def test_rows_of_two_runs_at_once_are_all_written(script, results):
     common = ["--bits=8", "--bits=16", "--bits=24", "--seed=0", "--seed=1", "--metric=AP", "--results", results]
     runs = [script("run", "--method", method, *common) for method in ("lsh", "random")]
     for process in runs:
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=300)
         assert process.returncode == 0, stderr
     keys = [(row["method"], row["n_bits"], row["seed"]) for row in rows_in(results / "digits")]
     assert sorted(keys) == sorted(itertools.product(["lsh", "random"], ["8", "16", "24"], "01"))
