@@ -37,7 +37,7 @@ from hashbench.dataset import Dataset
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.runner import load_once
-from hashbench.pipeline.tuning import SCORES, Trial, judged, split_file
+from hashbench.pipeline.tuning import SCORES, Trial, run_trials, split_file
 from hashbench.reports.formatting import markdown_table
 from hashbench.store.files import locked, write_text
 
@@ -107,7 +107,7 @@ def judge(trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
     params = {"device": "cpu"} | common | json.loads(trial["setting"])
     split, seed = str(split_file(dataset, trial["seed"])), trial["seed"]
     (job,) = grid([split], [(trial["method"], params)], [trial["n_bits"]], [seed], {})
-    ((_, rows, _),) = judged([Trial(job, trial["dataset"], dataset.fingerprint, seed)], ["AP"])
+    ((_, rows, _),) = run_trials([Trial(job, trial["dataset"], dataset.fingerprint, seed)], ["AP"])
     (row,) = rows.values()
     if row["failure"]:
         return {**trial, "failure": row["failure"]}

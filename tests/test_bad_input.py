@@ -442,7 +442,7 @@ COMMANDS = f"""
 1 | {OWN} --query-labels labels.npy | --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | say what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
-1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed of both
+1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
 1 | {LABELLED} --bits 7 | are booleans of shape (6, 8), a column for each bit, and codes of 7 bits have 7.
@@ -453,7 +453,7 @@ COMMANDS = f"""
 2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
 1 | {LABELLED} --dataset own | unknown dataset 'own'
 1 | {LABELLED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
-1 | {OWN} --query-labels QL.npy --dataset digits | Got --query-labels and --dataset
+1 | {OWN} --query-labels QL.npy --dataset digits | got --query-labels and --dataset
 1 | {SHARDED.replace("code[s]", "no-*")} | no file matches no-*.npy. Fix the pattern
 1 | {SHARDED.replace("code[s]", "[cm]*s")} | masks.npy holds uint8 of shape | all shards need one dtype
 1 | {SHARDED.replace("code[s].npy", "twice.json")} | codes.npy comes twice among the shards | Name each once
@@ -470,7 +470,7 @@ COMMANDS = f"""
 1 | {LABELLED} --save mine | --dataset NAME
 1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
 1 | {LABELLED} --save mine --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
-1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with labels of its own
+1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with its own labels
 1 | {LABELLED} --save ../mine --dataset own | the name of your codes is made of letters | it names files
 1 | {LABELLED} --save mine --dataset own --distance cosine --keep-codes | --keep-codes keeps binary codes
 1 | {OWN} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597

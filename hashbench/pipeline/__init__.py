@@ -1,20 +1,20 @@
 """From a name to rows: prepare, encode and score whatever is not done yet.
 
-preparation     datasets: whether their files are current, preparing, finding and loading them
+preparation     datasets: where their files are, whether they are current, preparing, finding and loading them
 grid            the jobs that options span, each with its method
-study           all that spans a grid, from options or a TOML file
+study           what spans a grid, from options or a TOML file
 steps           encoding and scoring one job, each step cached by its provenance
 rows            rows of results from the scores of a job
-failures        errors of plug-ins in a sentence, with the traceback in a log file
+failures        errors of plug-ins in one sentence, with the traceback in a log file
 runner          the jobs of a grid, one after the other
 workers         jobs side by side, in processes or on a cluster
-cluster         connecting to a Dask cluster, and which of its workers are fit
+cluster         connecting to a Dask cluster, and leaving out unfit workers
 cluster_jobs    jobs on the workers of a cluster
 cluster_shards  shards of a database on the workers of a cluster
 tuning          settings of methods, chosen on held-out training items
-own_codes       scores of codes that users bring in files
-sharded_codes   scores of such codes of a database larger than memory
-encoding        new items encoded with a kept method
-exporting       models and codes in the forms of other programs, compared with hashbench's
+own_codes       users' own codes: read from files, scored and saved
+sharded_codes   users' own codes of a database larger than memory
+encoding        new items encoded with a kept model
+exporting       models and codes in other programs' formats, compared with hashbench's
 onnx_graphs     fitted methods as ONNX graphs
 """

@@ -1,6 +1,7 @@
 """Dask clusters: connecting to one, and leaving out workers that would give other numbers than this machine."""
 
 import ipaddress
+import itertools
 import json
 import logging
 import os
@@ -42,7 +43,7 @@ def connected(cluster: Cluster) -> "Iterator[Client]":
     What a scheduler or a worker sends is unpickled, so whoever answers can run code here. Without TLS or the user's
     trust, the address of another machine is therefore refused before a connection is opened.
     """
-    address = cluster.scheduler
+    scheduler = cluster.scheduler
     try:
         from distributed import Client
         from distributed.client import FutureCancelledError
@@ -54,31 +55,32 @@ def connected(cluster: Cluster) -> "Iterator[Client]":
             "--workers needs Dask, which is not installed: pip install 'hashbench[cluster]'."
         ) from error
     try:
-        where = json.loads(Path(address).read_text(encoding="utf-8"))["address"] if Path(address).is_file() else address
-        host, _ = get_address_host_port(where, strict=True)
+        is_file = Path(scheduler).is_file()
+        address = json.loads(Path(scheduler).read_text(encoding="utf-8"))["address"] if is_file else scheduler
+        host, _ = get_address_host_port(address, strict=True)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise HashbenchError(
-            f"--workers is {address!r}, expected the address of a scheduler, such as tcp://127.0.0.1:8786, or the file "
-            "that it wrote."
+            f"--workers is {scheduler!r}, expected the address of a scheduler, such as tcp://127.0.0.1:8786, or the "
+            "file that it wrote."
         ) from error
-    is_encrypted = where.startswith(("tls:", "wss:"))
+    is_encrypted = address.startswith(("tls:", "wss:"))
     if is_encrypted and not Security().get_connection_args("client").get("ssl_context"):
         raise HashbenchError(
-            f"{where} needs certificates, and Dask's configuration has none. Set distributed.comm.tls there."
+            f"{address} needs certificates, and Dask's configuration has none. Set distributed.comm.tls there."
         )
     if not (cluster.is_trusted or is_encrypted or is_of_this_machine(host, own_addresses())):
         raise HashbenchError(
-            f"{where} is another machine, and without TLS anyone there or on the way can run code here. Use tls:// "
+            f"{address} is another machine, and without TLS anyone there or on the way can run code here. Use tls:// "
             "(docs/scale.md), or --trust-workers (trust_workers=True) on a network that you trust."
         )
     with _silent("distributed"):  # it would log many lines beside the one error below
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", VersionMismatchWarning)  # each task checks the versions that matter
-                client = Client(where, timeout=_ANSWER_SECONDS, set_as_default=False)
+                client = Client(address, timeout=_ANSWER_SECONDS, set_as_default=False)
         except Exception as error:  # of any kind, all from connecting
             raise HashbenchError(
-                f"no scheduler of Dask answers at {address}: {one_line(error).rstrip('.')}. Start one with `dask "
+                f"no Dask scheduler answers at {scheduler}: {one_line(error).rstrip('.')}. Start one with `dask "
                 "scheduler`, and its workers with `dask worker tcp://HOST:8786 --nthreads 1`."
             ) from error
         try:
@@ -87,8 +89,8 @@ def connected(cluster: Cluster) -> "Iterator[Client]":
             if client.status == "running" and not isinstance(error, FutureCancelledError):
                 raise  # a worker's own
             raise HashbenchError(
-                f"the scheduler at {address} is lost. What is finished is kept; start it again, and the same command "
-                "goes on from there."
+                f"the connection to the scheduler at {scheduler} is lost. Finished jobs are kept; restart the "
+                "scheduler and rerun the command to continue."
             ) from error
         finally:
             with suppress(Exception):  # it may be gone
@@ -114,13 +116,12 @@ def own_addresses() -> set[str]:
     """Return the addresses of this machine's network interfaces."""
     import psutil
 
-    families = socket.AF_INET, socket.AF_INET6
-    interfaces = psutil.net_if_addrs().values()
-    return {address.address for addresses in interfaces for address in addresses if address.family in families}
+    addresses = itertools.chain.from_iterable(psutil.net_if_addrs().values())
+    return {address.address for address in addresses if address.family in (socket.AF_INET, socket.AF_INET6)}
 
 
 def as_ready(running: "as_completed", client: "Client", address: str, on_progress: Progress) -> "Iterator[Future]":
-    """Yield futures as they are done; report if there is no worker, or none any more."""
+    """Yield futures as they finish; report when the cluster has no workers."""
     last_check, had_workers = 0.0, True
     while not running.is_empty():
         ready = running.next_batch(block=False)
@@ -130,53 +131,49 @@ def as_ready(running: "as_completed", client: "Client", address: str, on_progres
             continue
         last_check, has_workers = time.monotonic(), bool(client.scheduler_info()["workers"])
         if had_workers and not has_workers:
-            advice = f"`dask worker {address} --nthreads 1` starts one; the log of a lost one shows why it ended"
-            on_progress(f"waiting for workers, there is none; {advice}", 0, 0)
+            advice = f"start one with `dask worker {address} --nthreads 1`; the log of a lost one shows why it ended"
+            on_progress(f"waiting for workers, there are none; {advice}", 0, 0)
         had_workers = has_workers
 
 
-class Others:
-    """The workers for work that some workers refused; each of these is reported once."""
+class OtherWorkers:
+    """Workers that may take work that unfit workers refused; each of the latter is reported once."""
 
     def __init__(self, client: "Client", on_progress: Progress) -> None:
         self.client, self.on_progress = client, on_progress
-        self.unfit: dict[Any, set[str]] = {}  # workers, by piece of work
+        self.refused: dict[Any, set[str]] = {}  # workers, by piece of work
         self.notices: set[str] = set()
 
-    def than(self, unfit: Unfit, work: Any) -> list[str]:
-        """Return the workers that did not refuse this piece of work, once one more did."""
-        self.unfit.setdefault(work, set()).add(unfit.worker)
+    def after(self, unfit: Unfit, work: Any) -> list[str]:
+        """Return the workers that have not refused this piece of work, after an unfit one did."""
+        self.refused.setdefault(work, set()).add(unfit.worker)
         notice = f"leaving out worker {unfit.worker}: it {unfit.why.rstrip('.')}"
         if notice not in self.notices:
             self.notices.add(notice)
             self.on_progress(notice, 0, 0)
-        return [worker for worker in self.client.scheduler_info()["workers"] if worker not in self.unfit[work]]
-
-
-def placed(workers: list[str] | None) -> dict[str, Any]:
-    """Return the keywords of `Client.submit` for work that should go to some workers, which may be gone by then."""
-    return {"workers": workers, "allow_other_workers": True} if workers else {}
+        return [worker for worker in self.client.scheduler_info()["workers"] if worker not in self.refused[work]]
 
 
 @contextmanager
 def _silent(name: str) -> Iterator[None]:
     """Silence a library's loggers, several of which have their own levels."""
-    names = [name, *(known for known in logging.root.manager.loggerDict if known.startswith(name))]
-    logs = [logging.getLogger(known) for known in names]
-    levels = [log.level for log in logs]
-    for log in logs:
-        log.setLevel(logging.CRITICAL + 1)
+    names = [name, *(logger for logger in logging.root.manager.loggerDict if logger.startswith(name))]
+    levels = {logger: logger.level for logger in map(logging.getLogger, names)}
+    for logger in levels:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        for log, level in zip(logs, levels, strict=True):
-            log.setLevel(level)
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
 
-def of_versions(here: Mapping[str, str], there: Mapping[str, str]) -> str:
-    """Return in words in what versions a worker (``here``) differs from the client (``there``)."""
+def version_difference(worker: Mapping[str, str], client: Mapping[str, str]) -> str:
+    """Return in words how the versions of a worker differ from the client's."""
     differences = [
-        f"{name} {here.get(name)} and not {version}" for name, version in there.items() if here.get(name) != version
+        f"{name} {worker.get(name)} and not {version}"
+        for name, version in client.items()
+        if worker.get(name) != version
     ]
     return f"has {', '.join(differences) or 'other code of hashbench'}. Install there what is installed here."
 
@@ -187,7 +184,7 @@ def prepared_worker() -> str | Unfit:
 
     worker = get_worker()
     if worker.state.nthreads > 1:
-        why = f"does {worker.state.nthreads} tasks at a time in one process, expected one. Start it with --nthreads 1."
+        why = f"runs {worker.state.nthreads} tasks at a time in one process, expected one. Start it with --nthreads 1."
         return Unfit(worker.address, why)
     if threads := os.environ.get("OMP_NUM_THREADS"):
         os.environ.setdefault("LOKY_MAX_CPU_COUNT", threads)

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, one_line
-from hashbench.pipeline.cluster import Cluster, Others, Unfit, as_ready, connected, of_versions, placed, prepared_worker
+from hashbench.pipeline.cluster import (
+    Cluster,
+    OtherWorkers,
+    Unfit,
+    as_ready,
+    connected,
+    prepared_worker,
+    version_difference,
+)
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.runner import Demands, Outcome, finish, load_once
 from hashbench.store.files import data_dir, lock_timeout
@@ -32,21 +40,28 @@ def on_workers(
 ) -> Iterator[tuple[int, Outcome]]:
     """Run jobs, each with the provenance of its codes, on workers that would give the same codes.
 
-    A job that a worker refuses goes to the others; one whose worker is lost is repeated until Dask gives up.
+    A job that a worker refuses goes to the others; a job whose worker is lost is repeated until Dask gives up.
     """
     with connected(cluster) as client:
         from distributed import as_completed
 
         numbers: dict[Future, int] = {}
-        others = Others(client, on_progress)
+        others = OtherWorkers(client, on_progress)
         killed: set[int] = set()
 
         def submit(number: int, workers: list[str] | None = None) -> "Future":
-            job, made = jobs[number]
-            settings = str(data_dir().absolute()), lock_timeout.get()
-            task = _anywhere(job), (made, code_that_decides(*SCORER)), demands, settings
-            priority = -number - len(jobs) * (number in killed)  # jobs that killed workers go last
-            future: Future = client.submit(_run_job, *task, pure=False, priority=priority, **placed(workers))
+            job, provenance = jobs[number]
+            future: Future = client.submit(
+                _run_job,
+                _anywhere(job),
+                (provenance, code_that_decides(*SCORER)),
+                demands,
+                (str(data_dir().absolute()), lock_timeout.get()),
+                pure=False,
+                priority=-number - len(jobs) * (number in killed),  # jobs that killed workers go last
+                workers=workers,
+                allow_other_workers=workers is not None,  # these may be gone by then
+            )
             numbers[future] = number
             return future
 
@@ -61,20 +76,20 @@ def on_workers(
                         killed.add(number)
                         running.add(submit(number))
                         continue
-                    why = "ended without a word: its workers were killed, likely for want of memory. Give them more."
+                    why = "ended without an error: its workers were killed, likely out of memory. Give them more."
                     outcome = _failed(job, why)
                 if isinstance(outcome, Unfit):
-                    if workers := others.than(outcome, number):
+                    if workers := others.after(outcome, number):
                         running.add(submit(number, workers))
                         continue
-                    outcome = _failed(job, f"has no worker to go to: {outcome.worker} {outcome.why}")
+                    outcome = _failed(job, f"has no fit worker: {outcome.worker} {outcome.why}")
                 yield number, outcome
         finally:
             client.cancel(list(numbers))
 
 
 def _result(future: "Future", job: Job) -> Outcome | Unfit | None:
-    """Return the outcome of a job, None if workers were killed; any other error on a worker is its failure."""
+    """Return the outcome of a job, or None if workers were killed; any other error on a worker is its failure."""
     from distributed import KilledWorker
     from distributed.client import FutureCancelledError
 
@@ -86,8 +101,9 @@ def _result(future: "Future", job: Job) -> Outcome | Unfit | None:
         raise
     except Exception as error:
         is_lacking = isinstance(error, ImportError | AttributeError)
-        advice = "Install there what is here." if is_lacking else "See to that worker."
-        return _failed(job, f"failed there with {type(error).__name__}: {one_line(error).rstrip('.')}. {advice}")
+        advice = "Install there what is installed here." if is_lacking else "Check that worker."
+        why = f"failed on a worker with {type(error).__name__}: {one_line(error).rstrip('.')}. {advice}"
+        return _failed(job, why)
     return outcome
 
 
@@ -107,8 +123,8 @@ def _run_job(
     demands: tuple[Sequence[str], Demands],
     settings: tuple[str, float],
 ) -> Outcome | Unfit:
-    """Run a job on a worker, in its own data folder or else the client's, if it would give the client's codes."""
-    made, (folder, seconds) = expected[0], settings
+    """Run a job on a worker, in the worker's data folder or else the client's, if it would give the client's codes."""
+    (client_provenance, _), (folder, seconds) = expected, settings
     if _FOLDER is None:
         os.environ.pop("HASHBENCH_DATA", None)
         if Path(folder).is_dir():
@@ -118,21 +134,21 @@ def _run_job(
     if isinstance(worker, Unfit):
         return worker
     try:
-        dataset = load_once(job.dataset, made.dataset_fingerprint)
-        here = job.provenance(dataset)
+        dataset = load_once(job.dataset, client_provenance.dataset_fingerprint)
+        provenance = job.provenance(dataset)
     except HashbenchError as error:
         return Unfit(worker, f"cannot take it: {error}")
-    if (here, code_that_decides(*SCORER)) != expected:
+    if (provenance, code_that_decides(*SCORER)) != expected:
         load_once.cache_clear()  # the dataset may be corrected before the next job
-        return Unfit(worker, _difference(here, made))
+        return Unfit(worker, _difference(provenance, client_provenance))
     return finish(job, dataset, *demands)
 
 
-def _difference(here: Provenance, there: Provenance) -> str:
-    """Return in words how a worker (``here``) differs from the client (``there``)."""
-    if here.dataset_fingerprint != there.dataset_fingerprint:
+def _difference(worker: Provenance, client: Provenance) -> str:
+    """Return in words how the provenance of codes on a worker differs from the client's."""
+    if worker.dataset_fingerprint != client.dataset_fingerprint:
         return (
-            f"has another {here.dataset}, {here.dataset_fingerprint} and not {there.dataset_fingerprint}. Share the "
-            "data folder, or prepare it there from the same files."
+            f"has another {worker.dataset}, {worker.dataset_fingerprint} and not {client.dataset_fingerprint}. Share "
+            "the data folder, or prepare it there from the same files."
         )
-    return of_versions(json.loads(here.libraries), json.loads(there.libraries))
+    return version_difference(json.loads(worker.libraries), json.loads(client.libraries))

@@ -1,6 +1,6 @@
 """Shards of a database on the workers of a Dask cluster: counted there, added up in a tree.
 
-Only paths of files, codes of queries, and counts are sent; workers open the shards.
+Only paths of files, codes of queries and counts are sent; workers open the shards.
 """
 
 import json
@@ -15,7 +15,15 @@ from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, Progress, Rows, silent
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError, one_line
-from hashbench.pipeline.cluster import Cluster, Others, Unfit, as_ready, connected, of_versions, placed, prepared_worker
+from hashbench.pipeline.cluster import (
+    Cluster,
+    OtherWorkers,
+    Unfit,
+    as_ready,
+    connected,
+    prepared_worker,
+    version_difference,
+)
 from hashbench.scoring.counting import SliceableCodes
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.shards import Parts, Relevance, count_shard
@@ -24,9 +32,9 @@ from hashbench.store.provenance import SCORER, code_that_decides, versions
 if TYPE_CHECKING:
     from distributed import Future
 
-TASK_ROWS = 1 << 22  # of a database at most, for one worker at a time
-_ADDED = 8  # histograms added in one go
-_AHEAD = 4  # parts of a database for each worker, submitted before others are done
+TASK_ROWS = 1 << 22  # most rows of a database for one worker at a time
+_ADDED = 8  # histograms added in one task
+_AHEAD = 4  # parts of a database per worker that are submitted before others are done
 _SCORING = ("numpy", "numba")  # libraries that counts depend on
 
 
@@ -43,7 +51,7 @@ def count_on_workers(
 ) -> TieHistogram:
     """Count as `hashbench.scoring.shards.count_shard` does, some rows per worker, and add up in a tree.
 
-    Every row is read by one worker. A worker gets only its rows of an affinity in memory.
+    Every row is read by one worker. Of an affinity in memory, a worker gets only its rows.
     """
     with connected(cluster) as client:
         from distributed import KilledWorker, as_completed
@@ -52,7 +60,7 @@ def count_on_workers(
         n_workers = max(1, len(client.scheduler_info()["workers"]))
         parts = chunks(rows.start, rows.stop, min(TASK_ROWS, max(1, -(-n_rows // (4 * n_workers)))))
         expected = code_that_decides(*SCORER), versions(_SCORING)
-        others, running = Others(client, on_progress), as_completed([], loop=client.loop)
+        others, running = OtherWorkers(client, on_progress), as_completed([], loop=client.loop)
         under_way: dict[Future, slice | None] = {}  # parts, and sums
         counted: list[Future] = []
         n_done = 0
@@ -61,10 +69,13 @@ def count_on_workers(
             sent: Parts = relevance
             if isinstance(relevance, Affinity):
                 sent = _AffinityRows(relevance.part(slice(None), part), part.start)
-            args = query, database, n_bits, sent, part, queries
+            task = query, database, n_bits, sent, part, queries
+            is_placed = workers is not None  # these may be gone by then
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # of its size: each part is sent once
-                future: Future = client.submit(_count, expected, *args, pure=False, **placed(workers))
+                future: Future = client.submit(
+                    _count, expected, *task, pure=False, workers=workers, allow_other_workers=is_placed
+                )
             under_way[future] = part
             running.add(future)
 
@@ -72,18 +83,18 @@ def count_on_workers(
         for part in islice(waiting, _AHEAD * n_workers):
             submit(part)
         for future in as_ready(running, client, cluster.scheduler, on_progress):
-            part_done, error = under_way.pop(future), future.exception()  # the histogram stays on the worker
+            shard, error = under_way.pop(future), future.exception()  # the histogram stays on the worker
             if isinstance(error, KilledWorker):
                 raise HashbenchError(
                     "workers were killed while counting, probably out of memory. Give them more, or fewer queries."
                 ) from error
-            if isinstance(error, _UnfitWorker) and part_done and (workers := others.than(error.unfit, part_done.start)):
-                submit(part_done, workers)
+            if isinstance(error, _UnfitWorker) and shard and (workers := others.after(error.unfit, shard.start)):
+                submit(shard, workers)
                 continue
             if error is not None:
                 raise error
             counted.append(future)
-            if part_done is not None:
+            if shard is not None:
                 n_done += 1
                 on_progress("parts of the database counted", n_done, len(parts))
                 for part in islice(waiting, 1):
@@ -113,9 +124,9 @@ def _count(expected: tuple[str, str], *args: Any) -> TieHistogram:
     worker = prepared_worker()
     if isinstance(worker, Unfit):
         raise _UnfitWorker(*worker)
-    here = code_that_decides(*SCORER), versions(_SCORING)
-    if here != expected:
-        raise _UnfitWorker(worker, of_versions(json.loads(here[1]), json.loads(expected[1])))
+    actual = code_that_decides(*SCORER), versions(_SCORING)
+    if actual != expected:
+        raise _UnfitWorker(worker, version_difference(json.loads(actual[1]), json.loads(expected[1])))
     try:
         return count_shard(*args)
     except Exception as error:

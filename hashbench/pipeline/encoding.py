@@ -1,4 +1,4 @@
-"""Encoding new items with a fitted method that was kept."""
+"""Encoding new items with a kept model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ def encode_items(
     device: str | None = None,
     on_progress: Progress = silent,
 ) -> tuple[int, int]:
-    """Encode items, ``FILE`` or ``FILE:KEY``, with a kept model to an ``.npy`` file; return the shape in bits.
+    """Encode items, ``FILE`` or ``FILE:KEY``, with a kept model to an ``.npy`` file; return (n_items, n_bits).
 
     The array is bool (n, n_bits), or packed uint8 (n, ceil(n_bits / 8)), least significant bit first. ``device``
     replaces the one that the method learned on.
@@ -47,7 +47,7 @@ def encode_items(
 
 
 def read_inputs(method: "HashMethod", items: str) -> AnyArray:
-    """Read what a fitted method encodes: features in float32, as datasets hold them, images or labels."""
+    """Read the items that a fitted method encodes: features in float32, as datasets hold them, images or labels."""
     if method.input_kind == "images":
         return read_array(items, ("images",))
     if method.input_kind == "labels":

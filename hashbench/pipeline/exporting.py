@@ -52,14 +52,13 @@ def export(
     ``items`` are encoded by both programs and compared, by default those of the dataset that the model learned from.
     """
     is_codes = _holds_codes(path)
-    targets = CODES_TARGETS if is_codes else MODEL_TARGETS
-    what = "codes" if is_codes else "a model"
+    targets, what = (CODES_TARGETS, "codes") if is_codes else (MODEL_TARGETS, "a model")
     if target not in targets:
         raise HashbenchError(f"{path} holds {what}, which can be written for {', '.join(targets)}, got {target!r}.")
-    options = {"--role": role} if not is_codes else {"--precision": precision, "--from": items}
-    useless = [option for option, value in options.items() if value is not None]
-    if not is_codes and target == "faiss" and precision is not None:
-        useless.append("--precision")
+    unused = {"--precision": precision, "--from": items} if is_codes else {"--role": role}
+    if target == "faiss":
+        unused["--precision"] = precision
+    useless = [option for option, value in unused.items() if value is not None]
     if useless:
         raise HashbenchError(f"{' and '.join(useless)} has no effect on {what} written for {target}; leave it out.")
     output = file_behind(output)
@@ -107,15 +106,13 @@ def _needing(target: str) -> Iterator[None]:
 
 
 def _export_model(model: Model, target: str, output: Path, precision: str, items: str | None) -> Report:
-    method = model.method
-    write: Callable[[Model, Path, str], Any] = {"faiss": _faiss_model, "npz": _npz_model, "onnx": _onnx_model}[target]
-    sample = _sample(model, items)
+    write, read, package = _MODELS[target]
+    method, sample = model.method, _sample(model, items)
     codes = encoded(method, sample)
-    read, reader = _MODEL_READERS[target]
     with replacing(output) as part:
         write(model, part, precision)
         exported_codes = read(part, sample.astype(precision), method.n_bits)
-    return Report(reader(), len(sample), method.n_bits, int((codes != exported_codes).sum()))
+    return Report(_versioned(package), len(sample), method.n_bits, int((codes != exported_codes).sum()))
 
 
 def _sample(model: Model, items: str | None) -> AnyArray:
@@ -143,7 +140,7 @@ def _planes(model: Model, target: str) -> Any:
     return planes
 
 
-def _npz_model(model: Model, path: Path, precision: str) -> None:
+def _write_npz(model: Model, path: Path, precision: str) -> None:
     planes = _planes(model, "npz")
     about = json.dumps({"bit": "(x - origin) @ normals + offsets > 0", "made": model.made.attributes()}, sort_keys=True)
     arrays = {name: value.astype(precision) for name, value in planes._asdict().items()}
@@ -156,11 +153,11 @@ def _read_npz(path: Path, items: AnyArray, n_bits: int) -> BoolArray:
         return np.asarray((items - file["origin"]) @ file["normals"] + file["offsets"] > 0)
 
 
-def _onnx_model(model: Model, path: Path, precision: str) -> None:
+def _write_onnx(model: Model, path: Path, precision: str) -> None:
     from hashbench.pipeline.onnx_graphs import to_onnx
 
-    made = {key: str(value) for key, value in model.made.attributes().items()}
-    path.write_bytes(to_onnx(model.method, precision, made))
+    about = {key: str(value) for key, value in model.made.attributes().items()}
+    path.write_bytes(to_onnx(model.method, precision, about))
 
 
 def _read_onnx(path: Path, items: AnyArray, n_bits: int) -> BoolArray:
@@ -170,7 +167,7 @@ def _read_onnx(path: Path, items: AnyArray, n_bits: int) -> BoolArray:
     return np.asarray(session.run(["codes"], {"X": items})[0])
 
 
-def _faiss_model(model: Model, path: Path, precision: str) -> None:
+def _write_faiss(model: Model, path: Path, precision: str) -> None:
     """Write a linear transform before an IndexLSH that rotates nothing.
 
     faiss sets a bit where a value is not below its threshold; with the least positive float32 for a threshold that is
@@ -196,14 +193,14 @@ def _read_faiss(path: Path, items: AnyArray, n_bits: int) -> BoolArray:
     return unpack(index.sa_encode(np.ascontiguousarray(items, np.float32)), n_bits)
 
 
-def _called(package: str) -> Callable[[], str]:
-    return lambda: f"{package.removesuffix('-cpu')} {version(package)}"
+def _versioned(package: str) -> str:
+    return package if package == "Python" else f"{package.removesuffix('-cpu')} {version(package)}"
 
 
-_MODEL_READERS: dict[str, tuple[Callable[[Path, AnyArray, int], BoolArray], Callable[[], str]]] = {
-    "faiss": (_read_faiss, _called("faiss-cpu")),
-    "npz": (_read_npz, _called("numpy")),
-    "onnx": (_read_onnx, _called("onnxruntime")),
+_MODELS: dict[str, tuple[Callable[[Model, Path, str], None], Callable[[Path, AnyArray, int], BoolArray], str]] = {
+    "faiss": (_write_faiss, _read_faiss, "faiss-cpu"),
+    "npz": (_write_npz, _read_npz, "numpy"),
+    "onnx": (_write_onnx, _read_onnx, "onnxruntime"),
 }
 
 
@@ -211,14 +208,14 @@ _MODEL_READERS: dict[str, tuple[Callable[[Path, AnyArray, int], BoolArray], Call
 
 
 def _export_codes(path: Path, target: str, output: Path, role: str) -> Report:
-    write, read, reader = _CODES[target]
+    write, read, package = _CODES[target]
     with hdf5.open_codes(path) as codes:
         packed, n_bits = np.asarray(getattr(codes, role)[:]), codes.n_bits
     sample = packed[:_N_COMPARED]
     with replacing(output) as part:
         write(packed, n_bits, part)
         exported_codes = read(part, len(sample), n_bits)
-    return Report(reader(), len(sample), n_bits, int((unpack(sample, n_bits) != exported_codes).sum()))
+    return Report(_versioned(package), len(sample), n_bits, int((unpack(sample, n_bits) != exported_codes).sum()))
 
 
 def _write_npy(packed: ByteArray, n_bits: int, path: Path) -> None:
@@ -230,7 +227,7 @@ def _read_npy(path: Path, n_items: int, n_bits: int) -> BoolArray:
     return np.asarray(np.load(path, mmap_mode="r")[:n_items])
 
 
-def _write_faiss(packed: ByteArray, n_bits: int, path: Path) -> None:
+def _write_faiss_codes(packed: ByteArray, n_bits: int, path: Path) -> None:
     import faiss
 
     index = faiss.IndexBinaryFlat(8 * n_bytes(n_bits))
@@ -257,13 +254,12 @@ def _write_usearch(packed: ByteArray, n_bits: int, path: Path) -> None:
 def _read_usearch(path: Path, n_items: int, n_bits: int) -> BoolArray:
     from usearch.index import Index
 
-    index = Index.restore(str(path))
-    packed = np.asarray(index.get(np.arange(n_items)), dtype=np.uint8).reshape(n_items, -1)
+    packed = np.asarray(Index.restore(str(path)).get(np.arange(n_items)), dtype=np.uint8).reshape(n_items, -1)
     return np.unpackbits(packed, axis=1, count=n_bits).astype(bool)
 
 
 def _write_texts(packed: ByteArray, n_bits: int, path: Path, head: str, line: Callable[[int, str], str]) -> None:
-    """Write a line for each code, made of its number and its bits as 0 and 1, the first bit first."""
+    """Write a line per code, made of its number and its bits as 0 and 1, the first bit first."""
     with path.open("w", encoding="ascii", newline="\n") as file:
         file.write(head)
         for start in range(0, len(packed), _TEXTS):
@@ -293,13 +289,10 @@ def _read_hex(path: Path, n_items: int, n_bits: int) -> BoolArray:
     return np.unpackbits(packed.reshape(n_items, -1), axis=1)[:, -n_bits:].astype(bool)
 
 
-_CODES: dict[
-    str, tuple[Callable[[ByteArray, int, Path], None], Callable[[Path, int, int], BoolArray], Callable[[], str]]
-]
-_CODES = {
-    "faiss": (_write_faiss, _read_faiss_codes, _called("faiss-cpu")),
-    "hex": (_write_hex, _read_hex, lambda: "Python"),
-    "npy": (_write_npy, _read_npy, _called("numpy")),
-    "pgvector": (_write_pgvector, _read_pgvector, lambda: "Python"),
-    "usearch": (_write_usearch, _read_usearch, _called("usearch")),
+_CODES: dict[str, tuple[Callable[[ByteArray, int, Path], None], Callable[[Path, int, int], BoolArray], str]] = {
+    "faiss": (_write_faiss_codes, _read_faiss_codes, "faiss-cpu"),
+    "hex": (_write_hex, _read_hex, "Python"),
+    "npy": (_write_npy, _read_npy, "numpy"),
+    "pgvector": (_write_pgvector, _read_pgvector, "Python"),
+    "usearch": (_write_usearch, _read_usearch, "usearch"),
 }

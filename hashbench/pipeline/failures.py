@@ -11,7 +11,7 @@ from hashbench.store.files import data_dir, write_text
 
 @contextmanager
 def contained(plugin: str, job: str) -> Iterator[None]:
-    """Turn whatever a plug-in raises, ``sys.exit`` included, into a JobFailure that names it.
+    """Turn whatever a plug-in raises, including ``sys.exit``, into a JobFailure that names it.
 
     A HashbenchError and the user's interrupt pass unchanged.
     """
@@ -27,7 +27,7 @@ def contained(plugin: str, job: str) -> Iterator[None]:
 
 
 def _log(job: str, error: BaseException) -> str:
-    """Write the traceback of an error, over that of the job's last failure; return the file."""
+    """Write the traceback of an error, replacing that of the job's last failure; return the file."""
     path = data_dir() / "logs" / f"{re.sub('[^A-Za-z0-9._=-]+', '-', job)[-100:].lstrip('-.')}.log"
     try:
         write_text(path, "".join(traceback.format_exception(error)))

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from hashbench.method import HashMethod
 
 T = TypeVar("T")
-TUNED = "tuned"  # beside the parameters that a method comes with: how many settings were tried to choose them
+TUNED = "tuned"  # beside a method's parameters: how many settings were tried to choose them
 _OPTIONS = {"n_bits": "--bits", "random_state": "--seed"}  # of parameters that span the grid
-FOR_SOME = ("device", "preset", "validation")  # options that other methods of a grid ignore
-_QUOTED_OR_ONE = re.compile(r"""(?<!\w)(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|.""", re.DOTALL)  # or one character
-_NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)  # the last three of nested ones
+FOR_SOME = ("device", "preset", "validation")  # options that methods without them ignore
+_QUOTED_OR_CHARACTER = re.compile(r"""(?<!\w)(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|.""", re.DOTALL)
+_NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)  # the last three when deeply nested
 
 
 class Identified(Protocol):
-    """A dataset, or what identifies one that is not read."""
+    """A dataset, or what identifies one that was not read."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -49,7 +49,7 @@ class Job:
     n_bits: int
     seed: int = 0  # 0 for a method without randomness
     params: Mapping[str, Any] = field(default_factory=dict)  # that differ from the method's defaults
-    n_trials: int = 0  # how many settings were tried to choose these, from a grid file; 0 if not known
+    n_trials: int = 0  # how many settings were tried to choose these, from a grid file; 0 if unknown
 
     def __str__(self) -> str:
         params = "".join(f" {key}={value}" for key, value in sorted(self.params.items()))
@@ -70,14 +70,14 @@ class Job:
 
     @cached_property
     def _recorded(self) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The parameters that identify codes, and modules that do not decide them."""
+        """The parameters that identify codes, and the modules that do not affect them."""
         if not self.card.is_plain:
             return self.estimator.recorded_params(), self.estimator.leaves_out()
         params = {**self.card.params, **self.params}
         return {key: params[key] for key in params if key not in ("n_bits", "random_state")}, ()
 
     def provenance(self, dataset: Identified) -> Provenance:
-        """Return what makes codes of this job; the method is not constructed where its card suffices."""
+        """Return the provenance of this job's codes; the method is constructed only if its card does not suffice."""
         recorded, leaves_out = self._recorded
         return Provenance(
             dataset=dataset.name,
@@ -93,21 +93,21 @@ class Job:
         )
 
     def origin(self, device: str) -> Origin:
-        """Return the origin of codes that this job makes here and now."""
+        """Return the origin of codes that this job computes here and now."""
         return Origin.here(self.card.modules, self._recorded[1], device)
 
 
 class Sweep(tuple[Any, ...]):
-    """Values of a parameter, each of which makes separate jobs."""
+    """Values of a parameter that each make separate jobs."""
 
     __slots__ = ()
 
 
 def part_of(jobs: Sequence[Job], number: int, n_parts: int) -> list[Job]:
-    """Return the jobs of one of several parts of a grid, the same on any machine; ``number`` is from 1.
+    """Return the jobs of part ``number`` (from 1) of a grid, the same on any machine.
 
     For each method on each dataset, the longest codes are dealt first, each to the part with the fewest bits so far,
-    and among these to the one with the fewest jobs.
+    and among these to the part with the fewest jobs.
     """
     chosen, n_dealt = set(), [0] * n_parts
     alike = sorted(jobs, key=lambda job: (job.method, job.dataset, -job.n_bits, str(job)))
@@ -129,20 +129,20 @@ def grid(
     seeds: Iterable[int],
     params: Mapping[str, Any],
 ) -> list[Job]:
-    """Span a grid of jobs, each once; methods without randomness run only with seed 0.
+    """Return the jobs of a grid, each once; methods without randomness run only with seed 0.
 
-    ``params`` apply to all methods that have them, at least one; those called ``METHOD:NAME`` to one method. Later ones
-    win in this order: a method's preset, ``params`` for all methods, those that a method comes with as ``(name,
-    params)``, and those for this method. Every combination of values of `Sweep` makes separate jobs. A method may come
-    with ``tuned`` too, which is not a parameter.
+    ``params`` called ``METHOD:NAME`` apply to one method, others to all methods that have them, at least one. Later
+    ones win in this order: a method's preset, ``params`` for all methods, a method's own ``(name, params)``, and
+    ``params`` for this method. Every combination of values of `Sweep` makes separate jobs. A method's own parameters
+    may include ``tuned``, which is not a parameter.
     """
-    lengths, axis_of_seeds = _unique(n_bits), _unique(seeds)
+    lengths, all_seeds = _unique(n_bits), _unique(seeds)
     for length in lengths:
         check_n_bits(length)
     variants = by_variant(methods, params)
     jobs: dict[str, Job] = {}
     for spec, (card, settings, n_trials) in itertools.product(_unique(map(spelled, datasets)), variants):
-        own_seeds = axis_of_seeds if "random_state" in card.params else [0]
+        own_seeds = all_seeds if "random_state" in card.params else [0]
         for setting, length in itertools.product(_combinations(settings), lengths):
             changed = _changed(card, _with_preset(card, length, setting))
             for seed in own_seeds:
@@ -152,7 +152,7 @@ def grid(
         if job.params or not job.card.is_plain or not _are_installed(job.card.libraries):
             with contained(f"method {job.method!r}", str(job)):
                 _ = job.estimator
-    for modules in {SCORER, *(card.modules for card, _, _ in variants)}:  # read before work begins, as it will run
+    for modules in {SCORER, *(card.modules for card, _, _ in variants)}:  # read before work begins, in case of edits
         code_that_decides(*modules)
     return list(jobs.values())
 
@@ -160,7 +160,7 @@ def grid(
 def by_variant(
     methods: Iterable[str | tuple[str, Mapping[str, Any]]], params: Mapping[str, Any]
 ) -> list[tuple[MethodCard, dict[str, Any], int]]:
-    """Return for each method of a grid, as `grid` takes them, its card, all its parameters, and ``tuned`` or 0."""
+    """Return the card, all parameters, and ``tuned`` or 0 of each method of a grid, as `grid` takes them."""
     variants: list[tuple[str, Mapping[str, Any]]] = [
         (method, {}) if isinstance(method, str) else method for method in methods
     ]
@@ -169,10 +169,11 @@ def by_variant(
     known = {name: settings_of(card) for name, card in cards.items()}
     _check_known(general, known)
     resolved = []
-    for name, brought in variants:
+    for name, variant in variants:
         shared = {key: value for key, value in general.items() if key in known[name]}
-        settings = {**shared, **{key: value for key, value in brought.items() if key != TUNED}, **own[name]}
-        resolved.append((cards[name], settings, _n_trials(name, brought.get(TUNED, 0))))
+        settings = {**shared, **variant}
+        n_trials = _n_trials(name, settings.pop(TUNED, 0))
+        resolved.append((cards[name], {**settings, **own[name]}, n_trials))
     return resolved
 
 
@@ -186,9 +187,9 @@ def _n_trials(method: str, value: Any) -> int:
 
 
 def parse_params(texts: Iterable[str]) -> dict[str, Any]:
-    """Read ``name=value`` options; a value is a Python literal such as ``50``, ``0.5``, ``True``, else a string.
+    """Read ``name=value`` options; a value is a Python literal such as ``50``, ``0.5``, ``True``, or else a string.
 
-    Several values with commas between them are a `Sweep`; a comma inside brackets or quotes is part of its value.
+    Several values separated by commas are a `Sweep`; a comma inside brackets or quotes is part of its value.
 
     Examples
     --------
@@ -212,7 +213,7 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
 def _values(text: str) -> list[Any]:
     """Read the values of a parameter, separated by commas outside brackets and quotes."""
     parts, depth = [""], 0
-    for piece in _QUOTED_OR_ONE.findall(text):
+    for piece in _QUOTED_OR_CHARACTER.findall(text):
         depth = max(0, depth + (piece in "([{") - (piece in ")]}"))
         if piece == "," and depth == 0:
             parts.append("")
@@ -228,17 +229,17 @@ def _value(text: str) -> Any:
 
 
 def settings_of(card: MethodCard) -> set[str]:
-    """Return the names of a method's parameters, and ``preset`` if it has some."""
-    return {*card.params, *(["preset"] if card.presets else [])}
+    """Return the names of a method's parameters, and ``preset`` if it has presets."""
+    return {*card.params, "preset"} if card.presets else {*card.params}
 
 
 def spelled(spec: str) -> str:
-    """Return the one spelling of a known dataset, and that of others as the user typed it."""
+    """Return the canonical spelling of a known dataset, and any other spec as it is."""
     return resolve_dataset(spec)[2] if is_dataset(spec.partition(":")[0]) else spec
 
 
 def _by_method(params: Mapping[str, Any], methods: Iterable[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Separate parameters for all methods from those of one; refuse those of methods that are not here."""
+    """Separate parameters for all methods from those of one; refuse those of methods outside the grid."""
     general: dict[str, Any] = {}
     own: dict[str, dict[str, Any]] = {name: {} for name in methods}
     for key, value in params.items():
@@ -253,21 +254,17 @@ def _by_method(params: Mapping[str, Any], methods: Iterable[str]) -> tuple[dict[
 
 
 def _combinations(params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return all combinations of the values of parameters."""
     values = [tuple(value) if isinstance(value, Sweep) else (value,) for value in params.values()]
     return [dict(zip(params, combination, strict=True)) for combination in itertools.product(*values)]
 
 
 def _with_preset(card: MethodCard, n_bits: int, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace a preset by its settings."""
-    if "preset" not in params:
-        return dict(params)
     others = {key: value for key, value in params.items() if key != "preset"}
-    return {**card.preset(str(params["preset"]), n_bits), **others}
+    return {**card.preset(str(params["preset"]), n_bits), **others} if "preset" in params else others
 
 
 def _check_known(general: Mapping[str, Any], known: Mapping[str, set[str]]) -> None:
-    """Refuse parameters for all methods that none of them has."""
+    """Refuse parameters for all methods that no method has."""
     for key in sorted(general.keys() - set().union(*known.values())):
         if key in FOR_SOME:
             raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {general[key]!r}. Leave it out.")
@@ -283,7 +280,7 @@ def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unknown(methods: str, key: str, value: Any, names: Iterable[str]) -> HashbenchError:
-    """Build the error for a parameter that no method has, or that has its own option."""
+    """Return the error for a parameter that no method has, or that has its own option."""
     if key in _OPTIONS:
         return HashbenchError(f"{key} is not a --param, got {value!r}; it has its own option, {_OPTIONS[key]}.")
     return unknown_name(f"{methods} parameter", key, sorted({*names} - {*_OPTIONS}) or ["(none)"])

@@ -1,4 +1,4 @@
-"""Codes that users bring in files, with labels, an affinity or a prepared dataset: scored, and saved as rows."""
+"""Users' own codes, with labels, an affinity or a prepared dataset: read from files, scored, and saved as rows."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ from hashbench.store.result_rows import OWN, check_shown
 from hashbench.store.results import replace_own
 from hashbench.unseen import check_fold
 
-_RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # whose levels are compared together
+_RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # block of levels to compare at a time
 _LABELS_FOR = {  # labels that rate items as a dataset of this rule does
     "shared-labels": "give multi-hot labels, or leave yours out",
     "hierarchy": "give --query-coarse and --database-coarse, too, or leave yours out",
@@ -49,7 +49,7 @@ COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 class OwnFiles:
     """Files of a user's codes and of what is relevant to them, each ``FILE`` or ``FILE:KEY``."""
 
-    query_codes: str  # in any form of `hashbench.evaluate`, as are the next options on codes
+    query_codes: str  # in any form that `hashbench.evaluate` takes
     database_codes: str
     query_labels: str | None = None  # classes (n,), numbers or words, or multi-hot labels (n, n_classes)
     database_labels: str | None = None
@@ -60,7 +60,7 @@ class OwnFiles:
     n_bits: int | None = None
     bit_order: str | None = None
     distance: str = "hamming"
-    query_vectors: str | None = None  # float features (n, n_features) to re-rank by; a dataset has its own
+    query_vectors: str | None = None  # float features (n, n_features) to re-rank by, without a dataset
     database_vectors: str | None = None
     true_distance: str | None = None  # between the vectors
 
@@ -74,15 +74,15 @@ class OwnFiles:
             )
         if named not in ([*labels], ["--affinity"], [*labels, "--dataset"], ["--affinity", "--dataset"], ["--dataset"]):
             raise HashbenchError(
-                f"say what is relevant by one of: --query-labels and --database-labels; --affinity; --dataset. Got "
-                f"{' and '.join(named) or 'none of them'}."
+                f"got {' and '.join(named) or 'nothing'} to say what is relevant, expected one of: --query-labels and "
+                "--database-labels; --affinity; --dataset."
             )
         if bool(self.query_coarse) != bool(self.database_coarse):
-            raise HashbenchError("superclasses are needed of both: --query-coarse and --database-coarse.")
+            raise HashbenchError("superclasses are needed for both: --query-coarse and --database-coarse.")
 
     @property
     def label_files(self) -> list[tuple[dict[str, str], tuple[str, ...]]]:
-        """Files of classes, then of superclasses: by role, with the keys to look under; empty without labels."""
+        """Files of classes, then of superclasses: by option, with the keys to look under; empty without labels."""
         files: list[tuple[dict[str, str], tuple[str, ...]]] = []
         if self.query_labels and self.database_labels:
             files.append(({"query-labels": self.query_labels, "database-labels": self.database_labels}, LABEL_KEYS))
@@ -95,14 +95,14 @@ class OwnFiles:
 class OwnCodes:
     """A user's codes, and what is relevant to them."""
 
-    query: AnyArray  # packed (n, ceil(n_bits / 8)); real-valued (n, n_bits) where the distance is not Hamming's
+    query: AnyArray  # packed (n, ceil(n_bits / 8)), or real-valued (n, n_bits) for other distances than Hamming
     database: AnyArray
     n_bits: int
     distance: str
     affinity: Affinity
     dataset: Dataset | None  # the prepared dataset that the codes belong to, if any
     fingerprint: str  # of the dataset, or of labels or affinity
-    vectors: Vectors | None = None  # the float vectors that were coded; otherwise a dataset's features re-rank
+    vectors: Vectors | None = None  # the float vectors that were coded; a dataset's features re-rank instead
 
     def evaluate(
         self,
@@ -122,15 +122,15 @@ class OwnCodes:
                 undefined=undefined,
                 random_orders=random_orders,
             )
-        names = list(metrics)
+        metric_names = list(metrics)
         return evaluate_packed(
             self.query,
             self.database,
             self.n_bits,
             self.affinity,
-            names,
+            metric_names,
             undefined=undefined,
-            vectors=self.vectors if self.dataset is None else vectors_of(self.dataset, names),
+            vectors=self.vectors if self.dataset is None else vectors_of(self.dataset, metric_names),
             random_orders=random_orders,
             on_progress=on_progress,
         )
@@ -139,8 +139,8 @@ class OwnCodes:
         """Refuse vectors that no metric uses."""
         if self.vectors is not None and not needs_vectors(metrics):
             raise HashbenchError(
-                "--query-vectors and --database-vectors are for metrics that re-rank, and none was chosen. Add one, "
-                "such as --metric Recall@10:reranked=100, or leave the vectors out."
+                "--query-vectors and --database-vectors are for metrics that re-rank, and no such metric was chosen. "
+                "Add one, such as --metric Recall@10:reranked=100, or leave the vectors out."
             )
 
     def save(
@@ -154,19 +154,21 @@ class OwnCodes:
         keep_codes: bool = False,
         shown: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Add rows to ``results``, as of a method called ``name``, and return a report of what was written.
+        """Add rows to ``results`` as of a method called ``name``, and return a report of what was written.
 
         The rows replace all rows of the same name, dataset, code length and seed, whatever their metrics, group and
-        label. Scores of queries are kept for significance tests; with ``keep_codes`` the codes are kept for figures.
-        ``dataset`` names the dataset of the rows where labels or an affinity were given; ``shown`` holds their
+        label. Every query's scores are kept for significance tests, and with ``keep_codes`` the codes for figures.
+        ``dataset`` names the dataset of the rows if labels or an affinity define relevance; ``shown`` holds their
         ``group`` and ``label`` in tables. `check_saving` must have passed.
         """
-        params = dict(OWN) if self.distance == "hamming" else {**OWN, "distance": self.distance}
+        params = {**OWN, **(shown or {})}
+        if self.distance != "hamming":
+            params["distance"] = self.distance
         provenance = Provenance(
             dataset=self.dataset.name if self.dataset else dataset,
             features=self.dataset.features_name if self.dataset else "own",
             method=name,
-            params=canonical_json({**params, **(shown or {})}),
+            params=canonical_json(params),
             n_bits=self.n_bits,
             seed=seed,
             dataset_fingerprint=self.fingerprint,
@@ -193,7 +195,7 @@ class OwnCodes:
             report.append(
                 "What these codes were learned from cannot be checked. Methods here learn from the "
                 f"{len(self.dataset.train):,} training items of {self.dataset.name} (hashbench info "
-                f"{self.dataset.name}); compare with their rows only if yours learned from the same."
+                f"{self.dataset.name}); compare with their rows only if yours learned from the same items."
             )
         if self.distance == "hamming":
             for source, scores in scores_of.items():
@@ -205,10 +207,9 @@ class OwnCodes:
     ) -> dict[str, Path]:
         """Return the files that `save` writes and that other options may name too, by the option that writes them."""
         dataset = self.dataset.name if self.dataset else dataset
-        contents = dict.fromkeys([self.fingerprint, self._reranked_fingerprint]) if keep_codes else {}
         rows = results_path(results, dataset, name)
         files = {"--results": rows, "--results (settings)": settings_path(rows)}
-        for content in contents:
+        for content in (self.fingerprint, self._reranked_fingerprint) if keep_codes else ():
             files[f"--keep-codes ({content})"] = _codes_path(dataset, content, name, self.n_bits, seed)
         return files
 
@@ -246,7 +247,7 @@ def _codes_path(dataset: str, content: str, name: str, n_bits: int, seed: int) -
 
 
 def made_from(path: Path, dataset: str | None = None) -> tuple[str, tuple[int, int]]:
-    """Return the dataset of a codes file, or ``dataset`` if given, with the code length and the database's size."""
+    """Return the dataset of a codes file (or ``dataset``), with the code length and the number of database items."""
     if path.suffix.lower() not in HDF5_SUFFIXES:
         raise HashbenchError(
             f"{path} is not a CODES.h5 of hashbench. Pass your own codes with --query-codes and --database-codes."
@@ -258,7 +259,7 @@ def made_from(path: Path, dataset: str | None = None) -> tuple[str, tuple[int, i
 
 
 def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
-    """Read a codes file of hashbench, with the dataset it was encoded from or another name or file of that."""
+    """Read a codes file of hashbench and its dataset, found by content unless ``dataset`` is its name or file."""
     spec, (n_bits, _) = made_from(path, dataset)
     judge, _ = load_dataset(spec)
     with hdf5.open_codes(path) as codes:
@@ -272,14 +273,14 @@ def read_own(files: OwnFiles) -> OwnCodes:
     distance, n_bits = files.distance, files.n_bits
     for option, value in (("--bits", n_bits), ("--bit-order", files.bit_order)):
         if distance != "hamming" and value is not None:
-            raise HashbenchError(f"--distance {distance} ranks real-valued outputs, which have no {option}; drop one.")
+            raise HashbenchError(f"--distance {distance} ranks real-valued outputs, which have no {option}; drop it.")
     vectors = _read_vectors(files)
     query, database = read_codes(files.query_codes), read_codes(files.database_codes)
     are_tables = all(codes.ndim == 2 and codes.dtype.kind not in "USO" for codes in (query, database))
     if n_bits is None and are_tables and query.shape[1] != database.shape[1]:
         raise HashbenchError(
             f"query codes in {files.query_codes} have {query.shape[1]} columns and database codes in "
-            f"{files.database_codes} {database.shape[1]}; both must be equally long."
+            f"{files.database_codes} {database.shape[1]}; both need the same length."
         )
     if distance == "hamming":
         query, database, n_bits = as_packed_pair(query, database, n_bits, files.bit_order)
@@ -303,7 +304,7 @@ def read_own(files: OwnFiles) -> OwnCodes:
 
 
 def load_judge(spec: str, counts: tuple[int, int], relevance: Relevance | None) -> Dataset:
-    """Load the dataset that codes belong to; refuse other numbers of codes, and labels that rate items otherwise."""
+    """Load the dataset that codes belong to; refuse other numbers of codes, and labels that rate items differently."""
     dataset, _ = load_dataset(spec)
     expected = len(dataset.query), len(dataset.database)
     if counts != expected:
@@ -333,9 +334,9 @@ def check_saving(
     keep_codes: bool,
     shown: Mapping[str, str],
 ) -> None:
-    """Check what can be saved before anything is scored or written; ``is_labelled`` if the user's labels judge."""
+    """Check what can be saved before anything is scored; ``is_labelled`` if the user's labels define relevance."""
     if undefined != "skip":
-        raise HashbenchError(f"--save does not go with --undefined {undefined}; use --undefined skip, as results do.")
+        raise HashbenchError(f"--save does not go with --undefined {undefined}; use --undefined skip, as in results.")
     if keep_codes and distance != "hamming":
         raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
     check_name(name, "the name of your codes")
@@ -345,40 +346,41 @@ def check_saving(
         if saved_name.casefold() in map(str.casefold, method_names()):
             raise HashbenchError(f"{saved_name!r} is the name of a method; save your codes under another.")
     if dataset is None:
-        raise HashbenchError("--save adds rows to the results of a dataset; name it: --dataset NAME.")
+        raise HashbenchError("--save adds rows to the results of a dataset. Name it: --dataset NAME.")
     if is_labelled:
         check_name(dataset, "a dataset's name")
         check_fold(dataset)
         for known in (*dataset_names(), *(path.stem for path in dataset_path(dataset).parent.glob("*.h5"))):
             if known.casefold() == dataset.casefold():
                 raise HashbenchError(
-                    f"{known!r} is a dataset with labels of its own; leave out yours, or choose another --dataset."
+                    f"{known!r} is a dataset with its own labels; leave out yours, or choose another --dataset."
                 )
 
 
 def check_rating(dataset: Dataset, spec: str, relevance: Relevance) -> None:
-    """Refuse labels or an affinity that rate any query and item otherwise than a dataset, given as ``spec``."""
-    whole = dataset.affinity()
-    check_rated((whole.n_queries, whole.n_database), (relevance.n_queries, relevance.n_database))
-    for columns in chunks(0, whole.n_database, _RATED_ITEMS):
-        own, expected = (affinity.part(slice(None), columns) for affinity in (relevance, whole))
-        for rows in chunks(0, whole.n_queries, _RATED_QUERIES):
+    """Refuse labels or an affinity that rate any query and item differently from a dataset, given as ``spec``."""
+    affinity = dataset.affinity()
+    check_rated((affinity.n_queries, affinity.n_database), (relevance.n_queries, relevance.n_database))
+    for columns in chunks(0, affinity.n_database, _RATED_ITEMS):
+        own, expected = (source.part(slice(None), columns) for source in (relevance, affinity))
+        for rows in chunks(0, affinity.n_queries, _RATED_QUERIES):
             own_levels, levels = (part.block(rows, slice(0, part.n_database)) for part in (own, expected))
-            if (own_levels != levels).any():
-                query, item = np.argwhere(own_levels != levels)[0]
-                if isinstance(own, (Explicit, type(expected))) or dataset.rule == "same-label":
-                    why = (
-                        "they are of other items, or in another order. Pass codes and labels in the order of its "
-                        f"split (hashbench info {spec})"
-                    )
-                else:
-                    advice = _LABELS_FOR.get(dataset.rule, "no labels rate items so; leave yours out")
-                    why = f"its rule is {dataset.rule}; {advice}"
-                raise HashbenchError(
-                    f"your labels or affinity give query {rows.start + query:,} and database item "
-                    f"{columns.start + item:,} (counted from 0) level {own_levels[query, item]}, but {spec} gives them "
-                    f"level {levels[query, item]}: {why}."
+            if (own_levels == levels).all():
+                continue
+            query, item = np.argwhere(own_levels != levels)[0]
+            if isinstance(own, (Explicit, type(expected))) or dataset.rule == "same-label":
+                reason = (
+                    "they are of other items, or in another order. Pass codes and labels in the order of its split "
+                    f"(hashbench info {spec})"
                 )
+            else:
+                advice = _LABELS_FOR.get(dataset.rule, "no labels rate items so; leave yours out")
+                reason = f"its rule is {dataset.rule}; {advice}"
+            raise HashbenchError(
+                f"your labels or affinity give query {rows.start + query:,} and database item "
+                f"{columns.start + item:,} (counted from 0) level {own_levels[query, item]}, but {spec} gives them "
+                f"level {levels[query, item]}: {reason}."
+            )
 
 
 def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[int, int]) -> list[AnyArray]:
@@ -409,13 +411,13 @@ def _read_vectors(files: OwnFiles) -> Vectors | None:
             raise HashbenchError(f"--true-distance is the distance between {options}; add these, or leave it out.")
         return None
     if query is None or database is None:
-        raise HashbenchError(f"vectors are needed of both: {options}.")
+        raise HashbenchError(f"vectors are needed for both: {options}.")
     if files.dataset is not None:
         raise HashbenchError(f"--dataset re-ranks by its own features; leave out {options}.")
     if files.distance != "hamming":
         raise HashbenchError(
-            f"{options} re-rank items near in Hamming distance, and --distance {files.distance} has none; leave them "
-            "out."
+            f"{options} re-rank items near in Hamming distance, which --distance {files.distance} does not use; leave "
+            "them out."
         )
     return Vectors(read_features(query), read_features(database), files.true_distance or "euclidean")
 

@@ -1,7 +1,8 @@
-"""Prepared datasets: where their files are, whether these are current, and preparing, finding and loading them."""
+"""Prepared datasets: where their files are, whether they are current, and preparing, finding and loading them."""
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -30,7 +31,7 @@ OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
 
 
 def dataset_path(spec: str) -> Path:
-    """Return the file of a prepared dataset, ``NAME`` or ``NAME:FEATURES``, in the data folder; it need not exist."""
+    """Return the data folder's file of a prepared dataset, ``NAME`` or ``NAME:FEATURES``; it need not exist."""
     return data_dir() / "datasets" / f"{spec.replace(':', '-')}.h5"
 
 
@@ -38,7 +39,7 @@ def dataset_path(spec: str) -> Path:
 
 
 def _current(spec_or_path: str) -> dict[str, Any] | None:
-    """Return the attributes of the file of a dataset; None if it is missing, or made of what has changed since."""
+    """Return the attributes of a dataset's file; None if it is missing, or if its code or sources have changed."""
     name = spec_or_path.partition(":")[0]
     if not is_known(name):
         path = _file_of(spec_or_path)
@@ -48,9 +49,9 @@ def _current(spec_or_path: str) -> dict[str, Any] | None:
         return attributes
     spec = resolve_dataset(spec_or_path)[2] if is_dataset(name) else spec_or_path
     attributes = hdf5.read_attributes(dataset_path(spec))
-    choices, stamps = _remembered(attributes)
-    now = _stamps(spec, choices)
-    is_same = now is not None and all(stamps.get(key) == stamp for key, stamp in now.items())
+    choices, recorded_stamps = _remembered(attributes)
+    stamps = _stamps(spec, choices)
+    is_same = stamps is not None and stamps.items() <= recorded_stamps.items()
     return attributes if is_same and _is_made_by(attributes, _code_of(name)) else None
 
 
@@ -59,23 +60,20 @@ def _is_made_by(attributes: Mapping[str, Any], code: str) -> bool:
 
 
 def _code_of(name: str) -> str:
-    """Return the digest of the code that decides a dataset."""
+    """Return the digest of the code that affects a dataset."""
     modules = ["hashbench.sources.unseen"] if split_name(name)[1] else modules_of(dataset_class(name))
     return code_that_decides(*modules)
 
 
 def _remembered(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the choices and stamps that a dataset file records; none if they cannot be read."""
-    try:
-        choices: Any = json.loads(attributes.get("choices", "{}"))
-    except (TypeError, ValueError, RecursionError):
-        return {}, {}
-    if not isinstance(choices, dict):
-        return {}, {}
-    if not all(isinstance(value, _REMEMBERED.get(key, ())) for key, value in choices.items()):
-        return {}, {}
-    stamps = choices.pop("stamps", {})
-    return choices, stamps
+    choices: Any = None
+    with suppress(TypeError, ValueError, RecursionError):
+        choices = json.loads(attributes.get("choices", "{}"))
+    if isinstance(choices, dict) and all(isinstance(choices[key], _REMEMBERED.get(key, ())) for key in choices):
+        stamps = choices.pop("stamps", {})
+        return choices, stamps
+    return {}, {}
 
 
 def _chosen(options: Options) -> dict[str, Any]:
@@ -88,7 +86,7 @@ def _chosen(options: Options) -> dict[str, Any]:
 
 
 def _stamps(spec: str, choices: Mapping[str, Any]) -> dict[str, str] | None:
-    """Digest what a dataset is made of, as far as it exists: sizes and times of files, or the dataset it is cut out of.
+    """Digest the existing files that a dataset is made of, by sizes and times, or the dataset that it is cut out of.
 
     None if the latter is not current.
     """
@@ -97,11 +95,11 @@ def _stamps(spec: str, choices: Mapping[str, Any]) -> dict[str, str] | None:
     if protocol:
         whole = _current(base + spec[len(name) :])
         return None if whole is None else {"base": whole["fingerprint"]}
-    places = {"source": data_dir() / "sources" / name, **choices}
+    sources = {"source": data_dir() / "sources" / name, **choices}
     stamps: dict[str, str] = {}
     for key in ("source", "weights"):
-        if key in places:
-            path = Path(places[key])
+        if key in sources:
+            path = Path(sources[key])
             with reading(path):
                 if path.exists():
                     stamps[key] = _stamp(path)
@@ -122,9 +120,8 @@ def _stamp(path: Path) -> str:
 def prepare(spec: str, options: Options | None = None, *, force: bool = False) -> tuple[Dataset, Path, str]:
     """Prepare a dataset, ``NAME`` or ``NAME:FEATURES``, unless its file is current.
 
-    Returns it, its file, and what was done in words: nothing if the file was current.
-
-    What the options leave open stays as it was chosen the last time, unless forced.
+    Returns it, its file, and what was done in words: "" if the file was current. Choices that the options leave open
+    are those of the last time, unless forced.
     """
     options = options or Options()
     name = spec.partition(":")[0]
@@ -133,16 +130,17 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
         _, kind, spec = resolve_dataset(spec, options.features)
         if protocol is None:
             _refuse_useless(name, kind, options)
-    elif protocol is not None and _chosen(options):
-        raise HashbenchError(
-            f"{name!r} is made of a dataset of your own files; leave out --source, --weights and --image-size."
-        )
-    elif protocol is None and dataset_path(spec).exists():
+    elif protocol is not None:
+        if _chosen(options):
+            raise HashbenchError(
+                f"{name!r} is made of a dataset of your own files; leave out --source, --weights and --image-size."
+            )
+    elif dataset_path(spec).exists():
         raise HashbenchError(
             f"{spec!r} is a dataset of your own files. To prepare it again, name them: hashbench prepare --name {spec} "
             "--from ITEMS."
         )
-    elif protocol is None:
+    else:
         resolve_dataset(spec)  # raises that it is unknown
     path = dataset_path(spec)
     with locked(path):
@@ -165,27 +163,29 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
 
 
 def _make(spec: str, choices: Mapping[str, Any], options: Options) -> tuple[Dataset, dict[str, Any]]:
-    """Make a known dataset by its adapter; return it with the choices and stamps to record."""
+    """Prepare a known dataset by its adapter; return it with the choices and stamps to record."""
     name, kind, _ = resolve_dataset(spec)
     stamps = _stamps(spec, choices)  # before the files are read, which may change meanwhile
     paths: dict[str, Path] = {key: Path(choices[key]) for key in ("source", "weights") if key in choices}
     for key, path in paths.items():
         if getattr(options, key) is None and not path.exists():
             raise HashbenchError(
-                f"there is no {path} (chosen earlier; give --{key} again, or --force to start afresh)."
+                f"there is no {path}, which you chose earlier. Give --{key} again, or --force to start afresh."
             )
-    settled: dict[str, Any] = {**choices, **paths, "features": kind}
-    dataset = get_dataset(name, replace(options, **settled)).prepare()
+    resolved_options: dict[str, Any] = {**choices, **paths, "features": kind}
+    dataset = get_dataset(name, replace(options, **resolved_options)).prepare()
     if dataset.name != name:
-        raise HashbenchError(f"dataset plugin {name!r} makes a dataset called {dataset.name!r}; let it use its own.")
+        raise HashbenchError(
+            f"dataset plugin {name!r} makes a dataset called {dataset.name!r}. Call that {name!r}, too."
+        )
     return dataset, {**choices, "stamps": stamps}
 
 
 def _cut_out(spec: str, protocol: UnseenClasses, options: Options, *, force: bool) -> tuple[Dataset, dict[str, Any]]:
-    """Cut a dataset with unseen classes out of the whole one; return it with what to record."""
-    name, colon, kind = spec.partition(":")
+    """Cut a dataset with unseen classes out of the whole one; return it with the stamps to record."""
+    name = spec.partition(":")[0]
     base = split_name(name)[0]
-    whole_spec = base + colon + kind
+    whole_spec = base + spec[len(name) :]
     if is_dataset(base):
         whole, _, _ = prepare(whole_spec, options, force=force)
     else:
@@ -194,9 +194,9 @@ def _cut_out(spec: str, protocol: UnseenClasses, options: Options, *, force: boo
 
 
 def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
-    """Prepare a dataset of the user's own files, each time anew since these may have changed; return it with its file.
+    """Prepare a dataset of the user's own files, every time, since these may have changed; return it with its file.
 
-    Refuses the name of a known dataset, and that of a prepared one that is to be made of its own file.
+    Refuses the name of a known dataset, and that of a prepared dataset whose file is among the sources.
     """
     check_name(own.name, "a dataset's name")
     path = dataset_path(own.name)
@@ -204,7 +204,7 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
         source, _ = split_spec(spec)
         with reading(source):
             if identities([path]) & identities([source]):
-                raise HashbenchError(f"{spec} is read and would be written over; choose another --name.")
+                raise HashbenchError(f"{spec} is read and would be overwritten; choose another --name.")
     folded = own.name.casefold()
     if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):
         raise HashbenchError(f"{own.name!r} is, or begins like, the name of a built-in dataset; choose another --name.")
@@ -239,18 +239,19 @@ def _is_ann_benchmark(own: OwnData) -> bool:
 
 def _refuse_useless(name: str, kind: str, options: Options) -> None:
     """Refuse options that a dataset with such features cannot use."""
-    are_features = kind == "features"
-    is_useless = {
-        "weights": are_features or kind in {*extraction.KINDS} - {*extraction.NETWORKS},
-        "image_size": are_features,
-    }
-    takes = [key for key in dataset_class(name).takes if not is_useless.get(key)]
-    needs = {"source": "source", "weights": "weights", "image_size": "image_size", "device": "weights"}  # a network's
-    for key, needed in needs.items():
-        if getattr(options, key) not in (None, "auto") and needed not in takes:
+    adapter = dataset_class(name)
+    useful = {*adapter.takes}
+    if kind == "features":
+        useful -= {"weights", "image_size"}
+    elif kind in extraction.KINDS and kind not in extraction.NETWORKS:
+        useful -= {"weights"}
+    if "weights" in useful:
+        useful.add("device")
+    for key in ("source", "weights", "image_size", "device"):
+        if getattr(options, key) not in (None, "auto") and key not in useful:
             raise HashbenchError(
                 f"{name}:{kind} has no use for --{key.replace('_', '-')}; leave it out"
-                f"{', or choose other --features' if len(dataset_class(name).features) > 1 else ''}."
+                f"{', or choose other --features' if len(adapter.features) > 1 else ''}."
             )
 
 
@@ -258,7 +259,7 @@ def _refuse_useless(name: str, kind: str, options: Options) -> None:
 
 
 def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dataset, str]:
-    """Load a dataset, which is prepared if need be; return it, and what was done in words: nothing if it was current.
+    """Load a dataset, preparing it if necessary; return it, and what was done in words: "" if it was current.
 
     Takes ``NAME``, ``NAME:FEATURES``, the name of a dataset of the user's own files, or the path of a dataset file.
     """
@@ -279,7 +280,7 @@ def is_known(name: str) -> bool:
 
 
 def _refuse_unclear(name: str, kind: str) -> None:
-    """Refuse a dataset without its kind of features where others than the first are prepared."""
+    """Refuse a dataset without its kind of features if only others than the first are prepared."""
     base = split_name(name)[0]
     if kind or not is_dataset(base):
         return
@@ -297,7 +298,7 @@ def _refuse_unclear(name: str, kind: str) -> None:
 
 
 def _refuse_other_content(dataset: Dataset, path: Path) -> None:
-    """Refuse a file that takes the name of a known dataset, but holds something else."""
+    """Refuse a file with the name of a known dataset but other content."""
     if dataset.name not in dataset_names():
         return
     for known_path in dataset_path(dataset.name).parent.glob(f"{dataset.name}*.h5"):
@@ -311,7 +312,7 @@ def _refuse_other_content(dataset: Dataset, path: Path) -> None:
 
 
 def _file_of(spec_or_path: str) -> Path:
-    """Return the file of a dataset of the user's: a path, or one prepared from own files; refuse an unknown name."""
+    """Return the file of a user's dataset, given as a path or as the name of a prepared one; refuse unknown names."""
     path = Path(spec_or_path)
     if path.suffix in HDF5_SUFFIXES or path.is_file():
         return path
@@ -330,7 +331,7 @@ def _file_of(spec_or_path: str) -> Path:
 
 @dataclass(frozen=True)
 class PreparedDataset:
-    """What identifies a prepared dataset, read from its file's attributes only."""
+    """What identifies a prepared dataset, read only from its file's attributes."""
 
     name: str
     features_name: str
@@ -338,7 +339,7 @@ class PreparedDataset:
 
 
 def find_dataset(spec_or_path: str) -> PreparedDataset | None:
-    """Find a dataset as `load_dataset` does, but prepare nothing: None if that is still to be done."""
+    """Find a dataset as `load_dataset` does, but prepare nothing: None if it is not prepared or not current."""
     name, _, kind = spec_or_path.partition(":")
     if is_known(name):
         _refuse_unclear(name, kind)
@@ -349,7 +350,7 @@ def find_dataset(spec_or_path: str) -> PreparedDataset | None:
 
 
 def find_warning(spec_or_path: str) -> str:
-    """Read the warning about copies from a dataset file that was read without error; "" if it has none."""
+    """Read the warning about copies from a valid dataset file; "" if it has none."""
     attributes = _current(spec_or_path) or {}
     return str(json.loads(attributes.get("about", "{}")).get(WARNING, ""))
 
@@ -357,8 +358,8 @@ def find_warning(spec_or_path: str) -> str:
 def find_prepared() -> tuple[list[str], dict[str, str]]:
     """List the known datasets that need files or a download: those that are prepared, and the others.
 
-    The former, ``NAME`` or ``NAME:FEATURES``, were made by this version of the code; the latter come each with the
-    command that would prepare it and what that needs.
+    The prepared ones, ``NAME`` or ``NAME:FEATURES``, were made by this version of the code; each of the others comes
+    with the command that would prepare it and what that needs.
     """
     prepared: list[str] = []
     missing: dict[str, str] = {}

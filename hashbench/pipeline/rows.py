@@ -5,8 +5,8 @@ from hashbench.store.provenance import Provenance
 from hashbench.store.result_rows import Row
 
 
-def rows_of(made: Provenance, scored: Evaluation) -> tuple[Row, ...]:
-    """Return one row per metric for codes of that provenance; numbers have six decimals."""
+def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
+    """Return one row per metric for codes of some provenance; numbers have six decimals."""
     return tuple(
         Row(
             metric=name,
@@ -16,7 +16,7 @@ def rows_of(made: Provenance, scored: Evaluation) -> tuple[Row, ...]:
             high=f"{summary.high:.6f}",
             n_queries=summary.n_queries,
             n_undefined=summary.n_undefined,
-            **made.row,
+            **provenance.row,
         )
-        for name, summary in scored.summary.items()
+        for name, summary in evaluation.summary.items()
     )

@@ -24,7 +24,7 @@ from hashbench.store.results import read_rows
 
 @dataclass(frozen=True)
 class Demands:
-    """What a run is to do besides unfinished steps."""
+    """What a run does besides unfinished steps."""
 
     force: bool = False  # repeat finished steps
     resume: bool = False  # continue interrupted training after its last epoch
@@ -45,11 +45,11 @@ class Outcome:
     made: JobRecord | None = None  # what made them, if the codes record it
     n_neighbours: int = 0  # listed for each query, and relevant; 0 for other rules of relevance
     notes: tuple[str, ...] = ()  # what was done and what was reused
-    held_out: tuple[str, float] | None = None  # metric and score of the items that chose the epoch, if any did
+    held_out: tuple[str, float] | None = None  # metric and score of the held-out items that chose the epoch, if any
 
     @property
     def is_new(self) -> bool:
-        """Whether anything was done, and not everything reused."""
+        """Whether anything was computed rather than reused."""
         return self.has_failed or not all(note.startswith("reused") for note in self.notes)
 
 
@@ -61,7 +61,7 @@ def run(
 ) -> Iterator[Outcome]:
     """Run the jobs of a grid one after the other, and yield the outcome of each; a failure does not stop the next.
 
-    Without metrics they end with their codes.
+    Without metrics, jobs end with their codes.
     """
     names = [get_metric(name).name for name in metric_names]
     datasets: dict[str, Dataset | HashbenchError] = {}
@@ -77,8 +77,8 @@ def run(
 
 def in_order(outcomes: Iterable[Outcome], jobs: Sequence[Job]) -> list[Outcome]:
     """Sort outcomes as their jobs are."""
-    places = {id(job): place for place, job in enumerate(jobs)}
-    return sorted(outcomes, key=lambda outcome: places[id(outcome.job)])
+    positions = {id(job): position for position, job in enumerate(jobs)}
+    return sorted(outcomes, key=lambda outcome: positions[id(outcome.job)])
 
 
 def load(spec: str, on_progress: Progress = silent) -> tuple[Dataset | HashbenchError, str]:
@@ -92,7 +92,7 @@ def load(spec: str, on_progress: Progress = silent) -> tuple[Dataset | Hashbench
 
 @lru_cache(maxsize=1)
 def load_once(spec: str, fingerprint: str) -> Dataset:
-    """Load a dataset for all jobs that follow each other; ``fingerprint`` distinguishes another content."""
+    """Load a dataset once for consecutive jobs; ``fingerprint`` distinguishes its contents."""
     dataset, _ = load(spec)
     if isinstance(dataset, HashbenchError):
         raise dataset  # which is not cached: the next job may find the dataset
@@ -106,7 +106,7 @@ def finish(
     demands: Demands,
     on_progress: Progress = silent,
 ) -> Outcome:
-    """Do the unfinished steps of a job, and return its outcome, also if there is no dataset or anything fails."""
+    """Do the unfinished steps of a job and return its outcome, even if there is no dataset or a step fails."""
     notes = []
     try:
         if isinstance(dataset, HashbenchError):
@@ -152,9 +152,9 @@ def remaining(
     demands: Demands = Demands(),
     results: Path | None = None,
 ) -> Iterator[str]:
-    """Yield for each job what `run` would still do, empty if it is done; nothing is done or written.
+    """Yield for each job what `run` would still do, "" if it is done; nothing is computed or written.
 
-    ``results`` is the folder for the rows, if they are to be written. A refusal of a method shows only when it is run.
+    ``results`` is the folder for the rows, if they are to be written. A method's refusal shows only when it is run.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     datasets = {spec: find_dataset(spec) for spec in dict.fromkeys(job.dataset for job in jobs)}
@@ -165,7 +165,7 @@ def remaining(
         if demands.keep_models and dataset and not holds_model(model_path(dataset, job), job.provenance(dataset)):
             scores = None
         if dataset is None or scores is None:
-            yield ", ".join([*([] if dataset else ["prepare"]), "encode", *(["score"] if names else [])])
+            yield ", ".join(["prepare"] * (dataset is None) + ["encode"] + ["score"] * bool(names))
         elif missing := [name for name in names if name not in scores]:
             yield f"score {', '.join(missing)}"
         elif results:

@@ -1,8 +1,7 @@
-"""Codes that users bring in shards: files one after the other that need not fit into memory together."""
+"""Users' own codes in shards: consecutive files that need not fit into memory together."""
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -22,29 +21,29 @@ from hashbench.sources.shards import ShardedArray, find_shards, read_in_slices
 
 MAY_BE_SHARDED = ("database_codes", "database_labels", "database_coarse")
 _ALL = slice(None)
-_TRIED = 1024  # rows that tell the form of all
-_PAIRED = 1 << 20  # classes and superclasses compared at a time
+_TRIED = 1024  # rows from which the form of all is inferred
+_PAIRED = 1 << 20  # classes and superclasses to compare at a time
 
 
 def shards_of(**specs: Any) -> list[str]:
-    """List the files of all options that name shards."""
+    """List the files that options name as shards."""
     return [file for key in MAY_BE_SHARDED if specs.get(key) for file in find_shards(specs[key]) or ()]
 
 
 def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress: Progress = silent) -> ShardedCodes:
-    """Read what belongs to the queries, and open what belongs to the database, which may lie in shards.
+    """Read codes and labels of the queries, and open those of the database, which may lie in shards.
 
-    They are counted in this process, or on the workers of a ``cluster``.
+    Database items are counted in this process, or on the workers of a ``cluster``.
     """
     if files.distance != "hamming":
         raise HashbenchError(
-            f"--distance {files.distance} ranks the whole database at once, and shards are read one after the other; "
+            f"--distance {files.distance} ranks the whole database at once, but shards are read one after the other; "
             "pass binary codes, or the database as one file."
         )
     if files.query_vectors or files.database_vectors or files.true_distance:
         raise HashbenchError(
-            "vectors re-rank the nearest items of the whole database, which shards cannot find one by one; leave the "
-            "vectors out, or pass the database as one file."
+            "vectors re-rank the nearest items of the whole database, but shards are read one after the other; leave "
+            "the vectors out, or pass the database as one file."
         )
     stored = ShardedArray(find_shards(files.database_codes) or [files.database_codes], CODE_KEYS)
     query, _, width = as_packed_pair(read_codes(files.query_codes), stored[:_TRIED], files.n_bits, files.bit_order)
@@ -54,7 +53,7 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
     if files.affinity is not None:
         relevance = as_affinity(read_matrix(files.affinity))
     elif files.label_files:
-        relevance = _ShardedLabels([_LabelFiles.of(specs, keys) for specs, keys in files.label_files])
+        relevance = _ShardedLabels([_LabelFiles(specs, keys) for specs, keys in files.label_files])
     if files.dataset is not None:
         relevance = load_judge(files.dataset, (len(query), len(database)), relevance).affinity()
     count = count_shard if cluster is None else partial(count_on_workers, cluster=cluster)
@@ -79,18 +78,12 @@ class _PackedSlices:
         return packed
 
 
-@dataclass(frozen=True, eq=False)
 class _LabelFiles:
     """Labels of queries, and those of the database in slices."""
 
-    specs: list[str]
-    query: AnyArray
-    database: AnyArray | ShardedArray
-
-    @classmethod
-    def of(cls, specs: dict[str, str], keys: tuple[str, ...]) -> Self:
-        query, database = specs.values()
-        return cls([query, database], read_array(query, keys), read_in_slices(database, keys))
+    def __init__(self, specs: dict[str, str], keys: tuple[str, ...]) -> None:
+        self.specs = [*specs.values()]
+        self.query, self.database = read_array(self.specs[0], keys), read_in_slices(self.specs[1], keys)
 
     def part(self, query: Rows, database: slice) -> list[AnyArray]:
         labels = [self.query[query], self.database[database]]
@@ -114,7 +107,7 @@ class _ShardedLabels:
         return self.part(_ALL, slice(0, 1)).query_keys()
 
     def _check_superclasses(self, classes: _LabelFiles, coarse: _LabelFiles) -> None:
-        """Refuse a class in several superclasses, over all rows: `part` sees only some."""
+        """Refuse a class in several superclasses over all rows, of which `part` sees only some."""
         if len(classes.database) != len(coarse.database):
             raise HashbenchError(
                 f"there are classes for {len(classes.database):,} database items and superclasses for "

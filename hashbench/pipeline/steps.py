@@ -43,11 +43,9 @@ def codes_path(dataset: Identified, job: Job) -> Path:
 
 
 def seconds_taken(dataset: Identified, job: Job) -> float:
-    """Return how long fitting and encoding took for a job's codes, or its earlier ones; infinity if there are none."""
+    """Return how long fitting and encoding took for a job's cached codes, outdated or not; infinity without any."""
     attributes = hdf5.read_attributes(codes_path(dataset, job))
-    if "fit_seconds" not in attributes:
-        return float("inf")
-    return float(attributes["fit_seconds"] + attributes["encode_seconds"])
+    return float(attributes.get("fit_seconds", np.inf) + attributes.get("encode_seconds", 0))
 
 
 def model_path(dataset: Identified, job: Job) -> Path:
@@ -60,9 +58,9 @@ def encode(
 ) -> Codes:
     """Fit a job's method on a dataset's training items and encode queries and database.
 
-    ``resume`` continues from the checkpoint of an interrupted training, if there is one. ``model`` is the file for the
-    fitted method, if it is to be kept. Progress counts epochs, then encoded items. Raises Refusal if the method cannot
-    run on this dataset.
+    ``resume`` continues from the checkpoint of an interrupted training, if there is one. ``model`` is the file to keep
+    the fitted method in, if any. Progress counts epochs, then encoded items. Raises Refusal if the method cannot run on
+    this dataset.
     """
     from sklearn.base import clone
     from sklearn.utils import gen_batches
@@ -71,8 +69,8 @@ def encode(
     reason = method.refusal(dataset)
     if reason is not None:
         raise Refusal(reason)
-    made = job.provenance(dataset)
-    _open_session(method, made, _checkpoint_path(dataset, job), resume, on_progress)
+    provenance = job.provenance(dataset)
+    _open_session(method, provenance, _checkpoint_path(dataset, job), resume, on_progress)
     start = time.perf_counter()
     method.fit(_inputs(dataset, method, dataset.train), _supervision(dataset, method))
     fit_end = time.perf_counter()
@@ -89,11 +87,11 @@ def encode(
             on_progress("items", n_done, n_items)
         packed[role] = np.concatenate(parts)
     if model is not None:
-        write_model(method, made, model)
+        write_model(method, provenance, model)
     return Codes(
         query=packed["query"],
         database=packed["database"],
-        made=made,
+        made=provenance,
         fit_seconds=fit_end - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fit_end,
         origin=job.origin(_device_of(method)),
@@ -116,20 +114,20 @@ def ensure_codes(
     keep_model: bool = False,
     on_progress: Progress = silent,
 ) -> tuple[Path, str]:
-    """Encode unless the codes are cached; return their file, and what was done in words: nothing if they were cached.
+    """Encode unless the codes are cached; return their file, and what was done in words: "" if they were cached.
 
-    Damaged codes and checkpoints are made again, and so are codes whose model is missing and is to be kept. A model of
+    Damaged codes and checkpoints are recomputed, and so are codes whose model is to be kept but is missing. A model of
     earlier codes is removed.
     """
-    path, made, words = codes_path(dataset, job), job.provenance(dataset), "encoded"
-    model = model_path(dataset, job)
+    path, model = codes_path(dataset, job), model_path(dataset, job)
+    provenance, words = job.provenance(dataset), "encoded"
     if identities([Path(job.dataset)]) & identities([path, model]):
-        raise HashbenchError(f"{job.dataset} is read and would be written over; move it out of the folder of codes.")
+        raise HashbenchError(f"{job.dataset} is read and would be overwritten; move it out of the folder of codes.")
     with locked(path):
         try:
             if not force:
-                with hdf5.find_codes(path, made) as cached:
-                    if cached and (not keep_model or holds_model(model, made)):
+                with hdf5.find_codes(path, provenance) as cached:
+                    if cached and (not keep_model or holds_model(model, provenance)):
                         return path, ""
         except Damaged:
             words = "re-encoded damaged"
@@ -143,7 +141,7 @@ def ensure_codes(
         except TrainingFailure:
             checkpoint.unlink(missing_ok=True)
             raise
-        if not (keep_model or holds_model(model, made)):
+        if not (keep_model or holds_model(model, provenance)):
             model.unlink(missing_ok=True)
         hdf5.write_codes(codes, path)
         checkpoint.unlink(missing_ok=True)
@@ -175,17 +173,17 @@ def score(
 ) -> Evaluation:
     """Score a codes file of this dataset; options as in `hashbench.evaluate`."""
     with hdf5.open_codes(path) as codes:
-        return _score(dataset, path, codes, metric_names, undefined, random_orders, on_progress)
+        return _score(dataset, path, codes, metric_names, on_progress, undefined, random_orders)
 
 
-def check_content(dataset: Dataset, made: Provenance, path: Path) -> None:
-    """Refuse codes that were made from another content of this dataset."""
-    if made.dataset_fingerprint != dataset.fingerprint:
+def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
+    """Refuse codes that were encoded from another content of this dataset."""
+    if codes.dataset_fingerprint != dataset.fingerprint:
         spec = dataset_spec(dataset.name, dataset.features_name)
         raise HashbenchError(
-            f"{path} was encoded from {made.dataset} with content {made.dataset_fingerprint}, but dataset "
-            f"{spec} now holds {dataset.fingerprint}. Encode again: "
-            f"hashbench encode --method {made.method} --dataset {spec} --bits {made.n_bits}."
+            f"{path} was encoded from {codes.dataset} with content {codes.dataset_fingerprint}, but dataset {spec} now "
+            f"holds {dataset.fingerprint}. Encode again: hashbench encode --method {codes.method} --dataset {spec} "
+            f"--bits {codes.n_bits}."
         )
 
 
@@ -199,7 +197,7 @@ def ensure_scores(
 ) -> tuple[Evaluation, str, JobRecord | None]:
     """Score a codes file of the data folder in the metrics that are not cached.
 
-    Returns the scores, what was done in words (nothing if all were cached), and what made the codes.
+    Returns the scores, what was done in words ("" if all were cached), and what made the codes.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     with hdf5.open_codes(path) as codes, score_cache.opened(codes) as score_file:
@@ -210,21 +208,17 @@ def ensure_scores(
             known, words = {}, "recomputed damaged"
         missing = [name for name in names if name not in known]
         if missing:
-            scored = _score(dataset, path, codes, missing, "skip", 0, on_progress)
+            scored = _score(dataset, path, codes, missing, on_progress)
             known |= {name: np.stack(values) for name, values in scored.scores.items()}
             known[score_cache.KINDS] = scored.kind
-            cached = {
-                name: values
-                for name, values in known.items()
-                if name == score_cache.KINDS or get_metric(name).is_built_in
-            }
+            cached = [name for name in known if name == score_cache.KINDS or get_metric(name).is_built_in]
             if len(cached) > 1:
-                score_file.write(cached)
+                score_file.write({name: known[name] for name in cached})
     return evaluation_of(known, names), words if missing else "", codes.job_record
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
-    """Return an evaluation in some of the metrics from scores as `score_cache.ScoreFile` reads them."""
+    """Return an evaluation in some metrics from scores as `score_cache.ScoreFile` reads them."""
     n_undefined = int(np.isnan(known[metric_names[0]][0]).sum())
     scores = {name: Scores(*known[name]) for name in metric_names}
     return Evaluation(scores, n_undefined, kinds=known[score_cache.KINDS])
@@ -235,9 +229,9 @@ def _score(
     path: Path,
     codes: Codes,
     metric_names: Sequence[str],
-    undefined: str,
-    random_orders: int,
     on_progress: Progress,
+    undefined: str = "skip",
+    random_orders: int = 0,
 ) -> Evaluation:
     from hashbench.scoring.evaluator import evaluate_packed
 
@@ -277,22 +271,22 @@ def needs_vectors(metric_names: Iterable[str]) -> bool:
 
 
 def _open_session(
-    method: "HashMethod", made: Provenance, checkpoint: Path, resume: bool, on_progress: Progress
+    method: "HashMethod", provenance: Provenance, checkpoint: Path, resume: bool, on_progress: Progress
 ) -> None:
-    """Set the checkpoint and progress of a method that learns in epochs, and so has a ``session``."""
+    """Set the checkpoint and progress of a method that learns in epochs, which has a ``session``."""
     if hasattr(method, "session"):
         method.session = replace(
             method.session,
             activations=data_dir() / "activations",
             checkpoint=checkpoint,
-            key=canonical_json([made.code, made.libraries]),
+            key=canonical_json([provenance.code, provenance.libraries]),
             resume=resume,
             on_epoch=lambda epoch: on_progress(f"epochs, {epoch}", epoch.number, epoch.n_epochs),
         )
 
 
 def _held_out(method: Any) -> dict[str, Any]:
-    """Return the best score of held-out items, whose epoch is used, and its metric; empty if none were held out."""
+    """Return the best score of held-out items, whose epoch is used, and its metric; {} if none were held out."""
     scores = [epoch.score for epoch in method.history_] if hasattr(method, "session") else []
     return {"held_out": max(scores), "held_out_metric": method.criterion} if np.isfinite(scores).any() else {}
 

@@ -4,6 +4,7 @@ import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ DEFAULT_DATASETS = ("digits",)
 
 @dataclass(frozen=True)
 class Study:
-    """What to run: each combination of dataset, method with its parameters, code length and seed is a job."""
+    """What to run: every combination of dataset, method with its parameters, code length and seed is a job."""
 
     datasets: tuple[str, ...] = ()  # names or files; if empty, the default one
-    methods: tuple[tuple[str, Mapping[str, Any]], ...] = ()  # each with its own parameters; may come several times
+    methods: tuple[tuple[str, Mapping[str, Any]], ...] = ()  # each with its own parameters; a name may recur
     n_bits: tuple[int, ...] = ()  # code lengths
     seeds: tuple[int, ...] = (0,)
     metrics: tuple[str, ...] = ()  # if empty, the default ones
@@ -35,11 +36,11 @@ class Study:
         params: Mapping[str, Any] | None = None,
         **others: Any,
     ) -> "Study":
-        """Return this study with other values for what is given.
+        """Return this study with other values.
 
-        Methods and datasets are chosen among those of the study, if it has some. Methods keep the parameters that the
-        study has for them, unless ``params`` has one of the same name; parameters of methods that are not chosen are
-        left out. A method with other parameters is no longer ``tuned``.
+        Methods and datasets are chosen among those of the study, if it has any. Methods keep the study's parameters
+        unless ``params`` has one of the same name; parameters of methods that are not chosen are left out. A method
+        with other parameters is no longer ``tuned``.
         """
         _refuse_others("method", methods, [name for name, _ in self.methods])
         _refuse_others("dataset", map(spelled, datasets), [*map(spelled, self.datasets)])
@@ -54,17 +55,19 @@ class Study:
         return replace(self, methods=tuple(variants), params={**unchanged, **new}, **changes)
 
     def _still_holds(self, key: str, new: Mapping[str, Any], methods: Sequence[str]) -> bool:
-        """Return whether a parameter, ``NAME`` or ``METHOD:NAME``, is neither given anew nor only of other methods."""
+        """Return whether a parameter, ``NAME`` or ``METHOD:NAME``, is neither replaced nor only for other methods."""
         method, _, name = key.rpartition(":")
         if name in new:
             return False
-        if method or not methods:
-            return not methods or method in methods
+        if not methods:
+            return True
+        if method:
+            return method in methods
         owners = {owner for owner, _ in self.methods if key in settings_of(method_card(owner))}
         return not owners or not owners.isdisjoint(methods)
 
     def jobs(self) -> list[Job]:
-        """Span the grid; refuse what cannot run before any work is done, and warn of seeds that have no effect."""
+        """Return the jobs of the grid; refuse what cannot run before any work is done, and warn of unused seeds."""
         jobs = grid(self.datasets or DEFAULT_DATASETS, self.methods, self.n_bits, self.seeds, self.params)
         idle = [str(seed) for seed in self.seeds if seed != 0]
         if idle and not any("random_state" in job.card.params for job in jobs):
@@ -74,13 +77,13 @@ class Study:
 
 
 def _untuned(method: str, new: Mapping[str, Any]) -> set[str]:
-    """Return the key of tuned settings if parameters of the method are given anew; the device is not a setting."""
+    """Return the key of tuned settings if parameters of the method are replaced; the device is not a setting."""
     names = [key.rpartition(":") for key in new]
     return {TUNED} if any(owner in ("", method) and name != "device" for owner, _, name in names) else set()
 
 
 def _refuse_others(kind: str, names: Iterable[str], own: Sequence[str]) -> None:
-    """Refuse a name that is not among those of a study, if it has some."""
+    """Refuse a name that is not among those of a study, if it has any."""
     for name in names:
         if own and name not in own:
             raise HashbenchError(
@@ -109,14 +112,6 @@ def read_study(path: Path) -> Study:
     return Study(**fields, params=params)
 
 
-def _texts(value: Any, what: str) -> tuple[str, ...]:
-    return _listed(value, what, str, "texts in quotes")
-
-
-def _numbers(value: Any, what: str) -> tuple[int, ...]:
-    return _listed(value, what, int, "whole numbers")
-
-
 def _seeds(value: Any, what: str) -> tuple[int, ...]:
     seeds = _numbers(value, what)
     for seed in seeds:
@@ -125,13 +120,17 @@ def _seeds(value: Any, what: str) -> tuple[int, ...]:
     return seeds
 
 
-def _listed(value: Any, what: str, kind: type, words: str) -> tuple[Any, ...]:
-    """Read one value or a list of them, all of a kind."""
+def _listed(value: Any, what: str, kind: type, expected: str) -> tuple[Any, ...]:
+    """Read one value or a list of them, all of one type."""
     values = nonempty_tuple(value, what)
     for item in values:
         if type(item) is not kind:
-            raise HashbenchError(f"{what} must be {words}, got {item!r}.")
+            raise HashbenchError(f"{what} must be {expected}, got {item!r}.")
     return values
+
+
+_texts = partial(_listed, kind=str, expected="texts in quotes")
+_numbers = partial(_listed, kind=int, expected="whole numbers")
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -140,7 +139,7 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def nonempty_tuple(value: Any, what: str) -> tuple[Any, ...]:
-    """Return what `as_tuple` does; refuse an empty sequence."""
+    """Return the values of a sequence, or one value, as `as_tuple` does; refuse an empty sequence."""
     values = as_tuple(value)
     if not values:
         raise HashbenchError(f"{what} is an empty list. Leave it out, or put something into it.")
@@ -148,7 +147,7 @@ def nonempty_tuple(value: Any, what: str) -> tuple[Any, ...]:
 
 
 def read_methods(value: Any, what: str) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Read names of methods, or for each method one or several tables of parameters."""
+    """Read names of methods, or one or several tables of parameters per method."""
     if not isinstance(value, Mapping):
         return tuple((name, {}) for name in _listed(value, what, str, "names in quotes, or a table for each"))
     variants = {name: nonempty_tuple(tables, f"{what}.{name}") for name, tables in value.items()}

@@ -33,11 +33,11 @@ from hashbench.store.result_files import csv_text
 
 HELD_OUT = 0.2  # of the training items
 LEAD = 0.01  # by more than this, the best settings must lead the default ones: docs/explanation/numbers.md
-SCORES = ("among_held_out", "to_trained")  # held-out items as queries to other held-out ones, and to those learned from
+SCORES = ("among_held_out", "to_trained")  # held-out queries ranked against other held-out items, and learned ones
 KEY = ("dataset", "dataset_fingerprint", "method", "method_version", "setting", "n_bits", "seed", "metric")
 COLUMNS = (*KEY, *SCORES, "seconds", "failure")
 TRIALS, GRID = "trials.csv", "grid.toml"  # what tune writes
-FIRST_WORDS = "# Chosen by hashbench tune:"  # of a grid file that tune wrote, and may write over
+FIRST_WORDS = "# Chosen by hashbench tune:"  # of a grid file that tune wrote and may overwrite
 LONGEST = 10_000  # characters of a failure; csv reads no more than 131,072
 _NUMBERS = ("n_bits", "seed")
 Rows = dict[tuple[str, ...], dict[str, str]]  # of trials, by their key
@@ -82,10 +82,7 @@ class Choice:
 
 
 def hold_out(dataset: Dataset, seed: int) -> Dataset:
-    """Return a dataset of only training items: a fifth of them are its queries, all others its database.
-
-    The first half of the queries can be ranked against the second one: see `among_held_out`.
-    """
+    """Return a dataset of only training items: a fifth of them are its queries, all others its database."""
     if dataset.rule == "explicit" or (dataset.rule == "neighbours" and dataset.features is None):
         raise HashbenchError(
             f"dataset {dataset.name!r} defines which database items are relevant to its queries, but nothing for "
@@ -115,7 +112,7 @@ def hold_out(dataset: Dataset, seed: int) -> Dataset:
 
 
 def among_held_out(split: Dataset) -> Dataset:
-    """Return the first half of a split's held-out items as queries, the second one as database."""
+    """Return a dataset whose queries are the first half of a split's held-out items, and the second its database."""
     queries, others = np.array_split(split.query, 2)
     return _with_roles(split, queries, others, split.train, split.n_neighbours / len(split.database))
 
@@ -137,7 +134,7 @@ def _with_roles(
 def settings_to_try(
     space: Mapping[str, Sequence[Any]], defaults: Mapping[str, Any], n_trials: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Return at most so many settings: the default ones, then all others of a small grid, or a draw spread evenly.
+    """Return at most ``n_trials`` settings: the default, then all others of a small grid, or an even draw of them.
 
     Examples
     --------
@@ -168,7 +165,7 @@ def settings_to_try(
 
 
 def n_settings(space: Mapping[str, Sequence[Any]], defaults: Mapping[str, Any]) -> int:
-    """Return the number of combinations of a grid, the default settings included."""
+    """Return the number of combinations of a grid, including the default settings."""
     has_defaults = all(defaults.get(key) in values for key, values in space.items())
     return math.prod(map(len, space.values())) + (not has_defaults)
 
@@ -176,8 +173,8 @@ def n_settings(space: Mapping[str, Sequence[Any]], defaults: Mapping[str, Any]) 
 def spaces(study: Study) -> Iterator[tuple[MethodCard, dict[str, Any], Mapping[str, Sequence[Any]], bool]]:
     """Yield for each method its card, fixed parameters, values to try, and whether the study lists these.
 
-    Parameters that the study gives one value are fixed. If it lists values of others, only these are tried, else those
-    that the method declares.
+    Parameters with one value in the study are fixed. If it lists values of others, only these are tried; otherwise
+    those that the method declares.
     """
     for card, params, _ in by_variant(study.methods, study.params):
         if "preset" in params:
@@ -199,7 +196,7 @@ def numbers_of_listed(study: Study, n_trials: int) -> dict[str, int]:
 
 
 def plan(study: Study, n_trials: int) -> list[Trial]:
-    """Return the trials of a study: the same settings of a method at all code lengths, on all datasets and seeds."""
+    """Return the trials of a study: a method's settings are the same for all code lengths, datasets and seeds."""
     variants: list[tuple[str, Mapping[str, Any]]] = []
     for card, fixed, space, _ in spaces(study):
         settings = settings_to_try(space, card.params, n_trials, study.seeds[0])
@@ -222,7 +219,7 @@ def plan(study: Study, n_trials: int) -> list[Trial]:
 
 
 def split_file(dataset: Dataset, seed: int) -> Path:
-    """Write the split of a dataset, unless it is written, and return its file."""
+    """Write the split of a dataset unless it is already written, and return its file."""
     split = hold_out(dataset, seed)
     path = data_dir() / "held-out" / f"{split.name}.h5"
     with locked(path):
@@ -236,35 +233,7 @@ def split_file(dataset: Dataset, seed: int) -> Path:
 def run_trials(
     trials: Sequence[Trial],
     metric_names: Sequence[str],
-    path: Path,
-    n_jobs: int = 1,
-    *,
-    resume: bool = False,
-    on_progress: Progress = silent,
-    cluster: Cluster | None = None,
-) -> Iterator[tuple[Trial, Rows, bool]]:
-    """Run trials, and add the rows of each to a file as soon as it is done; yield as `judged` does.
-
-    Finished jobs are skipped; with ``resume`` also all trials in the file, failed ones too.
-    """
-    known = read_trials(path)
-    unknown = []
-    for trial in trials:
-        keys = [trial.key(name) for name in metric_names]
-        if resume and known.keys() >= {*keys}:
-            yield trial, {key: known[key] for key in keys}, False
-        else:
-            unknown.append(trial)
-    for trial, rows, is_new in judged(
-        unknown, metric_names, n_jobs, resume=resume, on_progress=on_progress, cluster=cluster
-    ):
-        add_trials(path, rows)
-        yield trial, rows, is_new
-
-
-def judged(
-    trials: Sequence[Trial],
-    metric_names: Sequence[str],
+    path: Path | None = None,
     n_jobs: int = 1,
     *,
     resume: bool = False,
@@ -273,23 +242,43 @@ def judged(
 ) -> Iterator[tuple[Trial, Rows, bool]]:
     """Run trials as `hashbench.pipeline.workers.run_side_by_side` runs jobs.
 
-    Yields each with its rows, one per metric, and whether anything was done and not reused.
+    Yields each with its rows, one per metric, and whether anything was done and not reused. Rows are added to the file
+    at ``path`` as soon as a trial is done. Finished jobs are skipped; with ``resume`` also all trials in the file,
+    failed ones too.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
-    by_job = {id(trial.job): trial for trial in trials}
-    jobs = [trial.job for trial in trials]
+    known = read_trials(path) if path else {}
+    by_job: dict[int, Trial] = {}
+    for trial in trials:
+        keys = [trial.key(name) for name in names]
+        if resume and known.keys() >= {*keys}:
+            yield trial, {key: known[key] for key in keys}, False
+        else:
+            by_job[id(trial.job)] = trial
+    jobs = [trial.job for trial in by_job.values()]
     for outcome in run_side_by_side(jobs, names, n_jobs, Demands(resume=resume), on_progress, cluster):
-        trial, failure = by_job[id(outcome.job)], outcome.refusal
-        scores: dict[str, tuple[str, ...]] = {}
-        try:
-            scores = _scores(outcome, names)
-        except HashbenchError as error:
-            failure = str(error)
-        if not failure and not any("".join(values[: len(SCORES)]) for values in scores.values()):
-            failure = "no held-out item has a relevant item among those that it is ranked against."
-        keys = (trial.key(name) for name in names)
-        values = ((*key, *scores.get(key[-1], ("", "", "")), one_line(failure)[:LONGEST]) for key in keys)
-        yield trial, {row[: len(KEY)]: dict(zip(COLUMNS, row, strict=True)) for row in values}, outcome.is_new
+        trial = by_job[id(outcome.job)]
+        rows = _rows(trial, outcome, names)
+        if path:
+            add_trials(path, rows)
+        yield trial, rows, outcome.is_new
+
+
+def _rows(trial: Trial, outcome: Outcome, names: Sequence[str]) -> Rows:
+    """Return the rows of a trial, one per metric, with its scores or why it has none."""
+    failure = outcome.refusal
+    scores: dict[str, tuple[str, ...]] = {}
+    try:
+        scores = _scores(outcome, names)
+    except HashbenchError as error:
+        failure = str(error)
+    if not failure and not any("".join(values[: len(SCORES)]) for values in scores.values()):
+        failure = "no held-out item has a relevant item among those that it is ranked against."
+    rows = {}
+    for key in (trial.key(name) for name in names):
+        values = (*key, *scores.get(key[-1], ("", "", "")), one_line(failure)[:LONGEST])
+        rows[key] = dict(zip(COLUMNS, values, strict=True))
+    return rows
 
 
 def _scores(outcome: Outcome, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -319,7 +308,7 @@ def _read_among_held_out(path: str, fingerprint: str) -> Dataset:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse, before any work, a folder that trials or a grid file cannot be written to, or with a user's grid file."""
+    """Refuse, before any work, a folder with a grid file that tune did not write, or with trials it cannot read."""
     read_trials(file_behind(folder / TRIALS))
     path = file_behind(folder / GRID)
     with reading(path):
@@ -352,11 +341,11 @@ def add_trials(path: Path, rows: Rows) -> None:
 
 
 def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> list[Choice]:
-    """Return the choice of settings for each method, by the mean over all their trials.
+    """Choose settings for each method, by the mean over all their trials.
 
-    Both scores and all metrics have the same weight. The best settings are those with the best mean, of which no trial
-    failed; the default settings, which are a method's first, win ties. The default ones are kept unless the best lead
-    by more than `LEAD`, or a trial of the default ones failed.
+    Both scores and all metrics have the same weight. The best settings have the best mean among those without a failed
+    trial; the default settings, which are a method's first, win ties. The default ones are kept unless the best lead by
+    more than `LEAD`, or a trial of the default ones failed.
     """
     less = less_is_better(metric_names)
     scores: dict[str, dict[str, list[float]]] = {}
@@ -391,12 +380,12 @@ def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> 
 
 
 def less_is_better(metric_names: Sequence[str]) -> bool:
-    """Return whether all metrics count errors; among others, those that do are taken as 1 - metric."""
+    """Return whether all metrics are errors; if only some are, these count as 1 - metric."""
     return all(map(is_error, metric_names))
 
 
 def criterion(metric_names: Sequence[str]) -> str:
-    """Return the names of the metrics that settings are judged by, as they are averaged."""
+    """Return the names of the metrics that settings are chosen by, as they are averaged."""
     less = less_is_better(metric_names)
     return ", ".join(f"1 - {name}" if is_error(name) and not less else name for name in metric_names)
 
@@ -404,7 +393,7 @@ def criterion(metric_names: Sequence[str]) -> str:
 def conclude(
     study: Study, trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows, folder: Path
 ) -> list[Choice]:
-    """Choose settings for each method, and write them as a grid file into the folder of the trials."""
+    """Choose settings for each method, and write them to a grid file in the folder of the trials."""
     choices = choose(trials, metric_names, rows)
     if all(choice.params is None for choice in choices):
         raise HashbenchError(f"no settings finished all their trials. {folder / TRIALS} shows the failure of each.")
@@ -424,7 +413,7 @@ def shown(row: Mapping[str, str]) -> str:
 
 
 def grid_text(study: Study, choices: Sequence[Choice], metric_names: Sequence[str]) -> str:
-    """Write the chosen settings as a grid file, each with the number of trials that chose them."""
+    """Return the chosen settings as a grid file, each with the number of trials that chose them."""
     judged_by = f"{criterion(metric_names)} of held-out training items, seed {', '.join(map(str, study.seeds))}"
     lines = [
         f"{FIRST_WORDS} {judged_by}; queries were not used.",
@@ -449,5 +438,5 @@ def _toml(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, float):
-        return repr(value)  # TOML has inf and nan, which JSON has not
+        return repr(value)  # TOML has inf and nan, which JSON lacks
     return json.dumps("None" if value is None else value, ensure_ascii=False).replace("\x7f", "\\u007f")

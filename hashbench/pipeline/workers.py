@@ -31,8 +31,8 @@ def run_side_by_side(
     """Run the jobs of a grid as `hashbench.pipeline.runner.run` does, ``n_jobs`` at a time, -1 for one per processor.
 
     Finished jobs come first, then new ones, then those that took longest. Each has its share of the processors. If a
-    process is killed (out of memory, say), only its job fails. Outcomes come as they are ready. With a ``cluster`` the
-    jobs run on its workers.
+    process is killed (out of memory, say), only its job fails. Outcomes are yielded as jobs finish. With a ``cluster``
+    the jobs run on its workers.
     """
     if n_jobs != -1 and n_jobs < 1:
         raise HashbenchError(f"n_jobs is {n_jobs}, expected 1 or more, or -1 for one per processor.")
@@ -49,13 +49,13 @@ def run_side_by_side(
     yield from run([job for job in jobs if id(job) not in undone], metric_names, demands)
     names = [get_metric(name).name for name in metric_names]
     numbered: dict[int, tuple[Job, Provenance]] = {}
-    for job, made in _prepared(todo, on_progress):
-        if isinstance(made, HashbenchError):
-            yield finish(job, made, names, demands)
+    for job, provenance in _prepared(todo, on_progress):
+        if isinstance(provenance, HashbenchError):
+            yield finish(job, provenance, names, demands)
         else:
-            numbered[len(numbered)] = job, made
+            numbered[len(numbered)] = job, provenance
     if cluster is not None:
-        from hashbench.pipeline.cluster_jobs import on_workers  # which imports what counts
+        from hashbench.pipeline.cluster_jobs import on_workers
 
         outcomes = on_workers(numbered, cluster, (names, demands), on_progress)
     else:
@@ -65,7 +65,7 @@ def run_side_by_side(
 
 
 def _undone(jobs: Sequence[Job], metric_names: Sequence[str], demands: Demands) -> Iterator[Job]:
-    """Yield the jobs that are not done, and all of a dataset that cannot be read."""
+    """Yield the unfinished jobs, and all jobs of a dataset that cannot be read."""
     for of_dataset in _by_dataset(jobs):
         try:
             plan = [*remaining(of_dataset, metric_names, demands)]
@@ -109,8 +109,8 @@ def _surviving(
         except BrokenProcessPool:
             if suspects:
                 job, _ = unfinished.pop(suspects[0])
-                why = "its process was killed, most likely for want of memory. Give it more, or fewer --jobs."
-                yield suspects[0], Outcome(job, None, f"{job} ended without a word: {why}", has_failed=True)
+                why = "its process was killed, likely out of memory. Give it more, or fewer --jobs."
+                yield suspects[0], Outcome(job, None, f"{job} ended without an error: {why}", has_failed=True)
             else:
                 suspects = list(unfinished)[:n_jobs]
                 continue
@@ -126,8 +126,8 @@ def _in_processes(
     n_threads = max(1, n_processors() // n_jobs)
     environment = {"HASHBENCH_DATA": str(data_dir().absolute()), "LOKY_MAX_CPU_COUNT": str(n_threads)}
     tasks = (
-        delayed(_run_job)(number, job, made.dataset_fingerprint, demands, environment, lock_timeout.get())
-        for number, (job, made) in jobs.items()
+        delayed(_run_job)(number, job, provenance.dataset_fingerprint, demands, environment, lock_timeout.get())
+        for number, (job, provenance) in jobs.items()
     )
     with parallel_config(backend="loky", inner_max_num_threads=n_threads):
         parallel = Parallel(n_jobs, pre_dispatch=n_jobs, batch_size=1, return_as="generator_unordered")
@@ -154,8 +154,8 @@ def _hush_new_tracker() -> None:
             launch()
             return
         try:
-            with Path(os.devnull).open("wb") as nowhere:
-                os.dup2(nowhere.fileno(), 2)
+            with Path(os.devnull).open("wb") as devnull:
+                os.dup2(devnull.fileno(), 2)
             launch()
         finally:
             os.dup2(stderr, 2)

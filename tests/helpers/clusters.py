@@ -1,4 +1,4 @@
-"""Clusters of Dask's on loopback, each a process with workers of its own, and what kills them."""
+"""Dask clusters on loopback, each a process with its own workers, and what kills or refuses them."""
 
 import asyncio
 import os
@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,14 +13,13 @@ from distributed.comm import listen
 from distributed.protocol import Serialize
 from distributed.security import Security
 
-from hashbench.methods.lsh import LSH
-
 _SCRIPT = """
 import sys, time
 from distributed import LocalCluster
 if __name__ == "__main__":
-    how = {"processes": True, "dashboard_address": None, "host": "127.0.0.1", "protocol": sys.argv[3]}
-    with LocalCluster(n_workers=int(sys.argv[1]), threads_per_worker=int(sys.argv[2]), **how) as cluster:
+    n_workers, n_threads, protocol = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    options = {"processes": True, "dashboard_address": None, "host": "127.0.0.1", "protocol": protocol}
+    with LocalCluster(n_workers=n_workers, threads_per_worker=n_threads, **options) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
 """
@@ -29,7 +27,7 @@ if __name__ == "__main__":
 
 @contextmanager
 def cluster(folder, n_workers=2, n_threads=1, protocol="tcp", **environment):
-    """Start one and give the address of its scheduler, and its process group."""
+    """Start a cluster; yield the address of its scheduler and its process group."""
     script = folder / "start_cluster.py"
     script.write_text(_SCRIPT)
     path = os.pathsep.join([str(Path(__file__).parents[1]), str(folder)])
@@ -51,7 +49,7 @@ def cluster(folder, n_workers=2, n_threads=1, protocol="tcp", **environment):
 
 @contextmanager
 def worker(address, path):
-    """Start one more, with the modules of a folder before all others."""
+    """Start one more worker, with the modules of a folder before all others."""
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
     process = subprocess.Popen(command, cwd=path, env={**os.environ, "PYTHONPATH": str(path)}, **quiet)
@@ -63,7 +61,7 @@ def worker(address, path):
 
 
 def certificate(folder):
-    """Make a certificate that vouches for itself, for all roles, as Dask's configuration names it."""
+    """Write a self-signed certificate for all roles; return it as a Dask configuration."""
     security = Security.temporary()
     files = {"cert": security.tls_client_cert, "key": security.tls_client_key}
     for name, text in files.items():
@@ -74,24 +72,24 @@ def certificate(folder):
 
 
 def as_environment(config):
-    """Write a configuration of Dask's as environment variables."""
+    """Return a Dask configuration as environment variables."""
     return {f"DASK_{name.upper().replace('.', '__').replace('-', '_')}": value for name, value in config.items()}
 
 
 @contextmanager
-def hostile_scheduler(place, protocol="tcp"):
-    """Answer whoever registers with a pickle that makes a folder; give the address."""
+def hostile_scheduler(folder, protocol="tcp"):
+    """Answer every client with a pickle that creates a folder; yield the address."""
     started, loop = threading.Event(), asyncio.new_event_loop()
-    found = []
+    addresses = []
 
     async def answer(comm):
         await comm.read()
-        await comm.write([{"op": "stream-start", "x": Serialize(Hostile(str(place)))}])
+        await comm.write([{"op": "stream-start", "x": Serialize(Hostile(str(folder)))}])
 
     async def serve():
         security = Security()
         async with listen(f"{protocol}://127.0.0.1:0", answer, **security.get_listen_args("scheduler")) as listener:
-            found.append(listener.contact_address)
+            addresses.append(listener.contact_address)
             started.set()
             await stopping.wait()
 
@@ -100,33 +98,33 @@ def hostile_scheduler(place, protocol="tcp"):
     thread.start()
     started.wait()
     try:
-        yield found[0]
+        yield addresses[0]
     finally:
         loop.call_soon_threadsafe(stopping.set)
         thread.join()
 
 
 class Hostile:
-    """What makes a folder wherever it is unpickled."""
+    """An object that creates a folder wherever it is unpickled."""
 
-    def __init__(self, place):
-        self.place = place
+    def __init__(self, folder):
+        self.folder = folder
 
     def __reduce__(self):
-        return os.mkdir, (self.place,)
+        return os.mkdir, (self.folder,)
 
 
 def pretend_other_numpy(folder):
-    """Let processes that have the folder on their path believe that NumPy is version 1.0."""
+    """Report NumPy 1.0 to processes that have the folder on their path."""
     (folder / "sitecustomize.py").write_text(
-        "import importlib.metadata as them\n"
-        "version = them.version\n"
-        "them.version = lambda name: '1.0' if name == 'numpy' else version(name)\n"
+        "import importlib.metadata as metadata\n"
+        "version = metadata.version\n"
+        "metadata.version = lambda name: '1.0' if name == 'numpy' else version(name)\n"
     )
 
 
-def lacks_hashbench(folder):
-    """Let processes that have the folder on their path find no hashbench."""
+def hide_hashbench(folder):
+    """Hide hashbench from processes that have the folder on their path."""
     (folder / "sitecustomize.py").write_text(
         "import sys\n"
         "class Lacking:\n"
@@ -143,33 +141,14 @@ def end(group):
         os.killpg(group, signal.SIGKILL)
 
 
-class Waiting(LSH):
-    """A method that says which process fits it, and waits there the first time."""
-
-    def fit(self, X, y=None):
-        place = Path(os.environ["HASHBENCH_DATA"]) / "waits"
-        if not place.exists():
-            place.write_text(str(os.getpid()))
-            time.sleep(60)
-        return super().fit(X, y)
-
-
-class Deadly(LSH):
-    """A method that takes its process along."""
-
-    def fit(self, X, y=None):
-        os.kill(os.getpid(), signal.SIGKILL)
-        return self
-
-
 class Fragile:
-    """Codes whose reader dies, the first time."""
+    """Codes that kill the process that reads them, the first time."""
 
-    def __init__(self, codes, place):
-        self.codes, self.place, self.shape = codes, place, codes.shape
+    def __init__(self, codes, marker):
+        self.codes, self.marker, self.shape = codes, marker, codes.shape
 
     def __getitem__(self, rows):
-        if rows.start > 20 and not self.place.exists():
-            self.place.touch()
+        if rows.start > 20 and not self.marker.exists():
+            self.marker.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return self.codes[rows]

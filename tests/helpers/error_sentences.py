@@ -1,4 +1,4 @@
-"""What bad input is answered with."""
+"""Error sentences of refused calls."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from hashbench.errors import HashbenchError
 
 
 def complaint(call, *arguments):
-    """Give the one sentence that a call is refused with."""
+    """Return the one-line sentence with which a call is refused."""
     with pytest.raises(HashbenchError) as caught:
         call(*arguments)
     text = str(caught.value)

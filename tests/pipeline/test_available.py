@@ -10,13 +10,12 @@ from hashbench.store import hdf5
 
 @pytest.fixture
 def put(tiny):
-    """Put a tiny dataset where the file of a known one would lie."""
+    """Write a tiny dataset to the file of a known one."""
 
     def write(spec, code=None):
         name, _, kind = spec.partition(":")
-        adapter = registry.get_dataset(name)
-        made = tiny(name=name, features_name=kind or adapter.features[0])
-        hdf5.write_dataset(made, preparation.dataset_path(spec), code or preparation._code_of(name), {})
+        dataset = tiny(name=name, features_name=kind or registry.get_dataset(name).features[0])
+        hdf5.write_dataset(dataset, preparation.dataset_path(spec), code or preparation._code_of(name), {})
 
     return write
 
@@ -30,7 +29,7 @@ def test_nothing_is_prepared_in_an_empty_folder():
     assert needy - {"arrays", "ann-benchmarks"} <= set(missing)
 
 
-def test_prepared_datasets_are_found_with_each_of_their_features(put):
+def test_prepared_datasets_are_listed_with_each_of_their_features(put):
     for spec in ("tmc2007", "cifar10-s1", "cifar10-s1:gist", "cifar10-s2:squeezenet"):
         put(spec)
     prepared, missing = preparation.find_prepared()
@@ -38,7 +37,7 @@ def test_prepared_datasets_are_found_with_each_of_their_features(put):
     assert {"cifar10-s1", "cifar10-s2", "tmc2007"}.isdisjoint(missing)
 
 
-def test_dataset_made_by_another_version_is_not_run_but_named(put):
+def test_a_dataset_prepared_by_another_version_is_missing(put):
     put("cifar10-s1")
     put("cifar10-s1:gist", code="older")
     put("tmc2007", code="older")
@@ -48,7 +47,7 @@ def test_dataset_made_by_another_version_is_not_run_but_named(put):
     assert missing["tmc2007"] == "hashbench prepare tmc2007 (made by another version)"
 
 
-def test_every_command_that_adds_a_dataset_is_one_that_can_be_typed(hashbench):
+def test_missing_datasets_are_listed_with_a_valid_command(hashbench):
     listed = hashbench("list", "missing").stdout.splitlines()
     assert {line.split()[0] for line in listed} == set(preparation.find_prepared()[1])
     for line in listed:
@@ -56,8 +55,8 @@ def test_every_command_that_adds_a_dataset_is_one_that_can_be_typed(hashbench):
         assert command == f"prepare {name}"
 
 
-def test_grid_runs_on_what_is_available_and_downloads_nothing(hashbench, digits_data, put, tmp_path, monkeypatch):
-    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a network was asked"))
+def test_grid_runs_on_available_datasets_and_downloads_nothing(hashbench, digits_data, put, tmp_path, monkeypatch):
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a connection was opened"))
     put("tmc2007")
     put("cifar10-s2", code="older")
     command = ["run", "--method", "lsh", "--bits", 4, "--metric", "AP", "--results", tmp_path]
@@ -65,6 +64,6 @@ def test_grid_runs_on_what_is_available_and_downloads_nothing(hashbench, digits_
     assert {path.parent.name for path in tmp_path.glob("*/lsh.csv")} == {"digits", "tmc2007"}
 
 
-def test_own_datasets_are_no_part_of_what_is_available(tiny):
+def test_own_datasets_are_not_among_the_available_ones(tiny):
     hdf5.write_dataset(tiny(name="mine"), preparation.dataset_path("mine"), "own")
     assert preparation.find_prepared()[0] == []

@@ -1,4 +1,4 @@
-"""Jobs and shards on a cluster: the same bytes as in one process, whatever becomes of workers and scheduler."""
+"""Jobs and shards on a cluster: the same bytes as in one process, even if workers or the scheduler are lost."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
@@ -15,18 +16,17 @@ import psutil
 import pytest
 from helpers.affinity_examples import N_BITS, RULES, database, query
 from helpers.clusters import (
-    Deadly,
     Fragile,
-    Waiting,
     as_environment,
     certificate,
     cluster,
     end,
+    hide_hashbench,
     hostile_scheduler,
-    lacks_hashbench,
     pretend_other_numpy,
     worker,
 )
+from helpers.jobs import Deadly, Waiting, rows_of_jobs
 from helpers.score_assertions import assert_same_scores
 
 from hashbench import evaluate
@@ -58,145 +58,135 @@ def address(data, tmp_path_factory):
         yield address
 
 
-def rows(outcomes, jobs):
-    """Rows as they are written, in the order of the jobs."""
-    found = {id(outcome.job): outcome.rows for outcome in outcomes}
-    return [found[id(job)] for job in jobs]
-
-
-def on(address, jobs, metrics=METRICS):
-    return run_side_by_side(jobs, metrics, 1, Demands(), cluster=Cluster(address))
+def on(address, jobs, metrics=METRICS, **options):
+    return run_side_by_side(jobs, metrics, 1, Demands(), cluster=Cluster(address), **options)
 
 
 def serial(jobs, folder, monkeypatch):
-    """Give the rows of one job after the other, in a data folder of their own."""
+    """Return the rows of one job after the other, in their own data folder."""
     monkeypatch.setenv("HASHBENCH_DATA", str(folder))
-    return rows(run(jobs, METRICS), jobs)
+    return rows_of_jobs(run(jobs, METRICS), jobs)
 
 
-def test_jobs_make_the_rows_of_one_after_the_other(address, data, monkeypatch, tmp_path):
+def counting_on(address, rule, codes=None, **options):
+    """Return codes whose histograms the workers of a cluster count."""
+    count = partial(count_on_workers, cluster=Cluster(address))
+    codes = pack(database) if codes is None else codes
+    return ShardedCodes(pack(query), codes, N_BITS, RULES[rule], count, **options)
+
+
+def test_jobs_give_the_rows_of_one_after_the_other(address, data, monkeypatch, tmp_path):
     jobs = grid(["digits", "digits-unlabelled"], ["lsh", "pcah"], [4, 8], [0, 1], {})
-    found = rows(on(address, jobs), jobs)
+    rows = rows_of_jobs(on(address, jobs), jobs)
     notes = {note for outcome in on(address, jobs) for note in outcome.notes}
     assert notes == {"reused dataset", "reused codes", "reused scores"}
-    assert serial(jobs, tmp_path, monkeypatch) == found
+    assert serial(jobs, tmp_path, monkeypatch) == rows
 
 
-def test_a_job_whose_worker_is_killed_is_done_again(address, data, monkeypatch, tmp_path):
+def test_a_job_whose_worker_is_killed_is_repeated(address, data, monkeypatch, tmp_path):
     jobs = grid(["digits"], ["lsh"], [5, 6, 7], [3], {})
     jobs[1].__dict__["estimator"] = Waiting(n_bits=6, random_state=3)
-    place = data / "waits"
+    path = data / "waits"
 
     def kill():
         deadline = time.monotonic() + 60
-        while not (place.exists() and place.read_text()) and time.monotonic() < deadline:
+        while not (path.exists() and path.read_text()) and time.monotonic() < deadline:
             time.sleep(0.05)
-        os.kill(int(place.read_text()), signal.SIGKILL)
+        os.kill(int(path.read_text()), signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    found = rows(on(address, jobs), jobs)
+    rows = rows_of_jobs(on(address, jobs), jobs)
     killer.join()
     plain = grid(["digits"], ["lsh"], [5, 6, 7], [3], {})
-    assert serial(plain, tmp_path, monkeypatch) == found
+    assert serial(plain, tmp_path, monkeypatch) == rows
 
 
-def test_a_job_that_kills_workers_fails_alone(address):
+def test_only_the_job_that_kills_workers_fails(address):
     jobs = grid(["digits"], ["lsh"], [9, 10, 11], [0], {})
     jobs[1].__dict__["estimator"] = Deadly(n_bits=10)
     outcomes = {outcome.job.n_bits: outcome for outcome in on(address, jobs)}
     assert outcomes[10].has_failed
-    assert "lsh 10 bits seed 0 ended without a word: its workers were killed" in outcomes[10].refusal
+    assert "lsh 10 bits seed 0 ended without an error: its workers were killed" in outcomes[10].refusal
     assert all(outcomes[n_bits].rows for n_bits in (9, 11))
 
 
-def test_two_clients_at_once_make_the_rows_of_one(address, monkeypatch, tmp_path):
+def test_two_clients_at_once_give_the_rows_of_one(address, monkeypatch, tmp_path):
     jobs = grid(["digits"], ["lsh", "pcah"], [12, 13, 14], [0, 1], {})
-    found = [None, None]
-
-    def work(place):
-        found[place] = rows(on(address, jobs), jobs)
-
-    clients = [threading.Thread(target=work, args=[place]) for place in (0, 1)]
-    for client in clients:
-        client.start()
-    for client in clients:
-        client.join()
-    assert found[0] == found[1] == serial(jobs, tmp_path, monkeypatch)
+    with ThreadPoolExecutor(2) as clients:
+        first, second = clients.map(lambda _: rows_of_jobs(on(address, jobs), jobs), range(2))
+    assert first == second == serial(jobs, tmp_path, monkeypatch)
 
 
 def test_many_small_jobs_take_no_more_memory(address):
-    def taken():
+    def memory():
         with connected(Cluster(address)) as client:
             pids = client.run(os.getpid).values()
         return sum(psutil.Process(pid).memory_info().rss for pid in [os.getpid(), *pids])
 
-    assert all(one.rows for one in on(address, grid(["digits"], ["lsh"], [4], range(100, 150), {}), ["AP"]))
-    before = taken()
-    assert all(one.rows for one in on(address, grid(["digits"], ["lsh"], [4], range(200, 400), {}), ["AP"]))
-    assert taken() - before < 50e6
+    for seeds in (range(100, 150), range(200, 400)):
+        before = memory()
+        assert all(outcome.rows for outcome in on(address, grid(["digits"], ["lsh"], [4], seeds, {}), ["AP"]))
+    assert memory() - before < 50e6
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_counts_of_shards_are_those_of_one_process(address, rule):
-    count = partial(count_on_workers, cluster=Cluster(address))
-    codes = ShardedCodes(pack(query), pack(database), N_BITS, RULES[rule], count)
     metrics = [*METRICS, "NDCG", *curve_metrics(N_BITS, len(database))]
-    assert_same_scores(codes.evaluate(metrics), evaluate(query, database, RULES[rule], metrics))
+    actual = counting_on(address, rule).evaluate(metrics)
+    assert_same_scores(actual, evaluate(query, database, RULES[rule], metrics))
 
 
 def test_a_worker_that_is_killed_while_it_counts_loses_nothing(address, tmp_path):
     fragile = Fragile(pack(database), tmp_path / "read")
-    count = partial(count_on_workers, cluster=Cluster(address))
-    codes = ShardedCodes(pack(query), fragile, N_BITS, RULES["hierarchy"], count)
-    assert_same_scores(codes.evaluate(METRICS), evaluate(query, database, RULES["hierarchy"], METRICS))
-    assert fragile.place.exists()
+    actual = counting_on(address, "hierarchy", fragile).evaluate(METRICS)
+    assert_same_scores(actual, evaluate(query, database, RULES["hierarchy"], METRICS))
+    assert fragile.marker.exists()
 
 
-def test_workers_that_would_not_make_these_numbers_are_refused_by_name(hashbench, data, tmp_path):
+def test_workers_that_would_give_other_numbers_are_refused_by_name(hashbench, data, tmp_path):
     pretend_other_numpy(tmp_path)
     np.save(tmp_path / "mine.npy", np.random.default_rng(0).random((60, 8), dtype=np.float32))
     assert hashbench("prepare", "--name", "mine", "--from", tmp_path / "mine.npy").exit_code == 0
     with cluster(tmp_path, 1, HASHBENCH_DATA=str(tmp_path / "data")) as (address, _):
         outcomes = [*on(address, grid(["mine", "digits"], ["lsh"], [4], [7], {}), ["AP"])]
         of_mine, of_digits = (outcome.refusal for outcome in outcomes)
-        assert f"no worker to go to: {address.rpartition(':')[0]}:" in of_mine
+        assert f"has no fit worker: {address.rpartition(':')[0]}:" in of_mine
         assert "cannot take it" in of_mine
         assert f"has numpy 1.0 and not {np.__version__}" in of_digits
-        count = partial(count_on_workers, cluster=Cluster(address))
-        codes = ShardedCodes(pack(query), pack(database), N_BITS, RULES["csr"], count)
         with pytest.raises(HashbenchError, match=r"worker tcp://\S+ has numpy 1\.0 and not"):
-            codes.evaluate(["AP"])
+            counting_on(address, "csr").evaluate(["AP"])
 
 
-def test_jobs_go_from_a_worker_that_is_refused_to_those_that_are_not(data, tmp_path):
+def test_jobs_go_from_an_unfit_worker_to_fit_ones(data, tmp_path):
     (tmp_path / "other").mkdir()
     pretend_other_numpy(tmp_path / "other")
-    told = []
+    messages = []
+
+    def report(what, n_done, n):
+        messages.append(what)
+
     jobs = grid(["digits"], ["lsh"], [4, 5, 6, 7], [9], {})
     with cluster(tmp_path, 1) as (address, _), worker(address, tmp_path / "other"):
         with connected(Cluster(address)) as client:
             client.wait_for_workers(2, timeout=60)
-        tell = {"on_progress": lambda what, done, n: told.append(what)}
-        outcomes = [*run_side_by_side(jobs, ["AP"], 1, Demands(), cluster=Cluster(address), **tell)]
-        assert all(outcome.rows for outcome in outcomes)
-        (left_out,) = [what for what in told if "leaving out worker" in what]
+        assert all(outcome.rows for outcome in on(address, jobs, ["AP"], on_progress=report))
+        (left_out,) = [message for message in messages if "leaving out worker" in message]
         assert f"has numpy 1.0 and not {np.__version__}" in left_out
-        told.clear()
-        count = partial(count_on_workers, cluster=Cluster(address))
-        codes = ShardedCodes(pack(query), pack(database), N_BITS, RULES["csr"], count, **tell)
-        assert_same_scores(codes.evaluate(METRICS), evaluate(query, database, RULES["csr"], METRICS))
-        assert [what for what in told if "leaving out worker" in what] == [left_out]
+        messages.clear()
+        actual = counting_on(address, "csr", on_progress=report).evaluate(METRICS)
+        assert_same_scores(actual, evaluate(query, database, RULES["csr"], METRICS))
+        assert [message for message in messages if "leaving out worker" in message] == [left_out]
 
 
-def test_a_worker_that_lacks_hashbench_leaves_none_which_is_told(data, tmp_path):
+def test_if_the_only_worker_lacks_hashbench_this_is_reported(data, tmp_path):
     (tmp_path / "other").mkdir()
-    lacks_hashbench(tmp_path / "other")
-    told = []
+    hide_hashbench(tmp_path / "other")
+    messages = []
 
-    def tell(what, done, n):
-        told.append(what)
-        if "waiting for workers, there is none" in what:
+    def report(what, n_done, n):
+        messages.append(what)
+        if "waiting for workers, there are none" in what:
             raise KeyboardInterrupt
 
     with cluster(tmp_path, 0) as (address, _), worker(address, tmp_path / "other"):
@@ -204,8 +194,8 @@ def test_a_worker_that_lacks_hashbench_leaves_none_which_is_told(data, tmp_path)
             client.wait_for_workers(1, timeout=60)
         jobs = grid(["digits"], ["lsh"], [4], [10], {})
         with pytest.raises(KeyboardInterrupt):
-            list(run_side_by_side(jobs, ["AP"], 1, Demands(), tell, cluster=Cluster(address)))
-    assert f"`dask worker {address} --nthreads 1` starts one" in told[-1]
+            list(on(address, jobs, ["AP"], on_progress=report))
+    assert f"`dask worker {address} --nthreads 1`" in messages[-1]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +206,7 @@ def test_a_worker_that_lacks_hashbench_leaves_none_which_is_told(data, tmp_path)
         ("::1", True),
         ("::ffff:127.0.0.1", True),
         ("localhost", True),
-        ("10.0.0.1", True),  # of an interface of ours
+        ("10.0.0.1", True),  # of an own interface
         ("::ffff:10.0.0.1", True),
         ("10.0.0.2", False),
         ("0.0.0.0", False),
@@ -228,7 +218,7 @@ def test_a_worker_that_lacks_hashbench_leaves_none_which_is_told(data, tmp_path)
         ("", False),
     ],
 )
-def test_what_is_of_this_machine(host, is_own):
+def test_a_host_is_this_machine_or_another(host, is_own):
     assert is_of_this_machine(host, {"10.0.0.1"}) == is_own
 
 
@@ -241,8 +231,8 @@ def refuse_all(monkeypatch):
 
 
 def test_a_hostile_scheduler_runs_code_here_only_if_it_is_trusted(tmp_path, monkeypatch):
-    place = tmp_path / "unpickled"
-    with hostile_scheduler(place) as address:
+    unpickled = tmp_path / "unpickled"
+    with hostile_scheduler(unpickled) as address:
         refuse_all(monkeypatch)
         (tmp_path / "scheduler.json").write_text(json.dumps({"address": address}))
         with (
@@ -250,10 +240,10 @@ def test_a_hostile_scheduler_runs_code_here_only_if_it_is_trusted(tmp_path, monk
             connected(Cluster(str(tmp_path / "scheduler.json"))),
         ):
             pass
-        assert not place.exists()
+        assert not unpickled.exists()
         with suppress(Exception), connected(Cluster(address, is_trusted=True)):
             pass
-        assert place.exists()
+        assert unpickled.exists()
 
 
 def test_nothing_is_sent_to_another_machine(monkeypatch):
@@ -265,27 +255,24 @@ def test_nothing_is_sent_to_another_machine(monkeypatch):
             pass
 
 
-def test_jobs_go_over_tls_where_the_certificate_is_ours(data, tmp_path, monkeypatch):
-    ours, theirs = certificate(tmp_path), tmp_path / "theirs"
-    theirs.mkdir()
+def test_jobs_go_over_tls_only_with_the_own_certificate(data, tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    own, other = certificate(tmp_path), certificate(tmp_path / "other")
     refuse_all(monkeypatch)
     jobs = grid(["digits"], ["lsh"], [4], [11], {})
-    with (
-        dask.config.set(ours),
-        cluster(tmp_path, 1, protocol="tls", **as_environment(ours)) as (address, _),
-    ):
+    with dask.config.set(own), cluster(tmp_path, 1, protocol="tls", **as_environment(own)) as (address, _):
         (outcome,) = on(address, jobs)
         assert outcome.rows
         with (
-            dask.config.set(certificate(theirs)),
-            pytest.raises(HashbenchError, match=r"no scheduler of Dask answers .*certificate"),
+            dask.config.set(other),
+            pytest.raises(HashbenchError, match=r"no Dask scheduler answers .*certificate"),
             connected(Cluster(address)),
         ):
             pass
     with (
-        dask.config.set(certificate(theirs)),
+        dask.config.set(other),
         hostile_scheduler(tmp_path / "unpickled", "tls") as address,
-        dask.config.set(ours),
+        dask.config.set(own),
         pytest.raises(HashbenchError, match="certificate"),
         connected(Cluster(address)),
     ):
@@ -294,7 +281,7 @@ def test_jobs_go_over_tls_where_the_certificate_is_ours(data, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("scheduler", "words"),
     [
         ("", "expected the address of a scheduler"),
         ("nowhere", "expected the address of a scheduler"),
@@ -302,19 +289,19 @@ def test_jobs_go_over_tls_where_the_certificate_is_ours(data, tmp_path, monkeypa
         ("tls://127.0.0.1:8786", "needs certificates, and Dask's configuration has none"),
     ],
 )
-def test_what_is_no_address_of_a_scheduler_is_refused(given, told, tmp_path):
+def test_an_invalid_address_of_a_scheduler_is_refused(scheduler, words, tmp_path):
     (tmp_path / "other.json").write_text('{"id": 1}')
-    with pytest.raises(HashbenchError, match=told), connected(Cluster(given.format(folder=tmp_path))):
+    with pytest.raises(HashbenchError, match=words), connected(Cluster(scheduler.format(folder=tmp_path))):
         pass
 
 
 def test_workers_with_several_threads_are_refused(data, tmp_path):
     with cluster(tmp_path, 1, 2) as (address, _):
         (outcome,) = on(address, grid(["digits"], ["lsh"], [4], [8], {}), ["AP"])
-    assert "does 2 tasks at a time in one process, expected one. Start it with --nthreads 1." in outcome.refusal
+    assert "runs 2 tasks at a time in one process, expected one" in outcome.refusal
 
 
-def test_a_lost_scheduler_is_told_in_a_sentence_and_what_is_finished_is_kept(data, tmp_path):
+def test_a_lost_scheduler_is_reported_in_a_sentence_and_finished_jobs_are_kept(data, tmp_path):
     (data / "waits").unlink(missing_ok=True)
     jobs = grid(["digits"], ["lsh"], [15, 16], [0], {})
     jobs[0].__dict__["estimator"] = Waiting(n_bits=15)  # the shorter one goes last
@@ -322,8 +309,8 @@ def test_a_lost_scheduler_is_told_in_a_sentence_and_what_is_finished_is_kept(dat
         outcomes = on(address, jobs)
         first = next(outcomes)
         end(group)
-        with pytest.raises(HashbenchError, match=rf"the scheduler at {address} is lost. What is finished is kept"):
+        with pytest.raises(HashbenchError, match=rf"the scheduler at {address} is lost. Finished jobs are kept"):
             next(outcomes)
     assert first.rows
-    (again,) = run([jobs[1]], METRICS)
-    assert "reused scores" in again.notes
+    (outcome,) = run([jobs[1]], METRICS)
+    assert "reused scores" in outcome.notes

@@ -16,16 +16,16 @@ def itq(train):
 
 
 @pytest.fixture
-def kept(hashbench, digits_data):
-    """A model of ITQ on digits, as the command keeps it."""
-    told = hashbench("encode", "--method", "itq", "--bits", 12, "--keep-model").stdout.splitlines()
-    assert told[0].endswith("itq-12-s0.h5")
-    return told[1]
+def model(hashbench, digits_data):
+    """The file of an ITQ model on digits."""
+    codes, path = hashbench("encode", "--method", "itq", "--bits", 12, "--keep-model").stdout.splitlines()
+    assert codes.endswith("itq-12-s0.h5")
+    return Path(path)
 
 
-def test_new_items_get_the_codes_that_the_method_gives(hashbench, kept, itq, digits, tmp_path):
+def test_new_items_get_the_codes_of_the_method(hashbench, model, itq, digits, tmp_path):
     np.save(tmp_path / "new.npy", digits.features[:50])
-    command = ("encode", "--model", kept, "--from", tmp_path / "new.npy", "--output", tmp_path / "codes.npy")
+    command = ("encode", "--model", model, "--from", tmp_path / "new.npy", "--output", tmp_path / "codes.npy")
     assert hashbench(*command).stdout == f"wrote {tmp_path / 'codes.npy'}: codes of 50 items, 12 bits.\n"
     codes = itq.transform(digits.features[:50])
     np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), codes)
@@ -33,26 +33,26 @@ def test_new_items_get_the_codes_that_the_method_gives(hashbench, kept, itq, dig
     np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), pack(codes))
 
 
-def test_a_kept_model_is_found_again_and_one_that_is_missing_or_damaged_made_again(hashbench, kept):
+def test_a_kept_model_is_reused_and_a_missing_or_damaged_one_is_fitted_again(hashbench, model):
     command = ("encode", "--method", "itq", "--bits", 12, "--keep-model")
     assert "reused codes" in hashbench(*command).stderr
-    whole = Path(kept).read_bytes()
-    Path(kept).write_bytes(whole[:-100])
+    whole = model.read_bytes()
+    model.write_bytes(whole[:-100])
     assert "0 of 1 jobs done" in hashbench(*command, "--dry-run").stdout
     assert "encoded codes" in hashbench(*command).stderr
-    assert Path(kept).read_bytes() == whole
-    Path(kept).unlink()
+    assert model.read_bytes() == whole
+    model.unlink()
     assert "encoded codes" in hashbench(*command).stderr
-    assert Path(kept).read_bytes() == whole
+    assert model.read_bytes() == whole
 
 
-def test_info_tells_what_a_model_was_made_from(hashbench, kept, digits):
-    told = hashbench("info", kept).stdout.splitlines()
-    assert re.fullmatch(r"model: +12 bits, kept by hashbench \d.*", told[0])
-    assert " ".join(line.split(":")[0] for line in told) == "model method parameters seed dataset libraries code"
-    assert told[1].endswith(" itq, version 1")
-    assert told[4].endswith(f" digits (pixels), content {digits.fingerprint}")
-    assert "numpy " in told[5]
+def test_info_prints_the_provenance_of_a_model(hashbench, model, digits):
+    lines = hashbench("info", model).stdout.splitlines()
+    assert re.fullmatch(r"model: +12 bits, kept by hashbench \d.*", lines[0])
+    assert " ".join(line.split(":")[0] for line in lines) == "model method parameters seed dataset libraries code"
+    assert lines[1].endswith(" itq, version 1")
+    assert lines[4].endswith(f" digits (pixels), content {digits.fingerprint}")
+    assert "numpy " in lines[5]
 
 
 def test_without_the_option_nothing_is_kept(hashbench, digits_data):
@@ -60,7 +60,7 @@ def test_without_the_option_nothing_is_kept(hashbench, digits_data):
     assert not list(digits_data.rglob("*.model.npz"))
 
 
-def test_a_model_goes_with_its_codes_and_stays_with_the_same(hashbench, tiny_file, data):
+def test_a_model_is_removed_with_its_codes_but_not_when_they_are_encoded_again(hashbench, tiny_file, data):
     command = ("encode", "--method", "lsh", "--bits", 2, "--dataset")
     first = tiny_file()
     assert hashbench(*command, first, "--keep-model").exit_code == 0
@@ -72,18 +72,10 @@ def test_a_model_goes_with_its_codes_and_stays_with_the_same(hashbench, tiny_fil
     assert not model.exists()
 
 
-def test_items_of_other_features_are_refused(hashbench, kept, tmp_path):
-    np.save(tmp_path / "new.npy", np.ones((3, 5), np.float32))
-    command = ("encode", "--model", kept, "--from", tmp_path / "new.npy", "--output", tmp_path / "codes.npy")
-    result = hashbench(*command)
-    assert result.exit_code == 1
-    assert "holds 5 features per item, and the model learned from 64" in result.stderr
-    assert not (tmp_path / "codes.npy").exists()
-
-
 @pytest.mark.parametrize(
     ("method", "items", "words"),
     [
+        ("itq", np.ones((3, 5), np.float32), "holds 5 features per item, and the model learned from 64"),
         ("itq", np.where(np.arange(192).reshape(3, 64) == 70, np.nan, 1.0), "not finite in 1 rows, first in row 1"),
         ("itq", np.where(np.arange(192).reshape(3, 64) == 1, -np.inf, 1.0), "not finite in 1 rows, first in row 0"),
         ("oracle-label", np.array([1.0, np.nan, 2.0]), "1 values that are no whole numbers, first nan for item 1"),
@@ -92,7 +84,7 @@ def test_items_of_other_features_are_refused(hashbench, kept, tmp_path):
     ],
 )
 @pytest.mark.parametrize("command", ["encode", "export"])
-def test_items_that_no_method_encodes_are_refused(
+def test_items_that_the_method_cannot_encode_are_refused(
     hashbench, digits_data, tmp_path, empty_folder, command, method, items, words
 ):
     model = hashbench("encode", "--method", method, "--bits", 8, "--keep-model").stdout.splitlines()[1]
@@ -106,9 +98,11 @@ def test_items_that_no_method_encodes_are_refused(
 
 
 @pytest.mark.parametrize("kind", ["codes", "dataset"])
-def test_a_codes_file_or_a_dataset_is_no_model(hashbench, tiny_file, data, kind):
-    hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", tiny_file())
-    path = tiny_file() if kind == "dataset" else next(data.rglob("lsh-2-s0.h5"))
+def test_a_codes_file_or_a_dataset_is_refused_as_a_model(hashbench, tiny_file, data, kind):
+    path = tiny_file()
+    if kind == "codes":
+        hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", path)
+        (path,) = data.rglob("lsh-2-s0.h5")
     result = hashbench("encode", "--model", path, "--from", "items.npy", "--output", "new.npy")
     assert result.exit_code == 1
     assert f"{path} is a {kind} file, expected a fitted method; give the .model.npz" in result.stderr
@@ -119,15 +113,8 @@ def test_a_codes_file_or_a_dataset_is_no_model(hashbench, tiny_file, data, kind)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--model", "m.npz"], "--model goes with --from"),
-        (
-            ["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--seed", "1"],
-            "--seed does not go with",
-        ),
-        (
-            ["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--keep-model"],
-            "--keep-model does not go",
-        ),
+        (["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--seed", "1"], "--seed does not go with"),
+        (["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--keep-model"], "--keep-model does not go"),
         (["--method", "itq", "--bits", "8", "--packed"], "--packed needs --model"),
     ],
 )

@@ -1,5 +1,5 @@
 import json
-from pathlib import Path
+import sys
 
 import numpy as np
 import pytest
@@ -28,26 +28,26 @@ QUICK = {
 }
 
 
-def test_what_is_offered_can_be_written():
-    assert set(exporting._MODEL_READERS) == set(_choices.MODEL_TARGETS)
+def test_offered_targets_can_be_written():
+    assert set(exporting._MODELS) == set(_choices.MODEL_TARGETS)
     assert set(exporting._CODES) == set(_choices.CODES_TARGETS)
 
 
-def made(method, dataset, n_bits):
+def provenance(method, dataset, n_bits):
     version = registry.get_method(method).version
     return Provenance(dataset.name, "pixels", method, "{}", n_bits, 0, dataset.fingerprint, version)
 
 
 @pytest.fixture
 def model(digits, train, tmp_path):
-    """Fit a method on some digits and keep it: the file, and codes of the first 200 items."""
+    """Fit a method on some digits and keep it; return the file, and codes of the first 200 items."""
     np.save(tmp_path / "items.npy", digits.features[:200])
 
-    def keep(name, n_bits=12, **params):
-        method = registry.get_method(name)(n_bits, **{**QUICK.get(name, {}), **params})
+    def keep(name, n_bits=12):
+        method = registry.get_method(name)(n_bits, **QUICK.get(name, {}))
         method.fit(train[:150], digits.labels[digits.train][:150])
         path = tmp_path / f"{name}.model.npz"
-        write_model(method, made(name, digits, n_bits), path)
+        write_model(method, provenance(name, digits, n_bits), path)
         return path, method.transform(digits.features[:200].astype(np.float64))
 
     return keep
@@ -58,35 +58,34 @@ def codes_file(tmp_path, digits):
     """A codes file of 12 bits, and the codes in it."""
     codes = np.random.default_rng(0).random((70, 12)) < 0.5
     path = tmp_path / "codes.h5"
-    hdf5.write_codes(Codes(pack(codes[:20]), pack(codes), made("lsh", digits, 12)), path)
+    hdf5.write_codes(Codes(pack(codes[:20]), pack(codes), provenance("lsh", digits, 12)), path)
     return path, codes
 
 
 FORMULAS = ["agh", "bre", "dpsh", "fasthash", "itq", "sdh", "sh", "sign", "sph"]
-LIKE_THEM = ["dsh-density", "ksh", "lsh", "machash", "mihash", "sklsh", "structhash"]  # in their kinds of formula
+SIMILAR = ["dsh-density", "ksh", "lsh", "machash", "mihash", "sklsh", "structhash"]  # to them in their formula
 
 
-@pytest.mark.parametrize("name", [*FORMULAS, *slow(*LIKE_THEM)])
+@pytest.mark.parametrize("name", [*FORMULAS, *slow(*SIMILAR)])
 def test_onnxruntime_gives_the_same_bits_in_float64_and_nearly_in_float32(name, model, tmp_path, digits):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     path, codes = model(name)
-    # of sph, a training item lies on each sphere
-    for precision, most in (("float64", 0), ("float32", 15 if name == "sph" else 3)):
+    n_float32 = 15 if name == "sph" else 3  # a training item lies on each sphere of sph
+    for precision, n_most in (("float64", 0), ("float32", n_float32)):
         output, items = tmp_path / "m.onnx", str(tmp_path / "items.npy")
         report = export(path, "onnx", output, precision=precision, items=items)
         session = onnxruntime.InferenceSession(output.read_bytes())
-        (theirs,) = session.run(["codes"], {"X": digits.features[:200].astype(precision)})
-        assert report.n_differing == (theirs != codes).sum() <= most
+        (onnx_codes,) = session.run(["codes"], {"X": digits.features[:200].astype(precision)})
+        assert report.n_differing == (onnx_codes != codes).sum() <= n_most
         assert (report.n_items, report.n_bits) == (200, 12)
         assert session.get_modelmeta().custom_metadata_map["method"] == name
 
 
 def test_each_feature_method_but_the_baselines_can_be_written_as_onnx():
-    learned = {*TRAINED}  # of one front end and head
     linear = {"pcah", "pca-rr"}  # as lsh
     baselines = {"constant", "oracle-label", "random"}
-    assert {*FORMULAS, *LIKE_THEM, *learned, *linear, *baselines} == set(registry.built_in_methods())
+    assert {*FORMULAS, *SIMILAR, *TRAINED, *linear, *baselines} == set(registry.built_in_methods())
 
 
 def test_plain_arrays_give_the_same_bits(model, tmp_path, digits):
@@ -106,11 +105,11 @@ def test_faiss_gives_the_same_bits_and_ranks_by_hamming_distance(name, model, tm
     report = export(path, "faiss", tmp_path / "m.faiss", items=str(tmp_path / "items.npy"))
     index = faiss.read_index(str(tmp_path / "m.faiss"))
     items = digits.features[:200].astype(np.float32)
-    theirs = unpack(index.sa_encode(items), 12)
-    assert report.n_differing == (theirs != codes).sum() <= 3
+    faiss_codes = unpack(index.sa_encode(items), 12)
+    assert report.n_differing == (faiss_codes != codes).sum() <= 3
     index.add(items)
     distances, _ = index.search(items[:5], 200)
-    np.testing.assert_array_equal(distances, np.sort((theirs[:5, None] != theirs).sum(axis=2), axis=1))
+    np.testing.assert_array_equal(distances, np.sort((faiss_codes[:5, None] != faiss_codes).sum(axis=2), axis=1))
 
 
 def test_a_value_of_exactly_0_is_a_0_in_faiss_too(model, tmp_path):
@@ -125,7 +124,7 @@ def test_by_default_items_are_those_of_the_dataset_if_it_is_prepared(model, tmp_
     assert export(path, "npz", tmp_path / "m.npz").n_items == 1000
 
 
-def test_without_the_dataset_items_are_asked_for(model, tmp_path):
+def test_without_the_dataset_items_are_requested(model, tmp_path):
     path, _ = model("lsh")
     with pytest.raises(HashbenchError, match=r"not prepared here. Give items"):
         export(path, "npz", tmp_path / "m.npz")
@@ -146,8 +145,8 @@ def test_usearch_finds_the_codes(codes_file, tmp_path):
     path, codes = codes_file
     assert export(path, "usearch", tmp_path / "c.usearch").n_differing == 0
     index = usearch.Index.restore(str(tmp_path / "c.usearch"))
-    found = index.search(np.packbits(codes[7]), 1, exact=True)
-    np.testing.assert_array_equal(codes[found.keys[0]], codes[7])
+    nearest = index.search(np.packbits(codes[7]), 1, exact=True)
+    np.testing.assert_array_equal(codes[nearest.keys[0]], codes[7])
 
 
 def test_texts_have_the_first_bit_first(codes_file, tmp_path, hashbench):
@@ -171,7 +170,7 @@ def test_texts_are_read_back_digit_by_digit(target, text, tmp_path):
     np.testing.assert_array_equal(read, [[digit == "1" for digit in code] for code in bits])
 
 
-def test_codes_written_in_another_order_of_bits_are_told(codes_file, tmp_path, monkeypatch):
+def test_codes_written_in_another_order_of_bits_are_reported(codes_file, tmp_path, monkeypatch):
     def write_least_significant_first(packed, n_bits, path):
         path.write_text("\n".join(["code", *(code.tobytes().hex()[:3] for code in packed)]))
 
@@ -192,7 +191,7 @@ def test_codes_written_in_another_order_of_bits_are_told(codes_file, tmp_path, m
         ("lsh", "faiss", {"precision": "float32"}, "--precision has no effect"),
     ],
 )
-def test_what_cannot_be_written_is_told_and_no_file_left(name, target, options, message, model, tmp_path):
+def test_models_and_options_that_a_target_cannot_take_are_refused(name, target, options, message, model, tmp_path):
     if target == "onnx":
         pytest.importorskip("onnx")
     path, _ = model(name)
@@ -209,14 +208,14 @@ def test_codes_take_no_options_of_models(codes_file, tmp_path):
 
 
 def test_a_library_that_is_missing_is_named(codes_file, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "usearch.index", None)
-    monkeypatch.setitem(__import__("sys").modules, "usearch", None)
+    for module in ("usearch.index", "usearch"):
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(HashbenchError, match=r"needs usearch.*pip install 'hashbench\[export\]'"):
         export(codes_file[0], "usearch", tmp_path / "c.usearch")
-    assert not list(Path(tmp_path).glob("*.usearch"))
+    assert not list(tmp_path.glob("*.usearch"))
 
 
-def test_the_command_tells_how_many_bits_differ(codes_file, tmp_path, hashbench):
+def test_the_command_reports_how_many_bits_differ(codes_file, tmp_path, hashbench):
     result = hashbench("export", codes_file[0], "--to", "npy", "--output", tmp_path / "c.npy")
     assert result.exit_code == 0
     assert result.stdout.startswith(f"wrote {tmp_path / 'c.npy'}. Of 70 items, read by numpy ")

@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.command_options import options
 from helpers.error_sentences import complaint
 from helpers.paths import ROOT
 from helpers.thoroughness import slow
@@ -26,7 +27,7 @@ METRICS = ["AP", "NDCG", "P@5", "R@r3"]
 
 @pytest.fixture
 def save(tmp_path):
-    """Save an array, perhaps in shards too, and give its path, or the pattern of theirs."""
+    """Save an array, perhaps in shards too; return its path, or the pattern of its shards."""
 
     def write(name, array, cuts=()):
         if sp.issparse(array):
@@ -49,19 +50,17 @@ def one_file(specs):
     return {key: value.replace("-*", "") if isinstance(value, str) else value for key, value in specs.items()}
 
 
-def assert_same_scores(specs):
-    found, expected = (read(specs).evaluate(METRICS) for read in (_sharded, _own))
-    assert found.n_undefined == expected.n_undefined
-    for name, scores in expected.scores.items():
-        np.testing.assert_array_equal(found.scores[name], scores, err_msg=name)
-
-
-def _sharded(specs):
+def sharded(**specs):
     return read_sharded(OwnFiles(**specs))
 
 
-def _own(specs):
-    return read_own(OwnFiles(**one_file(specs)))
+def assert_same_scores(**specs):
+    """Check that shards score as the same codes and labels in one file each."""
+    actual = sharded(**specs).evaluate(METRICS)
+    expected = read_own(OwnFiles(**one_file(specs))).evaluate(METRICS)
+    assert actual.n_undefined == expected.n_undefined
+    for name, scores in expected.scores.items():
+        np.testing.assert_array_equal(actual.scores[name], scores, err_msg=name)
 
 
 RELEVANCE = {
@@ -80,25 +79,22 @@ RELEVANCE = {
 def test_labels_in_shards_or_in_one_file_score_as_those_in_memory(save, codes, monkeypatch, kind, cuts, block):
     monkeypatch.setattr(shards, "_BLOCK_ROWS", block)
     names = [("query_labels", "database_labels"), ("query_coarse", "database_coarse")]
-    given = zip(names, RELEVANCE[kind], strict=False)
-    labels = {
-        name: save(name, array, cuts if name[0] == "d" else ())
-        for pair, arrays in given
-        for name, array in zip(pair, arrays, strict=True)
-    }
-    assert_same_scores(codes | labels)
+    labels = {}
+    for (query, database), arrays in zip(names, RELEVANCE[kind], strict=False):
+        labels |= {query: save(query, arrays[0]), database: save(database, arrays[1], cuts)}
+    assert_same_scores(**codes, **labels)
 
 
 @pytest.mark.parametrize("matrix", [LEVELS, sp.csr_array(LEVELS)], ids=["dense", "csr"])
 def test_an_affinity_scores_as_in_memory(save, codes, monkeypatch, matrix):
     monkeypatch.setattr(shards, "_BLOCK_ROWS", 7)
-    assert_same_scores(codes | {"affinity": save("a", matrix)})
+    assert_same_scores(**codes, affinity=save("a", matrix))
 
 
 @pytest.mark.parametrize("rule", ["same-label", "shared-labels", "distance", "explicit"])
 def test_codes_of_a_dataset_score_as_in_memory(save, tiny_file, rule):
     query, database = save("tq", rng.random((8, 6)) < 0.5), save("td", rng.random((32, 6)) < 0.5, (3, 20))
-    assert_same_scores({"query_codes": query, "database_codes": database, "dataset": str(tiny_file(rule))})
+    assert_same_scores(query_codes=query, database_codes=database, dataset=str(tiny_file(rule)))
 
 
 def packed(order):
@@ -106,13 +102,13 @@ def packed(order):
 
 
 def integers(codes):
-    """Write codes as integers of 64 bits, of which the first alone is large."""
-    found = codes @ (1 << np.arange(12))
-    found[0] = -found[0] - 2**40
-    return found
+    """Write codes as 64-bit integers, of which only the first is large."""
+    numbers = codes @ (1 << np.arange(12))
+    numbers[0] = -numbers[0] - 2**40
+    return numbers
 
 
-FORMS = {  # each with what has to be said of it
+FORMS = {  # each with its options
     "zeros and ones": (lambda codes: codes.astype(np.uint8), {}),
     "signs": (lambda codes: np.where(codes, 1.0, -1.0), {}),
     "packed": (packed("little"), {"n_bits": 12}),
@@ -127,18 +123,18 @@ FORMS = {  # each with what has to be said of it
 @pytest.mark.parametrize("form", FORMS)
 def test_codes_in_any_form_score_as_in_memory(save, monkeypatch, form):
     monkeypatch.setattr(shards, "_BLOCK_ROWS", 4)
-    make, said = FORMS[form]
-    paths = {"query_codes": save("q", make(QUERY)), "database_codes": save("d", make(DATABASE), CUTS)}
-    assert_same_scores(paths | said | {"affinity": save("a", LEVELS)})
+    write, of_form = FORMS[form]
+    paths = {"query_codes": save("q", write(QUERY)), "database_codes": save("d", write(DATABASE), CUTS)}
+    assert_same_scores(**paths, **of_form, affinity=save("a", LEVELS))
 
 
 def test_a_manifest_may_mix_hdf5_and_npy(save, codes, tmp_path):
     with h5py.File(tmp_path / "some.h5", "w") as file:
         file["train/codes"], file["other"] = DATABASE[2:], DATABASE
     (tmp_path / "all.toml").write_text('shards = ["d-8.npy", "d-9.npy", "some.h5:train/codes"]\n')
-    affinity = {"affinity": save("a", LEVELS)}
-    listed = _sharded(codes | affinity | {"database_codes": f"{tmp_path}/all.toml"})
-    assert listed.evaluate(METRICS).summary == _own(codes | affinity).evaluate(METRICS).summary
+    codes["affinity"] = save("a", LEVELS)
+    listed = sharded(**codes | {"database_codes": f"{tmp_path}/all.toml"})
+    assert listed.evaluate(METRICS).summary == sharded(**codes).evaluate(METRICS).summary
 
 
 LABELLED = {"query_labels": CLASSES[0], "database_labels": CLASSES[1]}
@@ -147,9 +143,7 @@ LABELLED = {"query_labels": CLASSES[0], "database_labels": CLASSES[1]}
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"affinity": LEVELS, "distance": "cosine"}, "--distance cosine ranks the whole database at once, and shards"),
         ({"affinity": LEVELS, "true_distance": "dot"}, "vectors re-rank the nearest items of the whole database"),
-        ({}, "say what is relevant"),
         ({"affinity": LEVELS[:, 1:]}, "there are 41 database codes, but labels or affinities for 40 database items"),
         (LABELLED | {"database_labels": CLASSES[1][1:]}, "41 database codes, but labels or affinities for 40"),
         (LABELLED | {"database_labels": MULTI_HOT[1]}, "give both as class labels"),
@@ -170,10 +164,10 @@ LABELLED = {"query_labels": CLASSES[0], "database_labels": CLASSES[1]}
         ),
     ],
 )
-def test_what_does_not_fit_is_said(save, codes, monkeypatch, changes, words):
+def test_files_that_do_not_fit_are_refused(save, codes, monkeypatch, changes, words):
     monkeypatch.setattr(shards, "_BLOCK_ROWS", 10)
     saved = {key: save(key, value) if isinstance(value, np.ndarray) else value for key, value in changes.items()}
-    assert words in complaint(lambda: _sharded(codes | saved).evaluate(["AP"]))
+    assert words in complaint(lambda: sharded(**codes | saved).evaluate(["AP"]))
 
 
 @pytest.mark.parametrize(
@@ -188,21 +182,20 @@ def test_what_does_not_fit_is_said(save, codes, monkeypatch, changes, words):
     ],
     ids=["no bits", "texts", "texts of a block"],
 )
-def test_codes_that_are_wrong_further_on_are_told_by_their_rows(save, monkeypatch, wrong, words):
+def test_codes_that_are_wrong_further_on_are_reported_by_their_rows(save, monkeypatch, wrong, words):
     monkeypatch.setattr(shards, "_BLOCK_ROWS", 10)
     query = np.array(["abc"] * 9) if wrong.ndim == 1 else QUERY.astype(int)
-    paths = {"query_codes": save("q", query), "database_codes": save("d", wrong, CUTS)}
+    files = {"query_codes": save("q", query), "database_codes": save("d", wrong, CUTS), "affinity": save("a", LEVELS)}
     monkeypatch.setattr("hashbench.pipeline.sharded_codes._TRIED", 10)
-    assert words in complaint(lambda: _sharded(paths | {"affinity": save("a", LEVELS)}).evaluate(["AP"]))
+    assert words in complaint(lambda: sharded(**files).evaluate(["AP"]))
 
 
-def test_what_counts_a_shard_goes_to_other_processes_as_places_not_as_rows(save, codes):
-    labels = {"query_labels": save("ql", CLASSES[0]), "database_labels": save("dl", CLASSES[1], (30,))}
-    found = _sharded(codes | labels)
-    parts = pickle.dumps((found.query, found.database, found.n_bits, found.relevance))
-    assert len(parts) < 2500
-    one, other = (shards.count_shard(*pickle.loads(parts), rows) for rows in (slice(0, 25), slice(25, N_DATABASE)))
-    np.testing.assert_array_equal((one + other).counts, found.histogram.counts)
+def test_a_shard_goes_to_other_processes_as_paths_and_not_as_rows(save, codes):
+    own = sharded(**codes, query_labels=save("ql", CLASSES[0]), database_labels=save("dl", CLASSES[1], (30,)))
+    task = pickle.dumps((own.query, own.database, own.n_bits, own.relevance))
+    assert len(task) < 2500
+    first, second = (shards.count_shard(*pickle.loads(task), rows) for rows in (slice(0, 25), slice(25, N_DATABASE)))
+    np.testing.assert_array_equal((first + second).counts, own.histogram.counts)
 
 
 # ---------------------------------------------------------------- on the command line
@@ -210,16 +203,16 @@ def test_what_counts_a_shard_goes_to_other_processes_as_places_not_as_rows(save,
 
 def test_shards_are_scored_on_the_command_line_as_one_file_is(hashbench, save, codes, tmp_path):
     labels = {"query_labels": save("ql", CLASSES[0]), "database_labels": save("dl", CLASSES[1], CUTS)}
+    outputs = {"per_query": tmp_path / "scores.csv", "curves": tmp_path / "curves.csv"}
 
-    def told(specs, name):
-        outputs = [arg for what in ("per-query", "curves") for arg in (f"--{what}", tmp_path / f"{name}-{what}.csv")]
-        options = [arg for key, value in specs.items() for arg in (f"--{key.replace('_', '-')}", value)]
-        done = hashbench("evaluate", *options, *outputs, "--format", "json")
+    def evaluated(**specs):
+        done = hashbench("evaluate", *options(**specs, **outputs, format="json"))
         assert done.exit_code == 0, done.stderr
-        return [done.stdout, *(path.read_bytes() for path in outputs[1::2])]
+        return [done.stdout, *(path.read_bytes() for path in outputs.values())]
 
-    assert told(codes | labels, "sharded") == told(one_file(codes | labels), "one")
-    assert told(one_file(codes) | labels, "labels") == told(one_file(codes | labels), "one")
+    expected = evaluated(**one_file(codes | labels))
+    assert evaluated(**codes, **labels) == expected
+    assert evaluated(**one_file(codes), **labels) == expected
 
 
 # ---------------------------------------------------------------- the page
@@ -232,6 +225,6 @@ def test_the_commands_of_the_page_run_as_they_are(hashbench, empty_folder):
         exec(block, {})
     commands = "".join(re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)).splitlines()
     done = [hashbench(*(word.strip("'") for word in command.split()[1:]), "--format", "json") for command in commands]
-    assert [one.exit_code for one in done] == [0] * 3, [one.stderr for one in done]
-    found = [json.loads(one.stdout) for one in done]
-    assert found[0] == found[1] == found[2]
+    assert [result.exit_code for result in done] == [0] * 3, [result.stderr for result in done]
+    first, second, third = (json.loads(result.stdout) for result in done)
+    assert first == second == third

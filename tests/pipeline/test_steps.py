@@ -30,11 +30,11 @@ def test_a_run_reranks_by_the_features_and_the_true_distance_of_the_dataset(
         *(unpack(part, 2) for part in packed), dataset.affinity(), NAME, vectors=vectors, true_distance=true_distance
     ).summary[NAME]
     assert row["metric"] == NAME
-    found = [float(row[part]) for part in ("value", "low", "high")]
-    assert found == pytest.approx([expected.mean, expected.low, expected.high], abs=1e-6)
+    values = [float(row[part]) for part in ("value", "low", "high")]
+    assert values == pytest.approx([expected.mean, expected.low, expected.high], abs=1e-6)
     assert expected.low < expected.mean < expected.high
-    alone = hashbench("evaluate", path, "--dataset", tiny_file(**changes), "--metric", NAME, "--format", "json")
-    assert json.loads(alone.stdout)[NAME]["mean"] == pytest.approx(expected.mean, abs=1e-12)
+    evaluated = hashbench("evaluate", path, "--dataset", tiny_file(**changes), "--metric", NAME, "--format", "json")
+    assert json.loads(evaluated.stdout)[NAME]["mean"] == pytest.approx(expected.mean, abs=1e-12)
 
 
 def test_forced_encoding_reads_no_codes(hashbench, tiny_file, monkeypatch):
@@ -44,15 +44,13 @@ def test_forced_encoding_reads_no_codes(hashbench, tiny_file, monkeypatch):
     assert hashbench(*command, "--force").exit_code == 0
 
 
-def test_another_true_distance_is_another_content_whose_scores_are_not_found_again(tiny):
+def test_datasets_with_different_true_distances_have_different_fingerprints(tiny):
     fingerprints = {tiny(rule_params={"true_distance": distance}).fingerprint for distance in ("cosine", "dot")}
     assert len({*fingerprints, tiny().fingerprint}) == 3
 
 
 @pytest.mark.parametrize("distance", ["angular", "dot", "euclidean"])
-def test_neighbours_by_another_distance_from_before_it_was_kept_are_not_reranked_in_silence(
-    hashbench, tiny_file, tmp_path, distance
-):
+def test_reranking_is_refused_if_the_distance_of_neighbours_was_not_recorded(hashbench, tiny_file, tmp_path, distance):
     about = {"protocol": f"level 1 for the 3 nearest by {distance} distance as the file gives them"}
     path = tiny_file("neighbours", neighbours=np.tile(np.arange(3), (8, 1)), about=about)
     command = ["run", "--method", "lsh", "--bits", 2, "--dataset", path, "--results", tmp_path / "results"]
@@ -62,7 +60,7 @@ def test_neighbours_by_another_distance_from_before_it_was_kept_are_not_reranked
     assert hashbench(*command, "--metric", "R@10").exit_code == 0
 
 
-def test_a_dataset_of_images_alone_has_nothing_to_rerank_by(hashbench, tiny_file, tmp_path):
+def test_a_dataset_of_only_images_has_nothing_to_rerank_by(hashbench, tiny_file, tmp_path):
     images = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3), dtype=np.uint8)
     path = tiny_file(features=None, images=images)
     command = ["run", "--method", "oracle-label", "--bits", 2, "--dataset", path, "--metric", NAME]

@@ -1,4 +1,4 @@
-"""Settings chosen on held-out training items: what is held out, what is tried, what is judged and chosen."""
+"""Settings chosen on held-out training items: the split, the settings tried, their scores and the choice."""
 
 import tomllib
 from collections import Counter
@@ -29,8 +29,9 @@ from hashbench.pipeline.tuning import (
 
 
 @pytest.mark.parametrize("rule", ["same-label", "shared-labels", "distance", "neighbours"])
-def test_a_split_holds_training_items_alone_and_each_once(rule, tiny):
-    data = tiny(rule, **({"neighbours": np.zeros((8, 1), np.int64)} if rule == "neighbours" else {}))
+def test_a_split_holds_only_training_items_and_each_once(rule, tiny):
+    changes = {"neighbours": np.zeros((8, 1), np.int64)} if rule == "neighbours" else {}
+    data = tiny(rule, **changes)
     split = tuning.hold_out(data, seed=3)
     assert (len(split.query), len(split.database), len(split.train)) == (6, 24, 24)
     rows = np.sort(np.concatenate([split.query, split.database]))
@@ -41,13 +42,13 @@ def test_a_split_holds_training_items_alone_and_each_once(rule, tiny):
     assert tuning.hold_out(data, seed=3).fingerprint == split.fingerprint != tuning.hold_out(data, seed=4).fingerprint
 
 
-def test_relevance_of_held_out_items_is_that_of_the_dataset(tiny):
-    for rule in ("same-label", "shared-labels", "distance"):
-        data = tiny(rule)
-        split = tuning.hold_out(data, seed=0)
-        whole = data.train_affinity().block(slice(None), slice(None))
-        part = split.affinity().block(slice(None), slice(None))
-        np.testing.assert_array_equal(part, whole[np.ix_(split.query, split.database)])
+@pytest.mark.parametrize("rule", ["same-label", "shared-labels", "distance"])
+def test_relevance_of_held_out_items_is_that_of_the_dataset(rule, tiny):
+    data = tiny(rule)
+    split = tuning.hold_out(data, seed=0)
+    whole = data.train_affinity().block(slice(None), slice(None))
+    part = split.affinity().block(slice(None), slice(None))
+    np.testing.assert_array_equal(part, whole[np.ix_(split.query, split.database)])
 
 
 def test_of_listed_neighbours_held_out_items_have_the_same_share(tiny):
@@ -60,14 +61,14 @@ def test_of_listed_neighbours_held_out_items_have_the_same_share(tiny):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "words"),
     [
         ({"rule": "explicit"}, "defines which database items are relevant to its queries, but nothing for"),
         ({"train": np.arange(8, 15)}, "has 7 training items, and at least 8 are needed"),
     ],
 )
-def test_what_cannot_be_held_out_is_refused(changes, told, tiny):
-    with pytest.raises(HashbenchError, match=told):
+def test_datasets_without_relevance_or_with_few_training_items_are_refused(changes, words, tiny):
+    with pytest.raises(HashbenchError, match=words):
         tuning.hold_out(tiny(**changes), seed=0)
 
 
@@ -77,13 +78,12 @@ SPACE = {"rate": [0.1, 0.3, 1.0], "margin": [None, 1, 2]}
 @pytest.mark.parametrize("n_trials", [1, 2, 5, 8, 9, 20])
 @pytest.mark.parametrize("default", [{"rate": 0.3, "margin": None}, {"rate": 0.2, "margin": 2}])
 def test_defaults_come_first_and_no_setting_twice(n_trials, default):
-    tried = settings_to_try(SPACE, default, n_trials, seed=1)
+    settings = settings_to_try(SPACE, default, n_trials, seed=1)
     n_all = 9 if default["rate"] == 0.3 else 10
-    assert len(tried) == min(n_trials, n_all)
-    assert tried[0] == {}
-    whole = [str({**default, **one}) for one in tried]
-    assert len({*whole}) == len(whole)
-    assert tried == settings_to_try(SPACE, default, n_trials, seed=1)
+    assert len(settings) == min(n_trials, n_all)
+    assert settings[0] == {}
+    assert len({str({**default, **setting}) for setting in settings}) == len(settings)
+    assert settings == settings_to_try(SPACE, default, n_trials, seed=1)
     assert settings_to_try({}, {}, n_trials, seed=0) == [{}]
 
 
@@ -91,9 +91,9 @@ def test_a_large_grid_is_covered_evenly_whatever_the_seed():
     space = {"a": range(10), "b": range(10), "c": range(10)}
     draws = [settings_to_try(space, dict.fromkeys(space, 0), 31, seed)[1:] for seed in (0, 1)]
     assert draws[0] != draws[1]
-    for tried in draws:
+    for settings in draws:
         for key in space:
-            counts = Counter(one[key] for one in tried)
+            counts = Counter(setting[key] for setting in settings)
             assert len(counts) == 10  # 30 drawn at random miss one of ten in a third of all cases
             assert max(counts.values()) <= 6
 
@@ -106,10 +106,10 @@ def test_scores_are_those_of_codes_learned_from_the_other_items(digits, tmp_path
     items = digits.features[digits.train]
     labels = digits.labels[digits.train]
     order = np.random.default_rng(5).permutation(1000)
-    held, kept = order[:200], order[200:]
-    codes = DPSH(12, epochs=2, learning_rate=0.3, random_state=5).fit(items[kept], labels[kept]).transform(items)
+    held, others = order[:200], order[200:]
+    codes = DPSH(12, epochs=2, learning_rate=0.3, random_state=5).fit(items[others], labels[others]).transform(items)
     for row in rows.values():
-        for key, query, database in [("among_held_out", held[:100], held[100:]), ("to_trained", held, kept)]:
+        for key, query, database in [("among_held_out", held[:100], held[100:]), ("to_trained", held, others)]:
             pair = labels[query], labels[database]
             expected = evaluate(codes[query], codes[database], pair, [row["metric"]]).summary[row["metric"]].mean
             assert float(row[key]) == pytest.approx(expected, abs=1e-6)
@@ -133,13 +133,13 @@ def test_a_failure_is_one_line_of_the_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["\udcff.h5", "a\rb.h5"])
-def test_a_dataset_whose_name_no_file_of_trials_can_hold_is_refused(name):
+def test_a_dataset_whose_name_a_file_of_trials_cannot_hold_is_refused(name):
     with pytest.raises(HashbenchError, match=r"has a name that trials\.csv cannot hold"):
         plan(Study(datasets=(name,), methods=(("itq", {}),), n_bits=(8,)), 1)
 
 
 @pytest.mark.usefixtures("digits_data")
-def test_listed_values_are_tried_alone_each_once_beside_the_default():
+def test_only_listed_values_are_tried_each_once_beside_the_default():
     listed = {"csq:learning_rate": Sweep((1e9, 0.1, 1e9)), "csq:epochs": 3}
     study = Study(methods=(("csq", {}),), n_bits=(8,), params=listed)
     assert [trial.job.params for trial in plan(study, 2)] == [{"epochs": 3}, {"epochs": 3, "learning_rate": 1e9}]
@@ -147,11 +147,13 @@ def test_listed_values_are_tried_alone_each_once_beside_the_default():
     assert numbers_of_listed(study, 1) == {"csq": 2}
     study = Study(methods=(("itq", {}), ("csq", {})), n_bits=(8,), params={"itq:n_iter": Sweep((5, 20, 40, 80))})
     assert numbers_of_listed(study, 4) == {"itq": 5}
-    tried = [trial.job.params.get("n_iter", 50) for trial in plan(study, 5) if trial.job.method == "itq"]
-    assert tried == [50, 5, 20, 40, 80]
-    tried = [trial.job.params.get("n_iter", 50) for trial in plan(study, 4) if trial.job.method == "itq"]
-    assert tried[0] == 50
-    assert len({*tried}) == 4
+
+    def tried(n_trials):
+        return [trial.job.params.get("n_iter", 50) for trial in plan(study, n_trials) if trial.job.method == "itq"]
+
+    assert tried(5) == [50, 5, 20, 40, 80]
+    assert tried(4)[0] == 50
+    assert len({*tried(4)}) == 4
 
 
 @pytest.mark.usefixtures("digits_data")
@@ -181,29 +183,29 @@ def test_trials_see_no_query(digits_data):
     assert not {row.tobytes() for row in split.features} & (queries - trained)
 
 
+def row_of(key, score, seconds="1.0", failure=""):
+    """Return a row of a file of trials, by its key."""
+    return {key: dict(zip(tuning.COLUMNS, (*key, score, score, seconds, failure), strict=True))}
+
+
 @pytest.mark.usefixtures("digits_data")
-def test_the_best_is_the_highest_mean_without_a_failure_and_errors_count_down(tmp_path):
+def test_the_best_is_the_highest_mean_without_a_failure_and_errors_count_down():
     study = Study(methods=(("hashnet", {}),), n_bits=(8, 16), params={"learning_rate": 0.1})
     trials = plan(study, 9)  # slopes 10, 5 and 20
     values = {"10": (0.5, 0.6), "5.0": (0.9, None), "20.0": (0.55, 0.6)}
 
-    def rows(metric, is_error):
-        found = {}
-        for trial in trials:
-            slope = str(trial.job.params.get("slope", "10"))
-            value = values[slope][trial.job.n_bits // 16]
+    rows = {}
+    for trial in trials:
+        value = values[str(trial.job.params.get("slope", "10"))][trial.job.n_bits // 16]
+        for metric, is_error in (("AP", False), ("PairwiseError", True)):
             score = "" if value is None else str(1 - value if is_error else value)
-            row = (*trial.key(metric), score, score, "1.0", "failed" if value is None else "")
-            found[row[:8]] = dict(zip(tuning.COLUMNS, row, strict=True))
-        return found
-
-    found = rows("AP", False) | rows("PairwiseError", True)
+            rows |= row_of(trial.key(metric), score, failure="" if score else "failed")
     for metrics, best, default in (
         (["AP"], 0.575, 0.55),
         (["PairwiseError"], 0.425, 0.45),  # as it is
         (["AP", "PairwiseError"], 0.575, 0.55),  # AP and 1 - PairwiseError
     ):
-        (choice,) = choose(trials, metrics, found)
+        (choice,) = choose(trials, metrics, rows)
         assert choice.params == choice.best == {"slope": 20.0}
         assert (choice.n_trials, choice.n_failed) == (3, 1)
         assert (choice.best_score, choice.default_score, choice.lead) == pytest.approx((best, default, 0.025))
@@ -227,26 +229,21 @@ def test_the_default_is_kept_unless_the_best_lead_by_more_than_a_hundredth(metri
     rows = {}
     for trial, score in zip(trials, (default, best), strict=True):
         score = f"{1 - float(score):.6f}" if score and metric == "PairwiseError" else score
-        row = (*trial.key(metric), score, score, "1.0", "" if score else "failed")
-        rows[row[:8]] = dict(zip(tuning.COLUMNS, row, strict=True))
+        rows |= row_of(trial.key(metric), score, failure="" if score else "failed")
     (choice,) = choose(trials, [metric], rows)
     assert choice.params == chosen
 
 
-def test_a_grid_file_is_read_as_it_was_meant(tmp_path):
+def test_a_grid_file_is_read_as_it_was_written(tmp_path):
     params = {"a": None, "b": 1e-05, "c": True, "d": 'w "x"', "e": [1, 2], "f": 30}
-    study = Study(datasets=("mine",), n_bits=(16, 48), seeds=(0, 1))
-    text = grid_text(
-        study,
-        [Choice("m-1", params, {}, 0.5, 0.4, 0.1, 9, 0), Choice("other", None, None, 0, 0, 0, 9, 9)],
-        ["AP", "NDCG"],
-    )
+    written = Study(datasets=("mine",), n_bits=(16, 48), seeds=(0, 1))
+    choices = [Choice("m-1", params, {}, 0.5, 0.4, 0.1, 9, 0), Choice("other", None, None, 0, 0, 0, 9, 9)]
+    text = grid_text(written, choices, ["AP", "NDCG"])
     assert text.startswith("# Chosen by hashbench tune: AP, NDCG of held-out training items, seed 0, 1;")
-    assert list(tomllib.loads(text)["methods"]) == ["m-1"]
     (tmp_path / "grid.toml").write_text(text)
-    found = read_study(tmp_path / "grid.toml")
-    assert found.methods == (("m-1", {"tuned": 9, **params}),)
-    assert (found.datasets, found.n_bits) == (("mine",), (16, 48))
+    study = read_study(tmp_path / "grid.toml")
+    assert study.methods == (("m-1", {"tuned": 9, **params}),)
+    assert (study.datasets, study.n_bits) == (("mine",), (16, 48))
 
 
 ANY_VALUE = st.text() | st.floats(allow_nan=False) | st.integers() | st.booleans()
@@ -258,9 +255,9 @@ ANY_VALUE = st.text() | st.floats(allow_nan=False) | st.integers() | st.booleans
 def test_a_grid_file_is_toml_whatever_the_names_and_values(dataset, method, name, value):
     choice = Choice(method, {name: value}, {}, 0.5, 0.4, 0.1, 9, 0)
     text = grid_text(Study(datasets=(dataset,), n_bits=(16,)), [choice], ["AP"])
-    found = tomllib.loads(text)
-    assert found["datasets"] == [dataset]
-    assert found["methods"][method] == {"tuned": 9} | {name: value}
+    content = tomllib.loads(text)
+    assert content["datasets"] == [dataset]
+    assert content["methods"][method] == {"tuned": 9} | {name: value}
 
 
 def test_numbers_of_numpy_are_written_as_plain_ones():
@@ -269,21 +266,19 @@ def test_numbers_of_numpy_are_written_as_plain_ones():
     assert tomllib.loads(text)["methods"]["m"] == {"tuned": 9, "a": 5, "b": 0.1, "c": True, "d": [[1, 2]], "e": 0.5}
 
 
-def test_a_row_takes_the_place_of_that_of_the_same_trial(tmp_path):
+def test_a_row_replaces_that_of_the_same_trial(tmp_path):
     path = tmp_path / "trials.csv"
     key = ("mine", "0123", "itq", "1", "{}", "8", "0", "AP")
     for n_bits, score in (("16", "0.1"), ("8", "0.2"), ("8", "0.3")):
-        row = (*key[:5], n_bits, *key[6:], score, score, "1.0", 'a, "b"\nc')
-        add_trials(path, {row[:8]: dict(zip(tuning.COLUMNS, row, strict=True))})
-    found = read_trials(path)
-    assert [(row["n_bits"], row["to_trained"]) for row in found.values()] == [("8", "0.3"), ("16", "0.1")]
-    assert {row["failure"] for row in found.values()} == {'a, "b"\nc'}
-    row = (*key, "", "", "", "a\x0cb\x1cc\x85d\u2028e")  # at which str.splitlines would part it
-    add_trials(path, {key: dict(zip(tuning.COLUMNS, row, strict=True))})
-    assert read_trials(path)[key]["failure"] == row[-1]
+        add_trials(path, row_of((*key[:5], n_bits, *key[6:]), score, failure='a, "b"\nc'))
+    rows = read_trials(path).values()
+    assert [(row["n_bits"], row["to_trained"]) for row in rows] == [("8", "0.3"), ("16", "0.1")]
+    assert {row["failure"] for row in rows} == {'a, "b"\nc'}
+    failure = "a\x0cb\x1cc\x85d\u2028e"  # at which str.splitlines would part it
+    add_trials(path, row_of(key, "", "", failure))
+    assert read_trials(path)[key]["failure"] == failure
     odd = ("+x.h5", *key[1:7], "@AP")  # what a spreadsheet would compute stays as it is
-    row = (*odd, "0.1", "0.1", "1.0", "-no")
-    add_trials(path, {odd: dict(zip(tuning.COLUMNS, row, strict=True))})
+    add_trials(path, row_of(odd, "0.1", failure="-no"))
     assert read_trials(path)[odd]["failure"] == "-no"
     path.write_text("dataset,method\na,b\n")
     with pytest.raises(HashbenchError, match="is not a file of trials, which has the columns dataset"):
