@@ -524,6 +524,8 @@ COMMANDS = f"""
 1 | {EXPLAINED} --figure codes.npy/f.svg | Not a directory
 2 | {EXPLAINED} --format csv | '--format': 'csv' is not one of 'table', 'markdown', 'json'
 2 | prepare | name datasets to prepare
+1 | prepare --dataset digts | unknown dataset 'digts'
+2 | prepare --dataset digits --from X.npy --name mine | give your own
 2 | prepare digits --fold 1 | --fold needs --unseen-classes
 2 | prepare --from X.npy --name mine --unseen-classes 1 | prepare your own data first
 1 | prepare digits --unseen-classes 1 --unseen-queries all | --unseen-database all

@@ -27,6 +27,10 @@ _COUNT = IntRange(1)
 @cloup.command()
 @click.argument("names", nargs=-1, metavar="[DATASET]...", shell_complete=options.completing("datasets"))
 @option_group(
+    "What to prepare",
+    options.several("--dataset", names="datasets", help="Dataset to prepare, repeatable; the same as DATASET."),
+)
+@option_group(
     "Features",
     option(
         "--features",
@@ -92,6 +96,7 @@ _COUNT = IntRange(1)
 @option_group("How to run", options.FORCE, options.LOCK_TIMEOUT)
 def prepare(
     names: tuple[str, ...],
+    datasets: tuple[str, ...],
     features: tuple[str, ...],
     source: Path | None,
     weights: Path | None,
@@ -120,6 +125,7 @@ def prepare(
     from hashbench.sources.inspection import WARNING
     from hashbench.unseen import UnseenClasses
 
+    names += datasets
     if (items is None) != (name is None) or (items is None) == (not names):
         raise click.UsageError("name datasets to prepare, or give your own with both --from and --name.")
     if items is not None and len(features) > 1:

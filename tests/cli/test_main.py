@@ -194,6 +194,7 @@ def test_prepare_makes_each_dataset_once(hashbench, data):
     assert again.startswith("reused ")
     assert set(again.splitlines()[1:]) < set(first.stdout.splitlines())
     assert (data / "datasets" / "digits.h5").stat().st_mtime_ns == before
+    assert hashbench("prepare", "--dataset", "digits", "digits-unlabelled").stdout.count("reused ") == 2
     assert hashbench("prepare", "digits", "--force").stdout.startswith("prepared")
     assert (data / "datasets" / "digits.h5").stat().st_mtime_ns > before
 
