@@ -9,6 +9,7 @@
 - ``report_pages``, ``browser``, ``website``: pages, a browser that opens them, and a server on loopback
 - ``clusters``: clusters of workers on loopback
 - ``error_sentences``, ``score_assertions``: what is asserted of errors and of scores
-- ``paths``: where the checkout and further data lie
+- ``paths``: where the checkout and further data lie, and scripts and tables of the checkout
+- ``documents``: blocks and commands of the documentation
 - ``thoroughness``: how much tests do before a commit, and in all
 """
