@@ -46,10 +46,10 @@ def measure(grid: Grid) -> pd.DataFrame:
     dataset, _ = load_dataset(grid.dataset)
     rows = []
     for path in sorted((data_dir() / "codes").glob("*/*.h5")):
-        made = read_attributes(path)
-        if (made["dataset_fingerprint"], made["seed"]) != (dataset.fingerprint, 0):
+        attributes = read_attributes(path)
+        if (attributes["dataset_fingerprint"], attributes["seed"]) != (dataset.fingerprint, 0):
             continue
-        if made["n_bits"] not in (grid.codes.get(str(made["method"]), ()) if grid.codes else (12, 32)):
+        if attributes["n_bits"] not in (grid.codes.get(str(attributes["method"]), ()) if grid.codes else (12, 32)):
             continue
         with open_codes(path) as codes:
             parts = codes.query[:], codes.database[:], codes.n_bits
@@ -57,7 +57,7 @@ def measure(grid: Grid) -> pd.DataFrame:
         counts = len(evaluation.kind), len(np.unique(evaluation.kind))
         for metric, score in evaluation.summary.items():
             numbers = score.mean, score.tie_sd, score.tie_sd_bound, score.tie_sd_measured
-            rows.append([grid.dataset, made["method"], made["n_bits"], metric, *counts, *numbers])
+            rows.append([grid.dataset, attributes["method"], attributes["n_bits"], metric, *counts, *numbers])
         print(grid.dataset, path.stem, flush=True)
     return pd.DataFrame(rows, columns=COLUMNS)
 
