@@ -355,7 +355,7 @@ COMMANDS = f"""
 1 | diff nowhere r/good | 'nowhere' is neither
 1 | diff r/good nowhere | 'nowhere' is neither
 1 | diff '' r/good | '' is neither a file nor a folder
-2 | diff r/good r/good --fail-on-drop nan | nan is no amount
+2 | diff r/good r/good --fail-on-drop nan | nan is not an amount
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
 1 | {ITQ} --results r/infinite | value inf
 1 | diff r/good r/outside | value 0.7 lies outside its range over tie orders, 0.4 to 0.6
@@ -463,8 +463,8 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
 1 | {LABELLED} --per-query '' | cannot write .: Is a directory
 2 | {LABELLED} --per-query r | directory
-2 | {LABELLED} --curves x.jpg | 'x.jpg' is to end in .svg, .png or .pdf, or in .csv for numbers.
-2 | {LABELLED} --curves labels.npy | 'labels.npy' is to end in .svg
+2 | {LABELLED} --curves x.jpg | 'x.jpg' must end in .svg, .png or .pdf, or in .csv for numbers.
+2 | {LABELLED} --curves labels.npy | 'labels.npy' must end in .svg
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file
 1 | {OWN} --query-labels hot.npy --database-labels hot-4.npy | 6 classes | 4
 1 | {OWN} --query-labels hot-twos.npy --database-labels hot-twos.npy | neither 0 nor 1
@@ -479,8 +479,6 @@ COMMANDS = f"""
 1 | {EXPLAINED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | {EXPLAINED.replace("codes.npy", "outputs.npy")} | not -1 or 1, first 0. | binarise them with (x > 0)
 2 | {EXPLAINED.replace("database-codes codes.npy", "database-codes code[s].npy")} | whole; give each as one file
-1 | {EXPLAINED} --metric RR | gives RR of 6 items; ask for AP, AP@k
-1 | {EXPLAINED} --script hashne | unknown script 'hashne'. Did you mean 'hashnet' or | hashbench list scripts
 2 | {EXPLAINED} --script csq,fire | holds several; repeat the option: --script csq --script fire
 1 | {EXPLAINED} --database-order sorted | 'sorted', expected given, by-class, shuffled, or shuffled:7 with a seed
 1 | {EXPLAINED} --database-order shuffled:-1 | 'shuffled:-1', expected given
@@ -488,8 +486,8 @@ COMMANDS = f"""
 1 | {EXPLAINED} --value abc --figure f.svg | --value is 'abc', expected a score such as 0.731, or 73.1 in percent
 1 | {EXPLAINED} --value 100.1 | --value is '100.1', expected a score
 1 | {EXPLAINED} --value 7%% | --value is '7%%', expected a score
-2 | {EXPLAINED} --figure f.jpg | 'f.jpg' is to end in .svg, .png or .pdf
-2 | {EXPLAINED} --figure - | '-' is to end in .svg, .png or .pdf
+2 | {EXPLAINED} --figure f.jpg | 'f.jpg' must end in .svg, .png or .pdf
+2 | {EXPLAINED} --figure - | '-' must end in .svg, .png or .pdf
 2 | prepare | name datasets to prepare
 1 | prepare --dataset digts | unknown dataset 'digts'
 2 | prepare --dataset digits --from X.npy --name mine | give your own
@@ -539,7 +537,7 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | no use for --image-size
 1 | info nowhere.h5 | there is no file nowhere.h5
-1 | info text.h5 | text.h5 is no HDF5 file
+1 | info text.h5 | text.h5 is neither an HDF5 file nor a model
 2 | tune | Missing option | --method
 2 | tune --method itq | Missing option | --bits
 2 | tune --method itq --bits 8 --output codes.npy | 'codes.npy' is a file
@@ -563,12 +561,11 @@ COMMANDS += [
         for name in ("twice", "twice-other")
     ),
     *(
-        f"1 | {command} --results r/{name} | digits.csv"
-        for command in ("tables table1", "plot ap-bits")
+        f"1 | {command} r/{name} | digits.csv"
+        for command in ("tables table1 --results", "diff r/good")
         for name in RESULTS
         if name != "good"
     ),
-    *(f"1 | diff r/good r/{name} | digits.csv" for name in RESULTS if name != "good"),
     *(
         f"1 | {LABELLED.replace('codes.npy', f'{name}.npy', 1)} | {words}"
         for name, words in {

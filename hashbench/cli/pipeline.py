@@ -129,10 +129,10 @@ def prepare(
     if (items is None) != (name is None) or (items is None) == (not names):
         raise click.UsageError("name datasets to prepare, or give your own with both --from and --name.")
     if items is not None and len(features) > 1:
-        raise click.UsageError("your own data have one kind of features under a name; give --features once.")
+        raise click.UsageError("your own dataset has one kind of features. Give --features once.")
     if n_unseen is not None:
         if items is not None:
-            raise click.UsageError("prepare your own data first, and name them then: NAME --unseen-classes N.")
+            raise click.UsageError("prepare your own data first, then run: hashbench prepare NAME --unseen-classes N.")
         protocol = UnseenClasses(n_unseen, fold, unseen_queries, unseen_database)
         names = tuple(protocol.name_of(spec) for spec in names)
     with Progress() as progress:

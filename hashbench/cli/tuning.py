@@ -32,14 +32,7 @@ if TYPE_CHECKING:
         default=9,
         help="Number of settings to try for each method, its default ones included.",
     ),
-    option(
-        "--seed",
-        "seeds",
-        type=options.OneEach(options.SEEDS),
-        multiple=True,
-        show_default="0",
-        help="Seed of the held-out items, of the settings drawn and of training, repeatable.",
-    ),
+    options.random_seeds("Seed of the held-out items, of the settings drawn and of training, repeatable."),
     options.PARAM,
 )
 @option_group(

@@ -234,7 +234,7 @@ def test_command_line_prepares_and_runs_it_under_its_name(path, data, hashbench,
     assert result.exit_code == 0
     assert "30 queries" in result.stdout
     n = dataset.neighbours.shape[1]
-    told = f"Of each query of sift the {n} listed neighbours are relevant, no other item."
+    told = f"sift: only the {n} listed neighbours of each query are relevant."
     assert result.stdout.splitlines()[-1] == told
     assert f"neighbours: the {n} listed for each query are relevant, no other item" in hashbench("info", "sift").stdout
     assert list((tmp_path / "results" / "sift").glob("*.csv"))

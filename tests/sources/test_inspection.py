@@ -239,6 +239,6 @@ def test_info_shows_items_without_label_and_is_silent_about_good_features(told):
     labels = np.zeros((12, 2), dtype=np.uint8)
     labels[:9, 0] = labels[3:6, 1] = 1
     facts = told(make(features, rule="shared-labels", labels=labels))
-    assert facts["classes"].strip() == "2, 3 to 9 items each, 1.00 labels an item, 3 items without"
+    assert facts["classes"].strip() == "2, 3 to 9 items each, 1.00 labels per item, 3 items without"
     assert facts["duplicates"].strip().startswith("queries with an equal database item: 0,")
     assert "features to note" not in facts
