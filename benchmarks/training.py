@@ -186,7 +186,7 @@ def steps(epochs: int) -> None:
         for name in ("dpsh", *(name for name in LOSSES if name != "dpsh")):
             ends: list[float] = []
             n_epochs = epochs * N_ITEMS // n_items + 1
-            method: LearnedHash = registry.get_method(name.split()[0])(32, epochs=n_epochs, **LOSSES[name])  # type: ignore[assignment]
+            method: LearnedHash = registry.get_method(name.split()[0])(32, epochs=n_epochs, **LOSSES[name])
             method.session = Session(on_epoch=lambda epoch: ends.append(time.perf_counter()))  # noqa: B023
             method.fit(X, labels)
             seconds = min(np.diff(ends))
@@ -210,7 +210,7 @@ def end_to_end(n_images: int) -> None:
                 torch.nn.init.kaiming_normal_(parameter)  # which keeps images apart
         torch.save(network.state_dict(), path)
         params = {"backbone": "squeezenet", "weights": str(path), "device": "cpu", "epochs": 3, "learning_rate": 1e-6}
-        method: LearnedHash = registry.get_method("talr-ap")(32, **params)  # type: ignore[assignment]
+        method: LearnedHash = registry.get_method("talr-ap")(32, **params)
         ends: list[float] = []
         method.session = Session(on_epoch=lambda epoch: ends.append(time.perf_counter()))
         method.fit(images, labels)

@@ -91,8 +91,10 @@ THIRD_PARTY = {
     "run classical": ["run", "--method", "itq", "--dataset", "line", "--bits", "1"],
     "evaluate": [
         "evaluate",
-        *("--query-codes=codes.npy", "--database-codes=codes.npy"),
-        *("--query-labels=labels.npy", "--database-labels=labels.npy"),
+        "--query-codes=codes.npy",
+        "--database-codes=codes.npy",
+        "--query-labels=labels.npy",
+        "--database-labels=labels.npy",
     ],
     "info learned": ["info", "talr-ap"],
     "tables": ["tables", "table1"],

@@ -23,7 +23,8 @@ class FigurePath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
         path: Any = super().convert(value, param, ctx)
-        if path.suffix.lower() not in (*FIGURES, *(("", ".csv") if self.or_numbers else ())):
+        is_of_numbers = self.or_numbers and path.suffix.lower() in ("", ".csv")
+        if path.suffix.lower() not in FIGURES and not is_of_numbers:
             numbers = ", or in .csv for numbers" if self.or_numbers else ""
             self.fail(f"{str(value)!r} must end in .svg, .png or .pdf{numbers}.", param, ctx)
         return path

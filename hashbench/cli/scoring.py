@@ -267,7 +267,7 @@ def _read_own(
         read = partial(sharded_codes.read_sharded, **sharding)
     if save is not None:
         own_codes.check_saving(save, dataset, is_labelled=is_labelled, distance=own["distance"], **rules)
-    codes = read(own_codes.OwnFiles(**{**own, "dataset": None if is_labelled else dataset}))
+    codes = read(own_codes.OwnFiles(**own, dataset=None if is_labelled else dataset))
     if judges and not has_own:
         click.echo(
             f"Codes are expected in the order of {dataset}'s split; give your own labels or affinity to check that.",

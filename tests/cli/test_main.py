@@ -142,9 +142,7 @@ def test_run_says_where_its_rows_are_on_a_terminal(hashbench, digits_data, tmp_p
 
 
 def test_info_describes_names_and_files(hashbench, tiny_file):
-    for name in ("itq", "digits", "AP@100"):
-        result = hashbench("info", name)
-        assert (result.exit_code, name in result.stdout) == (0, True)
+    assert hashbench("info", "itq").stdout.startswith("method: ")
     assert "8 queries, 32 database, 30 training" in hashbench("info", tiny_file()).stdout
 
 
