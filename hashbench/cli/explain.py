@@ -7,7 +7,7 @@ import click
 import cloup
 from cloup import option, option_group
 
-from hashbench.cli.options import METHOD, METRIC, SEEDS, NotWith, output_format, several
+from hashbench.cli.options import METHOD, METRIC, SEEDS, NotWith, lengths, output_format, several
 from hashbench.cli.outputs import FigurePath, refuse_outputs, save_figure
 from hashbench.cli.scoring import (
     CODES,
@@ -30,16 +30,7 @@ if TYPE_CHECKING:
 
 @cloup.command()
 @CODES
-@own_codes_group(
-    option(
-        "--bits",
-        "n_bits",
-        type=int,
-        multiple=True,
-        show_default="all",
-        help="Code length of packed codes; of cached codes, repeatable.",
-    )
-)
+@own_codes_group(lengths("Code length of packed codes; of cached codes, repeatable.", show_default="all"))
 @RELEVANCE
 @option_group(
     "Cached codes of a dataset",

@@ -32,13 +32,7 @@ _COUNT = IntRange(1)
 )
 @option_group(
     "Features",
-    option(
-        "--features",
-        metavar="KIND",
-        multiple=True,
-        shell_complete=options.completing("features"),
-        help="Kind of features, repeatable, where a dataset offers several.",
-    ),
+    options.several("--features", names="features", help="Kind of features, where a dataset has several; repeatable."),
     options.SOURCE,
     options.WEIGHTS,
     option("--image-size", type=IntRange(8, 1024), help="Pixels that images are resized to for features."),
@@ -54,21 +48,9 @@ _COUNT = IntRange(1)
     ),
     option("--name", metavar="NAME", help="Name of the dataset."),
     option("--labels", metavar="FILE[:KEY]", help="Labels of the items: classes (n,) or multi-hot."),
-    option(
-        "--query-from",
-        "query_items",
-        metavar="FILE[:KEY]|FOLDER",
-        show_default="drawn from the items",
-        help="Items of the queries.",
-    ),
+    option("--query-from", "query_items", metavar="FILE[:KEY]|FOLDER", show_default="drawn", help="Query items."),
     option("--query-labels", metavar="FILE[:KEY]", help="Labels of the queries."),
-    option(
-        "--affinity",
-        "rule",
-        type=Choice(OWN_RULES),
-        show_default="as the labels allow",
-        help="Rule that says what is relevant.",
-    ),
+    option("--affinity", "rule", type=Choice(OWN_RULES), show_default="as the labels allow", help="Rule of relevance."),
     option("--neighbours", type=_COUNT, help="Number of nearest database items that are relevant to a query."),
     option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between features."),
     option("--queries", "n_queries", type=_COUNT, show_default="a tenth, up to 1,000", help="Queries to draw."),

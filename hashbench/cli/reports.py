@@ -22,12 +22,7 @@ _VARIANTS = option("--variants", is_flag=True, help="Show all parameters and ver
 @click.argument("names", nargs=-1, metavar="[TABLE]...", shell_complete=completing("tables"))
 @option_group(
     "Rows",
-    several(
-        "--dataset",
-        names="datasets",
-        show_default="all",
-        help="Dataset with results, NAME or NAME:FEATURES, repeatable.",
-    ),
+    several("--dataset", names="datasets", show_default="all", help="Dataset, NAME or NAME:FEATURES, repeatable."),
     _METHODS,
     METRIC,
     _FEATURES,
@@ -128,12 +123,7 @@ def tables(
 @click.argument("names", nargs=-1, metavar="[FIGURE]...", shell_complete=completing("figures"))
 @option_group(
     "Rows",
-    several(
-        "--dataset",
-        names="datasets",
-        show_default="all",
-        help="Dataset with results, by name or HDF5 file, repeatable.",
-    ),
+    several("--dataset", names="datasets", show_default="all", help="Dataset, by name or HDF5 file, repeatable."),
     _METHODS,
     lengths("Code length, repeatable.", show_default="all, or one per figure"),
     option(
@@ -268,11 +258,7 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
 @option("--only-changed", is_flag=True, help="Leave out rows that are not comparable, new or gone.")
 @output_format("table", "csv", "json", "markdown")
 @option(
-    "--fail-on-drop",
-    "limit",
-    type=FloatRange(0),
-    metavar="X",
-    help="Exit with code 3 if a comparable value falls by more.",
+    "--fail-on-drop", "limit", type=FloatRange(0), metavar="X", help="Exit with 3 if a comparable value falls by more."
 )
 @option("--resamples", type=IntRange(0), default=9999, help="Resamples in the tests over queries; 0 for no tests.")
 def diff(

@@ -36,15 +36,9 @@ DATASET = option(
 )
 RELEVANCE = option_group(
     "Labels and relevance",
-    option(
-        "--query-labels", type=options.ARRAY, help="Class labels (n,) or multi-hot labels (n, n_classes) of queries."
-    ),
+    option("--query-labels", type=options.ARRAY, help="Labels of queries: classes (n,) or multi-hot (n, n_classes)."),
     option("--database-labels", type=options.ARRAY, help="Labels of the database, likewise."),
-    option(
-        "--query-coarse",
-        type=options.ARRAY,
-        help="Superclasses (n,) of queries: level 2 in a class, 1 in a superclass.",
-    ),
+    option("--query-coarse", type=options.ARRAY, help="Superclass of queries: level 2 in a class, 1 in a superclass."),
     option("--database-coarse", type=options.ARRAY, help="Superclasses of the database, likewise."),
     option("--affinity", type=options.ARRAY, help="Matrix of levels, or SciPy CSR in .npz, instead of labels."),
     constraint=ONLY_OWN,
@@ -103,9 +97,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 @RELEVANCE
 @option_group(
     "Re-ranking by float vectors",
-    option(
-        "--query-vectors", type=options.ARRAY, help="Float vectors that were coded, for Recall@10:reranked=100, say."
-    ),
+    option("--query-vectors", type=options.ARRAY, help="Float vectors that were coded, as for Recall@10:reranked=100."),
     option("--database-vectors", type=options.ARRAY, help="Float vectors of the database."),
     option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between vectors."),
     constraint=ONLY_OWN,
@@ -144,12 +136,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 @option_group(
     "Saving your codes in the results",
     option("--save", metavar="NAME", help="Name under which to save rows; --dataset may then be a new name."),
-    option(
-        "--group",
-        metavar="GROUP",
-        show_default="after all groups",
-        help="Group of tables to save the codes in, such as pair-based.",
-    ),
+    option("--group", metavar="GROUP", show_default="after all groups", help="Group in tables, such as pair-based."),
     option("--label", metavar="TEXT", show_default="NAME codes=own", help="Name of the codes in tables and figures."),
     option("--seed", type=options.SEEDS, default=0, help="Seed to record in the saved rows."),
     option("--keep-codes", is_flag=True, help="Keep the codes in the data folder, too, for figures of codes."),

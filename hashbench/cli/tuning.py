@@ -25,13 +25,7 @@ if TYPE_CHECKING:
     options.BITS,
     options.DATASET,
     options.METRIC,
-    option(
-        "--trials",
-        "n_trials",
-        type=IntRange(1),
-        default=9,
-        help="Number of settings to try for each method, its default ones included.",
-    ),
+    option("--trials", "n_trials", type=IntRange(1), default=9, help="Settings to try per method, with the defaults."),
     options.random_seeds("Seed of the held-out items, of the settings drawn and of training, repeatable."),
     options.PARAM,
 )
@@ -39,9 +33,7 @@ if TYPE_CHECKING:
     "How to run",
     options.DEVICE,
     options.JOBS,
-    option(
-        "--resume", is_flag=True, help="Skip trials in trials.csv, failed ones too, and continue interrupted training."
-    ),
+    option("--resume", is_flag=True, help="Skip trials in trials.csv, failed ones too; continue interrupted training."),
     options.LOCK_TIMEOUT,
 )
 @options.CLUSTER
