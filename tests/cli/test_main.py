@@ -345,7 +345,9 @@ def test_every_command_is_listed_and_found():
     assert [*COMMANDS] == sorted(COMMANDS)
 
 
-def test_random_orders_are_measured_beside_the_estimate(hashbench, codes):
+@pytest.mark.usefixtures("digits_data")
+def test_random_orders_are_measured_beside_the_estimate(hashbench):
+    codes = hashbench("encode", "--method", "lsh", "--bits", 8).stdout.strip()
     command = "evaluate", codes, "--metric", "AP", "--random-orders"
     assert "30 such orders" in hashbench(*command, 30).stdout
     values = json.loads(hashbench(*command, 30, "--format", "json").stdout)["AP"]
