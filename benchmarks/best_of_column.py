@@ -3,43 +3,44 @@
     .venv/bin/python benchmarks/best_of_column.py [--again]
 
 Columns of simulated methods, 200 queries each, whose true means are known. A *false alarm* is a column in which a
-method with the highest true mean is declared below the best; *found* is the share of the methods that are truly lower
-and are declared so. Compared are all pairs by their largest statistic, which `hashbench tables --significance` takes,
-and Holm's correction of k - 1 tests against the best, as if it had been named beforehand.
+method with the highest true mean is declared below the best; *found* is the share of the truly lower methods that are
+declared below it. The script compares two tests: all pairs by their largest statistic, as in `hashbench tables
+--significance`, and Holm's correction of k - 1 tests against the best, as if it had been named beforehand.
 """
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from why_numbers_differ import put_into
+from pages import DOCS, parser_of, put_into
 
 from hashbench.reports.formatting import markdown_table
 from hashbench.reports.significance import ALPHA, all_pairs_tests, holm, paired_tests
 
-PAGE = Path(__file__).parents[1] / "docs" / "tables.md"
+PAGE = DOCS / "tables.md"
 ROWS = Path(__file__).with_suffix(".csv")
 N_QUERIES, N_COLUMNS, N_RESAMPLES = 200, 2000, 999
 
-Draw = Callable[[np.random.Generator, int], tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
+Scores = npt.NDArray[np.float64]  # (n_methods, N_QUERIES)
+Means = npt.NDArray[np.float64]  # (n_methods,), the true ones
+Draw = Callable[[np.random.Generator, int], tuple[Scores, Means]]
 
 
-def equal(rng: np.random.Generator, n_methods: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def equal(rng: np.random.Generator, n_methods: int) -> tuple[Scores, Means]:
     """Draw scores of methods that are all equal: the query's own level, and normal noise."""
     level = rng.uniform(0.2, 0.8, N_QUERIES)
     return level + rng.normal(0, 0.1, (n_methods, N_QUERIES)), np.zeros(n_methods)
 
 
-def skewed(rng: np.random.Generator, n_methods: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def skewed(rng: np.random.Generator, n_methods: int) -> tuple[Scores, Means]:
     """Draw scores of equal methods whose noise is skewed: exponential."""
     level = rng.uniform(0.2, 0.8, N_QUERIES)
     return level + rng.exponential(0.1, (n_methods, N_QUERIES)), np.zeros(n_methods)
 
 
-def half(rng: np.random.Generator, n_methods: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def half(rng: np.random.Generator, n_methods: int) -> tuple[Scores, Means]:
     """Draw scores of methods half of which are equally best; the others are far below, and vary three times as much."""
     scores, means = equal(rng, n_methods)
     below = np.arange(n_methods) >= (n_methods + 1) // 2
@@ -48,7 +49,7 @@ def half(rng: np.random.Generator, n_methods: int) -> tuple[npt.NDArray[np.float
     return scores, means
 
 
-def steps(rng: np.random.Generator, n_methods: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def steps(rng: np.random.Generator, n_methods: int) -> tuple[Scores, Means]:
     """Draw scores of methods each .01, a standard error of their difference, below the one before."""
     scores, _ = equal(rng, n_methods)
     means = -0.01 * np.arange(n_methods)
@@ -63,13 +64,13 @@ KINDS: dict[str, Draw] = {
 }
 
 
-def by_all_pairs(scores: npt.NDArray[np.float64], best: int) -> npt.NDArray[np.bool_]:
-    """Say which methods are declared below the best by the test of all pairs."""
+def by_all_pairs(scores: Scores, best: int) -> npt.NDArray[np.bool_]:
+    """Return which methods are declared below the best by the test of all pairs."""
     return all_pairs_tests(scores, N_RESAMPLES)[best] < ALPHA  # NaN, of the best itself, is not
 
 
-def by_holm(scores: npt.NDArray[np.float64], best: int) -> npt.NDArray[np.bool_]:
-    """Say which methods are declared below the best by Holm's correction of as many tests as there are others."""
+def by_holm(scores: Scores, best: int) -> npt.NDArray[np.bool_]:
+    """Return which methods are declared below the best by Holm's correction of the tests against all others."""
     others = [method for method in range(len(scores)) if method != best]
     p_values = [test.p_value for test in paired_tests([scores[best] - scores[other] for other in others], N_RESAMPLES)]
     declared = np.zeros(len(scores), dtype=bool)
@@ -85,8 +86,8 @@ def simulate() -> pd.DataFrame:
     rows = []
     for kind, draw in KINDS.items():
         for n_methods in (2, 10, 22, 35):
-            rng, alarms = np.random.default_rng(0), dict.fromkeys(TESTS, 0)
-            found, n_lower = dict.fromkeys(TESTS, 0), 0
+            rng, n_lower = np.random.default_rng(0), 0
+            alarms, detections = dict.fromkeys(TESTS, 0), dict.fromkeys(TESTS, 0)
             for _ in range(N_COLUMNS):
                 scores, means = draw(rng, n_methods)
                 best, is_top = int(scores.mean(axis=1).argmax()), means == means.max()
@@ -94,9 +95,9 @@ def simulate() -> pd.DataFrame:
                 for name, test in TESTS.items():
                     declared = test(scores, best)
                     alarms[name] += bool(declared[is_top].any())
-                    found[name] += int(declared[~is_top].sum())
+                    detections[name] += int(declared[~is_top].sum())
             shares = {f"{name}: false alarms": alarms[name] / N_COLUMNS for name in TESTS}
-            shares |= {f"{name}: found": found[name] / n_lower if n_lower else np.nan for name in TESTS}
+            shares |= {f"{name}: found": detections[name] / n_lower if n_lower else np.nan for name in TESTS}
             rows.append({"methods are": kind, "methods": n_methods, **shares})
             print(rows[-1], flush=True)
     return pd.DataFrame(rows)
@@ -112,10 +113,8 @@ def lay_out(rows: pd.DataFrame) -> str:
 
 
 def main() -> None:
-    """Simulate, keep the rows, make the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", action="store_true", help="only lay out the rows of the last run again")
-    if not parser.parse_args().again:
+    """Simulate, write the rows and put the table into its page."""
+    if not parser_of(__doc__).parse_args().again:
         simulate().to_csv(ROWS, index=False, float_format="%.6g", lineterminator="\n")
     PAGE.write_text(put_into(PAGE.read_text(), {"best": lay_out(pd.read_csv(ROWS))}))
 

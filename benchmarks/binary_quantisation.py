@@ -2,21 +2,19 @@
 
     .venv/bin/python benchmarks/binary_quantisation.py [--queries 1000] [--database 10000] [--embeddings FILE.h5]
 
-The share of the 10 true nearest neighbours of each query that are among the first candidates by Hamming distance, which
-is the recall of 10 after exact re-ranking of these candidates, for methods and code lengths on
+Computes, for methods and code lengths, the share of each query's 10 true nearest neighbours that are among the first
+candidates by Hamming distance: the recall of 10 after exact re-ranking of these candidates. The data are
 
 - ``squeezenet``: embeddings of CIFAR-10 images, 512-d, by cosine; they need ``hashbench prepare cifar10-s1 --features
   squeezenet``;
 - ``clusters``: vectors drawn around 200 centres, 128-d, by Euclidean distance, from a file as ann-benchmarks has them.
 
-Peer in the same run, on the same codes: ``IndexBinaryFlat`` of faiss, its candidates re-ranked by the floats. It breaks
-ties by position, so its recall must lie between ours at the best and the worst order; the script stops if it does not.
-Neighbours of ``clusters`` are those that faiss' ``IndexFlatL2`` finds. ``asymmetric`` ranks by inner products of float
-queries and -1/+1 codes.
+The peer, on the same codes, is ``IndexBinaryFlat`` of faiss with its candidates re-ranked by the floats. It breaks ties
+by position, so its recall must lie between hashbench's best and worst order; otherwise the script stops. Neighbours of
+``clusters`` are those of faiss's ``IndexFlatL2``. ``asymmetric`` ranks by inner products of float queries and -1/+1
+codes.
 """
 
-import argparse
-import csv
 import itertools
 import tempfile
 from collections.abc import Sequence
@@ -29,6 +27,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
+from pages import DOCS, parser_of, put_into, read_rows, write_rows
 
 from hashbench import Refusal, evaluate
 from hashbench.adapter import Options, OwnData
@@ -39,13 +38,13 @@ from hashbench.registry import get_dataset, get_method
 from hashbench.reports.plots.style import METADATA, choose_looks, one_look
 from hashbench.sources.neighbours import find_neighbours
 
-PAGE = Path(__file__).parents[1] / "docs" / "binary-quantisation.md"
+PAGE = DOCS / "binary-quantisation.md"
 FIGURE = PAGE.parent / "figures" / "binary-quantisation.svg"
 ROWS = Path(__file__).with_suffix(".csv")
 N_NEIGHBOURS = 10
 N_BITS = (64, 128, 256, 512)
 N_CANDIDATES = (10, 50, 100, 500)
-SHOWN = 100  # candidates: in the figure against bits, and of the peers
+SHOWN = 100  # candidates, in the figure against bits, and of the peers
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "sign": ("sign", {"threshold": "mean"}),
     "lsh": ("lsh", {}),
@@ -56,7 +55,7 @@ COLUMNS = ("dataset", "method", "n_bits", "ranking", "n_candidates", "recall", "
 
 
 def write_clusters(path: Path, n_queries: int, n_database: int, seed: int = 0) -> Path:
-    """Write vectors around centres, and their neighbours by faiss, as files of ann-benchmarks hold them."""
+    """Write vectors around centres and their neighbours by faiss, in the layout of ann-benchmarks."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(200, 128))
     spread = np.linspace(1.5, 0.3, 128)  # of items around their centre, dimension by dimension
@@ -74,7 +73,7 @@ def write_clusters(path: Path, n_queries: int, n_database: int, seed: int = 0) -
 
 
 def make_datasets(embeddings: str, n_queries: int, n_database: int, folder: Path) -> list[Dataset]:
-    """Give both datasets, with ten neighbours of each query."""
+    """Return both datasets, with ten neighbours of each query."""
     images, _ = load_dataset(embeddings)
     rng = np.random.default_rng(0)
     query, database = (
@@ -100,22 +99,23 @@ def make_datasets(embeddings: str, n_queries: int, n_database: int, folder: Path
 
 
 def faiss_recall(dataset: Dataset, query: npt.NDArray[np.bool_], database: npt.NDArray[np.bool_], n: int) -> float:
-    """Search n candidates by Hamming distance with faiss, re-rank them by the floats, and look for the neighbours."""
+    """Compute the recall of n candidates that faiss finds by Hamming distance, re-ranked by the floats."""
     index = faiss.IndexBinaryFlat(query.shape[1])
     index.add(pack(database))
     candidates = index.search(pack(query), n)[1].astype(np.int64)
     items = np.asarray(dataset.features, dtype=np.float64)
     if dataset.true_distance == "cosine":
         items = items / np.linalg.norm(items, axis=1, keepdims=True)  # then the nearest are the same by both distances
-    ours, theirs = items[dataset.query], items[dataset.database]
-    exact = np.stack([((theirs[near] - one) ** 2).sum(axis=1) for one, near in zip(ours, candidates, strict=True)])
+    database_items = items[dataset.database]
+    pairs = zip(items[dataset.query], candidates, strict=True)
+    exact = np.stack([((database_items[near] - item) ** 2).sum(axis=1) for item, near in pairs])
     first = np.take_along_axis(candidates, exact.argsort(axis=1, kind="stable")[:, :N_NEIGHBOURS], axis=1)
     is_found = (first[:, :, None] == np.asarray(dataset.neighbours)[:, None]).any(axis=2)
     return float(is_found.mean())
 
 
 def score(dataset: Dataset, label: str, n_bits: int) -> list[dict[str, Any]]:
-    """Score one method at one length in all ways; nothing if it cannot have so many bits."""
+    """Return the rows of one method at one length; none if it cannot have so many bits."""
     name, params = METHODS[label]
     features = np.asarray(dataset.features)
     query, database = features[dataset.query], features[dataset.database]
@@ -130,22 +130,16 @@ def score(dataset: Dataset, label: str, n_bits: int) -> list[dict[str, Any]]:
     hamming = evaluate(*codes, dataset.affinity(), metrics).summary
     outputs = values, np.where(codes[1], 1.0, -1.0)
     asymmetric = evaluate(*outputs, dataset.affinity(), [f"R@{SHOWN}"], distance="dot").summary
-    found = {("hamming", n): hamming[f"R@{n}"][:3] for n in N_CANDIDATES}
+    scores = {("hamming", n): hamming[f"R@{n}"][:3] for n in N_CANDIDATES}
     peer = faiss_recall(dataset, *codes, SHOWN)
-    mean, low, high = found["hamming", SHOWN]
+    mean, low, high = scores["hamming", SHOWN]
     if not low - 1e-9 <= peer <= high + 1e-9:
-        raise SystemExit(f"{dataset.name} {label} {n_bits}: faiss finds {peer}, ours is {mean} ({low} to {high})")
-    found |= {("asymmetric", SHOWN): asymmetric[f"R@{SHOWN}"][:3], ("faiss", SHOWN): (peer, peer, peer)}
+        raise SystemExit(f"{dataset.name} {label} {n_bits}: faiss finds {peer}, hashbench {mean} ({low} to {high})")
+    scores |= {("asymmetric", SHOWN): asymmetric[f"R@{SHOWN}"][:3], ("faiss", SHOWN): (peer, peer, peer)}
     return [
         dict(zip(COLUMNS, (dataset.name, label, n_bits, ranking, n, *(f"{part:.4f}" for part in parts)), strict=True))
-        for (ranking, n), parts in found.items()
+        for (ranking, n), parts in scores.items()
     ]
-
-
-def read_rows() -> list[dict[str, str]]:
-    """Read what was written last."""
-    with ROWS.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def layout(rows: Sequence[dict[str, str]], dataset: str) -> str:
@@ -164,15 +158,6 @@ def layout(rows: Sequence[dict[str, str]], dataset: str) -> str:
     return "\n".join(lines)
 
 
-def put_into(page: str, rows: Sequence[dict[str, str]]) -> str:
-    """Put the tables between their marks in the page."""
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        before, mark, rest = page.partition(f"<!-- {dataset} -->\n")
-        _, end, after = rest.partition("<!-- end -->")
-        page = before + mark + layout(rows, dataset) + "\n" + end + after
-    return page
-
-
 def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
     """Draw recall against bits at 100 candidates, and against candidates at 128 bits; bands are ranges over ties."""
     import pandas as pd
@@ -186,10 +171,10 @@ def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
         looks = choose_looks(lines)
         panels = figure.subplots(len(datasets), 2, squeeze=False, sharey=True)
         for dataset, pair in zip(datasets, panels, strict=True):
-            ours = frame[frame["dataset"] == dataset]
+            of_dataset = frame[frame["dataset"] == dataset]
             views = {
-                ("n_bits", f"bits, {SHOWN} candidates"): ours[ours["n_candidates"] == SHOWN],
-                ("n_candidates", "candidates, 128 bits"): ours[ours["n_bits"] == 128],
+                ("n_bits", f"bits, {SHOWN} candidates"): of_dataset[of_dataset["n_candidates"] == SHOWN],
+                ("n_candidates", "candidates, 128 bits"): of_dataset[of_dataset["n_bits"] == 128],
             }
             for panel, ((axis, words), cells) in zip(pair, views.items(), strict=True):
                 for method, line in cells.groupby("method", sort=False):
@@ -207,27 +192,24 @@ def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
 
 
 def main() -> None:
-    """Score everything, keep the rows, make tables and figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Score everything, write the rows, and make the tables and the figure."""
+    parser = parser_of(__doc__)
     parser.add_argument("--queries", type=int, default=1_000)
     parser.add_argument("--database", type=int, default=10_000)
     parser.add_argument("--embeddings", default="cifar10-s1:squeezenet", help="dataset, or its prepared file")
-    parser.add_argument("--again", action="store_true", help="only lay out the rows of the last run again")
     options = parser.parse_args()
     if not options.again:
-        found = []
+        rows = []
         with tempfile.TemporaryDirectory() as folder:
             datasets = make_datasets(options.embeddings, options.queries, options.database, Path(folder))
             for dataset, method, n_bits in itertools.product(datasets, METHODS, N_BITS):
-                found += score(dataset, method, n_bits)
+                rows += score(dataset, method, n_bits)
                 print(dataset.name, method, n_bits, flush=True)
-        with ROWS.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(found)
-    rows = read_rows()
-    draw(rows, FIGURE)
-    PAGE.write_text(put_into(PAGE.read_text(), rows))
+        write_rows(ROWS, COLUMNS, rows)
+    shown = read_rows(ROWS)
+    draw(shown, FIGURE)
+    parts = {name: layout(shown, name) for name in dict.fromkeys(row["dataset"] for row in shown)}
+    PAGE.write_text(put_into(PAGE.read_text(), parts))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The evaluator side by side with what people use today, in one run; ratios, not seconds, are the claim.
+"""The evaluator side by side with the tools that people use, in one run; ratios, not seconds, are the claim.
 
     make bench        or        .venv/bin/python benchmarks/evaluator.py [--quick]
 
-Peers, all on the same codes and with as many threads as they take:
+The peers, all on the same codes and with as many threads as they take:
 
 - ``faiss``: ``IndexBinaryFlat.search`` of the 100 nearest; it only finds neighbours and scores nothing;
 - ``argsort``: the evaluator of most hashing repositories, query by query: +-1 dot product, argsort,
@@ -13,7 +13,7 @@ Peers, all on the same codes and with as many threads as they take:
   already computed.
 
 hashbench computes AP, NDCG, P@100 and AP@1000, each with mean, low and high. Its times are the best of
-several runs, compilation apart; peers' are the best of as many runs, or one run if it takes long.
+several runs, without compilation; peers' are the best of as many runs, or one run if it takes long.
 """
 
 import argparse
@@ -112,7 +112,7 @@ def by_faiss(case: Case) -> Callable[[], Any]:
 
 
 def with_single_labels(case: Case) -> Case:
-    """Give the same codes, of items that keep the first of their labels alone."""
+    """Return the same codes, of items that keep only the first of their labels."""
     assert isinstance(case.affinity, SharedLabels)
     first = (labels.argmax(axis=1) for labels in (case.affinity.query_labels, case.affinity.database_labels))
     return Case(case.query, case.database, SameLabel(*first))
@@ -159,8 +159,9 @@ def one_hot(affinity: Affinity) -> tuple[npt.NDArray[np.float32], npt.NDArray[np
 
 
 def distances_and_levels(case: Case, n_queries: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    signs = (np.where(codes, np.float32(1), np.float32(-1)) for codes in (case.query[:n_queries], case.database))
-    query, database = signs
+    query, database = (
+        np.where(codes, np.float32(1), np.float32(-1)) for codes in (case.query[:n_queries], case.database)
+    )
     return (
         0.5 * (query.shape[1] - query @ database.T),
         case.affinity.block(slice(0, n_queries), slice(0, len(database))),
@@ -204,17 +205,17 @@ def side_by_side(quick: bool) -> None:
                 works = [by_hashbench(case), by_faiss(case)]
                 if multi_label:
                     works.append(by_hashbench(with_single_labels(case)))
-                ours, faiss, *single = best_in_turn(works, 10)
+                own_seconds, peer, *single_label = best_in_turn(works, 10)
                 slow = n_bits == 64 and kind == "spread"  # the slow peers hardly depend on bits or kind
                 ratios = [
-                    f"{faiss / ours:.2f}",
-                    *([f"{single[0] / ours:.2f}"] if single else [""]),
-                    f"{time_argsort(case, 128) / ours:,.0f}" if slow else "",
-                    f"{time_argsort(case, 128, 'stable') / ours:,.0f}" if slow else "",
-                    f"{time_ndcg_score(case, 16) / ours:,.0f}" if slow else "",
-                    f"{time_trm(case, 8) / ours:,.0f}" if slow else "",
+                    f"{peer / own_seconds:.2f}",
+                    f"{single_label[0] / own_seconds:.2f}" if single_label else "",
+                    f"{time_argsort(case, 128) / own_seconds:,.0f}" if slow else "",
+                    f"{time_argsort(case, 128, 'stable') / own_seconds:,.0f}" if slow else "",
+                    f"{time_ndcg_score(case, 16) / own_seconds:,.0f}" if slow else "",
+                    f"{time_trm(case, 8) / own_seconds:,.0f}" if slow else "",
                 ]
-                print(f"| {name} | {n_bits} | {kind} | {ours:.3f} s | {' | '.join(ratios)} |", flush=True)
+                print(f"| {name} | {n_bits} | {kind} | {own_seconds:.3f} s | {' | '.join(ratios)} |", flush=True)
 
 
 MORE_SHAPES = {  # queries, database, classes, multi-label, bits
@@ -239,8 +240,8 @@ def wide_and_small() -> None:
         ratios = []
         for kind in ("spread", "collapsed"):
             case = make_case(*shape, n_bits, kind)
-            ours, faiss = best_in_turn([by_hashbench(case), by_faiss(case)], 5 if shape[0] > 200 else 20)
-            ratios.append(f"{faiss / ours:.2f}")
+            own_seconds, peer = best_in_turn([by_hashbench(case), by_faiss(case)], 5 if shape[0] > 200 else 20)
+            ratios.append(f"{peer / own_seconds:.2f}")
         print(f"| {name} | {' | '.join(ratios)} |", flush=True)
 
 
@@ -287,7 +288,7 @@ def measure_memory(name: str) -> None:
     from hashbench.store.provenance import Provenance
 
     def used() -> int:
-        """Read the peak of this process alone, in MB; getrusage would count the parent's at the fork."""
+        """Read the peak of this process in MB; getrusage would count the parent's at the fork."""
         (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line]
         return int(line.split()[1]) // 1024
 
@@ -303,8 +304,8 @@ def measure_memory(name: str) -> None:
                 write_dataset(whole, dataset)
                 codes = rng.integers(0, 256, (20_000_000, 8), dtype=np.uint8)
                 query = rng.integers(0, 256, (100, 8), dtype=np.uint8)
-                made = Provenance("big", "features", "none", "{}", 64, 0, whole.fingerprint, 1)
-                write_codes(Codes(query, codes, made), path)
+                provenance = Provenance("big", "features", "none", "{}", 64, 0, whole.fingerprint, 1)
+                write_codes(Codes(query, codes, provenance), path)
                 os._exit(0)
             os.wait()
             if name == _DATASET_ON_DISK:

@@ -1,9 +1,9 @@
-"""How much faster a grid is with jobs side by side than one after the other, and features of images on all processors.
+"""How much faster a grid runs with jobs side by side, and features of images on all processors.
 
     .venv/bin/python benchmarks/jobs.py [--jobs N] [--rounds N]
 
-The grid of `make reproduce-tables`, with the default metrics; each way in a data folder of its own, in turn. What the
-machine could give at best is measured, too: whole grids, one after the other inside, as many at once as there are jobs.
+The grid of `make reproduce-tables`, with the default metrics; each way in its own data folder, in turn. The
+machine's limit is measured, too: as many whole serial grids at once as there are jobs.
 Prints the median ratios of wall-clock times, and whether all rows and features are the same bytes.
 """
 
@@ -29,15 +29,15 @@ HASHBENCH = Path(sys.executable).with_name("hashbench")
 def start(folder: Path, n_jobs: int, threads: dict[str, str]) -> subprocess.Popen[bytes]:
     """Start the grid in an empty data folder."""
     quick = [name for name in method_names() if not method_card(name).is_slow]
-    options = {"--method": quick, "--dataset": DATASETS, "--bits": (12, 16, 24, 32, 48, 64), "--seed": (0, 1, 2)}
-    grid = [str(word) for option, values in options.items() for value in values for word in (option, value)]
+    axes = {"--method": quick, "--dataset": DATASETS, "--bits": (12, 16, 24, 32, 48, 64), "--seed": (0, 1, 2)}
+    grid = [str(word) for option, values in axes.items() for value in values for word in (option, value)]
     environment = {**os.environ, **threads, "HASHBENCH_DATA": str(folder / "data")}
     command = [str(HASHBENCH), "run", *grid, "--jobs", str(n_jobs), "--results", str(folder / "results")]
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def seconds_of(folder: Path, n_jobs: int, n_grids: int = 1) -> float:
-    """Run so many grids at once, several in one thread each; gives the seconds they took."""
+    """Run so many grids at once, several in one thread each; return the seconds."""
     threads = {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"} if n_grids > 1 else {}
     begin = time.perf_counter()
     grids = [start(folder / str(number), n_jobs, threads) for number in range(n_grids)]
@@ -47,7 +47,7 @@ def seconds_of(folder: Path, n_jobs: int, n_grids: int = 1) -> float:
 
 
 def seconds_of_features(n_threads: int) -> tuple[float, bytes]:
-    """Compute SqueezeNet's features of 1,000 images, with random weights; gives the seconds, and the features."""
+    """Compute SqueezeNet's features of 1,000 images, with random weights; return the seconds and the features."""
     import torch
 
     from hashbench.sources.features.weights import Extractor, Weights, blank
@@ -68,28 +68,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    chosen = parser.parse_args()
+    options = parser.parse_args()
+    n_jobs = options.jobs
     jobs, grids, features = [], [], []
-    for number in range(chosen.rounds):
+    for number in range(options.rounds):
         with tempfile.TemporaryDirectory() as folder:
-            ways = [("one after the other", 1, 1), ("side by side", chosen.jobs, 1), ("grids at once", 1, chosen.jobs)]
+            ways = [("one after the other", 1, 1), ("side by side", n_jobs, 1), ("grids at once", 1, n_jobs)]
             taken = {
-                name: seconds_of(Path(folder) / name, n_jobs, n_grids)
-                for name, n_jobs, n_grids in ways[:: -1 if number % 2 else 1]
+                name: seconds_of(Path(folder) / name, n_workers, n_grids)
+                for name, n_workers, n_grids in ways[:: -1 if number % 2 else 1]
             }
             contents = [read_folder(Path(folder) / f"{name}/0/results") for name, *_ in ways]
         same = contents[0] == contents[1] == contents[2]
-        alone = taken["one after the other"]
-        jobs.append(alone / taken["side by side"])
-        grids.append(chosen.jobs * alone / taken["grids at once"])
-        ours = [seconds_of_features(n_threads) for n_threads in (1, chosen.jobs)]
-        features.append(ours[0][0] / ours[1][0])
+        serial = taken["one after the other"]
+        jobs.append(serial / taken["side by side"])
+        grids.append(n_jobs * serial / taken["grids at once"])
+        runs = [seconds_of_features(n_threads) for n_threads in (1, n_jobs)]
+        features.append(runs[0][0] / runs[1][0])
         seconds = ", ".join(f"{name} {value:.1f} s" for name, value in taken.items())
         print(f"{seconds}; {'the same rows' if same else 'OTHER ROWS'}", flush=True)
-        print(f"{'the same' if ours[0][1] == ours[1][1] else 'OTHER'} features", flush=True)
-    print(f"| {chosen.jobs} jobs side by side | {statistics.median(jobs):.2f} times the speed of one after the other |")
-    print(f"| {chosen.jobs} grids at once | {statistics.median(grids):.2f}, the most that this machine gives |")
-    print(f"| features on {chosen.jobs} processors | {statistics.median(features):.2f} times the speed of one |")
+        print(f"{'the same' if runs[0][1] == runs[1][1] else 'OTHER'} features", flush=True)
+    print(f"| {n_jobs} jobs side by side | {statistics.median(jobs):.2f} times the speed of one after the other |")
+    print(f"| {n_jobs} grids at once | {statistics.median(grids):.2f}, the most that this machine gives |")
+    print(f"| features on {n_jobs} processors | {statistics.median(features):.2f} times the speed of one |")
 
 
 if __name__ == "__main__":

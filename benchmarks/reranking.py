@@ -2,10 +2,10 @@
 
     make bench        or        .venv/bin/python benchmarks/reranking.py [--items 100000]
 
-Vectors around centres, coded by their signs in 256 dimensions and in the first 16; relevant are the items of the
-query's class, or its ten nearest. faiss's ``IndexBinaryFlat`` gives m candidates, of the tie that m cuts those that
-come first in the database; NumPy puts them in float order. Its score must lie inside our range, query by query, and its
-mean over several random orders of the database come near ours.
+Vectors around centres are coded by their signs in 256 dimensions and in the first 16. Relevant are the items of the
+query's class, or its ten nearest. faiss's ``IndexBinaryFlat`` returns m candidates; in the tie that m cuts, the first
+in the database. NumPy sorts them by float distance. Their score must lie in hashbench's range for each query, and its
+mean over several random orders of the database near hashbench's mean.
 """
 
 import argparse
@@ -36,15 +36,15 @@ def make(n_database: int, n_queries: int, n_features: int = 256) -> tuple[npt.ND
 
 
 def refined(query: Any, database: Any, squared: Any, n_bits: int, m: int, seed: int) -> npt.NDArray[np.int64]:
-    """Find candidates by faiss in a database in random order, and put them in float order: items, (n_queries, K)."""
+    """Return candidates of faiss in a database in random order, sorted by float distance: items, (n_queries, K)."""
     import faiss
 
     order = np.random.default_rng(seed).permutation(len(database))
     index = faiss.IndexBinaryFlat(n_bits)
     index.add(database[order])
-    found = order[index.search(query, m)[1]]
-    ranked = np.argsort(np.take_along_axis(squared, found, axis=1), axis=1)
-    return np.asarray(np.take_along_axis(found, ranked, axis=1)[:, :K])
+    candidates = order[index.search(query, m)[1]]
+    ranked = np.argsort(np.take_along_axis(squared, candidates, axis=1), axis=1)
+    return np.asarray(np.take_along_axis(candidates, ranked, axis=1)[:, :K])
 
 
 def scores_of(relevant: npt.NDArray[np.bool_], n_relevant: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
@@ -83,16 +83,16 @@ def main() -> None:
             for kind, relevance in relevances.items():
                 affinity = Explicit(relevance.astype(np.int8))
                 start = time.perf_counter()
-                found = evaluate_packed(query, database, n_bits, affinity, names.values(), vectors=vectors)
+                evaluation = evaluate_packed(query, database, n_bits, affinity, names.values(), vectors=vectors)
                 seconds = time.perf_counter() - start
                 n_relevant = relevance.sum(axis=1)
                 peers = [scores_of(np.take_along_axis(relevance, one, axis=1), n_relevant) for one in ranked]
                 for stem, name in names.items():
-                    ours, theirs = found.scores[name], np.stack([peer[stem] for peer in peers])
-                    is_inside = (ours.low - 1e-9 <= theirs) & (theirs <= ours.high + 1e-9)
-                    numbers = [*(part.mean() for part in ours), theirs.mean(), ours.mean.mean() - theirs.mean()]
-                    told = " | ".join(f"{number:.4f}" for number in numbers)
-                    print(f"| {n_bits} | {kind} | {name} | {told} | {is_inside.mean():.2%} |", flush=True)
+                    scores, faiss_scores = evaluation.scores[name], np.stack([peer[stem] for peer in peers])
+                    is_inside = (scores.low - 1e-9 <= faiss_scores) & (faiss_scores <= scores.high + 1e-9)
+                    means = [*(part.mean() for part in scores[:3]), faiss_scores.mean()]
+                    cells = " | ".join(f"{number:.4f}" for number in (*means, means[0] - means[-1]))
+                    print(f"| {n_bits} | {kind} | {name} | {cells} | {is_inside.mean():.2%} |", flush=True)
                 print(f"{n_bits} bits, m = {m}, {kind}: {seconds:.1f} s", file=sys.stderr)
 
 

@@ -2,25 +2,22 @@
 
     .venv/bin/python benchmarks/script_orders.py [--again]
 
-All codes that are kept of ``digits`` (12 to 64 bits, AP), and of ``cifar10-s1`` with SqueezeNet features those of eight
-methods (12, 32 and 48 bits, AP and AP@1000), seed 0, as `hashbench run` keeps them; in the orders of ties that the
-scripts of `hashbench explain` have, the database as it is stored, by class, and shuffled.
+Scores the codes that `hashbench run` caches, with seed 0, in the orders of ties of the scripts of `hashbench explain`:
+all codes of ``digits`` (12 to 64 bits, AP), and those of eight methods on ``cifar10-s1`` with SqueezeNet features (12,
+32 and 48 bits, AP and AP@1000). The database is in its stored order, sorted by class, and shuffled.
 """
 
-import argparse
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from why_numbers_differ import put_into
+from pages import DOCS, parser_of, put_into, read_rows, write_rows
 
 from hashbench.reports.explain.spreads import Pairs, Spread, explain_kept, pairs
 from hashbench.reports.formatting import markdown_table
 from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
 
-DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "why-numbers-differ.md"
 FIGURE = DOCS / "figures" / "three-kinds-of-ties.svg"
 ROWS = Path(__file__).with_suffix(".csv")
@@ -31,7 +28,7 @@ SHOWN = ("hashnet", "agh", "itq", "sph", "pcah", "lsh")  # in the figure, of dig
 
 @dataclass(frozen=True)
 class Grid:
-    """Which kept codes are explained."""
+    """Cached codes to score."""
 
     dataset: str
     n_bits: tuple[int, ...]
@@ -48,40 +45,34 @@ GRIDS = (
 def score(grid: Grid) -> list[Spread]:
     """Score the codes of a grid."""
 
-    def tell(what: str, n_done: int, n_all: int) -> None:
+    def report(what: str, n_done: int, n_all: int) -> None:
         print(f"{grid.dataset}: {what} ({n_done} of {n_all})", flush=True)
 
-    return explain_kept(grid.dataset, grid.n_bits, grid.methods, metrics=grid.metrics, on_progress=tell)
+    return explain_kept(grid.dataset, grid.n_bits, grid.methods, metrics=grid.metrics, on_progress=report)
 
 
-def write(found: dict[str, list[Spread]]) -> None:
-    """Keep the rows, six decimals."""
-    with ROWS.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for dataset, rows in found.items():
-            for row in rows:
-                writer.writerow([dataset, *(f"{one:.6f}" if isinstance(one, float) else one for one in row)])
+def as_texts(spread: Spread) -> dict[str, str]:
+    """Return a row's cells, numbers with six decimals."""
+    cells = spread._asdict().items()
+    return {name: f"{value:.6f}" if isinstance(value, float) else str(value) for name, value in cells}
 
 
 def read() -> dict[str, list[Spread]]:
-    """Read the rows of the last run."""
-    found: dict[str, list[Spread]] = {}
-    with ROWS.open(newline="") as file:
-        for line in csv.DictReader(file):
-            kinds = Spread.__annotations__
-            row = Spread(**{name: kinds[name](line[name]) for name in Spread._fields})
-            found.setdefault(line["dataset"], []).append(row)
-    return found
+    """Read the rows of the last run, by dataset."""
+    by_dataset: dict[str, list[Spread]] = {}
+    for row in read_rows(ROWS):
+        spread = Spread(**{name: kind(row[name]) for name, kind in Spread.__annotations__.items()})
+        by_dataset.setdefault(row["dataset"], []).append(spread)
+    return by_dataset
 
 
-def counts(found: dict[str, list[Spread]]) -> str:
-    """Lay out how many of every two methods ties leave open, by the worst case, by luck and by scripts."""
+def counts(by_dataset: dict[str, list[Spread]]) -> str:
+    """Lay out how many pairs of methods ties leave open: by the worst case, by luck and by scripts."""
     lines = []
-    for dataset, rows in found.items():
+    for dataset, rows in by_dataset.items():
         cells: dict[tuple[int, str], dict[str, Pairs]] = {}
-        for one in pairs(rows):
-            cells.setdefault((one.n_bits, one.metric), {})[one.database] = one
+        for cell in pairs(rows):
+            cells.setdefault((cell.n_bits, cell.metric), {})[cell.database] = cell
         for (n_bits, metric), by_order in cells.items():
             any_order = next(iter(by_order.values()))
             turned = [str(len(by_order[order].turned)) for order in ("by-class", "given", "shuffled")]
@@ -95,21 +86,21 @@ def counts(found: dict[str, list[Spread]]) -> str:
 
 
 def draw(rows: Sequence[Spread], path: Path) -> None:
-    """Draw the three kinds: a dot for the mean, a thick bar for luck, a thin one for scripts, a faint one for all."""
-    chosen = {one.method.split()[0]: one for one in rows if (one.n_bits, one.database) == (12, "by-class")}
+    """Draw a dot for the mean, a thick bar for luck, a thin one for scripts and a faint one for the worst case."""
+    by_method = {row.method.split()[0]: row for row in rows if (row.n_bits, row.database) == (12, "by-class")}
     with one_look():
         figure = Figure(figsize=(6.9, 2.3), layout="constrained")
         axes = figure.subplots()
-        names = [name for name in SHOWN if name in chosen][::-1]
+        names = [name for name in SHOWN if name in by_method][::-1]
         for place, name in enumerate(names):
-            one = chosen[name]
-            axes.barh(place, one.high - one.low, left=one.low, height=0.6, color="#e4e4e4", zorder=0)
-            axes.plot([one.lowest, one.highest], [place, place], color="#0072b2", linewidth=1.4, zorder=1)
-            ends = [one.value - one.tie_sd, one.value + one.tie_sd]
+            row = by_method[name]
+            axes.barh(place, row.high - row.low, left=row.low, height=0.6, color="#e4e4e4", zorder=0)
+            axes.plot([row.lowest, row.highest], [place, place], color="#0072b2", linewidth=1.4, zorder=1)
+            ends = [row.value - row.tie_sd, row.value + row.tie_sd]
             axes.plot(ends, [place, place], color="#d55e00", linewidth=11, zorder=2, solid_capstyle="butt")
-            axes.plot(one.value, place, "o", color=INK, markersize=1.8, zorder=3)
-            text = f"{one.value:.3f} ± {one.tie_sd:.4f}"
-            axes.annotate(text, (one.high, place), (4, -2.5), textcoords="offset points", size=SMALL)
+            axes.plot(row.value, place, "o", color=INK, markersize=1.8, zorder=3)
+            text = f"{row.value:.3f} ± {row.tie_sd:.4f}"
+            axes.annotate(text, (row.high, place), (4, -2.5), textcoords="offset points", size=SMALL)
         axes.set_yticks(range(len(names)), names)
         axes.set(xlim=(0.25, 1.12), ylim=(-0.6, len(names) - 0.4), xlabel="AP, digits, 12 bits, database by class")
         axes.tick_params(axis="y", length=0)
@@ -119,14 +110,13 @@ def draw(rows: Sequence[Spread], path: Path) -> None:
 
 
 def main() -> None:
-    """Score everything, keep the rows, make tables and figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", action="store_true", help="only lay out the rows of the last run again")
-    if not parser.parse_args().again:
-        write({grid.dataset: score(grid) for grid in GRIDS})
-    found = read()
-    draw(found["digits"], FIGURE)
-    PAGE.write_text(put_into(PAGE.read_text(), {"pairs": counts(found)}))
+    """Score everything, write the rows, and make the table and the figure."""
+    if not parser_of(__doc__).parse_args().again:
+        rows = [{"dataset": grid.dataset, **as_texts(spread)} for grid in GRIDS for spread in score(grid)]
+        write_rows(ROWS, COLUMNS, rows)
+    by_dataset = read()
+    draw(by_dataset["digits"], FIGURE)
+    PAGE.write_text(put_into(PAGE.read_text(), {"pairs": counts(by_dataset)}))
 
 
 if __name__ == "__main__":

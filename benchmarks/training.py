@@ -1,8 +1,8 @@
-"""Losses per step: time and memory kept for the backward pass, against the direct form of each by autograd.
+"""Losses per step: time and memory saved for the backward pass, against the direct form of each by autograd.
 
     .venv/bin/python benchmarks/training.py [--quick]
 
-The direct form of a loss gives the same number. On histograms it loops over the bins (O(b M^2) time and
+The direct form of a loss computes the same number. On histograms it loops over the bins (O(b M^2) time and
 memory); that of DTSH has a number for every three items, that of DSH one for every pair and bit. HashNet and
 DPSH are matrix products already. One thread; times are the best of several runs. Ratios, not milliseconds,
 are the claim.
@@ -82,21 +82,21 @@ def direct_l1(outputs: Tensor, others: Tensor, p: int) -> Tensor:
 
 
 def saved_mib(loss: Loss, outputs: Tensor) -> float:
-    """Give the MiB that a forward pass keeps for the backward pass."""
-    kept: dict[int, int] = {}
+    """Return the MiB that a forward pass saves for the backward pass."""
+    storages: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
+        storages[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         loss(outputs).backward()
-    return sum(kept.values()) / 2**20
+    return sum(storages.values()) / 2**20
 
 
 def measure(loss: Loss, outputs: Tensor) -> tuple[float, float]:
-    """Give the milliseconds of a forward and backward pass, and the MiB saved between the two."""
+    """Return the milliseconds of a forward and backward pass, and the MiB saved between the two."""
     mib = saved_mib(loss, outputs)
     times = []
     while sum(times) < 0.3 or len(times) < 3:
@@ -108,7 +108,7 @@ def measure(loss: Loss, outputs: Tensor) -> tuple[float, float]:
 
 
 def make_losses(name: str, n_batch: int, n_bits: int) -> tuple[Loss, Loss | None, Tensor]:
-    """Give the loss of a method, its direct form if there is another, and outputs for both."""
+    """Return the loss of a method, its direct form if there is another, and outputs for both."""
     generator = torch.Generator().manual_seed(0)
     labels = np.random.default_rng(0).integers(0, N_CLASSES, N_ITEMS)
     all_outputs = torch.randn(N_ITEMS, n_bits, generator=generator, dtype=torch.float64)
@@ -148,17 +148,16 @@ def histograms(batches: tuple[int, ...], lengths: tuple[int, ...]) -> None:
             classes = torch.arange(n_batch) % N_CLASSES
             same = (classes[:, None] == classes).int()
             weights = torch.randn(n_batch, 2, n_bits + 1, dtype=torch.float64)
-            found = [
+            (ms, mib), (loop_ms, loop_mib) = (
                 measure(lambda f, make=make: (make(torch.tanh(f), same, 2, n_bits) * weights).sum(), outputs)  # noqa: B023
                 for make in (soft_histogram.soft_histogram, loop_over_bins)
-            ]
-            (ms, mib), (loop_ms, loop_mib) = found
+            )
             ratios = f"{loop_ms / ms:.1f} | {loop_mib / mib:.1f}"
             print(f"| {n_batch} | {n_bits} | {ms:.2f} | {mib:.2f} | {ratios} |", flush=True)
 
 
 def losses(batches: tuple[int, ...], lengths: tuple[int, ...]) -> None:
-    """Print those of every loss, with levels from the affinity, as in the training loop."""
+    """Print the ratios of every loss, with levels from the affinity, as in the training loop."""
     print(f"\n## Losses: one batch, {N_ITEMS:,} training items; the direct form takes so many times as much\n")
     print("| M | b | loss | ms | MiB | direct: time | direct: memory |")
     print("| ---: | ---: | --- | ---: | ---: | ---: | ---: |")
@@ -183,17 +182,17 @@ def steps(epochs: int) -> None:
         rng = np.random.default_rng(0)
         labels = rng.integers(0, N_CLASSES, n_items)
         X = rng.normal(size=(N_CLASSES, N_FEATURES))[labels] + rng.normal(size=(n_items, N_FEATURES))
-        found = {}
+        milliseconds = {}
         for name in ("dpsh", *(name for name in LOSSES if name != "dpsh")):
             ends: list[float] = []
             n_epochs = epochs * N_ITEMS // n_items + 1
-            method: LearnedHash = registry.get_method(name.split()[0])(32, epochs=n_epochs, **LOSSES[name])  # type: ignore[assignment]
+            method: LearnedHash = registry.get_method(name.split()[0])(32, epochs=n_epochs, **LOSSES[name])
             method.session = Session(on_epoch=lambda epoch: ends.append(time.perf_counter()))  # noqa: B023
             method.fit(X, labels)
             seconds = min(np.diff(ends))
-            found[name] = seconds * 1e3 / (n_items // method.batch_size)
-            ratio, rate = found[name] / found["dpsh"], n_items / seconds
-            print(f"| {n_items:,} | {name} | {found[name]:.2f} | {ratio:.2f} | {rate:,.0f} |", flush=True)
+            milliseconds[name] = seconds * 1e3 / (n_items // method.batch_size)
+            ratio, rate = milliseconds[name] / milliseconds["dpsh"], n_items / seconds
+            print(f"| {n_items:,} | {name} | {milliseconds[name]:.2f} | {ratio:.2f} | {rate:,.0f} |", flush=True)
 
 
 def end_to_end(n_images: int) -> None:
@@ -211,7 +210,7 @@ def end_to_end(n_images: int) -> None:
                 torch.nn.init.kaiming_normal_(parameter)  # which keeps images apart
         torch.save(network.state_dict(), path)
         params = {"backbone": "squeezenet", "weights": str(path), "device": "cpu", "epochs": 3, "learning_rate": 1e-6}
-        method: LearnedHash = registry.get_method("talr-ap")(32, **params)  # type: ignore[assignment]
+        method: LearnedHash = registry.get_method("talr-ap")(32, **params)
         ends: list[float] = []
         method.session = Session(on_epoch=lambda epoch: ends.append(time.perf_counter()))
         method.fit(images, labels)

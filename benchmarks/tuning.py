@@ -55,7 +55,7 @@ OF_IMAGES: dict[str, list[dict[str, Any]]] = {  # the rate that suits a method o
     "dpsh": [{"eta": 30.0, "learning_rate": 0.3}],
     "dtsh": [{"learning_rate": 0.03}, {"learning_rate": 0.01}],  # the first is finite only at the least share
 }
-ASKED_OF = "talr-ap"  # with pretrained layers at a tenth
+NETWORK_METHOD = "talr-ap"  # with pretrained layers at a tenth
 NETWORKS: list[dict[str, Any]] = [
     {"image_size": 96},
     {"image_size": 224},
@@ -76,7 +76,7 @@ def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -
         below = [{"pretrained_multiplier": multiplier} for multiplier in MULTIPLIERS]
         plan = {method: [one | share for one in settings for share in below] for method, settings in OF_IMAGES.items()}
         if of_network:
-            plan = {ASKED_OF: [plan[ASKED_OF][-1] | one for one in NETWORKS]}
+            plan = {NETWORK_METHOD: [plan[NETWORK_METHOD][-1] | one for one in NETWORKS]}
         lengths = LENGTHS_OF_IMAGES
     return planned(spec, dataset, epochs, plan, lengths, SEEDS)
 
@@ -94,7 +94,7 @@ def planned(
 
 
 def network(weights: str, epochs: int) -> dict[str, Any]:
-    """Give what all methods that learn from images have in common, the rate halved as often as in the grid."""
+    """Return the parameters of all methods that learn from images, the rate halved as often as in the grid."""
     grid = tomllib.loads(GRID.read_text())["params"]
     halve_every = max(1, epochs * grid["halve_every"] // grid["epochs"])
     return grid | {"weights": weights, "epochs": epochs, "halve_every": halve_every}
@@ -114,25 +114,25 @@ def judge(trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
     return {**trial, **{key: float(row[key]) for key in (*SCORES, "seconds")}}
 
 
-def run(chosen: list[dict[str, Any]], weights: str | None = None, n_jobs: int = 1, path: Path = TRIALS) -> None:
+def run(plan: list[dict[str, Any]], weights: str | None = None, n_jobs: int = 1, path: Path = TRIALS) -> None:
     """Judge the trials that the file does not hold yet."""
     done = {_identity(trial) for trial in read(path)[KEY].to_dict("records")}
-    left = [trial for trial in chosen if _identity(trial) not in done]
-    print(f"{len(left)} trials left of {len(chosen)}", flush=True)
-    judged = (delayed(judge)(trial, weights) for trial in left)
-    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(judged)
+    missing = [trial for trial in plan if _identity(trial) not in done]
+    print(f"{len(missing)} trials left of {len(plan)}", flush=True)
+    tasks = (delayed(judge)(trial, weights) for trial in missing)
+    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
     for number, result in enumerate(results, start=1):
         add(result, path)
-        print(f"[{number}/{len(left)}]", *result.values(), flush=True)
+        print(f"[{number}/{len(missing)}]", *result.values(), flush=True)
 
 
 def _identity(trial: dict[str, Any]) -> tuple[str, ...]:
-    """Tell trials apart, in whichever order their parameters stand."""
+    """Return the key of a trial, whatever the order of its parameters."""
     return tuple(str(sorted(json.loads(trial[key]).items()) if key == "setting" else trial[key]) for key in KEY)
 
 
 def add(result: dict[str, Any], path: Path = TRIALS) -> None:
-    """Put a trial into its place in the file, beside those that other processes have added."""
+    """Insert a trial into the file, beside those that other processes have added."""
     with locked(path):
         known = pd.concat([read(path), pd.DataFrame([result])], ignore_index=True)
         write_text(path, known.sort_values(KEY, ignore_index=True).to_csv(index=False, lineterminator="\n"))
@@ -168,7 +168,7 @@ def effort() -> str:
     counts["trials that failed"] = table.loc[table["failure"].notna(), "method"].value_counts()
     by_counts = counts.fillna(0).astype(int).groupby([*counts], sort=False)
     alike = [(", ".join(f"`{name}`" for name in rows.index), *row) for row, rows in by_counts]
-    rows = [[names, *map(str, row)] for names, *row in sorted(alike, key=lambda one: one[1:], reverse=True)]
+    rows = [[names, *map(str, row)] for names, *row in sorted(alike, key=lambda row: row[1:], reverse=True)]
     return markdown_table(["method", *counts], rows, is_padded=False, is_markup=True)
 
 
@@ -184,7 +184,7 @@ def main() -> int:
     parser.add_argument("dataset", nargs="?", help="prepared, such as cifar10-s1:squeezenet")
     parser.add_argument("--method", action="append", default=[], choices=list(SPACES), help="these alone")
     parser.add_argument("--weights", help="of the network, for images")
-    parser.add_argument("--network", action="store_true", help=f"ask of it instead, by {ASKED_OF}, for images")
+    parser.add_argument("--network", action="store_true", help=f"ask of it instead, by {NETWORK_METHOD}, for images")
     parser.add_argument("--setting", action="append", default=[], type=setting_of, help="further ones of the method")
     parser.add_argument("--bits", action="append", default=[], type=int, help="of further settings")
     parser.add_argument("--seed", action="append", default=[], type=int, help="of further settings")
@@ -192,32 +192,32 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--effort", action="store_true", help="how many settings of each method were tried")
-    chosen = parser.parse_args()
-    if chosen.setting and (len(chosen.method) != 1 or not chosen.dataset):
+    options = parser.parse_args()
+    if options.setting and (len(options.method) != 1 or not options.dataset):
         parser.error("--setting needs a dataset and one --method")
-    if (chosen.bits or chosen.seed) and not chosen.setting:
+    if (options.bits or options.seed) and not options.setting:
         parser.error("--bits and --seed are of further settings: add --setting")
-    if chosen.network and (chosen.setting or chosen.method or not chosen.weights):
+    if options.network and (options.setting or options.method or not options.weights):
         parser.error("--network needs --weights, and neither --method nor --setting")
-    if chosen.dataset:
-        dataset, _ = load_dataset(chosen.dataset)
-        if (dataset.images is None) != (chosen.weights is None):
-            parser.error(f"--weights are for datasets of images, all of which need them: got {chosen.dataset}")
-        if chosen.weights is not None and not Path(chosen.weights).is_file():
-            parser.error(f"there is no file {chosen.weights}")
-        about = (chosen.dataset, dataset, chosen.epochs)
-        if chosen.setting:
-            further = {chosen.method[0]: chosen.setting}
+    if options.dataset:
+        dataset, _ = load_dataset(options.dataset)
+        if (dataset.images is None) != (options.weights is None):
+            parser.error(f"--weights are for datasets of images, all of which need them: got {options.dataset}")
+        if options.weights is not None and not Path(options.weights).is_file():
+            parser.error(f"there is no file {options.weights}")
+        about = (options.dataset, dataset, options.epochs)
+        if options.setting:
+            further = {options.method[0]: options.setting}
             lengths = LENGTHS if dataset.images is None else LENGTHS_OF_IMAGES
-            asked = planned(*about, further, chosen.bits or lengths, chosen.seed or SEEDS)
-            run(asked, chosen.weights, chosen.jobs, FURTHER)
+            plan = planned(*about, further, options.bits or lengths, options.seed or SEEDS)
+            run(plan, options.weights, options.jobs, FURTHER)
         else:
-            all_of_them = trials(*about, chosen.network)
-            asked = [trial for trial in all_of_them if not chosen.method or trial["method"] in chosen.method]
-            run(asked, chosen.weights, chosen.jobs)
-    if chosen.effort:
+            plan = trials(*about, options.network)
+            plan = [trial for trial in plan if not options.method or trial["method"] in options.method]
+            run(plan, options.weights, options.jobs)
+    if options.effort:
         print(effort())
-    elif chosen.summary or not chosen.dataset:
+    elif options.summary or not options.dataset:
         summary()
     return 0
 

@@ -2,19 +2,18 @@
 
     .venv/bin/python benchmarks/why_numbers_differ.py [--again]
 
-The same codes through the scripts of `hashbench explain`, the database in three orders. Codes are of ``cifar10-s1``
-with SqueezeNet features (``hashbench prepare cifar10-s1 --features squeezenet``): LSH, ITQ and HashNet at 12 and 32
-bits, and "classifier": the class that a linear classifier gives, in 10 bits, of which one is set; there are ten codes.
+Scores the same codes by the scripts of `hashbench explain`, with the database in three orders. The codes are of
+``cifar10-s1`` with SqueezeNet features (``hashbench prepare cifar10-s1 --features squeezenet``): LSH, ITQ and HashNet
+at 12 and 32 bits, and "classifier": the class that a linear classifier predicts, one-hot in 10 bits.
 """
 
-import argparse
-import csv
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from pages import DOCS, parser_of, put_into, read_rows, write_rows
 from sklearn.linear_model import RidgeClassifier
 
 from hashbench.bits import pack
@@ -29,13 +28,13 @@ from hashbench.reports.formatting import markdown_table
 from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
 from hashbench.store import hdf5
 
-PAGE = Path(__file__).parents[1] / "docs" / "why-numbers-differ.md"
+PAGE = DOCS / "why-numbers-differ.md"
 FIGURE = PAGE.parent / "figures" / "why-numbers-differ.svg"
 ROWS = Path(__file__).with_suffix(".csv")
 DATASET = "cifar10-s1:squeezenet"
 METRICS = ("AP", "AP@1000", "AP@5000")
 ORDERS = ("given", "by-class", "shuffled")
-TIES_ALONE = {  # scripts that differ in nothing but the order of ties, of the whole list and of the first k
+TIES_ALONE = {  # scripts that differ only in the order of ties
     "AP": ("calc-map", "orthohash", "fire", "ratio-baseline", "torchmetrics-map", "trec_eval"),
     **dict.fromkeys(
         ("AP@1000", "AP@5000"),
@@ -47,7 +46,7 @@ COLUMNS = ("codes", "order", "metric", "script", "value", "exact", "low", "high"
 
 
 def all_codes(dataset: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray, int]]:
-    """Give names, packed codes of queries and database, and their length."""
+    """Yield names, packed codes of queries and database, and their length."""
     yield "classifier-10", *by_classifier(dataset), 10
     for job in grid([DATASET], ["lsh", "itq", "hashnet"], [12, 32], [0], {}):
         path, _ = ensure_codes(dataset, job)
@@ -66,27 +65,27 @@ def by_classifier(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rows_of(dataset: Dataset) -> Iterator[dict[str, str]]:
-    """Score all codes in all orders, those of the figure by all scripts."""
+    """Score all codes in all orders; those of the figure by all scripts."""
     ties = [named(name) for name in dict.fromkeys(name for names in TIES_ALONE.values() for name in names)]
     for name, query, database, n_bits in all_codes(dataset):
         for order in ORDERS:
             ordered, affinity = rearranged(database, dataset.affinity(), order)
             scripts = EVALUATORS if name == SHOWN[1] else ties
-            for one in explain(query, ordered, n_bits, affinity, METRICS, scripts):
-                causes = "; ".join(f"{cause.words} {cause.share:+.6f}" for cause in one.causes)
-                numbers = (f"{number:.6f}" for number in (one.value, *one.ours))
-                values = (name, order, one.metric, one.evaluator.name, *numbers, causes)
+            for explanation in explain(query, ordered, n_bits, affinity, METRICS, scripts):
+                causes = "; ".join(f"{cause.words} {cause.share:+.6f}" for cause in explanation.causes)
+                numbers = (f"{number:.6f}" for number in (explanation.value, *explanation.ours))
+                values = (name, order, explanation.metric, explanation.evaluator.name, *numbers, causes)
                 yield dict(zip(COLUMNS, values, strict=True))
             print(name, order, flush=True)
 
 
 def spreads(rows: Sequence[dict[str, str]]) -> str:
-    """Lay out how far scripts lie apart by the order of ties alone, beside the exact value."""
-    found: dict[tuple[str, str], dict[str, tuple[float, float, str]]] = defaultdict(dict)
+    """Lay out how far scripts lie apart only by the order of ties, beside the exact value."""
+    cells: dict[tuple[str, str], dict[str, tuple[float, float, str]]] = defaultdict(dict)
     for row in rows:
         if row["script"] not in TIES_ALONE[row["metric"]]:
             continue
-        cell, value = found[row["codes"], row["metric"]], float(row["value"])
+        cell, value = cells[row["codes"], row["metric"]], float(row["value"])
         low, high, _ = cell.get(row["order"], (1.0, 0.0, ""))
         shown = f"{float(row['exact']):.3f} ({float(row['low']):.3f} to {float(row['high']):.3f})"
         cell[row["order"]] = min(low, value), max(high, value), shown
@@ -94,7 +93,7 @@ def spreads(rows: Sequence[dict[str, str]]) -> str:
         ("codes", "metric", "exact (range of ties)", *(f"scripts, {order}" for order in ORDERS)),
         [
             (codes, metric, cell["given"][2], *(f"{cell[order][0]:.3f} to {cell[order][1]:.3f}" for order in ORDERS))
-            for (codes, metric), cell in found.items()
+            for (codes, metric), cell in cells.items()
         ],
         n_left=2,
     )
@@ -110,27 +109,18 @@ def of_scripts(rows: Sequence[dict[str, str]]) -> str:
     return markdown_table(("script", "where it is used", *ORDERS), lines, n_left=2)
 
 
-def put_into(page: str, parts: dict[str, str]) -> str:
-    """Put tables between their marks in the page."""
-    for name, text in parts.items():
-        before, mark, rest = page.partition(f"<!-- {name} -->\n")
-        _, end, after = rest.partition("<!-- end -->")
-        page = before + mark + text + "\n" + end + after
-    return page
-
-
 def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
-    """Draw the scripts that differ in the order of ties alone on the range of ties, the database in two orders."""
+    """Draw the scripts that differ only in the order of ties on the range of ties, the database in two orders."""
     metric, _ = SHOWN
-    chosen = [row for row in rows if (row["metric"], row["codes"]) == SHOWN and row["script"] in TIES_ALONE[metric]]
-    exact, low, high = (float(chosen[0][key]) for key in ("exact", "low", "high"))
+    shown = [row for row in rows if (row["metric"], row["codes"]) == SHOWN and row["script"] in TIES_ALONE[metric]]
+    exact, low, high = (float(shown[0][key]) for key in ("exact", "low", "high"))
     with one_look():
         figure = Figure(figsize=(6.9, 1.75), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
         for panel, (order, words) in zip(
             panels, (("by-class", "database sorted by class"), ("shuffled", "the same, shuffled")), strict=True
         ):
-            values = {row["script"]: float(row["value"]) for row in chosen if row["order"] == order}
+            values = {row["script"]: float(row["value"]) for row in shown if row["order"] == order}
             names = sorted(values, key=list(TIES_ALONE[metric])[::-1].index)
             panel.axvspan(low, high, facecolor="#ececec", edgecolor="none", zorder=0)
             panel.axvline(exact, color=INK, linewidth=0.9, zorder=1)
@@ -145,18 +135,11 @@ def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
 
 
 def main() -> None:
-    """Score everything, keep the rows, make tables and figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", action="store_true", help="only lay out the rows of the last run again")
-    if not parser.parse_args().again:
+    """Score everything, write the rows, and make the tables and the figure."""
+    if not parser_of(__doc__).parse_args().again:
         dataset, _ = load_dataset(DATASET)
-        found = list(rows_of(dataset))
-        with ROWS.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(found)
-    with ROWS.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+        write_rows(ROWS, COLUMNS, list(rows_of(dataset)))
+    rows = read_rows(ROWS)
     draw(rows, FIGURE)
     PAGE.write_text(put_into(PAGE.read_text(), {"spreads": spreads(rows), "scripts": of_scripts(rows)}))
 

@@ -13,15 +13,15 @@ PLACES = {  # where the version stands, and how
 
 
 def main(tag):
-    """Give the exit code: 1, with a sentence for each place, if the tag is not that of the version."""
-    wrong = 0
+    """Return the exit code: 1, with a sentence for each place, if the tag is not that of the version."""
+    exit_code = 0
     for place, line in PLACES.items():
-        found = re.search(line, (ROOT / place).read_text(encoding="utf-8"), re.MULTILINE)
-        version = found[1].strip('"') if found else "nothing of the kind"
+        match = re.search(line, (ROOT / place).read_text(encoding="utf-8"), re.MULTILINE)
+        version = match[1].strip('"') if match else "no version"
         if tag != f"v{version}":
-            sys.stderr.write(f"the tag is {tag}, and {place} has {version}: mend one of them, and tag again.\n")
-            wrong = 1
-    return wrong
+            sys.stderr.write(f"the tag is {tag}, but {place} has {version}. Fix one of them and tag again.\n")
+            exit_code = 1
+    return exit_code
 
 
 if __name__ == "__main__":

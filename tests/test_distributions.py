@@ -14,14 +14,11 @@ from helpers.paths import ROOT
 
 from hashbench import __version__
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not (ROOT / "dist").exists(), reason="nothing is built: make dist"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not (ROOT / "dist").exists(), reason="nothing is built: make dist")]
 INFO = f"hashbench-{__version__}.dist-info"
 HOMES = {"hashbench/methods/": "methods/", "hashbench/datasets/": "datasets/"}
 USER = '''
-"""A project that uses hashbench, as strict as can be."""
+"""A project that uses hashbench, checked strictly."""
 
 import numpy as np
 
@@ -47,7 +44,7 @@ def the_only(pattern, folder="dist"):
 
 
 def content_of(path):
-    """Give the files of a wheel by name."""
+    """Return the files of a wheel by name."""
     with ZipFile(path) as wheel:
         return {name: wheel.read(name) for name in wheel.namelist()}
 
@@ -120,7 +117,7 @@ def test_the_source_distribution_builds_the_wheel_that_the_tree_builds(wheel):
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """An environment with the wheel in it, and what it needs from the one that the tests run in; its Python."""
+    """Create an environment with the wheel and the dependencies of this one, and return its Python."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")

@@ -19,10 +19,10 @@ OPTIMISED = [name for name in built_in_methods() if name in TRAINED or get_metho
 
 
 def make_digits(results: Path, data: Path) -> Path:
-    """Run digits through the whole pipeline, baselines and unsupervised methods at 16 bits with seed 0.
+    """Run digits through the whole pipeline with baselines and unsupervised methods at 16 bits, seed 0.
 
-    Returns the folder of results. `make golden` calls this through ``make_golden.py``. Optimisers of supervised and
-    learned ones may end in other codes on other processors.
+    Returns the folder of results. `make golden` calls this through ``make_golden.py``. Supervised and learned methods
+    are left out: their optimisers may end in other codes on other processors.
     """
     grid = [f"--method={name}" for name in built_in_methods() if name not in OPTIMISED]
     return run(results, data, *grid, "--bits=16")
@@ -54,9 +54,9 @@ def make_golden_tables(folder: Path) -> None:
 
 
 def test_digits_through_the_whole_pipeline_are_as_they_were(tmp_path, data):
-    made, golden = make_digits(tmp_path / "results", data), GOLDEN / "digits"
-    assert rows_in(made) == rows_in(golden), "if it must differ: make golden"  # for a readable difference
-    assert contents(made) == contents(golden)
+    results, golden = make_digits(tmp_path / "results", data), GOLDEN / "digits"
+    assert rows_in(results) == rows_in(golden), "if it must differ: make golden"  # for a readable difference
+    assert contents(results) == contents(golden)
 
 
 def test_golden_file_is_whole():
@@ -72,12 +72,12 @@ def test_golden_rows_are_those_of_the_committed_results():
     assert not others, f"results/digits has other rows, or none: .venv/bin/hashbench run {methods} --bits 16"
 
 
-def assert_alike(made: Path, committed: Path, command: str) -> None:
-    """Hold a row against the committed one, up to what another processor may change.
+def assert_alike(results: Path, committed: Path, command: str) -> None:
+    """Compare a row with the committed one, up to what another processor may change.
 
-    Whoever changes more raises the version and makes the rows again, by the command.
+    For a larger change, raise the method's version and recompute the rows by the command.
     """
-    (row,) = read_rows(made.parent, made.name)
+    (row,) = read_rows(results.parent, results.name)
     expected = next((other for other in read_rows(committed.parent, committed.name) if other.key == row.key), None)
     assert expected, f"{committed.relative_to(ROOT)} lacks the row of {row.method} at {row.n_bits} bits: {command}"
     assert row.method_version == expected.method_version
@@ -91,15 +91,15 @@ def test_optimised_methods_are_as_they_were_on_quick_settings(name, digits_data,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIMISED)
-def test_committed_rows_are_what_the_code_makes(name, digits_data, tmp_path):
-    made = run(tmp_path, digits_data, f"--method={name}", "--bits=12", "--metric=AP")
+def test_committed_rows_are_what_the_code_computes(name, digits_data, tmp_path):
+    results = run(tmp_path, digits_data, f"--method={name}", "--bits=12", "--metric=AP")
     command = f".venv/bin/hashbench run --method {name} --bits 12"
-    assert_alike(made, ROOT / "results" / "digits", command)
+    assert_alike(results, ROOT / "results" / "digits", command)
 
 
 @pytest.fixture(scope="module")
 def golden_tables(tmp_path_factory):
-    """The golden tables made again."""
+    """The golden tables, laid out again."""
     folder = tmp_path_factory.mktemp("tables")
     make_golden_tables(folder)
     return folder
@@ -108,20 +108,19 @@ def golden_tables(tmp_path_factory):
 @pytest.mark.parametrize("name", ["table1", "continuation"])
 @pytest.mark.parametrize("end", [".md", ".csv", ".tex", "-tie-range.csv", "-published.csv", "-orders.csv"])
 def test_tables_are_as_they_were(name, end, golden_tables):
-    made = (golden_tables / f"{name}{end}").read_bytes().decode()
-    golden = (GOLDEN / "tables" / f"{name}{end}").read_bytes().decode()
-    assert made.splitlines() == golden.splitlines()  # for a readable difference
-    assert made == golden
+    text, golden = ((folder / f"{name}{end}").read_bytes().decode() for folder in (golden_tables, GOLDEN / "tables"))
+    assert text.splitlines() == golden.splitlines()  # for a readable difference
+    assert text == golden
 
 
 def test_committed_tables_are_those_of_the_committed_results(tmp_path):
     results = ROOT / "results"
     tables.write_tables(tmp_path, tables.make_tables(results, ()))
-    made, committed = (
+    laid_out, committed = (
         {path.name: path.read_text() for path in folder.glob("[!.]*")} for folder in (tmp_path, results / "tables")
     )
-    assert made.keys() == committed.keys()
-    for name, text in made.items():
+    assert laid_out.keys() == committed.keys()
+    for name, text in laid_out.items():
         assert text.splitlines() == committed[name].splitlines(), f"{name} is of other results: make tables"
 
 
@@ -131,10 +130,11 @@ def test_latex_table_that_the_documentation_shows_is_what_its_command_writes(tmp
     arguments = command[1].replace("\\\n", " ").split()[1:]
     done = CliRunner().invoke(cli, [*arguments, "--results", str(ROOT / "results"), "--output", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    made = (tmp_path / "selection.tex").read_text()
-    assert made == (ROOT / "docs/table.tex").read_text(), "make tables docs/table.png"
+    assert (tmp_path / "selection.tex").read_text() == (ROOT / "docs/table.tex").read_text(), (
+        "make tables docs/table.png"
+    )
 
 
 def test_golden_tables_are_all_there_is_of_them(golden_tables):
-    made = {path.name for path in golden_tables.glob("[!.]*")}
-    assert made == {path.name for path in (GOLDEN / "tables").glob("[!.]*.*")}
+    laid_out = {path.name for path in golden_tables.glob("[!.]*")}
+    assert laid_out == {path.name for path in (GOLDEN / "tables").glob("[!.]*.*")}

@@ -81,16 +81,21 @@ def install(site, modules, methods=(), datasets=()):
     return site
 
 
-KINDS = ("codes", "labels")
 RUN = ["run", "--method", "coin", "--method", "lsh", "--dataset", "line", "--bits", "16"]
-TOLD = {
+THIRD_PARTY = {
     "list methods": ["list", "methods"],
     "list datasets": ["list", "datasets"],
     "info": ["info", "coin"],
     "unknown parameter": [*RUN, "--param", "side=3"],
     "run": RUN,
     "run classical": ["run", "--method", "itq", "--dataset", "line", "--bits", "1"],
-    "evaluate": ["evaluate", *(f"--{one}-{kind}={kind}.npy" for one in ("query", "database") for kind in KINDS)],
+    "evaluate": [
+        "evaluate",
+        "--query-codes=codes.npy",
+        "--database-codes=codes.npy",
+        "--query-labels=labels.npy",
+        "--database-labels=labels.npy",
+    ],
     "info learned": ["info", "talr-ap"],
     "tables": ["tables", "table1"],
     "check method": ["check", "method", "coin"],
@@ -109,11 +114,9 @@ BROKEN = {
     "another class": ({"broken.py": "class Broken:\n    pass\n"}, "broken:Broken"),
     "latin-1": ({"broken.py": "# -*- coding: latin-1 -*-\nimport no_such_package\n"}, "broken:Broken"),
 }
-if not ALL:  # others go the way of these
-    BROKEN = {how: BROKEN[how] for how in ("package", "syntax", "missing class")}
-
-
-COMMANDS = {
+if not ALL:  # the others take the same path as these
+    BROKEN = {defect: BROKEN[defect] for defect in ("package", "syntax", "missing class")}
+BESIDE_BROKEN = {
     "list methods": ["list", "methods"],
     "list datasets": ["list", "datasets"],
     "run method": ["run", "--method", "broken", "--bits", "8"],
@@ -130,15 +133,15 @@ from hashbench.cli.main import cli
 sites, outcomes = json.loads(sys.argv[1]), []
 for site, commands in sites:
     reader, writer = os.pipe()
-    if not os.fork():  # no plugin was looked for yet
+    if not os.fork():  # before any plugin is looked for
         os.chdir(site)
         sys.path.insert(0, site)
         done = {}
         for name, command in commands.items():
             result = CliRunner().invoke(cli, command)
-            is_told = result.exception is None or isinstance(result.exception, SystemExit)
-            told = result.stderr if is_told else repr(result.exception)
-            done[name] = (result.exit_code, result.stdout, told, "torch" in sys.modules)
+            is_traceback = result.exception is not None and not isinstance(result.exception, SystemExit)
+            stderr = repr(result.exception) if is_traceback else result.stderr
+            done[name] = (result.exit_code, result.stdout, stderr, "torch" in sys.modules)
         with open(writer, "w") as file:
             json.dump(done, file)
         os._exit(0)
@@ -152,10 +155,10 @@ print(json.dumps([outcomes, "torch" in sys.modules]))
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    """What each command says beside each plugin: exit code, stdout, stderr, and if it imported torch; and the folder.
+def printed(tmp_path_factory):
+    """Run each command beside each plugin; its exit code, stdout, stderr and whether it imported torch, and the folder.
 
-    All in one process, which forks; under ``""``, whether torch is imported to describe all methods.
+    One process runs them all in forks. Key ``""`` holds whether describing all methods imports torch.
     """
     folder = tmp_path_factory.mktemp("plugins")
     modules = {"third_party/__init__.py": "", "third_party/coin.py": METHOD, "third_party/line.py": DATASET}
@@ -163,9 +166,9 @@ def told(tmp_path_factory):
     install(third_party, modules, ["coin = third_party.coin:Coin"], ["line = third_party.line:Line"])
     np.save(third_party / "codes.npy", np.eye(4) > 0)
     np.save(third_party / "labels.npy", np.arange(4))
-    for how, (modules, value) in BROKEN.items():
-        install(folder / how, modules, [f"broken = {value}"], [f"broken = {value}"])
-    sites = [(str(third_party), TOLD), *((str(folder / how), COMMANDS) for how in BROKEN)]
+    for defect, (modules, value) in BROKEN.items():
+        install(folder / defect, modules, [f"broken = {value}"], [f"broken = {value}"])
+    sites = [(str(third_party), THIRD_PARTY), *((str(folder / defect), BESIDE_BROKEN) for defect in BROKEN)]
     environment = {**os.environ, "HASHBENCH_DATA": str(folder / "data")}
     command = [sys.executable, "-B", "-c", DRIVER, json.dumps(sites)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
@@ -174,9 +177,9 @@ def told(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def third_party(told):
-    """What commands say beside a distribution that brings a method and a dataset; and the folder they ran in."""
-    return told[0] / "third party", {name: outcome[:3] for name, outcome in told[1]["third party"].items()}
+def third_party(printed):
+    """The folder of a distribution with a method and a dataset, and what commands print beside it."""
+    return printed[0] / "third party", {name: outcome[:3] for name, outcome in printed[1]["third party"].items()}
 
 
 def test_names_of_the_plugin_folders_are_left_to_others():
@@ -186,19 +189,16 @@ def test_names_of_the_plugin_folders_are_left_to_others():
 
 
 def test_third_party_plugins_are_listed_and_described_beside_the_built_in_ones(third_party):
-    exit_code, stdout, _ = third_party[1]["list methods"]
-    assert exit_code == 0
-    names = [line.split()[0] for line in stdout.splitlines()]
-    assert {*built_in_methods(), "coin"} <= set(names)
-    assert names == sorted(names)
-    assert "Coin: one random bit after the other." in stdout
-    exit_code, stdout, _ = third_party[1]["list datasets"]
-    assert exit_code == 0
-    assert "line" in [line.split()[0] for line in stdout.splitlines()]
-    assert "forty points on a line" in stdout
-    exit_code, stdout, _ = third_party[1]["info"]
-    assert exit_code == 0
-    assert "sides=2    Of the coin." in stdout
+    for command, names, words in (
+        ("list methods", {*built_in_methods(), "coin"}, "Coin: one random bit after the other."),
+        ("list datasets", {*built_in_datasets(), "line"}, "forty points on a line"),
+        ("info", set(), "sides=2    Of the coin."),
+    ):
+        exit_code, stdout, _ = third_party[1][command]
+        assert (exit_code, words in stdout) == (0, True)
+        listed = [line.split()[0] for line in stdout.splitlines() if line.strip()]
+        assert names <= set(listed)
+        assert listed == sorted(listed) or not names
 
 
 def test_third_party_plugins_run_and_are_put_into_tables(third_party):
@@ -223,35 +223,23 @@ def test_third_party_plugins_pass_the_same_suite(third_party, kind):
     assert "FAIL" not in stdout
 
 
-def test_methods_are_described_and_classical_ones_run_without_torch(told):
-    outcomes = told[1]["third party"]
-    assert not told[1][""]
+def test_methods_are_described_and_classical_ones_run_without_torch(printed):
+    outcomes = printed[1]["third party"]
+    assert not printed[1][""]
     for name in ("run", "run classical", "evaluate", "info learned", "tables"):
         exit_code, _, stderr, has_torch = outcomes[name]
         assert (exit_code, has_torch) == (0, False), stderr
 
 
-@pytest.mark.parametrize("how", BROKEN)
-@pytest.mark.parametrize("kind", ["method", "dataset"])
-def test_broken_plugin_is_named(told, how, kind):
-    folder, outcomes = told
-    exit_code, stdout, stderr, _ = outcomes[how][f"run {kind}"]
+@pytest.mark.parametrize("defect", BROKEN)
+@pytest.mark.parametrize(("kind", "built_in"), [("method", built_in_methods()), ("dataset", built_in_datasets())])
+def test_broken_plugin_is_named_where_it_is_used_and_listed(printed, defect, kind, built_in):
+    folder, outcomes = printed
+    exit_code, stdout, stderr, _ = outcomes[defect][f"run {kind}"]
     assert stderr.startswith(f"Error: {kind} plugin 'broken'")
-    assert stderr.count("\n") == 1
-    assert (exit_code, stdout) == (1, "")
-    assert not (folder / how / "results").exists()
-
-
-@pytest.mark.parametrize("how", BROKEN)
-@pytest.mark.parametrize("kind", ["method", "dataset"])
-def test_list_works_beside_a_broken_plugin(told, how, kind):
-    exit_code, stdout, stderr, _ = told[1][how][f"list {kind}s"]
+    assert (exit_code, stdout, stderr.count("\n")) == (1, "", 1)
+    assert not (folder / defect / "results").exists()
+    exit_code, stdout, stderr, _ = outcomes[defect][f"list {kind}s"]
     assert (exit_code, stderr) == (0, "")
-    names = [line.split()[0] for line in stdout.splitlines()]
-    built_in = built_in_methods() if kind == "method" else built_in_datasets()
-    assert {*built_in, "broken"} <= set(names)
-
-
-@pytest.mark.parametrize("how", BROKEN)
-def test_help_works_beside_a_broken_plugin(told, how):
-    assert told[1][how]["help"][0] == 0
+    assert {*built_in, "broken"} <= {line.split()[0] for line in stdout.splitlines()}
+    assert outcomes[defect]["help"][0] == 0

@@ -1,4 +1,4 @@
-"""What a release says of itself, in each of the places where it does."""
+"""Version, addresses and packages of a release agree in all places that state them."""
 
 import io
 import re
@@ -96,12 +96,12 @@ def test_every_package_and_plugin_folder_is_in_the_distribution():
 def test_classifiers_name_the_pythons_that_the_workflow_tests():
     named = re.findall(r":: (3\.\d+)", " ".join(PROJECT["project"]["classifiers"]))
     matrix = yaml.safe_load(WORKFLOWS["tests.yml"])["jobs"]["tests"]["strategy"]["matrix"]
-    tested = {*matrix["python"], *(one["python"] for one in matrix["include"])}
+    tested = {*matrix["python"], *(job["python"] for job in matrix["include"])}
     assert sorted(tested) == sorted(named)
     assert PROJECT["project"]["requires-python"] == f">={named[0]}"
 
 
-def test_pages_are_deployed_by_one_workflow_alone():
+def test_pages_are_deployed_by_only_one_workflow():
     assert [name for name, text in WORKFLOWS.items() if "actions/deploy-pages" in text] == ["hashbench.yml"]
 
 

@@ -1,4 +1,4 @@
-"""Every command of the site: each page's blocks run in their order, in an empty folder, as a reader would copy them."""
+"""The commands of the site: each page's blocks run in order, in an empty folder, as a reader would copy them."""
 
 import os
 import re
@@ -47,21 +47,21 @@ class Block:
 
 
 def blocks_of(page):
-    """Find a page's blocks that a reader copies."""
-    found = re.finditer(
+    """List a page's blocks that a reader copies."""
+    matches = re.finditer(
         r"(?:^<!-- (not run: (?P<reason>[^>]+)|[\w ]+) -->\n)?"
         r"^ *```(?P<kind>sh|python|\{code-block\} \w+)\n(?::caption: (?P<file>\S+)\n)?(?P<text>.*?)^```$",
         (DOCS / page).read_text(encoding="utf-8"),
         flags=re.DOTALL | re.MULTILINE,
     )
-    return [Block(one["file"] or one["kind"], one["text"], one["reason"] or "") for one in found]
+    return [Block(match["file"] or match["kind"], match["text"], match["reason"] or "") for match in matches]
 
 
 RUN = [page for page in PAGES if page not in ELSEWHERE and any(not block.reason for block in blocks_of(page))]
 
 
 def is_plain(text):
-    """Whether all lines are calls of hashbench without anything of a shell."""
+    """Check whether all lines are hashbench commands without shell syntax."""
     return all(line.startswith("hashbench ") and not re.search(r"[$|&>`{\\]", line) for line in text.splitlines())
 
 
@@ -82,8 +82,8 @@ def test_blocks_of_a_page_run_in_their_order(page, hashbench, tmp_path, monkeypa
     environment.pop("HASHBENCH_DATA", None)  # a page that wants it says so
     monkeypatch.delenv("HASHBENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", environment["XDG_CACHE_HOME"])
-    kept = tmp_path / "exported"  # from one block to the next, as in the reader's shell
-    kept.touch()
+    exported = tmp_path / "exported"  # variables, from one block to the next, as in the reader's shell
+    exported.touch()
     work = tmp_path / "work"
     work.mkdir()
     if page in ON_RESULTS:
@@ -103,15 +103,13 @@ def test_blocks_of_a_page_run_in_their_order(page, hashbench, tmp_path, monkeypa
                         result = hashbench(*shlex.split(line, comments=True)[1:])
                         assert result.exit_code == 0, f"{line}\n{result.output}"
                 else:
-                    if block.text.startswith("pip install"):  # beside the environment of the tests, not into it
-                        text = (
-                            f"{sys.executable} -m pip install --quiet --no-deps --no-build-isolation --target {site} ."
-                        )
-                    else:
-                        text = block.text
+                    text = block.text
+                    if text.startswith("pip install"):  # beside the environment of the tests, not into it
+                        options = f"--quiet --no-deps --no-build-isolation --target {site}"
+                        text = f"{sys.executable} -m pip install {options} ."
                     with Path("printed").open("w+") as printed:
                         child = subprocess.Popen(
-                            ["bash", "-euo", "pipefail", "-c", f"source {kept}\n{text}\nexport -p > {kept}"],
+                            ["bash", "-euo", "pipefail", "-c", f"source {exported}\n{text}\nexport -p > {exported}"],
                             env=environment,
                             stdout=printed,
                             stderr=subprocess.STDOUT,
@@ -121,8 +119,8 @@ def test_blocks_of_a_page_run_in_their_order(page, hashbench, tmp_path, monkeypa
                         code = child.wait(300)
                         printed.seek(0)
                         assert code == 0, f"{block.text}\n{printed.read()}"
-                    if found := re.search(r'^declare -x HASHBENCH_DATA="(.*)"$', kept.read_text(), re.MULTILINE):
-                        monkeypatch.setenv("HASHBENCH_DATA", found[1])
+                    if data := re.search(r'^declare -x HASHBENCH_DATA="(.*)"$', exported.read_text(), re.MULTILINE):
+                        monkeypatch.setenv("HASHBENCH_DATA", data[1])
                     Path("printed").unlink()
     finally:
         for child in children:  # what runs in the background ends with the page

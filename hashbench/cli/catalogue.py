@@ -1,7 +1,7 @@
 """The commands that list and describe what exists, and check it against its contract: list, info, check."""
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,16 @@ from hashbench.errors import HashbenchError
 @click.argument("kind", type=Word(["methods", "datasets", "metrics", "scripts", "missing"]), required=False)
 @option("--speed", type=Choice(["quick", "slow"]), help="Speed of the built-in methods to list.")
 def list_command(kind: str | None, speed: str | None) -> None:
-    """List methods, datasets, metrics or scoring scripts, each with a line about it; or how to add missing datasets.
+    """List methods, datasets, metrics or scoring scripts, one per line; or how to add missing datasets.
 
-    For scripts, which explain emulates, it shows the metrics, where each is used, and its source. Without an argument
-    it prints what can be listed, and how many there are of each.
+    Scripts, which explain emulates, are listed with their metrics, their users and their source. Without an argument
+    it prints what can be listed, and how many of each.
     """
     if speed is not None and kind != "methods":
         raise click.UsageError("--speed is for methods.")
     if kind is None:
         rows = [(f"hashbench list {name}", f"{len(rows_of()):3}  {what}") for name, (what, rows_of) in _LISTS.items()]
-        rows.append(("hashbench info NAME", "     all about one of these, or about a file"))
+        rows.append(("hashbench info NAME", "     details of one of these, or of a file"))
     else:
         rows = _LISTS[kind][1]() if speed is None else _methods(speed)
     width = max((len(name) for name, _ in rows), default=0)
@@ -80,10 +80,10 @@ def _missing() -> list[tuple[str, str]]:
 
 
 _LISTS: dict[str, tuple[str, Callable[[], list[tuple[str, str]]]]] = {
-    "methods": ("methods, which make codes of features or images", _methods),
+    "methods": ("methods, which compute codes from features or images", _methods),
     "datasets": ("datasets, each with its split and what is relevant", _datasets),
     "metrics": ("metrics, exact over all orders of tied items", _metrics),
-    "scripts": ("scoring scripts of others, which `hashbench explain` runs", _scripts),
+    "scripts": ("other projects' scoring scripts, which `hashbench explain` emulates", _scripts),
     "missing": ("datasets that are not prepared, each with the command to prepare it", _missing),
 }
 
@@ -112,27 +112,28 @@ def check(kind: str, name: str, features: str | None, source: Path | None, weigh
     if kind != "dataset" and (features or source or weights):
         raise click.UsageError("--features, --source and --weights are for datasets.")
     options = Options(features=features, source=source, weights=weights)
-    suites: dict[str, tuple[Any, Any]] = {
-        "method": (registry.get_method, testing.METHOD_CHECKS),
-        "dataset": (lambda name: registry.get_dataset(name, options), testing.DATASET_CHECKS),
-        "metric": (get_metric, testing.METRIC_CHECKS),
-    }
-    find, checks = suites[kind]
-    subject = find(name)
-    n_failed, cannot_be_made = 0, False
-    for check_one in checks:
-        title = check_one.__name__.removeprefix("check_").replace("_", " ")
-        if cannot_be_made:
+    subject: Any
+    checks: Sequence[Callable[[Any], None]]
+    if kind == "method":
+        subject, checks = registry.get_method(name), testing.METHOD_CHECKS
+    elif kind == "dataset":
+        subject, checks = registry.get_dataset(name, options), testing.DATASET_CHECKS
+    else:
+        subject, checks = get_metric(name), testing.METRIC_CHECKS
+    n_failed, cannot_be_prepared = 0, False
+    for contract_check in checks:
+        title = contract_check.__name__.removeprefix("check_").replace("_", " ")
+        if cannot_be_prepared:
             click.echo(f"skip  {title}")
             continue
         try:
-            check_one(subject)
+            contract_check(subject)
         except (Exception, SystemExit) as error:  # any failure of a plugin is a finding
             n_failed += 1
-            cannot_be_made = kind == "dataset" and isinstance(error, HashbenchError)  # without a network, for example
+            cannot_be_prepared = kind == "dataset" and isinstance(error, HashbenchError)  # offline, for example
             click.echo(f"FAIL  {title}: {type(error).__name__}: {error}")
         else:
             click.echo(f"ok    {title}")
     if n_failed:
-        skipped = "; those after it were skipped, since it cannot be prepared" * cannot_be_made
+        skipped = "; the others were skipped, because it cannot be prepared" * cannot_be_prepared
         raise HashbenchError(f"{kind} {name!r} fails {n_failed} of {len(checks)} checks{skipped}.")

@@ -160,10 +160,10 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
     lines = [_grid_table(outcomes) if is_grid else format_evaluation(_evaluation(outcomes[0]), "table")]
     if any(outcome.held_out for outcome in outcomes):
         score = "" if is_grid else f" {_held_out(outcomes[0])},"
-        lines.append(f"held out:{score} the training items that chose the epoch, as queries to the other ones.")
+        lines.append(f"held out:{score} the training items that chose the epoch, as queries to the others.")
     listed = {outcome.rows[0].dataset: outcome.n_neighbours for outcome in outcomes if outcome.n_neighbours}
     lines += [
-        f"Of each query of {name} the {n_neighbours:,} listed neighbours are relevant, no other item."
+        f"{name}: only the {n_neighbours:,} listed neighbours of each query are relevant."
         for name, n_neighbours in listed.items()
     ]
     return "\n".join(lines)

@@ -16,7 +16,6 @@ from hashbench.unseen import split_name
 
 if TYPE_CHECKING:
     from hashbench.dataset import Dataset
-    from hashbench.scoring.code_statistics import CodeUsage
     from hashbench.scoring.metrics import Family
     from hashbench.store.provenance import Provenance
 
@@ -49,8 +48,8 @@ def _describe_file(name: str) -> str:
         return _describe_model(Path(name))
     if not h5py.is_hdf5(name):
         raise HashbenchError(
-            f"{name} is no HDF5 file and no model (*{SUFFIX}), expected a file that hashbench wrote. Score codes in "
-            ".npy files with hashbench evaluate."
+            f"{name} is neither an HDF5 file nor a model (*{SUFFIX}), expected a file that hashbench wrote. Score "
+            "codes in .npy files with hashbench evaluate."
         )
     kind = hdf5.read_attributes(Path(name)).get("hashbench")
     if not isinstance(kind, str | None):
@@ -79,14 +78,14 @@ def _describe_metric(name: str) -> str:
         if name and Path(name).is_dir():
             raise HashbenchError(f"{name} is a folder; name a file in it.") from None
         raise HashbenchError(
-            f"{name!r} is no dataset, method, metric or file.{_suggestion(name)} "
+            f"{name!r} is not a dataset, method, metric or file.{_suggestion(name)} "
             "See: hashbench list datasets|methods|metrics."
         ) from None
     return _describe_family(metric.name, metric.family)
 
 
 def _suggestion(name: str) -> str:
-    """Suggest what an unknown name may mean: a file beside it, or a near name."""
+    """Suggest a file or a known name near an unknown one."""
     from hashbench.scoring.metrics import FAMILIES
     from hashbench.store.files import data_dir
     from hashbench.store.inputs import near_file
@@ -134,9 +133,10 @@ def describe_dataset(dataset: "Dataset") -> str:
     """Describe a dataset."""
     from hashbench.sources.inspection import WARNING, inspect, warning_of
 
+    order = ("summary", "protocol", "source", "features", "licence", "citation", *sorted(dataset.about))
     facts = {
         "dataset": dataset.name,
-        **{key: dataset.about[key] for key in sorted(dataset.about, key=_about_rank) if key != WARNING},
+        **{key: dataset.about[key] for key in order if key in dataset.about and key != WARNING},
         "items": _describe_items(dataset),
         "split": f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training",
         "affinity": dataset.rule,
@@ -157,7 +157,7 @@ def describe_dataset(dataset: "Dataset") -> str:
         if len(sizes) == 1:
             facts["classes"] += "; every item is relevant to every query"
         if not dataset.is_single_label:
-            facts["classes"] += f", {sizes.sum() / dataset.n_samples:.2f} labels an item"
+            facts["classes"] += f", {sizes.sum() / dataset.n_samples:.2f} labels per item"
             facts["classes"] += f", {inspection.n_without_label:,} items without"
     facts["duplicates"] = "; ".join(
         f"queries with an equal {role} item: {n_equal:,}"
@@ -174,11 +174,6 @@ def describe_dataset(dataset: "Dataset") -> str:
     return _facts(facts)
 
 
-def _about_rank(key: str) -> tuple[int, str]:
-    first = ("summary", "protocol", "source", "features", "licence", "citation")
-    return first.index(key) if key in first else len(first), key
-
-
 def _describe_items(dataset: "Dataset") -> str:
     parts = []
     if dataset.features is not None:
@@ -193,13 +188,16 @@ def _describe_codes(path: Path) -> str:
     from hashbench.store import hdf5
 
     with hdf5.open_codes(path) as codes:
+        usage = code_usage(np.asarray(codes.database[:]), codes.n_bits)
         sizes = counted(len(codes.query), "query", "queries"), counted(len(codes.database), "database item")
         return _facts(
             {
                 "codes": ", ".join([counted(codes.n_bits, "bit"), *sizes]),
                 **_origin(codes.made),
                 "content": codes.content,
-                "usage": _describe_usage(code_usage(np.asarray(codes.database[:]), codes.n_bits)),
+                "usage": f"{usage.n_distinct:,} distinct database codes ({usage.share_of_space:.2%} of the space), the "
+                f"most frequent one {usage.largest_bucket:,} times; bit balance {usage.bit_balance:.3f}, "
+                f"bit correlation {usage.bit_correlation:.3f}",
                 "time": f"{codes.fit_seconds:.3f} s to fit, {codes.encode_seconds:.3f} s to encode",
                 **({} if codes.held_out is None else {"held out": f"{codes.held_out_metric} {codes.held_out:.6f}"}),
             }
@@ -223,14 +221,6 @@ def _origin(provenance: "Provenance") -> dict[str, str]:
         "libraries": ", ".join(f"{name} {version}" for name, version in json.loads(provenance.libraries).items()),
         "code": provenance.code,
     }
-
-
-def _describe_usage(usage: "CodeUsage") -> str:
-    return (
-        f"{usage.n_distinct:,} distinct database codes ({usage.share_of_space:.2%} of the space), the most frequent "
-        f"one {usage.largest_bucket:,} times; bit balance {usage.bit_balance:.3f}, "
-        f"bit correlation {usage.bit_correlation:.3f}"
-    )
 
 
 def _describe_method(name: str) -> str:

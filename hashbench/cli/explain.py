@@ -7,8 +7,8 @@ import click
 import cloup
 from cloup import option, option_group
 
-from hashbench.cli.options import METHOD, METRIC, SEEDS, NotWith, output_format, several
-from hashbench.cli.outputs import Drawn, refuse_outputs, write_drawn
+from hashbench.cli.options import METHOD, METRIC, SEEDS, NotWith, lengths, output_format, several
+from hashbench.cli.outputs import FigurePath, refuse_outputs, save_figure
 from hashbench.cli.scoring import (
     CODES,
     DATASET,
@@ -30,16 +30,7 @@ if TYPE_CHECKING:
 
 @cloup.command()
 @CODES
-@own_codes_group(
-    option(
-        "--bits",
-        "n_bits",
-        type=int,
-        multiple=True,
-        show_default="all",
-        help="Code length of packed codes; of cached codes, repeatable.",
-    )
-)
+@own_codes_group(lengths("Code length of packed codes; of cached codes, repeatable.", show_default="all"))
 @RELEVANCE
 @option_group(
     "Cached codes of a dataset",
@@ -69,7 +60,7 @@ if TYPE_CHECKING:
 @option_group(
     "Output",
     output_format("table", "markdown", "json"),
-    option("--figure", type=Drawn(), help="Figure of the values on the range of ties: .svg, .png or .pdf."),
+    option("--figure", type=FigurePath(), help="Figure of the values on the range of ties: .svg, .png or .pdf."),
 )
 @cloup.constraint(NotWith("--run"), ["codes", "dataset", "database_order"])
 def explain(
@@ -90,7 +81,7 @@ def explain(
 ) -> None:
     """Show why your number differs: the same codes, scored by the scripts that people use.
 
-    Each script's value stands beside the exact one, with what makes the difference: one convention is switched at a
+    Each script's value stands beside the exact one, with the causes of the difference: one convention is switched at a
     time, and the shares add up. Score CODES.h5, your own codes as in evaluate, or all cached codes of a dataset; for
     the latter the table compares the scripts' orders of ties with luck and the worst case, and shows which methods
     change places. For a run with its qrels, it shows the values of trec_eval, pytrec_eval, ir_measures and ranx.
@@ -131,19 +122,19 @@ def explain(
     if figure is not None:
         from hashbench.reports.explain.figure import draw
 
-        write_drawn(figure, draw(explanations, name, value))
+        save_figure(figure, draw(explanations, name, value))
     if value is None:
         click.echo(explanation_text.format_explanations(explanations, form))
     else:
         click.echo(explanation_text.format_answers(explanation_text.answers(explanations, value), value, form))
     if form != "json" and any(explanation.evaluator.name.endswith("-here") for explanation in explanations):
-        click.echo("\n-here: in the order of ties of this machine's NumPy or numba; elsewhere another.")
+        click.echo("\n-here: ties in the order of this machine's NumPy or numba; other machines may differ.")
 
 
 def _explain_codes(
     codes: "OwnCodes", metrics: tuple[str, ...], scripts: tuple[str, ...], order: str
 ) -> "Sequence[Explanation]":
-    """Score codes, their database in some order, by scripts; print what was left out."""
+    """Score codes by scripts, with the database in some order; print what is left out."""
     from hashbench.cli.progress import Progress
     from hashbench.reports.explain import emulation
     from hashbench.reports.explain.evaluators import EVALUATORS, named
@@ -154,36 +145,37 @@ def _explain_codes(
     chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
     check_counts((len(codes.query), len(codes.database)), (codes.affinity.n_queries, codes.affinity.n_database))
     database, affinity = rearranged(codes.database, codes.affinity, order)
-    wanted = metrics or ("AP", "AP@1000")
-    asked = tuple(emulation.given_of(wanted, chosen, len(database))) or wanted
+    metrics_or_default = metrics or ("AP", "AP@1000")
+    computed = tuple(emulation.given_of(metrics_or_default, chosen, len(database))) or metrics_or_default
     for name in dict.fromkeys(metrics):
-        if name not in asked:
+        if name not in computed:
             click.echo(f"Left out: {emulation.not_given(name, chosen, len(database))}", err=True)
     with Progress(short=True) as progress, reporting_compilation(progress.update):
-        parts = codes.query, database, codes.n_bits, affinity, asked, chosen
-        explanations = emulation.explain(*parts, on_progress=progress.update)
+        explanations = emulation.explain(
+            codes.query, database, codes.n_bits, affinity, computed, chosen, on_progress=progress.update
+        )
     explained = {explanation.evaluator.name for explanation in explanations}
     for name in sorted({script.name for script in chosen} - explained if scripts else ()):
-        click.echo(f"{name} gives none of {', '.join(asked)}.", err=True)
+        click.echo(f"{name} gives none of {', '.join(computed)}.", err=True)
     return explanations
 
 
 def _explain_run(
     run: Path, qrels: Path | None, metrics: tuple[str, ...], scripts: tuple[str, ...], figure: Path | None
 ) -> "Sequence[Explanation]":
-    """Score a run by the tools for runs; print which were left out."""
+    """Score a run by the tools for runs; print which are left out."""
+    from hashbench.cli.progress import Progress
     from hashbench.reports.explain import run_tools
     from hashbench.scoring.compilation import reporting_compilation
 
     tools = list(dict.fromkeys(map(run_tools.named, scripts))) or run_tools.TOOLS
     lists, grades = read_run_files(run, qrels, {"--figure": figure})
-    with reporting_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
+    with Progress(short=True) as progress, reporting_compilation(progress.update):
         explanations = run_tools.explain_run(lists, grades, metrics or ("AP", "NDCG:trec"), tools)
     explained = {explanation.evaluator.name for explanation in explanations}
     for name in [tool.described.name for tool in tools] if scripts else ():
         if name not in explained:
-            reason = "gives none of the metrics, or refuses the queries of this run"
-            click.echo(f"Left out: {name}, which {reason}.", err=True)
+            click.echo(f"Left out: {name} gives none of the metrics, or refuses the queries of this run.", err=True)
     return explanations
 
 

@@ -26,7 +26,7 @@ OptionDecorator = Callable[[Any], Any]
 
 
 def typed(parameters: Iterable[click.Parameter]) -> list[str]:
-    """Return the names, as users know them, of those parameters that the command line or environment sets."""
+    """Return the names, as users know them, of the parameters that the command line or environment sets."""
     context = click.get_current_context()
     return [
         parameter.opts[0] if isinstance(parameter, click.Option) else parameter.make_metavar(context).strip("[]")
@@ -86,7 +86,7 @@ def completing(*kinds: str) -> Callable[[click.Context, click.Parameter, str], l
 
 
 class OneEach(click.ParamType[Any]):
-    """A value of a repeatable option; a list with commas is refused, with the options that it stands for."""
+    """A value of a repeatable option; a list with commas is refused, with the options to write instead."""
 
     def __init__(self, kind: Any = str) -> None:
         self.kind = click.types.convert_type(kind)
@@ -113,7 +113,7 @@ class Word(click.Choice[str]):
 
 
 class Jobs(IntParamType):
-    """How many jobs at a time, from 1; -1 for one per core, as in joblib."""
+    """A number of jobs from 1, or -1 for one per core, as in joblib."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: D102
         number: int = super().convert(value, param, ctx)
@@ -123,7 +123,7 @@ class Jobs(IntParamType):
 
 
 class ArrayFile(click.types.StringParamType):
-    """A file with an array, and perhaps which one of it."""
+    """A file with an array, and the array's key if there are several."""
 
     name = "FILE[:KEY]"
 
@@ -150,6 +150,16 @@ def several(*flags: str, names: str, help: str, **attributes: Any) -> OptionDeco
     )
 
 
+def lengths(help: str, **attributes: Any) -> OptionDecorator:
+    """Return the option --bits."""
+    return option("--bits", "n_bits", type=LENGTH, multiple=True, help=help, **attributes)
+
+
+def random_seeds(help: str) -> OptionDecorator:
+    """Return the option --seed of commands that train."""
+    return option("--seed", "seeds", type=OneEach(SEEDS), multiple=True, show_default="0", help=help)
+
+
 def folder(flag: str, *more: str, help: str, **attributes: Any) -> OptionDecorator:
     """Return an option that takes a folder."""
     kind = click.Path(path_type=Path, file_okay=False)
@@ -167,15 +177,8 @@ METRIC = several(
 METHOD = several(
     "--method", "-m", names="methods", help="Method such as itq or csq, repeatable; see `hashbench list methods`."
 )
-BITS = option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length such as 32, repeatable.")
-SEED = option(
-    "--seed",
-    "seeds",
-    type=OneEach(SEEDS),
-    multiple=True,
-    show_default="0",
-    help="Random seed, repeatable; methods without randomness run only once.",
-)
+BITS = lengths("Code length such as 32, repeatable.")
+SEED = random_seeds("Random seed, repeatable; methods without randomness run only once.")
 DATASET = several(
     "--dataset",
     names="datasets",
@@ -225,7 +228,9 @@ def _read_part(context: click.Context, option: click.Parameter, value: str | Non
         return None
     number, _, n_parts = value.partition("/")
     if not (number.isdecimal() and n_parts.isdecimal() and 1 <= int(number) <= int(n_parts)):
-        raise click.BadParameter(f"{value!r} is no part, expected such as 2/5, from 1/5 to 5/5.", context, option)
+        raise click.BadParameter(
+            f"{value!r} is not a part, expected I/N such as 2/5, with I from 1 to N.", context, option
+        )
     return int(number), int(n_parts)
 
 
@@ -301,7 +306,7 @@ def study_of(
     device: str | None = None,
     **axes: tuple[Any, ...],
 ) -> "Study":
-    """Return the study that the options of a grid describe; a usage error if they leave open what to run."""
+    """Return the study that the options of a grid describe; without methods or code lengths it is a usage error."""
     from hashbench.pipeline.grid import parse_params
     from hashbench.pipeline.study import Study, read_study
 

@@ -1,4 +1,4 @@
-"""Checks of files that users name for output, before any work: they can be written, and are no input of the command."""
+"""Checks of output files before any work: they can be written, and are not an input of the command."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,8 +14,8 @@ DASH = Path("-")
 STDOUT, STDERR = 1, 2
 
 
-class Drawn(click.Path):
-    """A file of a figure, of the kind that its suffix says; with ``or_numbers`` it may be a CSV file or stdout too."""
+class FigurePath(click.Path):
+    """A figure's file, in the format of its suffix; with ``or_numbers`` also a CSV file or stdout."""
 
     def __init__(self, *, or_numbers: bool = False) -> None:
         super().__init__(path_type=Path, dir_okay=False, allow_dash=or_numbers)
@@ -23,9 +23,10 @@ class Drawn(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
         path: Any = super().convert(value, param, ctx)
-        if path.suffix.lower() not in (*FIGURES, *(("", ".csv") if self.or_numbers else ())):
+        is_of_numbers = self.or_numbers and path.suffix.lower() in ("", ".csv")
+        if path.suffix.lower() not in FIGURES and not is_of_numbers:
             numbers = ", or in .csv for numbers" if self.or_numbers else ""
-            self.fail(f"{str(value)!r} is to end in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}{numbers}.", param, ctx)
+            self.fail(f"{str(value)!r} must end in .svg, .png or .pdf{numbers}.", param, ctx)
         return path
 
 
@@ -57,9 +58,9 @@ def refuse_folder(folder: Path, patterns: Iterable[str], inputs: Iterable[Path])
 def _refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     from hashbench.store.files import identities
 
-    read = identities(inputs)
+    input_files = identities(inputs)
     for output in outputs:
-        if identities([output]) & read:
+        if identities([output]) & input_files:
             raise click.UsageError(f"{output} is read and would be written over; write to another file.")
 
 
@@ -72,7 +73,7 @@ def results_files(results: Path) -> list[Path]:
 
 
 def target_of(output: Path) -> int | Path:
-    """Return the file that an output goes to, or the number of an open one."""
+    """Return the file that an output goes to, or the descriptor of an open one."""
     from hashbench.store.files import descriptor
 
     number = STDOUT if output == DASH else descriptor(output)
@@ -80,7 +81,7 @@ def target_of(output: Path) -> int | Path:
 
 
 def write(output: Path, text: str) -> None:
-    """Write text to a file; to standard output and error in the order of all that is printed there."""
+    """Write text to a file, or print it on standard output or error in its turn."""
     from hashbench.store.files import write_text
 
     target = target_of(output)
@@ -90,7 +91,7 @@ def write(output: Path, text: str) -> None:
         write_text(output, text)
 
 
-def write_drawn(output: Path, figure: "Figure") -> None:
+def save_figure(output: Path, figure: "Figure") -> None:
     """Write a figure in the format of the file's suffix."""
     from hashbench.reports.plots import figure_bytes
     from hashbench.store.files import write_bytes

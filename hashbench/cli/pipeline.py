@@ -27,14 +27,12 @@ _COUNT = IntRange(1)
 @cloup.command()
 @click.argument("names", nargs=-1, metavar="[DATASET]...", shell_complete=options.completing("datasets"))
 @option_group(
+    "What to prepare",
+    options.several("--dataset", names="datasets", help="Dataset to prepare, repeatable; the same as DATASET."),
+)
+@option_group(
     "Features",
-    option(
-        "--features",
-        metavar="KIND",
-        multiple=True,
-        shell_complete=options.completing("features"),
-        help="Kind of features, repeatable, where a dataset offers several.",
-    ),
+    options.several("--features", names="features", help="Kind of features, where a dataset has several; repeatable."),
     options.SOURCE,
     options.WEIGHTS,
     option("--image-size", type=IntRange(8, 1024), help="Pixels that images are resized to for features."),
@@ -50,21 +48,9 @@ _COUNT = IntRange(1)
     ),
     option("--name", metavar="NAME", help="Name of the dataset."),
     option("--labels", metavar="FILE[:KEY]", help="Labels of the items: classes (n,) or multi-hot."),
-    option(
-        "--query-from",
-        "query_items",
-        metavar="FILE[:KEY]|FOLDER",
-        show_default="drawn from the items",
-        help="Items of the queries.",
-    ),
+    option("--query-from", "query_items", metavar="FILE[:KEY]|FOLDER", show_default="drawn", help="Query items."),
     option("--query-labels", metavar="FILE[:KEY]", help="Labels of the queries."),
-    option(
-        "--affinity",
-        "rule",
-        type=Choice(OWN_RULES),
-        show_default="as the labels allow",
-        help="Rule that says what is relevant.",
-    ),
+    option("--affinity", "rule", type=Choice(OWN_RULES), show_default="as the labels allow", help="Rule of relevance."),
     option("--neighbours", type=_COUNT, help="Number of nearest database items that are relevant to a query."),
     option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between features."),
     option("--queries", "n_queries", type=_COUNT, show_default="a tenth, up to 1,000", help="Queries to draw."),
@@ -92,6 +78,7 @@ _COUNT = IntRange(1)
 @option_group("How to run", options.FORCE, options.LOCK_TIMEOUT)
 def prepare(
     names: tuple[str, ...],
+    datasets: tuple[str, ...],
     features: tuple[str, ...],
     source: Path | None,
     weights: Path | None,
@@ -120,13 +107,14 @@ def prepare(
     from hashbench.sources.inspection import WARNING
     from hashbench.unseen import UnseenClasses
 
+    names += datasets
     if (items is None) != (name is None) or (items is None) == (not names):
         raise click.UsageError("name datasets to prepare, or give your own with both --from and --name.")
     if items is not None and len(features) > 1:
-        raise click.UsageError("your own data have one kind of features under a name; give --features once.")
+        raise click.UsageError("your own dataset has one kind of features. Give --features once.")
     if n_unseen is not None:
         if items is not None:
-            raise click.UsageError("prepare your own data first, and name them then: NAME --unseen-classes N.")
+            raise click.UsageError("prepare your own data first, then run: hashbench prepare NAME --unseen-classes N.")
         protocol = UnseenClasses(n_unseen, fold, unseen_queries, unseen_database)
         names = tuple(protocol.name_of(spec) for spec in names)
     with Progress() as progress:

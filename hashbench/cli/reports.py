@@ -10,7 +10,7 @@ import cloup
 from click import Choice, FloatRange, IntRange
 from cloup import option, option_group
 
-from hashbench.cli.options import LENGTH, METRIC, RESULTS, OnlyWith, completing, folder, output_format, several
+from hashbench.cli.options import METRIC, RESULTS, OnlyWith, completing, folder, lengths, output_format, several
 from hashbench.cli.outputs import refuse_folder, refuse_outputs, results_files
 
 _METHODS = several("--method", "-m", names="methods", show_default="all", help="Method with results, repeatable.")
@@ -22,23 +22,11 @@ _VARIANTS = option("--variants", is_flag=True, help="Show all parameters and ver
 @click.argument("names", nargs=-1, metavar="[TABLE]...", shell_complete=completing("tables"))
 @option_group(
     "Rows",
-    several(
-        "--dataset",
-        names="datasets",
-        show_default="all",
-        help="Dataset with results, NAME or NAME:FEATURES, repeatable.",
-    ),
+    several("--dataset", names="datasets", show_default="all", help="Dataset, NAME or NAME:FEATURES, repeatable."),
     _METHODS,
     METRIC,
     _FEATURES,
-    option(
-        "--bits",
-        "n_bits",
-        type=LENGTH,
-        multiple=True,
-        show_default="as in the papers",
-        help="Code length of a column, repeatable.",
-    ),
+    lengths("Code length of a column, repeatable.", show_default="as in the papers"),
     _VARIANTS,
 )
 @option_group(
@@ -76,7 +64,7 @@ def tables(
     against: str,
     results: Path,
     output: Path | None,
-    **chosen: Any,
+    **selected: Any,
 ) -> None:
     """Lay out all results like the papers' tables, with the papers' values beside them; print and write them.
 
@@ -97,9 +85,9 @@ def tables(
 
     if output is not None and os.path.realpath(output) == os.path.realpath(results):
         raise click.UsageError(f"{output} is the folder of the results; give another folder for tables.")
-    if names and chosen["metrics"]:
+    if names and selected["metrics"]:
         raise click.UsageError(f"{names[0]} has its own metric; leave out the name, or --metric.")
-    selection, tables_folder = TableSelection(**chosen), output or results / "tables"
+    selection, tables_folder = TableSelection(**selected), output or results / "tables"
     is_written = output is not None or (
         selection == TableSelection() and not significance and not no_spread and digits is None
     )
@@ -116,7 +104,9 @@ def tables(
         with Progress() as progress:
             rows = read_results(results)
             laid_out = {name: table.confident(rows, against, progress.update) for name, table in laid_out.items()}
-    layout: dict[str, Any] = {"has_spread": not no_spread} | ({} if digits is None else {"digits": digits})
+    layout: dict[str, Any] = {"has_spread": not no_spread}
+    if digits is not None:
+        layout["digits"] = digits
     for table in laid_out.values():
         click.echo(table.to_markdown(**layout))
     if is_own and (hidden := describe_hidden(laid_out[selection.name].cells)):
@@ -133,21 +123,9 @@ def tables(
 @click.argument("names", nargs=-1, metavar="[FIGURE]...", shell_complete=completing("figures"))
 @option_group(
     "Rows",
-    several(
-        "--dataset",
-        names="datasets",
-        show_default="all",
-        help="Dataset with results, by name or HDF5 file, repeatable.",
-    ),
+    several("--dataset", names="datasets", show_default="all", help="Dataset, by name or HDF5 file, repeatable."),
     _METHODS,
-    option(
-        "--bits",
-        "n_bits",
-        type=LENGTH,
-        multiple=True,
-        show_default="all, or one per figure",
-        help="Code length, repeatable.",
-    ),
+    lengths("Code length, repeatable.", show_default="all, or one per figure"),
     option(
         "--metric",
         default="AP",
@@ -194,7 +172,7 @@ def plot(
     bands: bool | None,
     width: float,
     has_title: bool,
-    **chosen: Any,
+    **selected: Any,
 ) -> None:
     """Draw figures of the results, and of the codes behind them; prints the files.
 
@@ -219,7 +197,7 @@ def plot(
     refuse_folder(figures_folder, [f"*.{suffix}" for suffix in formats], results_files(results))
     layout = FigureLayout(width, has_title, bands)
     with Progress() as progress:
-        for drawing in draw_figures(results, names, FigureSelection(**chosen), layout, progress.update):
+        for drawing in draw_figures(results, names, FigureSelection(**selected), layout, progress.update):
             for path in write_figure(drawing, figures_folder, formats):
                 click.echo(path)
             for note in [drawing.caption, *drawing.notes]:
@@ -280,11 +258,7 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
 @option("--only-changed", is_flag=True, help="Leave out rows that are not comparable, new or gone.")
 @output_format("table", "csv", "json", "markdown")
 @option(
-    "--fail-on-drop",
-    "limit",
-    type=FloatRange(0),
-    metavar="X",
-    help="Exit with code 3 if a comparable value falls by more.",
+    "--fail-on-drop", "limit", type=FloatRange(0), metavar="X", help="Exit with 3 if a comparable value falls by more."
 )
 @option("--resamples", type=IntRange(0), default=9999, help="Resamples in the tests over queries; 0 for no tests.")
 def diff(
@@ -302,7 +276,7 @@ def diff(
     As in git diff, A..B compares A and B, and A...B compares their merge base with B.
     """
     if limit is not None and math.isnan(limit):
-        raise click.BadParameter("nan is no amount.", param_hint="--fail-on-drop")
+        raise click.BadParameter("nan is not an amount.", param_hint="--fail-on-drop")
     from hashbench.cli.progress import Progress
     from hashbench.reports import diff_text, revisions
     from hashbench.reports.diff import compare, with_tests

@@ -88,11 +88,13 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
     base = _accepted(against)
     if not problems:  # else unreadable rows would count as gone
         problems = submissions.about_accepted(rows, base, paths)
-    _raise(problems + submissions.about_rows(rows, base) + (submissions.about_makers(rows, base) if against else []))
-    n_cells = (
-        f", {counted(len(submissions.changed_cells(rows, base)), 'cell')} of them new or changed" if against else ""
-    )
-    click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well{n_cells}.")
+    problems += submissions.about_rows(rows, base)
+    verdict = "all is well"
+    if against:
+        problems += submissions.about_makers(rows, base)
+        verdict += f", {counted(len(submissions.changed_cells(rows, base)), 'cell')} of them new or changed"
+    _raise(problems)
+    click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: {verdict}.")
 
 
 @results.command()

@@ -12,7 +12,7 @@ from cloup import option, option_group
 
 from hashbench._choices import BIT_ORDERS, DISTANCES, TRUE_DISTANCES, UNDEFINED
 from hashbench.cli import options
-from hashbench.cli.outputs import FIGURES, STDOUT, Drawn, refuse_outputs, target_of, write, write_drawn
+from hashbench.cli.outputs import FIGURES, STDOUT, FigurePath, refuse_outputs, save_figure, target_of, write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,15 +36,9 @@ DATASET = option(
 )
 RELEVANCE = option_group(
     "Labels and relevance",
-    option(
-        "--query-labels", type=options.ARRAY, help="Class labels (n,) or multi-hot labels (n, n_classes) of queries."
-    ),
+    option("--query-labels", type=options.ARRAY, help="Labels of queries: classes (n,) or multi-hot (n, n_classes)."),
     option("--database-labels", type=options.ARRAY, help="Labels of the database, likewise."),
-    option(
-        "--query-coarse",
-        type=options.ARRAY,
-        help="Superclasses (n,) of queries: level 2 in a class, 1 in a superclass.",
-    ),
+    option("--query-coarse", type=options.ARRAY, help="Superclass of queries: level 2 in a class, 1 in a superclass."),
     option("--database-coarse", type=options.ARRAY, help="Superclasses of the database, likewise."),
     option("--affinity", type=options.ARRAY, help="Matrix of levels, or SciPy CSR in .npz, instead of labels."),
     constraint=ONLY_OWN,
@@ -52,7 +46,7 @@ RELEVANCE = option_group(
 
 
 def own_codes_group(*more: options.OptionDecorator) -> options.OptionDecorator:
-    """Return the options that say where the user's own codes are, and some more on them."""
+    """Return the options for the user's own codes, and some more on them."""
     return option_group(
         "Your own codes",
         option(
@@ -79,7 +73,7 @@ def own_codes_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 
 
 def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
-    """Return the options that name a run, and some more on it."""
+    """Return the options for a run, and some more on it."""
     return option_group(
         "Run files",
         option("--run", type=options.FILE, help="TREC run, lists of documents by score, plain or gzip."),
@@ -103,9 +97,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 @RELEVANCE
 @option_group(
     "Re-ranking by float vectors",
-    option(
-        "--query-vectors", type=options.ARRAY, help="Float vectors that were coded, for Recall@10:reranked=100, say."
-    ),
+    option("--query-vectors", type=options.ARRAY, help="Float vectors that were coded, as for Recall@10:reranked=100."),
     option("--database-vectors", type=options.ARRAY, help="Float vectors of the database."),
     option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between vectors."),
     constraint=ONLY_OWN,
@@ -136,7 +128,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
     option("--per-query", type=options.OUTPUT, help="CSV file for the scores of every query; - for stdout."),
     option(
         "--curves",
-        type=Drawn(or_numbers=True),
+        type=FigurePath(or_numbers=True),
         help="CSV file (- for stdout) for precision and recall, with low and high over tie orders, at each Hamming "
         "radius and at up to 50 ranks; or a figure of those by rank: .svg, .png or .pdf.",
     ),
@@ -144,12 +136,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 @option_group(
     "Saving your codes in the results",
     option("--save", metavar="NAME", help="Name under which to save rows; --dataset may then be a new name."),
-    option(
-        "--group",
-        metavar="GROUP",
-        show_default="after all groups",
-        help="Group of tables to save the codes in, such as pair-based.",
-    ),
+    option("--group", metavar="GROUP", show_default="after all groups", help="Group in tables, such as pair-based."),
     option("--label", metavar="TEXT", show_default="NAME codes=own", help="Name of the codes in tables and figures."),
     option("--seed", type=options.SEEDS, default=0, help="Seed to record in the saved rows."),
     option("--keep-codes", is_flag=True, help="Keep the codes in the data folder, too, for figures of codes."),
@@ -196,37 +183,36 @@ def evaluate(
     from hashbench.scoring.runs import evaluate_run
     from hashbench.scoring.shards import ShardedCodes
 
-    outputs, progress = {"--per-query": per_query, "--curves": curves}, Progress()
-    can_report = True
+    outputs, progress, reports_orders = {"--per-query": per_query, "--curves": curves}, Progress(), True
     shown = {key: value for key, value in (("group", group), ("label", label)) if value is not None}
     saving: dict[str, Any] = {"seed": seed, "keep_codes": keep_codes}
     score: Callable[..., Evaluation]
     if run is not None:
         score = partial(evaluate_run, *read_run_files(run, qrels, outputs), complete=complete, undefined=undefined)
-        can_report, metrics = False, metrics or RUN_METRICS
+        reports_orders, metrics = False, metrics or RUN_METRICS
     elif is_codes_file(codes, own):
         dataset, sizes = own_codes.made_from(codes, dataset)
         refuse_outputs(outputs, [codes, *_dataset_files(dataset)])
         score = partial(steps.score, preparation.load_dataset(dataset)[0], codes, undefined=undefined)
     else:
         sharding = {"cluster": cluster, "on_progress": progress.update}
-        checked = {"undefined": undefined, "keep_codes": keep_codes, "shown": shown}
-        user_codes: Any = _read_own(own, dataset, save, outputs, sharding, checked)
+        rules = {"undefined": undefined, "keep_codes": keep_codes, "shown": shown}
+        user_codes: Any = _read_own(own, dataset, save, outputs, sharding, rules)
         user_codes.check_metrics(metrics or DEFAULT_METRICS)
-        can_report = not isinstance(user_codes, ShardedCodes)  # which reports by itself
+        reports_orders = not isinstance(user_codes, ShardedCodes)  # which reports by itself
         sizes = user_codes.n_bits, len(user_codes.database)
         score = partial(user_codes.evaluate, undefined=undefined)
         if save is not None:
             saved_files = user_codes.saved_files(save, results, str(dataset), **saving)
             refuse_outputs({**outputs, **saved_files}, files_of(own, dataset))
     orders: dict[str, Any] = {} if random_orders is None else {"random_orders": random_orders}
-    if orders and can_report:
+    if orders and reports_orders:
         orders["on_progress"] = progress.update
-    with progress, reporting_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
+    with progress, reporting_compilation(progress.update):
         evaluation = score(metrics or DEFAULT_METRICS, **orders)
-    notes = evaluation.notes
+    notes = list(evaluation.notes)
     if save is not None:
-        notes = [*notes, *user_codes.save(save, evaluation, results, str(dataset), shown=shown, **saving)]
+        notes += user_codes.save(save, evaluation, results, str(dataset), shown=shown, **saving)
     for note in notes:
         click.echo(note, err=True)
     if per_query is not None:
@@ -234,12 +220,12 @@ def evaluate(
     if curves is not None:
         points = lay_out(score(curve_metrics(*sizes, by_radius=own["distance"] == "hamming")))
         _write_curves(curves, points, label or save or (codes.stem if codes else "codes"), sizes)
-    is_stdout_taken = any(path is not None and target_of(path) == STDOUT for path in outputs.values())
+    is_stdout_taken = any(path and target_of(path) == STDOUT for path in outputs.values())
     click.echo(console.format_evaluation(evaluation, form, "documents" if run else "database"), err=is_stdout_taken)
 
 
 def is_codes_file(codes: Path | None, own: Mapping[str, Any]) -> TypeGuard[Path]:
-    """Check whether CODES.h5 is given; a usage error if neither it nor the user's own codes are."""
+    """Check whether codes are in CODES.h5; without them and the user's own codes it is a usage error."""
     if codes is None and (own["query_codes"] is None or own["database_codes"] is None):
         raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
     return codes is not None
@@ -251,27 +237,29 @@ def _read_own(
     save: str | None,
     outputs: Mapping[str, Path | None],
     sharding: dict[str, Any],
-    saving: dict[str, Any],
+    rules: dict[str, Any],
 ) -> "OwnCodes | ShardedCodes":
     """Read a user's own codes, after checking all that could prevent scoring or saving them."""
     from hashbench.pipeline import own_codes, sharded_codes
 
-    judges = dataset is not None and (save is None or own_codes.names_dataset(dataset))  # else it names a file of rows
+    judges = dataset is not None and (save is None or own_codes.names_dataset(dataset))  # otherwise a name for rows
     has_own = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
     is_labelled = has_own and not judges
-    cluster = sharding["cluster"]
-    refuse_outputs(outputs, [*files_of(own, dataset), *([] if cluster is None else [Path(cluster.scheduler)])])
+    cluster, inputs = sharding["cluster"], files_of(own, dataset)
+    refuse_outputs(outputs, inputs if cluster is None else [*inputs, Path(cluster.scheduler)])
     read: Callable[..., OwnCodes | ShardedCodes] = own_codes.read_own
     if cluster is not None or sharded_codes.shards_of(**own):
         if save is not None:
             raise click.UsageError("--save needs codes in one file, on one machine. Leave out --save, or the shards.")
         read = partial(sharded_codes.read_sharded, **sharding)
     if save is not None:
-        own_codes.check_saving(save, dataset, is_labelled=is_labelled, distance=own["distance"], **saving)
-    codes = read(own_codes.OwnFiles(**{**own, "dataset": None if is_labelled else dataset}))
+        own_codes.check_saving(save, dataset, is_labelled=is_labelled, distance=own["distance"], **rules)
+    codes = read(own_codes.OwnFiles(**own, dataset=None if is_labelled else dataset))
     if judges and not has_own:
-        note = "labels or an affinity of your own would check that"
-        click.echo(f"Codes are expected in the order of {dataset}'s split; {note}.", err=True)
+        click.echo(
+            f"Codes are expected in the order of {dataset}'s split; give your own labels or affinity to check that.",
+            err=True,
+        )
     return codes
 
 
@@ -295,7 +283,7 @@ def files_of_codes(codes: Path, dataset: str | None) -> list[Path]:
 
 
 def files_of(own: Mapping[str, Any], dataset: str | None) -> list[Path]:
-    """List the files that the user's own codes, and what is relevant to them, are read from."""
+    """List the files that the user's own codes and their labels are read from."""
     from hashbench.pipeline.sharded_codes import shards_of
     from hashbench.sources.array_files import split_spec
 
@@ -311,10 +299,9 @@ def _dataset_files(dataset: str | None) -> list[Path]:
 
 
 def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[int, int]) -> None:
-    """Write curves as numbers, or draw them."""
     if output.suffix.lower() not in FIGURES:
         write(output, points.to_csv(index=False, lineterminator="\n"))
         return
     from hashbench.reports.plots.curves_figure import draw_curves
 
-    write_drawn(output, draw_curves(points, name, *sizes))
+    save_figure(output, draw_curves(points, name, *sizes))

@@ -25,30 +25,15 @@ if TYPE_CHECKING:
     options.BITS,
     options.DATASET,
     options.METRIC,
-    option(
-        "--trials",
-        "n_trials",
-        type=IntRange(1),
-        default=9,
-        help="Number of settings to try for each method, its default ones included.",
-    ),
-    option(
-        "--seed",
-        "seeds",
-        type=options.OneEach(options.SEEDS),
-        multiple=True,
-        show_default="0",
-        help="Seed of the held-out items, of the settings drawn and of training, repeatable.",
-    ),
+    option("--trials", "n_trials", type=IntRange(1), default=9, help="Settings to try per method, with the defaults."),
+    options.random_seeds("Seed of the held-out items, of the settings drawn and of training, repeatable."),
     options.PARAM,
 )
 @option_group(
     "How to run",
     options.DEVICE,
     options.JOBS,
-    option(
-        "--resume", is_flag=True, help="Skip trials in trials.csv, failed ones too, and continue interrupted training."
-    ),
+    option("--resume", is_flag=True, help="Skip trials in trials.csv, failed ones too; continue interrupted training."),
     options.LOCK_TIMEOUT,
 )
 @options.CLUSTER

@@ -13,37 +13,11 @@ import pytest
 
 from hashbench.bits import as_packed
 from hashbench.cli import descriptions, main
-from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError
 from hashbench.store import results
 from hashbench.store.files import write_text
 
-LONG = "a" * 300
 RUN = ["run", "--method", "itq", "--bits", 8]
-MISTAKES = [
-    ([*RUN, "--param", "n_iter=True"], "itq got n_iter=True, but n_iter is not a switch"),
-    ([*RUN, "--param", f"n_iter={'9' * 30}"], "itq got n_iter beyond 1e+18"),
-    (["run", "--method", "dpsh", "--bits", 8, "--param", "learning_rate=1e300"], "dpsh got learning_rate beyond"),
-    ([*RUN, "--metric", f"AP@{'9' * 5000}"], "metric 'AP@99999999999999999'... has 5,003 characters, at most 100"),
-    (["info", LONG], f"cannot use {LONG[:20]}... of "),
-    ([*RUN, "--dataset", LONG], f"cannot use {LONG[:20]}... of "),
-    ([*RUN, "--metric", LONG], f"metric {LONG[:20]!r}... has 300 characters"),
-    (["info", "itqq"], "Did you mean 'itq'? See: hashbench list"),
-    (["info", "Digits"], "Did you mean 'digits'?"),
-    (["info", "rprec"], "Did you mean 'RPrec'?"),
-    (["info", "NDGC@100"], "Did you mean 'NDCG@100'?"),
-    (["info", "Recal@10"], "Did you mean 'Recall@10'?"),
-    (["info", "cifar10-s4"], "Did you mean 'cifar10-s3'?"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "words"), MISTAKES, ids=lambda value: str(value)[-40:])
-def test_mistake_is_one_sentence(hashbench, data, arguments, words):
-    result = hashbench(*arguments)
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    assert result.stderr.startswith("Error: ")
-    assert words in result.stderr
-    assert not list(data.rglob("*.log"))
 
 
 def test_info_suggests_a_file_or_a_dataset_of_ones_own(hashbench, data, tiny_file, tmp_path):
@@ -57,42 +31,11 @@ def test_info_suggests_a_file_or_a_dataset_of_ones_own(hashbench, data, tiny_fil
     assert "Did you mean 'flowers'?" in hashbench("info", "flwers").stderr
 
 
-USAGE = [
-    (["run"], "Missing option '--method' / '-m'. `hashbench list methods`"),
-    (["run", "--method", "itq"], "Missing option '--bits'. Such as --bits 32."),
-    (["lst"], "No such command 'lst'. Did you mean 'list'?"),
-    (["list", "method"], "Did you mean 'methods'?"),
-    ([*RUN, "--seed", "0,1"], "repeat the option: --seed 0 --seed 1."),
-    ([*RUN, "--metric", "AP, P@10"], "repeat the option: --metric AP --metric P@10."),
-    (["plot", "-m", "itq,lsh"], "repeat the option: --method itq --method lsh."),
-]
-
-
-@pytest.mark.parametrize(("arguments", "words"), USAGE, ids=lambda value: str(value)[-40:])
-def test_usage_errors_suggest_what_was_meant(hashbench, arguments, words):
-    result = hashbench(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert words in " ".join(result.stderr.split())
-
-
 def test_data_folder_of_an_unknown_user_is_an_error(hashbench, monkeypatch):
     monkeypatch.setenv("HASHBENCH_DATA", "~nosuchuser/x")
     result = hashbench(*RUN)
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert "there is no home folder of ~nosuchuser." in result.stderr
-
-
-def test_names_are_shown_as_they_are_on_a_terminal(capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    with Progress(1) as progress:
-        progress.start_job("[/b] [red]x :smile:")
-        progress.update("[/i]", 1, 2)
-        progress._bar.refresh()
-        progress.finish_job("[/b] done")
-    err = capsys.readouterr().err
-    assert "[/b] [red]x :smile:" in err
-    assert "[/i]" in err
 
 
 @pytest.mark.parametrize("arguments", [["list", "methods"], ["--help"], ["--version"], ["info", "itq"]])
@@ -203,13 +146,6 @@ def test_exit_of_a_dataset_plugin_does_not_end_prepare_in_silence(hashbench, plu
     assert "mine.py, line 7, ended the command by sys.exit." in result.stderr
 
 
-def test_facts_that_are_no_text_are_described(tiny):
-    dataset = tiny(about={"source": {"a": [1, 2]}, "summary": "two\nlines", "n": 3, "odd [/b]": None})
-    text = descriptions.describe_dataset(dataset)
-    for line in ('source: {"a": [1, 2]}', "summary: two lines", "n: 3", "odd [/b]: null"):
-        assert line in [" ".join(shown.split()) for shown in text.splitlines()]
-
-
 def test_attributes_that_are_arrays_are_no_kind_of_ours(hashbench, tmp_path):
     import h5py
 
@@ -260,14 +196,13 @@ def test_results_without_permission_are_an_error(monkeypatch, tmp_path, what):
 
 def test_too_long_file_name_is_an_error(tmp_path):
     with pytest.raises(HashbenchError, match=r"File name too long\. .* choose a shorter name"):
-        write_text(tmp_path / LONG, "text")
+        write_text(tmp_path / ("a" * 300), "text")
 
 
 @pytest.mark.parametrize(
     ("codes", "hint"),
     [
         ([[-1, np.inf]], "Infinities and NaN mean nothing here"),
-        ([[0, np.nan]], "Infinities and NaN mean nothing here"),
         ([[-1e300, 1]], r"in row 0, column 0 \(counted from 0\)\.$"),
         ([[-1, 0]], "sign"),
         ([[-0.5, 0]], "look like real outputs"),

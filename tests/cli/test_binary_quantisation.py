@@ -1,32 +1,28 @@
 """The page on binary quantisation, letter by letter, and what it claims."""
 
-import csv
 import json
 import re
-import shlex
+from collections import defaultdict
 
 import numpy as np
 import pytest
-from helpers.paths import ROOT
+from helpers.documents import blocks, commands
+from helpers.paths import ROOT, rows_of
 from scipy.spatial.distance import cdist
 
-PAGE = (ROOT / "docs" / "binary-quantisation.md").read_text()
-BLOCKS = re.findall(r"^```(python|sh)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-COMMANDS = [shlex.split(line)[1:] for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
+PAGE = "docs/binary-quantisation.md"
+COMMANDS = commands(PAGE)
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The folder that the page's files lie in, to work in."""
-    monkeypatch.chdir(tmp_path)
-    for kind, block in BLOCKS:
-        if kind == "python":
-            exec(block, {"np": np})
-    yield tmp_path
-    monkeypatch.undo()
+def page_files(empty_folder):
+    """Write the page's files into the working directory."""
+    for block in blocks(PAGE, "python"):
+        exec(block, {"np": np})
 
 
-def test_the_commands_run_and_recall_is_that_of_exact_re_ranking(folder, hashbench):
+@pytest.mark.usefixtures("page_files")
+def test_the_commands_run_and_recall_is_that_of_exact_re_ranking(hashbench):
     scores = {}
     for command in COMMANDS:
         done = hashbench(*command, *([] if command[0] == "prepare" else ["--format", "json"]))
@@ -60,27 +56,26 @@ def test_the_commands_run_and_recall_is_that_of_exact_re_ranking(folder, hashben
     assert json.loads(asymmetric)["R@10"]["mean"] == pytest.approx(recall, abs=1e-12)
 
 
-def test_the_page_shows_what_the_first_run_prints(folder, hashbench):
+@pytest.mark.usefixtures("page_files")
+def test_the_page_shows_what_the_first_run_prints(hashbench):
     assert hashbench(*COMMANDS[0]).exit_code == 0
-    (shown,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    (shown,) = blocks(PAGE, "text")
     assert hashbench(*COMMANDS[1]).stdout.strip("\n") == shown.strip("\n")
 
 
 def test_tables_are_those_of_the_rows_that_the_script_wrote():
-    with (ROOT / "benchmarks" / "binary_quantisation.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of("benchmarks/binary_quantisation.csv")
     for dataset in ("squeezenet", "clusters"):
-        table = re.search(rf"<!-- {dataset} -->\n(.*?)\n<!-- end -->", PAGE, re.DOTALL)[1]
+        table = re.search(rf"<!-- {dataset} -->\n(.*?)\n<!-- end -->", (ROOT / PAGE).read_text(), re.DOTALL)[1]
         shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
-        assert {(method, bits) for method, bits, *_ in shown} == {
-            (row["method"], row["n_bits"]) for row in rows if row["dataset"] == dataset
-        }
-        for method, bits, *cells in shown:
-            in_table = [
-                row for row in rows if (row["dataset"], row["method"], row["n_bits"]) == (dataset, method, bits)
-            ]
-            order = [("hamming", n) for n in ("10", "50", "100", "500")] + [("faiss", "100"), ("asymmetric", "100")]
-            by_column = {(row["ranking"], row["n_candidates"]): row for row in in_table}
-            assert cells == [f"{float(by_column[column]['recall']):.3f}" for column in order]
+        cells = defaultdict(dict)
+        for row in rows:
+            if row["dataset"] == dataset:
+                cells[row["method"], row["n_bits"]][row["ranking"], row["n_candidates"]] = row
+        assert {(method, bits) for method, bits, *_ in shown} == cells.keys()
+        columns = [("hamming", n) for n in ("10", "50", "100", "500")] + [("faiss", "100"), ("asymmetric", "100")]
+        for method, bits, *recalls in shown:
+            by_column = cells[method, bits]
+            assert recalls == [f"{float(by_column[column]['recall']):.3f}" for column in columns]
             hamming, peer = by_column["hamming", "100"], float(by_column["faiss", "100"]["recall"])
             assert float(hamming["low"]) - 1e-4 <= peer <= float(hamming["high"]) + 1e-4

@@ -50,6 +50,7 @@ def test_metrics_are_offered_as_they_can_be_typed():
         ("evaluate --metric LG", ["LGAP@r2"]),
         ("evaluate --dataset tm", ["tmc2007"]),
         ("prepare cifar10-s", ["cifar10-s1", "cifar10-s2", "cifar10-s3"]),
+        ("prepare --dataset tm", ["tmc2007"]),
         ("prepare cifar10-s1 --features gi", ["gist"]),
         ("check method it", ["itq"]),
         ("info tm", ["tmc2007"]),

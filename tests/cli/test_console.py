@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers.diff_rows import row
 from helpers.paths import built_in_methods
 
 from hashbench import evaluate
@@ -20,7 +21,6 @@ from hashbench.pipeline.grid import Job
 from hashbench.pipeline.runner import Demands, Outcome
 from hashbench.registry import get_method
 from hashbench.store import hdf5
-from hashbench.store.result_rows import Row
 
 CODES = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
 # Query 00 finds ranks 1 (level 0), 2 (level 1), then a tie of one relevant and one irrelevant item.
@@ -76,10 +76,10 @@ def test_what_random_orders_show_stands_beside_the_estimate():
 
 
 def test_an_unknown_deviation_is_a_dash():
-    unknown = {"AP": SCORES.scores["AP"]._replace(tie_sd=np.array([np.nan]))}
-    shown = console.format_evaluation(replace(SCORES, scores=unknown), "table").splitlines()
+    unknown = replace(SCORES, scores={"AP": SCORES.scores["AP"]._replace(tie_sd=np.array([np.nan]))})
+    shown = console.format_evaluation(unknown, "table").splitlines()
     assert shown[2].split() == ["AP", "0.5417", "±", "-", "0.5000", "0.5833"]
-    assert json.loads(console.format_evaluation(replace(SCORES, scores=unknown), "json"))["AP"]["tie_sd"] is None
+    assert json.loads(console.format_evaluation(unknown, "json"))["AP"]["tie_sd"] is None
 
 
 def test_table_counts_queries_without_relevant_items():
@@ -89,24 +89,9 @@ def test_table_counts_queries_without_relevant_items():
 
 
 def outcome(method="itq", **changes):
+    settings = {"method": method, "params": '{"n_iter": 50}', "n_queries": 1}
     rows = tuple(
-        Row(
-            dataset="digits",
-            features="pixels",
-            method=method,
-            params='{"n_iter": 50}',
-            n_bits=16,
-            seed=0,
-            metric=name,
-            value=f"{values.mean:.6f}",
-            tie_sd=f"{values.tie_sd:.6f}",
-            low=f"{values.low:.6f}",
-            high=f"{values.high:.6f}",
-            n_queries=1,
-            n_undefined=0,
-            dataset_fingerprint="a",
-            method_version=1,
-        )
+        row(values.mean, values.low, values.high, values.tie_sd, metric=name, **settings)
         for name, values in SCORES.summary.items()
     )
     fields = {"job": Job("digits", method_card(method), 16, 0, {}), "evaluation": SCORES, "rows": rows}
@@ -117,7 +102,7 @@ def test_outcomes_can_be_read_by_a_program():
     outcomes = [outcome(), outcome("lsh")]
     rows = list(csv.DictReader(io.StringIO(console.format_outcomes(outcomes, "csv"))))
     cells = [(method, metric) for method in ("itq", "lsh") for metric in ("AP", "P@r0")]
-    assert [(row["method"], row["metric"]) for row in rows] == cells
+    assert [(cell["method"], cell["metric"]) for cell in rows] == cells
     expected = {"params": '{"n_iter": 50}', "n_bits": "16", "value": "0.541667", "tie_sd": "0.041667"}
     assert {**expected, "low": "0.500000", "high": "0.583333", "n_queries": "1"}.items() <= rows[0].items()
     first, second = json.loads(console.format_outcomes(outcomes, "json"))
@@ -155,13 +140,19 @@ class FullDisk(io.StringIO):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
+@pytest.fixture
+def terminal(monkeypatch):
+    """Let stderr count as a terminal."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+
+
 @pytest.mark.parametrize("stderr", [None, FullDisk()], ids=["closed", "full"])
 @pytest.mark.parametrize("is_terminal", [False, True])
-def test_progress_that_cannot_be_told_ends_no_work(monkeypatch, stderr, is_terminal):
+def test_progress_that_cannot_be_written_ends_no_work(request, monkeypatch, stderr, is_terminal):
     monkeypatch.setattr("sys.stderr", stderr)
     if is_terminal:
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        monkeypatch.setenv("TERM", "xterm")
+        request.getfixturevalue("terminal")
     with Progress(2) as progress:
         for text in ("first", "second"):
             progress.start_job(text)
@@ -199,6 +190,14 @@ def test_progress_estimates_what_is_left_from_new_jobs_once_it_is_long(capsys, c
     assert capsys.readouterr().err == "[1/4] done\n[2/4] done\n"
 
 
+def test_long_training_is_reported_before_any_job_is_done(capsys, monkeypatch):
+    monkeypatch.setattr("hashbench.cli.progress._SILENCE", -1)
+    with Progress(2) as progress:
+        progress.update("epochs", 3, 30)
+        progress.finish_job("digits")
+    assert capsys.readouterr().err.splitlines() == ["[0/2] 3 of 30 epochs", "[1/2] digits"]
+
+
 @pytest.mark.parametrize(
     ("n_refused", "n_jobs", "words"), [(1, 2, None), (2, 2, "none of the 2 jobs could run"), (1, 1, "Too many bits")]
 )
@@ -216,17 +215,17 @@ def test_refusals_are_printed_and_end_in_an_error_if_nothing_ran(n_refused, n_jo
     assert (line in capsys.readouterr().err) == (n_jobs > 1)
 
 
-def test_progress_draws_a_bar_on_a_terminal(capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
+@pytest.mark.usefixtures("terminal")
+def test_progress_draws_a_bar_on_a_terminal_and_shows_names_as_they_are(capsys):
     with Progress(2) as progress:
-        progress.start_job("first")
-        progress.update("items", 1, 2)
+        progress.start_job("[/b] [red]x :smile:")
+        progress.update("[/i]", 1, 2)
+        progress._bar.refresh()
         sys.stdout.write("on stdout\n")
-        progress.finish_job("first: done")
+        progress.finish_job("[/b] done")
     out, err = capsys.readouterr()
-    assert "\x1b[" in err
-    assert "first: done" in err
+    for text in ("\x1b[", "[/b] [red]x :smile:", "[/i]", "[/b] done"):
+        assert text in err
     assert "on stdout\n" in out
 
 
@@ -255,7 +254,13 @@ def test_dataset_that_is_not_prepared_is_described(data):
     assert not list(data.iterdir())
 
 
-def test_dataset_by_distance_tells_its_thresholds_as_distances(tiny):
+def test_facts_that_are_not_texts_are_described(tiny):
+    about = {"source": {"a": [1, 2]}, "summary": "two\nlines", "n": 3, "odd [/b]": None}
+    info = facts(descriptions.describe_dataset(tiny(about=about)))
+    assert {**info, "source": '{"a": [1, 2]}', "summary": "two lines", "n": "3", "odd [/b]": "null"} == info
+
+
+def test_dataset_by_distance_shows_its_thresholds_as_distances(tiny):
     assert facts(descriptions.describe_dataset(tiny("distance")))["affinity"] == (
         "distance: level 1 up to 3.0000, level 5 up to 2.0000"
     )
@@ -276,7 +281,7 @@ def test_multi_label_dataset_counts_labels(tiny):
     labels = np.zeros((40, 3), np.uint8)
     labels[:10, 0] = labels[5:30, 1] = 1
     info = facts(descriptions.describe_dataset(tiny("shared-labels", labels=labels)))["classes"]
-    assert info == "3, 0 to 25 items each, 0.88 labels an item, 10 items without"
+    assert info == "3, 0 to 25 items each, 0.88 labels per item, 10 items without"
 
 
 def test_codes_file_is_described(hashbench, digits_data):
@@ -332,11 +337,3 @@ def test_unknown_names_and_files_of_another_kind_are_refused_with_where_to_look(
     }.items():
         with pytest.raises(HashbenchError, match=words):
             descriptions.describe(name)
-
-
-def test_long_training_is_told_of_before_any_job_is_done(capsys, monkeypatch):
-    monkeypatch.setattr("hashbench.cli.progress._SILENCE", -1)
-    with Progress(2) as progress:
-        progress.update("epochs", 3, 30)
-        progress.finish_job("digits")
-    assert capsys.readouterr().err.splitlines() == ["[0/2] 3 of 30 epochs", "[1/2] digits"]

@@ -1,12 +1,11 @@
-import re
 import shlex
 import shutil
 
 import numpy as np
 import pytest
-from helpers.paths import ROOT
+from helpers.documents import blocks
 
-PAGE = (ROOT / "docs" / "models.md").read_text()
+PAGE = "docs/models.md"
 
 
 @pytest.mark.filterwarnings("ignore:builtin type [Ss]wig:DeprecationWarning")
@@ -14,12 +13,11 @@ def test_the_commands_of_the_page_do_what_it_says(hashbench, prepared, tmp_path,
     for library in ("faiss", "onnx", "onnxruntime", "usearch"):
         pytest.importorskip(library)
     shutil.copytree(prepared, tmp_path / "data")
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
     printed, scope = [], {}
     with monkeypatch.context() as patch:
         patch.chdir(tmp_path)
         patch.setenv("HASHBENCH_DATA", "data")
-        for language, block in blocks:
+        for language, block in blocks(PAGE, "(sh|python)"):
             if language == "python":
                 exec(block, scope)
                 continue

@@ -1,30 +1,22 @@
 """What the page on grids says, letter by letter."""
 
 import re
-import shlex
 from collections import Counter
 
 import pytest
+from helpers.documents import blocks, commands
 from helpers.paths import ROOT
 
 from hashbench.store.results import read_rows
 
-PAGE = (ROOT / "docs" / "grids.md").read_text()
-
-
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+PAGE = "docs/grids.md"
 
 
 @pytest.mark.usefixtures("digits_data")
-def test_the_commands_of_the_page_do_what_it_says(hashbench, tmp_path, monkeypatch):
-    (study,) = blocks("toml")
-    (tmp_path / "study.toml").write_text(study)
-    (shown,) = blocks("text")
-    commands = [shlex.split(line)[1:] for line in "".join(blocks("sh")).splitlines()]
-    with monkeypatch.context() as patch:
-        patch.chdir(tmp_path)
-        done = [hashbench(*command) for command in commands]
+def test_the_commands_of_the_page_do_what_it_says(hashbench, empty_folder):
+    (study,), (shown,) = blocks(PAGE, "toml"), blocks(PAGE, "text")
+    (empty_folder / "study.toml").write_text(study)
+    done = [hashbench(*command) for command in commands(PAGE)]
     assert [result.exit_code for result in done] == [0] * 5
     swept, own, whole, part, dry = (result.stdout.splitlines() for result in done)
     assert [line.split()[1:3] for line in swept[2:5]] == [["itq", "n_iter=5"], ["itq", "n_iter=20"], ["itq", "16"]]
@@ -36,9 +28,9 @@ def test_the_commands_of_the_page_do_what_it_says(hashbench, tmp_path, monkeypat
     assert len(whole[2:-3]) == 2 * 5
     assert [line.split()[1:5] for line in part[2:-3]] == [["itq", f"n_iter={n}", "16", "0"] for n in (10, 20)]
     assert dry == shown.splitlines()
-    rows = read_rows(tmp_path / "results", "digits")
+    rows = read_rows(empty_folder / "results", "digits")
     assert Counter(row.method for row in rows if row.metric == "AP") == {"itq": 6, "lsh": 2, "sklsh": 5}
 
 
 def test_every_command_of_the_page_is_run():
-    assert len("".join(blocks("sh")).splitlines()) == len(re.findall(r"^hashbench ", PAGE, flags=re.MULTILINE)) == 5
+    assert len(commands(PAGE)) == len(re.findall(r"^hashbench ", (ROOT / PAGE).read_text(), re.MULTILINE)) == 5

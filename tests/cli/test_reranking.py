@@ -1,12 +1,10 @@
 """Own codes re-ranked by the float vectors they were made of, as docs/metrics.md says."""
 
-import contextlib
 import json
-import shlex
 
 import numpy as np
 import pytest
-from helpers.paths import ROOT
+from helpers.documents import commands
 
 import hashbench as package
 from hashbench.store.results import read_rows
@@ -14,7 +12,7 @@ from hashbench.store.score_cache import find_scores
 
 
 @pytest.fixture
-def files(tmp_path):
+def files(empty_folder):
     rng = np.random.default_rng(0)
     vectors = {"q": rng.normal(size=(7, 6)), "d": rng.normal(size=(150, 6))}
     arrays = {}
@@ -25,18 +23,13 @@ def files(tmp_path):
             f"{role}l": rng.integers(0, 4, len(part)),
         }
     for name, array in arrays.items():
-        np.save(tmp_path / f"{name}.npy", array)
-    with contextlib.chdir(tmp_path):
-        yield arrays
+        np.save(f"{name}.npy", array)
+    return arrays
 
 
 def command():
-    (line,) = [
-        line
-        for line in (ROOT / "docs" / "metrics.md").read_text().splitlines()
-        if line.startswith("hashbench evaluate --query-codes")
-    ]
-    return shlex.split(line)[1:]
+    (arguments,) = [words for words in commands("docs/metrics.md") if words[:2] == ["evaluate", "--query-codes"]]
+    return arguments
 
 
 def test_the_documented_command_scores_as_python_does(hashbench, files):

@@ -3,6 +3,7 @@
 import signal
 import time
 from collections import Counter
+from contextlib import chdir
 
 import numpy as np
 import pytest
@@ -47,15 +48,14 @@ def fits(plugin, digits_data, tmp_path, monkeypatch):
     plugin("mine", MINE)
     path = tmp_path / "fits.txt"
     monkeypatch.setenv("FITS", str(path))
-    monkeypatch.chdir(tmp_path)
 
     def since():
         lines = path.read_text().splitlines() if path.exists() else []
         path.unlink(missing_ok=True)
         return lines
 
-    yield since
-    monkeypatch.undo()
+    with chdir(tmp_path):
+        yield since
 
 
 def test_all_settings_are_tried_printed_and_written_and_failures_are_trials(fits, hashbench, tmp_path):

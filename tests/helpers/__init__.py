@@ -10,6 +10,7 @@
 - ``clusters``: clusters of workers on loopback
 - ``error_sentences``, ``score_assertions``: what is asserted of errors and of scores
 - ``processes``: Python in a process of its own
-- ``paths``: where the checkout and further data lie
+- ``paths``: where the checkout and further data lie, and scripts and tables of the checkout
+- ``documents``: blocks and commands of the documentation
 - ``thoroughness``: how much tests do before a commit, and in all
 """

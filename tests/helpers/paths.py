@@ -1,8 +1,12 @@
-"""Where things lie that tests read; nothing outside the checkout but what a variable names."""
+"""Where things lie that tests read; nothing outside the checkout unless a variable names it."""
 
+import csv
+import importlib
 import os
 from importlib.metadata import entry_points
 from pathlib import Path
+
+import pytest
 
 from hashbench import registry
 
@@ -23,3 +27,16 @@ def built_in_datasets():
 def _without(names, group):
     others = {point.name for point in entry_points(group=group)}
     return [name for name in names if name not in others]
+
+
+def benchmark(name):
+    """Import a script of benchmarks/."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        return importlib.import_module(name)
+
+
+def rows_of(path):
+    """Read the rows of a CSV file of the checkout, as texts by column."""
+    with (ROOT / path).open(newline="") as file:
+        return list(csv.DictReader(file))

@@ -34,7 +34,7 @@ QUICK = {
 
 
 def quick_method(name, monkeypatch):
-    """Give a method whose defaults are the quick settings."""
+    """Return a method whose defaults are the quick settings."""
     cls = registry.get_method(name)
     defaults = cls.__init__.__kwdefaults__
     for key, value in QUICK.get(name, {}).items():

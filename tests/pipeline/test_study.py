@@ -341,9 +341,9 @@ def test_a_part_runs_alone_and_parts_together_are_the_whole(hashbench, tmp_path)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--part", "4/3"], "'4/3' is no part"),
-        (["--part", "0/3"], "'0/3' is no part"),
-        (["--part", "half"], "'half' is no part"),
+        (["--part", "4/3"], "'4/3' is not a part, expected I/N such as 2/5"),
+        (["--part", "0/3"], "'0/3' is not a part"),
+        (["--part", "half"], "'half' is not a part"),
         (["--part", "1/2", "--available"], "--available does not go with --part"),
         (["--jobs", "0"], "0 is not in the range x>=1"),
     ],
