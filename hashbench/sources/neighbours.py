@@ -26,7 +26,7 @@ def find_neighbours(
     """
     if n_neighbours > len(database):
         raise HashbenchError(
-            f"{len(database):,} database items are fewer than {n_neighbours:,} neighbours of each query. Choose fewer."
+            f"got {len(database):,} database items, {n_neighbours:,} neighbours of each query. Choose fewer neighbours."
         )
     if distance == "cosine":
         for role, items in (("queries", query), ("database items", database)):

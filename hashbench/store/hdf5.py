@@ -142,7 +142,7 @@ def read_dataset(path: Path) -> Dataset:
         raise Damaged(f"{path} holds no valid dataset: {error}") from error
     if dataset.fingerprint != stored:
         raise Damaged(
-            f"{path} is damaged: its fingerprint is {stored}, but its content has {dataset.fingerprint}. Prepare it "
+            f"the fingerprint in {path} is {stored}, but its content has {dataset.fingerprint}: it is damaged. Make it "
             "again (hashbench prepare --force)."
         )
     return dataset

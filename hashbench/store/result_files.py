@@ -71,7 +71,8 @@ def check_method(name: str) -> None:
     """Refuse the name of a method whose rows would be in another method's ``.jobs.csv``."""
     if name.endswith(_JOBS.removesuffix(".csv")):
         raise HashbenchError(
-            f"a method called {name!r} would write its rows to {name}.csv, which is for records of jobs. Rename it."
+            f"a method called {name!r} would write its rows to {name}.csv, which is for records of jobs. "
+            "Choose another name."
         )
 
 

@@ -91,7 +91,7 @@ def test_distances_of_pairs_are_those_of_scipy(distance):
 
 
 def test_what_has_no_answer_is_refused():
-    with pytest.raises(HashbenchError, match="40 database items are fewer than 41 neighbours"):
+    with pytest.raises(HashbenchError, match="40 database items, 41 neighbours of each query"):
         find_neighbours(QUERY, DATABASE, 41)
     with pytest.raises(HashbenchError, match=r"1 queries are all zeros, .* choose another --true-distance"):
         find_neighbours(np.vstack([QUERY, np.zeros((1, 6), np.float32)]), DATABASE, 3, "cosine")
