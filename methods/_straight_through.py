@@ -36,13 +36,7 @@ def similarity_gap(codes: "Tensor", features: "Tensor") -> "Tensor":
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Unlabelled(LearnedHash):
-    """Base of methods that learn without labels.
-
-    Parameters
-    ----------
-    head : {"mlp", "linear"}, default="linear"
-        A hidden layer of rectified units and a linear layer, or only the latter.
-    """
+    """Base of methods that learn without labels; their head is linear by default."""
 
     head: str = setting("linear", choice("linear", "mlp"))
 

@@ -57,8 +57,6 @@ class DFH(ClassHash):
         Weight of the term that keeps centres apart.
     eta : float, default=0.5
         Weight of the distance to the codes.
-    learning_rate : float, default=0.03
-        Initial learning rate.
 
     Notes
     -----

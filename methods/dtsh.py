@@ -56,8 +56,7 @@ class DTSH(LearnedHash):
 
     References
     ----------
-    .. [1] X. Wang, Y. Shi, K. M. Kitani, "Deep Supervised Hashing with Triplet Labels", ACCV 2016,
-       arXiv:1612.03900.
+    .. [1] X. Wang, Y. Shi, K. M. Kitani, "Deep Supervised Hashing with Triplet Labels", ACCV 2016, arXiv:1612.03900.
 
     Examples
     --------

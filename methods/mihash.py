@@ -54,8 +54,7 @@ class MIHash(_Ranked):
     ----------
     .. [1] F. Cakir, K. He, S. A. Bargal, S. Sclaroff, "MIHash: Online Hashing with Mutual Information",
        ICCV 2017, arXiv:1703.08919.
-    .. [2] F. Cakir, K. He, S. A. Bargal, S. Sclaroff, "Hashing with Mutual Information", TPAMI 2019,
-       arXiv:1803.00974.
+    .. [2] F. Cakir, K. He, S. A. Bargal, S. Sclaroff, "Hashing with Mutual Information", TPAMI 2019, arXiv:1803.00974.
 
     Examples
     --------
