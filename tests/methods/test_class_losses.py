@@ -125,8 +125,8 @@ def test_orthohash_equals_a_loop(form):
             cos, margin = cosine(u[i], targets[c]), 0.3 * float(CLASSES[i, c])
             logits.append(2.5 * (math.cos(math.acos(cos) + margin) if form == "arc" else cos - margin))
         total += cross_entropy(logits, share(CLASSES, i))
-    found = orthohash_loss(u, targets, CLASSES, 2.5, 0.3, form)
-    assert float(found) == pytest.approx(total / 5, abs=1e-12)
+    loss = orthohash_loss(u, targets, CLASSES, 2.5, 0.3, form)
+    assert float(loss) == pytest.approx(total / 5, abs=1e-12)
 
 
 def test_orthohash_does_not_see_the_length_of_outputs_and_without_a_margin_both_forms_are_one():
@@ -210,8 +210,8 @@ def test_half_of_a_batch_gets_each_bit():
     assert (halves(normal(7, 5)).sum(dim=0) == -1).all()
     assert halves(torch.zeros(4, 1)).flatten().tolist() == [1, 1, -1, -1]  # of equal ones the first
     u = normal(6, 3)
-    for column, found in zip(u.T, halves(u).T, strict=True):
-        assert {int(i) for i in torch.nonzero(found == 1)} == set(np.argsort(-column.numpy())[:3])
+    for column, codes in zip(u.T, halves(u).T, strict=True):
+        assert {int(i) for i in torch.nonzero(codes == 1)} == set(np.argsort(-column.numpy())[:3])
 
 
 def test_the_gradient_of_bihalf_is_that_of_its_layer():
@@ -373,16 +373,16 @@ def test_codes_of_adsh_are_best_column_by_column(seed):
     def cost(codes):
         return float((relaxed @ codes.T - n_bits * s).square().sum() + gamma * (codes - relaxed).square().sum())
 
-    found = signs(n_items, n_bits, seed=seed + 10)
+    start = signs(n_items, n_bits, seed=seed + 10)
     pull = s.T @ relaxed
     for bit in range(n_bits):  # each column as the sweep meets it: those before it new, those behind it old
-        swept = found.clone()
+        swept = start.clone()
         best_codes(swept, relaxed, pull, gamma)
         choices = []
         for column in itertools.product((-1.0, 1.0), repeat=n_items):
-            tried = torch.cat([swept[:, :bit], torch.tensor(column).double()[:, None], found[:, bit + 1 :]], dim=1)
+            tried = torch.cat([swept[:, :bit], torch.tensor(column).double()[:, None], start[:, bit + 1 :]], dim=1)
             choices.append(cost(tried))
-        assert cost(torch.cat([swept[:, : bit + 1], found[:, bit + 1 :]], dim=1)) == pytest.approx(min(choices))
+        assert cost(torch.cat([swept[:, : bit + 1], start[:, bit + 1 :]], dim=1)) == pytest.approx(min(choices))
 
 
 # ---------------------------------------------------------------- all
@@ -414,10 +414,10 @@ def test_what_an_item_without_a_class_costs_does_not_matter():
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
-def test_one_class_an_item_is_the_same_as_labels_or_as_a_column(name):
-    labels, outputs = np.array([3, 5, 9, 5]), normal(4, 8)
-    found = [float(loss_of(name, outputs, some).detach()) for some in (labels, np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]])]
-    assert found[0] == pytest.approx(found[1], abs=1e-12)
+def test_one_class_per_item_is_the_same_as_labels_or_as_a_column(name):
+    outputs, columns = normal(4, 8), np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]]
+    first, second = (float(loss_of(name, outputs, labels).detach()) for labels in ([3, 5, 9, 5], columns))
+    assert first == pytest.approx(second, abs=1e-12)
 
 
 # ---------------------------------------------------------------- what methods keep from step to step

@@ -171,8 +171,8 @@ def test_dsh_gradient_is_the_official_accumulation():
     expected = expected / 56
     is_up = (u >= 1) | ((u >= -1) & (u <= 0))
     expected += 0.2 * torch.where(is_up, 1.0, -1.0).double() / 8
-    found = gradient(lambda f: original_loss(f, s, 10.0, 0.2), u)
-    np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-12)
+    slope = gradient(lambda f: original_loss(f, s, 10.0, 0.2), u)
+    np.testing.assert_allclose(slope.numpy(), expected.numpy(), atol=1e-12)
 
 
 def test_dsh_costs_nothing_for_codes_that_do_all_it_asks():
@@ -198,11 +198,11 @@ def test_dispersion_equals_a_loop_over_pairs():
     u = normal(8, 12) / 4
     classes = np.arange(8) % 4
     levels = same_class(classes).int() + same_class(classes // 2).int()
-    found = dispersion_loss(u, levels, 24.0, 0.2)
-    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.2, {1: (2, 4)}), abs=1e-12)
-    found = dispersion_loss(u, levels, 24.0, 0.2, two_levels=True)
+    loss = dispersion_loss(u, levels, 24.0, 0.2)
+    assert float(loss) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.2, {1: (2, 4)}), abs=1e-12)
+    loss = dispersion_loss(u, levels, 24.0, 0.2, two_levels=True)
     zones = {2: (1, 2), 1: (2, 4)}
-    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.2, zones), abs=1e-12)
+    assert float(loss) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.2, zones), abs=1e-12)
 
 
 @pytest.mark.parametrize(("n_differing", "expected"), [(0, 1.0), (1, 0.0), (2, 0.0), (3, 1.0)])
@@ -223,15 +223,15 @@ def test_a_margin_of_2_b_leaves_three_classes_of_codes_at_a_loss_and_one_of_b_ne
     assert min(losses[4]) == 0
 
 
-def test_dsh_tells_class_from_superclass_under_a_hierarchy_alone():
+def test_dsh_separates_class_from_superclass_only_under_a_hierarchy():
     u, classes = normal(8, 12) / 4, np.arange(8) % 4
     hierarchy = Hierarchy(classes, classes, classes // 2, classes // 2)
     levels = hierarchy.block(slice(0, 8), slice(0, 8))
-    found = loss_of("dsh", u, hierarchy, objective="dispersion")
+    loss = loss_of("dsh", u, hierarchy, objective="dispersion")
     zones = {2: (1, 2), 1: (2, 4)}
-    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.01, zones), abs=1e-12)
-    found = loss_of("dsh", u, Explicit(levels), objective="dispersion", margin=1.0)
-    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 12.0, 0.01, {1: (2, 4)}), abs=1e-12)
+    assert float(loss) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.01, zones), abs=1e-12)
+    loss = loss_of("dsh", u, Explicit(levels), objective="dispersion", margin=1.0)
+    assert float(loss) == pytest.approx(dispersion_by_loops(u, levels, 12.0, 0.01, {1: (2, 4)}), abs=1e-12)
 
 
 # ---------------------------------------------------------------- all losses
@@ -296,7 +296,7 @@ def test_loss_and_gradient_are_finite_at_any_scale_and_batch_size(name, params, 
 
 
 @pytest.mark.parametrize("name", FIRST)
-def test_only_graded_methods_tell_levels_above_0_apart(name):
+def test_levels_above_0_differ_only_for_graded_methods(name):
     outputs, levels = normal(9, 6), np.random.default_rng(1).choice([0, 0, 1, 2, 5], (9, 9))
     graded, binary = (float(loss_of(name, outputs, Explicit(matrix))) for matrix in (levels, levels > 0))
     is_graded = name in ("dtsh", "talr-ndcg")
