@@ -111,7 +111,7 @@ def test_one_code_for_all_that_is_relevant_is_no_collapse(name, make, epochs):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "rate"), [("dtsh", 0.03), ("talr-ndcg", 0.003), ("talr-ap", 0.3)])
 def test_fewer_codes_than_half_the_kinds_may_be_the_way_up(name, rate):
-    """A hundred classes in three dimensions: 8 bits tell about fifty of them apart."""
+    """A hundred classes in three dimensions: 8 bits can separate about fifty of them."""
     rng = np.random.default_rng(0)
     classes = np.repeat(np.arange(100), 10)
     X = (rng.normal(size=(100, 3)) @ rng.normal(size=(3, 32)))[classes] + 0.02 * rng.normal(size=(1000, 32))

@@ -131,7 +131,7 @@ def test_each_epoch_is_reported(example):
 
 @pytest.fixture
 def optimizer_states(monkeypatch):
-    """What each step of the optimizer was taken with."""
+    """Parameter groups of the optimizer at each step."""
     states = []
     step = torch.optim.SGD.step
 

@@ -127,7 +127,7 @@ def test_checkpoint_of_other_labels_or_other_code_is_refused(example, tmp_path):
 
 @pytest.mark.parametrize("name", ["dpsh", "talr-ndcg"])
 def test_equal_supervision_resumes(name, example, tmp_path):
-    """What an affinity has computed in the meantime, or which arrays it shares, is not what it says."""
+    """Values that an affinity has cached, and arrays that it shares, do not affect its levels."""
     X, y = example
     for first, second in (
         [SharedLabels(*2 * (np.eye(10, dtype=int)[y],))] * 2,

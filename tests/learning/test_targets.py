@@ -1,4 +1,4 @@
-"""Target codes: how far apart they are, and whether each of their bits says something."""
+"""Target codes: their distances, and that none of their bits is useless."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def draw(n_classes, n_bits, kind="auto", seed=0):
 
 
 def distances(targets):
-    """All pairs, by a loop."""
+    """Compute the distances of all pairs by a loop."""
     return [int((a != b).sum()) for i, a in enumerate(targets) for b in targets[:i]]
 
 

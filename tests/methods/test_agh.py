@@ -16,7 +16,7 @@ def items():
 
 
 def graph_of(method, X):
-    """Z, item by item."""
+    """Compute Z item by item."""
     rows = []
     for x in X:
         squared = ((x - method.origin_ - method.anchors_) ** 2).sum(axis=1)

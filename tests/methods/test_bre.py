@@ -59,7 +59,7 @@ def test_the_last_loss_is_that_of_the_codes_and_targets_fall_by_equal_steps(labe
 
 
 def test_targets_do_not_depend_on_the_pairs_that_are_drawn(labelled):
-    """A level that hardly a pair has counts, whether or not such a pair is drawn."""
+    """A rare level counts, whether or not one of its pairs is drawn."""
     X = labelled[0][:100]
     levels = (np.arange(100)[:, None] % 5 == np.arange(100) % 5).astype(int)
     levels[0, 5] = levels[5, 0] = 7

@@ -395,7 +395,7 @@ def test_gradients_of_angles_are_those_of_differences():
 
 @pytest.mark.parametrize("name", [*OF_CLASSES, "dch", "adsh"])
 def test_items_without_a_class_count_where_pairs_do(name):
-    """They are similar to none, as an affinity has it; where classes alone count they do not."""
+    """They are similar to none, as in an affinity; losses of only classes leave them out."""
     labels = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0], [0, 0, 0], [0, 1, 1]], dtype=np.uint8)
     slope = gradient(lambda f: loss_of(name, f, labels), normal(6, 8))
     assert bool(slope[3:5].any()) == (name in ("adsh", "dch", "dfh"))

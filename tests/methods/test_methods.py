@@ -153,7 +153,7 @@ class CountsClasses(LSH):
 class LearnsIntoAParameter(LSH):
     def _fit(self, X, y):
         super()._fit(X, y)
-        self.mean = X.mean()  # what is learnt ends in an underscore
+        self.mean = X.mean()  # fitted attributes should end in an underscore
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_itq_one_iteration_solves_the_procrustes_problem(train):
     _, start = rotation_of(ITQ(16, n_iter=0).fit(train), train)
     _, rotation = rotation_of(ITQ(16, n_iter=1).fit(train), train)
     signs = np.where(projected @ start > 0, 1, -1)
-    symmetric = rotation.T @ projected.T @ signs  # symmetric and positive semidefinite at the optimum alone
+    symmetric = rotation.T @ projected.T @ signs  # symmetric and positive semidefinite only at the optimum
     np.testing.assert_allclose(symmetric, symmetric.T, rtol=1e-8, atol=1e-6)
     assert np.linalg.eigvalsh(symmetric).min() > -1e-6
 

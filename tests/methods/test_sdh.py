@@ -13,7 +13,7 @@ def problem():
 
 
 def losses(codes, classifier, labels, fitted, nu=0.1):
-    """Give the part of the objective that depends on the codes, item by item."""
+    """Compute the part of the objective that depends on the codes, item by item."""
     return ((labels - codes @ classifier) ** 2).sum(axis=1) + nu * ((codes - fitted) ** 2).sum(axis=1)
 
 

@@ -18,7 +18,7 @@ def fitted(labelled):
 
 
 def value_of(order, scores, n_relevant):
-    """Give 1 - NDCG of a ranking, less its margin, by counting pairs; items below n_relevant are relevant."""
+    """Compute 1 - NDCG of a ranking, less its margin, by counting pairs; items below n_relevant are relevant."""
     p, q = n_relevant, len(scores) - n_relevant
     ideal = sum(1 / np.log2(rank + 2) for rank in range(p))
     gain = sum(1 / np.log2(rank + 2) for rank, item in enumerate(order) if item < p)

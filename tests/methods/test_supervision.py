@@ -1,4 +1,4 @@
-"""What fit makes of y, and what the supervised methods share."""
+"""Supervision as `fit` takes it, and what the supervised methods share."""
 
 from unicodedata import normalize
 
@@ -22,7 +22,7 @@ FROM_PAIRS = [name for name in SUPERVISED if name != "sdh"]
 
 
 def make(name, n_bits, **params):
-    """Make a method on quick settings."""
+    """Return a method with quick settings."""
     return registry.get_method(name)(n_bits, **QUICK.get(name, {}) | params)
 
 
@@ -33,7 +33,7 @@ def rng():
 
 @pytest.fixture
 def classes(rng):
-    """Make 60 items of three classes, apart from each other, and their labels."""
+    """Draw 60 items of three separate classes, and their labels."""
     y = np.arange(60) % 3
     return rng.normal(size=(60, 6)) + 3 * np.eye(6)[y], y
 
