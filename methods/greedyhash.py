@@ -37,7 +37,7 @@ class GreedyHash(ClassHash):
     alpha : float, default=0.1
         Weight of the term that keeps outputs near -1 and +1.
     learning_rate : float, default=0.03
-        Initial learning rate; that term grows with the cube, and 0.1 diverged on items of few features.
+        Initial learning rate; the cubic term is steep, and 0.1 diverged on items of few features.
 
     Notes
     -----
