@@ -18,17 +18,7 @@ def default_n_bins(n_bits: int) -> int:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Ranked(LearnedHash):
-    """Base of methods that learn from soft histograms of the distances between relaxed codes.
-
-    Parameters
-    ----------
-    alpha : float
-        Steepness of the tanh that relaxes codes.
-    continuation : int
-        Double ``alpha`` after every so many epochs; 0 for never.
-    n_bins : int, optional
-        Intervals of the histogram; 0 for one per bit. By default half the bits, at least 8, at most 16 or the bits.
-    """
+    """Base of methods that learn from soft histograms of the distances between relaxed codes."""
 
     alpha: float = setting(1.0, real(0, closed="neither"), tunable=(0.5, 1.0, 2.0))
     continuation: int = setting(0, whole(0))
@@ -50,12 +40,6 @@ class _Ranked(LearnedHash):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _TALR(_Ranked):
-    """Base of methods that optimise a relaxed metric.
-
-    Parameters
-    ----------
-    relaxation : {"simplified", "full"}
-        The form that the authors train, or one that is exact on whole counts.
-    """
+    """Base of methods that optimise a relaxed metric, in the form that the authors train or an exact one."""
 
     relaxation: str = setting("simplified", choice("full", "simplified"))

@@ -45,10 +45,7 @@ def varying_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, F
 
 
 def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and the first ``n_bits`` principal directions of the training items; see `varying_directions`.
-
-    Raises Refusal if fewer than ``n_bits`` directions have variance: the sign of rounding noise carries no information.
-    """
+    """Return the mean and the first ``n_bits`` of `varying_directions`; raise Refusal if there are fewer."""
     mean, directions = varying_directions(method, X)
     rank = directions.shape[1]
     if method.n_bits > rank:

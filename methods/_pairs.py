@@ -28,10 +28,7 @@ class Pairs:
 
 
 def similar_matrix(method: HashMethod, affinity: Affinity, rows: IntArray) -> BoolArray:
-    """Return for all pairs of some items whether their level is above 0, (n, n); True on the diagonal.
-
-    Raises Refusal if no pair is similar, or all are.
-    """
+    """Return which pairs of items are similar, (n, n); True on the diagonal. Raise Refusal if none is, or all are."""
     similar = affinity.block(rows, rows) > 0
     similar |= similar.T
     np.fill_diagonal(similar, True)

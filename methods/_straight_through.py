@@ -22,10 +22,7 @@ def cubic(outputs: "Tensor") -> "Tensor":
 
 
 def similarity_gap(codes: "Tensor", features: "Tensor") -> "Tensor":
-    """Compute the mean of (cos(b_i, b_j) - cos(x_i, x_j))^2 over pairs of the first and the second half of a batch.
-
-    An odd last row is left out.
-    """
+    """Compute the mean of (cos(b_i, b_j) - cos(x_i, x_j))^2 over pairs of the two halves, without an odd last row."""
     from torch.nn.functional import cosine_similarity
 
     half = len(codes) // 2
@@ -36,13 +33,7 @@ def similarity_gap(codes: "Tensor", features: "Tensor") -> "Tensor":
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Unlabelled(LearnedHash):
-    """Base of methods that learn without labels.
-
-    Parameters
-    ----------
-    head : {"mlp", "linear"}, default="linear"
-        A hidden layer of rectified units and a linear layer, or only the latter.
-    """
+    """Base of methods that learn without labels; their head is linear by default."""
 
     head: str = setting("linear", choice("linear", "mlp"))
 

@@ -27,8 +27,7 @@ def check_items_differ(method: HashMethod, X: FloatArray) -> None:
 def origin(X: FloatArray) -> FloatArray:
     """Return the point (n_features,) from which to measure items, so that rounding does not distort their distances.
 
-    It is their mean if they lie far from 0 compared to their differences, as with a year or a time among the features;
-    else 0.
+    It is their mean if they lie far from 0 compared to their differences, as with a time among the features; else 0.
     """
     mean = X.mean(axis=0)
     return np.asarray(mean if mean @ mean > _FAR * mean_squared_distance(X, mean) else np.zeros_like(mean))

@@ -57,8 +57,6 @@ class ADSH(LearnedHash):
         Weight of the distance between relaxed and free codes of an item.
     epochs_a_sweep : int, default=3
         Epochs between two updates of the free codes.
-    learning_rate : float, default=0.003
-        Initial learning rate.
 
     Notes
     -----

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 
 def halves(outputs: "Tensor") -> "Tensor":
-    """Return +1 for the larger half of each column of outputs (n_batch, n_bits), else -1; no gradient.
-
-    Of an odd number the middle one gets -1; of equal ones the first get +1.
-    """
+    """Return +1 for the larger half of each column, the first of equal ones, else -1; no gradient."""
     import torch
 
     order = outputs.detach().argsort(dim=0, descending=True, stable=True)

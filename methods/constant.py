@@ -13,8 +13,8 @@ from hashbench.method import HashMethod
 class Constant(HashMethod):
     """Sanity baseline: the code of every item is all zeros.
 
-    All items tie, so the expected score is that of a random order, and the range from low to high
-    shows how much tie-breaking alone can change a score.
+    All items tie, so the expected score is that of a random order, and the range from low to high shows how much
+    tie-breaking can change a score.
 
     Parameters
     ----------

@@ -37,10 +37,9 @@ class CSQ(TargetHash):
     -----
     With t = tanh(u) and the target T of an item, the loss is the cross-entropy of (t + 1) / 2 and (T + 1) / 2, mean
     over bits, computed as log(1 + exp(-2 T u)), plus lambda times the mean of ``(|t| - 1)^2``, the quantisation of the
-    authors' code. Their pair term has weight 0 in all their commands, and is left out.
-    The authors' targets are the first rows of a Hadamard matrix, in which bits repeat; see
-    `hashbench.learning.targets`. ``presets["paper"]`` has their settings for AlexNet, but halves the rate every 19
-    epochs, where they multiply it by 0.7 every 10.
+    authors' code. Their pair term has weight 0 in all their commands, and is left out. The authors' targets are the
+    first rows of a Hadamard matrix, in which bits repeat; see `hashbench.learning.targets`. ``presets["paper"]`` has
+    their settings for AlexNet, but halves the rate every 19 epochs, where they multiply it by 0.7 every 10.
 
     References
     ----------

@@ -46,19 +46,16 @@ class DCH(LearnedHash):
         Scale of the Cauchy distribution, in bits; it suits codes of 16 to 64.
     quantisation : float, default=0.1
         Weight lambda of the quantisation loss.
-    learning_rate : float, default=0.3
-        Of stochastic gradient descent.
 
     Notes
     -----
     With d = n_bits / 2 (1 - cos(u_i, u_j)) a pair is similar with probability gamma / (gamma + d). A similar pair costs
-    log(1 + d / gamma), a dissimilar one log(1 + gamma / d). The paper weights similar pairs by the number of all
-    pairs over that of similar ones, and dissimilar pairs likewise. Up to a factor the loss is then the mean over
-    similar pairs plus the mean over dissimilar ones, as here, plus lambda times the mean of
-    ``log(1 + d(|u_i|, 1) / gamma)``. Items without a class are similar to none. The authors' code differs from the
-    paper: it weights only similar pairs, so dissimilar ones count by their share of all pairs; d is the squared
-    distance of tanh outputs; and the quantisation loss is off. ``presets["paper"]`` has its 2,000 steps on 5,000 items,
-    at a constant rate.
+    log(1 + d / gamma), a dissimilar one log(1 + gamma / d). The paper weights similar pairs by the number of all pairs
+    over that of similar ones, and dissimilar pairs likewise. Up to a factor the loss is then the mean over similar
+    pairs plus the mean over dissimilar ones, as here, plus lambda times the mean of ``log(1 + d(|u_i|, 1) / gamma)``.
+    Items without a class are similar to none. The authors' code differs from the paper: it weights only similar pairs,
+    so dissimilar ones count by their share of all pairs; d is the squared distance of tanh outputs; and the
+    quantisation loss is off. ``presets["paper"]`` has its 2,000 steps on 5,000 items, at a constant rate.
 
     References
     ----------

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 def dfh_loss(
     outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", codes: "Tensor", margin: float, eta: float
 ) -> "Tensor":
-    """Compute the negative log-likelihood of pairs with a margin, plus ``eta`` times the distance to the codes.
-
-    ``all_outputs`` (n_items, n_bits) are the last outputs of all items, and ``similar`` is (n_batch, n_items).
-    """
+    """Compute the mean loss of ``similar`` pairs (n_batch, n_items) and others, and the weighted distance to codes."""
     import torch
     from torch.nn.functional import softplus
 
@@ -57,8 +54,6 @@ class DFH(ClassHash):
         Weight of the term that keeps centres apart.
     eta : float, default=0.5
         Weight of the distance to the codes.
-    learning_rate : float, default=0.03
-        Initial learning rate.
 
     Notes
     -----

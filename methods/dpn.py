@@ -30,9 +30,8 @@ def dpn_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", margin: fl
 class DPN(TargetHash):
     """Deep polarized network [1]_.
 
-    Learns from classes; each class of an item pulls it to its target.
-    ``targets`` is that of `hashbench.learning.classes.TargetHash`, all other parameters are those of
-    `hashbench.learning.base.LearnedHash`.
+    Learns from classes; each class of an item pulls it to its target. ``targets`` is that of
+    `hashbench.learning.classes.TargetHash`, all other parameters are those of `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------
@@ -41,8 +40,6 @@ class DPN(TargetHash):
     adapt_every : int, default=0
         Epochs between updates that set the target of each class to the majority of its codes (DPN-A); 0 for never.
         An update that would make two targets equal is skipped.
-    learning_rate : float, default=0.3
-        Initial learning rate.
 
     Notes
     -----

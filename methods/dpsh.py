@@ -41,13 +41,12 @@ class DPSH(LearnedHash):
 
     Notes
     -----
-    With theta_ij = u_i . u_j / 2 and P(s_ij = 1) = sigmoid(theta_ij), equation 6 of [1]_ is
-    sum_ij [log(1 + exp(theta_ij)) - s_ij theta_ij] + eta times the sum of ``|u_i - sgn(u_i)|^2``. A step pairs
-    the batch with the last outputs of all items, held constant, and divides by the number of pairs; an
-    item that was not visited yet has output 0, and adds no gradient. ``presets["paper"]`` has the settings of
-    the authors' PyTorch code for CIFAR-10, meant for a whole network. ``presets["tuned"]`` scored best on held-out
-    training items, in the mean over two datasets, among settings that never failed. It diverges on well separated
-    blobs, and its eta is for about 4,000 training items.
+    With theta_ij = u_i . u_j / 2 and P(s_ij = 1) = sigmoid(theta_ij), equation 6 of [1]_ is sum_ij [log(1 +
+    exp(theta_ij)) - s_ij theta_ij] + eta times the sum of ``|u_i - sgn(u_i)|^2``. A step pairs the batch with the last
+    outputs of all items, held constant, and divides by the number of pairs; an item that was not visited yet has output
+    0, and adds no gradient. ``presets["paper"]`` has the settings of the authors' PyTorch code for CIFAR-10, meant for
+    a whole network. ``presets["tuned"]`` scored best on held-out training items, in the mean over two datasets, among
+    settings that never failed. It diverges on well separated blobs, and its eta is for about 4,000 training items.
 
     References
     ----------

@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 def dtsh_loss(outputs: "Tensor", levels: "Tensor", eta: float) -> "Tensor":
-    """Compute the negative log-likelihood of all triplets of a batch, and the quantisation term.
-
-    It is the mean, over queries that have triplets, of the mean over their triplets; 0 if there are none.
-    """
+    """Compute the mean loss of triplets, first per query, then over queries with any, plus the quantisation term."""
     import torch
     from torch.nn.functional import softplus
 
@@ -56,8 +53,7 @@ class DTSH(LearnedHash):
 
     References
     ----------
-    .. [1] X. Wang, Y. Shi, K. M. Kitani, "Deep Supervised Hashing with Triplet Labels", ACCV 2016,
-       arXiv:1612.03900.
+    .. [1] X. Wang, Y. Shi, K. M. Kitani, "Deep Supervised Hashing with Triplet Labels", ACCV 2016, arXiv:1612.03900.
 
     Examples
     --------

@@ -112,12 +112,11 @@ class FastHash(HashMethod):
 
     Notes
     -----
-    Step 1 of bit r minimises sum a_ij z_i z_j over the pairs, a_ij = loss(D_ij) - loss(D_ij + 1), D the
-    Hamming distance of the bits that the trees have learned so far. Blocks of items without dissimilar
-    pairs are minimised exactly by a minimum cut, the others fixed. Step 2 fits trees to z with weights
-    ``sum_j |a_ij|``: gradient boosting on binned features with the log loss in place of AdaBoost. The losses
-    of a similar and a dissimilar pair at length r are (D/r)^2 and max(1/2 - D/r, 0)^2 (hinge),
-    4 (D/r)^2 and 4 (1 - D/r)^2 (ksh), (D/r)^2 and (1 - D/r)^2 (bre).
+    Step 1 of bit r minimises sum a_ij z_i z_j over the pairs, a_ij = loss(D_ij) - loss(D_ij + 1), D the Hamming
+    distance of the bits that the trees have learned so far. Blocks of items without dissimilar pairs are minimised
+    exactly by a minimum cut, the others fixed. Step 2 fits trees to z with weights ``sum_j |a_ij|``: gradient boosting
+    on binned features with the log loss in place of AdaBoost. The losses of a similar and a dissimilar pair at length r
+    are (D/r)^2 and max(1/2 - D/r, 0)^2 (hinge), 4 (D/r)^2 and 4 (1 - D/r)^2 (ksh), (D/r)^2 and (1 - D/r)^2 (bre).
 
     References
     ----------

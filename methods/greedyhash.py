@@ -37,16 +37,16 @@ class GreedyHash(ClassHash):
     alpha : float, default=0.1
         Weight of the term that keeps outputs near -1 and +1.
     learning_rate : float, default=0.03
-        Of stochastic gradient descent; that term grows with the cube, and 0.1 diverged on items of few features.
+        Initial learning rate; the cubic term is steep, and 0.1 diverged on items of few features.
 
     Notes
     -----
-    A linear classifier without biases reads the classes off the codes b = sgn(u), and the gradient of its cross-entropy
-    by b is taken for that by u. Besides, alpha times the mean of ||u_k| - 1|^3. The classifier is trained with the rest
-    and dropped in the end. The authors use alpha 0.1 for CIFAR-10 and 1 for ImageNet; several classes of an item, which
-    they do not consider, share the cross-entropy. ``presets["paper"]`` has their settings for CIFAR-10, but halves the
-    rate every 9 epochs: to an eighth by epoch 30, where the authors divide it by ten once. ``presets["tuned"]``
-    led on held-out training items of two datasets, but diverges on well separated blobs.
+    A linear classifier without biases predicts the classes from the codes b = sgn(u), and the gradient of its
+    cross-entropy by b is used as that by u. The loss adds alpha times the mean of ||u_k| - 1|^3. The classifier is
+    trained with the network and dropped in the end. The authors use alpha 0.1 for CIFAR-10 and 1 for ImageNet; several
+    classes of an item, which they do not consider, share the cross-entropy. ``presets["paper"]`` has their settings for
+    CIFAR-10, but halves the rate every 9 epochs: to an eighth by epoch 30, where the authors divide it by ten once.
+    ``presets["tuned"]`` led on held-out training items of two datasets, but diverges on well separated blobs.
 
     References
     ----------

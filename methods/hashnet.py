@@ -45,11 +45,10 @@ class HashNet(LearnedHash):
 
     Notes
     -----
-    With g = tanh(beta f) and x_ij = slope / n_bits * g_i . g_j, a similar pair costs log(1 + exp(-x_ij)), a
-    dissimilar one log(1 + exp(x_ij)). The paper's weights, which balance the two kinds of pairs, make the
-    loss the sum of their means. beta_t = sqrt(1 + 0.005 t), in stages of 200 steps, as in the authors' code.
-    ``presets["paper"]`` has its settings for ImageNet, 10,000 steps on 10,000 items, but decays biases too.
-    All pairs of a batch count.
+    With g = tanh(beta f) and x_ij = slope / n_bits * g_i . g_j, a similar pair costs log(1 + exp(-x_ij)), a dissimilar
+    one log(1 + exp(x_ij)). The paper's weights, which balance the two kinds of pairs, make the loss the sum of their
+    means. beta_t = sqrt(1 + 0.005 t), in stages of 200 steps, as in the authors' code. ``presets["paper"]`` has its
+    settings for ImageNet, 10,000 steps on 10,000 items, but decays biases too. All pairs of a batch count.
 
     References
     ----------

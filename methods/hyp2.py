@@ -69,15 +69,13 @@ class HyP2(ClassHash):
         with as many words as classes.
     pair_weight : float, default=0.5
         Weight beta of the pairs of items, each of several classes, that share none.
-    learning_rate : float, default=0.3
-        Of stochastic gradient descent.
 
     Notes
     -----
-    With proxies P, trained along, and c = cos(u, P): the mean of 1 - c over an item's classes, plus that of max(c -
-    zeta, 0) over the others, plus beta times that of max(cos(u_i, u_j) - zeta, 0) over pairs. No term pulls
-    outputs to -1 and +1. ``presets["paper"]`` has the authors' settings for AlexNet, whose layers learn at half the
-    rate of proxies.
+    With proxies P, which are trained too, and c = cos(u, P), the loss is the mean of 1 - c over an item's classes, plus
+    that of max(c - zeta, 0) over the others, plus beta times that of max(cos(u_i, u_j) - zeta, 0) over pairs. No term
+    pulls outputs to -1 and +1. ``presets["paper"]`` has the authors' settings for AlexNet, whose layers learn at half
+    the rate of proxies.
 
     References
     ----------

@@ -40,8 +40,7 @@ class ITQ(_LinearHash):
 
     References
     ----------
-    .. [1] Y. Gong, S. Lazebnik, "Iterative Quantization: A Procrustean Approach to Learning Binary
-       Codes", CVPR 2011.
+    .. [1] Y. Gong, S. Lazebnik, "Iterative Quantization: A Procrustean Approach to Learning Binary Codes", CVPR 2011.
 
     Examples
     --------

@@ -48,16 +48,15 @@ class KSH(HashMethod):
 
     Notes
     -----
-    With S = +1 for similar and -1 for dissimilar pairs and K the centred features, ||H H^T / b - S||^2
-    is minimised bit by bit: h maximises h^T R h for the residual R = b S - (the bits so far) (...)^T. Its
-    start is the top generalised eigenvector of (K^T R K) a = l (K^T K + ridge) a; then u^T R u is
-    maximised for u = tanh(K a / 2). The better of the two, by h^T R h, is kept. Without the ridge, or with
-    1,000 items, the bits overfit the drawn pairs. The paper's gradient method with momentum needs up to 500 steps per
-    bit for what L-BFGS does here in ``n_steps``. With few anchors a bit may repeat an earlier one.
-    ``presets["paper"]`` has the authors' numbers of anchors, items and steps. They use no ridge, but work on features
-    that are not whitened, where 500 steps do not converge, which regularises too. For 16 bits from 1,000 items of
-    CIFAR-10 and 300 anchors, held-out items scored AP 0.467 with their optimiser, 0.493 with this one and its ridge,
-    0.413 with almost none.
+    With S = +1 for similar and -1 for dissimilar pairs and K the centred features, ||H H^T / b - S||^2 is minimised bit
+    by bit: h maximises h^T R h for the residual R = b S - (the bits so far) (...)^T. Its start is the top generalised
+    eigenvector of (K^T R K) a = l (K^T K + ridge) a; then u^T R u is maximised for u = tanh(K a / 2). The better of the
+    two, by h^T R h, is kept. Without the ridge, or with 1,000 items, the bits overfit the drawn pairs. The paper's
+    gradient method with momentum needs up to 500 steps per bit for what L-BFGS does here in ``n_steps``. With few
+    anchors a bit may repeat an earlier one. ``presets["paper"]`` has the authors' numbers of anchors, items and steps.
+    They use no ridge, but work on features that are not whitened, where 500 steps do not converge, which regularises
+    too. For 16 bits from 1,000 items of CIFAR-10 and 300 anchors, held-out items scored AP 0.467 with their optimiser,
+    0.493 with this one and its ridge, 0.413 with almost none.
 
     Fitting uses one thread, so the number of threads does not affect codes. Another kind of processor may give other
     bits: the optimisation of a bit can amplify rounding errors (on digits-unlabelled from 1e-13 of its function to
@@ -65,8 +64,7 @@ class KSH(HashMethod):
 
     References
     ----------
-    .. [1] W. Liu, J. Wang, R. Ji, Y.-G. Jiang, S.-F. Chang, "Supervised Hashing with Kernels",
-       CVPR 2012.
+    .. [1] W. Liu, J. Wang, R. Ji, Y.-G. Jiang, S.-F. Chang, "Supervised Hashing with Kernels", CVPR 2012.
 
     Examples
     --------

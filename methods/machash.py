@@ -55,11 +55,10 @@ class MACHash(HashMethod):
 
     Notes
     -----
-    With codes z of -1 and +1 and y = +1 for similar and -1 for dissimilar pairs, the sum over pairs of
-    (z_n . z_m - b y)^2, plus mu ||z - h(x)||^2 over items, is minimised in z bit by bit by graph cuts,
-    then every function h is fitted to its bit of z. The penalty mu starts at 0.05 of the median item's
-    sum of couplings, since the loss grows with bits and pairs. Fitting stops when fewer than one bit in a thousand
-    differs between codes and functions.
+    With codes z of -1 and +1 and y = +1 for similar and -1 for dissimilar pairs, the sum over pairs of (z_n . z_m - b
+    y)^2, plus mu ||z - h(x)||^2 over items, is minimised in z bit by bit by graph cuts, then every function h is fitted
+    to its bit of z. The penalty mu starts at 0.05 of the median item's sum of couplings, since the loss grows with bits
+    and pairs. Fitting stops when fewer than one bit in a thousand differs between codes and functions.
 
     References
     ----------

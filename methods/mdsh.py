@@ -38,20 +38,17 @@ def attraction(outputs: "Tensor", averages: "Tensor", similar: "Tensor") -> "Ten
 class MDSH(TargetHash):
     """Minimal-distance-separated hash centres [1]_.
 
-    Learns from classes. All other parameters are those of `hashbench.learning.base.LearnedHash`.
+    Learns from classes. ``targets`` is that of `hashbench.learning.classes.TargetHash`, all other parameters are those
+    of `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------
-    targets : {"max-distance", "auto", "hadamard", "balanced", "bernoulli"}, default="max-distance"
-        How targets are drawn, as in `hashbench.learning.classes.TargetHash`.
     pair_weight : float, default=1
         Weight beta of the pairs of similar items.
     pairs_after : int, default=9
         Epochs before pairs count; they never do if ``epochs`` is not larger.
     quantisation : float, default=1e-4
         Weight of the quantisation term.
-    learning_rate : float, default=0.3
-        Initial learning rate.
 
     Notes
     -----

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def mutual_information(histogram: "Tensor") -> "Tensor":
-    """Compute H(D) - H(D | C) in bits of each query, from histograms (n_queries, 2, n_bins + 1).
+    """Compute H(D) - H(D | C) in bits from counts (n_queries, 2, n_bins + 1) of irrelevant and relevant items.
 
-    The histograms count irrelevant and relevant items by distance; if all are of one kind the result is 0.
+    If all items are of one kind the result is 0.
     """
     sizes = histogram.sum(dim=2).clamp(min=1e-12)  # (n_queries, 2)
     shares = sizes / sizes.sum(dim=1, keepdim=True)
@@ -54,8 +54,7 @@ class MIHash(_Ranked):
     ----------
     .. [1] F. Cakir, K. He, S. A. Bargal, S. Sclaroff, "MIHash: Online Hashing with Mutual Information",
        ICCV 2017, arXiv:1703.08919.
-    .. [2] F. Cakir, K. He, S. A. Bargal, S. Sclaroff, "Hashing with Mutual Information", TPAMI 2019,
-       arXiv:1803.00974.
+    .. [2] F. Cakir, K. He, S. A. Bargal, S. Sclaroff, "Hashing with Mutual Information", TPAMI 2019, arXiv:1803.00974.
 
     Examples
     --------

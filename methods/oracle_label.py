@@ -15,9 +15,8 @@ from hashbench.method import HashMethod
 class OracleLabel(HashMethod):
     """Sanity baseline: reads the label of every item, queries included, and writes it in binary.
 
-    Methods that learn from labels compete with it: codes that only name the predicted class can come
-    close to it without any notion of similarity within or between classes. All classes outside the training
-    items share one code.
+    Methods that learn from labels compete with it: codes that only name the predicted class can come close to it
+    without any notion of similarity within or between classes. All classes outside the training items share one code.
 
     Parameters
     ----------

@@ -48,8 +48,6 @@ class OrthoHash(TargetHash):
         Whether the margin is subtracted from the cosine, or added to the angle.
     batch_norm : bool, default=True
         Whether outputs are normalised over the batch; it becomes part of the last layer when training ends.
-    learning_rate : float, default=0.3
-        Initial learning rate.
 
     Notes
     -----

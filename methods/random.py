@@ -1,4 +1,4 @@
-"""Random: bits drawn at random for each distinct item, whatever its neighbours."""
+"""Random: bits drawn at random for each distinct item, regardless of its neighbours."""
 
 import hashlib
 from dataclasses import dataclass

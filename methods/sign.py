@@ -21,8 +21,8 @@ class Sign(HashMethod):
         Code length; at most the number of features. The first ones are used, which suits embeddings that were trained
         for truncation [2]_; others lose the information in the rest.
     threshold : {"zero", "mean", "median"}, default="zero"
-        A bit is 1 above it: 0, or the training items' mean or median of that dimension. Zero suits no features
-        that are never negative.
+        A bit is 1 above it: 0, or the training items' mean or median of that dimension. Zero does not
+        suit features that are never negative.
     rotate : bool, default=False
         Whether to rotate the first dimensions at random.
     random_state : int, default=0

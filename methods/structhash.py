@@ -77,10 +77,9 @@ class StructHash(HashMethod):
     z^T M z / 2 and is added even if the master does not use it. A bit equal to an earlier one, or its complement, is
     replaced by the next of four eigenvectors; if there is none left, as with few anchors, the best bit is repeated.
 
-    With K the kernel features, a function K a is scaled to a^T (K^T K + ridge) a = n and optimised from
-    there. With a few hundred items, or almost no ridge, the first bits rank all lists without loss; these
-    and later bits then overfit the lists. ``presets["paper"]`` has the authors' anchors, queries and cuts, and almost
-    no ridge.
+    With K the kernel features, a function K a is scaled to a^T (K^T K + ridge) a = n and optimised from there. With a
+    few hundred items, or almost no ridge, the first bits rank all lists without loss; these and later bits then overfit
+    the lists. ``presets["paper"]`` has the authors' anchors, queries and cuts, and almost no ridge.
 
     Fitting uses one thread, so the number of threads does not affect codes. Weights are multiples of 2^-32, so items
     with the same code tie exactly. Another kind of processor may still give other bits: the optimisation of a bit can

@@ -170,10 +170,7 @@ class LearnedHash(HashMethod):
         """Update buffers of ``batch.own`` after the step on a batch, without gradients."""
 
     def _end_epoch(self, batch: Batch) -> None:
-        """Update buffers of ``batch.own`` after an epoch, without gradients; ``batch`` is its last one.
-
-        Only these buffers are in checkpoints.
-        """
+        """Update buffers of ``batch.own``, which checkpoints hold, after an epoch; ``batch`` is its last one."""
 
     def _end(self, own: Any) -> None:
         """Store what encoding or users need of the module that `_begin` returned, when training has ended."""
@@ -203,10 +200,7 @@ class LearnedHash(HashMethod):
         return "features" if self.backbone is None else "images"
 
     def leaves_out(self) -> tuple[str, ...]:
-        """Return modules whose code does not affect the codes; see `HashMethod.leaves_out`.
-
-        Without a backbone these are the modules of images, without held-out items those that score them.
-        """
+        """Return the modules of images if there is no backbone, and of held-out items if there are none."""
         images = () if self.backbone else ("hashbench.learning.image_network",)
         return (*images, *(() if self.validation else ("hashbench.learning.held_out",)))
 
@@ -227,10 +221,7 @@ class LearnedHash(HashMethod):
         return {**params, "weights": weights_digest(self.backbone, self._weights_path)}
 
     def fitted_state(self) -> dict[str, Any]:
-        """Return what ``fit`` learned, for a file; see `HashMethod.fitted_state`.
-
-        With a backbone it holds all parameters of the network, so that its file of weights is not needed.
-        """
+        """Return what ``fit`` learned, with all parameters of the network, so that no file of weights is needed."""
         state = super().fitted_state()
         if "network_" in state:
             from hashbench.learning.image_network import network_state

@@ -169,10 +169,7 @@ def train_head(
 
 
 def project(network: ImageNetwork, images: AnyArray, n_bits: int, device: str, folder: Path | None) -> FloatArray:
-    """Compute outputs (n, n_bits) of many images; the network returns to the CPU.
-
-    Activations of frozen layers are cached in ``folder``, block by block.
-    """
+    """Compute outputs (n, n_bits) of many images; ``folder`` caches activations, and the network returns to the CPU."""
     torch_device = find_device(device)
     network.to(torch_device).eval()
     outputs = np.empty((len(images), n_bits))

@@ -90,7 +90,7 @@ class Items:
     vary: "Callable[[Tensor, Generator], Tensor] | None" = None
 
     def seen(self, rows: "Tensor", generator: "Generator") -> "Tensor":
-        """Return the inputs of some rows, augmented anew if ``vary`` is set."""
+        """Return the inputs of some rows, freshly augmented if ``vary`` is set."""
         return self.inputs[rows] if self.vary is None else self.vary(rows, generator)
 
 

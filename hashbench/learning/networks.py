@@ -142,10 +142,7 @@ def make_optimizer(
 
 
 def augmented(images: Tensor, augmentation: str, generator: torch.Generator) -> Tensor:
-    """Augment images (n, height, width, n_channels): "none", "flip" or "crop".
-
-    "flip" mirrors each, left to right, with probability 1/2; "crop" also shifts it, see `moved`.
-    """
+    """Mirror images (n, height, width, n_channels) with probability 1/2 ("flip", "crop"); "crop" also shifts them."""
     if augmentation == "none":
         return images
     if augmentation == "crop":

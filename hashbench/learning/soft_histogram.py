@@ -29,11 +29,10 @@ def soft_histogram(codes: Tensor, level_index: Tensor, n_levels: int, n_bins: in
 
     Notes
     -----
-    Equations 14 and 15 of [1]_. A pair at distance D = (n_bits - phi_i . phi_j) / 2 lies between the
-    centres of bins k and k + 1; the nearer it is to one, the larger the share that bin gets. So a pair
-    adds to two bins of one level only, and costs O(1) forward and backward. With g the gradient of the
-    histogram and w = n_bits / n_bins, a pair's distance has gradient G = (g[k + 1] - g[k]) / w, and the
-    codes have gradient -(G + G^T) phi / 2.
+    Equations 14 and 15 of [1]_. A pair at distance D = (n_bits - phi_i . phi_j) / 2 lies between the centres of bins k
+    and k + 1; the nearer it is to one, the larger the share that bin gets. So a pair adds to two bins of one level
+    only, and costs O(1) forward and backward. With g the gradient of the histogram and w = n_bits / n_bins, a pair's
+    distance has gradient G = (g[k + 1] - g[k]) / w, and the codes have gradient -(G + G^T) phi / 2.
 
     References
     ----------

@@ -23,11 +23,8 @@ def fitted(example, name="talr-ap", **params):
 
 
 def same_network(first, second):
-    return all(
-        np.array_equal(one, other)
-        for ours, theirs in zip(first.layers_, second.layers_, strict=True)
-        for one, other in zip(ours, theirs, strict=True)
-    )
+    arrays = ([array for layer in method.layers_ for array in layer] for method in (first, second))
+    return all(map(np.array_equal, *arrays))
 
 
 class StoppedError(Exception):
@@ -43,6 +40,6 @@ def stop_after(n_epochs):
 
 
 def session(method, **changes):
-    """Change how a method's training is kept and told of."""
+    """Change the checkpoint or the callback of a method's training."""
     method.session = replace(method.session, **changes)
     return method

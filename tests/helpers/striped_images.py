@@ -1,9 +1,9 @@
-"""What tests of training from images share: striped images, random weights, a method that reads both."""
+"""What tests of training from images share: striped images, random weights, a method that learns from them."""
 
 import numpy as np
 import torch
 
-from hashbench.methods.talr_ap import TALRAP
+from hashbench import registry
 from hashbench.sources.features.backbones import BACKBONES
 
 SIZE = 40  # pixels that images are resized to
@@ -25,12 +25,11 @@ def stripes():
     rng = np.random.default_rng(0)
     labels = np.arange(40) % 2
     waves = 127 * (1 + np.sin(np.arange(16) * 1.5 + rng.uniform(0, 6, (40, 1))))
-    images = np.where(labels[:, None, None], waves[:, :, None], waves[:, None, :])[..., None] * rng.uniform(
-        0.6, 1, (40, 1, 1, 3)
-    )
-    return images.astype(np.uint8), labels
+    grey = np.where(labels[:, None, None], waves[:, :, None], waves[:, None, :])
+    return (grey[..., None] * rng.uniform(0.6, 1, (40, 1, 1, 3))).astype(np.uint8), labels
 
 
-def make(path, **params):
+def make(path, name="talr-ap", **params):
     settings = {"backbone": "squeezenet", "weights": str(path), "image_size": SIZE, "n_hidden": 32}
-    return TALRAP(8, **{**settings, "epochs": 2, "batch_size": 8, "learning_rate": 0.01, **params})
+    settings |= {"epochs": 2, "batch_size": 8, "learning_rate": 0.01}
+    return registry.get_method(name)(8, **settings | params)

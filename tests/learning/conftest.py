@@ -33,6 +33,6 @@ def striped():
 
 @pytest.fixture(scope="module")
 def few(striped):
-    """The first 16 of them, for what does not depend on how many there are."""
+    """The first 16 of these images, where the number does not matter."""
     images, labels = striped
     return images[:16], labels[:16]

@@ -1,4 +1,5 @@
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -12,50 +13,41 @@ from hashbench.learning import collapse
 from hashbench.learning.state import Epoch
 from hashbench.methods.talr_ap import TALRAP
 
+COLLAPSED = r"of 10 kinds, .* have only (1 code|\d different)"
+
 
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [
         ("dtsh", {"learning_rate": 30.0}, r"the loss is (nan|inf)|outputs are no longer finite"),
-        ("hashnet", {"scaling": "none", "learning_rate": 1.0}, r"of 10 kinds, .* have only (1 code|\d different)"),
-        (
-            "talr-ap",
-            {"scaling": "none", "alpha": 5.0, "learning_rate": 1.0},
-            r"of 10 kinds, .* have only (1 code|\d different)",
-        ),
+        ("hashnet", {"scaling": "none", "learning_rate": 1.0}, COLLAPSED),
+        ("talr-ap", {"scaling": "none", "alpha": 5.0, "learning_rate": 1.0}, COLLAPSED),
     ],
 )
 def test_collapsed_training_stops_with_the_likely_cause(name, params, message, example):
     X, y = example
     with pytest.raises(HashbenchError, match=message) as caught:
         fitted((10 * X, y), name, epochs=15, **params)
-    assert "starts saturated or its steps are too large: lower learning_rate" in str(caught.value)
     assert "lower learning_rate" in str(caught.value)
     is_scaled = params.get("scaling", "variance") == "variance"
     assert ("scaling='variance'" in str(caught.value)) != is_scaled
 
 
-@pytest.mark.parametrize("name", [*OF_PAIRS, *slow(*UNSUPERVISED)])
-def test_items_of_one_class_and_of_as_many_classes_as_items_can_be_learnt_from(name, example):
+@pytest.mark.parametrize("name", [*OF_PAIRS, *OF_CLASSES, *slow(*UNSUPERVISED)])
+def test_one_class_is_learnt_from_or_refused_and_as_many_classes_as_items_are_learnt_from(name, example):
     X, _ = example
-    for y in (np.zeros(250, dtype=int), np.arange(250)):
-        with np.errstate(all="raise"):
-            assert registry.get_method(name)(16, epochs=2).fit(X, y).transform(X).shape == (250, 16)
-
-
-@pytest.mark.parametrize("name", OF_CLASSES)
-def test_items_of_one_class_are_refused_and_of_as_many_classes_as_items_learnt_from(name, example):
-    X, _ = example
-    with pytest.raises(
-        Refusal, match=rf"{name} needs items of at least two classes, but all 250 training items have the same"
-    ):
-        registry.get_method(name)(16).fit(X, np.zeros(250, dtype=int))
+    method = registry.get_method(name)(16, epochs=2)
     with np.errstate(all="raise"):
-        assert registry.get_method(name)(16, epochs=2).fit(X, np.arange(250)).transform(X).shape == (250, 16)
+        assert method.fit(X, np.arange(250)).transform(X).shape == (250, 16)
+        if name not in OF_CLASSES:
+            assert method.fit(X, np.zeros(250, dtype=int)).transform(X).shape == (250, 16)
+            return
+    with pytest.raises(Refusal, match=rf"{name} needs .* two classes, but all 250 training items have the same"):
+        method.fit(X, np.zeros(250, dtype=int))
 
 
 @pytest.mark.parametrize("name", [*FIRST, *slow(*(name for name in LEARNED + UNSUPERVISED if name not in FIRST))])
-def test_outputs_that_are_no_numbers_stop_any_method_with_the_likely_cause(name, example):
+def test_outputs_that_are_not_finite_stop_any_method_with_the_likely_cause(name, example):
     with pytest.raises(HashbenchError, match=r"stopped .*lower learning_rate"):
         fitted(example, name, learning_rate=1e12)
 
@@ -119,37 +111,37 @@ def test_one_code_for_all_that_is_relevant_is_no_collapse(name, make, epochs):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "rate"), [("dtsh", 0.03), ("talr-ndcg", 0.003), ("talr-ap", 0.3)])
 def test_fewer_codes_than_half_the_kinds_may_be_the_way_up(name, rate):
-    """A hundred classes in three dimensions: 8 bits tell about fifty of them apart."""
+    """A hundred classes in three dimensions: 8 bits can separate about fifty of them."""
     rng = np.random.default_rng(0)
     classes = np.repeat(np.arange(100), 10)
     X = (rng.normal(size=(100, 3)) @ rng.normal(size=(3, 32)))[classes] + 0.02 * rng.normal(size=(1000, 32))
     methods = [registry.get_method(name)(8, learning_rate=rate), registry.get_method("itq")(8)]
     codes = [method.fit(X, classes).transform(X) for method in methods]
-    ours, itq = (evaluate(one, one, (classes, classes), ["AP"]).summary["AP"].mean for one in codes)
+    score, itq = (evaluate(one, one, (classes, classes), ["AP"]).summary["AP"].mean for one in codes)
     assert min(epoch.n_distinct for epoch in methods[0].history_) <= 50
-    assert ours > itq + 0.05
+    assert score > itq + 0.05
 
 
-def test_a_collapse_that_training_leaves_again_is_none():
-    def stops(counts, n_bits=16, n_kinds=10):
-        epochs = [Epoch(number, 9, 0.5, count, 1.0, math.nan) for number, count in enumerate(counts, 1)]
-        try:
-            collapse.stop_if_failed(epochs, n_kinds, n_bits)
-        except collapse.Stopped:
-            return True
-        return False
-
-    assert stops([90, 5, 5, 5])
-    assert stops([5, 3, 4])
-    assert not stops([5, 5])  # there may be more soon
-    assert not stops([3, 4, 5])  # there are more each time
-    assert not stops([5, 6, 5])
-    assert not stops([5, 5, 5], n_bits=6)  # of 64 codes, kinds would share some by chance
-    assert stops([2, 2, 2], n_bits=6)
-    assert not stops([16, 16, 16], n_bits=4, n_kinds=100)  # all there are
-    assert stops([4, 4, 4], n_bits=4, n_kinds=100)
-    assert stops([1, 1, 1], n_kinds=2)
-    assert not stops([1, 1, 1], n_kinds=1)
+@pytest.mark.parametrize(
+    ("counts", "n_bits", "n_kinds", "stops"),
+    [
+        ([90, 5, 5, 5], 16, 10, True),
+        ([5, 3, 4], 16, 10, True),
+        ([5, 5], 16, 10, False),  # there may be more soon
+        ([3, 4, 5], 16, 10, False),  # there are more each time
+        ([5, 6, 5], 16, 10, False),
+        ([5, 5, 5], 6, 10, False),  # of 64 codes, kinds would share some by chance
+        ([2, 2, 2], 6, 10, True),
+        ([16, 16, 16], 4, 100, False),  # all codes there are
+        ([4, 4, 4], 4, 100, True),
+        ([1, 1, 1], 16, 2, True),
+        ([1, 1, 1], 16, 1, False),
+    ],
+)
+def test_training_stops_where_few_codes_do_not_become_more(counts, n_bits, n_kinds, stops):
+    epochs = [Epoch(number, 9, 0.5, count, 1.0, math.nan) for number, count in enumerate(counts, 1)]
+    with pytest.raises(collapse.Stopped) if stops else nullcontext():
+        collapse.stop_if_failed(epochs, n_kinds, n_bits)
 
 
 @pytest.mark.parametrize(
@@ -172,16 +164,9 @@ def test_kinds_are_irrelevant_to_each_other(affinity, n_kinds):
     assert collapse.count_kinds(affinity) == n_kinds
 
 
-@pytest.mark.parametrize("n_bits", [2, 3, 4])
-def test_one_code_or_two_for_ten_classes_are_a_collapse_of_short_codes_too(n_bits, example):
+@pytest.mark.parametrize(("n_bits", "epochs"), [(2, 5), (3, 5), (4, 5), (16, 3), (16, 4)])
+def test_collapse_of_short_codes_and_in_the_last_epoch_is_found(n_bits, epochs, example):
+    """The codes of the last visits do not show what the last steps changed."""
     X, y = example
-    with pytest.raises(HashbenchError, match=r"of 10 kinds, .* have only (1 code|2 different)"):
-        registry.get_method("hashnet")(n_bits, epochs=5, scaling="none", learning_rate=1.0).fit(10 * X, y)
-
-
-@pytest.mark.parametrize("epochs", [3, 4])
-def test_collapse_in_the_last_epoch_is_no_success(epochs, example):
-    """What an item's code was on its last visit hides what the last steps did."""
-    X, y = example
-    with pytest.raises(HashbenchError, match=r"different codes|1 code"):
-        registry.get_method("hashnet")(16, epochs=epochs, scaling="none", learning_rate=1.0).fit(10 * X, y)
+    with pytest.raises(HashbenchError, match=COLLAPSED):
+        registry.get_method("hashnet")(n_bits, epochs=epochs, scaling="none", learning_rate=1.0).fit(10 * X, y)

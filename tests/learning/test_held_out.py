@@ -26,11 +26,11 @@ def test_held_out_score_is_that_of_evaluate_with_the_others_as_the_database(exam
     loss = TALRAP._loss
     monkeypatch.setattr(TALRAP, "_loss", lambda self, batch: seen.append(batch) or loss(self, batch))
     method = TALRAP(16, epochs=1, validation=0.2).fit(X, y)
-    kept = seen[0].numbers
-    held = np.setdiff1d(np.arange(len(X)), kept)
+    others = seen[0].numbers
+    held = np.setdiff1d(np.arange(len(X)), others)
     assert len(held) == 50
     codes = method.transform(X)
-    expected = evaluate(codes[held], codes[kept], (y[held], y[kept]), ["AP"]).summary["AP"].mean
+    expected = evaluate(codes[held], codes[others], (y[held], y[others]), ["AP"]).summary["AP"].mean
     assert method.history_[0].score == pytest.approx(expected, abs=1e-9)
 
 
@@ -56,15 +56,15 @@ def test_validation_that_cannot_choose_is_refused(example):
         TALRAP(4, epochs=2, validation=0.1).fit(X[:4], np.array([0, 0, 1, 1]))
 
 
-def test_the_score_of_held_out_items_is_printed_and_kept_with_the_codes(hashbench, digits, digits_data, tmp_path):
+def test_the_score_of_held_out_items_is_printed_and_stored_with_the_codes(hashbench, digits, digits_data, tmp_path):
     labels = digits.labels[digits.train]
     method = TALRAP(8, epochs=2, validation=0.2).fit(digits.features[digits.train], labels)
     expected = max(epoch.score for epoch in method.history_)
     common = ("--method", "talr-ap", "--bits", 8, "--param", "talr-ap:epochs=2", "--validation", 0.2)
     run = ("run", *common, "--metric", "AP", "--results", tmp_path / "results")
     assert f"\nheld out: AP {expected:.4f}, the training items" in hashbench(*run).stdout
-    (found,) = json.loads(hashbench(*run, "--format", "json").stdout)
-    assert found["held_out"] == {"AP": pytest.approx(expected, abs=1e-12)}
+    (row,) = json.loads(hashbench(*run, "--format", "json").stdout)
+    assert row["held_out"] == {"AP": pytest.approx(expected, abs=1e-12)}
     path = hashbench("encode", *common).stdout.strip()
     assert f"\nheld out:   AP {expected:.6f}" in hashbench("info", path).stdout
     lines = hashbench(*run, "--method", "itq").stdout.splitlines()

@@ -49,11 +49,21 @@ def test_training_neither_reads_nor_moves_the_random_state_of_others(example):
     assert same_network(first, fitted(example))
 
 
-def test_batches_show_each_kept_item_once_an_epoch_with_its_own_levels(example, monkeypatch):
+@pytest.fixture
+def watch(monkeypatch):
+    """Call a function with each batch before its loss is computed."""
+
+    def install(cls, look):
+        loss = cls._loss
+        monkeypatch.setattr(cls, "_loss", lambda self, batch: look(batch) or loss(self, batch))
+
+    return install
+
+
+def test_batches_hold_each_item_once_per_epoch_with_its_levels(example, watch):
     X, y = example
     seen = []
-    loss = TALRAP._loss
-    monkeypatch.setattr(TALRAP, "_loss", lambda self, batch: seen.append(batch) or loss(self, batch))
+    watch(TALRAP, seen.append)
     TALRAP(16, epochs=2, validation=0.2, batch_size=64).fit(X, y)
     assert [len(batch.rows) for batch in seen] == [50] * 8
     for epoch in range(2):
@@ -66,13 +76,10 @@ def test_batches_show_each_kept_item_once_an_epoch_with_its_own_levels(example, 
     np.testing.assert_array_equal(last.all_levels.numpy(), labels[last.rows][:, None] == labels)
 
 
-def test_last_outputs_of_all_items_are_at_hand_and_0_before_the_first_visit(example, monkeypatch):
-    X, y = example
+def test_last_outputs_of_all_items_are_at_hand_and_0_before_the_first_visit(example, watch):
     cls, seen = registry.get_method("dpsh"), []
-    loss = cls._loss
-    keep = lambda batch: seen.append((batch.rows, batch.outputs.detach().clone(), batch.all_outputs.clone()))  # noqa: E731
-    monkeypatch.setattr(cls, "_loss", lambda self, batch: keep(batch) or loss(self, batch))
-    cls(16, epochs=2, batch_size=100).fit(X, y)
+    watch(cls, lambda batch: seen.append((batch.rows, batch.outputs.detach().clone(), batch.all_outputs.clone())))
+    cls(16, epochs=2, batch_size=100).fit(*example)
     expected = torch.zeros(250, 16, dtype=torch.float64)
     for rows, outputs, all_outputs in seen:
         expected[rows] = outputs
@@ -81,7 +88,7 @@ def test_last_outputs_of_all_items_are_at_hand_and_0_before_the_first_visit(exam
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_told(example):
+def test_a_missing_gpu_is_reported(example):
     with pytest.raises(HashbenchError, match="finds no CUDA GPU"):
         TALRAP(16, device="cuda").fit(*example)
 
@@ -111,21 +118,20 @@ def test_a_step_follows_momentum(example):
     np.testing.assert_allclose(gained, 0.5 * (weights[0.0, 1] - start), rtol=0, atol=1e-6)
 
 
-def test_progress_tells_of_epochs(example):
+def test_each_epoch_is_reported(example):
     seen = []
     method = session(TALRAP(16, epochs=3, validation=0.2), on_epoch=seen.append)
     method.fit(*example)
     assert seen == method.history_
     assert [(epoch.number, epoch.n_epochs) for epoch in seen] == [(1, 3), (2, 3), (3, 3)]
     assert seen[-1].loss < seen[0].loss
-    text = str(seen[-1])
-    assert f"loss {seen[-1].loss:.4f}" in text
-    assert f"held out {seen[-1].score:.4f}" in text
+    assert f"loss {seen[-1].loss:.4f}" in str(seen[-1])
+    assert f"held out {seen[-1].score:.4f}" in str(seen[-1])
 
 
 @pytest.fixture
 def optimizer_states(monkeypatch):
-    """What each step of the optimizer was taken with."""
+    """Parameter groups of the optimizer at each step."""
     states = []
     step = torch.optim.SGD.step
 
@@ -141,12 +147,10 @@ def test_steps_are_taken_with_the_rates_momentum_and_decay_that_parameters_say(o
     params = {"learning_rate": 0.2, "halve_every": 2, "bias_multiplier": 0.25, "weight_decay": 0.003}
     fitted(example, epochs=5, batch_size=125, **params)
     assert len(optimizer_states) == 10
-    for step, (weights, biases) in enumerate(optimizer_states):
-        rate = [0.2, 0.2, 0.1, 0.1, 0.05][step // 2]
-        assert weights["lr"] == pytest.approx(rate)
-        assert biases["lr"] == pytest.approx(rate / 4)
-        for group in (weights, biases):
-            assert (group["params"], group["momentum"], group["weight_decay"]) == (2, 0.9, 0.003)
+    rates = np.array([[group["lr"] for group in groups] for groups in optimizer_states])  # of weights and of biases
+    np.testing.assert_allclose(rates, np.repeat([0.2, 0.2, 0.1, 0.1, 0.05], 2)[:, None] * [1, 0.25])
+    for group in np.ravel(optimizer_states):
+        assert (group["params"], group["momentum"], group["weight_decay"]) == (2, 0.9, 0.003)
 
 
 def test_rates_stay_if_they_are_never_halved(optimizer_states, example):
@@ -160,20 +164,23 @@ def test_training_does_not_mind_how_pytorch_is_set_up(example):
     torch.set_float32_matmul_precision("medium")  # bfloat16, where the processor has it
     try:
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-            found = fitted(example)
+            network = fitted(example)
         assert torch.backends.mkldnn.matmul.fp32_precision == "bf16"
     finally:
         torch.set_default_dtype(torch.float32)
         torch.set_float32_matmul_precision("highest")
-    assert same_network(found, expected)
+    assert same_network(network, expected)
 
 
-def test_loss_sees_products_of_full_precision_and_the_caller_gets_his_setting_back(example, monkeypatch):
-    seen, loss = [], TALRAP._loss
+def test_loss_sees_products_of_full_precision_and_the_callers_setting_is_restored(example, watch):
+    seen = []
     settings = (torch.backends.mkldnn.matmul, torch.backends.mkldnn.conv, torch.backends.cuda.matmul)
     cudnn = torch.backends.cudnn
-    note = lambda: seen.append(([one.fp32_precision for one in settings], cudnn.allow_tf32))  # noqa: E731
-    monkeypatch.setattr(TALRAP, "_loss", lambda self, batch: note() or loss(self, batch))
+
+    def note(batch=None):
+        seen.append(([setting.fp32_precision for setting in settings], cudnn.allow_tf32))
+
+    watch(TALRAP, note)
     before = [setting.fp32_precision for setting in settings]
     for setting in settings:
         setting.fp32_precision = "tf32"
@@ -255,7 +262,7 @@ def test_parameters_of_a_loss_and_what_hooks_count_resume_with_training(example,
     assert int(method.own_.n_seen) == 1000
 
 
-def test_multi_hot_labels_reach_a_loss_and_their_lack_is_told(example):
+def test_multi_hot_labels_reach_a_loss_and_missing_ones_are_reported(example, watch):
     X, y = example
     seen = []
 
@@ -266,10 +273,6 @@ def test_multi_hot_labels_reach_a_loss_and_their_lack_is_told(example):
 
     Looks(4, epochs=1).fit(X, np.eye(10, dtype=np.uint8)[y])
     assert seen[0].shape == (84, 10)
-    loss = TALRAP._loss
-    try:
-        TALRAP._loss = lambda self, batch: batch.labels.sum() + loss(self, batch)
-        with pytest.raises(HashbenchError, match="learns from labels"):
-            TALRAP(4, epochs=1).fit(X, Explicit(np.equal.outer(y, y).astype(int)))
-    finally:
-        TALRAP._loss = loss
+    watch(TALRAP, lambda batch: batch.labels)
+    with pytest.raises(HashbenchError, match="learns from labels"):
+        TALRAP(4, epochs=1).fit(X, Explicit(np.equal.outer(y, y).astype(int)))

@@ -1,14 +1,10 @@
 import numpy as np
 import pytest
 import torch
+from helpers.losses import normal
 from scipy.spatial.distance import cdist
 
 from hashbench.learning.soft_histogram import soft_histogram
-
-
-def relaxed(n_items, n_bits, seed=0, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.tanh(torch.randn(n_items, n_bits, generator=generator, dtype=dtype))
 
 
 def some_levels(n_items, n_levels, seed=0):
@@ -34,10 +30,10 @@ def loop_over_bins(codes, level_index, n_levels, n_bins):
 )
 def test_histogram_equals_the_loop_over_bins_in_value_and_gradient(n_items, n_bits, n_bins, n_levels):
     levels = some_levels(n_items, n_levels)
-    weights = torch.randn(n_items, n_levels, n_bins + 1, generator=torch.Generator().manual_seed(5)).double()
+    weights = normal(n_items, n_levels, n_bins + 1, seed=5)
     values, gradients = [], []
     for histogram in (soft_histogram, loop_over_bins):
-        codes = relaxed(n_items, n_bits).requires_grad_()
+        codes = normal(n_items, n_bits).tanh().requires_grad_()
         counted = histogram(codes, levels, n_levels, n_bins)
         (counted * weights).sum().backward()
         values.append(counted.detach().numpy())
@@ -51,7 +47,7 @@ def test_histogram_equals_the_loop_over_bins_in_value_and_gradient(n_items, n_bi
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_bins_of_a_level_add_up_to_the_other_items_at_it(scale, dtype):
     levels = some_levels(50, 4)
-    codes = torch.tanh(scale * torch.randn(50, 24, generator=torch.Generator().manual_seed(1), dtype=dtype))
+    codes = torch.tanh(scale * normal(50, 24, seed=1, dtype=dtype))
     counted = soft_histogram(codes, levels, 4, 12)
     is_other = ~torch.eye(50, dtype=torch.bool)
     expected = np.stack([((levels == level) & is_other).sum(dim=1).numpy() for level in range(4)], axis=1)
@@ -76,7 +72,7 @@ def test_whole_codes_are_counted_as_hamming_distances():
 
 
 def test_an_item_does_not_count_itself_whatever_its_level_to_itself():
-    codes, levels = relaxed(10, 8), some_levels(10, 3)
+    codes, levels = normal(10, 8).tanh(), some_levels(10, 3)
     changed = levels.clone().fill_diagonal_(2)
     levels.fill_diagonal_(0)
     np.testing.assert_array_equal(soft_histogram(codes, levels, 3, 8), soft_histogram(codes, changed, 3, 8))

@@ -1,14 +1,11 @@
 """AGH against what the paper says of its graph, formed whole here."""
 
-import os
-import platform
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from hashbench import evaluate
+from hashbench.affinity import SameLabel
 from hashbench.errors import Refusal
 from hashbench.methods.agh import AGH
 
@@ -19,7 +16,7 @@ def items():
 
 
 def graph_of(method, X):
-    """Z, item by item."""
+    """Compute Z item by item."""
     rows = []
     for x in X:
         squared = ((x - method.origin_ - method.anchors_) ** 2).sum(axis=1)
@@ -98,35 +95,13 @@ def test_more_bits_than_eigenvectors_are_refused_and_parts_without_a_link_give_n
     assert not all(constant)
 
 
-def test_what_a_vector_does_not_tell_of_is_0_and_not_rounding():
+def test_entries_of_a_vector_outside_its_part_are_0_and_not_rounding():
     rng = np.random.default_rng(0)
     apart = np.concatenate([rng.normal(size=(60, 3)) + 100 * part for part in range(2)])
     along = AGH(6, n_anchors=20, n_layers=1).fit(apart).project(apart)
-    tells = np.stack([abs(along[:60]).max(axis=0), abs(along[60:]).max(axis=0)])
-    assert (tells.min(axis=0) == 0).all()  # a vector is of one part
-    assert (tells.max(axis=0) > 0.1).all()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="names kernels of that processor")
-def test_codes_do_not_depend_on_the_kernels_of_linear_algebra():
-    code = """
-from hashbench.datasets.digits import Digits
-from hashbench.methods.agh import AGH
-digits = Digits().prepare()
-X = digits.features[digits.train]
-print(AGH(12).fit(X).transform(X).nonzero()[0].sum())
-"""
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "OPENBLAS_CORETYPE": kernel},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for kernel in ("Haswell", "Prescott")
-    }
-    assert len(found) == 1
+    largest = np.stack([abs(along[:60]).max(axis=0), abs(along[60:]).max(axis=0)])
+    assert (largest.min(axis=0) == 0).all()  # a vector is of one part
+    assert (largest.max(axis=0) > 0.1).all()
 
 
 def test_items_that_repeat_are_one_anchor_and_not_the_two_nearest():
@@ -142,17 +117,14 @@ def test_items_that_repeat_are_one_anchor_and_not_the_two_nearest():
 
 def test_quality_on_digits_is_as_known_of_both_forms():
     """Figures of another implementation, of one seed: .689 and .459 with one layer, .843 and .761 with two."""
-    from hashbench import evaluate
-    from hashbench.affinity import SameLabel
-
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
     query, database = order[:300], order[300:]
     affinity = SameLabel(y[query], y[database])
-    found = []
+    averages = []
     for n_layers, n_bits in ((1, 16), (1, 64), (2, 16)):
         method = AGH(n_bits, n_layers=n_layers).fit(X[database])
         scores = evaluate(method.transform(X[query]), method.transform(X[database]), affinity, ["AP"])
-        found.append(scores.summary["AP"].mean)
-    assert found == pytest.approx([0.689, 0.459, 0.843], abs=0.04)
-    assert found[1] < found[0] < found[2]
+        averages.append(scores.summary["AP"].mean)
+    assert averages == pytest.approx([0.689, 0.459, 0.843], abs=0.04)
+    assert averages[1] < averages[0] < averages[2]

@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers.thoroughness import slow
+from helpers.learned_methods import OF_CLASSES
+from helpers.losses import begun, gradient, loss_of, normal, same_class, signs, softplus
 
 from hashbench import registry
-from hashbench.affinity import SameLabel, SharedLabels
+from hashbench.affinity import SameLabel
 from hashbench.errors import Refusal
 from hashbench.learning import networks
 from hashbench.learning.batch import Batch
@@ -27,27 +28,7 @@ from hashbench.methods.hyp2 import default_threshold, hyp2_loss
 from hashbench.methods.mdsh import attraction, mdsh_loss
 from hashbench.methods.orthohash import orthohash_loss
 
-OF_CLASSES = ["csq", "dpn", "orthohash", "greedyhash", "hyp2", "mdsh", "dfh"]
-OF_ALL = [*OF_CLASSES, "dch", "adsh", "bihalf", "greedyhash-unsupervised"]
 CLASSES = torch.tensor([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 0, 1], [0, 0, 0]]).double()
-
-
-def normal(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
-def signs(*shape, seed=0):
-    return torch.where(normal(*shape, seed=seed) > 0, 1.0, -1.0).double()
-
-
-def gradient(loss, outputs):
-    leaf = outputs.clone().requires_grad_()
-    loss(leaf).backward()
-    return leaf.grad
-
-
-def sp(x):
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
 def cosine(a, b):
@@ -144,8 +125,8 @@ def test_orthohash_equals_a_loop(form):
             cos, margin = cosine(u[i], targets[c]), 0.3 * float(CLASSES[i, c])
             logits.append(2.5 * (math.cos(math.acos(cos) + margin) if form == "arc" else cos - margin))
         total += cross_entropy(logits, share(CLASSES, i))
-    found = orthohash_loss(u, targets, CLASSES, 2.5, 0.3, form)
-    assert float(found) == pytest.approx(total / 5, abs=1e-12)
+    loss = orthohash_loss(u, targets, CLASSES, 2.5, 0.3, form)
+    assert float(loss) == pytest.approx(total / 5, abs=1e-12)
 
 
 def test_orthohash_does_not_see_the_length_of_outputs_and_without_a_margin_both_forms_are_one():
@@ -229,8 +210,8 @@ def test_half_of_a_batch_gets_each_bit():
     assert (halves(normal(7, 5)).sum(dim=0) == -1).all()
     assert halves(torch.zeros(4, 1)).flatten().tolist() == [1, 1, -1, -1]  # of equal ones the first
     u = normal(6, 3)
-    for column, found in zip(u.T, halves(u).T, strict=True):
-        assert {int(i) for i in torch.nonzero(found == 1)} == set(np.argsort(-column.numpy())[:3])
+    for column, codes in zip(u.T, halves(u).T, strict=True):
+        assert {int(i) for i in torch.nonzero(codes == 1)} == set(np.argsort(-column.numpy())[:3])
 
 
 def test_the_gradient_of_bihalf_is_that_of_its_layer():
@@ -255,7 +236,7 @@ def test_dch_equals_a_double_loop_and_the_papers_other_form():
     corner = torch.ones(4).double()
     quantisation = [math.log(1 + 2 * (1 - cosine(row.abs(), corner)) / 20) for row in u]
     expected = sum(np.mean(costs[kind]) for kind in costs) + 0.1 * np.mean(quantisation)
-    similar = torch.tensor(np.equal.outer(classes, classes))
+    similar = same_class(classes)
     assert float(dch_loss(u, similar, 20.0, 0.1)) == pytest.approx(expected, abs=1e-12)
 
 
@@ -317,7 +298,9 @@ def test_the_attraction_of_mdsh_equals_a_loop():
     u, averages = normal(4, 3), normal(7, 3, seed=1)
     similar = normal(4, 7, seed=2) > 0
     t = u.tanh()
-    costs = [sp((1 - cosine(t[i], averages[j])) / 2) for i, j in itertools.product(range(4), range(7)) if similar[i, j]]
+    costs = [
+        softplus((1 - cosine(t[i], averages[j])) / 2) for i, j in itertools.product(range(4), range(7)) if similar[i, j]
+    ]
     assert float(attraction(u, averages, similar)) == pytest.approx(np.mean(costs), abs=1e-12)
 
 
@@ -330,7 +313,7 @@ def test_dfh_equals_a_double_loop_and_stays_finite():
     pairs = []
     for i, j in itertools.product(range(4), range(7)):
         theta = float(u[i] @ cache[j]) / 2
-        pairs.append(sp(1.5 - theta) if similar[i, j] else sp(1.5 + theta))
+        pairs.append(softplus(1.5 - theta) if similar[i, j] else softplus(1.5 + theta))
     expected = np.mean(pairs) + 0.5 * float((codes - u).square().mean())
     assert float(dfh_loss(u, cache, similar, codes, 1.5, 0.5)) == pytest.approx(expected, abs=1e-12)
     assert torch.isfinite(gradient(lambda f: dfh_loss(f, 1e3 * cache, similar, codes, 1.5, 0.5), 1e3 * u)).all()
@@ -390,46 +373,19 @@ def test_codes_of_adsh_are_best_column_by_column(seed):
     def cost(codes):
         return float((relaxed @ codes.T - n_bits * s).square().sum() + gamma * (codes - relaxed).square().sum())
 
-    found = signs(n_items, n_bits, seed=seed + 10)
+    start = signs(n_items, n_bits, seed=seed + 10)
     pull = s.T @ relaxed
     for bit in range(n_bits):  # each column as the sweep meets it: those before it new, those behind it old
-        swept = found.clone()
+        swept = start.clone()
         best_codes(swept, relaxed, pull, gamma)
         choices = []
         for column in itertools.product((-1.0, 1.0), repeat=n_items):
-            tried = torch.cat([swept[:, :bit], torch.tensor(column).double()[:, None], found[:, bit + 1 :]], dim=1)
+            tried = torch.cat([swept[:, :bit], torch.tensor(column).double()[:, None], start[:, bit + 1 :]], dim=1)
             choices.append(cost(tried))
-        assert cost(torch.cat([swept[:, : bit + 1], found[:, bit + 1 :]], dim=1)) == pytest.approx(min(choices))
+        assert cost(torch.cat([swept[:, : bit + 1], start[:, bit + 1 :]], dim=1)) == pytest.approx(min(choices))
 
 
 # ---------------------------------------------------------------- all
-
-
-def begun(name, outputs, labels, *, cache=None, epoch=20, learned=None, **params):
-    """A method late in training, and a batch that is the whole training set; ``learned``: labels it began with."""
-    n_items = len(outputs)
-    affinity = (SameLabel if labels.ndim == 1 else SharedLabels)(labels, labels)
-    features = normal(n_items, 5, seed=7, dtype=outputs.dtype)
-    method, rows = registry.get_method(name)(outputs.shape[1], **params), np.arange(n_items)
-    items = Items(features, affinity, labels if learned is None else learned, features)
-    own = method._begin(items, torch.Generator().manual_seed(1))
-    own = own if own is None else own.to(outputs.dtype)
-    if name == "adsh":
-        own.codes.copy_(signs(n_items, outputs.shape[1], seed=5))
-    parts = (rows, outputs.detach() if cache is None else cache, affinity, rows, epoch)
-    return method, Batch(outputs, *parts, training_labels=labels, training_features=features, own=own)
-
-
-def loss_of(*args, **kwargs):
-    method, batch = begun(*args, **kwargs)
-    return method._loss(batch)
-
-
-@pytest.mark.parametrize("name", [*(one for one in OF_CLASSES if one != "greedyhash"), "dch", "adsh"])
-def test_gradients_are_those_of_differences(name):
-    labels, outputs = np.array([0, 1, 2, 0, 1, 2]), normal(6, 4, seed=6).requires_grad_()
-    cache = outputs.detach().clone()  # stays while outputs are varied
-    assert torch.autograd.gradcheck(lambda f: loss_of(name, f, labels, cache=cache), [outputs], atol=1e-6)
 
 
 def test_gradients_of_angles_are_those_of_differences():
@@ -439,12 +395,12 @@ def test_gradients_of_angles_are_those_of_differences():
 
 @pytest.mark.parametrize("name", [*OF_CLASSES, "dch", "adsh"])
 def test_items_without_a_class_count_where_pairs_do(name):
-    """They are similar to none, as an affinity has it; where classes alone count they do not."""
+    """They are similar to none, as in an affinity; losses of only classes leave them out."""
     labels = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0], [0, 0, 0], [0, 1, 1]], dtype=np.uint8)
     slope = gradient(lambda f: loss_of(name, f, labels), normal(6, 8))
     assert bool(slope[3:5].any()) == (name in ("adsh", "dch", "dfh"))
     assert slope[:3].abs().max() > 1e-4
-    assert torch.isfinite(gradient(lambda f: loss_of(name, f, 0 * labels, learned=labels), normal(6, 8))).all()
+    assert torch.isfinite(gradient(lambda f: loss_of(name, f, 0 * labels, classes=labels), normal(6, 8))).all()
 
 
 def test_what_an_item_without_a_class_costs_does_not_matter():
@@ -457,32 +413,11 @@ def test_what_an_item_without_a_class_costs_does_not_matter():
     assert mean_over_labelled(costs.detach(), 0 * classes).item() == 0
 
 
-@pytest.mark.parametrize("name", [one for one in OF_CLASSES if one != "mdsh"])
-def test_permuting_rows_permutes_gradients(name):
-    labels, order = np.arange(12) % 4, np.random.default_rng(0).permutation(12)
-    outputs = normal(12, 8)
-    plain = gradient(lambda f: loss_of(name, f, labels), outputs)
-    permuted = gradient(lambda f: loss_of(name, f, labels[order]), outputs[order])
-    np.testing.assert_allclose(permuted.numpy(), plain[order].numpy(), atol=1e-12)
-
-
-@pytest.mark.parametrize("scale", [1e3, 1e-6, *slow(1.0)])
-@pytest.mark.parametrize("n_items", [1, 2, 40])
-@pytest.mark.parametrize("name", OF_ALL)
-def test_loss_and_gradient_are_finite_at_any_scale_and_batch_size(name, n_items, scale):
-    outputs = scale * normal(n_items, 16, dtype=torch.float32)
-    labels = np.eye(10, dtype=np.uint8)[np.arange(n_items) % 10]  # several classes, also of one item
-    for some in (labels, np.roll(labels, 1, axis=1) | labels, np.eye(10, dtype=np.uint8)[np.zeros(n_items, dtype=int)]):
-        given = {"labels": some, "learned": np.eye(10, dtype=np.uint8)}
-        assert torch.isfinite(gradient(lambda f, given=given: loss_of(name, f, **given), outputs)).all()
-        assert torch.isfinite(loss_of(name, outputs, **given))
-
-
 @pytest.mark.parametrize("name", OF_CLASSES)
-def test_one_class_an_item_is_the_same_as_labels_or_as_a_column(name):
-    labels, outputs = np.array([3, 5, 9, 5]), normal(4, 8)
-    found = [float(loss_of(name, outputs, some).detach()) for some in (labels, np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]])]
-    assert found[0] == pytest.approx(found[1], abs=1e-12)
+def test_one_class_per_item_is_the_same_as_labels_or_as_a_column(name):
+    outputs, columns = normal(4, 8), np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]]
+    first, second = (float(loss_of(name, outputs, labels).detach()) for labels in ([3, 5, 9, 5], columns))
+    assert first == pytest.approx(second, abs=1e-12)
 
 
 # ---------------------------------------------------------------- what methods keep from step to step
@@ -500,7 +435,7 @@ def test_mdsh_averages_outputs_and_its_pairs_count_after_the_epochs_that_were_as
     np.testing.assert_allclose(batch.own.averages, 0.9 * before + 0.1 * outputs.tanh())
     early, late = (loss_of("mdsh", outputs, LABELS, epoch=epoch) for epoch in (8, 9))
     method, batch = begun("mdsh", outputs, LABELS, epoch=9)
-    similar = torch.tensor(np.equal.outer(LABELS, LABELS))
+    similar = same_class(LABELS)
     assert float(late - early) == pytest.approx(float(attraction(outputs, batch.own.averages, similar)), abs=1e-12)
     assert float(loss_of("mdsh", outputs, LABELS, pair_weight=0.0)) == pytest.approx(float(early), abs=1e-12)
 
@@ -558,7 +493,7 @@ def test_losses_have_the_parameters_of_their_methods():
     expected = {
         "csq": csq_loss(outputs, targets[LABELS], classes, 1e-4),
         "orthohash": orthohash_loss(outputs, targets, classes, 4**0.5, 0.4, "cosine"),
-        "dch": dch_loss(outputs, torch.tensor(np.equal.outer(LABELS, LABELS)), 20.0, 0.1),
+        "dch": dch_loss(outputs, same_class(LABELS), 20.0, 0.1),
     }
     for name, value in expected.items():
         assert float(loss_of(name, outputs, LABELS)) == pytest.approx(float(value), abs=1e-12), name

@@ -10,13 +10,8 @@ from hashbench.methods.lsh import LSH
 
 
 @pytest.fixture(scope="module")
-def train(digits):
-    return digits.features[digits.train].astype(np.float64), digits.labels[digits.train]
-
-
-@pytest.fixture(scope="module")
-def fitted(train):
-    return FastHash(12).fit(*train)
+def fitted(labelled):
+    return FastHash(12).fit(*labelled)
 
 
 def test_pair_losses_are_those_of_the_paper():
@@ -38,8 +33,8 @@ def test_similar_pairs_never_gain_by_one_bit_more(loss):
         assert (now - more >= 0).all()
 
 
-def test_the_last_loss_is_that_of_the_codes(train):
-    X, y = train[0][:150], train[1][:150]
+def test_the_last_loss_is_that_of_the_codes(labelled):
+    X, y = labelled[0][:150], labelled[1][:150]
     method = FastHash(6, n_similar=150, n_dissimilar=150).fit(X, y)
     codes = method.transform(X)
     first, second = np.triu_indices(150, k=1)
@@ -49,8 +44,8 @@ def test_the_last_loss_is_that_of_the_codes(train):
     assert method.losses_[-1] == pytest.approx(expected.mean())
 
 
-def test_pairs_lose_less_than_with_random_projections(train, fitted):
-    X, y = train
+def test_pairs_lose_less_than_with_random_projections(labelled, fitted):
+    X, y = labelled
     pairs = draw_pairs(fitted, SameLabel(y, y), np.arange(len(y)), 50, 50, np.random.default_rng(1))
     losses = []
     for codes in (fitted.transform(X), LSH(12).fit(X).transform(X)):
@@ -59,19 +54,19 @@ def test_pairs_lose_less_than_with_random_projections(train, fitted):
     assert losses[0] < 0.2 * losses[1]
 
 
-def test_the_first_bit_splits_the_items_about_evenly(train, fitted):
-    assert 0.25 < fitted.transform(train[0])[:, 0].mean() < 0.75
+def test_the_first_bit_splits_the_items_about_evenly(labelled, fitted):
+    assert 0.25 < fitted.transform(labelled[0])[:, 0].mean() < 0.75
 
 
-def test_constant_features_and_the_scale_of_features_do_not_count(train):
-    X, y = train[0][:200], train[1][:200]
+def test_constant_features_and_the_scale_of_features_do_not_count(labelled):
+    X, y = labelled[0][:200], labelled[1][:200]
     codes = FastHash(4).fit(X, y).transform(X)
     more = np.column_stack([np.full(200, 3.0), 8 * X, np.zeros(200)])
     np.testing.assert_array_equal(FastHash(4).fit(more, y).transform(more), codes)
 
 
-def test_a_bit_that_all_items_share_is_a_constant(train):
-    X, y = train[0][:100], train[1][:100]
+def test_a_bit_that_all_items_share_is_a_constant(labelled):
+    X, y = labelled[0][:100], labelled[1][:100]
     method = FastHash(3)
     method.fit(X, y)
     method.trees_[1] = -1.0
@@ -82,8 +77,8 @@ def test_a_bit_that_all_items_share_is_a_constant(train):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["bre", "ksh"])
-def test_other_losses_learn_too(train, loss):
-    X, y = train
+def test_other_losses_learn_too(labelled, loss):
+    X, y = labelled
     codes = FastHash(8, loss=loss, n_trees=5).fit(X, y).transform(X)
     distance = (codes[:, None] != codes).sum(axis=2)
     same = y[:, None] == y
@@ -102,8 +97,8 @@ def test_features_of_many_values_are_binned_at_percentiles():
     assert (np.diff(bins[X[:, 0].argsort(), 0]) >= 0).all()
 
 
-def test_trees_weigh_each_item_by_its_couplings(train, monkeypatch):
-    X, y = train[0][:60], train[1][:60]
+def test_trees_weigh_each_item_by_its_couplings(labelled, monkeypatch):
+    X, y = labelled[0][:60], labelled[1][:60]
     grown = []
     monkeypatch.setattr(FastHash, "_grow", lambda self, items, signs, weights: grown.append(weights) or 1.0)
     FastHash(1, n_similar=60, n_dissimilar=60).fit(X, y)
@@ -113,8 +108,8 @@ def test_trees_weigh_each_item_by_its_couplings(train, monkeypatch):
     np.testing.assert_allclose(grown[0], expected / expected.mean(), atol=1e-5)
 
 
-def test_couplings_are_of_the_bits_that_trees_learnt_at_the_length_so_far(train, monkeypatch):
-    X, y = train[0][:80], train[1][:80]
+def test_couplings_are_of_the_bits_that_trees_learnt_at_the_length_so_far(labelled, monkeypatch):
+    X, y = labelled[0][:80], labelled[1][:80]
     seen, lower = [], Energy.lower
 
     def spy(self, signs, couplings, fields, n_passes):
@@ -133,13 +128,13 @@ def test_couplings_are_of_the_bits_that_trees_learnt_at_the_length_so_far(train,
         assert n_passes == 3
 
 
-def test_as_many_trees_are_grown_as_asked_for(train):
-    X, y = train[0][:100], train[1][:100]
+def test_as_many_trees_are_grown_as_asked_for(labelled):
+    X, y = labelled[0][:100], labelled[1][:100]
     assert [len(trees.roots) for trees in FastHash(2, n_trees=7).fit(X, y).trees_] == [7, 7]
 
 
-def test_trees_give_what_the_model_that_grew_them_gives(train):
-    X, y = train
+def test_trees_give_what_the_model_that_grew_them_gives(labelled):
+    X, y = labelled
     model = HistGradientBoostingClassifier(max_iter=9, max_bins=63, random_state=0).fit(X, y > 4)
     np.testing.assert_array_equal(Trees.of(model).values(X), model.decision_function(X))
 

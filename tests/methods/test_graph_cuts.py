@@ -18,9 +18,9 @@ def energy_of(signs, pairs, couplings, unary):
 def random_problem(seed, n, share_similar):
     rng = np.random.default_rng(seed)
     first, second = np.triu_indices(n, k=1)
-    kept = rng.random(len(first)) < 0.6
-    level = (rng.random(kept.sum()) < share_similar).astype(np.int64)
-    pairs = Pairs(first[kept], second[kept], level)
+    is_drawn = rng.random(len(first)) < 0.6
+    level = (rng.random(is_drawn.sum()) < share_similar).astype(np.int64)
+    pairs = Pairs(first[is_drawn], second[is_drawn], level)
     couplings = np.where(level > 0, -1, 1) * rng.exponential(size=len(level))
     return pairs, couplings, rng.normal(size=n) * rng.choice([0.1, 1.0, 5.0]), rng
 
@@ -31,9 +31,9 @@ def test_a_block_of_similar_items_is_minimised_exactly(seed):
     pairs, couplings, unary, rng = random_problem(seed, n, 1.0)
     energy = Energy(pairs, n, rng)
     assert len(energy.blocks) == 1
-    found = energy.lower(rng.choice([-1.0, 1.0], n), couplings, unary, 1)
+    best = energy.lower(rng.choice([-1.0, 1.0], n), couplings, unary, 1)
     lowest = min(energy_of(signs, pairs, couplings, unary) for signs in all_signs(n))
-    assert energy_of(found, pairs, couplings, unary) == pytest.approx(lowest, abs=1e-6)
+    assert energy_of(best, pairs, couplings, unary) == pytest.approx(lowest, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -56,8 +56,8 @@ def test_no_block_holds_a_dissimilar_pair_and_every_item_is_in_one(seed):
     pairs, _, _, rng = random_problem(seed, 30, 0.7)
     blocks = [set(block.items.tolist()) for block in Energy(pairs, 30, rng).blocks]
     assert set().union(*blocks) == set(range(30))
-    for ours, theirs, level in zip(pairs.first.tolist(), pairs.second.tolist(), pairs.level, strict=True):
-        assert level or not any({ours, theirs} <= block for block in blocks)
+    for first, second, level in zip(pairs.first.tolist(), pairs.second.tolist(), pairs.level, strict=True):
+        assert level or not any({first, second} <= block for block in blocks)
 
 
 def test_classes_are_the_blocks_of_labelled_items():
@@ -71,16 +71,16 @@ def test_classes_are_the_blocks_of_labelled_items():
 def test_items_without_pairs_follow_their_own_preference():
     pairs = Pairs(np.array([0]), np.array([1]), np.array([1]))
     unary = np.array([3.0, -1.0, 2.0, -2.0])
-    found = Energy(pairs, 4, np.random.default_rng(0)).lower(np.ones(4), np.array([-5.0]), unary, 1)
-    np.testing.assert_array_equal(found, [-1, -1, -1, 1])
+    best = Energy(pairs, 4, np.random.default_rng(0)).lower(np.ones(4), np.array([-5.0]), unary, 1)
+    np.testing.assert_array_equal(best, [-1, -1, -1, 1])
 
 
 def test_large_and_small_couplings_are_cut_alike():
     for seed in range(20):
         pairs, couplings, unary, _ = random_problem(seed, 9, 1.0)
-        found = [
+        small, middle, large = (
             Energy(pairs, 9, np.random.default_rng(0)).lower(np.ones(9), couplings * scale, unary * scale, 1)
             for scale in (1e-12, 1.0, 1e12)
-        ]
-        np.testing.assert_array_equal(found[0], found[1])
-        np.testing.assert_array_equal(found[2], found[1])
+        )
+        np.testing.assert_array_equal(small, middle)
+        np.testing.assert_array_equal(large, middle)

@@ -6,51 +6,25 @@ import math
 import numpy as np
 import pytest
 import torch
+from helpers.learned_methods import FIRST, OF_CLASSES, UNSUPERVISED
+from helpers.losses import gradient, loss_of, normal, same_class, softplus
 from helpers.thoroughness import slow
 
 from hashbench import registry
 from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
-from hashbench.learning.batch import Batch
 from hashbench.methods.dpsh import dpsh_loss
 from hashbench.methods.dsh import dispersion_loss, original_loss
 from hashbench.methods.dtsh import dtsh_loss
 from hashbench.methods.hashnet import hashnet_loss, steepness
 
-LEARNED = ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"]
 VARIANTS = [
-    *((name, {}) for name in LEARNED),
+    *((name, {}) for name in FIRST),
     ("talr-ap", {"relaxation": "full"}),
     ("talr-ndcg", {"relaxation": "full"}),
     ("talr-ap", {"n_bins": 3}),
-    ("mihash", {"n_bins": 7, "continuation": 1}),
+    ("mihash", {"n_bins": 7, "continuation": 20}),
     ("dsh", {"objective": "dispersion"}),
 ]
-
-
-def normal(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
-def same_class(classes):
-    return torch.tensor(np.equal.outer(classes, classes))
-
-
-def sp(x):
-    """log(1 + exp(x)), written so that it does not overflow."""
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
-
-
-def loss_of(name, outputs, affinity, *, n_bits=None, epoch=0, step=0, **params):
-    """The loss a method gives a batch that is the whole training set."""
-    rows = np.arange(len(outputs))
-    method = registry.get_method(name)(n_bits or outputs.shape[1], **params)
-    return method._loss(Batch(outputs, rows, outputs.detach(), affinity, rows, epoch, step))
-
-
-def gradient(loss, outputs):
-    leaf = outputs.clone().requires_grad_()
-    loss(leaf).backward()
-    return leaf.grad
 
 
 # ---------------------------------------------------------------- DPSH
@@ -62,7 +36,7 @@ def test_dpsh_equals_a_double_loop():
     total = 0.0
     for i, j in itertools.product(range(4), range(7)):
         theta = sum(float(u[i, k] * cache[j, k]) for k in range(5)) / 2
-        total += sp(theta) - float(s[i, j]) * theta
+        total += softplus(theta) - float(s[i, j]) * theta
     for i, k in itertools.product(range(4), range(5)):
         total += 3.0 * (float(u[i, k]) - (1 if u[i, k] > 0 else -1)) ** 2
     assert float(dpsh_loss(u, cache, s, eta=3.0)) == pytest.approx(total / 28, abs=1e-10)
@@ -78,14 +52,15 @@ def test_dpsh_is_finite_at_extreme_inner_products_and_0_where_they_agree_with_th
 
 
 def test_default_penalties_are_those_of_the_docstrings():
-    outputs, affinity = normal(12, 6), SameLabel(np.arange(12) % 3, np.arange(12) % 3)
-    s = same_class(np.arange(12) % 3)
-    expected = dpsh_loss(outputs, outputs, s, eta=12 / 500)
-    assert float(loss_of("dpsh", outputs, affinity)) == pytest.approx(float(expected), abs=1e-12)
-    expected = dtsh_loss(outputs, s.int(), eta=1 / 16)
-    assert float(loss_of("dtsh", outputs, affinity)) == pytest.approx(float(expected), abs=1e-12)
-    expected = original_loss(outputs, s, 12.0, 0.01)
-    assert float(loss_of("dsh", outputs, affinity)) == pytest.approx(float(expected), abs=1e-12)
+    outputs, classes = normal(12, 6), np.arange(12) % 3
+    s = same_class(classes)
+    expected = {
+        "dpsh": dpsh_loss(outputs, outputs, s, eta=12 / 500),
+        "dtsh": dtsh_loss(outputs, s.int(), eta=1 / 16),
+        "dsh": original_loss(outputs, s, 12.0, 0.01),
+    }
+    for name, loss in expected.items():
+        assert float(loss_of(name, outputs, classes)) == pytest.approx(float(loss), abs=1e-12)
 
 
 def test_dpsh_items_without_a_visit_cost_ln_2_and_have_no_gradient():
@@ -105,7 +80,7 @@ def dtsh_by_loops(u, levels, eta):
     per_query = []
     for q in range(n):
         losses = [
-            sp(-(theta[q, p] - theta[q, x] - b / 2))
+            softplus(-(theta[q, p] - theta[q, x] - b / 2))
             for p in range(n)
             for x in range(n)
             if len({q, p, x}) == 3 and levels[q, p] > levels[q, x]
@@ -147,7 +122,7 @@ def test_hashnet_is_the_mean_over_similar_plus_the_mean_over_dissimilar_pairs():
     weighted, n_similar = 0.0, int(s.sum()) - 7
     for i, j in itertools.permutations(range(7), 2):
         x = slope * sum(math.tanh(beta * float(f[i, k])) * math.tanh(beta * float(f[j, k])) for k in range(6))
-        loss = sp(x) - float(s[i, j]) * x
+        loss = softplus(x) - float(s[i, j]) * x
         sums[bool(s[i, j])].append(loss)
         weighted += loss * 42 / (n_similar if s[i, j] else 42 - n_similar)  # the paper's weights
     expected = sum(sums[True]) / len(sums[True]) + sum(sums[False]) / len(sums[False])
@@ -158,9 +133,9 @@ def test_hashnet_is_the_mean_over_similar_plus_the_mean_over_dissimilar_pairs():
 def test_hashnet_grows_steeper_in_stages_of_200_steps():
     steps = {0: 1.0, 199: 1.0, 200: math.sqrt(2), 10_000: math.sqrt(51)}
     assert {step: pytest.approx(steepness(step)) for step in steps} == steps
-    f, affinity = normal(5, 4), SameLabel([0, 0, 1, 1, 2], [0, 0, 1, 1, 2])
-    early, late = (float(loss_of("hashnet", f, affinity, step=step)) for step in (0, 400))
-    assert late == pytest.approx(float(hashnet_loss(f, same_class([0, 0, 1, 1, 2]), math.sqrt(3), 10 / 4)))
+    f, classes = normal(5, 4), [0, 0, 1, 1, 2]
+    early, late = (float(loss_of("hashnet", f, classes, step=step)) for step in (0, 400))
+    assert late == pytest.approx(float(hashnet_loss(f, same_class(classes), math.sqrt(3), 10 / 4)))
     assert early != late
 
 
@@ -196,8 +171,8 @@ def test_dsh_gradient_is_the_official_accumulation():
     expected = expected / 56
     is_up = (u >= 1) | ((u >= -1) & (u <= 0))
     expected += 0.2 * torch.where(is_up, 1.0, -1.0).double() / 8
-    found = gradient(lambda f: original_loss(f, s, 10.0, 0.2), u)
-    np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-12)
+    slope = gradient(lambda f: original_loss(f, s, 10.0, 0.2), u)
+    np.testing.assert_allclose(slope.numpy(), expected.numpy(), atol=1e-12)
 
 
 def test_dsh_costs_nothing_for_codes_that_do_all_it_asks():
@@ -223,11 +198,11 @@ def test_dispersion_equals_a_loop_over_pairs():
     u = normal(8, 12) / 4
     classes = np.arange(8) % 4
     levels = same_class(classes).int() + same_class(classes // 2).int()
-    found = dispersion_loss(u, levels, 24.0, 0.2)
-    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.2, {1: (2, 4)}), abs=1e-12)
-    found = dispersion_loss(u, levels, 24.0, 0.2, two_levels=True)
+    loss = dispersion_loss(u, levels, 24.0, 0.2)
+    assert float(loss) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.2, {1: (2, 4)}), abs=1e-12)
+    loss = dispersion_loss(u, levels, 24.0, 0.2, two_levels=True)
     zones = {2: (1, 2), 1: (2, 4)}
-    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.2, zones), abs=1e-12)
+    assert float(loss) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.2, zones), abs=1e-12)
 
 
 @pytest.mark.parametrize(("n_differing", "expected"), [(0, 1.0), (1, 0.0), (2, 0.0), (3, 1.0)])
@@ -248,15 +223,15 @@ def test_a_margin_of_2_b_leaves_three_classes_of_codes_at_a_loss_and_one_of_b_ne
     assert min(losses[4]) == 0
 
 
-def test_dsh_tells_class_from_superclass_under_a_hierarchy_alone():
+def test_dsh_separates_class_from_superclass_only_under_a_hierarchy():
     u, classes = normal(8, 12) / 4, np.arange(8) % 4
     hierarchy = Hierarchy(classes, classes, classes // 2, classes // 2)
     levels = hierarchy.block(slice(0, 8), slice(0, 8))
-    found = loss_of("dsh", u, hierarchy, objective="dispersion")
+    loss = loss_of("dsh", u, hierarchy, objective="dispersion")
     zones = {2: (1, 2), 1: (2, 4)}
-    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.01, zones), abs=1e-12)
-    found = loss_of("dsh", u, Explicit(levels), objective="dispersion", margin=1.0)
-    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 12.0, 0.01, {1: (2, 4)}), abs=1e-12)
+    assert float(loss) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.01, zones), abs=1e-12)
+    loss = loss_of("dsh", u, Explicit(levels), objective="dispersion", margin=1.0)
+    assert float(loss) == pytest.approx(dispersion_by_loops(u, levels, 12.0, 0.01, {1: (2, 4)}), abs=1e-12)
 
 
 # ---------------------------------------------------------------- all losses
@@ -273,54 +248,57 @@ def affinities(n_items):
     ]
 
 
-@pytest.mark.parametrize("rule", [1, 3, *slow(0, 2)])  # of which 1 and 3 have levels of all kinds
-@pytest.mark.parametrize(("name", "params"), VARIANTS)
-def test_gradcheck(name, params, rule):
-    outputs = normal(6, 3, seed=6).requires_grad_()
-    rows, cache = np.arange(6), outputs.detach().clone()  # DPSH's cache stays while outputs are varied
-    method, affinity = registry.get_method(name)(3, **params), affinities(6)[rule]
-    batch = lambda f: Batch(f, rows, cache, affinity, rows)  # noqa: E731
-    assert torch.autograd.gradcheck(lambda f: method._loss(batch(f)), [outputs], atol=1e-6)
+@pytest.mark.parametrize(
+    ("name", "params", "rule"),
+    [
+        *((name, params, rule) for name, params in VARIANTS for rule in (1, 3)),  # these have levels of all kinds
+        *slow(*((name, params, rule) for name, params in VARIANTS for rule in (0, 2))),
+        *((name, {}, 0) for name in (*OF_CLASSES, "dch", "adsh") if name != "greedyhash"),
+    ],
+)
+def test_gradients_are_those_of_differences(name, params, rule):
+    outputs = normal(6, 4, seed=6).requires_grad_()
+    supervision = np.arange(6) % 3 if name in OF_CLASSES else affinities(6)[rule]
+    fixed = outputs.detach().clone()  # stays while outputs are varied
+    loss = lambda f: loss_of(name, f, supervision, all_outputs=fixed, **params)  # noqa: E731
+    assert torch.autograd.gradcheck(loss, [outputs], atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "params"), VARIANTS)
+@pytest.mark.parametrize(("name", "params"), [*VARIANTS, *((name, {}) for name in OF_CLASSES if name != "mdsh")])
 def test_gradients_follow_a_permutation_of_the_batch(name, params):
-    classes, order = np.arange(12) % 4, np.random.default_rng(0).permutation(12)
-    outputs = normal(12, 6)
-    plain = gradient(lambda f: loss_of(name, f, SameLabel(classes, classes), **params), outputs)
-    shuffled = SameLabel(classes[order], classes[order])
-    permuted = gradient(lambda f: loss_of(name, f, shuffled, **params), outputs[order])
+    labels, order = np.arange(12) % 4, np.random.default_rng(0).permutation(12)
+    outputs = normal(12, 8)
+    plain = gradient(lambda f: loss_of(name, f, labels, **params), outputs)
+    permuted = gradient(lambda f: loss_of(name, f, labels[order], **params), outputs[order])
     np.testing.assert_allclose(permuted.numpy(), plain[order].numpy(), atol=1e-12)
     assert plain.abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("scale", [1e3, 1e-6, *slow(1.0)])
 @pytest.mark.parametrize("n_items", [1, 2, 40])
-@pytest.mark.parametrize(("name", "params"), VARIANTS)
+@pytest.mark.parametrize(
+    ("name", "params"), [*VARIANTS, *((name, {}) for name in (*OF_CLASSES, "dch", "adsh", *UNSUPERVISED))]
+)
 def test_loss_and_gradient_are_finite_at_any_scale_and_batch_size(name, params, n_items, scale):
-    outputs = scale * normal(n_items, 16, dtype=torch.float32)
-    for classes in (np.arange(n_items) % 10, np.zeros(n_items, dtype=int), np.arange(n_items)):
-        values = []
+    outputs, classes = scale * normal(n_items, 16, dtype=torch.float32), np.eye(40, dtype=np.uint8)
+    labels = classes[np.arange(n_items) % 10]
+    several = np.roll(labels, 1, axis=1) | labels
+    for some in (labels, several, classes[np.zeros(n_items, dtype=int)], classes[:n_items]):
+        losses = []
 
-        def loss(f, classes=classes, values=values):
-            values.append(loss_of(name, f, SameLabel(classes, classes), **params))
-            return values[-1]
+        def loss(f, some=some, losses=losses):
+            losses.append(loss_of(name, f, some, classes=classes, **params))
+            return losses[-1]
 
         assert torch.isfinite(gradient(loss, outputs)).all()
-        assert torch.isfinite(values[0])
-        assert values[0] == loss(outputs)  # and the same twice
+        assert torch.isfinite(losses[0])
+        assert losses[0] == loss(outputs)  # and the same twice
 
 
-@pytest.mark.parametrize("name", ["dpsh", "hashnet", "mihash", "talr-ap", "dsh"])
-def test_binary_methods_take_any_level_above_0_alike(name):
+@pytest.mark.parametrize("name", FIRST)
+def test_levels_above_0_differ_only_for_graded_methods(name):
     outputs, levels = normal(9, 6), np.random.default_rng(1).choice([0, 0, 1, 2, 5], (9, 9))
-    graded, binary = (loss_of(name, outputs, Explicit(matrix)) for matrix in (levels, levels > 0))
-    assert float(graded) == float(binary)
-    assert "grades are lost" in " ".join(registry.get_method(name).__doc__.split())
-
-
-@pytest.mark.parametrize("name", ["dtsh", "talr-ndcg"])
-def test_graded_methods_tell_levels_apart(name):
-    outputs, levels = normal(9, 6), np.random.default_rng(1).choice([0, 0, 1, 2, 5], (9, 9))
-    graded, binary = (loss_of(name, outputs, Explicit(matrix)) for matrix in (levels, levels > 0))
-    assert float(graded) != float(binary)
+    graded, binary = (float(loss_of(name, outputs, Explicit(matrix))) for matrix in (levels, levels > 0))
+    is_graded = name in ("dtsh", "talr-ndcg")
+    assert (graded != binary) == is_graded
+    assert ("grades are lost" in " ".join(registry.get_method(name).__doc__.split())) != is_graded

@@ -1,29 +1,27 @@
 """Mutual information, AP and DCG on soft histograms."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
 from helpers import oracles
+from helpers.losses import begun, loss_of, normal, same_class
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
-from hashbench import registry
-from hashbench.affinity import Explicit, SameLabel
-from hashbench.learning.batch import Batch
+from hashbench.affinity import Explicit
 from hashbench.learning.soft_histogram import soft_histogram
 from hashbench.methods.mihash import mutual_information
 from hashbench.methods.talr_ap import full_ap, simplified_ap
 from hashbench.methods.talr_ndcg import full_dcg, ideal_dcg, simplified_dcg
 
-ties = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6).filter(
-    lambda found: any(n_rel for n_rel, _ in found)
+small_ties = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6).filter(
+    lambda ties: any(n_rel for n_rel, _ in ties)
 )  # (relevant, irrelevant) items of each tie
 large_ties = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 300)), min_size=1, max_size=20).filter(
-    lambda found: any(n_rel for n_rel, _ in found)
+    lambda ties: any(n_rel for n_rel, _ in ties)
 )
 
 
@@ -31,16 +29,16 @@ def double(values):
     return torch.tensor(np.atleast_2d(values), dtype=torch.float64)
 
 
-def sizes(found):
+def sizes(ties):
     """c and c+ of ties given as (relevant, irrelevant)."""
-    array = np.array(found)
+    array = np.array(ties)
     return double(array.sum(axis=1)), double(array[:, 0])
 
 
-def exact_ap(found):
+def exact_ap(ties):
     """Tie-aware AP from the mean of 1/rank over each tie, in plain numbers (TALR eq. 6)."""
     total, before, rel_before = 0.0, 0, 0
-    for n_rel, n_irr in found:
+    for n_rel, n_irr in ties:
         size = n_rel + n_irr
         for rank in range(1, size + 1):
             others = (n_rel - 1) * (rank - 1) / (size - 1) if size > 1 else 0
@@ -49,9 +47,9 @@ def exact_ap(found):
     return total / rel_before
 
 
-def over_all_orders(score, found):
-    distances = [d for d, (n_rel, n_irr) in enumerate(found) for _ in range(n_rel + n_irr)]
-    levels = [level for n_rel, n_irr in found for level in [1] * n_rel + [0] * n_irr]
+def over_all_orders(score, ties):
+    distances = [d for d, (n_rel, n_irr) in enumerate(ties) for _ in range(n_rel + n_irr)]
+    levels = [level for n_rel, n_irr in ties for level in [1] * n_rel + [0] * n_irr]
     return oracles.over_orders(score, distances, levels)[0]
 
 
@@ -69,24 +67,23 @@ def soft_rows(n_rows=3000, n_bins=17, seed=0):
 
 def random_histograms(n_rows=200, n_bins=13, seed=0):
     rng = np.random.default_rng(seed)
-    return double(rng.poisson(rng.choice([0.1, 1, 5], (n_rows, 1, 1)), (n_rows, 2, n_bins)).reshape(n_rows, -1)).view(
-        n_rows, 2, n_bins
-    )
+    counts = rng.poisson(rng.choice([0.1, 1, 5], (n_rows, 1, 1)), (n_rows, 2, n_bins))
+    return torch.tensor(counts, dtype=torch.float64)
 
 
 def test_mutual_information_equals_its_other_forms_by_scipy():
     histograms = random_histograms()
-    for histogram, found in zip(histograms.numpy(), mutual_information(histograms), strict=True):
+    for histogram, information in zip(histograms.numpy(), mutual_information(histograms), strict=True):
         if (histogram.sum(axis=1) == 0).any():
-            assert float(found) == 0
+            assert float(information) == 0
             continue
         joint = histogram / histogram.sum()
         of_class, of_distance = joint.sum(axis=1), joint.sum(axis=0)
         by_joint = entropy(of_class, base=2) + entropy(of_distance, base=2) - entropy(joint.ravel(), base=2)
         given_distance = sum(p * entropy(joint[:, d] / p, base=2) for d, p in enumerate(of_distance) if p > 0)
-        assert float(found) == pytest.approx(by_joint, abs=1e-9)
-        assert float(found) == pytest.approx(entropy(of_class, base=2) - given_distance, abs=1e-9)
-        assert -1e-12 <= float(found) <= min(entropy(of_class, base=2), math.log2(13)) + 1e-12
+        assert float(information) == pytest.approx(by_joint, abs=1e-9)
+        assert float(information) == pytest.approx(entropy(of_class, base=2) - given_distance, abs=1e-9)
+        assert -1e-12 <= float(information) <= min(entropy(of_class, base=2), math.log2(13)) + 1e-12
 
 
 def test_mutual_information_does_not_change_when_relevant_and_irrelevant_swap():
@@ -95,7 +92,7 @@ def test_mutual_information_does_not_change_when_relevant_and_irrelevant_swap():
     np.testing.assert_allclose(swapped.numpy(), mutual_information(histograms).numpy(), atol=1e-12)
 
 
-def test_disjoint_distances_tell_all_there_is_and_equal_ones_nothing():
+def test_disjoint_distances_have_all_information_and_equal_ones_none():
     disjoint = double([3, 1, 0, 0, 0, 0, 2, 2]).view(1, 2, 4)
     assert float(mutual_information(disjoint)) == pytest.approx(1)
     equal = double([3, 1, 0, 0, 6, 2, 0, 0]).view(1, 2, 4)
@@ -116,47 +113,47 @@ def test_gradient_is_finite_with_empty_bins_and_empty_classes(dtype):
 # ---------------------------------------------------------------- TALR-AP
 
 
-@given(ties.filter(lambda found: max(map(sum, found)) <= 4 and sum(map(sum, found)) <= 9))
-def test_full_ap_is_the_mean_over_all_orders_of_tied_items(found):
-    expected = over_all_orders(oracles.average_precision, found)
-    assert exact_ap(found) == pytest.approx(expected, abs=1e-12)
-    assert float(full_ap(*sizes(found))) == pytest.approx(expected, abs=1e-12)
+@given(small_ties.filter(lambda ties: max(map(sum, ties)) <= 4 and sum(map(sum, ties)) <= 9))
+def test_full_ap_is_the_mean_over_all_orders_of_tied_items(ties):
+    expected = over_all_orders(oracles.average_precision, ties)
+    assert exact_ap(ties) == pytest.approx(expected, abs=1e-12)
+    assert float(full_ap(*sizes(ties))) == pytest.approx(expected, abs=1e-12)
 
 
 @given(large_ties)
-def test_full_ap_is_exact_on_whole_counts(found):
-    assert float(full_ap(*sizes(found))) == pytest.approx(exact_ap(found), abs=1e-10)
+def test_full_ap_is_exact_on_whole_counts(ties):
+    assert float(full_ap(*sizes(ties))) == pytest.approx(exact_ap(ties), abs=1e-10)
 
 
 @given(st.lists(st.sampled_from([(0, 0), (1, 0), (0, 1)]), min_size=1, max_size=12).filter(lambda f: (1, 0) in f))
-def test_without_ties_both_relaxations_are_ordinary_ap(found):
-    ranked = [n_rel for n_rel, n_irr in found if n_rel + n_irr]
+def test_without_ties_both_relaxations_are_ordinary_ap(ties):
+    ranked = [n_rel for n_rel, n_irr in ties if n_rel + n_irr]
     for relaxed in (full_ap, simplified_ap):
-        assert float(relaxed(*sizes(found))) == pytest.approx(oracles.average_precision(ranked), abs=1e-12)
+        assert float(relaxed(*sizes(ties))) == pytest.approx(oracles.average_precision(ranked), abs=1e-12)
 
 
 @given(large_ties)
-def test_simplified_ap_is_between_0_and_1_and_near_the_exact_one(found):
-    simplified = float(simplified_ap(*sizes(found)))
+def test_simplified_ap_is_between_0_and_1_and_near_the_exact_one(ties):
+    simplified = float(simplified_ap(*sizes(ties)))
     assert 0 < simplified <= 1 + 1e-12
-    assert -37 / 300 - 1e-12 <= simplified - exact_ap(found) <= 0.0749
-    last = max(d for d, (n_rel, _) in enumerate(found) if n_rel)
-    is_clean = not any(n_irr for _, n_irr in found[: last + 1])
+    assert -37 / 300 - 1e-12 <= simplified - exact_ap(ties) <= 0.0749
+    last = max(d for d, (n_rel, _) in enumerate(ties) if n_rel)
+    is_clean = not any(n_irr for _, n_irr in ties[: last + 1])
     assert is_clean == (simplified > 1 - 1e-9)
 
 
 @given(large_ties)
-def test_simplified_ap_errs_to_the_side_that_densities_foretell(found):
+def test_the_sign_of_the_error_of_simplified_ap_follows_from_densities(ties):
     before = rel_before = 0
     signs = set()
-    for n_rel, n_irr in found:
+    for n_rel, n_irr in ties:
         if n_rel:
             size = n_rel + n_irr
             ahead = (rel_before + 1) / (before + 1)
             density = (n_rel - 1) / (size - 1) if size > 1 else ahead
             signs.add(np.sign(density - ahead))
         before, rel_before = before + n_rel + n_irr, rel_before + n_rel
-    error = float(simplified_ap(*sizes(found))) - exact_ap(found)
+    error = float(simplified_ap(*sizes(ties))) - exact_ap(ties)
     if 1 not in signs:
         assert error <= 1e-12
     if -1 not in signs:
@@ -164,9 +161,9 @@ def test_simplified_ap_errs_to_the_side_that_densities_foretell(found):
 
 
 def test_extreme_error_is_attained():
-    found = [(1, 4)]
-    assert exact_ap(found) == pytest.approx(0.45666667)
-    assert float(simplified_ap(*sizes(found))) == pytest.approx(1 / 3)
+    ties = [(1, 4)]
+    assert exact_ap(ties) == pytest.approx(0.45666667)
+    assert float(simplified_ap(*sizes(ties))) == pytest.approx(1 / 3)
 
 
 def test_full_ap_and_its_gradient_are_finite_on_any_soft_histogram():
@@ -193,7 +190,7 @@ def test_full_ap_goes_smoothly_through_a_tie_of_one_and_an_empty_tie():
     assert np.abs(np.diff(values, 2)).max() < 1e-3
 
 
-def test_full_ap_of_relevant_items_alone_is_1():
+def test_full_ap_of_only_relevant_items_is_1():
     size = soft_rows()[0][:500] + 1e-3
     np.testing.assert_allclose(full_ap(size, size).numpy(), 1, atol=1e-8)
 
@@ -204,9 +201,9 @@ def test_a_collapsed_code_scores_near_the_base_rate():
         density = (n_rel - 1) / (n_items - 1)
         ranks = np.arange(1, n_items + 1)
         by_hand = np.mean((1 + (ranks - 1) * density) / ranks)
-        found = float(full_ap(double([n_items]), double([n_rel])))
-        assert found == pytest.approx(by_hand, abs=1e-10)
-        assert found == pytest.approx(expected, abs=5e-5)
+        score = float(full_ap(double([n_items]), double([n_rel])))
+        assert score == pytest.approx(by_hand, abs=1e-10)
+        assert score == pytest.approx(expected, abs=5e-5)
 
 
 # ---------------------------------------------------------------- TALR-NDCG
@@ -222,10 +219,10 @@ def exact_dcg(size, gain):
 
 
 @given(large_ties)
-def test_full_dcg_is_exact_on_whole_counts_and_simplified_dcg_at_most_a_fifth_below(found):
-    size, n_rel = sizes(found)
+def test_full_dcg_is_exact_on_whole_counts_and_simplified_dcg_at_most_a_fifth_below(ties):
+    size, n_rel = sizes(ties)
     gain = 3.0 * n_rel
-    exact = exact_dcg([sum(tie) for tie in found], gain[0].tolist())
+    exact = exact_dcg([sum(tie) for tie in ties], gain[0].tolist())
     assert float(full_dcg(size, gain)) == pytest.approx(exact, rel=1e-11)
     assert 0.806 * exact <= float(simplified_dcg(size, gain)) <= exact * (1 + 1e-12)
 
@@ -245,11 +242,11 @@ def test_simplified_dcg_falls_short_most_in_a_first_tie_of_19():
     assert min(shares) == pytest.approx(0.806, abs=5e-4)
 
 
-@given(ties.filter(lambda found: max(map(sum, found)) <= 4 and sum(map(sum, found)) <= 8))
-def test_full_dcg_is_the_mean_over_all_orders_of_tied_items(found):
-    size, n_rel = sizes(found)
-    n_items = sum(map(sum, found))
-    expected = over_all_orders(lambda ranked: oracles.dcg(ranked, n_items), found)
+@given(small_ties.filter(lambda ties: max(map(sum, ties)) <= 4 and sum(map(sum, ties)) <= 8))
+def test_full_dcg_is_the_mean_over_all_orders_of_tied_items(ties):
+    size, n_rel = sizes(ties)
+    n_items = sum(map(sum, ties))
+    expected = over_all_orders(lambda ranked: oracles.dcg(ranked, n_items), ties)
     assert float(full_dcg(size, n_rel)) == pytest.approx(expected, abs=1e-12)
 
 
@@ -272,9 +269,8 @@ def test_ideal_dcg_equals_a_full_sort(counts):
 
 
 def ndcg_of(levels, outputs, **params):
-    rows = np.arange(len(outputs))
-    method = registry.get_method("talr-ndcg")(outputs.shape[1], **params)
-    return method._ndcg(Batch(outputs, rows, outputs, Explicit(levels), rows))
+    method, batch = begun("talr-ndcg", outputs, Explicit(levels), **params)
+    return method._ndcg(batch)
 
 
 def saturated(bits):
@@ -285,13 +281,13 @@ def test_ndcg_of_whole_codes_is_that_over_all_orders_without_the_item_itself():
     rng = np.random.default_rng(3)
     bits, levels = rng.integers(0, 2, (7, 3)), rng.choice([0, 1, 10], (7, 7))
     np.fill_diagonal(levels, 10)  # its gain of 1023 would raise the ideal
-    found = ndcg_of(levels, saturated(bits), relaxation="full")
+    scores = ndcg_of(levels, saturated(bits), relaxation="full")
     for item in range(7):
         others = [other for other in range(7) if other != item]
         distances = [int((bits[item] != bits[other]).sum()) for other in others]
         graded = [int(levels[item, other]) for other in others]
         expected = oracles.over_orders(oracles.ndcg, distances, graded)[0] if any(graded) else 1.0
-        assert float(found[item]) == pytest.approx(expected, abs=1e-9)
+        assert float(scores[item]) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -300,44 +296,36 @@ def test_ndcg_of_whole_codes_is_that_over_all_orders_without_the_item_itself():
 def test_ndcg_is_1_where_gains_never_rise_with_distance_and_no_tie_mixes_levels(levels, is_ideal):
     bits = [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 1]]  # distances 0, 0, 1, 2 from the first
     matrix = np.tile(levels, (5, 1))
-    found = float(ndcg_of(matrix, saturated(bits), relaxation="full")[0])
-    assert (found == pytest.approx(1, abs=1e-12)) == is_ideal
-    assert found <= 1 + 1e-12
+    score = float(ndcg_of(matrix, saturated(bits), relaxation="full")[0])
+    assert (score == pytest.approx(1, abs=1e-12)) == is_ideal
+    assert score <= 1 + 1e-12
 
 
 def test_binary_levels_give_the_histogram_of_talr_ap(monkeypatch):
-    classes, seen = np.arange(12) % 3, []
-    outputs, rows = torch.randn(12, 6, generator=torch.Generator().manual_seed(0)), np.arange(12)
+    histograms = []
 
-    def note(*given):
-        seen.append(soft_histogram(*given))
-        return seen[-1]
+    def note(*args):
+        histograms.append(soft_histogram(*args))
+        return histograms[-1]
 
     monkeypatch.setattr("hashbench.learning.soft_histogram.soft_histogram", note)
     for name in ("talr-ap", "talr-ndcg"):
-        registry.get_method(name)(6)._loss(Batch(outputs, rows, outputs, SameLabel(classes, classes), rows))
-    first, second = seen
-    np.testing.assert_array_equal(first.numpy(), second.numpy())
+        loss_of(name, normal(12, 6), np.arange(12) % 3)
+    np.testing.assert_array_equal(*histograms)
 
 
 def test_levels_that_do_not_occur_change_nothing():
-    rng = np.random.default_rng(0)
-    outputs, levels = torch.randn(8, 5, generator=torch.Generator().manual_seed(0)), rng.choice([0, 1, 3], (8, 8))
+    levels = np.random.default_rng(0).choice([0, 1, 3], (8, 8))
     more = np.pad(levels, ((0, 1), (0, 1)), constant_values=2)
-    rows = np.arange(8)
-    method = registry.get_method("talr-ndcg")(5)
-    few = method._ndcg(Batch(outputs, rows, outputs, Explicit(levels), rows))
-    many = method._ndcg(Batch(outputs, rows, outputs, Explicit(more), rows))
+    few, many = (ndcg_of(some, normal(8, 5)) for some in (levels, more))
     np.testing.assert_allclose(few.numpy(), many.numpy(), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["talr-ap", "mihash"])
 def test_queries_without_relevant_items_count_as_0_in_the_mean(name):
-    outputs = torch.randn(6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    rows, matrix = np.arange(6), np.eye(6, dtype=int)
+    outputs, matrix = normal(6, 5), np.eye(6, dtype=int)
     matrix[0, 1] = matrix[1, 0] = 1
-    method = registry.get_method(name)(5, alpha=1.0)
-    loss = float(method._loss(Batch(outputs, rows, outputs, Explicit(matrix), rows)))
+    loss = float(loss_of(name, outputs, Explicit(matrix), alpha=1.0))
     histogram = soft_histogram(torch.tanh(outputs), torch.tensor(matrix), 2, 5)[:2]
     scores = mutual_information(histogram) if name == "mihash" else simplified_ap(histogram.sum(dim=1), histogram[:, 1])
     assert loss == pytest.approx(-float(scores.sum()) / 6)
@@ -348,10 +336,8 @@ def test_queries_without_relevant_items_count_as_0_in_the_mean(name):
     [(8, 3, 3), (8, 0, 8), (40, 0, 40), (4, None, 4), (12, None, 8), (24, None, 12), (48, None, 16)],
 )
 def test_methods_count_distances_in_as_many_bins_as_asked_or_in_few(n_bits, n_bins, counted):
-    outputs = torch.randn(9, n_bits, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    rows, classes = np.arange(9), np.arange(9) % 3
-    batch = Batch(outputs, rows, outputs, SameLabel(classes, classes), rows)
-    histogram = soft_histogram(torch.tanh(outputs), torch.tensor(classes[:, None] == classes), 2, counted)
+    outputs, classes = normal(9, n_bits), np.arange(9) % 3
+    histogram = soft_histogram(torch.tanh(outputs), same_class(classes), 2, counted)
     size, n_rel = histogram.sum(dim=1), histogram[:, 1]
     expected = {
         "talr-ap": simplified_ap(size, n_rel),
@@ -359,21 +345,14 @@ def test_methods_count_distances_in_as_many_bins_as_asked_or_in_few(n_bits, n_bi
         "mihash": mutual_information(histogram),
     }
     for name, scores in expected.items():
-        loss = registry.get_method(name)(n_bits, n_bins=n_bins, alpha=1.0)._loss(batch)
+        loss = loss_of(name, outputs, classes, n_bins=n_bins, alpha=1.0)
         assert float(loss) == pytest.approx(-float(scores.mean()), abs=1e-12)
 
 
 def test_steepness_doubles_by_epochs_where_asked():
-    outputs = torch.randn(6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    rows, classes = np.arange(6), np.arange(6) % 2
-    losses = {}
-    for continuation, epoch in itertools.product((0, 3), (0, 2, 3, 6)):
-        method = registry.get_method("talr-ap")(5, alpha=0.5, continuation=continuation)
-        losses[continuation, epoch] = float(
-            method._loss(Batch(outputs, rows, outputs, SameLabel(classes, classes), rows, epoch))
-        )
-    assert losses[0, 0] == losses[0, 6] == losses[3, 0] == losses[3, 2]
-    for epoch, alpha in ((3, 1.0), (6, 2.0)):
-        histogram = soft_histogram(torch.tanh(alpha * outputs), torch.tensor(classes[:, None] == classes), 2, 5)
+    outputs, classes = normal(6, 5), np.arange(6) % 2
+    for continuation, epoch, alpha in ((0, 0, 0.5), (0, 6, 0.5), (3, 0, 0.5), (3, 2, 0.5), (3, 3, 1.0), (3, 6, 2.0)):
+        loss = loss_of("talr-ap", outputs, classes, epoch=epoch, alpha=0.5, continuation=continuation)
+        histogram = soft_histogram(torch.tanh(alpha * outputs), same_class(classes), 2, 5)
         expected = -simplified_ap(histogram.sum(dim=1), histogram[:, 1]).mean()
-        assert losses[3, epoch] == pytest.approx(float(expected))
+        assert float(loss) == pytest.approx(float(expected))

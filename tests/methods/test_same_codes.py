@@ -4,7 +4,9 @@ Another processor is imitated: OpenBLAS, MKL, PyTorch and NumPy leave out the in
 """
 
 import os
+import platform
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -54,7 +56,28 @@ def test_codes_are_the_same_with_any_threads_and_on_an_older_processor(name, tmp
     expected = codes_of(name, datasets, lengths, tmp_path / "1", **threads(1))
     assert expected
     for label, environment in settings.items():
-        found = codes_of(name, datasets, lengths, tmp_path / label, **environment)
-        assert found.keys() == expected.keys()
+        others = codes_of(name, datasets, lengths, tmp_path / label, **environment)
+        assert others.keys() == expected.keys()
         for key, codes in expected.items():
-            np.testing.assert_array_equal(found[key], codes, err_msg=f"{key}, {label}")
+            np.testing.assert_array_equal(others[key], codes, err_msg=f"{key}, {label}")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="names kernels of that processor")
+@pytest.mark.parametrize(
+    "method",
+    ["agh.AGH(12)", "structhash.StructHash(12, n_anchors=50, n_queries=50, n_items=400, n_steps=5)"],
+)
+def test_codes_do_not_depend_on_the_kernels_of_linear_algebra(method):
+    code = f"""
+from hashbench.datasets.digits import Digits
+from hashbench.methods import agh, structhash
+digits = Digits().prepare()
+X, y = digits.features[digits.train], digits.labels[digits.train]
+print({method}.fit(X, y).transform(X).nonzero()[0].sum())
+"""
+    printed = set()
+    for kernel in ("Haswell", "Nehalem", "Prescott"):
+        settings = {**os.environ, "OPENBLAS_CORETYPE": kernel}
+        printed.add(subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, check=True).stdout)
+    assert len(printed) == 1

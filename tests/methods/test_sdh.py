@@ -6,11 +6,6 @@ from hashbench.errors import HashbenchError, Refusal
 from hashbench.methods.sdh import SDH, cyclic_sweep
 
 
-@pytest.fixture(scope="module")
-def train(digits):
-    return digits.features[digits.train].astype(np.float64), digits.labels[digits.train]
-
-
 @pytest.fixture
 def problem():
     rng = np.random.default_rng(0)
@@ -18,7 +13,7 @@ def problem():
 
 
 def losses(codes, classifier, labels, fitted, nu=0.1):
-    """Give the part of the objective that depends on the codes, item by item."""
+    """Compute the part of the objective that depends on the codes, item by item."""
     return ((labels - codes @ classifier) ** 2).sum(axis=1) + nu * ((codes - fitted) ** 2).sum(axis=1)
 
 
@@ -46,11 +41,11 @@ def test_discrete_cyclic_descent_finds_the_best_codes_of_orthogonal_classifiers(
     classifier = np.linalg.qr(np.random.default_rng(1).normal(size=(6, 6)))[0][:, :4] * 0.1
     while cyclic_sweep(codes, classifier, labels @ classifier.T + 0.1 * fitted):
         pass
-    found = losses(codes, classifier, labels, fitted)
+    reached = losses(codes, classifier, labels, fitted)
     every = np.stack([losses(np.tile(code, (30, 1)), classifier, labels, fitted) for code in all_codes(6)])
     best = every.min(axis=0)
-    assert (found >= best - 1e-9).all()
-    assert np.mean(found <= best + 1e-9) > 0.9
+    assert (reached >= best - 1e-9).all()
+    assert np.mean(reached <= best + 1e-9) > 0.9
 
 
 def test_one_bit_is_set_to_its_best_value_exactly():
@@ -68,13 +63,13 @@ def test_a_bit_without_preference_keeps_its_value():
 
 
 @pytest.mark.parametrize(("nu", "decay"), [(1e-5, 1.0), (1e-2, 1.0), (1e-5, 100.0)])
-def test_the_objective_never_rises(train, nu, decay):
-    found = SDH(16, n_anchors=200, weight_decay=decay, fit_weight=nu, n_iter=6).fit(*train).losses_
-    assert (np.diff(found) <= 1e-9 * found[0]).all()
+def test_the_objective_never_rises(labelled, nu, decay):
+    objective = SDH(16, n_anchors=200, weight_decay=decay, fit_weight=nu, n_iter=6).fit(*labelled).losses_
+    assert (np.diff(objective) <= 1e-9 * objective[0]).all()
 
 
-def test_a_large_fit_weight_freezes_the_random_start(train):
-    X, y = train
+def test_a_large_fit_weight_freezes_the_random_start(labelled):
+    X, y = labelled
     same = y[:, None] == y
 
     def contrast(nu):
@@ -85,16 +80,16 @@ def test_a_large_fit_weight_freezes_the_random_start(train):
     assert contrast(1e-5) > 3 * contrast(1.0)
 
 
-def test_zero_items_have_a_code_and_length_does_not_count(train):
-    X, y = train
+def test_zero_items_have_a_code_and_length_does_not_count(labelled):
+    X, y = labelled
     X = X.copy()
     X[0] = 0
     method = SDH(8, n_anchors=100).fit(X, y)
     np.testing.assert_array_equal(method.transform(3.5 * X), method.transform(X))
 
 
-def test_the_bandwidth_can_come_from_the_data(train):
-    X, y = train
+def test_the_bandwidth_can_come_from_the_data(labelled):
+    X, y = labelled
     method = SDH(16, n_anchors=100, sigma=None).fit(X, y)
     assert method.anchors_.gamma != pytest.approx(1 / 0.32)
     np.testing.assert_allclose(
@@ -102,14 +97,14 @@ def test_the_bandwidth_can_come_from_the_data(train):
     )
 
 
-def test_labels_that_are_neither_classes_nor_multi_hot_are_refused(train):
-    X, y = train
+def test_labels_that_are_neither_classes_nor_multi_hot_are_refused(labelled):
+    X, y = labelled
     with pytest.raises(HashbenchError, match="multi-hot"):
         SDH(8).fit(X, np.stack([y, y], axis=1))
 
 
-def test_short_items_are_scaled_to_unit_length_too(train):
-    X, y = train
+def test_short_items_are_scaled_to_unit_length_too(labelled):
+    X, y = labelled
     method = SDH(8, n_anchors=100).fit(X, y)
     short = X * 2.0**-100
     np.testing.assert_array_equal(SDH(8, n_anchors=100).fit(short, y).transform(short), method.transform(X))
@@ -117,8 +112,8 @@ def test_short_items_are_scaled_to_unit_length_too(train):
 
 @pytest.mark.parametrize("offset", [1000.0, 1e6])
 @pytest.mark.parametrize("moved", ["all", "one"])
-def test_items_that_hardly_differ_at_unit_length_are_refused(train, moved, offset):
-    X, y = train
+def test_items_that_hardly_differ_at_unit_length_are_refused(labelled, moved, offset):
+    X, y = labelled
     X = X + offset if moved == "all" else np.column_stack([X, np.full(len(X), 8 * offset)])
     with pytest.raises(Refusal, match=r"nearly equal items \(n_samples=1000.*sigma=0\.4.*Centre the features"):
         SDH(8, n_anchors=100).fit(X, y)
@@ -126,15 +121,15 @@ def test_items_that_hardly_differ_at_unit_length_are_refused(train, moved, offse
     assert len(np.unique(codes, axis=0)) >= 10
 
 
-def test_one_code_for_all_is_refused(train):
-    X, y = train[0], np.zeros(1000, dtype=int)
+def test_one_code_for_all_is_refused(labelled):
+    X, y = labelled[0], np.zeros(1000, dtype=int)
     y[0] = 1
     with pytest.raises(Refusal, match="gives all 1000 training items one code"):
         SDH(8, n_anchors=100).fit(X, y)
 
 
-def test_the_classifier_solves_the_ridge_regression_of_the_paper(train, monkeypatch):
-    X, y = train[0][:200], train[1][:200]
+def test_the_classifier_solves_the_ridge_regression_of_the_paper(labelled, monkeypatch):
+    X, y = labelled[0][:200], labelled[1][:200]
     seen = []
 
     def spy(codes, classifier, pull):
@@ -150,8 +145,8 @@ def test_the_classifier_solves_the_ridge_regression_of_the_paper(train, monkeypa
         np.testing.assert_allclose(gradient, 0, atol=1e-9)
 
 
-def test_the_functions_solve_the_ridge_regression_of_the_paper(train):
-    X, y = train[0][:200], train[1][:200]
+def test_the_functions_solve_the_ridge_regression_of_the_paper(labelled):
+    X, y = labelled[0][:200], labelled[1][:200]
     method = SDH(6, n_anchors=40, sigma=0.3, kernel_decay=0.5).fit(X, y)
     unit = X / np.linalg.norm(X, axis=1)[:, None]
     raw = np.exp(-cdist(unit, method.anchors_.items, "sqeuclidean") / (2 * 0.3**2))

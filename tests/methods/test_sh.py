@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hashbench.errors import HashbenchError, Refusal
+from hashbench.errors import Refusal
 from hashbench.methods.sh import SH
 
 LINE = np.linspace(0, 1, 101)[:, None]
@@ -38,11 +38,8 @@ def test_bits_of_a_line_are_signs_of_cosines():
     np.testing.assert_allclose(method.project(LINE), expected, atol=1e-12)
 
 
-def test_modes_are_distinct_and_never_constant(train):
-    method = SH(64).fit(train)
-    assert len(set(modes(method))) == 64
-    assert method.mode_number_.min() == 1
-    means = method.transform(train).mean(axis=0)
+def test_no_bit_is_constant(train):
+    means = SH(64).fit(train).transform(train).mean(axis=0)
     assert ((means > 0) & (means < 1)).all()
 
 
@@ -56,12 +53,6 @@ def test_first_mode_of_a_direction_cuts_in_the_middle_of_its_range(train):
     for bit in firsts:
         direction = method.mode_direction_[bit]
         np.testing.assert_array_equal(codes[:, bit], along[:, direction] < middle[direction])
-
-
-def test_codes_do_not_change_when_items_move_or_stretch(train):
-    codes = SH(48).fit(train).transform(train)
-    for moved in (train + 8, train * 4):
-        np.testing.assert_array_equal(SH(48).fit(moved).transform(moved), codes)
 
 
 def test_code_may_be_longer_than_there_are_directions_with_variance(train):
@@ -106,9 +97,3 @@ def test_percentiles_between_which_no_item_varies_are_refused():
     assert SH(2).fit(X).transform(X).shape == (100, 2)
     with pytest.raises(Refusal, match="smaller percentile"):
         SH(2, percentile=5).fit(X)
-
-
-@pytest.mark.parametrize("percentile", [-1, 50, "5"])
-def test_percentile_out_of_range_is_refused(percentile):
-    with pytest.raises(HashbenchError, match="percentile"):
-        SH(2, percentile=percentile).fit(LINE)
