@@ -83,10 +83,12 @@ def test_methods_are_named_of_which_lines_are_left_out(machash):
         return describe_hidden(main_lines(cells, cells))
 
     assert told(machash(), machash(n_bits=32), machash()._replace(seed=1), machash()._replace(method="ksh")) == ""
-    assert told(machash(), machash(n_bits=32, n_iter=7)).startswith("Of machash there are other settings or versions")
+    assert told(machash(), machash(n_bits=32, n_iter=7)).startswith("Other settings or versions of machash are")
     two = [machash(n_iter=n)._replace(method=name) for n in (7, 8) for name in ("ksh", "bre")]
-    assert told(machash(), *two).startswith("Of bre, ksh there are")
-    assert told(*(row._replace(method=f"{row.method}{n}") for row in two for n in range(3))).startswith("Of 6 methods")
+    assert told(machash(), *two).startswith("Other settings or versions of bre, ksh are")
+    assert told(*(row._replace(method=f"{row.method}{n}") for row in two for n in range(3))).startswith(
+        "Other settings or versions of 6 methods"
+    )
 
 
 def test_labels_that_users_give_never_hide_which_method_is_meant():

@@ -56,7 +56,7 @@ SPOILT = {  # what is done to the text of a good file, and what is said of it
     "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Raise the version"),
     "no value": (lambda text: text.replace("0.500000", "nan", 1), "is nan, 0.400000 to 0.600000, though 200 of 200"),
     "no tie range": (lambda text: text.replace("0.600000,200", "nan,200"), "queries have a score. Run it again."),
-    "of unknown content": (lambda text: text.replace(FINGERPRINT, "unknown"), "does not say of which content"),
+    "of unknown content": (lambda text: text.replace(FINGERPRINT, "unknown"), "does not record which content"),
     "nothing": (lambda text: text.splitlines()[0] + "\n", "holds no row. Remove it."),
 }
 
@@ -215,7 +215,7 @@ def test_new_rows_are_of_methods_that_others_can_run(hashbench, accepted):
     write(Path("results/digits.csv"), *accepted, *saved)
     result = check_against_head(hashbench)
     assert result.exit_code == 1
-    assert result.stderr.startswith("Error: 2 rows of mine on digits are of no method of hashbench's own")
+    assert result.stderr.startswith("Error: 2 rows of mine on digits cannot be rerun by others")
     assert hashbench("results", "check").exit_code == 0  # of a folder of one's own
     commit(*accepted, *saved)
     assert check_against_head(hashbench).exit_code == 0
@@ -268,7 +268,7 @@ def test_what_differs_from_what_made_a_cell_is_told_with_its_digits(hashbench, m
     spoil_last_digit(made)
     beside = made.with_suffix(".jobs.csv")
     text = beside.read_text(encoding="utf-8")
-    assert "What made it is as here." in hashbench("results", "rerun", "--cells", 2).stderr
+    assert "Its environment was as here." in hashbench("results", "rerun", "--cells", 2).stderr
     other = re.sub(r",x86_64 \w+ |,aarch64 \w+ |,arm64 \w+ ", ",riscv64 Nobody ", text)
     beside.write_text(re.sub(r"numpy=[\d.]+", "numpy=1.0", other), encoding="utf-8", newline="\n")
     told = hashbench("results", "rerun", "--cells", 2).stderr
@@ -276,7 +276,7 @@ def test_what_differs_from_what_made_a_cell_is_told_with_its_digits(hashbench, m
         r"It was made on another processor class \(riscv64 Nobody \w+, here .*\), numpy 1\.0 \(here ", told
     )
     beside.unlink()
-    assert "What made it is not known." in hashbench("results", "rerun", "--cells", 2).stderr
+    assert "Its environment was not recorded." in hashbench("results", "rerun", "--cells", 2).stderr
 
 
 @needs_git
@@ -382,7 +382,7 @@ def test_cells_that_cannot_be_run_here_are_left_to_the_reviewer(hashbench, other
         ({"dataset": "far"}, "no dataset here"),
         ({"dataset": "cifar10-s1", "features": "gist"}, "not prepared"),
         ({"params": '{"sides": 3}'}, "other parameters here"),
-        ({"method": "pcah", "seed": 1}, "draws nothing, so it only has seed 0"),
+        ({"method": "pcah", "seed": 1}, "deterministic, so only seed 0 is run"),
     ],
 )
 def test_why_a_cell_cannot_be_run_here_is_told(changes, why):

@@ -76,7 +76,7 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     counts them all in its favour. Possibly no order of ties reaches it, as those choices can contradict each other.
     """
     papers = np.array([float(pair.published.value) for pair in pairs])
-    columns = *NUMBERS, "n_queries"
+    columns = (*NUMBERS, "n_queries")
     rows = [[getattr(pair.cell, name, 0) for name in columns] for pair in pairs]
     ours = pd.DataFrame(rows, columns=columns).round(6)
     if len(set(papers)) < 2 or len(set(ours["value"])) < 2:
@@ -88,10 +88,7 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     answers = compare(first, second)
     is_fixed = (first["low"] == first["high"]).to_numpy() & (second["low"] == second["high"]).to_numpy()
     is_known = (answers == EVERY_ORDER) | (answers == LUCK) | is_fixed
-    least, most = (
-        np.where(is_known, order_here, -1.0),
-        np.where(is_known, order_here, 1.0),
-    )  # our order lies between these
+    least, most = np.where(is_known, order_here, -1), np.where(is_known, order_here, 1)  # bounds of our order
     worst, best = np.minimum(order * least, order * most), np.maximum(order * least, order * most)
     tau = float(kendalltau(papers, ours["value"]).statistic)
     is_ordered = order != 0

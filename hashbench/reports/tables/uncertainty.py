@@ -72,11 +72,11 @@ def interval(scores: FloatArray) -> tuple[float, float]:
 
 
 def _over_seeds(rows: pd.DataFrame) -> FloatArray | None:
-    """Average the scores of every query over seeds; None unless the scores of all rows are kept."""
+    """Average the scores of every query over seeds; None unless the scores of all rows are cached."""
     scores = [find_scores(as_row(row)) for row in rows.to_dict("records")]
-    kept = [values for values in scores if values is not None]
-    if len(kept) < len(scores):
+    cached = [values for values in scores if values is not None]
+    if len(cached) < len(scores):
         return None
-    mean = np.mean(kept, axis=0)
+    mean = np.mean(cached, axis=0)
     defined: FloatArray = mean[~np.isnan(mean)]
     return defined if len(defined) > 1 else None
