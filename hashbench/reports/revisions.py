@@ -76,7 +76,7 @@ def _side_at(commit: str, name: str, results: Path) -> Side:
     try:
         return Side(f"{name} ({commit[:10]})", unite(_files_at(commit, name, results), is_past=True))
     except Unreadable as error:
-        raise HashbenchError(f"{error.args[0]} What is committed stays as it is; give another commit.") from error
+        raise HashbenchError(f"{error.args[0]} A commit cannot be changed; name another one.") from error
 
 
 def _commit(text: str) -> str:

@@ -47,6 +47,11 @@ def parsed(text):
     return list(csv.DictReader(text.splitlines()))
 
 
+def block_rows(text, title):
+    """Return the lines of the Markdown table of one block, whose title may be cut short, by their first cell."""
+    return markdown_rows(text.partition(f"## {title}")[2].partition("\n## ")[0])
+
+
 def markdown_rows(text):
     """Return the lines of Markdown tables by their first cell."""
     rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
