@@ -204,7 +204,7 @@ def test_tables_show_their_metric_at_the_lengths_of_the_papers(name, metric, len
     assert {key: value for key, value in row.items() if key.isdigit()} == {str(n): f"{n / 1000:.6f}" for n in lengths}
 
 
-def test_other_lengths_can_be_asked_for():
+def test_other_lengths_can_be_chosen():
     (row,) = parsed(table(*SMALL[1:4], SMALL[-1], n_bits=[20, 16]).to_csv())
     assert [key for key in row if key.isdigit()] == ["16", "20"]
 
@@ -244,11 +244,6 @@ def test_tables_are_written_beside_the_results_and_only_when_they_change(folder)
     before = {name: (path.read_bytes(), path.stat().st_mtime_ns) for name, path in written.items()}
     tables.write_tables(folder / "tables", tables.make_tables(folder, ()))
     assert {name: (path.read_bytes(), path.stat().st_mtime_ns) for name, path in written.items()} == before
-
-
-def test_one_table_can_be_asked_for(folder):
-    tables.write_tables(folder / "tables", tables.make_tables(folder, ["table3"]))
-    assert {path.name.partition(".")[0][:6] for path in (folder / "tables").glob("[!.]*")} == {"table3"}
 
 
 # ---------------------------------------------------------------- best and marks

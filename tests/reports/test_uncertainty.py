@@ -14,20 +14,20 @@ from helpers.thoroughness import slow
 from scipy import stats
 
 from hashbench.cli.main import cli
-from hashbench.reports.significance import all_pairs_tests, paired_tests
+from hashbench.reports.significance import all_pairs_tests, bootstrap_intervals, paired_tests
 from hashbench.reports.tables.blocks import _entry, notes_on_marks
 from hashbench.reports.tables.markdown import Style
-from hashbench.reports.tables.uncertainty import add_confidence, interval
+from hashbench.reports.tables.uncertainty import add_confidence
 from hashbench.store import hdf5
 from hashbench.store.provenance import settings_name
 
 
 def test_interval_is_that_of_the_mean_and_the_same_each_time():
     scores = np.random.default_rng(0).random(400)
-    low, high = interval(scores)
+    low, high = bootstrap_intervals(scores[None])[0]
     margin = 1.96 * scores.std(ddof=1) / 20  # by the central limit theorem
     assert (low, high) == pytest.approx((scores.mean() - margin, scores.mean() + margin), abs=margin / 8)
-    assert interval(scores) == (low, high)
+    assert bootstrap_intervals(scores[None]).tolist() == [[low, high]]
 
 
 # ---------------------------------------------------------------- from the data folder to the table

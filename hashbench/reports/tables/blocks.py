@@ -96,7 +96,7 @@ def make_pairs(cells: pd.DataFrame, published: Iterable[Published]) -> Iterator[
 
 
 def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
-    """Lay out each kind of uncertainty of cells, and p, in a column of its own."""
+    """Lay out the uncertainty of cells: a column per kind, and one for p."""
     kinds = ("spread over seeds", "confidence over queries", "luck with ties", "worst case of ties")
     spans = [Span(name) for name in ("value", *kinds, f"p against {cells['against'].iloc[0] or 'the best'}")]
     blocks, labels = [], line_labels(cells)
@@ -137,7 +137,7 @@ def _block(
     data: str = "",
 ) -> TableBlock:
     names = " beside ".join(metrics)
-    caption = " ".join([f"{names} on {place}.", *([layout.remark] if layout.remark else [])])
+    caption = f"{names} on {place}. {layout.remark}".rstrip()
     return TableBlock(f"{place}: {names}", caption, spans, groups, notes, data)
 
 
@@ -235,7 +235,7 @@ def _line_of(cell: Any) -> LineKey:
 
 
 def make_line(label: str, entries: Sequence[Entry]) -> Line:
-    """Make a line of entries; its label is split into name and settings."""
+    """Return a line of entries; its label is split into name and settings."""
     method, settings, *_ = [*_SETTINGS.split(label, maxsplit=1), ""]
     return Line(method, settings, entries)
 

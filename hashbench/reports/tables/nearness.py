@@ -1,10 +1,9 @@
 """How near our values are to the papers', and whether methods rank alike.
 
-A verdict says where ours is, seen from the published value. It is **within** if that is, up to half a unit of its last
-digit, no farther from ours than one standard deviation over seeds, or not told apart from it by luck with ties, as
-`hashbench.reports.ties` compares; **unknown** if our ``tie_sd`` is and the published value lies between ``low`` and
-``high``. Else ours is **above** or **below** it. Differences between the set-ups stand beside the verdict, and do not
-change it.
+A verdict compares our value with the published one, up to half a unit of its last digit. It is **within** if the two
+differ by at most one standard deviation over seeds, or by no more than luck with ties may (`hashbench.reports.ties`);
+**unknown** if our ``tie_sd`` is unknown and the published value lies between ``low`` and ``high``; else our value is
+**above** or **below**. Differences between the set-ups are listed beside the verdict and do not change it.
 """
 
 from collections import Counter
@@ -37,7 +36,7 @@ class Pair(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Where ours is, seen from the published value: a key of ``MARKS``."""
+        """How our value compares with the published one: a key of ``MARKS``."""
         value, spread = self.cell.value, self.cell.spread if self.cell.n_seeds > 1 else 0
         printed, half = float(self.published.value), 0.5 / 10 ** len(self.published.value.partition(".")[2])
         nearest = min(max(value, printed - half), printed + half)  # of what would be printed so
