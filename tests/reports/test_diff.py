@@ -51,16 +51,12 @@ def test_row_of_the_same_value_changes_by_its_other_numbers(change):
 @pytest.mark.parametrize(
     ("old", "new", "answer"),
     [
-        ((0.5, 0.4, 0.6, 0.003), (0.51, 0.4, 0.7, 0.004), "open"),  # five deviations of .005 are .025
         ((0.5, 0.4, 0.6, 0.003), (0.526, 0.4, 0.7, 0.004), "luck"),
-        ((0.5, 0.4, 0.6, 0.003), (0.7, 0.61, 0.8, 0.004), "every order"),
         ((0.5, 0.4, 0.6, None), (0.51, 0.4, 0.7, 0.004), "unknown"),
-        ((0.5, 0.4, 0.6, None), (0.7, 0.61, 0.8, 0.004), "every order"),
-        ((0.5, 0.5, 0.5, 0), (0.500001, 0.500001, 0.500001, 0), "every order"),
         ((0.5, float("nan"), float("nan"), None), (0.5, 0.4, 0.6, 0.01), "unknown"),
     ],
 )
-def test_change_says_what_ties_leave_open(old, new, answer):
+def test_change_answers_what_ties_leave_open(old, new, answer):
     assert Change(row(*old), row(*new)).ties == answer
 
 

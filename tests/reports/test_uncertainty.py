@@ -14,21 +14,12 @@ from helpers.thoroughness import slow
 from scipy import stats
 
 from hashbench.cli.main import cli
-from hashbench.reports.significance import all_pairs_tests, bootstrap_intervals, paired_tests
+from hashbench.reports.significance import all_pairs_tests, paired_tests
 from hashbench.reports.tables.blocks import _entry, notes_on_marks
 from hashbench.reports.tables.markdown import Style
 from hashbench.reports.tables.uncertainty import add_confidence
 from hashbench.store import hdf5
 from hashbench.store.provenance import settings_name
-
-
-def test_interval_is_that_of_the_mean_and_the_same_each_time():
-    scores = np.random.default_rng(0).random(400)
-    low, high = bootstrap_intervals(scores[None])[0]
-    margin = 1.96 * scores.std(ddof=1) / 20  # by the central limit theorem
-    assert (low, high) == pytest.approx((scores.mean() - margin, scores.mean() + margin), abs=margin / 8)
-    assert bootstrap_intervals(scores[None]).tolist() == [[low, high]]
-
 
 # ---------------------------------------------------------------- from the data folder to the table
 
@@ -204,25 +195,16 @@ def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, s
     assert "--significance" in hashbench("tables", "table1", "--results", scored, "--against", "lsh").stderr
 
 
-def test_scores_that_are_not_behind_a_row_are_not_used(scored, shown):
-    path = scored / "digits" / "pca-rr.csv"
-    path.write_text(re.sub(r"(pca-rr,\w+,16,1,AP,)[\d.]+", r"\g<1>0.432101", path.read_text()))
-    text = shown()
-    rows = block_rows(text, "Uncertainty of digits")
-    assert rows["pca-rr"][2] == "-"
-    assert rows["lsh"][2] != "-"
-    assert "1 of 2 could be tested" in text
-
-
 @pytest.mark.parametrize(
     ("pattern", "other", "label"),
     [
         (settings_name("{}"), settings_name('{"a": 1}'), "lsh a=1"),
+        (r"(,16,1,AP,)[\d.]+", r"\g<1>0.432101", "lsh"),
         *slow(("[0-9a-f]{16},1$", f"{'0' * 16},1", "lsh"), (",1$", ",2", "lsh"), (",16,0,", ",16,7,", "lsh")),
     ],
-    ids=["params", "fingerprint", "version", "seed"],
+    ids=["params", "value", "fingerprint", "version", "seed"],
 )
-def test_scores_of_other_codes_are_not_used(scored, shown, pattern, other, label):
+def test_scores_that_are_not_those_behind_a_row_are_not_used(scored, shown, pattern, other, label):
     path = scored / "digits" / "lsh.csv"
     path.write_text(re.sub(pattern, other, path.read_text(), flags=re.MULTILINE))
     path.with_suffix(".settings.json").write_text(
