@@ -57,7 +57,7 @@ def test_every_number_of_the_file_is_read_and_has_a_place():
 
 
 @pytest.mark.parametrize(
-    ("theirs", "ours"),
+    ("paper_columns", "our_columns"),
     [
         (["source", "dataset", "setting", "method"], ["our_dataset", "dataset_differs"]),
         (["dataset", "setting"], ["our_dataset"]),
@@ -66,9 +66,9 @@ def test_every_number_of_the_file_is_read_and_has_a_place():
         (["backbone"], ["same_features", "backbone_in_words"]),
     ],
 )
-def test_the_papers_words_mean_the_same_of_ours_in_every_row(theirs, ours):
+def test_the_papers_words_mean_the_same_of_ours_in_every_row(paper_columns, our_columns):
     rows = pd.read_csv(FILE, keep_default_na=False)
-    assert rows[[*theirs, *ours]].drop_duplicates()[theirs].duplicated().sum() == 0
+    assert rows[[*paper_columns, *our_columns]].drop_duplicates()[paper_columns].duplicated().sum() == 0
 
 
 def test_sources_have_as_many_values_as_in_their_tables():

@@ -3,6 +3,7 @@
 import re
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,17 +18,13 @@ from hashbench.store.origin import Made
 from hashbench.store.results import merge_rows, read_rows
 
 FINGERPRINT = "cecf02ca0edd5963"  # of digits
-PIXELS = {"features": "pixels", "dataset_fingerprint": FINGERPRINT}
-
-
-def ours(**changes):
-    return row(**(PIXELS | changes))
+digits_row = partial(row, dataset_fingerprint=FINGERPRINT)
 
 
 @pytest.mark.usefixtures("empty_folder")
 def test_good_files_are_counted(hashbench):
-    write(Path("results/digits.csv"), ours(), ours(seed=1))
-    write(Path("results/digits-pairs.csv"), ours(dataset="digits-pairs"))
+    write(Path("results/digits.csv"), digits_row(), digits_row(seed=1))
+    write(Path("results/digits-pairs.csv"), digits_row(dataset="digits-pairs"))
     result = hashbench("results", "check")
     assert (result.exit_code, result.stdout) == (0, "2 files with 3 rows: all is well.\n")
 
@@ -73,7 +70,7 @@ def change_text(path, change):
 @pytest.mark.parametrize(("spoil", "words"), SPOILT.values(), ids=SPOILT)
 @pytest.mark.usefixtures("empty_folder")
 def test_spoilt_file_is_described(hashbench, spoil, words):
-    change_text(write(Path("results/digits.csv"), ours(), ours(seed=1)), spoil)
+    change_text(write(Path("results/digits.csv"), digits_row(), digits_row(seed=1)), spoil)
     result = hashbench("results", "check", "results")
     assert (result.exit_code, result.stdout) == (1, "")
     assert words in result.stderr
@@ -96,7 +93,7 @@ def test_spoilt_files_of_a_method_are_described(hashbench, suffix, spoil, words)
     for seed in (0, 1):
         job = "digits", "pixels", "44136fa3", 16, seed, FINGERPRINT, 1
         line = Made(*job, "", "0.1.0", "numpy=2", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00")
-        merge_rows(Path("results"), [ours(seed=seed)], line)
+        merge_rows(Path("results"), [digits_row(seed=seed)], line)
     assert hashbench("results", "check").stdout == "1 file with 2 rows: all is well.\n"
     change_text(Path("results/digits/lsh.csv").with_suffix(suffix), spoil)
     for path in ("results", "results/digits", "results/digits/lsh.csv"):
@@ -107,7 +104,7 @@ def test_spoilt_files_of_a_method_are_described(hashbench, suffix, spoil, words)
 
 @pytest.mark.usefixtures("empty_folder")
 def test_rows_of_a_method_in_the_file_of_another_are_refused(hashbench):
-    (path,) = merge_rows(Path("results"), [ours()])
+    (path,) = merge_rows(Path("results"), [digits_row()])
     for suffix in (".csv", ".settings.json"):
         shutil.move(path.with_suffix(suffix), path.with_name(f"itq{suffix}"))
     assert "itq.csv holds rows of lsh on digits, which belong in digits/lsh.csv" in hashbench("results", "check").stderr
@@ -115,7 +112,7 @@ def test_rows_of_a_method_in_the_file_of_another_are_refused(hashbench):
 
 @pytest.mark.usefixtures("empty_folder")
 def test_a_file_of_another_name_and_a_broken_one_are_both_listed(hashbench):
-    write(Path("results/mine.csv"), ours())
+    write(Path("results/mine.csv"), digits_row())
     Path("results/other.csv").write_text("no results\n", encoding="utf-8")
     first, second, last = hashbench("results", "check").stderr.splitlines()
     assert "mine.csv holds rows of lsh on digits, which belong in digits.csv" in first
@@ -125,7 +122,7 @@ def test_a_file_of_another_name_and_a_broken_one_are_both_listed(hashbench):
 
 @pytest.mark.usefixtures("empty_folder", "digits_data")
 def test_a_fingerprint_must_be_that_of_the_dataset_prepared_here(hashbench):
-    write(Path("results/digits.csv"), ours(dataset_fingerprint="0" * 16))
+    write(Path("results/digits.csv"), digits_row(dataset_fingerprint="0" * 16))
     assert f"and {FINGERPRINT} as it is prepared here" in hashbench("results", "check").stderr
 
 
@@ -136,34 +133,34 @@ def check_against_head(hashbench, *paths):
 @needs_git
 @pytest.mark.usefixtures("repository")
 def test_a_fingerprint_must_be_the_accepted_one_and_accepted_rows_are_not_checked(hashbench):
-    old = ours(dataset="far", metric="XP")  # as accepted then
+    old = digits_row(dataset="far", metric="XP")  # as accepted then
     commit(old, file="results/far.csv")
-    write(Path("results/far.csv"), ours(dataset="far"), old)
+    write(Path("results/far.csv"), digits_row(dataset="far"), old)
     expected = "1 file with 2 rows: all is well, 1 cell of them new or changed.\n"
     assert check_against_head(hashbench).stdout == expected
-    write(Path("results/far.csv"), ours(dataset="far", dataset_fingerprint="1" * 16), old)
+    write(Path("results/far.csv"), digits_row(dataset="far", dataset_fingerprint="1" * 16), old)
     assert f"is {'1' * 16} in far (pixels) lsh" in check_against_head(hashbench).stderr
 
 
 @pytest.mark.usefixtures("empty_folder")
 def test_a_mean_of_no_query_has_no_value(hashbench):
     nothing = float("nan")
-    write(Path("results/digits.csv"), ours(value=nothing, low=nothing, high=nothing, n_undefined=200))
+    write(Path("results/digits.csv"), digits_row(value=nothing, low=nothing, high=nothing, n_undefined=200))
     assert hashbench("results", "check").exit_code == 0
 
 
 @pytest.fixture
 def accepted(repository):
     """Accepted are two rows of lsh and one of itq on digits, and one on digits-pairs."""
-    rows = [ours(method="itq"), ours(), ours(seed=1)]
-    write(Path("results/digits-pairs.csv"), ours(dataset="digits-pairs"))
+    rows = [digits_row(method="itq"), digits_row(), digits_row(seed=1)]
+    write(Path("results/digits-pairs.csv"), digits_row(dataset="digits-pairs"))
     commit(*rows)
     return rows
 
 
 @needs_git
 def test_accepted_rows_that_are_gone_are_counted_for_each_method(hashbench, accepted):
-    write(Path("results/digits.csv"), ours(seed=2))
+    write(Path("results/digits.csv"), digits_row(seed=2))
     first, second, _ = check_against_head(hashbench).stderr.splitlines()
     assert first.startswith("1 row of itq on digits is gone; ")
     assert second.startswith("2 rows of lsh on digits are gone; ")
@@ -194,14 +191,14 @@ def test_of_a_dataset_or_method_in_the_new_layout_what_the_old_one_held_is_misse
 def test_rows_of_a_higher_version_take_the_place_of_accepted_ones(hashbench, accepted, monkeypatch):
     card = replace(submissions.method_card("lsh"), version=2)
     monkeypatch.setattr(submissions, "method_card", lambda name: card)
-    write(Path("results/digits.csv"), ours(method="itq"), ours(value=0.55, method_version=2))
+    write(Path("results/digits.csv"), digits_row(method="itq"), digits_row(value=0.55, method_version=2))
     assert check_against_head(hashbench).exit_code == 0
 
 
 @needs_git
 @pytest.mark.parametrize("changes", [{"value": 0.55}, {"low": 0.3}, {"high": 0.7}, {"n_undefined": 1}])
 def test_an_accepted_row_changes_only_with_its_version(hashbench, accepted, changes):
-    write(Path("results/digits.csv"), *accepted[:2], ours(seed=1, **changes))
+    write(Path("results/digits.csv"), *accepted[:2], digits_row(seed=1, **changes))
     result = check_against_head(hashbench)
     assert result.exit_code == 1
     assert "lsh 16 bits seed 1 AP changed from 0.500000 0.010000 0.400000 0.600000 200 0 " in result.stderr
@@ -209,7 +206,7 @@ def test_an_accepted_row_changes_only_with_its_version(hashbench, accepted, chan
 
 @needs_git
 def test_new_rows_are_of_built_in_methods(hashbench, accepted):
-    saved = [ours(method="mine", params='{"codes": "own"}', metric=metric) for metric in ("AP", "P@10")]
+    saved = [digits_row(method="mine", params='{"codes": "own"}', metric=metric) for metric in ("AP", "P@10")]
     write(Path("results/digits.csv"), *accepted, *saved)
     assert "2 rows of mine on digits cannot be rerun by others" in check_against_head(hashbench).stderr
     assert hashbench("results", "check").exit_code == 0  # of a user's folder
@@ -226,7 +223,7 @@ def test_rows_of_a_file_that_cannot_be_read_are_not_called_gone(hashbench, accep
 
 
 @pytest.fixture
-def made(hashbench, repository, digits_data):
+def lsh_path(hashbench, repository, digits_data):
     """A results file of two cells of a run here."""
     run = ("run", "--method", "lsh", "--bits", 8, "--seed", 0, "--seed", 1, "--metric", "AP", "--metric", "P@10")
     assert hashbench(*run).exit_code == 0
@@ -234,24 +231,24 @@ def made(hashbench, repository, digits_data):
 
 
 @needs_git
-def test_a_cell_is_rerun_and_comes_out_the_same(hashbench, made, data):
+def test_a_cell_is_rerun_and_comes_out_the_same(hashbench, lsh_path, data):
     before = sorted(data.rglob("*"))
     result = hashbench("results", "rerun", "--cells", 2)
     assert result.stdout.splitlines()[-1] == "2 of 2 new or changed cells run again: every digit is the same."
     assert sorted(data.rglob("*")) == before  # another folder is its cache
 
 
-def spoil_last_digit(made):
+def spoil_last_digit(lsh_path):
     """Change the sixth decimal of the first AP; return its row as it was, and its new value."""
     first, *_ = read_rows("results", "digits")
     value = f"{float(first.value) + 1e-6:.6f}"
-    change_text(made, lambda text: text.replace(f",AP,{first.value},", f",AP,{value},"))
+    change_text(lsh_path, lambda text: text.replace(f",AP,{first.value},", f",AP,{value},"))
     return first, value
 
 
 @needs_git
-def test_a_digit_that_is_not_reproduced_is_named(hashbench, made):
-    first, value = spoil_last_digit(made)
+def test_a_digit_that_is_not_reproduced_is_named(hashbench, lsh_path):
+    first, value = spoil_last_digit(lsh_path)
     result = hashbench("results", "rerun", "--cells", 2)
     assert result.exit_code == 1
     assert f"AP is {value} " in result.stderr
@@ -259,9 +256,9 @@ def test_a_digit_that_is_not_reproduced_is_named(hashbench, made):
 
 
 @needs_git
-def test_another_environment_of_a_cell_is_described_beside_its_digits(hashbench, made):
-    spoil_last_digit(made)
-    origins = made.with_suffix(".jobs.csv")
+def test_another_environment_of_a_cell_is_described_beside_its_digits(hashbench, lsh_path):
+    spoil_last_digit(lsh_path)
+    origins = lsh_path.with_suffix(".jobs.csv")
     assert "Its environment was as here." in hashbench("results", "rerun", "--cells", 2).stderr
     change_text(origins, lambda text: re.sub(r",(x86_64|aarch64|arm64) \w+ ", ",riscv64 Nobody ", text))
     change_text(origins, lambda text: re.sub(r"numpy=[\d.]+", "numpy=1.0", text))
@@ -272,7 +269,7 @@ def test_another_environment_of_a_cell_is_described_beside_its_digits(hashbench,
 
 
 @needs_git
-def test_only_new_or_changed_cells_are_rerun(hashbench, made):
+def test_only_new_or_changed_cells_are_rerun(hashbench, lsh_path):
     rows = read_rows("results", "digits")
     shutil.rmtree("results/digits")
     commit(*rows[:2])  # in the earlier layout
@@ -286,8 +283,8 @@ def test_only_new_or_changed_cells_are_rerun(hashbench, made):
 
 
 @needs_git
-def test_a_metric_of_another_name_is_refused_before_anything_is_rerun(hashbench, made):
-    change_text(made, lambda text: text.replace(",AP,", ",mAP,"))
+def test_a_metric_of_another_name_is_refused_before_anything_is_rerun(hashbench, lsh_path):
+    change_text(lsh_path, lambda text: text.replace(",AP,", ",mAP,"))
     result = hashbench("results", "rerun")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "calls the metric mAP, which results call AP" in result.stderr
@@ -295,7 +292,7 @@ def test_a_metric_of_another_name_is_refused_before_anything_is_rerun(hashbench,
 
 def rerun_as_if(monkeypatch, method, *changes, tie_sd=0.01):
     """Rerun a cell of AP and P@10 as if these rows came out; return the problems and the warnings."""
-    cell = [ours(method=method, metric=metric, tie_sd=tie_sd) for metric in ("AP", "P@10")]
+    cell = [digits_row(method=method, metric=metric, tie_sd=tie_sd) for metric in ("AP", "P@10")]
     job = Job("digits", submissions.method_card(method), 16, 0, {})
     rows = [row._replace(**change) for row, change in zip(cell, changes, strict=True)]
     outcome = SimpleNamespace(refusal="", rows=rows, made=None)
@@ -332,9 +329,9 @@ def test_digits_beyond_what_a_processor_changes_are_wrong(monkeypatch, method, c
 
 
 @needs_git
-def test_a_warning_on_digits_leaves_the_exit_code_0(hashbench, made, monkeypatch):
+def test_a_warning_on_digits_leaves_the_exit_code_0(hashbench, lsh_path, monkeypatch):
     monkeypatch.setattr(submissions, "_is_exact", lambda card: False)
-    spoil_last_digit(made)
+    spoil_last_digit(lsh_path)
     result = hashbench("results", "rerun", "--cells", 2)
     assert result.exit_code == 0
     assert "Warning: digits lsh 8 bits seed 0 has other digits here in AP" in result.stderr
@@ -345,7 +342,7 @@ def test_a_warning_on_digits_leaves_the_exit_code_0(hashbench, made, monkeypatch
 @pytest.mark.parametrize("on_github", [False, True])
 def test_cells_that_cannot_be_run_here_are_a_warning(hashbench, on_github, monkeypatch):
     monkeypatch.setenv("GITHUB_ACTIONS", "true" if on_github else "")
-    write(Path("results/digits.csv"), ours(params='{"sides": 3}'), ours(method="someone-else"))
+    write(Path("results/digits.csv"), digits_row(params='{"sides": 3}'), digits_row(method="someone-else"))
     result = hashbench("results", "rerun")
     sentence = "2 new or changed cells cannot be run here: digits lsh (other parameters here), digits someone-else (no "
     assert result.exit_code == 0
@@ -364,20 +361,20 @@ def test_cells_that_cannot_be_run_here_are_a_warning(hashbench, on_github, monke
     ],
 )
 def test_cell_that_cannot_be_run_here_has_a_reason(changes, reason):
-    row = ours(**changes)
+    row = digits_row(**changes)
     assert submissions.runnable([[row]]) == ([], [f"{row.dataset} {row.method} ({reason})"])
 
 
 def test_methods_most_likely_to_differ_are_run_first():
     names = ["constant", "bre", "lsh", "dpsh"]
     jobs = grid(["digits"], names, [16], [0], {})
-    rows = [ours(method=job.method, params=canonical_json(job.estimator.recorded_params())) for job in jobs]
+    rows = [digits_row(method=job.method, params=canonical_json(job.estimator.recorded_params())) for job in jobs]
     runnable, refused = submissions.runnable([[row] for row in rows])
     assert ([job.method for job, _ in runnable], refused) == (names[::-1], [])
 
 
 @needs_git
-def test_cells_can_be_chosen(hashbench, made):
+def test_cells_can_be_chosen(hashbench, lsh_path):
     chosen = ("--method", "lsh", "--bits", 8, "--seed", 1, "--metric", "P@10")
     lines = hashbench("results", "rerun", *chosen).stdout.splitlines()
     assert lines == [
@@ -389,7 +386,7 @@ def test_cells_can_be_chosen(hashbench, made):
 
 
 def test_the_choice_depends_only_on_the_rows():
-    rows = {row.key: row for row in (ours(seed=seed) for seed in range(5))}
+    rows = {row.key: row for row in (digits_row(seed=seed) for seed in range(5))}
     chosen, reversed_choice = (
         submissions.runnable(submissions.changed_cells(dict(pairs), {}))[0]
         for pairs in (rows.items(), reversed(rows.items()))

@@ -27,9 +27,9 @@ GRID = ["--method=itq", "--method=pca-rr", "--method=lsh", "--method=random", "-
 
 
 @pytest.fixture(scope="module")
-def made(prepared, tmp_path_factory):
+def grid_folder(prepared, tmp_path_factory):
     """A data folder and a results folder of a small grid, to be copied."""
-    folder = tmp_path_factory.mktemp("made")
+    folder = tmp_path_factory.mktemp("grid_folder")
     shutil.copytree(prepared, folder / "data")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HASHBENCH_DATA", str(folder / "data"))
@@ -39,10 +39,10 @@ def made(prepared, tmp_path_factory):
 
 
 @pytest.fixture
-def scored(made, data, tmp_path):
+def scored(grid_folder, data, tmp_path):
     """A results folder whose scores of every query are in the test's data folder."""
-    shutil.copytree(made / "data", data, dirs_exist_ok=True)
-    shutil.copytree(made / "results", tmp_path / "results")
+    shutil.copytree(grid_folder / "data", data, dirs_exist_ok=True)
+    shutil.copytree(grid_folder / "results", tmp_path / "results")
     return tmp_path / "results"
 
 
