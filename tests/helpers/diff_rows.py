@@ -27,25 +27,25 @@ GIT_ENVIRONMENT = {
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
+FIELDS = {  # of a made-up row, without its numbers
+    "dataset": "digits",
+    "features": "pixels",
+    "method": "lsh",
+    "params": "{}",
+    "n_bits": 16,
+    "seed": 0,
+    "metric": "AP",
+    "n_queries": 200,
+    "n_undefined": 0,
+    "dataset_fingerprint": "aaaa",
+    "method_version": 1,
+}
+
+
 def row(value=0.5, low=0.4, high=0.6, tie_sd=0.01, **changes):
-    fields = {
-        "dataset": "digits",
-        "features": "pixels",
-        "method": "lsh",
-        "params": "{}",
-        "n_bits": 16,
-        "seed": 0,
-        "metric": "AP",
-        "value": f"{value:.6f}",
-        "tie_sd": "" if tie_sd is None else f"{tie_sd:.6f}",
-        "low": f"{low:.6f}",
-        "high": f"{high:.6f}",
-        "n_queries": 200,
-        "n_undefined": 0,
-        "dataset_fingerprint": "aaaa",
-        "method_version": 1,
-    }
-    return Row(**(fields | changes))
+    numbers = {"value": value, "tie_sd": tie_sd, "low": low, "high": high}
+    texts = {name: "" if number is None else f"{number:.6f}" for name, number in numbers.items()}
+    return Row(**(FIELDS | texts | changes))
 
 
 def side(*rows, name="side"):
