@@ -308,7 +308,8 @@ COMMANDS = f"""
 1 | results convert r/short | line 2: it has 3 cells, expected 15
 1 | results convert r/twice | a second time
 1 | results info digits lsh --results r/good | there are no results of 'lsh' on 'digits' in r/good
-1 | results info digits itq --results n/good | does not say what made the 1 jobs of itq on digits
+1 | results info digits itq --results n/good | does not record the origin of the 1 job of itq on digits
+1 | results info digits itq --results n/jobs | itq.jobs.csv has columns a,b
 1 | {ITQ} --results n/missing | itq.settings.json is missing, which holds the parameters
 1 | diff n/good n/missing/digits/itq.csv | itq.settings.json is missing
 1 | results check n/other | 44136fa3 is not what hashbench calls the parameters {{"a": 1}}

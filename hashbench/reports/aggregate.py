@@ -19,6 +19,7 @@ from hashbench.store.result_rows import OWN, SHOWN
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged
 CELL = (*BLOCK, "metric", *LINE, "n_bits")
+LineKey = tuple[str, str, int]  # the values of ``LINE``
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MOST_NAMES = 4  # of methods in a sentence
 GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
@@ -107,8 +108,8 @@ def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
 def describe_hidden(cells: pd.DataFrame) -> str:
     """Return a sentence that names the methods of which `main_lines` left lines out; empty if there are none."""
     names = sorted(set(cells.loc[cells["n_lines"] > 1, "method"])) if "n_lines" in cells else []
-    of = ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} methods"
-    return f"Of {of} there are other settings or versions: --variants shows all." if names else ""
+    methods = ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} methods"
+    return f"Other settings or versions of {methods} are left out: --variants shows all." if names else ""
 
 
 def rank_settings(method: str, params: str, n_bits: int) -> tuple[int, int]:
@@ -127,7 +128,7 @@ def rank_settings(method: str, params: str, n_bits: int) -> tuple[int, int]:
     return min(ranks, default=3), len(changed)
 
 
-def line_labels(cells: pd.DataFrame, place: Sequence[str] = BLOCK) -> dict[tuple[str, str, int], str]:
+def line_labels(cells: pd.DataFrame, place: Sequence[str] = BLOCK) -> dict[LineKey, str]:
     """Return the label of each ``LINE`` of results.
 
     No two in one ``place`` (columns) share a label: versions are named where one has several of a line there.
@@ -203,7 +204,7 @@ def common_settings(cells: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _lines(cells: pd.DataFrame) -> set[tuple[str, str, int]]:
+def _lines(cells: pd.DataFrame) -> set[LineKey]:
     return set(zip(*(cells[key] for key in LINE), strict=True))
 
 

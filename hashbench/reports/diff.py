@@ -22,16 +22,16 @@ from hashbench.store.score_cache import find_scores
 
 @dataclass(frozen=True)
 class Change:
-    """A row that differs between comparable sides: of the same key, fingerprint and method version."""
+    """Two comparable rows that differ: of the same key, fingerprint and method version."""
 
     old: Row
     new: Row
-    test: PairedTest | None = None  # over the queries, if those of both sides are kept
+    test: PairedTest | None = None  # over the queries, if the scores of both sides are cached
 
     @property
     def is_real(self) -> bool:
         """Whether the rows differ in more than a tie range or deviation that one file is too old to have."""
-        if self.old == self.new:
+        if self.old == self.new:  # nearly always
             return False
         missing: dict[str, Any] = {
             name: "nan"
@@ -44,7 +44,7 @@ class Change:
 
     @property
     def difference(self) -> float:
-        """New minus old value, of six decimals; NaN if either is."""
+        """New minus old value, rounded to six decimals; NaN if either is."""
         return round(float(self.new.value) - float(self.old.value), 6)
 
     @property
@@ -79,13 +79,10 @@ class Incomparable(NamedTuple):
     @property
     def reason(self) -> str:
         """What differs, from which to which."""
-        if self.old == self.new and self.old.dataset_fingerprint != UNKNOWN:
-            return ""
         parts = []
-        if UNKNOWN in (self.old.dataset_fingerprint, self.new.dataset_fingerprint) or (
-            self.old.dataset_fingerprint != self.new.dataset_fingerprint
-        ):
-            parts.append(f"dataset fingerprint {self.old.dataset_fingerprint} -> {self.new.dataset_fingerprint}")
+        old, new = self.old.dataset_fingerprint, self.new.dataset_fingerprint
+        if old != new or old == UNKNOWN:
+            parts.append(f"dataset fingerprint {old} -> {new}")
         if self.old.method_version != self.new.method_version:
             parts.append(f"method version {self.old.method_version} -> {self.new.method_version}")
         return ", ".join(parts)
@@ -97,12 +94,12 @@ class OverSeeds(NamedTuple):
     row: Row  # one of them, for its key
     n_seeds: int  # comparable ones, at least two
     n_changed: int  # those that differ, at least one
-    old: float  # mean, of six decimals
+    old: float  # mean, rounded to six decimals
     new: float
 
     @property
     def difference(self) -> float:
-        """New minus old, of six decimals."""
+        """New minus old, rounded to six decimals."""
         return round(self.new - self.old, 6) + 0.0  # never -0.0
 
 
@@ -151,10 +148,10 @@ class Diff:
 def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
     """Compare the rows of two sides, in these metrics (canonical names) or in all; without tests.
 
-    Where a side is one file or of one dataset, only its datasets count, or its methods on these. Raises HashbenchError
-    if nothing is left to compare, though there are results or the user said where they should be.
+    If a side is a file or the folder of a dataset, only the methods or the dataset in it are compared. Raises
+    HashbenchError if nothing is left to compare, though there are results or the user named the folders or files.
     """
-    scopes = [  # how much of (dataset, method) a side is of, and which of them it has
+    scopes = [  # how many of dataset and method limit the comparison, and the values that a side has
         (side.scope, {(row.dataset, row.method)[: side.scope] for row in side.rows.values()}) for side in (old, new)
     ]
 
@@ -201,9 +198,9 @@ def with_tests(diff: Diff, n_resamples: int = N_RESAMPLES, on_progress: Progress
 
 
 def query_differences(change: Change) -> FloatArray | None:
-    """Return how much each query changed: new minus old of those defined, (n_queries,).
+    """Return how much each query changed: new minus old where both are defined, (n_queries,).
 
-    None if either side's scores are not kept, or fewer than two are defined.
+    None if the scores of either side are not cached, or fewer than two are defined.
     """
     old, new = find_scores(change.old), find_scores(change.new)
     if old is None or new is None or len(old) != len(new):

@@ -15,7 +15,7 @@ from hashbench.store.result_rows import COLUMNS, NUMBERS, Row
 _KEY = COLUMNS[:7]
 _LENGTHS = (50, 20, 5, 0)  # lines of a table in a comment, fewer where these make it too long
 _MOST = 65_000  # characters of a comment; GitHub takes 65,536
-_MOST_ROWS = 20  # that did not change, in a table on a terminal; more are counted
+_MOST_ROWS = 20  # of each other kind than changed, in a table on a terminal; more are counted
 _ROW_HEADER = ["dataset", "method", "bits", "seed", "metric"]
 _CHANGE_HEADER = [*_ROW_HEADER, "old", "new", "change", "ties", "p", "95% interval"]
 
@@ -44,11 +44,12 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
 
 def summarise(diff: Diff) -> str:
     """Count the rows of a diff in a sentence."""
-    if not any(_counts(diff).values()):
+    counts = {name: count for name, count in _counts(diff).items() if count}
+    if not counts:
         return "no results on either side."
-    if not any(count for name, count in _counts(diff).items() if name != "unchanged"):
+    if counts.keys() == {"unchanged"}:
         return f"no differences, {len(diff.unchanged)} rows unchanged."
-    text = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in _counts(diff).items() if count)
+    text = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     if diff.new and diff.gone and not (diff.changed or diff.incomparable or diff.unchanged):
         return f"{text}. The two sides share no row. Check that they are results of the same datasets and methods."
     if diff.changed:
@@ -63,14 +64,13 @@ def summarise(diff: Diff) -> str:
 
 
 def describe_drops(diff: Diff, limit: float) -> str:
-    """Return a sentence on the values, at least one, that have dropped by more than the limit, and the worst."""
+    """Return a sentence that counts the drops beyond the limit, at least one, and names the worst."""
     drops = diff.drops(limit)
     old, row = drops[0].old, drops[0].new
-    n_comparable = len(diff.changed) + len(diff.unchanged)
     return (
-        f"{len(drops)} of {n_comparable} comparable values are worse by more than {limit:g}, "
-        f"most of all {row.metric} of {row.method} on {row.dataset}:{row.features} at {row.n_bits} bits with seed "
-        f"{row.seed}: {old.value} -> {row.value}."
+        f"{len(drops)} of {len(diff.changed) + len(diff.unchanged)} comparable values are worse by more than "
+        f"{limit:g}, most of all {row.metric} of {row.method} on {row.dataset}:{row.features} at {row.n_bits} bits "
+        f"with seed {row.seed}: {old.value} -> {row.value}."
     )
 
 
@@ -80,7 +80,7 @@ def _comment(diff: Diff, sections: Iterable[Section], n_lines: int) -> str:
 
 
 def headline(diff: Diff) -> str:
-    """Name the two sides."""
+    """Return the names of the two sides."""
     return f"{diff.old_name} -> {diff.new_name}"
 
 
@@ -130,7 +130,7 @@ def _sections(diff: Diff, only_changed: bool) -> list[Section]:
         seeds.append([*label(mean.row)[:3], f"{mean.n_changed} of {mean.n_seeds}", mean.row.metric, *numbers])
     sections = [
         ("Changed", _CHANGE_HEADER, [label(change.new) + _cells(change) for change in diff.changed]),
-        ("Means over seeds", [*_ROW_HEADER[:3], "seeds changed", "metric", *_CHANGE_HEADER[5:8]], seeds),
+        ("Means over seeds", ["dataset", "method", "bits", "seeds changed", "metric", "old", "new", "change"], seeds),
     ]
     if not only_changed:
         pairs = [[*label(pair.new), pair.old.value, pair.new.value, pair.reason] for pair in diff.incomparable]
@@ -153,11 +153,11 @@ def _counted(section: Section) -> Section:
 
 
 def _cells(change: Change) -> list[str]:
-    cells = [change.old.value, change.new.value, f"{change.difference:+.6f}", ANSWERS[change.ties]]
-    if change.test is None:
-        return [*cells, "-", "-"]
-    mark = " *" if change.is_significant else ""
-    return [*cells, f"{change.test.p_holm:.4f}{mark}", f"{change.test.low:+.6f} to {change.test.high:+.6f}"]
+    test = ["-", "-"]
+    if change.test is not None:
+        mark = " *" if change.is_significant else ""
+        test = [f"{change.test.p_holm:.4f}{mark}", f"{change.test.low:+.6f} to {change.test.high:+.6f}"]
+    return [change.old.value, change.new.value, f"{change.difference:+.6f}", ANSWERS[change.ties], *test]
 
 
 def _markdown(section: Section, n_lines: int) -> str:

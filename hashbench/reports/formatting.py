@@ -1,4 +1,4 @@
-"""Tables as text, for a terminal, in Markdown and as CSV, and numbers as JSON knows them."""
+"""Tables as text, for a terminal, in Markdown and as CSV, and numbers as JSON allows them."""
 
 import io
 import re
@@ -42,7 +42,7 @@ def markdown_table(
     is_padded: bool = True,
     is_markup: bool = False,
 ) -> str:
-    """Lay out a table in Markdown; padded it reads well as plain text. ``is_markup``: cells are Markdown already."""
+    """Lay out a table in Markdown, padded to read well as plain text; with ``is_markup``, cells are not escaped."""
     grid = [[cell if is_markup else markdown_text(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) if is_padded else 0 for column in zip(*grid, strict=True)]
     rule = ["-" * (width or 3) for width in widths[:n_left]]
@@ -71,14 +71,14 @@ def markdown_text(text: str) -> str:
 
 
 def sheet_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """Write CSV for people, who may open it in a spreadsheet: no cell is computed there. It is not to be read back."""
+    """Write CSV that is safe to open in a spreadsheet, which evaluates none of its cells; not meant to be read back."""
     from hashbench.store.result_files import csv_text
 
     return csv_text(map(as_text, header), (map(as_text, row) for row in rows))
 
 
 def as_text(cell: object) -> object:
-    """Put an apostrophe before a text that begins as a formula does and is no number; leave all else as it is.
+    """Put an apostrophe before a text that begins like a formula and is not a number; return others unchanged.
 
     >>> as_text("=1+1"), as_text("-0.5"), as_text("-")
     ("'=1+1", '-0.5', '-')

@@ -39,7 +39,7 @@ def run(
     workers: str | None = None,
     trust_workers: bool = False,
 ) -> pd.DataFrame:
-    """Prepare, encode and score what is not done yet, as ``hashbench run`` does.
+    """Prepare, encode and score a grid of methods and skip finished jobs, as ``hashbench run`` does.
 
     Parameters
     ----------
@@ -54,18 +54,18 @@ def run(
     metrics : str or sequence of str, optional
         Such as ``AP`` or ``NDCG@100``.
     params : mapping, optional
-        Parameters of all methods that have them, or of one as ``METHOD:NAME``. Here and in ``methods``, each of a list
-        of values is run, as with ``--param NAME=20,50``; if a value is itself a list, give a list of lists.
+        Parameters of all methods that have them, or of one as ``METHOD:NAME``. Here and in ``methods``, each value of
+        a list is run, as with ``--param NAME=20,50``; if a value is itself a list, pass a list of lists.
     results : str or Path, optional
-        A folder: the rows are also merged into its ``<dataset>/<method>.csv`` files, as those of the command are.
+        Folder in whose ``<dataset>/<method>.csv`` files the rows are merged, as the command does.
     force : bool, default=False
-        Do finished steps again.
+        Repeat finished steps.
     resume : bool, default=False
         Continue interrupted training after its last epoch.
     n_jobs : int, default=1
         How many jobs to run at a time, each in its own process; -1 for one per core.
     workers : str, optional
-        Run on the workers of a Dask cluster instead: the address of its scheduler, or the file it wrote.
+        Dask cluster to run on instead: the address of its scheduler, or the file that the scheduler wrote.
     trust_workers : bool, default=False
         Allow a scheduler on another machine without TLS. Whoever answers there can run code here.
 
@@ -123,8 +123,8 @@ def tune(
     Parameters
     ----------
     methods : str, sequence of str, or mapping
-        Names, or for each name the parameters of that method: one value is fixed, each of a list of values is tried,
-        and then no values that the method declares are.
+        Names, or for each name the parameters of that method: a single value is fixed, and each value of a list is
+        tried in place of those that the method declares.
     n_bits : int or sequence of int
         Code lengths, at each of which all settings are tried.
     output : str or Path
@@ -134,7 +134,7 @@ def tune(
     seeds : int or sequence of int, default=0
         Random states of held-out items, of drawn settings and of training.
     metrics : str or sequence of str, default="AP"
-        What settings are judged by, each with the same weight.
+        What settings are judged by, with equal weights.
     params : mapping, optional
         Parameters of all methods, or of one as ``METHOD:NAME``, like those in ``methods``.
     resume : bool, default=False
@@ -201,14 +201,14 @@ def tables(
     n_bits : sequence of int
         Columns other than the papers'.
     variants : bool, default=False
-        All parameters and versions of a method, not only one line of each.
+        Show all parameters and versions of a method, not only one line of each.
     name : str, default="selection"
         Name of a table of chosen rows, also in its LaTeX label.
 
     Returns
     -------
     dict of str to ResultTable
-        By name; each has ``cells`` (a DataFrame), ``to_markdown()`` and ``to_latex()``, and displays in a notebook.
+        Tables by name, with ``cells`` (a DataFrame), ``to_markdown()`` and ``to_latex()``; notebooks display them.
 
     Raises
     ------
@@ -251,11 +251,11 @@ def plot(
     metric : str, default="AP"
         What methods are judged by.
     variants : bool, default=False
-        All parameters and versions of a method, not only one line of each.
+        Show all parameters and versions of a method, not only one line of each.
     width : float, default=6.9
         Width in inches; a column has 3.3.
     has_title : bool, default=True
-        Whether a title above the panels says what they show.
+        Whether there is a title above the panels.
     bands : bool, optional
         Ranges over tie-breaking behind lines; by default up to four lines in a panel.
 
@@ -299,5 +299,5 @@ def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, p
 
 
 def _names(value: Any, what: str) -> tuple[str, ...]:
-    """Return names as they are spelt, files by their paths; unknown names are refused later."""
+    """Return names, or paths of files, as texts; unknown names are refused later."""
     return tuple(map(str, nonempty_tuple(value, what)))

@@ -29,18 +29,18 @@ from hashbench.store.results import read_folder
 class Side:
     """Results to compare: each `Row` by its key."""
 
-    name: str  # what the user called it, and the commit if it is a revision
+    name: str  # as the user typed it, with the commit of a revision
     rows: dict[tuple[Any, ...], Row]
-    scope: int = 0  # 1 of a dataset, which says nothing about others; 2 of a method on a dataset
-    is_named: bool = False  # by the user, as a folder or file that then should hold results
+    scope: int = 0  # 0: all results; 1: only those of a dataset; 2: only those of a method on a dataset
+    is_named: bool = False  # whether the user named the folder or file, which should then hold results
 
 
 def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[Side, Side]:
-    """Read the two sides, each a revision or path; without a second one it is the working tree.
+    """Read the two sides, each a revision or path; by default the second one is the working tree.
 
-    ``A..B`` as the first gives both, and ``A...B`` the commit where B left A, and B, as in ``git diff``; a side that
-    is left out there is ``HEAD``. By default the results folder is the nearest ``results`` with results in it, in the
-    current folder or above, up to the top of the git repository.
+    As in ``git diff``, ``A..B`` names both, and ``A...B`` the merge base of A and B, and B; a missing end is ``HEAD``.
+    By default the results folder is the nearest ``results`` with results in it, in the current folder or above, up to
+    the top of the git repository.
     """
     folder = results or _find_results()
     if ends := _ends_of_range(old):
@@ -53,10 +53,10 @@ def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[
 
 
 def read_side(text: str, results: Path) -> Side:
-    """Read the results at a revision, branch or tag, or else of a folder or file.
+    """Read the results at a revision, branch or tag, or else in a folder or file.
 
-    ``./main`` is a folder even if there is a branch ``main``. There are no rows if the revision had no results, or if
-    it is ``HEAD`` and there are no commits yet.
+    ``./main`` is a folder even if there is a branch ``main``. A revision without results has no rows, and neither has
+    ``HEAD`` before the first commit.
     """
     if commit := _commit(text):
         return _side_at(commit, text, results)
@@ -76,17 +76,17 @@ def _side_at(commit: str, name: str, results: Path) -> Side:
     try:
         return Side(f"{name} ({commit[:10]})", unite(_files_at(commit, name, results), is_past=True))
     except Unreadable as error:
-        raise HashbenchError(f"{error.args[0]} What is committed stays as it is; give another commit.") from error
+        raise HashbenchError(f"{error.args[0]} A commit cannot be changed; name another one.") from error
 
 
 def _commit(text: str) -> str:
-    """Return the commit of a revision; empty if it is none."""
+    """Return the commit of a revision; empty if the text is not a revision."""
     parsed = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
     return parsed.stdout.decode().strip() if parsed.returncode == 0 else ""
 
 
 def _ends_of_range(text: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
-    """Return commit and name of both sides of ``A..B`` or ``A...B``; None if the text is no range of revisions."""
+    """Return commit and name of both sides of ``A..B`` or ``A...B``; None if the text is not a range of revisions."""
     match = re.fullmatch(r"(.*?)(\.{2,3})([^./].*|)", text)
     if match is None or Path(text).exists() or _commit(text):
         return None
@@ -101,7 +101,7 @@ def _ends_of_range(text: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
 
 
 def _merge_base(commits: Sequence[str], names: Sequence[str]) -> str:
-    """Return the commit where two others parted; they may have none, or several."""
+    """Return the merge base of two commits; raise HashbenchError unless there is exactly one."""
     bases = _git("merge-base", "--all", *commits).stdout.decode().split()
     if len(bases) == 1:
         return bases[0]
@@ -110,8 +110,9 @@ def _merge_base(commits: Sequence[str], names: Sequence[str]) -> str:
             f"{names[0]} and {names[1]} have {len(bases)} merge bases, {', '.join(base[:10] for base in bases)}, since "
             f"each was merged into the other. Name one: hashbench diff {bases[0][:10]} {names[1]}."
         )
+    shallow = " in this shallow clone; fetch more commits, such as by git fetch --deepen=100" if _is_shallow() else ""
     raise HashbenchError(
-        f"{names[0]} and {names[1]} have no commit in common{_SHALLOW if _is_shallow() else ''}. "
+        f"{names[0]} and {names[1]} have no commit in common{shallow}. "
         f"Compare them as they are: hashbench diff {names[0]} {names[1]}."
     )
 
@@ -161,14 +162,11 @@ def _is_shallow() -> bool:
     return _git("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
 
 
-_SHALLOW = " in this shallow clone; fetch more commits, such as by git fetch --deepen=100"
-
-
 def _unknown(text: str, part: str = "") -> HashbenchError:
-    """Build the error for a side that does not exist, or a part of it that does not, with suggestions."""
-    repository = _git("rev-parse", "--git-dir")
-    if repository.returncode:
-        complaint = " ".join(repository.stderr.decode(errors="replace").removeprefix("fatal: ").split())
+    """Build the error for a side, or an end of a range, that does not exist."""
+    git_folder = _git("rev-parse", "--git-dir")
+    if git_folder.returncode:
+        complaint = " ".join(git_folder.stderr.decode(errors="replace").removeprefix("fatal: ").split())
         return HashbenchError(
             f"{text!r} is neither a file nor a folder, and no revision can be looked up: {complaint}. "
             "Compare two folders or files: hashbench diff OLD NEW."
@@ -177,7 +175,7 @@ def _unknown(text: str, part: str = "") -> HashbenchError:
     near = get_close_matches(part or text, refs, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if _is_shallow():
-        hint += " This clone is shallow; fetch what it lacks: git fetch --depth=1 origin BRANCH, or --deepen=100."
+        hint += " This clone is shallow; fetch more: git fetch --depth=1 origin BRANCH, or --deepen=100."
     if part:
         return HashbenchError(f"{part!r} of {text!r} is not a revision of this git repository.{hint}")
     return HashbenchError(f"{text!r} is neither a revision of this git repository nor a file or folder.{hint}")

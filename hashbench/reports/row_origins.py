@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, counted
 from hashbench.registry import is_built_in
 from hashbench.reports.aggregate import known_card, rank_settings
 from hashbench.reports.formatting import plain_table
@@ -25,7 +25,7 @@ def read_origins(paths: Iterable[Path]) -> dict[tuple[Any, ...], JobRecord]:
 
 
 def origin_of(origins: Mapping[tuple[Any, ...], JobRecord], job: Sequence[Any]) -> JobRecord | None:
-    """Return the origin of a row by its key or that of its job; None if it was not recorded."""
+    """Return the origin of a row or job, by its key; None if it was not recorded."""
     return origins.get((job[2], *job_key(job)))
 
 
@@ -44,14 +44,12 @@ def n_trials(job: Sequence[Any], origin: JobRecord | None) -> int:
 @cache
 def _n_trials_of_defaults(method: str, params: str, n_bits: int) -> int:
     card = known_card(method)
-    is_tuned = (
-        is_built_in(method) and card is not None and card.tunable and rank_settings(method, params, n_bits)[0] < 2
-    )
-    return N_TRIALS if is_tuned else 0
+    is_tunable = is_built_in(method) and card is not None and card.tunable
+    return N_TRIALS if is_tunable and rank_settings(method, params, n_bits)[0] < 2 else 0
 
 
 def describe_origin(origin: JobRecord, n_settings: int) -> list[str]:
-    """Return lines on a job: day and version, machine, libraries, time, and how many settings were tried."""
+    """Return lines on a job: date and version, machine, libraries, time, and how many settings were tried."""
     return [
         f"made on {origin.date} by hashbench {origin.hashbench}{' at ' * bool(origin.commit)}{origin.commit}",
         f"{origin.processor}, threads {origin.threads}, {origin.device}",
@@ -74,8 +72,8 @@ def origin_table(folder: Path, dataset: str, method: str) -> str:
     origins = [origin for key, origin in read_job_records(path).items() if key in jobs]
     if not origins:
         raise HashbenchError(
-            f"{jobs_path(path)} does not say what made the {len(jobs)} jobs of {method} on {dataset}, which was not "
-            "recorded then. Run them again with --force, in all metrics that they have."
+            f"{jobs_path(path)} does not record the origin of the {counted(len(jobs), 'job')} of {method} on "
+            f"{dataset}. Rerun them with --force, in all their metrics."
         )
     libraries = list(dict.fromkeys(origin.libraries for origin in origins))
     table = {
@@ -98,5 +96,5 @@ def origin_table(folder: Path, dataset: str, method: str) -> str:
     params = {origin.settings: jobs[origin.key].params for origin in origins}
     text += [f"{name}: {values}" for name, values in sorted(params.items())]
     if len(origins) < len(jobs):
-        text.append(f"What made the other {len(jobs) - len(origins)} of {len(jobs)} jobs is not known.")
+        text.append(f"The origin of the other {len(jobs) - len(origins)} of {len(jobs)} jobs was not recorded.")
     return "\n".join(text)

@@ -46,7 +46,7 @@ _Rows = dict[tuple[Any, ...], Row]
 
 
 def result_files(paths: Iterable[Path]) -> list[Path]:
-    """Return the results files meant by paths: of a folder all in it, sorted by name."""
+    """Return the results files at paths; in place of a folder all in it, sorted by name."""
     results = [file for path in paths for file in (find_files(path) if path.is_dir() else [path])]
     if not results:
         raise HashbenchError("there is no results file here. Name one, or the folder: hashbench results check results.")
@@ -61,9 +61,9 @@ def read_files(paths: Iterable[Path]) -> tuple[_Rows, list[str]]:
         try:
             file = read_file(path)
             file_rows = unite([file])
-            if twice := file_rows.keys() & rows.keys():
+            if shared := file_rows.keys() & rows.keys():
                 raise HashbenchError(
-                    f"{path} holds {_name(file_rows[min(twice)])}, as a file before it does. Delete one."
+                    f"{path} holds {_name(file_rows[min(shared)])}, as a file before it does. Delete one."
                 )
             rows |= file_rows
             if problem := _about_file(path, file, file_rows):
@@ -74,7 +74,7 @@ def read_files(paths: Iterable[Path]) -> tuple[_Rows, list[str]]:
 
 
 def _about_file(path: Path, file: ResultsFile, rows: _Rows) -> str:
-    """Return what is wrong with a file whose rows can be read; empty if it is as hashbench writes it."""
+    """Return what is wrong with a readable file; empty if it is as hashbench writes it."""
     if not rows:
         return "holds no row. Remove it."
     for row in rows.values():
@@ -99,7 +99,7 @@ def _about_file(path: Path, file: ResultsFile, rows: _Rows) -> str:
 
 
 def about_rows(rows: _Rows, base: _Rows) -> list[str]:
-    """Return sentences on rows that disagree with each other, with this version of hashbench or with accepted rows."""
+    """Describe rows that disagree with each other, with this version of hashbench or with accepted rows."""
     problems: list[str] = []
     contents: dict[tuple[str, str], Row] = {}
     for row in (*base.values(), *rows.values()):
@@ -107,12 +107,11 @@ def about_rows(rows: _Rows, base: _Rows) -> list[str]:
         if base.get(row.key) == row:
             continue
         if row.dataset_fingerprint == UNKNOWN:
-            problems.append(f"{_name(row)} does not say of which content of {row.dataset} it is. Run it again.")
+            problems.append(f"{_name(row)} does not record which content of {row.dataset} it is of. Run it again.")
         elif row.dataset_fingerprint != first.dataset_fingerprint:
             problems.append(
                 f"{row.dataset} with features {row.features} is {row.dataset_fingerprint} in {_name(row)} and "
-                f"{first.dataset_fingerprint} in {_name(first)}. Prepare the dataset as docs/datasets.md says, and run "
-                "again."
+                f"{first.dataset_fingerprint} in {_name(first)}. Prepare the dataset as in docs/datasets.md and rerun."
             )
         elif row.n_queries != first.n_queries:
             problems.append(
@@ -127,17 +126,17 @@ def about_rows(rows: _Rows, base: _Rows) -> list[str]:
         if prepared not in (None, row.dataset_fingerprint) and row.dataset_fingerprint != UNKNOWN:
             problems.append(
                 f"{dataset} with features {features} is {row.dataset_fingerprint} in {_name(row)}, and {prepared} as "
-                "it is prepared here. Prepare it as docs/datasets.md says, and run again."
+                "it is prepared here. Prepare it as in docs/datasets.md and rerun."
             )
     return list(dict.fromkeys(problems))
 
 
 def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]:
-    """Return sentences on accepted rows that are gone, or changed although neither data nor version of the method did.
+    """Describe accepted rows that are gone, or changed although neither data nor version of the method did.
 
-    A folder should have all that it held, files what they held.
+    Rows are gone only if one of the paths should hold them.
     """
-    places = [_meant(path) for path in paths]
+    places = [_places_of(path) for path in paths]
     versions: dict[tuple[str, ...], int] = {}
     for row in rows.values():
         method = row.dataset, row.features, row.method
@@ -162,8 +161,8 @@ def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]
     ]
 
 
-def _meant(path: Path) -> set[str]:
-    """Return which of `_homes` a path means: all results, those of a dataset or those in a file."""
+def _places_of(path: Path) -> set[str]:
+    """Return the one of `_homes` that a path is: the folder of all results, that of a dataset, or a file."""
     if not path.is_dir():
         is_old = path.is_file() and is_earlier(read_file(path))
         return {path.name if is_old else "/".join(path.resolve().parts[-2:])}
@@ -172,25 +171,25 @@ def _meant(path: Path) -> set[str]:
 
 
 def _homes(row: Row) -> tuple[str, ...]:
-    """Return where a row may be: anywhere, in the folder of its dataset, in its file, in an earlier file."""
+    """Return where a row may be: in any results, the folder of its dataset, its file, its file of the old layout."""
     home = results_path("", row.dataset, row.method)
     return "", home.parent.name, home.as_posix(), earlier_path("", row.dataset).name
 
 
 def about_makers(rows: _Rows, base: _Rows) -> list[str]:
-    """Return sentences on new or changed rows of no method of hashbench's own, such as of a package."""
-    others = Counter(
+    """Describe new or changed rows of methods that are not built in, such as those of other packages."""
+    foreign = Counter(
         (row.method, row.dataset) for key, row in rows.items() if base.get(key) != row and not is_built_in(row.method)
     )
     return [
-        f"{counted(number, 'row')} of {method} on {dataset} {'is' if number == 1 else 'are'} of no method of "
-        "hashbench's own, which anyone could run again. Add the method to the pull request, or keep them elsewhere."
-        for (method, dataset), number in sorted(others.items())
+        f"{counted(number, 'row')} of {method} on {dataset} cannot be rerun by others, as {method} is not a built-in "
+        "method. Add the method to the pull request, or keep its rows elsewhere."
+        for (method, dataset), number in sorted(foreign.items())
     ]
 
 
 def _about_row(row: Row) -> Iterator[str]:
-    """Yield what of a row contradicts this version of hashbench; methods of other packages are not checked."""
+    """Describe what contradicts this version of hashbench; methods of other packages are not checked."""
     if has_markup(row.features):
         yield f"{_name(row)} has features with one of <>|` in their name. Rename them."
     if "nan" in (row.value, row.low, row.high) and row.n_undefined < row.n_queries:
@@ -236,19 +235,19 @@ def chosen_cells(
     seeds: Collection[int] = (),
     metrics: Collection[str] = (),
 ) -> list[list[Row]]:
-    """Return the parts of cells that are asked for, or all; refuse what none of them has."""
-    asked = {"method": methods, "n_bits": n_bits, "seed": seeds, "metric": [get_metric(name).name for name in metrics]}
-    for field, values in asked.items():
+    """Return the parts of cells that have the chosen values, or all; refuse a value that no cell has."""
+    choice = {"method": methods, "n_bits": n_bits, "seed": seeds, "metric": [get_metric(name).name for name in metrics]}
+    for field, values in choice.items():
         known = {getattr(row, field) for cell in cells for row in cell}
         for value in values if cells else ():
             if value not in known:
                 raise unknown_name(f"new or changed cell's {field}", str(value), map(str, known))
     chosen = [
-        [row for row in cell if all(not values or getattr(row, field) in values for field, values in asked.items())]
+        [row for row in cell if all(not values or getattr(row, field) in values for field, values in choice.items())]
         for cell in cells
     ]
     if cells and not any(chosen):
-        raise HashbenchError("no new or changed row has all that is asked for together. Ask for less.")
+        raise HashbenchError("no new or changed row has all of the chosen values. Leave out some of the options.")
     return [cell for cell in chosen if cell]
 
 
@@ -258,18 +257,18 @@ def runnable(cells: Sequence[list[Row]]) -> tuple[list[tuple[Job, list[Row]]], l
     A cell can be run with built-in or prepared data, and a known method with these parameters.
     """
     jobs = [(_job_of(cell[0]), cell) for cell in cells]
-    others = {f"{cell[0].dataset} {cell[0].method} ({why})" for why, cell in jobs if isinstance(why, str)}
+    refused = {f"{cell[0].dataset} {cell[0].method} ({job})" for job, cell in jobs if isinstance(job, str)}
     known = [(job, cell) for job, cell in jobs if isinstance(job, Job)]
-    return sorted(known, key=lambda pair: _unlikeliness(pair[0].card)), sorted(others)
+    return sorted(known, key=lambda pair: _unlikeliness(pair[0].card)), sorted(refused)
 
 
 def _unlikeliness(card: MethodCard) -> tuple[bool, bool, bool]:
-    """Return a rank, low where digits are likely to differ: learned methods, quick ones, slow ones, baselines."""
+    """Return a rank, lowest for methods whose digits may differ: learned, quick, slow ones, baselines."""
     return card.group == "baseline", "epochs" not in card.params, card.is_slow
 
 
 def _job_of(row: Row) -> Job | str:
-    """Return the job of a row, or why it cannot be run here."""
+    """Return the job of a row, or the reason why it cannot be run here."""
     spec = dataset_spec(row.dataset, row.features)
     if row.method not in method_names():
         return "no method here"
@@ -283,16 +282,16 @@ def _job_of(row: Row) -> Job | str:
         changed = {key: value for key, value in recorded.items() if key in card.params and card.params[key] != value}
         (job,) = grid([spec], [(row.method, changed)], [row.n_bits], [row.seed], {})
     except HashbenchError:
-        return "cannot be made"
+        return "invalid settings"
     if canonical_json({**job.estimator.recorded_params()}) != row.params:
         return "other parameters here"
-    return job if job.seed == row.seed else "draws nothing, so it only has seed 0"
+    return job if job.seed == row.seed else "deterministic, so only seed 0 is run"
 
 
 def rerun(
     job: Job, cell: Sequence[Row], origin: JobRecord | None = None, on_progress: Progress = silent
 ) -> tuple[list[str], list[str]]:
-    """Run a job again from nothing but its dataset, in a fresh folder; ``origin`` is that of the rows, if it is known.
+    """Rerun a job from nothing but its dataset, in a fresh folder; ``origin`` is that of the rows, if recorded.
 
     Returns a sentence for each row that differs, and one on those where another processor may be the reason.
     """
@@ -305,11 +304,11 @@ def rerun(
         return [f"{job} ends here with: {outcome.refusal}"], []
     rerun_rows = {row.metric: row for row in outcome.rows}
     differing = [row for row in cell if _is_other(row, rerun_rows[row.metric])]
-    why = _why(origin, outcome.made)
+    origins = _compare_origins(origin, outcome.made)
     alike = [] if _is_exact(job.card) else [row for row in differing if _is_alike(row, rerun_rows[row.metric])]
     problems = [
-        f"{_name(row)} is {_numbers(row)} as submitted and {_numbers(rerun_rows[row.metric])} when it is run again. "
-        f"Run it again with the versions of constraints.txt, or say in the pull request why it differs.{why}"
+        f"{_name(row)} is {_numbers(row)} as submitted and {_numbers(rerun_rows[row.metric])} when rerun. "
+        f"Rerun it with the versions of constraints.txt, or explain the difference in the pull request.{origins}"
         for row in differing
         if row not in alike
     ]
@@ -317,16 +316,16 @@ def rerun(
         return problems, []
     metrics = ", ".join(row.metric for row in alike)
     return problems, [
-        f"{job} has other digits here in {metrics}, at most {_TOLERANCE} off, as another processor may give.{why}"
+        f"{job} has other digits here in {metrics}, at most {_TOLERANCE} off, as another processor may give.{origins}"
     ]
 
 
-def _why(origin: JobRecord | None, here: JobRecord | None) -> str:
-    """Return a sentence, after a space, on how the origin of rows differs from their origin here."""
+def _compare_origins(origin: JobRecord | None, here: JobRecord | None) -> str:
+    """Describe, after a space, how the environment that rows come from differs from this one."""
     if origin is None or here is None:
-        return " What made it is not known."
+        return " Its environment was not recorded."
     differences = origin.differences(here)
-    return f" It was {', '.join(differences)}." if differences else " What made it is as here."
+    return f" It was {', '.join(differences)}." if differences else " Its environment was as here."
 
 
 def _is_exact(card: MethodCard) -> bool:
@@ -358,7 +357,7 @@ def _fresh_folder() -> Iterator[None]:
 
 
 def _is_other(old: Row, row: Row) -> bool:
-    """Return whether a row differs in more than a deviation that was not known before."""
+    """Return whether a row differs in more than a ``tie_sd`` that the old one lacks."""
     return old != row and (old.tie_sd != "" or old != row._replace(tie_sd=""))
 
 

@@ -171,7 +171,7 @@ def test_multi_hot_labels_are_drawn_by_label_and_shared(prepare, save):
     assert (MULTI_HOT[dataset.train].sum(axis=0) >= 6).all()
     expected = MULTI_HOT[dataset.query].astype(int) @ MULTI_HOT[dataset.database].T.astype(int)
     np.testing.assert_array_equal(dataset.affinity().block(slice(0, 12), slice(0, 48)), expected)
-    assert "labels an item" in stdout
+    assert "labels per item" in stdout
 
 
 @pytest.mark.parametrize("form", [np.float64, np.int16, np.uint8, lambda labels: labels[:, None], lambda labels: NAMES])

@@ -27,29 +27,29 @@ GIT_ENVIRONMENT = {
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
+FIELDS = {  # of a made-up row, without its numbers
+    "dataset": "digits",
+    "features": "pixels",
+    "method": "lsh",
+    "params": "{}",
+    "n_bits": 16,
+    "seed": 0,
+    "metric": "AP",
+    "n_queries": 200,
+    "n_undefined": 0,
+    "dataset_fingerprint": "aaaa",
+    "method_version": 1,
+}
+
+
 def row(value=0.5, low=0.4, high=0.6, tie_sd=0.01, **changes):
-    fields = {
-        "dataset": "digits",
-        "features": "pixels",
-        "method": "lsh",
-        "params": "{}",
-        "n_bits": 16,
-        "seed": 0,
-        "metric": "AP",
-        "value": f"{value:.6f}",
-        "tie_sd": "" if tie_sd is None else f"{tie_sd:.6f}",
-        "low": f"{low:.6f}",
-        "high": f"{high:.6f}",
-        "n_queries": 200,
-        "n_undefined": 0,
-        "dataset_fingerprint": "aaaa",
-        "method_version": 1,
-    }
-    return Row(**(fields | changes))
+    numbers = {"value": value, "tie_sd": tie_sd, "low": low, "high": high}
+    texts = {name: "" if number is None else f"{number:.6f}" for name, number in numbers.items()}
+    return Row(**(FIELDS | texts | changes))
 
 
 def side(*rows, name="side"):
-    return Side(name, {one.key: one for one in rows})
+    return Side(name, {row.key: row for row in rows})
 
 
 def write(path, *rows):
@@ -58,13 +58,24 @@ def write(path, *rows):
     return path
 
 
+def write_sides(old, new):
+    """Write rows into old.csv and new.csv in this folder, and return the two paths."""
+    return write(Path("old.csv"), *old), write(Path("new.csv"), *new)
+
+
+def refusal(result):
+    """Return the one sentence with which a command refused its arguments."""
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    return result.stderr
+
+
 def git(*arguments, cwd=None):
-    done = subprocess.run(["git", *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    process = subprocess.run(["git", *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=True)
+    return process.stdout.strip()
 
 
 def commit(*rows, file="results/digits.csv"):
-    """Commit these rows as all results; give the first ten digits of the commit."""
+    """Commit these rows as all results; return the first ten digits of the commit."""
     write(Path(file), *rows)
     git("add", ".")
     git("commit", "--quiet", "--allow-empty", "--message", "results")
@@ -72,14 +83,12 @@ def commit(*rows, file="results/digits.csv"):
 
 
 def keep(values, **changes):
-    """Keep scores of queries as `hashbench run` does, and give the row it would write."""
+    """Cache scores of queries as `hashbench run` does, and return the row it would write."""
     rng = np.random.default_rng(crc32(values.tobytes()))
     mean, n_undefined = np.nanmean(values), int(np.isnan(values).sum())
-    made = row(mean, mean - 0.1, mean + 0.1, n_queries=len(values), n_undefined=n_undefined, **changes)
-    codes = Codes(
-        **{role: rng.integers(0, 256, (len(values), 2), dtype=np.uint8) for role in ("query", "database")},
-        made=Provenance(*made.key[:6], made.dataset_fingerprint, made.method_version),
-    )
-    with score_cache.opened(codes) as kept:
-        kept.write({made.metric: np.stack([values, values - 0.1, values + 0.1])})
-    return made
+    scored = row(mean, mean - 0.1, mean + 0.1, n_queries=len(values), n_undefined=n_undefined, **changes)
+    query, database = rng.integers(0, 256, (2, len(values), 2), dtype=np.uint8)
+    provenance = Provenance(*scored.key[:6], scored.dataset_fingerprint, scored.method_version)
+    with score_cache.opened(Codes(query=query, database=database, made=provenance)) as cache:
+        cache.write({scored.metric: np.stack([values, values - 0.1, values + 0.1])})
+    return scored

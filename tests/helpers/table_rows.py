@@ -5,29 +5,15 @@ import csv
 import pandas as pd
 
 from hashbench.reports import tables
+from helpers.diff_rows import FIELDS
 
 ITQ = '{"n_iter": 50}'
 
 
 def cell(method="itq", n_bits=16, value=0.5, **changes):
-    fields = {
-        "dataset": "digits",
-        "features": "pixels",
-        "method": method,
-        "params": ITQ if method == "itq" else "{}",
-        "n_bits": n_bits,
-        "seed": 0,
-        "metric": "AP",
-        "value": value,
-        "tie_sd": 0.05,
-        "low": value - 0.1,
-        "high": value + 0.2,
-        "n_queries": 200,
-        "n_undefined": 0,
-        "dataset_fingerprint": "aaaa",
-        "method_version": 1,
-    }
-    return fields | changes
+    numbers = {"value": value, "tie_sd": 0.05, "low": value - 0.1, "high": value + 0.2}
+    job = {"method": method, "params": ITQ if method == "itq" else "{}", "n_bits": n_bits}
+    return FIELDS | numbers | job | changes
 
 
 def table(*cells, name="table1", **chosen):
@@ -45,6 +31,11 @@ def chosen(*cells, **selection):
 def parsed(text):
     """Return the rows of a CSV text as dictionaries."""
     return list(csv.DictReader(text.splitlines()))
+
+
+def block_rows(text, title):
+    """Return the lines of the Markdown table of one block, whose title may be cut short, by their first cell."""
+    return markdown_rows(text.partition(f"## {title}")[2].partition("\n## ")[0])
 
 
 def markdown_rows(text):

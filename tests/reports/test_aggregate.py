@@ -18,30 +18,32 @@ def machash():
     rows = [row for row in read_rows(ROOT / "results", "digits") if (row.method, row.n_bits) == ("machash", 16)]
     defaults = json.loads(rows[0].params)
 
-    def give(value=0.5, n_bits=16, version=1, **params):
+    def make(value=0.5, n_bits=16, version=1, **params):
         changed = {"n_bits": n_bits, "method_version": version, "params": json.dumps(defaults | params, sort_keys=True)}
         return rows[0]._replace(**changed, value=value, tie_sd=0.0, low=value, high=value)
 
-    return give
+    return make
 
 
-def kept(*rows):
-    """Values of the main lines."""
+def main_values(*rows):
+    """Return the values of the main lines."""
     cells = mean_over_seeds(pd.DataFrame(rows))
     return main_lines(cells, cells)["value"].tolist()
 
 
 def test_main_line_has_the_default_parameters_whatever_the_scores(machash):
     tuned = partial(machash, **PAPER)
-    assert kept(tuned(0.9), tuned(0.9, n_bits=32), machash(0.1)) == [0.1]
-    assert kept(tuned(0.1), tuned(0.1, n_bits=32), machash(0.9)) == [0.9]
+    assert main_values(tuned(0.9), tuned(0.9, n_bits=32), machash(0.1)) == [0.1]
+    assert main_values(tuned(0.1), tuned(0.1, n_bits=32), machash(0.9)) == [0.9]
 
 
 def test_main_line_is_else_that_of_a_preset_and_then_that_with_most_cells(machash):
     other = partial(machash, n_iter=7)
-    assert kept(other(0.9), other(0.9, n_bits=32), machash(0.1, **PAPER)) == [0.1]
-    assert kept(other(0.1), other(0.2, n_bits=32), machash(0.9, n_iter=8)) == [0.1, 0.2]
-    assert kept(other(0.9), machash(0.1, n_iter=8), machash(0.3, n_iter=8)._replace(seed=1)) == [0.2]  # of two seeds
+    assert main_values(other(0.9), other(0.9, n_bits=32), machash(0.1, **PAPER)) == [0.1]
+    assert main_values(other(0.1), other(0.2, n_bits=32), machash(0.9, n_iter=8)) == [0.1, 0.2]
+    assert main_values(other(0.9), machash(0.1, n_iter=8), machash(0.3, n_iter=8)._replace(seed=1)) == [
+        0.2
+    ]  # of two seeds
 
 
 def test_main_line_has_the_tuned_parameters_if_there_are_any(machash):
@@ -49,13 +51,13 @@ def test_main_line_has_the_tuned_parameters_if_there_are_any(machash):
         params = {**method_card("dpsh").params, **changed}
         return machash(value)._replace(method="dpsh", params=json.dumps(params, sort_keys=True))
 
-    assert kept(dpsh(0.9), dpsh(0.1, learning_rate=0.3, eta=30.0)) == [0.1]
-    assert kept(dpsh(0.1), dpsh(0.9, learning_rate=0.3, eta=30.0, head="linear")) == [0.1]
-    assert kept(dpsh(0.1), dpsh(0.9, **method_card("dpsh").preset("paper", 16))) == [0.1]
+    assert main_values(dpsh(0.9), dpsh(0.1, learning_rate=0.3, eta=30.0)) == [0.1]
+    assert main_values(dpsh(0.1), dpsh(0.9, learning_rate=0.3, eta=30.0, head="linear")) == [0.1]
+    assert main_values(dpsh(0.1), dpsh(0.9, **method_card("dpsh").preset("paper", 16))) == [0.1]
 
 
 def test_main_line_is_of_other_parameters_that_with_the_fewest_changed(machash):
-    assert kept(machash(0.9, n_dissimilar=1, n_iter=7), machash(0.1, n_similar=9)) == [0.1]
+    assert main_values(machash(0.9, n_dissimilar=1, n_iter=7), machash(0.1, n_similar=9)) == [0.1]
 
 
 def test_main_line_is_chosen_among_all_results_of_a_block_and_not_those_shown(machash):
@@ -67,26 +69,28 @@ def test_main_line_is_chosen_among_all_results_of_a_block_and_not_those_shown(ma
 
 def test_main_line_is_of_the_newest_version_and_each_metric_and_block_has_its_own(machash):
     older, newer = machash(0.9, version=1), machash(0.1, version=2)
-    assert kept(older, newer, machash(0.9, n_bits=32, version=1)) == [0.1]
-    assert kept(newer, older._replace(metric="NDCG")) == [0.1, 0.9]
-    assert kept(newer, older._replace(dataset_fingerprint="other")) == [0.1, 0.9]
+    assert main_values(older, newer, machash(0.9, n_bits=32, version=1)) == [0.1]
+    assert main_values(newer, older._replace(metric="NDCG")) == [0.1, 0.9]
+    assert main_values(newer, older._replace(dataset_fingerprint="other")) == [0.1, 0.9]
 
 
 def test_main_line_of_a_method_that_is_gone_is_that_with_most_cells(machash):
     gone = [row._replace(method="gone") for row in (machash(0.9), machash(0.1, n_iter=7), machash(0.1, 32, n_iter=7))]
-    assert kept(*gone) == [0.1, 0.1]
+    assert main_values(*gone) == [0.1, 0.1]
 
 
 def test_methods_are_named_of_which_lines_are_left_out(machash):
-    def told(*rows):
+    def note(*rows):
         cells = mean_over_seeds(pd.DataFrame(rows))
         return describe_hidden(main_lines(cells, cells))
 
-    assert told(machash(), machash(n_bits=32), machash()._replace(seed=1), machash()._replace(method="ksh")) == ""
-    assert told(machash(), machash(n_bits=32, n_iter=7)).startswith("Of machash there are other settings or versions")
+    assert note(machash(), machash(n_bits=32), machash()._replace(seed=1), machash()._replace(method="ksh")) == ""
+    assert note(machash(), machash(n_bits=32, n_iter=7)).startswith("Other settings or versions of machash are")
     two = [machash(n_iter=n)._replace(method=name) for n in (7, 8) for name in ("ksh", "bre")]
-    assert told(machash(), *two).startswith("Of bre, ksh there are")
-    assert told(*(row._replace(method=f"{row.method}{n}") for row in two for n in range(3))).startswith("Of 6 methods")
+    assert note(machash(), *two).startswith("Other settings or versions of bre, ksh are")
+    assert note(*(row._replace(method=f"{row.method}{n}") for row in two for n in range(3))).startswith(
+        "Other settings or versions of 6 methods"
+    )
 
 
 def test_labels_that_users_give_never_hide_which_method_is_meant():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 from conftest import SCRIPT
-from helpers.diff_rows import commit, git, keep, needs_git, row, write
+from helpers.diff_rows import commit, git, keep, needs_git, refusal, row, write, write_sides
 from helpers.paths import ROOT
 
 from hashbench.cli.main import cli
@@ -20,14 +20,12 @@ WORKFLOW = ROOT / ".github" / "workflows" / "hashbench.yml"
 
 @pytest.fixture
 def all_kinds(empty_folder):
-    """Two files with a row of each kind; the changes have kept queries."""
-    old = np.linspace(0.2, 0.8, 40)
-    write(Path("old.csv"), *(keep(old, seed=0), keep(old + 0.001, seed=1), row(seed=2), row(seed=3), row(seed=5)))
-    write(
-        Path("new.csv"),
-        *(keep(old - 0.02, seed=0), keep(old + 0.101, seed=1), row(seed=2, method_version=2), row(seed=4), row(seed=5)),
+    """Two files with a row of each kind; the scores behind the changes are cached."""
+    scores, same = np.linspace(0.2, 0.8, 40), row(seed=5)
+    return write_sides(
+        [keep(scores, seed=0), keep(scores + 0.001, seed=1), row(seed=2), row(seed=3), same],
+        [keep(scores - 0.02, seed=0), keep(scores + 0.101, seed=1), row(seed=2, method_version=2), row(seed=4), same],
     )
-    return "old.csv", "new.csv"
 
 
 def test_table_shows_each_kind(all_kinds, hashbench):
@@ -36,16 +34,13 @@ def test_table_shows_each_kind(all_kinds, hashbench):
         "old.csv -> new.csv: 2 changed, 1 not comparable, 1 new, 1 gone, 1 unchanged. Changed rows: 1 worse, "
         "1 not told apart by luck with ties, 2 of 2 tested significant."
     )
-    titles = [line for line in lines if line in ("Changed", "Means over seeds", "Not comparable", "New", "Gone")]
-    assert titles == ["Changed", "Means over seeds", "Not comparable", "New", "Gone"]
-    cells = [line.split() for line in lines]
-    assert [
-        *("digits:pixels", "lsh", "16", "0", "AP", "0.500000", "0.480000", "-0.020000"),
-        *("not", "told", "apart", "by", "luck", "0.0002", "*"),
-        *("-0.020000", "to", "-0.020000"),
-    ] in cells
-    assert ["digits:pixels", "lsh", "16", "2", "of", "3", "AP", "0.500333", "0.527000", "+0.026667"] in cells
-    assert ["digits:pixels", "lsh", "16", "4", "AP", "0.500000"] in cells
+    titles = ["Changed", "Means over seeds", "Not comparable", "New", "Gone"]
+    assert [line for line in lines if line in titles] == titles
+    rows = [" ".join(line.split()) for line in lines]
+    test = "0.0002 * -0.020000 to -0.020000"
+    assert f"digits:pixels lsh 16 0 AP 0.500000 0.480000 -0.020000 not told apart by luck {test}" in rows
+    assert "digits:pixels lsh 16 2 of 3 AP 0.500333 0.527000 +0.026667" in rows
+    assert "digits:pixels lsh 16 4 AP 0.500000" in rows
 
 
 def test_only_changed_rows_are_listed_if_asked(all_kinds, hashbench, diff_json):
@@ -57,21 +52,19 @@ def test_only_changed_rows_are_listed_if_asked(all_kinds, hashbench, diff_json):
     assert [line.partition(",")[0] for line in lines] == ["status", "changed", "changed"]
 
 
-def test_csv_has_a_line_a_row(all_kinds, hashbench):
-    lines = list(csv.reader(hashbench("diff", *all_kinds, "--format", "csv").stdout.splitlines()))
-    header, *rows = lines
-    assert {len(line) for line in lines} == {len(header)}
-    cells = [dict(zip(header, line, strict=True)) for line in rows]
-    assert [(cell["status"], cell["seed"], cell["old"], cell["new"]) for cell in cells] == [
+def test_csv_has_a_line_per_row(all_kinds, hashbench):
+    header, *lines = csv.reader(hashbench("diff", *all_kinds, "--format", "csv").stdout.splitlines())
+    rows = [dict(zip(header, line, strict=True)) for line in lines]
+    assert [(line["status"], line["seed"], line["old"], line["new"]) for line in rows] == [
         ("changed", "0", "0.500000", "0.480000"),
         ("changed", "1", "0.501000", "0.601000"),
         ("not comparable", "2", "0.500000", "0.500000"),
         ("new", "4", "", "0.500000"),
         ("gone", "3", "0.500000", ""),
     ]
-    assert (cells[0]["difference"], cells[0]["p_value"]) == ("-0.020000", "0.000100")
-    assert [cell["ties"] for cell in cells[:2]] == ["not told apart by luck", "apart under luck"]
-    assert cells[2]["other"] == "method version 1 -> 2"
+    assert (rows[0]["difference"], rows[0]["p_value"]) == ("-0.020000", "0.000100")
+    assert [line["ties"] for line in rows[:2]] == ["not told apart by luck", "apart under luck"]
+    assert rows[2]["other"] == "method version 1 -> 2"
 
 
 def test_json_has_counts_and_numbers(all_kinds, diff_json):
@@ -95,21 +88,23 @@ def test_markdown_is_a_sentence_and_tables_with_all_but_the_changes_folded(all_k
 
 
 def test_markdown_leaves_out_what_is_too_long_for_a_comment(empty_folder, hashbench):
-    write(Path("old.csv"), *(row(0.5, seed=seed, metric=f"P@{k}") for seed in range(50) for k in range(1, 30)))
-    write(Path("new.csv"), *(row(0.4, seed=seed, metric=f"P@{k}") for seed in range(9, 99) for k in range(1, 30)))
-    text = hashbench("diff", "old.csv", "new.csv", "--format", "markdown").stdout
+    def rows(value, *seeds):
+        return [row(value, seed=seed, metric=f"P@{k}") for seed in range(*seeds) for k in range(1, 30)]
+
+    text = hashbench("diff", *write_sides(rows(0.5, 50), rows(0.4, 9, 99)), "--format", "markdown").stdout
     assert len(text) < 65536  # GitHub's limit
     assert f"and {41 * 29 - 50} more." in text
     assert "New: 1421" in text
 
 
 def test_markdown_with_long_labels_is_cut_by_its_length(empty_folder, hashbench):
-    params = ['{"a": "' + str(n) * 200 + '"}' for n in range(5)]
-    for name, value in (("old.csv", 0.5), ("new.csv", 0.4)):
-        write(Path(name), *(row(value, seed=seed, params=one) for seed in range(9) for one in params))
-    write(Path("more.csv"), *(row(0.5, seed=seed, params=one) for seed in range(5, 99) for one in params))
-    for sides in (("old.csv", "new.csv"), ("old.csv", "more.csv"), ("new.csv", "more.csv")):
-        text = hashbench("diff", *sides, "--format", "markdown").stdout
+    def rows(value, *seeds):
+        settings = [json.dumps({"a": str(n) * 200}) for n in range(5)]
+        return [row(value, seed=seed, params=params) for seed in range(*seeds) for params in settings]
+
+    old, new, more = rows(0.5, 9), rows(0.4, 9), rows(0.5, 5, 99)
+    for sides in ((old, new), (old, more), (new, more)):
+        text = hashbench("diff", *write_sides(*sides), "--format", "markdown").stdout
         assert len(text) < 65536
         assert text.startswith("### ")
     assert "and 0 more" not in text
@@ -117,57 +112,46 @@ def test_markdown_with_long_labels_is_cut_by_its_length(empty_folder, hashbench)
 
 
 def test_many_rows_of_one_side_are_counted_on_a_terminal(empty_folder, hashbench):
-    write(Path("old.csv"), *(row(seed=seed, method="itq") for seed in range(20)), row(seed=99))
-    write(
-        Path("new.csv"),
-        *(row(seed=seed, method=method) for seed in range(21) for method in ("lsh", "sh")),
-        row(seed=99),
+    old = [row(seed=seed, method="itq") for seed in range(20)]
+    new = [row(seed=seed, method=method) for seed in range(21) for method in ("lsh", "sh")]
+    sides = write_sides([*old, row(seed=99)], [*new, row(seed=99)])
+    _, counts, listed = re.split(
+        r"\nNew: 42 rows \(--format csv lists them\)\n|\nGone\n", hashbench("diff", *sides).stdout
     )
-    text = hashbench("diff", "old.csv", "new.csv").stdout
-    new, gone = text.index("\nNew: 42 rows (--format csv lists them)\n"), text.index("\nGone\n")
-    cells = [line.split() for line in text[new:gone].splitlines()]
-    assert [cell for cell in cells if cell[:1] == ["digits:pixels"]] == [
-        ["digits:pixels", "lsh", "21"],
-        ["digits:pixels", "sh", "21"],
-    ]
-    assert sum("itq" in line for line in text[gone:].splitlines()) == 20
-    assert len(hashbench("diff", "old.csv", "new.csv", "--format", "csv").stdout.splitlines()) == 1 + 42 + 20
+    assert re.findall(r"digits:pixels +(\w+) +(\d+)$", counts, flags=re.MULTILINE) == [("lsh", "21"), ("sh", "21")]
+    assert listed.count("itq") == 20
+    assert len(hashbench("diff", *sides, "--format", "csv").stdout.splitlines()) == 1 + 42 + 20
 
 
 def test_long_labels_take_several_lines_and_numbers_one(empty_folder, hashbench):
     params = json.dumps({f"parameter_{number}": number for number in range(40)}, sort_keys=True)
-    for name, value in (("old.csv", 0.5), ("new.csv", 0.4)):
-        write(Path(name), row(value, params=params))
-    lines = hashbench("diff", "old.csv", "new.csv").stdout.splitlines()
+    sides = write_sides([row(0.5, params=params)], [row(0.4, params=params)])
+    lines = hashbench("diff", *sides).stdout.splitlines()
     assert max(map(len, lines)) < 160
     (first,) = [line for line in lines if "digits:pixels" in line]
     assert first.split()[2:8] == ["parameter_0=0", "parameter_1=1", "16", "0", "AP", "0.500000"]
     assert sum("parameter_" in line for line in lines) > 10
 
 
-def test_sides_that_share_no_row_are_told_of(empty_folder, hashbench):
-    write(Path("old.csv"), row(method="itq"))
-    write(Path("new.csv"), row(method="lsh"))
-    write(Path("both.csv"), row(method="itq"), row(method="lsh"))
-    for form in ("table", "markdown"):
-        told = "1 new, 1 gone. The two sides share no row. Check"
-        assert told in hashbench("diff", "old.csv", "new.csv", "--format", form).stdout
-        assert "share no row" not in hashbench("diff", "old.csv", "both.csv", "--format", form).stdout
+@pytest.mark.parametrize("form", ["table", "markdown"])
+def test_sides_without_a_common_row_have_a_note(empty_folder, hashbench, form):
+    itq, lsh = row(method="itq"), row(method="lsh")
+    note = "1 new, 1 gone. The two sides share no row."
+    assert note in hashbench("diff", *write_sides([itq], [lsh]), "--format", form).stdout
+    assert "share no row" not in hashbench("diff", *write_sides([itq], [itq, lsh]), "--format", form).stdout
 
 
 def test_parameters_are_named_where_a_method_has_several(empty_folder, hashbench):
-    write(Path("old.csv"), row(params='{"n_iter": 50}', method="itq"), row(0.45))
-    write(Path("new.csv"), row(params='{"n_iter": 9}', method="itq"), row(0.55))
-    text = hashbench("diff", "old.csv", "new.csv").stdout
+    old, new = (row(params=f'{{"n_iter": {n_iter}}}', method="itq") for n_iter in (50, 9))
+    text = hashbench("diff", *write_sides([old, row(0.45)], [new, row(0.55)])).stdout
     assert " itq  " in text
     assert "itq n_iter=9" in text
     assert " lsh  " in text
 
 
 def test_a_parameter_cannot_write_html_or_cells_or_lines(empty_folder, hashbench):
-    write(Path("old.csv"), row(params='{"a": "<img>"}'), row(params='{"a": "x|y"}'))
-    write(Path("new.csv"), row(params='{"a": "x\\n\\u001b[31m"}'))
-    comment = hashbench("diff", "old.csv", "new.csv", "--format", "markdown").stdout
+    old, new = [row(params='{"a": "<img>"}'), row(params='{"a": "x|y"}')], [row(params='{"a": "x\\n\\u001b[31m"}')]
+    comment = hashbench("diff", *write_sides(old, new), "--format", "markdown").stdout
     table = hashbench("diff", "old.csv", "new.csv").stdout
     assert r"| lsh a=\<img> |" in comment
     assert r"| lsh a=x\|y |" in comment
@@ -183,9 +167,8 @@ def test_same_diff_has_the_same_bytes(all_kinds, hashbench, form):
 
 
 def test_metrics_can_be_chosen_by_any_of_their_names(empty_folder, diff_json):
-    write(Path("old.csv"), row(metric="AP@10"), row(metric="AP"))
-    write(Path("new.csv"), row(0.4, metric="AP@10"), row(0.4, metric="AP"))
-    content = diff_json("old.csv", "new.csv", "--metric", "AP@10:retrieved")
+    old, new = ([row(value, metric=metric) for metric in ("AP@10", "AP")] for value in (0.5, 0.4))
+    content = diff_json(*write_sides(old, new), "--metric", "AP@10:retrieved")
     assert [change["metric"] for change in content["changed"]] == ["AP@10"]
 
 
@@ -208,43 +191,34 @@ def test_limit_that_is_no_amount_is_a_usage_error(empty_folder, hashbench, limit
     assert hashbench("diff", "--fail-on-drop", limit).exit_code == 2
 
 
-def test_gate_that_has_nothing_to_look_at_is_a_mistake(empty_folder, hashbench):
-    Path("empty").mkdir()
-    write(Path("results/digits.csv"), row())
-    write(Path("other.csv"), row(dataset="other"))
-    for arguments in (
+@needs_git
+@pytest.mark.parametrize(
+    "arguments",
+    [
         ["empty", "empty"],
         ["empty", "--results", "resluts"],
+        ["--results", "resluts"],
         ["results/digits.csv", "other.csv"],
         ["results", "--metric", "AP@7"],
-    ):
-        result = hashbench("diff", *arguments, "--fail-on-drop", 0.01)
-        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-        assert "there is nothing to compare" in result.stderr
-    assert hashbench("diff", "empty").exit_code == 0  # all is new
-
-
-@needs_git
-def test_folder_that_no_side_has_is_a_mistake(repository, hashbench):
+    ],
+)
+def test_gate_with_nothing_to_compare_is_a_mistake(repository, hashbench, arguments):
+    Path("empty").mkdir()
     commit(row())
-    result = hashbench("diff", "--results", "resluts", "--fail-on-drop", 0.01)
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "nothing to compare" in result.stderr
+    write(Path("other.csv"), row(dataset="other"))
+    assert "nothing to compare" in refusal(hashbench("diff", *arguments, "--fail-on-drop", 0.01))
+    assert hashbench("diff", "empty").exit_code == 0  # all is new
 
 
 # ---------------------------------------------------------------- documents
 
 
-@pytest.mark.parametrize(
-    ("command", "path"),
-    [("diff", WORKFLOW), ("report", WORKFLOW), ("diff", ROOT / "docs" / "diff.md")],
-    ids=lambda one: getattr(one, "name", one),
-)
-def test_commands_have_options_that_exist(command, path):
-    known = {"--results"} | {option for parameter in cli.get_command(None, command).params for option in parameter.opts}
-    used = re.findall(rf"hashbench {command}([^`\n>]*)", path.read_text())
-    assert used
-    assert {option for rest in used for option in re.findall(r"--[a-z-]+", rest)} <= known
+@pytest.mark.parametrize("command", ["diff", "report"])
+def test_commands_of_the_workflow_have_options_that_exist(command):
+    known = {option for parameter in cli.get_command(None, command).params for option in parameter.opts}
+    lines = re.findall(rf"hashbench {command}[^`\n>]*", WORKFLOW.read_text())
+    assert lines
+    assert {option for line in lines for option in re.findall(r"--[a-z-]+", line)} <= known
 
 
 def test_page_names_each_option_and_exit_code():
@@ -279,23 +253,25 @@ def test_steps_of_the_workflow_show_a_drop_and_fail(repository, tmp_path):
     assert "| 0.500000 | 0.480000 | -0.020000 |" in (tmp_path / "summary.md").read_text()
 
 
-@pytest.mark.parametrize(("there", "verb"), [("", "POST"), ("17", "PATCH")])
-def test_comment_of_the_workflow_is_found_again_by_its_mark(empty_folder, there, verb):
+@pytest.mark.parametrize(
+    ("earlier", "call"),
+    [
+        ("", "api repos/a/b/issues/5/comments --field body=@comment.md\n"),
+        ("17", "api --method PATCH repos/a/b/issues/comments/17 --field body=@comment.md\n"),
+    ],
+)
+def test_comment_of_the_workflow_replaces_the_one_with_its_mark(empty_folder, earlier, call):
     job = yaml.safe_load(WORKFLOW.read_text())["jobs"]["results"]
     (step,) = [step for step in job["steps"] if step.get("name", "").startswith("Comment")]
     Path("diff.md").write_text("### what changed\n")
-    listed = f"printf '{there}\\n18\\n'" if there else "true"
+    listed = f"printf '{earlier}\\n18\\n'" if earlier else "true"
     Path("gh").write_text(f'#!/bin/sh\ncase "$*" in *--jq*) {listed};; *) echo "$@" >> calls;; esac\n')
     Path("gh").chmod(0o755)
     environment = {"PATH": f"{empty_folder}:{os.environ['PATH']}", "GITHUB_REPOSITORY": "a/b", **step["env"]}
     subprocess.run(
         ["bash", "-e", "-c", step["run"]], env=environment | {"COMMENTS": "repos/a/b/issues/5/comments"}, check=True
     )
-    expected = {
-        "POST": "api repos/a/b/issues/5/comments --field body=@comment.md\n",
-        "PATCH": "api --method PATCH repos/a/b/issues/comments/17 --field body=@comment.md\n",
-    }
-    assert Path("calls").read_text() == expected[verb]
+    assert Path("calls").read_text() == call
     assert Path("comment.md").read_text() == "<!-- hashbench diff -->\n### what changed\n"
 
 

@@ -2,12 +2,12 @@ import re
 
 import pandas as pd
 import pytest
-from helpers.table_rows import cell, table
+from helpers.table_rows import cell, markdown_rows, table
 
 from hashbench.errors import HashbenchError
 from hashbench.reports.folds import ALL_SEEN, bases, fold_cells, most_folds, without_folds
 
-WHOLE = "89abcdef"  # the digits that tell what folds are parts of
+WHOLE = "89abcdef"  # the first digits of a fingerprint, which identify what folds are parts of
 UNSEEN, AMONG_ALL, ALL = (f"digits-unseen3-fold{{}}{end}" for end in ("", "-database-all", "-all"))
 
 
@@ -22,20 +22,18 @@ def seen(method, value, n_bits=32, **changes):
 
 def cells_of(*rows, **choice):
     cells = fold_cells(pd.DataFrame(rows), **choice)
-    return {(one.scope, one.method): one for one in cells.itertuples()}
+    return {(row.scope, row.method): row for row in cells.itertuples()}
 
 
 # ---------------------------------------------------------------- means over folds
 
 
 def test_seeds_are_averaged_first_and_then_folds():
-    found = cells_of(fold(0, 0.2, seed=0), fold(0, 0.4, seed=1), fold(1, 0.5, seed=0), fold(2, 0.7, seed=0))
-    (one,) = found.values()
-    assert one.value == pytest.approx(0.5)  # of 0.3, 0.5 and 0.7
-    assert one.spread == pytest.approx(0.2)
-    assert (one.low, one.high) == (pytest.approx(0.4), pytest.approx(0.7))
-    assert (one.folds, one.n_seeds, one.dataset_fingerprint) == ("0, 1, 2", 1, "89abcdeff0 89abcdeff1 89abcdeff2")
-    assert (one.dataset, one.base, one.n_unseen, one.scope) == ("digits-unseen3", "digits", 3, "unseen")
+    cells = cells_of(fold(0, 0.2, seed=0), fold(0, 0.4, seed=1), fold(1, 0.5, seed=0), fold(2, 0.7, seed=0))
+    (mean,) = cells.values()
+    assert (mean.value, mean.spread, mean.low, mean.high) == pytest.approx((0.5, 0.2, 0.4, 0.7))  # of 0.3, 0.5 and 0.7
+    assert (mean.folds, mean.n_seeds, mean.dataset_fingerprint) == ("0, 1, 2", 1, "89abcdeff0 89abcdeff1 89abcdeff2")
+    assert (mean.dataset, mean.base, mean.n_unseen, mean.scope) == ("digits-unseen3", "digits", 3, "unseen")
 
 
 def test_protocols_and_numbers_of_classes_never_mix():
@@ -52,34 +50,31 @@ def test_protocols_and_numbers_of_classes_never_mix():
 
 def test_what_saw_all_classes_is_of_the_same_settings():
     other = seen("lsh", 0.9, params='{"a": 1}')
-    found = cells_of(fold(0, 0.5), seen("lsh", 0.8), other, seen("lsh", 0.7, n_bits=16), seen("sh", 0.6))
-    assert found.keys() == {("unseen", "lsh"), (ALL_SEEN, "lsh")}
-    assert found[ALL_SEEN, "lsh"].value == 0.8
+    cells = cells_of(fold(0, 0.5), seen("lsh", 0.8), other, seen("lsh", 0.7, n_bits=16), seen("sh", 0.6))
+    assert cells.keys() == {("unseen", "lsh"), (ALL_SEEN, "lsh")}
+    assert cells[ALL_SEEN, "lsh"].value == 0.8
     assert (ALL_SEEN, "lsh") not in cells_of(fold(0, 0.5), other)
 
 
 def test_a_method_has_one_line_in_all_columns_and_all_lines_as_variants():
     rows = [fold(0, 0.5, kind=UNSEEN), fold(0, 0.4, kind=ALL), fold(0, 0.6, params='{"a": 1}')]
-    assert {key: one.params for key, one in cells_of(*rows).items()} == {
-        ("unseen", "lsh"): "{}",
-        ("all among all", "lsh"): "{}",
-    }
+    params = {scope: row.params for (scope, _), row in cells_of(*rows).items()}
+    assert params == {"unseen": "{}", "all among all": "{}"}
     assert len(fold_cells(pd.DataFrame(rows), has_variants=True)) == 3
 
 
 def test_a_fold_of_two_contents_is_left_out():
     rows = [fold(0, 0.1), fold(0, 0.2, "sh", dataset_fingerprint=f"{WHOLE}old"), fold(1, 0.5), fold(2, 0.7)]
-    found = cells_of(*rows)
-    assert found["unseen", "lsh"].folds == "1, 2"
-    assert found["unseen", "lsh"].value == pytest.approx(0.6)
-    assert ("unseen", "sh") not in found
+    cells = cells_of(*rows)
+    assert cells["unseen", "lsh"].folds == "1, 2"
+    assert cells["unseen", "lsh"].value == pytest.approx(0.6)
+    assert ("unseen", "sh") not in cells
 
 
 def test_folds_of_two_contents_of_a_dataset_are_apart_and_each_beside_its_own():
     rows = [fold(0, 0.2), fold(1, 0.4), fold(0, 0.6, dataset_fingerprint="01234567f0"), seen("lsh", 0.9)]
     cells = fold_cells(pd.DataFrame(rows))
-    found = {(one.base, one.dataset, one.scope, one.folds): one.value for one in cells.itertuples()}
-    assert found == {
+    assert {(row.base, row.dataset, row.scope, row.folds): row.value for row in cells.itertuples()} == {
         ("digits@89abcdef", "digits-unseen3@89abcdef", "unseen", "0, 1"): pytest.approx(0.3),
         ("digits@01234567", "digits-unseen3@01234567", "unseen", "0"): 0.6,
         ("digits@89abcdef", "digits", ALL_SEEN, ""): 0.9,
@@ -90,9 +85,8 @@ def test_the_best_of_a_column_is_of_the_folds_that_most_have():
     rows = [fold(number, value) for number, value in enumerate((0.4, 0.5, 0.6))]
     rows += [fold(number, value, "sh") for number, value in enumerate((0.7, 0.8, 0.9))]
     rows += [fold(1, 0.95, "sdh")]
-    text = table(*rows, name="unseen").to_markdown(digits=2)
-    found = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in text.splitlines() if line[:2] == "| "}
-    assert (found["lsh"], found["sh"], found["sdh"]) == ("0.50 ± 0.10◊", "**0.80 ± 0.10**", "0.95¶")
+    lines = markdown_rows(table(*rows, name="unseen").to_markdown(digits=2))
+    assert [lines[name][0] for name in ("lsh", "sh", "sdh")] == ["0.50 ± 0.10◊", "**0.80 ± 0.10**", "0.95¶"]
 
 
 def test_the_number_of_folds_counts_and_not_the_length_of_their_names():
@@ -116,7 +110,7 @@ def test_folds_are_left_out_unless_they_are_named():
 SMALL = (
     *(fold(number, value) for number, value in enumerate((0.4, 0.5, 0.6))),
     *(fold(number, value, "sdh") for number, value in enumerate((0.7, 0.8))),
-    *(fold(number, value, "oracle-label") for number, value in enumerate((0.3, 0.3, 0.3))),
+    *(fold(number, 0.3, "oracle-label") for number in range(3)),
     *(fold(number, 0.25, kind=ALL) for number in range(3)),
     seen("lsh", 0.55),
     seen("sdh", 0.15),
@@ -156,13 +150,11 @@ def test_blocks_are_of_code_lengths_and_bits_choose_them():
 
 
 def test_csv_names_the_datasets_over_folds_and_the_folds():
-    made = table(*SMALL, name="unseen")
-    assert (
-        "digits-unseen3,pixels,AP,unsupervised,lsh,{},0.500000,0.100000,89abcdeff0 89abcdeff1 89abcdeff2,1\n"
-        in made.to_csv()
-    )
-    assert 'digits-unseen3,pixels,AP,sdh,{},32,1,"0, 1",0.750000,0.070711,' in made.to_tie_range_csv()
-    assert "digits,pixels,AP,lsh,{},32,1,,0.550000,," in made.to_tie_range_csv()
+    unseen = table(*SMALL, name="unseen")
+    fingerprints = "89abcdeff0 89abcdeff1 89abcdeff2"
+    assert f"digits-unseen3,pixels,AP,unsupervised,lsh,{{}},0.500000,0.100000,{fingerprints},1\n" in unseen.to_csv()
+    assert 'digits-unseen3,pixels,AP,sdh,{},32,1,"0, 1",0.750000,0.070711,' in unseen.to_tie_range_csv()
+    assert "digits,pixels,AP,lsh,{},32,1,,0.550000,," in unseen.to_tie_range_csv()
 
 
 def test_latex_has_a_tabular_for_what_is_wider_than_a_page():
@@ -173,8 +165,7 @@ def test_latex_has_a_tabular_for_what_is_wider_than_a_page():
 
 def test_table_is_chosen_by_the_base_dataset():
     other = fold(0, 0.5, kind="cifar10-s1-unseen3-fold{}")
-    made = table(*SMALL, other, name="unseen", datasets=("digits",))
-    assert set(made.cells["base"]) == {"digits"}
+    assert set(table(*SMALL, other, name="unseen", datasets=("digits",)).cells["base"]) == {"digits"}
     with pytest.raises(HashbenchError, match=r"no results for unseen: AP .*--dataset digits-unseen3-fold0"):
         table(cell(), name="unseen")
 
@@ -186,5 +177,5 @@ def test_table_of_the_papers_leaves_folds_out():
 
 
 def test_a_table_over_folds_has_no_tests_over_queries():
-    made = table(*SMALL, name="unseen")
-    assert made.confident(pd.DataFrame(SMALL)) is made
+    unseen = table(*SMALL, name="unseen")
+    assert unseen.confident(pd.DataFrame(SMALL)) is unseen

@@ -12,9 +12,16 @@ PAPER = next(value for value in published_values() if (value.method, value.our_d
 
 
 def pair(published, value, low=None, high=None, spread=np.nan, features="vgg-f", tie_sd=0.0, **changes):
-    n_seeds, low, high = 1 if np.isnan(spread) else 3, *(value if one is None else one for one in (low, high))
-    ranges = {"low": low, "high": high, "tie_sd": tie_sd}
-    cell = SimpleNamespace(value=value, **ranges, spread=spread, n_seeds=n_seeds, features=features, params="{}")
+    cell = SimpleNamespace(
+        value=value,
+        low=value if low is None else low,
+        high=value if high is None else high,
+        tie_sd=tie_sd,
+        spread=spread,
+        n_seeds=1 if np.isnan(spread) else 3,
+        features=features,
+        params="{}",
+    )
     return Pair(PAPER._replace(value=published, **changes), cell)
 
 
@@ -48,8 +55,10 @@ def test_verdict_names_the_parts_of_the_set_up_that_differ():
 
 def test_verdicts_are_counted():
     pairs = [
-        *(pair("0.5", 0.4, n_bits=12), pair("0.5", 0.6, n_bits=24, features="gist")),
-        *(pair("0.5", 0.5, n_bits=24, dataset_differs=""), pair("0.5", 0.4, n_bits=48)),
+        pair("0.5", 0.4, n_bits=12),
+        pair("0.5", 0.6, n_bits=24, features="gist"),
+        pair("0.5", 0.5, n_bits=24, dataset_differs=""),
+        pair("0.5", 0.4, n_bits=48),
     ]
     assert count_verdicts(8, pairs) == (
         "Of 8 published values 3 are compared in 4 pairs: 1 within our spread or not told apart by luck with ties (≈), "
@@ -60,12 +69,15 @@ def test_verdicts_are_counted():
 
 @pytest.mark.parametrize(("tie_sd", "most"), [(0.03, 1), (0.01, 4 / 6), (np.nan, 1)])
 def test_agreement_is_kendalls_tau_with_bounds_where_luck_could_turn_two(tie_sd, most):
-    ours = [(0.1, 0.05, 0.15), (0.2, 0.18, 0.35), (0.3, 0.25, 0.32), (0.6, 0.5, 0.7)]
-    theirs = [("0.2", "BRE"), ("0.4", "KSH"), ("0.3", "ITQ"), ("0.5", "DPSH")]
-    pairs = [pair(text, *one, tie_sd=tie_sd, method=name) for (text, name), one in zip(theirs, ours, strict=True)]
+    pairs = [
+        pair("0.2", 0.1, 0.05, 0.15, tie_sd=tie_sd, method="BRE"),
+        pair("0.4", 0.2, 0.18, 0.35, tie_sd=tie_sd, method="KSH"),
+        pair("0.3", 0.3, 0.25, 0.32, tie_sd=tie_sd, method="ITQ"),
+        pair("0.5", 0.6, 0.5, 0.7, tie_sd=tie_sd, method="DPSH"),
+    ]
     assert agreement(pairs) == pytest.approx((4 / 6, 4 / 6, most, 4))  # the second and third could change places
-    assert agreement([pair("0.2", 0.1, 0.1, 0.1)]) is None
-    assert agreement([pair("0.2", 0.1, 0.1, 0.1), pair("0.2", 0.3, 0.3, 0.3)]) is None
+    assert agreement([pair("0.2", 0.1)]) is None
+    assert agreement([pair("0.2", 0.1), pair("0.2", 0.3)]) is None
 
 
 @pytest.mark.parametrize(
@@ -73,36 +85,34 @@ def test_agreement_is_kendalls_tau_with_bounds_where_luck_could_turn_two(tie_sd,
 )
 def test_bounds_count_our_ties_as_tau_does(ours, low):
     texts = zip(("0.1", "0.1", "0.2"), ours, strict=True)
-    found = agreement([pair(text, a, a, b, tie_sd=b - a) for text, (a, b) in texts])
-    assert found == pytest.approx((1, low, 1, 1))
+    pairs = [pair(text, a, a, b, tie_sd=b - a) for text, (a, b) in texts]
+    assert agreement(pairs) == pytest.approx((1, low, 1, 1))
 
 
 def test_methods_are_counted_and_not_their_lines():
-    lines = [pair("0.2", 0.1, 0.1, 0.1), pair("0.3", 0.3, 0.3, 0.3, method="KSH"), pair("0.2", 0.2, 0.2, 0.2)]
-    assert agreement(lines).n_methods == 2
+    assert agreement([pair("0.2", 0.1), pair("0.3", 0.3, method="KSH"), pair("0.2", 0.2)]).n_methods == 2
 
 
 def test_bounds_hold_whatever_the_order_of_ties_where_luck_is_unknown():
     rng = np.random.default_rng(0)
     for _ in range(30):
-        low, theirs = rng.integers(0, 4, 4), rng.integers(1, 4, 4)
+        low, papers = rng.integers(0, 4, 4), rng.integers(1, 4, 4)
         high = low + rng.integers(0, 4, 4)
         orders = [values for values in product(*map(range, low, high + 1)) if len(set(values)) > 1]
         ours = orders[rng.integers(len(orders))] if orders else low
         cells = zip(ours, low, high, strict=True)
-        pairs = [pair(f"{t}", *np.divide(cell, 10), tie_sd=np.nan) for t, cell in zip(theirs, cells, strict=True)]
-        found = agreement(pairs)
-        if found is None:
-            assert len(set(theirs)) == 1 or not orders
+        pairs = [
+            pair(str(value), *np.divide(cell, 10), tie_sd=np.nan) for value, cell in zip(papers, cells, strict=True)
+        ]
+        bounds = agreement(pairs)
+        if bounds is None:
+            assert len(set(papers)) == 1 or not orders
             continue
         for values in orders:
-            assert found.low - 1e-9 <= kendalltau(theirs, values).statistic <= found.high + 1e-9
+            assert bounds.low - 1e-9 <= kendalltau(papers, values).statistic <= bounds.high + 1e-9
 
 
-def test_agreement_is_told_column_by_column():
-    columns = {
-        "12 bits": [pair("0.2", 0.1, 0.1, 0.1), pair("0.3", 0.3, 0.3, 0.3, method="KSH")],
-        "24 bits": [pair("0.2", 0.1, 0.1, 0.1)],
-    }
+def test_agreement_is_described_by_column():
+    columns = {"12 bits": [pair("0.2", 0.1), pair("0.3", 0.3, method="KSH")], "24 bits": [pair("0.2", 0.1)]}
     assert describe_agreement(columns).endswith(": 12 bits 1.00 (1.00 to 1.00, 2 methods).")
     assert describe_agreement({}) == ""

@@ -31,18 +31,18 @@ def few(tmp_path):
     return tmp_path
 
 
-def test_run_gives_the_rows_that_the_command_writes(hashbench, digits_data, tmp_path):
+def test_run_returns_the_rows_that_the_command_writes(hashbench, digits_data, tmp_path):
     command = ["run", "--method", "itq", "--method", "lsh", "--bits", 8, "--bits", 12, "--metric", "AP", "--seed", 1]
     assert hashbench(*command, "--param", "itq:n_iter=3", "--results", tmp_path / "command").exit_code == 0
-    kept = tmp_path / "kept"
-    frame = package.run({"itq": {"n_iter": 3}, "lsh": {}}, [8, 12], seeds=1, metrics="AP", results=kept)
-    assert contents(kept / "digits") == contents(tmp_path / "command" / "digits")
-    expected = pd.DataFrame(rows_in(kept / "digits")).astype(dict(frame.dtypes))
+    results = tmp_path / "function"
+    frame = package.run({"itq": {"n_iter": 3}, "lsh": {}}, [8, 12], seeds=1, metrics="AP", results=results)
+    assert contents(results / "digits") == contents(tmp_path / "command" / "digits")
+    expected = pd.DataFrame(rows_in(results / "digits")).astype(dict(frame.dtypes))
     pd.testing.assert_frame_equal(frame.sort_values(["method", "n_bits"], ignore_index=True), expected)
-    pd.testing.assert_frame_equal(package.read_results(kept), expected)
+    pd.testing.assert_frame_equal(package.read_results(results), expected)
 
 
-def test_lists_of_values_are_run_one_after_the_other(digits_data):
+def test_each_value_of_a_list_is_run(digits_data):
     def params_of(methods, **options):
         return package.run(methods, 8, metrics="AP", **options)["params"].map(json.loads).tolist()
 
@@ -66,9 +66,8 @@ def test_one_value_of_any_kind_is_a_sequence_of_one(digits_data, few):
     by_name = package.run("lsh", 8, seeds=1, metrics="AP")
     (path,) = digits_data.rglob("digits.h5")
     by_path = package.run("lsh", np.int64(8), path, seeds=np.uint8(1), metrics=np.str_("AP"))
-    assert by_path.loc[0, ["method", "n_bits", "seed", "value"]].equals(
-        by_name.loc[0, ["method", "n_bits", "seed", "value"]]
-    )
+    columns = ["method", "n_bits", "seed", "value"]
+    assert by_path.loc[0, columns].equals(by_name.loc[0, columns])
     assert set(package.run({"lsh"}, np.array([8]), seeds=range(2), metrics=("AP",))["seed"]) == {0, 1}
     assert package.plot("ap-bits", results=few, n_bits=np.array([16, 32]))
 
@@ -88,19 +87,19 @@ def test_one_value_of_any_kind_is_a_sequence_of_one(digits_data, few):
         ({"methods": {"lsh": 5}}, "methods.lsh must be a table of parameters, got 5"),
     ],
 )
-def test_one_value_that_is_none_of_its_kind_is_refused_in_a_sentence(options, words, digits_data):
+def test_invalid_values_are_refused_in_a_sentence(options, words, digits_data):
     with pytest.raises(HashbenchError, match=words):
         package.run(**{"methods": "lsh", "n_bits": 8, "datasets": "digits", **options})
 
 
-def test_tune_gives_the_best_settings_that_the_command_writes(hashbench, digits_data, tmp_path):
-    found = package.tune({"itq": {"n_iter": [1, 5]}, "lsh": {}}, 8, output=tmp_path / "one", n_trials=3)
-    assert found[["method", "n_trials", "n_failed"]].to_numpy().tolist() == [["itq", 3, 0], ["lsh", 1, 0]]
+def test_tune_returns_the_best_settings_that_the_command_writes(hashbench, digits_data, tmp_path):
+    choices = package.tune({"itq": {"n_iter": [1, 5]}, "lsh": {}}, 8, output=tmp_path / "one", n_trials=3)
+    assert choices[["method", "n_trials", "n_failed"]].to_numpy().tolist() == [["itq", 3, 0], ["lsh", 1, 0]]
     command = ("tune", "--method", "itq", "--method", "lsh", "--param", "itq:n_iter=1,5", "--bits", 8, "--trials", 3)
     shown = hashbench(*command, "--output", tmp_path / "two").stdout
     for name in ("trials.csv", "grid.toml"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    assert all(f"{score:.4f}" in shown for score in found["best_score"])
+    assert all(f"{score:.4f}" in shown for score in choices["best_score"])
     with pytest.warns(UserWarning, match="itq: 2 of 3 settings are tried; n_trials=3 tries all"):
         package.tune({"itq": {"n_iter": [1, 5]}}, 8, output=tmp_path / "one", n_trials=2)
     (tmp_path / "mine").mkdir()
@@ -121,7 +120,7 @@ def test_figures_and_tables_are_those_of_the_folder(few):
     assert repr(table) == f"<ResultTable table1 of {len(table.cells)} cells>"
 
 
-def test_several_figures_are_told_by_name(few):
+def test_several_figures_are_listed_by_name(few):
     shutil.copytree(few / "digits", few / "other")
     for path in files_in(few / "other"):
         path.write_text(re.sub("^digits,", "other,", path.read_text(), flags=re.MULTILINE))
@@ -131,24 +130,25 @@ def test_several_figures_are_told_by_name(few):
 
 
 def test_an_evaluation_is_a_frame_and_a_table_in_a_notebook():
-    found = package.evaluate([[0, 0]], [[0, 1], [0, 0], [1, 0]], [[1, 0, 1]], ["AP", "P@1"])
-    frame = found.to_frame().set_index("metric")
+    evaluation = package.evaluate([[0, 0]], [[0, 1], [0, 0], [1, 0]], [[1, 0, 1]], ["AP", "P@1"])
+    frame = evaluation.to_frame().set_index("metric")
     assert frame.columns.tolist() == [*SUMMARY]
-    for name, values in found.summary.items():
+    for name, values in evaluation.summary.items():
         np.testing.assert_array_equal(frame.loc[name].astype(float), np.array([*values.by_name.values()], dtype=float))
-    assert f"<td>{found.summary['AP'].mean:.4f}</td>" in found._repr_html_()
+    assert f"<td>{evaluation.summary['AP'].mean:.4f}</td>" in evaluation._repr_html_()
 
 
 @pytest.mark.parametrize("distance", ["hamming", "cosine"])
 def test_curves_are_precision_and_recall_of_the_evaluation(distance):
     rng = np.random.default_rng(0)
-    codes, levels = rng.integers(0, 2, (30, 6)) * 2 - 1.0, rng.integers(0, 2, (10, 20))
-    given = codes[:10].astype(int), codes[10:].astype(int)
-    points = package.curves(*(given if distance == "hamming" else (codes[:10], codes[10:])), levels, distance=distance)
+    vectors, levels = rng.integers(0, 2, (30, 6)) * 2 - 1.0, rng.integers(0, 2, (10, 20))
+    codes = vectors.astype(int)
+    items = codes if distance == "hamming" else vectors
+    points = package.curves(items[:10], items[10:], levels, distance=distance)
     kinds = {"hamming": {"radius", "rank"}, "cosine": {"rank"}}
     assert set(points["curve"]) == kinds[distance]
     names = [f"P@{'r' * (point.curve == 'radius')}{point.cutoff}" for point in points.itertuples()]
-    scores = package.evaluate(*given, levels, [name for name in names if distance == "hamming" or "r" not in name])
+    scores = package.evaluate(codes[:10], codes[10:], levels, names)
     assert points["precision"].tolist() == pytest.approx([scores.summary[name].mean for name in names])
 
 
@@ -162,16 +162,17 @@ class Thermometer:
 def test_scorer_ranks_each_half_of_the_items_for_the_other():
     rng = np.random.default_rng(1)
     X, y = rng.choice(4096, (21, 1), replace=False), np.arange(21) // 2 % 3
-    found = []
+    scores = []
     halves = np.split(np.random.default_rng(0).permutation(21), [11])
-    for query, others in [(query, half) for half, whole in (halves, halves[::-1]) for query in whole]:
-        near = -np.abs(X[others, 0] - X[query])
-        assert len(set(near)) == len(near)
-        found.append(average_precision_score(y[others] == y[query], near))
-    assert package.scorer("AP")(Thermometer(), X, y) == pytest.approx(np.mean(found))
+    for database, queries in (halves, halves[::-1]):
+        for query in queries:
+            nearness = -np.abs(X[database, 0] - X[query])
+            assert len(set(nearness)) == len(nearness)
+            scores.append(average_precision_score(y[database] == y[query], nearness))
+    assert package.scorer("AP")(Thermometer(), X, y) == pytest.approx(np.mean(scores))
 
 
-def test_scorer_goes_with_a_search_and_needs_labels(train, digits):
+def test_scorer_works_in_a_search_and_needs_labels(train, digits):
     X, y = train[:200], np.asarray(digits.labels)[digits.train][:200]
     search = GridSearchCV(ITQ(n_bits=16), {"n_bits": [4, 16]}, scoring=package.scorer("mAP"), cv=2).fit(X, y)
     assert search.best_params_ == {"n_bits": 16}

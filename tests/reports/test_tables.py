@@ -9,12 +9,14 @@ from hashbench.errors import HashbenchError
 from hashbench.reports import tables
 from hashbench.store import result_rows, results
 
-OF_PAPERS = ("-published.csv", "-orders.csv")
-ENDS = (".csv", ".md", ".tex", "-tie-range.csv", *OF_PAPERS)
+ENDS = (".csv", ".md", ".tex", "-tie-range.csv")  # of the files of each table
+OF_PAPERS = ("-published.csv", "-orders.csv")  # of a table beside a paper's
 
 
-def lines(made):
-    return markdown_rows(made.to_markdown())
+def shown(*cells, **selection):
+    """Return the cells of one column in Markdown, by their line."""
+    rows = markdown_rows(table(*cells, **selection).to_markdown())
+    return {name: entries[0] for name, entries in rows.items()}
 
 
 SMALL = (
@@ -48,7 +50,7 @@ def test_markdown_is_laid_out_like_the_papers():
     )
 
 
-def test_csv_has_a_line_a_method_and_a_column_a_length():
+def test_csv_has_a_line_per_method_and_a_column_per_length():
     assert table(*SMALL).to_csv() == (
         "dataset,features,metric,group,method,params,16,32,spread_16,spread_32,dataset_fingerprint,method_version\n"
         "digits,pixels,AP,baseline,constant,{},0.100000,,,,aaaa,1\n"
@@ -57,7 +59,7 @@ def test_csv_has_a_line_a_method_and_a_column_a_length():
     )
 
 
-def test_tie_range_has_a_line_a_cell_with_means_over_the_seeds():
+def test_tie_range_has_a_line_per_cell_with_means_over_seeds():
     rows = parsed(table(*SMALL).to_tie_range_csv())
     assert [(row["method"], row["n_bits"], row["n_seeds"]) for row in rows] == [
         ("constant", "16", "1"),
@@ -70,22 +72,31 @@ def test_tie_range_has_a_line_a_cell_with_means_over_the_seeds():
     assert [row["spread"] for row in rows] == ["", "0.070711", "", ""]  # sqrt(0.005): both 0.05 off their mean
 
 
-@pytest.mark.parametrize("key", ["dataset", "features", "dataset_fingerprint"])
-def test_blocks_never_mix(key):
-    made = table(cell(value=0.2), cell(value=0.4, seed=1, **{key: "other"}))
-    assert made.to_markdown().partition("## cifar10-s1")[0].count("## ") == 2
-    assert sorted(row["value"] for row in parsed(made.to_tie_range_csv())) == ["0.200000", "0.400000"]
-    assert sorted(row["16"] for row in parsed(made.to_csv())) == ["0.200000", "0.400000"]
+@pytest.mark.parametrize(
+    ("change", "n_blocks"),
+    [
+        ({"dataset": "other"}, 2),
+        ({"features": "other"}, 2),
+        ({"dataset_fingerprint": "bbbb"}, 2),
+        ({"params": "{}"}, 1),
+        ({"method_version": 2}, 1),
+    ],
+)
+def test_blocks_and_lines_never_mix(change, n_blocks):
+    result_table = table(cell(value=0.2), cell(value=0.4, seed=1, **change), variants=True)
+    assert result_table.to_markdown().partition("## cifar10-s1")[0].count("## ") == n_blocks
+    for text, column in ((result_table.to_csv(), "16"), (result_table.to_tie_range_csv(), "value")):
+        first, second = parsed(text)
+        assert {first.pop(column), second.pop(column)} == {"0.200000", "0.400000"}
+        keys = first.keys() - {"low", "high"}
+        assert any(first[key] != second[key] for key in keys)
 
 
-def test_versions_of_a_method_are_told_apart():
+def test_versions_of_a_method_have_lines_of_their_own():
     cells = cell(value=0.2), cell(value=0.4, seed=1, method_version=2), cell("lsh", value=0.9)
-    assert lines(table(*cells))["itq"] == ["0.4000"]
-    made = table(*cells, variants=True)
-    shown = lines(made)
-    assert shown["itq (version 1)"] == ["0.2000"]
-    assert shown["itq (version 2)"] == ["0.4000"]
-    assert shown["lsh"] == ["**0.9000**"]
+    assert shown(*cells)["itq"] == "0.4000"
+    versions = {"itq (version 1)": "0.2000", "itq (version 2)": "0.4000", "lsh": "**0.9000**"}
+    assert shown(*cells, variants=True).items() >= versions.items()
 
 
 def test_a_method_has_the_same_parameters_in_each_metric_that_has_values_of_them():
@@ -97,9 +108,8 @@ def test_a_method_has_the_same_parameters_in_each_metric_that_has_values_of_them
         for metric, lengths in metrics.items()
         for n_bits in lengths
     ]
-    made = chosen(*cells, metrics=("AP", "NDCG", "P@5", "RR")).cells
-    shown = made.groupby("metric")["params"].unique().map(list).to_dict()
-    assert shown == {"AP": [more], "NDCG": [more], "P@5": [more], "RR": [less]}
+    by_metric = chosen(*cells, metrics=("AP", "NDCG", "P@5", "RR")).cells.groupby("metric")["params"]
+    assert by_metric.unique().map(list).to_dict() == {"AP": [more], "NDCG": [more], "P@5": [more], "RR": [less]}
 
 
 def test_a_version_is_named_where_a_block_has_several_and_an_earlier_one_below():
@@ -111,27 +121,9 @@ def test_a_version_is_named_where_a_block_has_several_and_an_earlier_one_below()
     assert "earlier versions" not in second
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"dataset": "other"},
-        {"features": "other"},
-        {"dataset_fingerprint": "bbbb"},
-        {"params": "{}"},
-        {"method_version": 2},
-    ],
-)
-@pytest.mark.parametrize("write", [tables.ResultTable.to_csv, tables.ResultTable.to_tie_range_csv])
-def test_lines_of_csv_differ_in_more_than_their_scores(change, write):
-    rows = parsed(write(table(cell(value=0.2), cell(value=0.4, seed=1, **change), variants=True)))
-    assert len(rows) == 2
-    keys = [{key: row[key] for key in row if key not in ("16", "value", "low", "high")} for row in rows]
-    assert keys[0] != keys[1]
-
-
 def test_parameters_other_than_the_default_are_named():
-    shown = lines(table(cell(value=0.2), cell(value=0.4, params='{"n_iter": 5}'), variants=True))
-    assert (shown["itq"], shown["itq n_iter=5"]) == (["0.2000†"], ["**0.4000**"])
+    by_line = shown(cell(value=0.2), cell(value=0.4, params='{"n_iter": 5}'), variants=True)
+    assert (by_line["itq"], by_line["itq n_iter=5"]) == ("0.2000†", "**0.4000**")
 
 
 @pytest.mark.parametrize(
@@ -146,41 +138,41 @@ def test_parameters_other_than_the_default_are_named():
 def test_settings_that_all_lines_of_a_block_have_stand_below_it_once(other, params, labels):
     """There is no such setting of lsh; 3 is the default of dsh-density."""
     settings = {"itq": {"n_iter": 7}, "agh": {"n_iter": 7, "n_anchors": 70}, other: params}
-    made = table(*(cell(method, params=json.dumps(settings[method])) for method in settings))
-    assert sorted(name for name in lines(made) if name.split()[0] in settings) == sorted(labels)
+    result_table = table(*(cell(method, params=json.dumps(settings[method])) for method in settings))
+    names = markdown_rows(result_table.to_markdown())
+    assert sorted(name for name in names if name.split()[0] in settings) == sorted(labels)
     note = "All rows with these parameters use n_iter=7."
     is_common = "itq" in labels
-    assert (note in made.to_markdown()) == is_common
-    assert (note.replace("_", "\\_") in made.to_latex()) == is_common
+    assert (note in result_table.to_markdown()) == is_common
+    assert (note.replace("_", "\\_") in result_table.to_latex()) == is_common
     assert note not in table(cell("itq", params='{"n_iter": 7}'), cell("lsh")).to_markdown()
 
 
 def test_names_and_parameters_are_neither_html_nor_formulas():
     hostile = {"features": "<b>", "params": '{"a": "<i>"}', "dataset_fingerprint": "=1"}
-    made = table(cell("lsh", **hostile), cell("sh", **{**hostile, "value": -0.5}))
-    assert {"<b>", "<i>"}.isdisjoint(re.findall(r"(?<!\\)<\w+>", made.to_markdown()))
-    (row, other) = parsed(made.to_csv())
+    result_table = table(cell("lsh", **hostile), cell("sh", **{**hostile, "value": -0.5}))
+    assert {"<b>", "<i>"}.isdisjoint(re.findall(r"(?<!\\)<\w+>", result_table.to_markdown()))
+    row, other = parsed(result_table.to_csv())
     assert (row["dataset_fingerprint"], row["16"], other["16"]) == ("'=1", "0.500000", "-0.500000")
 
 
 def test_no_two_lines_share_a_label():
-    params = ("{}", ITQ, '{"n_iter": 50.0}', '{"n_iter": "5"}', '{"n_iter": 5}')
-    cells = [cell(value=0.1 * n, params=one) for n, one in enumerate(params, start=1)]
-    text = table(*cells, variants=True).to_markdown()
-    labels = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| itq")]
+    settings = ("{}", ITQ, '{"n_iter": 50.0}', '{"n_iter": "5"}', '{"n_iter": 5}')
+    cells = [cell(value=0.1 * n, params=params) for n, params in enumerate(settings, start=1)]
+    labels = [label for label in shown(*cells, variants=True) if label.startswith("itq")]
     expected = ['itq n_iter=5 n_iter="5"', "itq n_iter=5 n_iter=5", "itq n_iter=50", "itq n_iter=50.0", "itq n_iter=?"]
     assert sorted(labels) == expected
 
 
 def test_learned_methods_are_laid_out_without_pytorch(monkeypatch):
     monkeypatch.setattr("hashbench.learning.base.find_spec", lambda name: None)
-    assert "dpsh eta=3" in lines(table(cell("dpsh", params='{"eta": 3}')))
+    assert "dpsh eta=3" in shown(cell("dpsh", params='{"eta": 3}'))
 
 
 def test_one_seed_of_a_random_method_is_marked_among_others_with_several():
-    shown = lines(table(*(cell(seed=seed) for seed in (0, 1)), cell("lsh", value=0.1), cell("pcah", value=0.1)))
-    assert (shown["lsh"], shown["pcah"]) == (["0.1000§"], ["0.1000"])
-    assert lines(table(cell(), cell("lsh", value=0.1)))["lsh"] == ["0.1000"]
+    by_line = shown(cell(seed=0), cell(seed=1), cell("lsh", value=0.1), cell("pcah", value=0.1))
+    assert (by_line["lsh"], by_line["pcah"]) == ("0.1000§", "0.1000")
+    assert shown(cell(), cell("lsh", value=0.1))["lsh"] == "0.1000"
 
 
 def test_undefined_queries_are_named():
@@ -188,9 +180,9 @@ def test_undefined_queries_are_named():
 
 
 def test_method_that_is_no_longer_installed_stays_in_the_table():
-    made = table(cell("gone", params='{"a": 1}'), cell("lsh"))
-    assert made.to_markdown().index("| lsh ") < made.to_markdown().index("| gone a=1 ")
-    assert [row["group"] for row in parsed(made.to_csv())] == ["unsupervised", ""]
+    result_table = table(cell("gone", params='{"a": 1}'), cell("lsh"))
+    assert result_table.to_markdown().index("| lsh ") < result_table.to_markdown().index("| gone a=1 ")
+    assert [row["group"] for row in parsed(result_table.to_csv())] == ["unsupervised", ""]
 
 
 @pytest.mark.parametrize(
@@ -203,16 +195,16 @@ def test_method_that_is_no_longer_installed_stays_in_the_table():
 )
 def test_tables_show_their_metric_at_the_lengths_of_the_papers(name, metric, lengths):
     cells = [
-        cell(n_bits=n_bits, metric=one, value=n_bits / 1000)
+        cell(n_bits=n_bits, metric=any_metric, value=n_bits / 1000)
         for n_bits in range(4, 132, 4)
-        for one in ("AP", "AP@1000", "NDCG")
+        for any_metric in ("AP", "AP@1000", "NDCG")
     ]
     (row,) = parsed(table(*cells, name=name).to_csv())
     assert row["metric"] == metric
     assert {key: value for key, value in row.items() if key.isdigit()} == {str(n): f"{n / 1000:.6f}" for n in lengths}
 
 
-def test_other_lengths_can_be_asked_for():
+def test_other_lengths_can_be_chosen():
     (row,) = parsed(table(*SMALL[1:4], SMALL[-1], n_bits=[20, 16]).to_csv())
     assert [key for key in row if key.isdigit()] == ["16", "20"]
 
@@ -232,54 +224,78 @@ def folder(tmp_path):
         for n_bits in (16, 32)
         for metric in ("AP", "AP@1000", "NDCG")
     ]
-    rows = [result_rows.Row(**{**one, **{key: f"{one[key]:.6f}" for key in result_rows.NUMBERS}}) for one in cells]
+    rows = [result_rows.Row(**fields | {key: f"{fields[key]:.6f}" for key in result_rows.NUMBERS}) for fields in cells]
     results.merge_rows(tmp_path, rows)
     return tmp_path
 
 
 def test_tables_are_written_beside_the_results_and_only_when_they_change(folder):
-    made = tables.make_tables(folder, ())
-    tables.write_tables(folder / "tables", made)
-    assert list(made) == ["table1", "table2", "table3"]
+    by_name = tables.make_tables(folder, ())
+    tables.write_tables(folder / "tables", by_name)
+    assert list(by_name) == ["table1", "table2", "table3"]
     written = {path.name: path for path in (folder / "tables").iterdir() if not path.name.startswith(".")}
-    assert set(written) == {f"{name}{end}" for name in made for end in ENDS}
-    assert written["table2.md"].read_text() == made["table2"].to_markdown()
-    assert written["table2.csv"].read_bytes().decode() == made["table2"].to_csv()
-    assert written["table2.tex"].read_text() == made["table2"].to_latex()
-    assert written["table2-tie-range.csv"].read_text() == made["table2"].to_tie_range_csv()
-    assert written["table2-published.csv"].read_text() == made["table2"].to_published_csv()
+    assert set(written) == {f"{name}{end}" for name in by_name for end in (*ENDS, *OF_PAPERS)}
+    table2 = by_name["table2"]
+    assert written["table2.md"].read_text() == table2.to_markdown()
+    assert written["table2.csv"].read_bytes().decode() == table2.to_csv()
+    assert written["table2.tex"].read_text() == table2.to_latex()
+    assert written["table2-tie-range.csv"].read_text() == table2.to_tie_range_csv()
+    assert written["table2-published.csv"].read_text() == table2.to_published_csv()
     before = {name: (path.read_bytes(), path.stat().st_mtime_ns) for name, path in written.items()}
     tables.write_tables(folder / "tables", tables.make_tables(folder, ()))
     assert {name: (path.read_bytes(), path.stat().st_mtime_ns) for name, path in written.items()} == before
 
 
-def test_one_table_can_be_asked_for(folder):
-    tables.write_tables(folder / "tables", tables.make_tables(folder, ["table3"]))
-    assert {path.name.partition(".")[0][:6] for path in (folder / "tables").glob("[!.]*")} == {"table3"}
-
-
 # ---------------------------------------------------------------- best and marks
 
 
-def test_best_leaves_out_the_sanity_baselines():
-    shown = lines(table(cell("oracle-label", value=1.0), cell(value=0.6), cell("lsh", value=0.1)))
-    assert (shown["oracle-label"], shown["itq"], shown["lsh"]) == (["1.0000"], ["**0.6000**"], ["0.1000"])
+BEST, SECOND = ranged("itq", 0.58, 0.5, 0.7), ranged("pcah", 0.3, 0.2, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (
+            [cell("oracle-label", value=1.0), cell(value=0.6), cell("lsh", value=0.1)],
+            {"oracle-label": "1.0000", "itq": "**0.6000**", "lsh": "0.1000"},
+        ),
+        ([BEST, SECOND, ranged("oracle-label", 1.0, 1.0, 1.0, 0)], {"oracle-label": "1.0000"}),
+        ([BEST, SECOND, ranged("constant", 0.5, 0.05, 1.0)], {"constant": "0.5000†"}),
+        ([BEST, SECOND, ranged("constant", 0.1, 0.05, 1.0)], {"constant": "0.1000"}),
+        ([BEST, ranged("constant", 0.5, 0.05, 1.0)], {"itq": "0.5800", "constant": "0.5000"}),  # itq has no rival
+        ([cell(value=0.5), cell("lsh", value=0.5000001)], {"itq": "**0.5000**", "lsh": "**0.5000**"}),  # equal
+        (  # a mean of both seeds' ranges would reach 0.65, though one seed reaches 0.9
+            [ranged("itq", 0.8, 0.7, 0.9), ranged("lsh", 0.5, 0.4, 0.9), ranged("lsh", 0.5, 0.4, 0.4, seed=1)],
+            {"lsh": "0.5000 ± 0.0000"},
+        ),
+        (  # only the second best has the mark of an order that knows the classes
+            [ranged("itq", 0.58, 0.2, 0.7), ranged("lsh", 0.42, 0.1, 0.6), ranged("pcah", 0.40, 0.1, 0.6)],
+            {"lsh": "0.4200◊", "pcah": "0.4000"},
+        ),
+    ],
+)
+def test_best_of_the_methods_is_bold_and_others_have_their_marks(cells, expected):
+    assert shown(*cells).items() >= expected.items()
 
 
 def test_of_errors_the_least_is_the_best():
-    rows = [cell(method, metric="PairwiseError", value=value) for method, value in (("itq", 0.1), ("lsh", 0.4))]
+    rows = cell("itq", metric="PairwiseError", value=0.1), cell("lsh", metric="PairwiseError", value=0.4)
     cells = chosen(*rows, metrics=["PairwiseError"]).cells
     assert cells.loc[cells["is_best"], "method"].tolist() == ["itq"]
 
 
 def test_best_is_found_in_each_column_block_and_metric():
-    made = table(
-        *(cell(n_bits=16, value=0.9), cell(n_bits=32, value=0.1)),
-        *(cell("lsh", n_bits=16, value=0.1), cell("lsh", n_bits=32, value=0.9)),
-        *(cell("pcah", value=0.95, dataset_fingerprint="bbbb"), cell("pcah", value=0.99, features="other")),
-        *(cell("lsh", value=0.1, dataset_fingerprint="bbbb"), cell("lsh", value=0.1, features="other")),
-    )
-    best = made.cells[made.cells["is_best"]]
+    cells = table(
+        cell(n_bits=16, value=0.9),
+        cell(n_bits=32, value=0.1),
+        cell("lsh", n_bits=16, value=0.1),
+        cell("lsh", n_bits=32, value=0.9),
+        cell("pcah", value=0.95, dataset_fingerprint="bbbb"),
+        cell("pcah", value=0.99, features="other"),
+        cell("lsh", value=0.1, dataset_fingerprint="bbbb"),
+        cell("lsh", value=0.1, features="other"),
+    ).cells
+    best = cells[cells["is_best"]]
     assert sorted(zip(best["method"], best["n_bits"], best["dataset_fingerprint"], best["features"], strict=True)) == [
         ("itq", 16, "aaaa", "pixels"),
         ("lsh", 32, "aaaa", "pixels"),
@@ -299,46 +315,17 @@ def test_best_is_found_in_each_column_block_and_metric():
     ],
 )
 def test_what_luck_does_not_tell_from_the_best_is_marked_and_what_only_an_order_could(value, low, high, tie_sd, mark):
-    made = table(ranged("itq", 0.58, 0.5, 0.7), ranged("lsh", value, low, high, tie_sd))
-    assert lines(made) | {"itq": ["**0.5800**"], "lsh": [f"{value:.4f}{mark}"]} == lines(made)
-    text = made.to_markdown()
+    cells = BEST, ranged("lsh", value, low, high, tie_sd)
+    assert shown(*cells).items() >= {"itq": "**0.5800**", "lsh": f"{value:.4f}{mark}"}.items()
+    text = table(*cells).to_markdown()
     assert ("†: not told apart from the best by luck" in text) == (mark == "†")
     assert ("◊: second best, apart from the best under luck" in text) == (mark == "◊")
     assert ("Of 1 of 1 cell beside the best it is unknown" in text) == np.isnan(tie_sd)
 
 
-def test_only_the_second_best_has_the_mark_of_an_order_that_knows_the_classes():
-    cells = ranged("itq", 0.58, 0.2, 0.7), ranged("lsh", 0.42, 0.1, 0.6), ranged("pcah", 0.40, 0.1, 0.6)
-    assert lines(table(*cells)) | {"lsh": ["0.4200◊"], "pcah": ["0.4000"]} == lines(table(*cells))
-
-
-def test_baseline_is_compared_with_the_best_of_several():
-    two = ranged("itq", 0.58, 0.5, 0.7), ranged("pcah", 0.3, 0.2, 0.4)
-    assert lines(table(*two, ranged("oracle-label", 1.0, 1.0, 1.0, 0)))["oracle-label"] == ["1.0000"]
-    assert lines(table(*two, ranged("constant", 0.5, 0.05, 1.0)))["constant"] == ["0.5000†"]
-    assert lines(table(*two, ranged("constant", 0.1, 0.05, 1.0)))["constant"] == ["0.1000"]
-    assert lines(table(two[0], ranged("constant", 0.5, 0.05, 1.0)))["constant"] == ["0.5000"]
-
-
-def test_method_that_has_no_rival_is_not_the_best():
-    assert lines(table(cell(value=0.5), cell("constant", value=0.1)))["itq"] == ["0.5000"]
-
-
-def test_tie_range_of_several_seeds_is_the_mean_range():
-    made = table(ranged("itq", 0.8, 0.7, 0.9), ranged("lsh", 0.5, 0.4, 0.9), ranged("lsh", 0.5, 0.4, 0.4, seed=1))
-    assert lines(made)["lsh"] == ["0.5000 ± 0.0000"]  # 0.65 on the average, though one seed reaches 0.9
-
-
-def test_equal_methods_are_both_the_best():
-    shown = lines(table(cell(value=0.5), cell("lsh", value=0.5000001)))
-    assert (shown["itq"], shown["lsh"]) == (["**0.5000**"], ["**0.5000**"])
-
-
 def test_block_of_baselines_alone_has_no_best():
     text = table(cell("constant"), cell("random")).to_markdown()
-    assert "**" not in text
-    assert "Bold" not in text
-    assert "†" not in text
+    assert not re.search(r"\*\*|Bold|†", text)
 
 
 def test_blocks_of_one_name_with_other_data_say_so():
@@ -349,29 +336,24 @@ def test_blocks_of_one_name_with_other_data_say_so():
     assert "## digits (other): AP" in text
 
 
-# ---------------------------------------------------------------- one line a method, and the others
+# ---------------------------------------------------------------- one line per method, and the others
 
 NEWER = '{"n_iter": 5}'
 
 
 def test_method_is_shown_once_by_its_defaults_and_whatever_its_scores():
-    cells = (
-        cell(value=0.2),
-        cell(value=0.4, params=NEWER),
-        cell(value=0.4, n_bits=32, params=NEWER),
-        cell("lsh", value=0.3),
-    )
-    shown = lines(table(*cells))
-    assert (shown["itq"], shown["lsh"]) == (["0.2000†"], ["**0.3000**"])
-    assert "itq n_iter=5" not in shown
-    assert lines(table(*cells[1:]))["itq n_iter=5"] == ["**0.4000**", "0.4000"]
+    defaults, newer, lsh = cell(value=0.2), cell(value=0.4, params=NEWER), cell("lsh", value=0.3)
+    by_line = shown(defaults, newer, cell(value=0.4, n_bits=32, params=NEWER), lsh)
+    assert (by_line["itq"], by_line["lsh"]) == ("0.2000†", "**0.3000**")
+    assert "itq n_iter=5" not in by_line
+    assert shown(newer, lsh)["itq n_iter=5"] == "**0.4000**"
 
 
 def test_ablation_shows_methods_with_several_settings_each_with_its_best():
     cells = cell(value=0.2), cell(value=0.4, params=NEWER), cell("lsh", value=0.9)
-    shown = lines(table(*cells, name="ablation"))
-    assert (shown["itq"], shown["itq n_iter=5"]) == (["0.2000†"], ["**0.4000**"])
-    assert "lsh" not in shown
+    by_line = shown(*cells, name="ablation")
+    assert (by_line["itq"], by_line["itq n_iter=5"]) == ("0.2000†", "**0.4000**")
+    assert "lsh" not in by_line
     with pytest.raises(HashbenchError, match=r"no results for ablation: AP at .*, with several settings of one method"):
         table(cells[0], cells[2], name="ablation")
 
@@ -381,44 +363,42 @@ def test_ablation_shows_methods_with_several_settings_each_with_its_best():
 
 def test_any_metric_of_any_rows_can_be_laid_out():
     cells = (
-        *(cell(metric="AP@5000", n_bits=20, value=0.2), cell("lsh", metric="AP@5000", n_bits=20, value=0.3)),
-        *(cell(metric="NDCG", n_bits=99, value=0.4), cell(n_bits=20, value=0.5), cell(dataset="mine", metric="NDCG")),
+        cell(metric="AP@5000", n_bits=20, value=0.2),
+        cell("lsh", metric="AP@5000", n_bits=20, value=0.3),
+        cell(metric="NDCG", n_bits=99, value=0.4),
+        cell(n_bits=20, value=0.5),
+        cell(dataset="mine", metric="NDCG"),
     )
-    made = chosen(*cells, metrics=["AP@5000", "NDCG"], methods=["itq"], datasets=["digits"])
-    assert made.to_markdown().startswith("# Selection. AP@5000, NDCG\n\n## digits (pixels): AP@5000\n")
-    assert [row["20"] + row["99"] for row in parsed(made.to_csv())] == ["0.200000", "0.400000"]
-    assert "cifar10" not in made.to_markdown()
-    assert lines(chosen(*cells, datasets=["digits:pixels"]))["itq"] == ["0.5000"]  # of AP, unless metrics are named
-    assert lines(chosen(*cells, features=["pixels"], n_bits=[20]))["itq"] == ["0.5000"]
+    selected = chosen(*cells, metrics=["AP@5000", "NDCG"], methods=["itq"], datasets=["digits"])
+    assert selected.to_markdown().startswith("# Selection. AP@5000, NDCG\n\n## digits (pixels): AP@5000\n")
+    assert [row["20"] + row["99"] for row in parsed(selected.to_csv())] == ["0.200000", "0.400000"]
+    assert "cifar10" not in selected.to_markdown()
+    for selection in ({"datasets": ["digits:pixels"]}, {"features": ["pixels"], "n_bits": [20]}):
+        assert chosen(*cells, **selection).cells["value"].tolist() == [0.5]  # of AP, unless metrics are named
 
 
 @pytest.mark.parametrize(
     ("selection", "words"),
     [
-        ({"datasets": ["digit"]}, "no results of dataset 'digit'. Did you mean 'digits'"),
+        ({"datasets": ["digit"]}, r"no results of dataset 'digit'\. Did you mean 'digits'"),
         ({"datasets": ["digits:pixel"]}, "Did you mean 'digits:pixels'"),
-        ({"datasets": ["cifar100"]}, "no results of dataset 'cifar100'. There are results of"),
-        ({"methods": ["iqt"]}, "no results of method 'iqt'. Did you mean 'itq'? There are results of itq"),
-        (
-            {"features": ["pixel"]},
-            "no results of feature kind 'pixel'. Did you mean 'pixels'? There are results of pixels.",
-        ),
-        ({"metrics": ["APP"]}, "unknown metric 'APP'. Did you mean 'AP'"),
-        ({"metrics": ["AP@5000"]}, "no results in AP@5000. There are results in AP at 16 bits; .*--metric AP@5000"),
+        ({"datasets": ["cifar100"]}, r"no results of dataset 'cifar100'\. There are results of"),
+        ({"methods": ["iqt"]}, r"method 'iqt'\. Did you mean 'itq'\? There are results of itq"),
+        ({"features": ["pixel"]}, r"feature kind 'pixel'\. Did you mean 'pixels'\? There are results of pixels\."),
+        ({"metrics": ["APP"]}, r"unknown metric 'APP'\. Did you mean 'AP'"),
+        ({"metrics": ["AP@5000"]}, r"no results in AP@5000\. There are results in AP at 16 bits; .*--metric AP@5000"),
         ({"n_bits": [99], "methods": ["itq"]}, "no results in AP of itq at 99 bits"),
     ],
 )
 def test_rows_that_are_not_there_are_named_with_those_that_are(selection, words):
-    with pytest.raises(HashbenchError, match=re.escape(words).replace(re.escape(".*"), ".*")):
+    with pytest.raises(HashbenchError, match=words):
         chosen(cell(), **selection)
 
 
 def test_tables_of_the_papers_are_cut_to_what_is_chosen():
     text = table(cell(), cell("lsh"), cell(dataset="nuswide"), datasets=["digits"], methods=["lsh"]).to_markdown()
     assert "| lsh " in text
-    assert "itq" not in text
-    assert "nuswide" not in text
-    assert "cifar10" not in text
+    assert not re.search("itq|nuswide|cifar10", text)
 
 
 def test_command_lays_out_rows_and_writes_only_on_request(folder, hashbench, tmp_path_factory):
@@ -428,8 +408,7 @@ def test_command_lays_out_rows_and_writes_only_on_request(folder, hashbench, tmp
     assert not (folder / "tables").exists()
     output = tmp_path_factory.mktemp("output")
     assert hashbench(*command, "--output", output).exit_code == 0
-    names = {f"selection{end}" for end in ENDS if end not in OF_PAPERS}  # there is no paper to compare with
-    assert {path.name for path in output.glob("[!.]*")} == names
+    assert {path.name for path in output.glob("[!.]*")} == {f"selection{end}" for end in ENDS}
     assert "lsh & 0.25 & 0.25" in (output / "selection.tex").read_text()
     assert "has its own metric" in hashbench(*command, "table1").stderr
 
@@ -440,7 +419,4 @@ def test_a_dataset_with_unseen_classes_says_so_below_its_block():
     text = table(*rows, datasets=["digits", unseen]).to_markdown()
     of_all, of_unseen, *_ = text.split("\n## ")[1:]
     assert "unseen" not in of_all.casefold()
-    assert (
-        "Unseen classes: queries of the 3 classes of fold 1 that training did not see, database of all classes. Means"
-        in of_unseen
-    )
+    assert "Unseen classes: queries of the 3 classes of fold 1" in of_unseen

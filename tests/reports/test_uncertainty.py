@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from helpers.table_rows import markdown_rows
+from helpers.table_rows import block_rows
 from helpers.thoroughness import slow
 from scipy import stats
 
@@ -17,18 +17,9 @@ from hashbench.cli.main import cli
 from hashbench.reports.significance import all_pairs_tests, paired_tests
 from hashbench.reports.tables.blocks import _entry, notes_on_marks
 from hashbench.reports.tables.markdown import Style
-from hashbench.reports.tables.uncertainty import add_confidence, interval
+from hashbench.reports.tables.uncertainty import add_confidence
 from hashbench.store import hdf5
 from hashbench.store.provenance import settings_name
-
-
-def test_interval_is_that_of_the_mean_and_the_same_each_time():
-    scores = np.random.default_rng(0).random(400)
-    low, high = interval(scores)
-    margin = 1.96 * scores.std(ddof=1) / 20  # by the central limit theorem
-    assert (low, high) == pytest.approx((scores.mean() - margin, scores.mean() + margin), abs=margin / 8)
-    assert interval(scores) == (low, high)
-
 
 # ---------------------------------------------------------------- from the data folder to the table
 
@@ -36,9 +27,9 @@ GRID = ["--method=itq", "--method=pca-rr", "--method=lsh", "--method=random", "-
 
 
 @pytest.fixture(scope="module")
-def made(prepared, tmp_path_factory):
+def grid_folder(prepared, tmp_path_factory):
     """A data folder and a results folder of a small grid, to be copied."""
-    folder = tmp_path_factory.mktemp("made")
+    folder = tmp_path_factory.mktemp("grid_folder")
     shutil.copytree(prepared, folder / "data")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HASHBENCH_DATA", str(folder / "data"))
@@ -48,16 +39,16 @@ def made(prepared, tmp_path_factory):
 
 
 @pytest.fixture
-def scored(made, data, tmp_path):
+def scored(grid_folder, data, tmp_path):
     """A results folder whose scores of every query are in the test's data folder."""
-    shutil.copytree(made / "data", data, dirs_exist_ok=True)
-    shutil.copytree(made / "results", tmp_path / "results")
+    shutil.copytree(grid_folder / "data", data, dirs_exist_ok=True)
+    shutil.copytree(grid_folder / "results", tmp_path / "results")
     return tmp_path / "results"
 
 
 @pytest.fixture
 def shown(hashbench, scored):
-    """Print Table 1 with what the queries tell."""
+    """Print Table 1 with uncertainty over queries."""
 
     def show():
         return hashbench("tables", "table1", "--significance", "--results", scored).stdout
@@ -66,28 +57,21 @@ def shown(hashbench, scored):
 
 
 def per_query(hashbench, data, tmp_path, method):
-    """AP of every query, the mean over both seeds, by another way than the tables'."""
-    found = []
+    """Return the AP of every query, the mean over both seeds, by another way than the tables'."""
+    scores = []
     for seed in (0, 1):
         codes, path = data / "codes" / "digits" / f"{method}-16-s{seed}.h5", tmp_path / "scores.csv"
         assert hashbench("evaluate", codes, "--metric", "AP", "--per-query", path).exit_code == 0
         with path.open() as file:
-            found.append([float(row["value"]) for row in csv.DictReader(file)])
-    return np.mean(found, axis=0)
-
-
-def rows_of(text, title):
-    """The lines of one Markdown block by their first cell."""
-    return markdown_rows(text.partition(f"## {title}")[2].partition("\n## ")[0])
+            scores.append([float(row["value"]) for row in csv.DictReader(file)])
+    return np.mean(scores, axis=0)
 
 
 def test_each_kind_of_uncertainty_has_a_column(hashbench, data, scored, shown, tmp_path):
     text = shown()
-    rows = rows_of(text, "Uncertainty of digits")
-    assert rows["method"] == [
-        *("value", "spread over seeds", "confidence over queries", "luck with ties", "worst case of ties"),
-        "p against the best",
-    ]
+    rows = block_rows(text, "Uncertainty of digits")
+    kinds = ["spread over seeds", "confidence over queries", "luck with ties", "worst case of ties"]
+    assert rows["method"] == ["value", *kinds, "p against the best"]
     scores = per_query(hashbench, data, tmp_path, "lsh")
     reference = stats.bootstrap((scores,), np.mean, method="percentile", rng=3).confidence_interval
     value, _, confidence, luck, _, p_value = rows["lsh"]
@@ -102,14 +86,13 @@ def test_each_kind_of_uncertainty_has_a_column(hashbench, data, scored, shown, t
 
 
 def test_method_that_a_paired_test_does_not_tell_from_the_best_is_marked(data, scored, shown):
-    before = rows_of(shown(), "digits (pixels)")
+    before = block_rows(shown(), "digits (pixels)")
     assert "‡" not in before["pca-rr"][0]  # 0.15 below the best
     assert "‡" not in before["random"][0]  # a sanity baseline is not tested
     path = scored / "digits" / "pca-rr.csv"
-    for seed in (0, 1):  # give pca-rr the scores of itq, but for differences that almost cancel out
-        source, target = (
-            next((data / "scores" / "digits").glob(f"{name}-16-s{seed}-*/*.h5")) for name in ("itq", "pca-rr")
-        )
+    for seed in (0, 1):  # give pca-rr the scores of itq, with differences that almost cancel out
+        scores = data / "scores" / "digits"
+        source, target = (next(scores.glob(f"{name}-16-s{seed}-*/*.h5")) for name in ("itq", "pca-rr"))
         values = hdf5.read_scores(source, {})["AP"]
         values[:3, ::2] -= 0.02
         values[:3, 1::2] += 0.0199
@@ -118,7 +101,7 @@ def test_method_that_a_paired_test_does_not_tell_from_the_best_is_marked(data, s
         mean, low, high, _ = (f"{value:.6f}" for value in values.mean(axis=1))
         means = f"{mean},,{low},{high}"
         path.write_text(re.sub(row, rf"\g<1>{means}", path.read_text()))
-    assert rows_of(shown(), "digits (pixels)")["pca-rr"][0].endswith("‡")
+    assert block_rows(shown(), "digits (pixels)")["pca-rr"][0].endswith("‡")
 
 
 def test_best_of_a_column_is_tested_among_all_pairs_and_a_named_line_by_holm():
@@ -130,19 +113,18 @@ def test_best_of_a_column_is_tested_among_all_pairs_and_a_named_line_by_holm():
     with mock.patch("hashbench.reports.tables.uncertainty._over_seeds", side_effect=lambda behind: behind):
         by_best = add_confidence(cells, [*scores, *scores[:2]])
         by_name = add_confidence(cells, [*scores, *scores[:2]], "m2")
-    for made, reference in ((by_best, 0), (by_name, 2)):
+    for tested, reference in ((by_best, 0), (by_name, 2)):
         others = [position for position in range(6) if position != reference]
-        alone = paired_tests([scores[reference] - scores[position] for position in others])
-        holms = [test.p_holm for test in alone]
-        assert made["is_reference"][:6].tolist() == [position == reference for position in range(6)]
-        assert np.isnan(made["p_value"][reference])
-        found = made["p_value"][others].to_numpy()
+        holms = [test.p_holm for test in paired_tests([scores[reference] - scores[other] for other in others])]
+        assert tested["is_reference"][:6].tolist() == [position == reference for position in range(6)]
+        assert np.isnan(tested["p_value"][reference])
+        p_values = tested["p_value"][others].to_numpy()
         if reference:
-            assert found == pytest.approx(holms)
+            assert p_values == pytest.approx(holms)
         else:
-            assert found == pytest.approx(all_pairs_tests(np.stack(scores))[0, 1:])
-            assert (found >= holms).all()
-            assert (found > holms).any()
+            assert p_values == pytest.approx(all_pairs_tests(np.stack(scores))[0, 1:])
+            assert (p_values >= holms).all()
+            assert (p_values > holms).any()
     assert by_best["p_value"][7] == pytest.approx(paired_tests([scores[0] - scores[1]])[0].p_value)  # its own column
     assert by_name["p_value"][6:].isna().all()  # m2 is not in it
 
@@ -168,12 +150,11 @@ def frame(names, scores, fingerprint):
 
 
 def test_too_many_methods_for_the_resamples_are_pointed_out():
-    cells = {"n_bits": 16, "metric": "AP", "rivals": "", "group": "unsupervised"}
-    for n_tests, is_said in ((499, False), (500, True)):
-        tested = {"p_value": [np.nan] + [1.0] * n_tests, "is_reference": [True] + [False] * n_tests}
-        tested |= {"is_best": False, "against": "itq"}
-        block = pd.DataFrame({**cells, "ties": "", **tested})
-        assert ("‡ has no meaning here" in " ".join(notes_on_marks(block, []))) is is_said
+    cells = {"n_bits": 16, "metric": "AP", "rivals": "", "group": "unsupervised", "ties": "", "against": "itq"}
+    for n_tests, is_too_many in ((499, False), (500, True)):
+        tests = {"p_value": [np.nan] + [1.0] * n_tests, "is_reference": [True] + [False] * n_tests}
+        notes = " ".join(notes_on_marks(pd.DataFrame(cells | tests), []))
+        assert ("‡ has no meaning here" in notes) is is_too_many
 
 
 def test_level_at_which_a_method_is_marked():
@@ -202,7 +183,7 @@ def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, s
     command = ["tables", "table1", "--results", scored, "--significance", "--against"]
     text = hashbench(*command, "lsh").stdout
     assert "does not tell it from lsh" in text
-    rows = rows_of(text, "Uncertainty of digits")
+    rows = block_rows(text, "Uncertainty of digits")
     assert rows["method"][-1] == "p against lsh"
     assert (rows["lsh"][-1], rows["itq"][-1]) == ("-", "0.0002")  # 2 tests, 1 / 10,000
     unknown = hashbench(*command, "ITQ")
@@ -211,35 +192,26 @@ def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, s
     every = hashbench("tables", "--results", scored, "--significance", "--against", "lsh").stdout
     assert "from lsh" in every  # tables that have no lsh are left out
     assert "continuation" not in every
-    alone = hashbench("tables", "table1", "--results", scored, "--against", "lsh")
-    assert "--significance" in alone.stderr
-
-
-def test_scores_that_are_not_behind_a_row_are_not_used(scored, shown):
-    path = scored / "digits" / "pca-rr.csv"
-    path.write_text(re.sub(r"(pca-rr,\w+,16,1,AP,)[\d.]+", r"\g<1>0.432101", path.read_text()))
-    rows = rows_of(shown(), "Uncertainty of digits")
-    assert rows["pca-rr"][2] == "-"
-    assert rows["lsh"][2] != "-"
-    assert "1 of 2 could be tested" in shown()
+    assert "--significance" in hashbench("tables", "table1", "--results", scored, "--against", "lsh").stderr
 
 
 @pytest.mark.parametrize(
     ("pattern", "other", "label"),
     [
         (settings_name("{}"), settings_name('{"a": 1}'), "lsh a=1"),
+        (r"(,16,1,AP,)[\d.]+", r"\g<1>0.332101", "lsh"),
         *slow(("[0-9a-f]{16},1$", f"{'0' * 16},1", "lsh"), (",1$", ",2", "lsh"), (",16,0,", ",16,7,", "lsh")),
     ],
-    ids=["params", "fingerprint", "version", "seed"],
+    ids=["params", "value", "fingerprint", "version", "seed"],
 )
-def test_scores_of_other_codes_are_not_used(scored, shown, pattern, other, label):
+def test_scores_that_are_not_those_behind_a_row_are_not_used(scored, shown, pattern, other, label):
     path = scored / "digits" / "lsh.csv"
     path.write_text(re.sub(pattern, other, path.read_text(), flags=re.MULTILINE))
     path.with_suffix(".settings.json").write_text(
         json.dumps({settings_name(text): {"params": json.loads(text)} for text in ("{}", '{"a": 1}')})
     )
-    found = re.findall(rf"^\| {label} +\| +\S+ \| +[\d.]+ \| +(\S+) ", shown(), flags=re.MULTILINE)
-    assert found == ["-"]
+    confidence = re.findall(rf"^\| {label} +\| +\S+ \| +[\d.]+ \| +(\S+) ", shown(), flags=re.MULTILINE)
+    assert confidence == ["-"]
 
 
 def test_tables_that_are_written_do_not_depend_on_the_data_folder(hashbench, scored, shown, monkeypatch, tmp_path):
@@ -248,4 +220,4 @@ def test_tables_that_are_written_do_not_depend_on_the_data_folder(hashbench, sco
     assert hashbench("tables", "table1", "--results", scored).stdout == with_scores
     without = shown()
     assert "0 of 2 could be tested" in without
-    assert rows_of(without, "Uncertainty of digits")["itq"][2] == "-"
+    assert block_rows(without, "Uncertainty of digits")["itq"][2] == "-"

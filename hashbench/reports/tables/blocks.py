@@ -8,7 +8,7 @@ import pandas as pd
 
 from hashbench.errors import counted
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, LINE, common_settings, known_card, line_labels, setting_text
+from hashbench.reports.aggregate import BLOCK, LINE, LineKey, common_settings, known_card, line_labels, setting_text
 from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
 from hashbench.reports.tables.layout import TableLayout
@@ -19,6 +19,8 @@ from hashbench.reports.ties import LUCK, OPEN, UNKNOWN
 from hashbench.unseen import split_name
 
 NOT_RUN = "-"
+Column = tuple[str, int]  # metric and code length
+Labels = Mapping[LineKey, str]
 _SETTINGS = re.compile(r" (?=[A-Za-z_]\w*=|\(version \d)")  # the blank before the settings in a label
 
 
@@ -38,7 +40,7 @@ def make_blocks(
         paper = _papers(published, layout, block, metrics)
         columns, spans = _columns(layout, metrics, [*block["n_bits"], *(value.n_bits for value in paper)], bool(paper))
         pairs = [pair for _, value_pairs in make_pairs(block, paper) for pair in value_pairs]
-        block_labels, common = _parted(labels, block)
+        block_labels, common = _without_common_settings(labels, block)
         block_labels, effort = _with_effort(block_labels, block)
         groups = _groups(block_labels, block, columns, paper, pairs, style)
         notes = [*_notes_on_protocol(dataset), *_notes_on_cells(block, style), *common]
@@ -94,7 +96,7 @@ def make_pairs(cells: pd.DataFrame, published: Iterable[Published]) -> Iterator[
 
 
 def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
-    """Lay out each kind of uncertainty of cells, and p, in a column of its own."""
+    """Lay out the uncertainty of cells: a column per kind, and one for p."""
     kinds = ("spread over seeds", "confidence over queries", "luck with ties", "worst case of ties")
     spans = [Span(name) for name in ("value", *kinds, f"p against {cells['against'].iloc[0] or 'the best'}")]
     blocks, labels = [], line_labels(cells)
@@ -135,7 +137,7 @@ def _block(
     data: str = "",
 ) -> TableBlock:
     names = " beside ".join(metrics)
-    caption = " ".join([f"{names} on {place}.", *([layout.remark] if layout.remark else [])])
+    caption = f"{names} on {place}. {layout.remark}".rstrip()
     return TableBlock(f"{place}: {names}", caption, spans, groups, notes, data)
 
 
@@ -154,7 +156,7 @@ def tie_range(style: Style, low: float, high: float) -> str:
 
 def _columns(
     layout: TableLayout, metrics: Sequence[str], n_bits: Iterable[int], has_paper: bool
-) -> tuple[list[tuple[str, int]], list[Span]]:
+) -> tuple[list[Column], list[Span]]:
     lengths = sorted(set(n_bits))
     headings = list(metrics) if layout.is_beside else ["ours" if has_paper else ""]
     if has_paper:
@@ -163,29 +165,22 @@ def _columns(
     return columns, [Span(f"{length} bits", headings) for length in lengths]
 
 
-def _parted(
-    labels: Mapping[tuple[str, str, int], str], block: pd.DataFrame
-) -> tuple[dict[tuple[str, str, int], str], list[str]]:
+def _without_common_settings(labels: Labels, block: pd.DataFrame) -> tuple[Labels, list[str]]:
     """Move the settings that all lines of a block have in common from their labels to a note."""
     settings = [setting_text(key, value) for key, value in common_settings(block).items()]
-    labels = dict(labels)
     for setting in settings:
         labels = {line: f"{label} ".replace(f" {setting} ", " ").rstrip() for line, label in labels.items()}
     return labels, [f"All rows with these parameters use {', '.join(settings)}."] if settings else []
 
 
-def _with_effort(
-    labels: Mapping[tuple[str, str, int], str], block: pd.DataFrame
-) -> tuple[dict[tuple[str, str, int], str], list[str]]:
+def _with_effort(labels: Labels, block: pd.DataFrame) -> tuple[Labels, list[str]]:
     """Add to the labels of a block how many settings were tried, where lines differ in that, with a note."""
     if "trials" not in block or not block["trials"].any():
-        return dict(labels), []
-    tried: dict[tuple[str, str, int], int] = {}
-    for cell in records(block[[*LINE, "trials"]]):
-        tried[_line_of(cell)] = max(cell.trials, tried.get(_line_of(cell), 0))
-    counts = {tried[_line_of(cell)] for cell in records(block.loc[block["group"] != "baseline", list(LINE)])}
+        return labels, []
+    tried = {line: max(cell.trials for cell in line_cells) for line, line_cells in records_by(block, LINE).items()}
+    counts = {tried[line] for line in records_by(block[block["group"] != "baseline"], LINE)}
     if len(counts) == 1:
-        return dict(labels), [f"The settings of each method were chosen among {counts.pop()}."]
+        return labels, [f"The settings of each method were chosen among {counts.pop()}."]
     tuned = {line: f"{label} tuned={tried[line]}" if tried.get(line) else label for line, label in labels.items()}
     note = "tuned=: chosen among so many settings, on held-out training items; other lines have no recorded trials."
     return tuned, [note]
@@ -199,9 +194,9 @@ def _notes_on_versions(block: pd.DataFrame) -> list[str]:
 
 
 def _groups(
-    labels: Mapping[tuple[str, str, int], str],
+    labels: Labels,
     block: pd.DataFrame,
-    columns: Sequence[tuple[str, int]],
+    columns: Sequence[Column],
     paper: Sequence[Published],
     pairs: Sequence[Pair],
     style: Style,
@@ -211,64 +206,51 @@ def _groups(
     not_run.update((value.line, value.method) for value in sorted(paper, key=lambda value: -len(value.method)))
     is_mixed = bool((block["n_seeds"] > 1).any())
     verdicts = {(*_column_of(pair.published), *_line_of(pair.cell)): MARKS[pair.verdict] for pair in pairs}
+
+    def row(entries: Mapping[Column, Entry], paper_entries: Mapping[Column, Entry]) -> list[Entry]:
+        beside = ((entries.get(column, Entry(NOT_RUN)), paper_entries.get(column, Entry(""))) for column in columns)
+        return [entry for both in beside for entry in (both if paper else both[:1])]
+
     for (group, *line), line_cells in records_by(block, ["group", *LINE]).items():
         entries = {(cell.metric, cell.n_bits): _entry(cell, style, is_mixed=is_mixed) for cell in line_cells}
-        values = [value for value in paper if value.is_of(line[0], line[1])]
         paper_entries = {}
-        for value in values:
+        for value in (value for value in paper if value.is_of(line[0], line[1])):
             not_run.pop(value.line, None)
             column = _column_of(value)
             paper_entries[column] = Entry(value.value, marks=verdicts.get((*column, *line), ""))
         label = labels[_line_of(line_cells[0])]
-        groups[group].append(make_line(label, _row(entries, paper_entries, columns, bool(paper))))
+        groups[group].append(make_line(label, row(entries, paper_entries)))
     for paper_line, method in not_run.items():
         paper_entries = {_column_of(value): Entry(value.value) for value in paper if value.line == paper_line}
-        groups[paper_line[0]].append(Line(method, "", _row({}, paper_entries, columns, True)))
+        groups[paper_line[0]].append(Line(method, "", row({}, paper_entries)))
     return [(group or "other", lines) for group, lines in groups.items() if lines]
 
 
-def _column_of(value: Published) -> tuple[str, int]:
+def _column_of(value: Published) -> Column:
     return value.our_metric, value.n_bits
 
 
-def _line_of(cell: Any) -> tuple[str, str, int]:
+def _line_of(cell: Any) -> LineKey:
     return cell.method, cell.params, cell.method_version
 
 
 def make_line(label: str, entries: Sequence[Entry]) -> Line:
-    """Make a line of entries; its label is split into name and settings."""
+    """Return a line of entries; its label is split into name and settings."""
     method, settings, *_ = [*_SETTINGS.split(label, maxsplit=1), ""]
     return Line(method, settings, entries)
 
 
-def _row(
-    entries: Mapping[tuple[str, int], Entry],
-    paper_entries: Mapping[tuple[str, int], Entry],
-    columns: Sequence[tuple[str, int]],
-    has_paper: bool,
-) -> list[Entry]:
-    row = []
-    for column in columns:
-        row.append(entries.get(column, Entry(NOT_RUN)))
-        if has_paper:
-            row.append(paper_entries.get(column, Entry("")))
-    return row
-
-
 def _entry(cell: Any, style: Style, *, is_mixed: bool) -> Entry:
+    is_single = is_mixed and cell.n_seeds == 1 and _is_random(cell.method)
+    return make_entry(cell, style, {"‡": getattr(cell, "p_value", 0) >= ALPHA, "§": is_single})
+
+
+def make_entry(cell: Any, style: Style, marks: Mapping[str, bool]) -> Entry:
+    """Return the entry of a cell, with these marks after those for what ties leave open beside the best."""
     spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)
-    marks = {
-        **tie_marks(cell),
-        "‡": getattr(cell, "p_value", 0) >= ALPHA,
-        "§": is_mixed and cell.n_seeds == 1 and _is_random(cell.method),
-    }
+    marks = {"†": cell.ties == OPEN, "◊": cell.ties == LUCK and cell.is_second, **marks}
     shown_marks = "".join(mark for mark, is_shown in marks.items() if is_shown)
     return Entry(style.number(cell.value), spread, bool(cell.is_best), shown_marks)
-
-
-def tie_marks(cell: Any) -> dict[str, bool]:
-    """Return which marks a cell has for what ties leave open between it and the best of its column."""
-    return {"†": cell.ties == OPEN, "◊": cell.ties == LUCK and cell.is_second}
 
 
 def _is_random(method: str) -> bool:

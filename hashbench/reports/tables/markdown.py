@@ -41,7 +41,7 @@ class Line(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Columns under one heading; each may have a heading of its own."""
+    """Columns under one heading, perhaps with their own headings."""
 
     heading: str
     columns: Sequence[str] = ("",)

@@ -1,10 +1,9 @@
 """How near our values are to the papers', and whether methods rank alike.
 
-A verdict says where ours is, seen from the published value. It is **within** if that is, up to half a unit of its last
-digit, no farther from ours than one standard deviation over seeds, or not told apart from it by luck with ties, as
-`hashbench.reports.ties` compares; **unknown** if our ``tie_sd`` is and the published value lies between ``low`` and
-``high``. Else ours is **above** or **below** it. Differences between the set-ups stand beside the verdict, and do not
-change it.
+A verdict compares our value with the published one, up to half a unit of its last digit. It is **within** if the two
+differ by at most one standard deviation over seeds, or by no more than luck with ties may (`hashbench.reports.ties`);
+**unknown** if our ``tie_sd`` is unknown and the published value lies between ``low`` and ``high``; else our value is
+**above** or **below**. Differences between the set-ups are listed beside the verdict and do not change it.
 """
 
 from collections import Counter
@@ -37,7 +36,7 @@ class Pair(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Where ours is, seen from the published value: a key of ``MARKS``."""
+        """How our value compares with the published one: a key of ``MARKS``."""
         value, spread = self.cell.value, self.cell.spread if self.cell.n_seeds > 1 else 0
         printed, half = float(self.published.value), 0.5 / 10 ** len(self.published.value.partition(".")[2])
         nearest = min(max(value, printed - half), printed + half)  # of what would be printed so
@@ -76,7 +75,7 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     counts them all in its favour. Possibly no order of ties reaches it, as those choices can contradict each other.
     """
     papers = np.array([float(pair.published.value) for pair in pairs])
-    columns = *NUMBERS, "n_queries"
+    columns = (*NUMBERS, "n_queries")
     rows = [[getattr(pair.cell, name, 0) for name in columns] for pair in pairs]
     ours = pd.DataFrame(rows, columns=columns).round(6)
     if len(set(papers)) < 2 or len(set(ours["value"])) < 2:
@@ -88,10 +87,7 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     answers = compare(first, second)
     is_fixed = (first["low"] == first["high"]).to_numpy() & (second["low"] == second["high"]).to_numpy()
     is_known = (answers == EVERY_ORDER) | (answers == LUCK) | is_fixed
-    least, most = (
-        np.where(is_known, order_here, -1.0),
-        np.where(is_known, order_here, 1.0),
-    )  # our order lies between these
+    least, most = np.where(is_known, order_here, -1), np.where(is_known, order_here, 1)  # bounds of our order
     worst, best = np.minimum(order * least, order * most), np.maximum(order * least, order * most)
     tau = float(kendalltau(papers, ours["value"]).statistic)
     is_ordered = order != 0

@@ -6,7 +6,7 @@ import pandas as pd
 
 from hashbench.reports.aggregate import LINE, line_labels
 from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, most_folds
-from hashbench.reports.tables.blocks import NOT_RUN, make_line, notes_on_marks, tie_marks, tie_range
+from hashbench.reports.tables.blocks import NOT_RUN, make_entry, make_line, notes_on_marks, tie_range
 from hashbench.reports.tables.cells import grouped, in_order, records_by
 from hashbench.reports.tables.markdown import Entry, Line, Span, Style, TableBlock
 
@@ -54,10 +54,8 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
 def _entries(cell: Any, all_folds: dict[str, str], style: Style) -> list[Entry]:
     if cell is None:
         return [Entry(NOT_RUN), Entry(NOT_RUN)]
-    spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)
-    marks = "".join(mark for mark, has in tie_marks(cell).items() if has)
-    marks += "¶" * (cell.folds != all_folds[cell.scope])
-    return [Entry(style.number(cell.value), spread, cell.is_best, marks), Entry(tie_range(style, cell.low, cell.high))]
+    entry = make_entry(cell, style, {"¶": cell.folds != all_folds[cell.scope]})
+    return [entry, Entry(tie_range(style, cell.low, cell.high))]
 
 
 def _note_on_means(block: pd.DataFrame, n_unseen: int, all_folds: dict[str, str], style: Style) -> str:

@@ -26,21 +26,21 @@ class Published(NamedTuple):
     method: str
     n_bits: int
     value: str  # as printed
-    our_dataset: str  # our names need not exist here (yet); empty if nothing here is like it
-    dataset_differs: str  # even so; empty if nothing is known
+    our_dataset: str  # our names may not exist here (yet); empty if no dataset here is like the paper's
+    dataset_differs: str  # from ours of that name; empty if no difference is known
     our_metric: str
     metric_differs: str
-    our_method: str  # empty if it is another loss under the name of a method
-    group: str  # block of the table that the method belongs to
+    our_method: str  # empty if the paper has another loss under the name of a method
+    group: str  # of the method in our tables
     whose: str  # who ran the method: one of ``WHOSE``
-    our_params: Mapping[str, Any]  # a value, or on or off, where they tell two of the paper's rows apart
-    stated: Mapping[str, Any]  # values of parameters that the paper's row states
-    same_features: str  # those of ours that are the paper's backbone; empty if there are none
+    our_params: Mapping[str, Any]  # parameters that distinguish two rows of the paper: a value, or on or off
+    stated: Mapping[str, Any]  # parameters that the paper states for its row
+    same_features: str  # our features from the paper's backbone; empty if there are none
     backbone_in_words: str
 
     @property
     def layout(self) -> str:
-        """Our table: the one like the paper's, else the first that has room for the value; empty if none has."""
+        """The table that shows it: the one like the paper's, else the first that takes others' values; or none."""
         at = self.source.partition(" ")[0], self.table
         is_ours = bool(self.our_dataset and self.our_method)
         own = [name for name, layout in LAYOUTS.items() if (layout.source, layout.number) == at]
@@ -49,12 +49,12 @@ class Published(NamedTuple):
 
     @property
     def line(self) -> tuple[str, str, str]:
-        """The line of a block it belongs to."""
+        """The line of a block that it belongs to."""
         return self.group, self.our_method, json.dumps(self.our_params)
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What it is a value of, in our names; several papers may have one."""
+        """What was measured, in our names; several papers may have a value of it."""
         return self.our_dataset, self.our_metric, self.n_bits, *self.line
 
     @property
@@ -66,10 +66,10 @@ class Published(NamedTuple):
         """Return whether a method of ours, with its parameters (JSON), is the paper's."""
         if self.our_method != method:
             return False
-        card, ours = known_card(method), json.loads(params)
-        ours = {**(card.params if card else {}), **ours}
+        card = known_card(method)
+        settings = {**(card.params if card else {}), **json.loads(params)}
         return all(
-            (bool(ours.get(key)) if isinstance(value, bool) else ours.get(key)) == value
+            (bool(settings.get(key)) if isinstance(value, bool) else settings.get(key)) == value
             for key, value in self.our_params.items()
         )
 
@@ -78,20 +78,20 @@ class Published(NamedTuple):
 
         The parts are features, data, metric and parameters.
         """
-        ours = json.loads(params)
-        is_head = "head" in ours and not (self.same_features or ours.get("backbone"))
-        used = f"a head ({ours['head']}) on frozen features {features}" if is_head else f"features {features}"
+        settings = json.loads(params)
+        is_head = "head" in settings and not (self.same_features or settings.get("backbone"))
+        used = f"a head ({settings['head']}) on frozen features {features}" if is_head else f"features {features}"
         phrases = [
             ("features", "" if features == self.same_features else f"{used} instead of {self.backbone_in_words}"),
             ("data", self.dataset_differs),
             ("metric", self.metric_differs),
         ]
-        stated = {key: value for key, value in self.stated.items() if key in ours}
-        settings = [f"{key}={ours[key]} instead of {value}" for key, value in stated.items() if ours[key] != value]
+        stated = {key: value for key, value in self.stated.items() if key in settings}
+        texts = [f"{key}={settings[key]} instead of {value}" for key, value in stated.items() if settings[key] != value]
         named = {*stated, *self.our_params, *(["head"] if is_head else [])}
         changed = changed_params(self.our_method, params)
-        settings += [f"parameter {setting_text(key, value)}" for key, value in changed.items() if key not in named]
-        phrases += [("parameters", text) for text in settings]
+        texts += [f"parameter {setting_text(key, value)}" for key, value in changed.items() if key not in named]
+        phrases += [("parameters", text) for text in texts]
         return [(part, text) for part, text in phrases if text]
 
 
@@ -120,9 +120,9 @@ def nearest(published: Iterable[Published], features: str) -> list[Published]:
 def values_beside(
     published: Iterable[Published], layout: TableLayout, features: str, n_bits: Collection[int]
 ) -> list[Published]:
-    """Choose what stands beside ours in a block: all values of the table's own paper, then the nearest of others.
+    """Choose the values beside ours in a block: all of the table's own paper, then the nearest of others.
 
-    Those of others fill the places that the paper leaves open, at its lengths and ours.
+    Others fill the places without a value of the own paper, at its code lengths and ours.
     """
     values = list(published)
     own = [value for value in values if is_own(value, layout)]

@@ -27,20 +27,20 @@ class TableSelection:
     metrics: Sequence[str] = ()  # of a table of chosen rows
     features: Sequence[str] = ()  # kinds of features, or their full names
     n_bits: Sequence[int] = ()  # columns other than the papers'
-    variants: bool = False  # methods with all their parameters and versions, not one line of each
-    name: str = "selection"  # of a table of chosen rows: its files, and its labels in LaTeX
+    variants: bool = False  # whether a method has a line for all parameters and versions, not only one
+    name: str = "selection"  # of a table of chosen rows, in its files and labels in LaTeX
 
     def __post_init__(self) -> None:
         is_taken = re.split(r"-(?:tie-range|published|orders)$", self.name.lower())[0] in LAYOUTS
         if is_taken or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
             raise HashbenchError(
-                f"a table of your own cannot be called {self.name!r}. Choose letters, digits, points, dashes and "
-                f"underscores, but none of {', '.join(LAYOUTS)}."
+                f"{self.name!r} cannot name a table. Use letters, digits, points, dashes and underscores, and no name "
+                f"of another table: {', '.join(LAYOUTS)}."
             )
 
     @property
     def is_of_rows(self) -> bool:
-        """Whether rows are chosen, of which a table can be made."""
+        """Whether rows are chosen, for a table of their own."""
         return bool(self.datasets or self.methods or self.metrics or self.features)
 
     @property
@@ -84,15 +84,14 @@ class TableSelection:
 
     def nothing_left(self, results: pd.DataFrame) -> HashbenchError:
         """Build the error for a choice without rows."""
-        metrics = " or ".join(self.layout.metrics)
         of = " of " + " or ".join(self.methods) if self.methods else ""
         on = " on " + " or ".join([*self.datasets, *self.features]) if self.datasets or self.features else ""
         lengths = " at " + " or ".join(map(str, self.n_bits)) + " bits" if self.n_bits else ""
         rows = self.of_rows(results)
         rows = results if rows.empty else rows
         return HashbenchError(
-            f"there are no results in {metrics}{of}{on}{lengths}. There are results in "
+            f"there are no results in {' or '.join(self.layout.metrics)}{of}{on}{lengths}. There are results in "
             f"{', '.join(sorted(rows['metric'].unique()))} at "
-            f"{', '.join(map(str, sorted(rows['n_bits'].unique())))} bits; choose others, or make some with "
+            f"{', '.join(map(str, sorted(rows['n_bits'].unique())))} bits; choose others, or run "
             f"hashbench run --metric {self.layout.metrics[0]}."
         )

@@ -71,7 +71,7 @@ class ResultTable:
     name: str  # of its files
     layout: TableLayout
     cells: pd.DataFrame
-    published: Sequence[Published] = ()  # values of its own paper, and of others that have what it shows
+    published: Sequence[Published] = ()  # values of its own paper, and of others for what it shows
 
     def confident(self, results: pd.DataFrame, against: str = "", on_progress: Progress = silent) -> "ResultTable":
         """Return the table with bootstrap intervals and paired tests, where the data folder has scores of every query.
@@ -275,8 +275,7 @@ def _no_results(table: ResultTable, selection: TableSelection) -> HashbenchError
     options = " --dataset digits-unseen3-fold0" if layout.is_over_folds else ""
     advice = "There is no such method here; see: hashbench list methods."
     if usable:
-        options += f" --method {usable[0]} --bits {lengths[0]} --metric {layout.metrics[0]}"
-        advice = f"Make some: hashbench run{options}."
+        advice = f"Run: hashbench run{options} --method {usable[0]} --bits {lengths[0]} --metric {layout.metrics[0]}."
     return HashbenchError(
         f"there are no results for {table.name}: {metrics}{' of ' * bool(methods)}{' or '.join(methods)} at "
         f"{', '.join(map(str, lengths))} bits{several}. {advice}"

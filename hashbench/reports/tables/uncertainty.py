@@ -31,7 +31,8 @@ def add_confidence(
     for number, behind in enumerate(rows, start=1):
         scores.append(_over_seeds(behind))
         on_progress("scores of every query", number, len(rows))
-    intervals = [(np.nan, np.nan) if values is None else interval(values) for values in scores]
+    unknown = np.full(2, np.nan)
+    intervals = [unknown if values is None else bootstrap_intervals(values[None])[0] for values in scores]
     label, is_named = _named(cells, against) if against else ("", cells["is_best"])
     cells = cells.assign(from_=[low for low, _ in intervals], to=[high for _, high in intervals])
     cells = cells.assign(p_value=np.nan, is_reference=False, against=label)
@@ -41,13 +42,13 @@ def add_confidence(
         if reference is not None:
             cells.loc[reference, "is_reference"] = True
             rivals = column.index[(column["group"] != "baseline") & (column.index != reference)]
-            others = [position for position in rivals if scores[position] is not None]
-            if others and scores[reference] is not None:
-                values = np.stack([scores[position] for position in (reference, *others)])
+            tested = [position for position in rivals if scores[position] is not None]
+            if tested and scores[reference] is not None:
+                values = np.stack([scores[position] for position in (reference, *tested)])
                 if against:
-                    cells.loc[others, "p_value"] = [test.p_holm for test in paired_tests(values[0] - values[1:])]
+                    cells.loc[tested, "p_value"] = [test.p_holm for test in paired_tests(values[0] - values[1:])]
                 else:
-                    cells.loc[others, "p_value"] = all_pairs_tests(values)[0, 1:]
+                    cells.loc[tested, "p_value"] = all_pairs_tests(values)[0, 1:]
         on_progress("paired tests", number, len(columns))
     return cells
 
@@ -65,18 +66,12 @@ def _named(cells: pd.DataFrame, against: str) -> tuple[str, "pd.Series[bool]"]:
     return label, names == label
 
 
-def interval(scores: FloatArray) -> tuple[float, float]:
-    """Compute the 95 % bootstrap interval of a mean over queries: its low and high end."""
-    low, high = bootstrap_intervals(scores[None])[0]
-    return float(low), float(high)
-
-
 def _over_seeds(rows: pd.DataFrame) -> FloatArray | None:
-    """Average the scores of every query over seeds; None unless the scores of all rows are kept."""
+    """Average the scores of every query over seeds; None unless the scores of all rows are cached."""
     scores = [find_scores(as_row(row)) for row in rows.to_dict("records")]
-    kept = [values for values in scores if values is not None]
-    if len(kept) < len(scores):
+    cached = [values for values in scores if values is not None]
+    if len(cached) < len(scores):
         return None
-    mean = np.mean(kept, axis=0)
+    mean = np.mean(cached, axis=0)
     defined: FloatArray = mean[~np.isnan(mean)]
     return defined if len(defined) > 1 else None
