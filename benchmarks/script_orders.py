@@ -16,7 +16,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from why_numbers_differ import put_into
 
-from hashbench.reports.explain.spreads import Pairs, Spread, explain_kept, pairs
+from hashbench.reports.explain.spreads import Pairs, Spread, explain_cached, pairs
 from hashbench.reports.formatting import markdown_table
 from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
 
@@ -51,7 +51,7 @@ def score(grid: Grid) -> list[Spread]:
     def tell(what: str, n_done: int, n_all: int) -> None:
         print(f"{grid.dataset}: {what} ({n_done} of {n_all})", flush=True)
 
-    return explain_kept(grid.dataset, grid.n_bits, grid.methods, metrics=grid.metrics, on_progress=tell)
+    return explain_cached(grid.dataset, grid.n_bits, grid.methods, metrics=grid.metrics, on_progress=tell)
 
 
 def write(found: dict[str, list[Spread]]) -> None:

@@ -74,7 +74,7 @@ def rows_of(dataset: Dataset) -> Iterator[dict[str, str]]:
             scripts = EVALUATORS if name == SHOWN[1] else ties
             for one in explain(query, ordered, n_bits, affinity, METRICS, scripts):
                 causes = "; ".join(f"{cause.words} {cause.share:+.6f}" for cause in one.causes)
-                numbers = (f"{number:.6f}" for number in (one.value, *one.ours))
+                numbers = (f"{number:.6f}" for number in (one.value, *one.exact))
                 values = (name, order, one.metric, one.evaluator.name, *numbers, causes)
                 yield dict(zip(COLUMNS, values, strict=True))
             print(name, order, flush=True)
