@@ -14,7 +14,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from pages import DOCS, parser_of, put_into, read_rows, write_rows
 
-from hashbench.reports.explain.spreads import Pairs, Spread, explain_kept, pairs
+from hashbench.reports.explain.spreads import Pairs, Spread, explain_cached, pairs
 from hashbench.reports.formatting import markdown_table
 from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
 
@@ -48,7 +48,7 @@ def score(grid: Grid) -> list[Spread]:
     def report(what: str, n_done: int, n_all: int) -> None:
         print(f"{grid.dataset}: {what} ({n_done} of {n_all})", flush=True)
 
-    return explain_kept(grid.dataset, grid.n_bits, grid.methods, metrics=grid.metrics, on_progress=report)
+    return explain_cached(grid.dataset, grid.n_bits, grid.methods, metrics=grid.metrics, on_progress=report)
 
 
 def as_texts(spread: Spread) -> dict[str, str]:

@@ -73,7 +73,7 @@ def rows_of(dataset: Dataset) -> Iterator[dict[str, str]]:
             scripts = EVALUATORS if name == SHOWN[1] else ties
             for explanation in explain(query, ordered, n_bits, affinity, METRICS, scripts):
                 causes = "; ".join(f"{cause.words} {cause.share:+.6f}" for cause in explanation.causes)
-                numbers = (f"{number:.6f}" for number in (explanation.value, *explanation.ours))
+                numbers = (f"{number:.6f}" for number in (explanation.value, *explanation.exact))
                 values = (name, order, explanation.metric, explanation.evaluator.name, *numbers, causes)
                 yield dict(zip(COLUMNS, values, strict=True))
             print(name, order, flush=True)

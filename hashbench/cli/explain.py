@@ -100,13 +100,13 @@ def explain(
     if run is not None:
         name, explanations = run.name, _explain_run(run, qrels, metrics, scripts, figure)
     elif dataset is not None and codes is None and not any(own.values()):
-        from hashbench.reports.explain.spreads import explain_kept, format_spreads
+        from hashbench.reports.explain.spreads import explain_cached, format_spreads
 
         if scripts or value is not None or figure is not None:
             raise click.UsageError("--script, --value and --figure explain one file of codes; give it.")
         with Progress(short=True) as progress:
             orders = None if database_order is None else [database_order]
-            cells = explain_kept(dataset, n_bits, methods, seed or 0, metrics or ("AP",), orders, progress.update)
+            cells = explain_cached(dataset, n_bits, methods, seed or 0, metrics or ("AP",), orders, progress.update)
         click.echo(format_spreads(cells, form))
         return
     elif len(n_bits) > 1:
@@ -146,10 +146,10 @@ def _explain_codes(
     check_counts((len(codes.query), len(codes.database)), (codes.affinity.n_queries, codes.affinity.n_database))
     database, affinity = rearranged(codes.database, codes.affinity, order)
     metrics_or_default = metrics or ("AP", "AP@1000")
-    computed = tuple(emulation.given_of(metrics_or_default, chosen, len(database))) or metrics_or_default
+    computed = tuple(emulation.metrics_of(metrics_or_default, chosen, len(database))) or metrics_or_default
     for name in dict.fromkeys(metrics):
         if name not in computed:
-            click.echo(f"Left out: {emulation.not_given(name, chosen, len(database))}", err=True)
+            click.echo(f"Left out: {emulation.describe_missing(name, chosen, len(database))}", err=True)
     with Progress(short=True) as progress, reporting_compilation(progress.update):
         explanations = emulation.explain(
             codes.query, database, codes.n_bits, affinity, computed, chosen, on_progress=progress.update
@@ -173,7 +173,7 @@ def _explain_run(
     with Progress(short=True) as progress, reporting_compilation(progress.update):
         explanations = run_tools.explain_run(lists, grades, metrics or ("AP", "NDCG:trec"), tools)
     explained = {explanation.evaluator.name for explanation in explanations}
-    for name in [tool.described.name for tool in tools] if scripts else ():
+    for name in [tool.evaluator.name for tool in tools] if scripts else ():
         if name not in explained:
             click.echo(f"Left out: {name} gives none of the metrics, or refuses the queries of this run.", err=True)
     return explanations

@@ -1,4 +1,4 @@
-"""A real browser for pages of ours: chromium over file://, without a network, where nothing that goes wrong passes."""
+"""A real browser for reports: chromium over file://, without a network; anything that goes wrong is an error."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 @contextmanager
 def browsing():
-    """Start the browser, which takes a second: one is enough for many pages."""
+    """Start the browser, which takes a second and serves many pages."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -21,25 +21,27 @@ def browsing():
 
 @contextmanager
 def visiting(browser, path, fragment="", **options):
-    """Open a page on disk; in the end, what it asked of a network, failed at, warned of or popped up is an error."""
-    wrong = []
+    """Open a page on disk; requests to a network, errors, warnings and dialogs fail when it is closed."""
+    violations = []
 
     def refuse(route):
-        wrong.append(route.request.url)
+        violations.append(route.request.url)
         route.abort()
 
     def dismiss(dialog):
-        wrong.append(dialog.message)
+        violations.append(dialog.message)
         dialog.dismiss()
 
     context = browser.new_context(offline=True, **options)
     context.set_default_timeout(10_000)
     context.route(lambda url: not url.startswith("file:"), refuse)
     page = context.new_page()
-    page.on("console", lambda told: wrong.append(told.text) if told.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "console", lambda message: violations.append(message.text) if message.type in ("error", "warning") else None
+    )
+    page.on("pageerror", lambda error: violations.append(str(error)))
     page.on("dialog", dismiss)
     page.goto(path.as_uri() + fragment)
     yield page
     context.close()
-    assert wrong == []
+    assert violations == []

@@ -1,4 +1,4 @@
-"""Results whose codes are kept, others with wild names or beside a paper's; what a browser finds in their report."""
+"""Results with cached codes, others with wild names or beside a paper's; and readers of their report in a browser."""
 
 import json
 from collections import defaultdict
@@ -40,7 +40,10 @@ def few():
     return Dataset(
         "few",
         (rng.normal(size=(5, 20))[labels] + rng.normal(size=(70, 20))).astype(np.float32),
-        *(index[:10], index[10:], index[10:], "same-label"),
+        query=index[:10],
+        database=index[10:],
+        train=index[10:],
+        rule="same-label",
         labels=labels,
         images=rng.integers(0, 256, (70, 8, 8, 3)).astype(np.uint8),
         about={"summary": WORDS, "licence": WORDS},
@@ -48,8 +51,8 @@ def few():
 
 
 def hashbench(*arguments):
-    done = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.stderr
+    result = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
 
 
 def report(folder, output, *options):
@@ -57,7 +60,7 @@ def report(folder, output, *options):
 
 
 def write_wild(folder):
-    """Write results with wild names and, of an earlier time, one that has changed; and some beside a paper's."""
+    """Write results with wild names, an earlier version of one of them, and results beside a paper's."""
     write(folder / "results" / "wild.csv", *(row(**WILD, method=method) for method in ("gone", "lsh")))
     write(folder / "before" / "wild.csv", row(0.55, **WILD, method="gone"))
     place = {"dataset": "cifar10-s1", "features": "ours", "n_bits": 12}
@@ -78,9 +81,9 @@ def keys(page, table="leaderboard"):
 
 
 def means(folder, column="value"):
-    """The AP of each code length and method, or an end of its range over ties, averaged over seeds."""
+    """The AP of each code length and method, or an end of its range, averaged over seeds."""
     values = defaultdict(list)
     for cell in rows_in(folder / "results" / "few"):
         if cell["metric"] == "AP":
             values[int(cell["n_bits"]), cell["method"]].append(float(cell[column]))
-    return {key: float(np.mean(some)) for key, some in values.items()}
+    return {key: float(np.mean(seeds)) for key, seeds in values.items()}

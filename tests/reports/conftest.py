@@ -1,7 +1,7 @@
 from contextlib import ExitStack
 
 import pytest
-from helpers.browser import browsing, visiting
+from helpers.browser import CHROMIUM, browsing, visiting
 from helpers.report_pages import LENGTHS, METHODS, SEEDS, few, hashbench, report, wait_for, write_wild
 
 from hashbench.store import hdf5
@@ -9,13 +9,15 @@ from hashbench.store import hdf5
 
 @pytest.fixture(scope="module")
 def browser():
+    if CHROMIUM is None:
+        pytest.skip("needs a browser: apt-get install chromium")
     with browsing() as browser:
         yield browser
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """Results whose codes are kept, others with wild names or beside a paper's; what they were before; their report."""
+    """Results with cached codes, others with wild names or beside a paper's; results of before; and their report."""
     folder = tmp_path_factory.mktemp("report")
     hdf5.write_dataset(few(), folder / "data" / "datasets" / "few.h5")
     write_wild(folder)

@@ -1,4 +1,4 @@
-"""What tools for runs make of a run with ties, beside the tools themselves."""
+"""Tools for runs on runs with ties, beside the tools themselves."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from hashbench.errors import HashbenchError
 from hashbench.reports.explain.run_tools import TOOLS, explain_run, named
 
 N_CASES = 8
-METRICS = {  # ours: trec_eval's, ir_measures' and ranx's
+METRICS = {  # hashbench's names: those of trec_eval, ir_measures and ranx
     "AP": ("map", "AP", "map"),
     "AP@3:relevant": ("map_cut_3", "AP@3", "map@3"),
     "NDCG:trec": ("ndcg", "nDCG", "ndcg"),
@@ -23,7 +23,7 @@ METRICS = {  # ours: trec_eval's, ir_measures' and ranx's
 }
 
 
-def case(seed, *, is_same=False):
+def make_case(seed, *, has_all_queries=False):
     """A run and qrels of a few queries: ties in 64 and in 32 bits, documents not judged, queries without a list."""
     rng = np.random.default_rng(seed)
     run, qrels = {}, {}
@@ -31,37 +31,38 @@ def case(seed, *, is_same=False):
         documents = [f"d{number}" for number in rng.permutation(40)[: rng.integers(3, 30)]]
         scores = rng.integers(0, 4, len(documents)) + 1e-9 * rng.integers(0, 2, len(documents))
         judged = [f"d{number}" for number in rng.permutation(40)[:15]]
-        if query or is_same:
+        if query or has_all_queries:
             run[f"q{query}"] = dict(zip(documents, scores.tolist(), strict=True))
-        if query < 5 or is_same:
+        if query < 5 or has_all_queries:
             grades = rng.integers(0, 3, 15) * (query != 2)
             qrels[f"q{query}"] = dict(zip(judged, grades.tolist(), strict=True))
     return run, qrels
 
 
 def values(run, qrels, name, metrics=METRICS):
-    return {one.metric: one.value for one in explain_run(run, qrels, list(metrics), [named(name)])}
+    explanations = explain_run(run, qrels, list(metrics), [named(name)])
+    return {explanation.metric: explanation.value for explanation in explanations}
 
 
 @pytest.mark.parametrize("seed", range(N_CASES))
 def test_pytrec_eval_gives_the_value(seed):
     pytrec_eval = pytest.importorskip("pytrec_eval")
-    run, qrels = case(seed)
-    asked = {"map", "map_cut.3", "ndcg", "ndcg_cut.3", "P.3", "recall.3", "recip_rank", "Rprec", "success.3"}
-    found = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run).values()
-    theirs = {ours: np.mean([one[names[0]] for one in found]) for ours, names in METRICS.items()}
+    run, qrels = make_case(seed)
+    measures = {"map", "map_cut.3", "ndcg", "ndcg_cut.3", "P.3", "recall.3", "recip_rank", "Rprec", "success.3"}
+    scores = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run).values()
+    expected = {metric: np.mean([query[names[0]] for query in scores]) for metric, names in METRICS.items()}
     for name in ("trec_eval", "pytrec_eval"):
-        assert values(run, qrels, name) == pytest.approx(theirs, abs=1e-12)
+        assert values(run, qrels, name) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(N_CASES))
 def test_ir_measures_gives_the_value(seed):
     ir_measures = pytest.importorskip("ir_measures")
-    run, qrels = case(seed)
-    measures = {ours: ir_measures.parse_measure(names[1]) for ours, names in METRICS.items()}
-    found = ir_measures.calc_aggregate(measures.values(), qrels, run)
-    theirs = {ours: found[measure] for ours, measure in measures.items()}
-    assert values(run, qrels, "ir_measures") == pytest.approx(theirs, abs=1e-12)
+    run, qrels = make_case(seed)
+    measures = {metric: ir_measures.parse_measure(names[1]) for metric, names in METRICS.items()}
+    scores = ir_measures.calc_aggregate(measures.values(), qrels, run)
+    expected = {metric: scores[measure] for metric, measure in measures.items()}
+    assert values(run, qrels, "ir_measures") == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.slow  # it is compiled on first use
@@ -69,46 +70,46 @@ def test_ir_measures_gives_the_value(seed):
 @pytest.mark.parametrize("seed", range(N_CASES))
 def test_ranx_gives_the_value(seed):
     ranx = pytest.importorskip("ranx", reason="ranx is not there: pip install -e '.[originals]'")
-    metrics = {ours: names[2] for ours, names in METRICS.items()} | {"NDCG": "ndcg_burges", "NDCG@3": "ndcg_burges@3"}
-    for name, is_same in (("ranx-here", True), ("ranx-run-here", True), ("ranx-comparable-here", False)):
-        run, qrels = case(seed, is_same=is_same)
-        given = (qrels, run) if name == "ranx-here" else (ranx.Qrels(qrels), ranx.Run(run))
-        found = ranx.evaluate(*given, list(metrics.values()), make_comparable=not is_same)
-        theirs = {ours: found[metric] for ours, metric in metrics.items()}
-        assert values(run, qrels, name, metrics) == pytest.approx(theirs, abs=1e-9)
+    names = {metric: names[2] for metric, names in METRICS.items()} | {"NDCG": "ndcg_burges", "NDCG@3": "ndcg_burges@3"}
+    for tool, has_all_queries in (("ranx-here", True), ("ranx-run-here", True), ("ranx-comparable-here", False)):
+        run, qrels = make_case(seed, has_all_queries=has_all_queries)
+        inputs = (qrels, run) if tool == "ranx-here" else (ranx.Qrels(qrels), ranx.Run(run))
+        scores = ranx.evaluate(*inputs, list(names.values()), make_comparable=not has_all_queries)
+        expected = {metric: scores[name] for metric, name in names.items()}
+        assert values(run, qrels, tool, names) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(N_CASES))
 def test_shares_add_up_and_the_value_lies_between_the_bounds(seed):
-    for one in explain_run(*case(seed), [*METRICS, "AP@3", "NDCG"]):
-        assert one.ours.mean + sum(cause.share for cause in one.causes) == pytest.approx(one.value, abs=1e-12)
-        assert one.its.low - 1e-12 <= one.value <= one.its.high + 1e-12
-        assert all(cause.words for cause in one.causes)
+    for explanation in explain_run(*make_case(seed), [*METRICS, "AP@3", "NDCG"]):
+        shares, bounds = sum(cause.share for cause in explanation.causes), explanation.script_range
+        assert explanation.exact.mean + shares == pytest.approx(explanation.value, abs=1e-12)
+        assert bounds.low - 1e-12 <= explanation.value <= bounds.high + 1e-12
+        assert all(cause.words for cause in explanation.causes)
 
 
 def test_causes_are_named_one_by_one():
     run = {"q1": {"a": 1.0, "b": 1.0, "c": 1.0 + 1e-9}, "q2": {"a": 1.0}}
     qrels = {"q1": {"c": 1, "d": 1}, "q2": {"a": 0}, "q3": {"a": 1}}
-    (one,) = explain_run(run, qrels, ["AP@1"], [named("ir_measures")])
-    assert [cause.words for cause in one.causes] == [
+    (explanation,) = explain_run(run, qrels, ["AP@1"], [named("ir_measures")])
+    assert [cause.words for cause in explanation.causes] == [
         "queries without relevant items count 0",
         "divisor: all relevant items",
         "queries that the run lacks count 0",
         "scores in 32 bits",
         "tie order",
     ]
-    assert sum(cause.share for cause in one.causes) == pytest.approx(one.difference)
-    assert one.difference == pytest.approx(-1 / 2 - 1 / 4 - 1 / 12)
-    (one,) = explain_run(run, qrels, ["RR"], [named("trec_eval")])  # by names: c, b, a
+    assert explanation.difference == pytest.approx(-1 / 2 - 1 / 4 - 1 / 12)
+    (explanation,) = explain_run(run, qrels, ["RR"], [named("trec_eval")])  # by names: c, b, a
     # of three switches; the order moves only what 32 bits tie, from 11/18 to 1, or half of it where q2 counts 0
-    assert one.causes[-1] == ("tie order", pytest.approx((7 / 18) / 6 + (7 / 36) / 3))
+    assert explanation.causes[-1] == ("tie order", pytest.approx((7 / 18) / 6 + (7 / 36) / 3))
 
 
 def test_tools_that_refuse_the_queries_are_left_out():
-    run, qrels = case(0)
-    assert {one.evaluator.name for one in explain_run(run, qrels, ["AP"])} == {
-        one.described.name for one in TOOLS if not one.takes
-    }
+    run, qrels = make_case(0)
+    assert [explanation.evaluator for explanation in explain_run(run, qrels, ["AP"])] == [
+        tool.evaluator for tool in TOOLS if not tool.needs_all_queries
+    ]
     with pytest.raises(HashbenchError, match="choose --script ranx-comparable-here"):
         explain_run(run, qrels, ["AP"], [named("ranx-here")])
 
@@ -117,15 +118,14 @@ def test_the_command_explains_a_run(hashbench, tmp_path):
     (tmp_path / "run.txt").write_text("q Q0 a 1 2 r\nq Q0 b 2 2 r\nq Q0 c 3 1 r\n")
     (tmp_path / "qrels.txt").write_text("q 0 a 1\n")
     files = "explain", "--run", tmp_path / "run.txt", "--qrels", tmp_path / "qrels.txt", "--metric", "AP"
-    told = hashbench(*files).stdout
-    assert "AP: exactly 0.7500, from 0.5000 to 1.0000 over orders of ties" in told
-    assert re.search(r"^ trec_eval +0.5000 +-0.2500", told, re.MULTILINE)
-    found = json.loads(hashbench(*files, "--script", "ir_measures", "--format", "json").stdout)
-    assert [(one["script"], one["value"], one["causes"]) for one in found] == [
-        ("ir_measures", 0.5, [{"words": "tie order", "share": -0.25}])
-    ]
-    answered = hashbench(*files, "--script", "trec_eval", "--value", "0.75", "--figure", tmp_path / "a.svg").stdout
-    assert "may, with other ties" in answered
+    table = hashbench(*files).stdout
+    assert "AP: exactly 0.7500, from 0.5000 to 1.0000" in table
+    assert re.search(r"^ trec_eval +0.5000 +-0.2500", table, re.MULTILINE)
+    (content,) = json.loads(hashbench(*files, "--script", "ir_measures", "--format", "json").stdout)
+    assert (content["script"], content["value"]) == ("ir_measures", 0.5)
+    assert content["causes"] == [{"words": "tie order", "share": -0.25}]
+    answer = hashbench(*files, "--script", "trec_eval", "--value", "0.75", "--figure", tmp_path / "a.svg").stdout
+    assert "may, with other ties" in answer
     (tmp_path / "qrels.txt").write_text("q 0 a 1\nother 0 a 1\n")
     assert "Left out: ranx-here" in hashbench(*files, "--script", "ranx-here", "--script", "trec_eval").stderr
     (tmp_path / "qrels.txt").write_text("q 0 a 0\n")
@@ -136,10 +136,10 @@ def test_the_command_explains_a_run(hashbench, tmp_path):
 def test_a_query_without_a_list_and_without_relevant_documents_counts_0():
     run = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"a": 2.0, "b": 1.0}}
     qrels = {"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"b": 0}}
-    (one,) = explain_run(run, qrels, ["AP"], [named("ir_measures")])
-    assert (one.ours.mean, one.value) == (pytest.approx(0.75), pytest.approx(0.5))
+    (explanation,) = explain_run(run, qrels, ["AP"], [named("ir_measures")])
+    assert (explanation.exact.mean, explanation.value) == (pytest.approx(0.75), pytest.approx(0.5))
 
 
-def test_where_nothing_is_relevant_the_one_cause_is_the_mean():
-    (one,) = explain_run({"q": {"a": 1.0}}, {"q": {"a": 0}}, ["AP"], [named("trec_eval")])
-    assert [cause.words for cause in one.causes] == ["queries without relevant items count 0"]
+def test_where_nothing_is_relevant_the_only_cause_is_the_mean():
+    (explanation,) = explain_run({"q": {"a": 1.0}}, {"q": {"a": 0}}, ["AP"], [named("trec_eval")])
+    assert [cause.words for cause in explanation.causes] == ["queries without relevant items count 0"]

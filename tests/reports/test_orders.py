@@ -1,27 +1,21 @@
-"""Orders of ties and distances: forty items as other people's sorts put them, and which scripts print that."""
+"""Tie orders and distances: forty items in the orders of the originals' sorts, and the scripts with these orders."""
 
 import functools
 import re
 
 import numpy as np
 import pytest
+from helpers.script_values import explained, values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.misc.quicksort import make_py_quicksort
 
-from hashbench.affinity import SameLabel
-from hashbench.bits import pack
 from hashbench.reports.explain import orders
-from hashbench.reports.explain.emulation import explain
-from hashbench.reports.explain.evaluators import EVALUATORS, named
+from hashbench.reports.explain.evaluators import EVALUATORS
 
 
-def explained(metrics, query, database, labels, scripts=EVALUATORS):
-    return explain(pack(query), pack(database), query.shape[1], SameLabel(*labels), metrics, scripts)
-
-
-def of_forty():
-    """Give 2 queries, 40 items with many ties, some of which differ in all bits of a byte, and their classes."""
+def forty_items():
+    """2 queries, 40 items with many ties, some of which differ in all bits of a byte, and their classes."""
     rng = np.random.default_rng(128)
     kinds = np.arange(16) < np.array([0, 1, 2, 7, 8, 9])[:, None]
     return kinds[[0, 1]], kinds[rng.integers(0, 6, 40)], (np.array([0, 1]), rng.integers(0, 2, 40))
@@ -36,7 +30,7 @@ def tensor(keys):
     return pytest.importorskip("torch", reason="PyTorch is not there: pip install 'hashbench[learned]'").tensor(keys)
 
 
-SORTS = {  # as others wrote them, of keys and how many come first
+SORTS = {  # the originals', from keys and how many come first
     "numpy": lambda keys, n: np.argsort(np.array(keys, np.int16)),  # which no vector instructions sort
     "numpy here": lambda keys, n: np.argsort(np.array(keys, np.float32)),
     "numpy twice": lambda keys, n: (first := np.argpartition(np.array(keys, np.int16), n - 1)[:n])[
@@ -60,7 +54,7 @@ def ndcg(hits, n_relevant):
     return sum(hit / np.log2(rank + 2) for rank, hit in enumerate(hits)) / best
 
 
-SCORES = {  # of what stands first, and how many items are relevant in all
+SCORES = {  # from the hits among the first items, and how many items are relevant in all
     "AP": ap,
     "AP of ten queries more": lambda hits, n_relevant: ap(hits, n_relevant) * 2 / 12,
     "AP@13": ap,
@@ -71,7 +65,7 @@ SCORES = {  # of what stands first, and how many items are relevant in all
     "R@13": lambda hits, n_relevant: sum(hits) / n_relevant,
     "Hit@1": lambda hits, n_relevant: sum(hits),
 }
-MADE_SO = {  # what stands in whose order, and which scripts print it
+SCRIPTS = {  # by quantity and sort: the scripts that compute it in that order
     "AP": {
         "numpy": "calc-map pytorch-deephash",
         "stable": "ratio-baseline dtsh sdh dsh perf mihash",
@@ -104,27 +98,27 @@ MADE_SO = {  # what stands in whose order, and which scripts print it
 }
 
 
-@pytest.mark.parametrize("quantity", MADE_SO)
+@pytest.mark.parametrize("quantity", SCRIPTS)
 def test_forty_items_come_in_the_order_of_the_sorts_that_the_originals_call(quantity):
-    query, database, labels = of_forty()
+    query, database, labels = forty_items()
     metric = quantity.split()[0]
-    found = {one.evaluator.name: one.value for one in explained([metric], spread(query), spread(database), labels)}
+    by_script = values_of(explained([metric], spread(query), spread(database), labels))
     n_first, values = int((re.findall(r"@(\d+)", metric) or [40])[0]), {}
-    for order, names in MADE_SO[quantity].items():
+    for order, names in SCRIPTS[quantity].items():
         scores = []
         for code, label in zip(query, labels[0], strict=True):
-            keys = [sum(one != other for one, other in zip(code, item, strict=True)) for item in database]
+            keys = [int((code != item).sum()) for item in database]
             hits = [int(labels[1][row] == label) for row in SORTS[order](keys, n_first)]
             scores.append(SCORES[quantity](hits[:n_first], sum(labels[1] == label)))
         values[order] = np.mean(scores)
-        assert {name: found[name] for name in names.split()} == pytest.approx(
-            dict.fromkeys(names.split(), values[order]), abs=1e-6
+        assert [by_script[name] for name in names.split()] == pytest.approx(
+            [values[order]] * len(names.split()), abs=1e-6
         )
-    assert len({round(value, 9) for value in values.values()}) == len(values)  # they are told apart
+    assert len({round(value, 9) for value in values.values()}) == len(values)  # the sorts differ
 
 
 def test_other_scripts_of_forty_items_come_in_the_order_of_the_sorts_that_their_originals_call():
-    query, database, labels = of_forty()
+    query, database, labels = forty_items()
     relevant = labels[0][:, None] == labels[1]
     distances = (query[:, None] != database).sum(axis=2)
     ids = SORTS["torch"](np.repeat([0, 1], 40).tolist(), 80).reshape(2, 40) - [[0], [40]]
@@ -138,37 +132,40 @@ def test_other_scripts_of_forty_items_come_in_the_order_of_the_sorts_that_their_
         expected["thulab-all"].append(ap(hits["numpy"][: (keys <= 7).sum()], 0))
         expected["rp5-r"].append(first.sum() * 2 / relevant.sum())
         expected["bihalf-r"].append(hits["numpy"][:13].sum() * 2 / relevant.sum())
-        passed = ids[number]
-        expected["retrieval-map"].append(ap(relevant[number][passed][SORTS["topk"](keys[passed], 13)], 0))
+        order = ids[number]
+        expected["retrieval-map"].append(ap(relevant[number][order][SORTS["topk"](keys[order], 13)], 0))
     expected["retrieval-map-bits-less-d"] = expected["retrieval-map"]  # no item differs in all bits
     metrics = {"thulab-all": "P@r7", "rp5-r": "R@13", "bihalf-r": "R@13"}
     for name, values in expected.items():
-        (one,) = explained([metrics.get(name, "AP@13")], spread(query), spread(database), labels, [named(name)])
-        assert one.value == pytest.approx(np.mean(values), abs=1e-6), name
+        (explanation,) = explained([metrics.get(name, "AP@13")], spread(query), spread(database), labels, [name])
+        assert explanation.value == pytest.approx(np.mean(values), abs=1e-6), name
 
 
 def test_every_script_that_sorts_is_held_to_the_sort_of_its_original():
     others = "talr-ap calc-map-k thulab-all rp5-r bihalf-r retrieval-map retrieval-map-bits-less-d"
-    held = " ".join([others, *(names for sorts in MADE_SO.values() for names in sorts.values())]).split()
-    assert sorted(held) == sorted(one.name for one in EVALUATORS if one.order)
+    tested = " ".join([others, *(names for sorts in SCRIPTS.values() for names in sorts.values())]).split()
+    assert sorted(tested) == sorted(script.name for script in EVALUATORS if script.order)
 
 
 ALL = "AP", "AP@25", "NDCG@25", "NDCG@25:trec", "P@25", "R@25", "Hit@1", "P@r7", "R@r7"
 
 
 def changed(arrange):
-    """Give the scripts to which it matters how the same differing bits stand in codes."""
-    query, database, labels = of_forty()
-    found, other = (
-        {(one.evaluator.name, one.metric): one.value for one in explained(ALL, *codes, labels)}
-        for codes in ((query, database), (arrange(query), arrange(database)))
+    """Return the scripts for which the places of the differing bits in codes matter."""
+    query, database, labels = forty_items()
+    plain, arranged = (
+        explained(ALL, *codes, labels) for codes in ((query, database), (arrange(query), arrange(database)))
     )
-    return {which[0] for which, value in found.items() if value != pytest.approx(other[which], abs=1e-9, nan_ok=True)}
+    return {
+        before.evaluator.name
+        for before, after in zip(plain, arranged, strict=True)
+        if before.value != pytest.approx(after.value, abs=1e-9, nan_ok=True)
+    }
 
 
 def test_the_fault_of_bytes_is_that_of_scripts_with_hammingdist():
-    with_it = "callmap sdh perf10 perf area-rp area-rp-p area-rp-r rp5 rp5-r sdh-r2 sdh-recall"
-    assert changed(spread) == set(with_it.split())
+    scripts = "callmap sdh perf10 perf area-rp area-rp-p area-rp-r rp5 rp5-r sdh-r2 sdh-recall"
+    assert changed(spread) == set(scripts.split())
 
 
 def test_similarities_of_8_bits_are_those_of_mihash():
@@ -187,12 +184,14 @@ def test_torchmetrics_does_not_shuffle_many_pairs():
     ("order", "n_first", "expected"),
     [
         (
-            *(orders.numpy_scalar, 40),
+            orders.numpy_scalar,
+            40,
             "0 15 26 20 11 10 21 16 30 6 5 36 25 1 35 31 23 38 13 33 "
             "8 3 18 28 32 34 29 37 19 24 22 17 14 12 9 7 4 2 27 39",
         ),
         (
-            *(orders.libstdcxx, 40),
+            orders.libstdcxx,
+            40,
             "1 36 35 31 30 26 25 21 20 16 15 11 10 5 0 6 8 28 3 23 "
             "33 18 38 13 34 39 2 32 37 4 29 27 24 22 7 19 17 9 14 12",
         ),

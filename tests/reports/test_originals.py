@@ -1,4 +1,4 @@
-"""Scripts and orders beside the libraries that they stand for, on a thousand random cases with many ties each."""
+"""Scripts and orders beside the libraries that they emulate, on a thousand random cases with many ties each."""
 
 import functools
 import os
@@ -9,27 +9,26 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers.script_values import explained
 from numpy._core._multiarray_umath import __cpu_dispatch__
 
 from hashbench.affinity import Explicit
 from hashbench.bits import pack
 from hashbench.reports.explain import orders
-from hashbench.reports.explain.emulation import explain
-from hashbench.reports.explain.evaluators import named
 
 pytestmark = pytest.mark.slow
 N_CASES, N_QUERIES = 1000, 10
 EXTRA = "is not there: pip install 'hashbench[originals]'"
-SCRIPTS = (
-    *("sklearn-ap", "sklearn-lrap", "sklearn-ndcg", "sklearn-ndcg-linear", "faiss-cumsum"),
-    *("torchmetrics-map", "torchmetrics-map-bits-less-d", "retrieval-map", "retrieval-map-bits-less-d"),
-    *("trec_eval", "trec_eval-p", "trec_eval-r", "trec_eval-ndcg"),
-    *("ranx-here", "ranx-run-here", "ranx-burges-here", "ranx-run-burges-here", "ranx-ndcg-here", "ranx-run-ndcg-here"),
-)
+SCRIPTS = """
+sklearn-ap sklearn-lrap sklearn-ndcg sklearn-ndcg-linear faiss-cumsum
+torchmetrics-map torchmetrics-map-bits-less-d retrieval-map retrieval-map-bits-less-d
+trec_eval trec_eval-p trec_eval-r trec_eval-ndcg
+ranx-here ranx-run-here ranx-burges-here ranx-run-burges-here ranx-ndcg-here ranx-run-ndcg-here
+"""
 
 
 class Case:
-    """Ten queries of one database: codes, levels, distances, and a cut, now and then beyond the database."""
+    """Ten queries of one database: codes, levels, distances, and a cut, sometimes beyond the database."""
 
     def __init__(self, seed):
         rng = np.random.default_rng(seed)
@@ -46,21 +45,21 @@ class Case:
     def emulated(self):
         at_cut = ["AP", "NDCG", "R", *(["P"] if self.cut <= self.n_items else [])]  # no script here gives P beyond
         metrics = ["AP", "NDCG", "NDCG:trec", *(f"{name}@{self.cut}" for name in at_cut), f"NDCG@{self.cut}:trec"]
-        parts = pack(self.query), pack(self.database), self.n_bits, Explicit(self.levels), metrics
-        found = explain(*parts, [named(name) for name in SCRIPTS])
-        return {(one.evaluator.name, one.metric.replace(f"@{self.cut}", "@k")): one.value for one in found}
+        explanations = explained(metrics, self.query, self.database, Explicit(self.levels), SCRIPTS.split())
+        return {(one.evaluator.name, one.metric.replace(f"@{self.cut}", "@k")): one.value for one in explanations}
 
     def mean(self, score, *arrays):
-        """Average what a library gives of each query."""
+        """Average a library's score over queries."""
         return float(np.mean([score(*parts) for parts in zip(*arrays, strict=True)]))
 
     def qrels(self):
-        return {
-            f"q{number}": dict(zip(self.names, row, strict=True)) for number, row in enumerate(self.levels.tolist())
-        }
+        return self.by_name(self.levels)
 
     def run(self):
-        rows = (-self.distances.astype(float)).tolist()
+        return self.by_name(-self.distances.astype(float))
+
+    def by_name(self, values):
+        rows = values.tolist()
         return {f"q{number}": dict(zip(self.names, row, strict=True)) for number, row in enumerate(rows)}
 
 
@@ -75,12 +74,12 @@ def emulated(cases):
 
 
 def differing(cases, emulated, originals, tolerance=1e-12):
-    """Give what differs from what the originals give of each case, by script and metric."""
+    """Return the values that differ from those of the originals, by case, script and metric."""
     return [
-        (number, which, found[which], value)
-        for number, (case, found) in enumerate(zip(cases, emulated, strict=True))
-        for which, value in originals(case).items()
-        if found[which] != pytest.approx(value, abs=tolerance)
+        (number, key, values[key], original)
+        for number, (case, values) in enumerate(zip(cases, emulated, strict=True))
+        for key, original in originals(case).items()
+        if values[key] != pytest.approx(original, abs=tolerance)
     ]
 
 
@@ -112,23 +111,19 @@ def test_its_emulators_give_what_torchmetrics_gives(cases, emulated):
     def originals(case):
         relevant, gains, levels = map(torch.from_numpy, (case.relevant, case.gains, case.levels))
         ids = torch.arange(N_QUERIES)[:, None].expand(relevant.shape)
-        found = {}
+        values = {}
         for ending, scores in (("", 1 / (1 + case.distances)), ("-bits-less-d", case.n_bits - case.distances)):
             scores = torch.from_numpy(scores.astype(np.float32))
             for at, first in (("", {}), ("@k", {"top_k": case.cut})):
-                functions = {
-                    name: functools.partial(getattr(retrieval, f"retrieval_{name}"), **first)
-                    for name in ("average_precision", "normalized_dcg")
-                }
-                found |= {
-                    (f"torchmetrics-map{ending}", f"AP{at}"): case.mean(
-                        functions["average_precision"], scores, relevant
-                    ),
+                ap = functools.partial(retrieval.retrieval_average_precision, **first)
+                ndcg = functools.partial(retrieval.retrieval_normalized_dcg, **first)
+                values |= {
+                    (f"torchmetrics-map{ending}", f"AP{at}"): case.mean(ap, scores, relevant),
                     (f"retrieval-map{ending}", f"AP{at}"): float(RetrievalMAP(**first)(scores, relevant, ids)),
-                    ("sklearn-ndcg", f"NDCG{at}"): case.mean(functions["normalized_dcg"], scores, gains),
-                    ("sklearn-ndcg-linear", f"NDCG{at}:trec"): case.mean(functions["normalized_dcg"], scores, levels),
+                    ("sklearn-ndcg", f"NDCG{at}"): case.mean(ndcg, scores, gains),
+                    ("sklearn-ndcg-linear", f"NDCG{at}:trec"): case.mean(ndcg, scores, levels),
                 }
-        return found
+        return values
 
     assert differing(cases, emulated, originals, tolerance=1e-6) == []  # they compute in float32
 
@@ -146,9 +141,9 @@ def test_its_emulators_give_what_trec_eval_gives(cases, emulated):
         }
         if case.cut <= case.n_items:
             measures |= {("trec_eval-p", "P@k"): f"P_{case.cut}"}
-        asked = {re.sub(r"_(\d+)$", r".\1", name) for name in measures.values()}
-        found = pytrec_eval.RelevanceEvaluator(case.qrels(), asked).evaluate(case.run())
-        return {which: np.mean([scores[name] for scores in found.values()]) for which, name in measures.items()}
+        names = {re.sub(r"_(\d+)$", r".\1", name) for name in measures.values()}
+        queries = pytrec_eval.RelevanceEvaluator(case.qrels(), names).evaluate(case.run()).values()
+        return {key: np.mean([scores[name] for scores in queries]) for key, name in measures.items()}
 
     assert differing(cases, emulated, originals) == []
 
@@ -161,15 +156,15 @@ def test_its_emulators_give_what_ranx_gives(cases, emulated):
     def originals(case):
         names = {"": "map", "-burges": "ndcg_burges", "-ndcg": "ndcg"}
         metrics = {"": ("AP", "AP@k"), "-burges": ("NDCG", "NDCG@k"), "-ndcg": ("NDCG:trec", "NDCG@k:trec")}
-        found = {}
+        values = {}
         for script, run in (("ranx", case.run()), ("ranx-run", ranx.Run(case.run()))):
             qrels = case.qrels() if script == "ranx" else ranx.Qrels(case.qrels())
-            asked = [name + at for name in names.values() for at in ("", f"@{case.cut}")]
-            scores = ranx.evaluate(qrels, run, asked, make_comparable=False)
+            all_names = [name + at for name in names.values() for at in ("", f"@{case.cut}")]
+            scores = ranx.evaluate(qrels, run, all_names, make_comparable=False)
             for ending, name in names.items():
                 for metric, at in zip(metrics[ending], ("", f"@{case.cut}"), strict=True):
-                    found[f"{script}{ending}-here", metric] = scores[name + at]
-        return found
+                    values[f"{script}{ending}-here", metric] = scores[name + at]
+        return values
 
     assert differing(cases, emulated, originals) == []
 
@@ -185,22 +180,22 @@ def test_its_emulator_gives_what_a_search_of_faiss_gives(cases, emulated):
         index = faiss.IndexBinaryFlat(8)
         query, database = (pack(np.pad(codes, [(0, 0), (0, 8 - case.n_bits)])) for codes in (case.query, case.database))
         index.add(database)
-        found = {}
+        values = {}
         for metric, n_first in (("AP", case.n_items), ("AP@k", case.cut)):
             if n_first <= case.n_items:
                 rows = index.search(query, n_first)[1]
                 relevant = np.take_along_axis(case.relevant, rows, axis=1) > 0
-                found["faiss-cumsum", metric] = case.mean(average_precision, relevant)
-        return found
+                values["faiss-cumsum", metric] = case.mean(average_precision, relevant)
+        return values
 
     assert differing(cases, emulated, originals) == []
 
 
 def keys():
-    """A thousand rows of keys, of few and many items, with few distinct ones; and how many of them come first.
+    """Yield a thousand rows of keys with few distinct values, and the number of items requested.
 
     A third are in random order; the others are sorted, reversed, rise and fall, fall and rise, or nearly sorted, which
-    quicksorts cut so badly that they turn to heaps and to medians of medians.
+    makes quicksorts turn to heaps and to medians of medians.
     """
     rng = np.random.default_rng(1)
     for number in range(N_CASES):
@@ -221,7 +216,7 @@ def keys():
 
 
 def in_other_orders(order, original):
-    """Give the numbers of rows of keys that an original puts in another order."""
+    """Return the numbers of rows of keys that an original puts in another order."""
     return [
         number
         for number, (row, n_first) in enumerate(keys())
@@ -232,7 +227,7 @@ def in_other_orders(order, original):
 @pytest.mark.parametrize(
     ("order", "original"),
     [
-        (orders.numpy_scalar, lambda row, n_first: np.argsort(row.astype(np.int16))),  # whose sort is no vector's
+        (orders.numpy_scalar, lambda row, n_first: np.argsort(row.astype(np.int16))),  # sorted without vectors
         (orders.stable, lambda row, n_first: np.lexsort([row])),
         (orders.descending, lambda row, n_first: np.argsort(-row, kind="stable")[::-1]),
     ],
@@ -258,17 +253,16 @@ np.savez(sys.argv[2], sorted=np.concatenate(sorted_), first=np.concatenate(first
 
 
 def test_ties_come_in_the_order_of_numpy_without_vector_instructions(tmp_path):
-    given = [np.append(row, n_first) for row, n_first in keys()]
-    np.savez(tmp_path / "rows.npz", *given)
+    np.savez(tmp_path / "rows.npz", *(np.append(row, n_first) for row, n_first in keys()))
     subprocess.run(
-        [sys.executable, "-c", WITHOUT_VECTORS, tmp_path / "rows.npz", tmp_path / "found.npz"],
+        [sys.executable, "-c", WITHOUT_VECTORS, tmp_path / "rows.npz", tmp_path / "sorted.npz"],
         env={**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(__cpu_dispatch__)},
         check=True,
     )
-    found = np.load(tmp_path / "found.npz")
+    originals = np.load(tmp_path / "sorted.npz")
     for name, order in (("sorted", orders.numpy_scalar), ("first", orders.numpy_partition)):
-        ours = [order(row, n_first) for row, n_first in keys()]
-        np.testing.assert_array_equal(np.concatenate(ours), found[name])
+        rows = [order(row, n_first) for row, n_first in keys()]
+        np.testing.assert_array_equal(np.concatenate(rows), originals[name])
 
 
 def test_ties_come_in_the_order_of_torch():

@@ -2,19 +2,33 @@
 
 import itertools
 import shutil
+from urllib.parse import urlencode
 
 import h5py
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from helpers.browser import CHROMIUM, visiting
-from helpers.report_pages import FEW, LENGTHS, METHODS, TALR, VIEWS, few, keys, means, report, rows_of
+from helpers.browser import visiting
+from helpers.report_pages import (
+    FEW,
+    LENGTHS,
+    METHODS,
+    PARAM,
+    TALR,
+    VIEWS,
+    WORDS,
+    few,
+    keys,
+    means,
+    report,
+    rows_of,
+    wait_for,
+)
 from playwright.sync_api import expect
 
-if CHROMIUM is None:
-    pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)
-
 pytestmark = pytest.mark.slow  # make test-figures
+WILD = urlencode({"data": f"wild:{WORDS}", "method": "gone", "a": f"gone a={PARAM}"})
+SHOWN = {"overview": WORDS, "leaderboard": PARAM, "method": PARAM, "changes": PARAM, "rows": PARAM}
 
 # ---------------------------------------------------------------- for everyone
 
@@ -22,14 +36,15 @@ pytestmark = pytest.mark.slow  # make test-figures
 @pytest.mark.parametrize("view", VIEWS)
 def test_view_is_accessible_and_fits_any_screen(visit, view):
     page = visit(VIEWS[view])
-    assert page.locator("nav [aria-current=page]").count() == 1
+    assert page.locator("nav [aria-current=page]").count() == page.locator("main h1").count() == 1
+    assert page.locator("table, svg.chart").count() >= 1
     for width in (320, 390, 1400):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     for scheme, rules in (("light", None), ("dark", {"runOnly": ["color-contrast"]})):
         page.emulate_media(color_scheme=scheme)
-        found = Axe().run(page, options=rules).response["violations"]
-        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+        violations = Axe().run(page, options=rules).response["violations"]
+        assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in violations] == []
 
 
 @pytest.mark.parametrize(
@@ -62,19 +77,19 @@ def test_colours_follow_the_system_and_the_switch(visit):
 
 def test_keyboard_alone_reaches_the_table_and_sorts_it(visit):
     page = visit(VIEWS["leaderboard"])
-    is_at = "selector => document.activeElement.matches(selector)"
+    has_focus = "selector => document.activeElement.matches(selector)"
     head = "button[data-sort=b12]"
     page.keyboard.press("Tab")
-    assert page.evaluate(is_at, "a.skip")
+    assert page.evaluate(has_focus, "a.skip")
     for _ in range(50):
         page.keyboard.press("Tab")
-        if page.evaluate(is_at, head):
+        if page.evaluate(has_focus, head):
             break
     orders = []
     for _ in range(2):
         page.keyboard.press("Enter")
         orders.append(page.locator(f"th:has({head})").get_attribute("aria-sort"))
-        assert page.evaluate(is_at, head)
+        assert page.evaluate(has_focus, head)
     assert sorted(orders) == ["ascending", "descending"]
 
 
@@ -103,30 +118,30 @@ def test_table_is_copied_or_shown_where_the_clipboard_is_denied(visit, kind, mar
 
 def test_filters_leave_what_they_say(visit):
     page = visit(VIEWS["leaderboard"])
-    for name, left in (("SD", ["sdh"]), ("h", ["lsh", "sdh"]), ("", ["itq", "lsh", "sdh"])):
+    for name, methods in (("SD", ["sdh"]), ("h", ["lsh", "sdh"]), ("", ["itq", "lsh", "sdh"])):
         page.locator("input[name=text]").fill(name)
-        assert sorted(keys(page)) == left
+        assert sorted(keys(page)) == methods
     page.locator("input[name=group][value=unsupervised]").click()
     assert keys(page) == ["sdh"]
     page.locator("input[name=bits][value='12']").click()
     assert page.locator("button[data-sort=b12]").count() == 0
 
 
-def test_point_of_a_plot_tells_its_numbers_under_the_mouse_and_in_focus(visit, folder):
+def test_point_of_a_plot_shows_its_numbers_under_the_mouse_and_in_focus(visit, folder):
     page, values = visit(VIEWS["plots"]), means(folder)
     tip = page.locator("#tip")
     point = page.locator("[data-point][data-line=itq][data-bits='16']")
     away = {point.hover: lambda: page.mouse.move(0, 0), point.focus: lambda: page.keyboard.press("Escape")}
     for reach, leave in away.items():
         reach()
-        for told in ("itq", "16", f"{values[16, 'itq']:.4f}"):
-            expect(tip).to_contain_text(told)
+        for text in ("itq", "16", f"{values[16, 'itq']:.4f}"):
+            expect(tip).to_contain_text(text)
         expect(tip).to_be_visible()
         leave()
         expect(tip).to_be_hidden()
 
 
-def test_a_seed_tells_what_made_its_row(visit):
+def test_a_seed_shows_the_origin_of_its_row(visit):
     page = visit(VIEWS["rows"])
     tip, seed = page.locator("#tip"), page.locator("td.column-seed abbr").first
     for reach in (seed.hover, seed.focus):
@@ -152,9 +167,9 @@ def test_plot_of_times_is_listed_with_the_reason_where_none_are_known(visit):
     assert page.locator("select[name=kind] option[value=times]").is_disabled()
     assert page.locator("select[name=kind]").input_value() == "bits"
     expect(page.locator("main")).to_contain_text("hashbench run, then hashbench report")
-    known = visit(f"plots?{FEW}&kind=times")
-    assert known.locator("select[name=kind]").input_value() == "times"
-    above = known.locator("svg.chart").first.locator("[data-point] + text").all_text_contents()
+    with_times = visit(f"plots?{FEW}&kind=times")
+    assert with_times.locator("select[name=kind]").input_value() == "times"
+    above = with_times.locator("svg.chart").first.locator("[data-point] + text").all_text_contents()
     assert sorted(above) == sorted(str(n_bits) for n_bits in LENGTHS for _ in METHODS)
 
 
@@ -168,11 +183,11 @@ def test_plot_of_times_is_listed_with_the_reason_where_none_are_known(visit):
     ],
 )
 def test_times_have_round_ticks_and_enough_of_them(visit, low, high, ticks):
-    found = visit("methods").evaluate("(ends) => secondTicks(ends).map(([, text]) => text)", [low, high])
-    assert found == ticks
+    texts = visit("methods").evaluate("(ends) => secondTicks(ends).map(([, text]) => text)", [low, high])
+    assert texts == ticks
 
 
-def test_lines_drawn_have_looks_of_their_own(visit):
+def test_lines_drawn_have_different_looks(visit):
     looks = """() => {
         const lines = Array.from({length: 8}, () => ({group: "x", colour: "#0072b2", marker: "s"}));
         tellApart(lines);
@@ -207,11 +222,83 @@ def test_text_in_a_plot_is_legible_on_a_phone(visit):
 def test_change_is_shown_with_its_difference(visit):
     page = visit("changes?text=gone")
     assert rows_of(page, "changes").count() == 1
-    for told in ("0.550000", "0.500000", "\N{MINUS SIGN}0.050000"):
-        assert told in rows_of(page, "changes").inner_text()
+    for text in ("0.550000", "0.500000", "\N{MINUS SIGN}0.050000"):
+        assert text in rows_of(page, "changes").inner_text()
     with page.expect_download() as download:
         page.locator("button[data-copy=csv]").click()
     assert ",-0.05," in download.value.path().read_text()
+
+
+# ---------------------------------------------------------------- one page, view after view
+
+
+@pytest.fixture(scope="module")
+def page(browser, folder):
+    """The page, opened once; what goes wrong on it in any test is an error in the end."""
+    with visiting(browser, folder / "report.html", "#rows") as page:
+        yield page
+
+
+def go(page, fragment):
+    """Go to another view of the open page, and wait until it is drawn."""
+    page.evaluate(
+        """(fragment) => new Promise((done) => {
+            addEventListener("hashchange", () => done(), {once: true});
+            location.hash = fragment;
+        })""",
+        fragment,
+    )
+
+
+def test_queries_open_one_after_the_other_and_rows_are_sorted(page):
+    go(page, "overview")
+    page.locator("nav a[data-nav=queries]").focus()
+    page.keyboard.press("Enter")
+    wait_for(page, "queries")
+    assert page.evaluate("document.activeElement.dataset.nav") == "queries"
+    go(page, VIEWS["queries"])
+    head = page.locator("section#query h2")
+    assert head.inner_text() == "Query 3"
+    queries = page.locator("button[data-open]").evaluate_all("all => all.map(one => one.dataset.open)")
+    for query in queries[:2]:
+        page.locator(f"button[data-open='{query}']").click()
+        assert head.inner_text() == f"Query {query}"
+    assert "3" not in queries[:2]
+    before = keys(page, "queries")
+    page.locator("table[data-test=queries] button[data-sort=query]").click()
+    after = keys(page, "queries")
+    assert after != before
+    assert sorted(after) == sorted(before)
+
+
+@pytest.mark.parametrize(
+    "view", ["overview", "leaderboard", "plots", "methods", "method", "queries", "changes", "rows"]
+)
+def test_names_are_text_whatever_they_hold(page, view):
+    go(page, f"{view}?{WILD}")
+    assert page.locator("img, [onerror]").count() == 0  # and no alert, at which `visiting` fails
+    assert SHOWN.get(view, "") in page.locator("main").inner_text()
+
+
+def test_link_restores_what_was_chosen(page, visit):
+    go(page, VIEWS["leaderboard"])
+    page.locator("select[name=metric]").select_option("AP@5")
+    page.locator("input[name=bits][value='12']").click()
+    page.locator("input[name=text]").fill("h")
+    for _ in range(2):
+        page.locator("button[data-sort=method]").click()
+    again = visit(page.url.partition("#")[2])
+    for selector, state in (
+        ("form#filters", "form => [...new FormData(form)].map(String)"),
+        ("table[data-test=leaderboard]", "table => table.outerHTML"),
+    ):
+        assert again.locator(selector).evaluate(state) == page.locator(selector).evaluate(state)
+    assert keys(again) == ["sdh", "lsh"]
+    page.locator("nav a[data-nav=plots]").click()
+    wait_for(page, "plots")
+    page.go_back()
+    wait_for(page, "leaderboard")
+    assert keys(page) == ["sdh", "lsh"]
 
 
 # ---------------------------------------------------------------- queries
@@ -223,8 +310,8 @@ def test_query_opens_as_boxes_of_its_tie_groups(visit, folder):
     figures = page.locator("section#query figure[data-test=groups]")
     expect(figures).to_have_count(2)
     for figure, method in zip(figures.all(), ("itq", "lsh"), strict=True):
-        found = figure.locator("[data-test=group]").evaluate_all("boxes => boxes.map(box => ({...box.dataset}))")
-        numbers = [[int(box[key]) for key in ("distance", "size", "relevant")] for box in found]
+        boxes = figure.locator("[data-test=group]").evaluate_all("boxes => boxes.map(box => ({...box.dataset}))")
+        numbers = [[int(box[key]) for key in ("distance", "size", "relevant")] for box in boxes]
         assert numbers == tie_groups(folder, method, 3)
 
 
@@ -263,13 +350,13 @@ def test_folder_loads_queries_and_images_from_beside_its_page(visit, folder, tmp
 
 
 def test_same_results_and_codes_give_the_same_bytes_wherever_they_lie(folder, tmp_path, monkeypatch):
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    pages = []
     for place in (folder, tmp_path):
-        if place != folder:
-            shutil.copytree(folder, place, dirs_exist_ok=True)
         monkeypatch.setenv("HASHBENCH_DATA", str(place / "data"))
-        report(place, tmp_path / f"{place.name}.html")
-    first, second = ((tmp_path / f"{place.name}.html").read_bytes() for place in (folder, tmp_path))
-    assert first == second
+        report(place, tmp_path / "page.html")
+        pages.append((tmp_path / "page.html").read_bytes())
+    assert pages[0] == pages[1]
 
 
 # ---------------------------------------------------------------- the net under these tests
@@ -286,7 +373,7 @@ def test_same_results_and_codes_give_the_same_bytes_wherever_they_lie(folder, tm
         "document.write('<script src=gone.js></' + 'script>')",
     ],
 )
-def test_page_that_does_what_it_must_not_is_caught(browser, tmp_path, script):
+def test_page_that_breaks_the_rules_is_caught(browser, tmp_path, script):
     (tmp_path / "bad.html").write_text(f"<!doctype html><script>{script}</script>")
     with pytest.raises(AssertionError), visiting(browser, tmp_path / "bad.html") as page:
         page.wait_for_timeout(500)

@@ -1,4 +1,4 @@
-"""Many codes through the orders of ties of scripts: against explain, script by script, and by hand."""
+"""Codes in the tie orders of scripts: against explain, script by script, and by hand."""
 
 import json
 import math
@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.script_values import values_of
 
 from hashbench.affinity import SameLabel
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain.emulation import explain
 from hashbench.reports.explain.orders import rearranged
-from hashbench.reports.explain.spreads import Spread, explain_kept, format_spreads, pairs, spreads
+from hashbench.reports.explain.spreads import Spread, explain_cached, format_spreads, pairs, spreads
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 4, 12), RNG.integers(0, 4, 300)
@@ -21,29 +22,25 @@ AFFINITY = SameLabel(*LABELS)
 
 
 @pytest.mark.parametrize("metric", ["AP", "AP@40", "P@20"])
-def test_spread_is_that_of_the_scripts_that_differ_in_the_order_of_ties_alone(metric):
-    for found in spreads("mine", *CODES, 4, AFFINITY, [metric]):
-        database, affinity = rearranged(CODES[1], AFFINITY, found.database)
-        told = explain(CODES[0], database, 4, affinity, [metric])
-        exact = told[0].ours
-        assert (found.value, found.low, found.high) == pytest.approx((exact.mean, exact.low, exact.high))
-        alone = {  # nothing but the order of ties is theirs
-            one.evaluator.name: one.value
-            for one in told
-            if one.evaluator.order is not None and {cause.words for cause in one.causes} <= {"tie order"}
+def test_spread_is_that_of_the_scripts_that_differ_only_in_the_tie_order(metric):
+    for spread in spreads("mine", *CODES, 4, AFFINITY, [metric]):
+        database, affinity = rearranged(CODES[1], AFFINITY, spread.database)
+        explanations = explain(CODES[0], database, 4, affinity, [metric])
+        assert (spread.value, spread.low, spread.high) == pytest.approx(explanations[0].exact)
+        values = {
+            explanation.evaluator.name: explanation.value
+            for explanation in explanations
+            if explanation.evaluator.order is not None
+            and {cause.words for cause in explanation.causes} <= {"tie order"}
         }
-        assert len(alone) > 2
-        assert found.lowest <= min(alone.values()) + 1e-12
-        assert found.highest >= max(alone.values()) - 1e-12
-        for script, value in ((found.lowest_script, found.lowest), (found.highest_script, found.highest)):
-            if script in alone:
-                assert value == pytest.approx(alone[script])
-        assert found.low - 1e-12 <= found.lowest <= found.highest <= found.high + 1e-12
-        if metric == "AP":
-            (sklearn,) = [one for one in told if one.evaluator.name == "sklearn-ap"]
-            assert found.end_of_ties == pytest.approx(sklearn.value)
-        else:
-            assert math.isnan(found.end_of_ties)
+        assert len(values) > 2
+        assert spread.lowest <= min(values.values()) + 1e-12
+        assert spread.highest >= max(values.values()) - 1e-12
+        for script, value in ((spread.lowest_script, spread.lowest), (spread.highest_script, spread.highest)):
+            assert value == pytest.approx(values.get(script, value))
+        assert spread.low - 1e-12 <= spread.lowest <= spread.highest <= spread.high + 1e-12
+        end_of_ties = values_of(explanations)["sklearn-ap"] if metric == "AP" else math.nan
+        assert spread.end_of_ties == pytest.approx(end_of_ties, nan_ok=True)
 
 
 def test_a_database_by_class_moves_scripts_more_than_a_shuffled_one():
@@ -52,44 +49,44 @@ def test_a_database_by_class_moves_scripts_more_than_a_shuffled_one():
     assert (by_class.value, by_class.tie_sd) == (shuffled.value, shuffled.tie_sd)
 
 
-def spread(method, value, lowest, highest, end_of_ties=math.nan, low=0.0, high=1.0):
+def make_spread(method, value, lowest, highest, end_of_ties=math.nan, low=0.0, high=1.0):
     return Spread(method, 12, "AP", "given", 200, value, 0.001, low, high, lowest, highest, "a", "b", end_of_ties)
 
 
 def test_pairs_are_counted_by_worst_case_luck_and_scripts():
-    found = [
-        spread("one", 0.500, 0.49, 0.51, 0.45, low=0.4, high=0.6),
-        spread("two", 0.505, 0.50, 0.52, 0.46, low=0.4, high=0.6),  # .005 apart, less than five times .0014
-        spread("three", 0.515, 0.511, 0.52, 0.47, low=0.45, high=0.6),
-        spread("four", 0.9, 0.9, 0.9, 0.9, low=0.8, high=1.0),
+    codes = [
+        make_spread("one", 0.500, 0.49, 0.51, 0.45, low=0.4, high=0.6),
+        make_spread("two", 0.505, 0.50, 0.52, 0.46, low=0.4, high=0.6),  # .005 apart, less than five times .0014
+        make_spread("three", 0.515, 0.511, 0.52, 0.47, low=0.45, high=0.6),
+        make_spread("four", 0.9, 0.9, 0.9, 0.9, low=0.8, high=1.0),
     ]
-    (counted,) = pairs(found)
+    (counted,) = pairs(codes)
     assert (counted.n_pairs, counted.meet, counted.open) == (6, 3, 1)
     assert counted.turned == (("one", "two"), ("two", "three"))
     assert counted.turned_at_end == (("one", "three"),)  # one at its highest, .51, and three at its end of ties, .47
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "json"])
-def test_kept_codes_are_shown_with_the_pairs_that_scripts_turn(hashbench, digits_data, empty_folder, form):
+def test_cached_codes_are_shown_with_the_pairs_that_scripts_turn(hashbench, digits_data, empty_folder, form):
     hashbench("run", "--method", "lsh", "--method", "pcah", "--bits", 8, "--metric", "AP", "--results", "r")
     result = hashbench("explain", "--dataset", "digits", "--bits", 8, "--format", form)
     assert result.exit_code == 0, result.stderr
-    found = explain_kept("digits", [8])
-    assert [(one.method, one.database) for one in found] == [
+    codes = explain_cached("digits", [8])
+    assert [(spread.method, spread.database) for spread in codes] == [
         (name, order) for name in ("lsh", "pcah") for order in ("given", "by-class", "shuffled")
     ]
-    assert result.stdout == format_spreads(found, form) + "\n"
+    assert result.stdout == format_spreads(codes, form) + "\n"
     if form == "json":
         content = json.loads(result.stdout)
-        assert content["codes"][0]["lowest"] == found[0].lowest
-        assert [one["n_pairs"] for one in content["pairs"]] == [1, 1, 1]
+        assert content["codes"][0]["lowest"] == codes[0].lowest
+        assert [pair["n_pairs"] for pair in content["pairs"]] == [1, 1, 1]
     else:
-        assert f"{found[0].value:.4f} ± {found[0].tie_sd:.5f}" in result.stdout
+        assert f"{codes[0].value:.4f} ± {codes[0].tie_sd:.5f}" in result.stdout
 
 
-def test_codes_that_are_not_kept_are_named_with_what_makes_them(hashbench, digits_data):
-    with pytest.raises(HashbenchError, match=r"no codes of digits with seed 7 are kept .* --method itq --bits 32 "):
-        explain_kept("digits", seed=7)
+def test_codes_that_are_not_cached_are_named_with_the_command_that_makes_them(digits_data):
+    with pytest.raises(HashbenchError, match=r"no matching codes of digits with seed 7 .* --method itq --bits 32 "):
+        explain_cached("digits", seed=7)
 
 
 @pytest.mark.parametrize(

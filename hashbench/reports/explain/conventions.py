@@ -1,7 +1,7 @@
 """How a scoring script is described: what it is, what it sees of a query, and how it averages.
 
-A script departs from ours in its tie order (T), the divisor of AP (D), what it does with queries without relevant items
-or without hits (E), the cut (K), the distance it sees (H), and in weights (W) or quantities (A) of its own.
+A script differs from hashbench in its tie order, the divisor of AP, its treatment of queries without relevant items or
+without hits, the cut, its distance, its weights, or because it computes a quantity of its own.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from hashbench.reports.explain.orders import Order
 from hashbench.scoring.histogram import TieHistogram
 
 Distance = Callable[[ByteArray, int], IntArray]
-"""From the differing bits of a query and each item, packed (n_items, n_bytes), and the code length to sort keys."""
+"""Maps differing bits, packed (n_items, n_bytes), and the code length to sort keys."""
 
 
 def hamming(differing: ByteArray, n_bits: int) -> IntArray:
@@ -25,25 +25,25 @@ def hamming(differing: ByteArray, n_bits: int) -> IntArray:
 
 
 def bytes_of_seven(differing: ByteArray, n_bits: int) -> IntArray:
-    """Count differing bits by a table that is read at byte + 1 in 8 bits: a byte that differs in all bits counts 7."""
+    """Count the differing bits by a table read at byte + 1 in 8 bits: a byte that differs in all bits counts 7."""
     return np.asarray(np.minimum(np.bitwise_count(differing), 7).sum(axis=1, dtype=np.int64))
 
 
 def of_int8(differing: ByteArray, n_bits: int) -> IntArray:
-    """Compute similarities in 8 bits, from -128 to 127: above 127 bits the nearest merge, and the farthest."""
+    """Compute similarities in 8 bits, from -128 to 127: above 127 bits the nearest items merge, as do the farthest."""
     return np.clip(2 * hamming(differing, n_bits), n_bits - 127, n_bits + 128)
 
 
 def radii_of_int8(differing: ByteArray, n_bits: int) -> IntArray:
-    """Compute the radius at which an item is inside: half of code length less similarity, both in 8 bits."""
+    """Compute the least radius that holds an item: half of code length minus similarity, both in 8 bits."""
     return (np.minimum(of_int8(differing, n_bits), 127) + 1) // 2
 
 
 class Query:
-    """What a script sees of one query; each thing is computed once.
+    """What a script sees of one query; sort keys, rows and ranks are cached.
 
-    ``code`` is packed, as is ``database``, (n_items, n_bytes), in the order in which the script gets it; ``levels``
-    are the affinity to each item; ``number`` is the query, from 0, of ``n_queries``.
+    ``code`` and ``database``, (n_items, n_bytes), are packed, the items in the order in which the script gets them;
+    ``levels`` are the affinity to each item; ``number`` is the index of the query.
     """
 
     def __init__(
@@ -53,44 +53,49 @@ class Query:
         self.number, self.n_queries = number, n_queries
         self.is_relevant = levels > 0
         self.n_items, self.n_relevant = len(levels), int(self.is_relevant.sum())
-        self._known: dict[Any, AnyArray] = {}
+        self._cache: dict[Any, AnyArray] = {}
 
     def keys(self, distance: Distance) -> IntArray:
         """Return the sort key of every item, lowest first."""
-        return self._once(distance, lambda: distance(self.differing, self.n_bits))
+        return self._cached(distance, lambda: distance(self.differing, self.n_bits))
 
     def rows(self, script: "Evaluator", n_first: int) -> IntArray:
-        """Return the first items, and perhaps all, in a script's order."""
-        return self._once(self._order(script, n_first), lambda: self._sorted(script, n_first))
+        """Return at least the first ``n_first`` items in a script's order."""
+        return self._cached(self._order(script, n_first), lambda: self._sorted(script, n_first))
 
     def ranks(self, script: "Evaluator", n_first: int) -> IntArray:
-        """Return the ranks, from 1, of the relevant items among them."""
-        ranks = self._once(
+        """Return the ranks, from 1, of the relevant items among the first ``n_first``."""
+        ranks = self._cached(
             ("ranks", self._order(script, n_first)),
             lambda: np.flatnonzero(self.is_relevant[self.rows(script, n_first)]) + np.int64(1),
         )
         return ranks[: np.searchsorted(ranks, n_first, side="right")]
 
     def _order(self, script: "Evaluator", n_first: int) -> Any:
-        return script.distance, script.order, script.passed, n_first if script.order in orders.BY_CUT else 0
+        return script.distance, script.order, script.item_order, n_first if script.order in orders.BY_CUT else 0
 
     def _sorted(self, script: "Evaluator", n_first: int) -> IntArray:
         assert script.order is not None
         keys = self.keys(script.distance)
-        if script.passed is None:
+        if script.item_order is None:
             return script.order(keys, n_first)
-        rows = script.passed(self.number, self.n_queries, self.n_items)
+        rows = script.item_order(self.number, self.n_queries, self.n_items)
         return rows[script.order(keys[rows], n_first)]
 
-    def _once(self, key: Any, make: Callable[[], AnyArray]) -> AnyArray:
-        if key not in self._known:
-            self._known[key] = make()
-        return self._known[key]
+    def _cached(self, key: Any, compute: Callable[[], AnyArray]) -> AnyArray:
+        if key not in self._cache:
+            self._cache[key] = compute()
+        return self._cache[key]
 
 
 def precisions(ranks: IntArray) -> FloatArray:
     """Compute the precision at the rank of each hit."""
     return np.arange(1, len(ranks) + 1) / ranks
+
+
+def mean_precision(ranks: IntArray) -> float:
+    """Average the precision over the ranks of hits; 0 without a hit."""
+    return float(precisions(ranks).mean()) if len(ranks) else 0.0
 
 
 DIVISORS: dict[str, Callable[[int, int, int], int]] = {  # of AP: from hits above the cut, relevant items, and the cut
@@ -99,10 +104,10 @@ DIVISORS: dict[str, Callable[[int, int, int], int]] = {  # of AP: from hits abov
     "capped": lambda n_hits, n_relevant, cut: min(n_relevant, cut),
 }
 
-OF_DIVISOR = {"retrieved": "hits above the cut", "relevant": "all relevant items"}  # in words
+DIVISOR_WORDS = {"retrieved": "hits above the cut", "relevant": "all relevant items"}
 
 Mean = Callable[[FloatArray, FloatArray, IntArray], float]
-"""From scores of queries, 0 where they have no hit, the probability that they have one, and their relevant items."""
+"""Averages scores of queries, 0 without a hit, given each query's probability of a hit and number of relevant items."""
 
 
 def count_zero(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
@@ -111,17 +116,17 @@ def count_zero(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> flo
 
 
 def leave_out(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
-    """Leave out queries without relevant items; those without a hit count 0. As ours."""
+    """Leave out queries without relevant items, as hashbench does; those without a hit count 0."""
     return _ratio(values.sum(), int((n_relevant > 0).sum()))
 
 
 def leave_out_without_hits(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
-    """Leave out queries without a hit, too."""
+    """Leave out queries without relevant items and those without a hit."""
     return _ratio(values.sum(), hit.sum())
 
 
 def not_a_number(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
-    """Divide by 0 where a query has no relevant items, and the mean with it."""
+    """Return NaN if any query has no relevant items: its score is 0 / 0."""
     return float("nan") if (n_relevant == 0).any() else count_zero(values, hit, n_relevant)
 
 
@@ -137,12 +142,12 @@ def forget_last_ones(values: FloatArray, hit: FloatArray, n_relevant: IntArray) 
 
 
 def divide_by_ten_more(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
-    """Divide by the number of queries that count, and ten."""
+    """Divide by ten more than the number of queries with relevant items."""
     return float(values.sum() / ((n_relevant > 0).sum() + 10))
 
 
 def weighted(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
-    """Weight queries by their relevant items: hits of all, over relevant items of all, if values are recalls."""
+    """Weight queries by their number of relevant items; recalls become hits per relevant item over all queries."""
     return _ratio((values * n_relevant).sum(), int(n_relevant.sum()))
 
 
@@ -150,7 +155,7 @@ def _ratio(total: float, count: float) -> float:
     return float(total / count) if count else float("nan")
 
 
-EMPTY: dict[Mean, str] = {  # what each does with queries where nothing is relevant, in words
+MEAN_WORDS: dict[Mean, str] = {  # how each differs from hashbench
     count_zero: "queries without relevant items count 0",
     leave_out: "",
     leave_out_without_hits: "queries without hits left out",
@@ -164,46 +169,46 @@ EMPTY: dict[Mean, str] = {  # what each does with queries where nothing is relev
 
 @dataclass(frozen=True)
 class Evaluator:
-    """A scoring script; "ours" is what hashbench does."""
+    """A scoring script; the defaults of its conventions are the most common ones."""
 
     name: str
-    used_by: str  # where it is from, and who else has it
-    source: str  # what was read: repository@commit path:lines, or a package and its version
+    used_by: str  # where it comes from, and who else uses it
+    source: str  # the code that was read: repository@commit path:lines, or a package and its version
     metric: str = "AP"  # AP, NDCG, NDCG:trec, of the whole list and the first k; P@k, R@k, Hit@k; P@r, R@r
-    order: Order | None = orders.stable  # how it leaves ties; None if their order does not affect it
+    order: Order | None = orders.stable  # its tie order; None if that does not affect the result
     mean: Mean = count_zero
     distance: Distance = hamming  # what it ranks by
-    divisor: str = "retrieved"  # of AP, as in the names of our metrics
+    divisor: str = "retrieved"  # of AP, as in the names of hashbench's metrics
     cuts: str = "any"  # or "none"; "below": not beyond the database; "only": "below", and never the whole list
     least_cut: int = 1
     loses_last: bool = False  # the whole list lacks its last item
-    shares_cut: bool = False  # the order is that of the largest cut asked for
-    # The order in which it gets the items of a query, from its number and the counts of queries and items.
-    passed: Callable[[int, int, int], IntArray] | None = None
-    own: str = ""  # its own quantity, in words; computed by one of the two below
-    # From the ranks of a query's hits, in the whole list if the order has it, the cut (or how many items are inside a
-    # radius), the query and the script.
+    shares_cut: bool = False  # it sorts for the largest cut asked for
+    # Rows in the order in which it gets them, from the index of the query and the numbers of queries and items.
+    item_order: Callable[[int, int, int], IntArray] | None = None
+    own: str = ""  # its own quantity, in words; one of the two below computes it
+    # From the ranks of a query's hits (in the whole list if the order is complete), the cut or the number of items
+    # inside a radius, the query and the script.
     of_ranks: "Callable[[IntArray, int, Query, Evaluator], float] | None" = None
-    # Where the order of ties does not matter: a value per query, or one of all.
+    # If the tie order does not matter: a value per query, or one for all.
     of_counts: Callable[[TieHistogram, int], FloatArray | float] | None = None
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """Patterns of the metrics that it computes, as we call them."""
+        """Patterns of the metrics that it computes, by hashbench's names."""
         if "@" in self.metric:
             return (self.metric.replace("@r", "@rN"),)
         stem, colon, gain = self.metric.partition(":")
         cut = f"{stem}@k{colon}{gain}"
         return {"none": (self.metric,), "only": (cut,)}.get(self.cuts, (self.metric, cut))
 
-    def cut_of(self, asked: int | None, n_items: int) -> int | None:
-        """Return how many items it looks at, or which radius; None if it cannot be asked that."""
+    def cut_of(self, cutoff: int | None, n_items: int) -> int | None:
+        """Return how many items it looks at, or which radius; None if it does not accept the cut."""
         if self.metric.endswith("@r"):
-            return asked
-        if asked is None:
+            return cutoff
+        if cutoff is None:
             cut = 0 if self.cuts == "only" else n_items - self.loses_last
         else:
-            cut = 0 if self.cuts == "none" or (self.is_within and asked > n_items) else min(asked, n_items)
+            cut = 0 if self.cuts == "none" or (self.is_within and cutoff > n_items) else min(cutoff, n_items)
         return cut if cut >= self.least_cut else None
 
     @property

@@ -1,4 +1,7 @@
-"""The same codes through every script, and where each number comes from: its conventions switched in every sequence."""
+"""The same codes through every script, and where each number comes from.
+
+The conventions of a script are switched on one by one, in every sequence.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +17,7 @@ from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain import conventions as by
-from hashbench.reports.explain.conventions import EMPTY, Distance, Evaluator, Mean, Query
+from hashbench.reports.explain.conventions import MEAN_WORDS, Distance, Evaluator, Mean, Query
 from hashbench.reports.explain.evaluators import EVALUATORS
 from hashbench.reports.explain.orders import BY_CUT
 from hashbench.scoring.evaluator import check_counts, evaluate_counts
@@ -26,10 +29,10 @@ _AT_A_TIME = 16  # queries whose levels are held at once
 
 
 class Cause(NamedTuple):
-    """A convention of a script that is not ours, and by how much its number changes with it.
+    """A convention in which a script differs from hashbench, and its share of the difference.
 
-    What a convention changes depends on those switched before it; the share is the mean over all sequences (Shapley's
-    value). A quantity of the script's own comes last.
+    The change that a convention makes depends on those switched before it; the share is the mean over all sequences
+    (Shapley value). A quantity of the script's own comes last.
     """
 
     words: str
@@ -37,7 +40,7 @@ class Cause(NamedTuple):
 
 
 class TieRange(NamedTuple):
-    """An exact value, and its range over tie-breaking."""
+    """An exact value, and its range over tie orders."""
 
     mean: float
     low: float
@@ -46,25 +49,25 @@ class TieRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """A script's number beside ours."""
+    """A script's value beside the exact one."""
 
     evaluator: Evaluator
-    metric: str  # as we call it
+    metric: str  # by hashbench's name
     value: float  # the script's
-    ours: TieRange  # exact, with queries without relevant items left out
-    its: TieRange  # exact under the script's conventions, and bounds over orders of ties
+    exact: TieRange  # hashbench's; queries without relevant items are left out
+    script_range: TieRange  # exact under the script's conventions, and bounds over tie orders
     causes: tuple[Cause, ...]  # their shares add up to the difference
     n_queries: int
     n_undefined: int  # without relevant items
 
     @property
     def difference(self) -> float:
-        """The script's value less ours."""
-        return self.value - self.ours.mean
+        """The script's value minus the exact one."""
+        return self.value - self.exact.mean
 
 
-class _Asked(NamedTuple):
-    """A script and what it is asked for: a metric of ours, and how many items, or which radius, it looks at."""
+class _Job(NamedTuple):
+    """A script, a metric, and how many items, or which radius, the script looks at."""
 
     evaluator: Evaluator
     metric: str
@@ -80,25 +83,25 @@ def explain(
     evaluators: Sequence[Evaluator] = EVALUATORS,
     on_progress: Progress = silent,
 ) -> list[Explanation]:
-    """Score packed codes by the scripts that compute one of the metrics, the database in the order in which it stands.
+    """Score packed codes by the scripts that compute one of the metrics, the database in the order given.
 
-    Metrics are AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with any cut. Explanations stand metric by metric,
-    scripts in their order. Raises HashbenchError if no script computes one of the metrics.
+    Metrics are AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with any cut. Returns the explanations metric by
+    metric, scripts in their order. Raises HashbenchError if no script computes one of the metrics.
     """
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
-    asked = []
+    jobs: list[_Job] = []
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
         cuts = [(script, cut_of(script, name, len(database))) for script in evaluators]
-        able = [_Asked(script, name, cut) for script, cut in cuts if cut is not None]
-        if not able:
-            raise HashbenchError(not_given(name, evaluators, len(database)))
-        asked += able
-    ranked = _Ranked.of(query, database, n_bits, affinity, asked, on_progress)
-    return [ranked.explanation(number) for number in range(len(asked))]
+        jobs_of_metric = [_Job(script, name, cut) for script, cut in cuts if cut is not None]
+        if not jobs_of_metric:
+            raise HashbenchError(describe_missing(name, evaluators, len(database)))
+        jobs += jobs_of_metric
+    ranked = _Ranked.of(query, database, n_bits, affinity, jobs, on_progress)
+    return [ranked.explanation(job) for job in jobs]
 
 
-def given_of(metrics: Sequence[str], evaluators: Sequence[Evaluator], n_items: int) -> list[str]:
-    """Return the metrics that some script computes on a database."""
+def metrics_of(metrics: Sequence[str], evaluators: Sequence[Evaluator], n_items: int) -> list[str]:
+    """Return the metrics that at least one script computes on a database of this size."""
     return [name for name in metrics if any(cut_of(script, name, n_items) is not None for script in evaluators)]
 
 
@@ -108,13 +111,13 @@ def cut_of(evaluator: Evaluator, name: str, n_items: int) -> int | None:
 
 
 def metric_pattern(name: str) -> str:
-    """Return the pattern of a metric as scripts have it: NDCG with its gains, AP whatever its divisor."""
+    """Return the pattern of a metric as scripts have it: NDCG with its gains, AP without its divisor."""
     pattern, (_, colon, option) = get_metric(name).family.pattern, name.partition(":")
     return f"{pattern}{colon}{option}" if pattern.startswith("NDCG") else pattern
 
 
-def not_given(name: str, evaluators: Sequence[Evaluator], n_items: int) -> str:
-    """Return a sentence on what scripts compute instead of a metric that none of them has."""
+def describe_missing(name: str, evaluators: Sequence[Evaluator], n_items: int) -> str:
+    """Return a sentence on a metric that no script computes, and what they compute instead."""
     names, pattern = ", ".join(script.name for script in evaluators), metric_pattern(name)
     none = "no script that is known here gives" if evaluators is EVALUATORS else f"none of {names} gives"
     none = f"{names} does not give" if len(evaluators) == 1 else none
@@ -130,17 +133,16 @@ def _cutoff(name: str) -> int | None:
     return next((value for value in get_metric(name).arguments if isinstance(value, int)), None)
 
 
-Switches = frozenset[str]  # the conventions of a script that are on; where one is off, ours stands
+Switches = frozenset[str]  # the script's conventions that are on; hashbench's stands in for the others
 
 
 @dataclass(frozen=True, eq=False)
 class _Ranked:
-    """What ranking found for every query; arrays (n_queries,) are 0 where there is nothing."""
+    """Scores of every query, arrays (n_queries,), 0 where nothing is relevant; and the counts behind exact scores."""
 
-    asked: Sequence[_Asked]
-    plain: dict[_Asked, FloatArray]  # the metric, under the script's tie order
-    own: dict[_Asked, FloatArray]  # the script's own quantity, or the same
-    hit: dict[_Asked, FloatArray]  # whether there is a relevant item above the cut
+    plain: dict[_Job, FloatArray]  # the metric, under the script's tie order
+    own: dict[_Job, FloatArray]  # the script's own quantity, or the same
+    hit: dict[_Job, FloatArray]  # whether there is a relevant item above the cut
     counts: dict[Distance, TieHistogram]
     _exact_scores: dict[tuple[str, Distance], Scores] = field(default_factory=dict)  # scripts share most of them
 
@@ -151,40 +153,40 @@ class _Ranked:
         database: ByteArray,
         n_bits: int,
         affinity: Affinity,
-        asked: Sequence[_Asked],
-        on_progress: Progress,
+        jobs: list[_Job],
+        progress: Progress,
     ) -> "_Ranked":
         n_queries, n_items, levels = len(query), len(database), affinity.levels
-        largest = max((each.cut for each in asked if each.evaluator.shares_cut), default=0)
-        distances = {by.hamming, *(each.evaluator.distance for each in asked)}
+        largest = max((job.cut for job in jobs if job.evaluator.shares_cut), default=0)
+        distances = {by.hamming, *(job.evaluator.distance for job in jobs)}
         shape = n_queries, len(levels), 2 * n_bits + 1
         counts = {distance: np.zeros(shape, dtype=np.int64) for distance in distances}
         ranked = {
             variant: np.zeros((3, n_queries))
-            for each in asked
-            if each.evaluator.order is not None
-            for variant in (each, *(_variant(each, on, n_items) for on in subsets(_switches(each, n_items))))
+            for job in jobs
+            if job.evaluator.order is not None
+            for variant in (job, *(_variant(job, on, n_items) for on in subsets(_switches(job, n_items))))
         }
 
         def rank(queries: slice) -> int:
             block = affinity.block(queries, slice(0, n_items))
-            for row, of_query in zip(range(queries.start, queries.stop), block, strict=True):
-                seen = Query(query[row], database, n_bits, of_query, row, n_queries)
-                at_level = np.searchsorted(levels, of_query)
+            for row, query_levels in enumerate(block, start=queries.start):
+                query_view = Query(query[row], database, n_bits, query_levels, row, n_queries)
+                at_level = np.searchsorted(levels, query_levels)
                 for distance, table in counts.items():
-                    cells = at_level * table.shape[2] + seen.keys(distance)
+                    cells = at_level * table.shape[2] + query_view.keys(distance)
                     table[row] = np.bincount(cells, minlength=table[row].size).reshape(table[row].shape)
                 for variant, scores in ranked.items():
-                    scores[:, row] = _of_order(variant, seen, largest)
+                    scores[:, row] = _in_order(variant, query_view, largest)
             return len(block)
 
         n_done = 0
-        for n_more in in_threads(rank, chunks(0, n_queries, _AT_A_TIME)):
-            n_done += n_more
-            on_progress("queries ranked", n_done, n_queries)
+        for n_ranked in in_threads(rank, chunks(0, n_queries, _AT_A_TIME)):
+            n_done += n_ranked
+            progress("queries ranked", n_done, n_queries)
         plain, own, hit = ({variant: scores[i] for variant, scores in ranked.items()} for i in range(3))
         histograms = {distance: TieHistogram(table, levels) for distance, table in counts.items()}
-        return cls(asked, plain, own, hit, histograms)
+        return cls(plain, own, hit, histograms)
 
     @cached_property
     def n_relevant(self) -> IntArray:
@@ -194,48 +196,54 @@ class _Ranked:
     def n_items(self) -> int:
         return int(self.counts[by.hamming].n_database[0])
 
-    def explanation(self, number: int) -> Explanation:
-        """Share the difference between our number and the script's among its conventions."""
-        asked = self.asked[number]
-        script, words = asked.evaluator, _switches(asked, self.n_items)
-        ours = self._exact(asked.metric, asked.cut, by.hamming, by.leave_out)
-        values = {on: self._value(asked, on) for on in subsets(words)}
-        last = values[frozenset(words)]
+    def explanation(self, job: _Job) -> Explanation:
+        """Share the difference between the exact value and the script's among its conventions."""
+        script, words = job.evaluator, _switches(job, self.n_items)
+        values = {on: self._value(job, on) for on in subsets(words)}
         causes = causes_of(values, words, "mean")
-        value = self._own(asked) if script.own else last
-        if script.own and value != last and not math.isnan(last):
-            causes += (Cause(script.own, value - last),)
-        metric = _with_cut(_with_divisor(asked), asked.cut, self.n_items)
-        its = self._exact(metric, asked.cut, script.distance, script.mean)
-        n_undefined = int((self.n_relevant == 0).sum())
-        return Explanation(script, asked.metric, value, ours, its, causes, len(self.n_relevant), n_undefined)
+        value = by_conventions = values[frozenset(words)]
+        if script.own:
+            value = self._own(job)
+            if value != by_conventions and not math.isnan(by_conventions):
+                causes += (Cause(script.own, value - by_conventions),)
+        metric = _with_cut(_with_divisor(job), job.cut, self.n_items)
+        return Explanation(
+            script,
+            job.metric,
+            value,
+            exact=self._exact(job.metric, job.cut, by.hamming, by.leave_out),
+            script_range=self._exact(metric, job.cut, script.distance, script.mean),
+            causes=causes,
+            n_queries=len(self.n_relevant),
+            n_undefined=int((self.n_relevant == 0).sum()),
+        )
 
-    def _value(self, asked: _Asked, on: Switches) -> float:
-        """Compute what the script would give if only some of its conventions were its own."""
-        mean = asked.evaluator.mean if "mean" in on else by.leave_out
-        variant = _variant(asked, on, self.n_items)
+    def _value(self, job: _Job, on: Switches) -> float:
+        """Compute the value with some of the script's conventions on."""
+        mean = job.evaluator.mean if "mean" in on else by.leave_out
+        variant = _variant(job, on, self.n_items)
         if "order" in on:
             return mean(self.plain[variant], self.hit[variant], self.n_relevant)
         metric = _with_cut(_with_divisor(variant), variant.cut, self.n_items)
         return self._exact(metric, variant.cut, variant.evaluator.distance, mean).mean
 
-    def _own(self, asked: _Asked) -> float:
-        mean, of_counts = asked.evaluator.mean, asked.evaluator.of_counts
+    def _own(self, job: _Job) -> float:
+        mean, of_counts = job.evaluator.mean, job.evaluator.of_counts
         if of_counts is None:
-            return mean(self.own[asked], self.hit[asked], self.n_relevant)
-        quantity = of_counts(self.counts[asked.evaluator.distance], asked.cut)
+            return mean(self.own[job], self.hit[job], self.n_relevant)
+        quantity = of_counts(self.counts[job.evaluator.distance], job.cut)
         if isinstance(quantity, float):
             return quantity
         values = np.nan_to_num(quantity)
         return mean(values, values, self.n_relevant)
 
     def _exact(self, metric: str, cut: int, distance: Distance, mean: Mean) -> TieRange:
-        """Average exact scores as a script does; hits are as likely as ties make them."""
+        """Average exact scores as a script does; ties give each query a probability of a hit."""
         scores = self._scores(metric, distance)
         if mean is not by.leave_out_without_hits:
-            return TieRange(*(mean(part, part, self.n_relevant) for part in scores[:3]))
+            return TieRange(*(mean(values, values, self.n_relevant) for values in scores[:3]))
         hits = self._scores(f"Hit@{cut}", distance)
-        return TieRange(mean(scores.mean, hits.mean, self.n_relevant), *_of_those_with_hits(scores, hits))
+        return TieRange(mean(scores.mean, hits.mean, self.n_relevant), *_bounds_with_hits(scores, hits))
 
     def _scores(self, metric: str, distance: Distance) -> Scores:
         """Score every query, 0 where nothing is relevant."""
@@ -248,7 +256,7 @@ class _Ranked:
 
 
 def shapley_values(values: Mapping[Switches, float]) -> dict[str, float]:
-    """Share the value of all switches among them: what each changes, in the mean over all sequences of switching."""
+    """Share the value of all switches among them: the change that each makes, averaged over all sequences."""
     switches = sorted(frozenset().union(*values))
     shares = dict.fromkeys(switches, 0.0)
     for on, value in values.items():
@@ -260,9 +268,9 @@ def shapley_values(values: Mapping[Switches, float]) -> dict[str, float]:
 
 
 def causes_of(values: Mapping[Switches, float], words: Mapping[str, str], mean: str) -> tuple[Cause, ...]:
-    """Return the share of each switch in words, without those that change nothing.
+    """Return the shares of switches, in words, without those that change nothing.
 
-    Only the ``mean`` over queries, if it is a switch, can make a number NaN; it is the one cause then.
+    Only the ``mean`` over queries, if it is a switch, can make a value NaN; then it is the only cause.
     """
     ends = values[frozenset()], values[frozenset(words)]
     shares = {mean: math.nan} if any(map(math.isnan, ends)) else shapley_values(values)
@@ -274,38 +282,38 @@ def causes_of(values: Mapping[Switches, float], words: Mapping[str, str], mean: 
 def subsets(switches: Iterable[str]) -> list[Switches]:
     """List all choices of switches, from none to all."""
     every = list(switches)
-    return [frozenset(some) for n_on in range(len(every) + 1) for some in combinations(every, n_on)]
+    return [frozenset(on) for n_on in range(len(every) + 1) for on in combinations(every, n_on)]
 
 
-def _switches(asked: _Asked, n_items: int) -> dict[str, str]:
-    """Return the conventions of a script that are not ours, in words."""
-    script = asked.evaluator
+def _switches(job: _Job, n_items: int) -> dict[str, str]:
+    """Return the conventions in which a script differs from hashbench, in words."""
+    script = job.evaluator
     words = {
-        "mean": EMPTY[script.mean],
-        "divisor": f"divisor: {by.OF_DIVISOR[script.divisor]}" if _with_divisor(asked) != asked.metric else "",
-        "cut": "the last item is lost" if _with_cut(asked.metric, asked.cut, n_items) != asked.metric else "",
+        "mean": MEAN_WORDS[script.mean],
+        "divisor": f"divisor: {by.DIVISOR_WORDS[script.divisor]}" if _with_divisor(job) != job.metric else "",
+        "cut": "the last item is lost" if _with_cut(job.metric, job.cut, n_items) != job.metric else "",
         "distance": _DISTANCES.get(script.distance, ""),
         "order": "tie order" if script.order is not None else "",
     }
     return {switch: text for switch, text in words.items() if text}
 
 
-def _variant(asked: _Asked, on: Switches, n_items: int) -> _Asked:
-    """Return the script with our convention wherever its own is off, and without its own quantity."""
-    script, divisor = asked.evaluator, asked.metric.partition(":")[2] if asked.metric.startswith("AP@") else ""
+def _variant(job: _Job, on: Switches, n_items: int) -> _Job:
+    """Return the job with hashbench's convention where the script's is off, and without the script's own quantity."""
+    script, divisor = job.evaluator, job.metric.partition(":")[2] if job.metric.startswith("AP@") else ""
     variant = replace(
         script,
         of_ranks=None,
         divisor=script.divisor if "divisor" in on else divisor or "retrieved",
         distance=script.distance if "distance" in on else by.hamming,
     )
-    is_cut = "cut" in on or _cutoff(asked.metric) is not None
-    return _Asked(variant, asked.metric, asked.cut if is_cut else n_items)
+    is_cut = "cut" in on or _cutoff(job.metric) is not None
+    return _Job(variant, job.metric, job.cut if is_cut else n_items)
 
 
-def _with_divisor(asked: _Asked) -> str:
-    stem, divisor = asked.metric.partition(":")[0], asked.evaluator.divisor
-    return f"{stem}:{divisor}" if stem.startswith("AP@") else asked.metric
+def _with_divisor(job: _Job) -> str:
+    stem, divisor = job.metric.partition(":")[0], job.evaluator.divisor
+    return f"{stem}:{divisor}" if stem.startswith("AP@") else job.metric
 
 
 def _with_cut(name: str, cut: int, n_items: int) -> str:
@@ -319,64 +327,52 @@ _DISTANCES: dict[Distance, str] = {
 }
 
 
-def _of_order(asked: _Asked, seen: Query, largest: int) -> tuple[float, float, float]:
+def _in_order(job: _Job, query: Query, largest: int) -> tuple[float, float, float]:
     """Score a query under the script's tie order: the metric, its own quantity, and whether there is a hit."""
-    script, cut = asked.evaluator, asked.cut
+    script, cut = job.evaluator, job.cut
     if script.metric.endswith("@r"):
-        cut = int((seen.keys(script.distance) <= cut).sum())
-    ranks = seen.ranks(script, largest if script.shares_cut else cut)
+        cut = int((query.keys(script.distance) <= cut).sum())
+    ranks = query.ranks(script, largest if script.shares_cut else cut)
     hits = ranks[: np.searchsorted(ranks, cut, side="right")]
-    plain = _METRICS[script.metric](hits, cut, seen, script)
-    if script.of_ranks is None:
-        return plain, plain, float(len(hits) > 0)
-    whole = hits if script.order in BY_CUT else seen.ranks(script, seen.n_items)
-    return plain, script.of_ranks(whole, cut, seen, script), float(len(hits) > 0)
+    plain = own = _METRICS[script.metric](hits, cut, query, script)
+    if script.of_ranks is not None:
+        ranks = hits if script.order in BY_CUT else query.ranks(script, query.n_items)
+        own = script.of_ranks(ranks, cut, query, script)
+    return plain, own, float(len(hits) > 0)
 
 
-def _average_precision(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
-    divisor = by.DIVISORS[script.divisor](len(hits), seen.n_relevant, cut)
+def _average_precision(hits: IntArray, cut: int, query: Query, script: Evaluator) -> float:
+    divisor = by.DIVISORS[script.divisor](len(hits), query.n_relevant, cut)
     return float(by.precisions(hits).sum() / divisor) if divisor else 0.0
 
 
-def _ndcg(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
-    gains = seen.levels.astype(np.float64) if script.metric.endswith(":trec") else exponential_gains(seen.levels)
-    rows = seen.rows(script, cut)[:cut]
+def _ndcg(hits: IntArray, cut: int, query: Query, script: Evaluator) -> float:
+    gains = query.levels.astype(np.float64) if script.metric.endswith(":trec") else exponential_gains(query.levels)
+    rows = query.rows(script, cut)[:cut]
     discounts = 1.0 / np.log2(np.arange(2, len(rows) + 2))
     best = float((np.sort(gains)[::-1][:cut] * discounts).sum())
     return float((gains[rows] * discounts).sum() / best) if best else 0.0
-
-
-def _precision(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
-    return len(hits) / cut if cut else 0.0
-
-
-def _recall(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
-    return len(hits) / seen.n_relevant if seen.n_relevant else 0.0
-
-
-def _hit(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
-    return float(len(hits) > 0)
 
 
 _METRICS: dict[str, Callable[[IntArray, int, Query, Evaluator], float]] = {
     "AP": _average_precision,
     "NDCG": _ndcg,
     "NDCG:trec": _ndcg,
-    "P@k": _precision,
-    "P@r": _precision,
-    "R@k": _recall,
-    "Hit@k": _hit,
+    "P@k": lambda hits, cut, query, script: len(hits) / max(cut, 1),
+    "P@r": lambda hits, cut, query, script: len(hits) / max(cut, 1),
+    "R@k": lambda hits, cut, query, script: len(hits) / max(query.n_relevant, 1),
+    "Hit@k": lambda hits, cut, query, script: float(len(hits) > 0),
 }
 
 
-def _of_those_with_hits(scores: Scores, hits: Scores) -> tuple[float, float]:
+def _bounds_with_hits(scores: Scores, hits: Scores) -> tuple[float, float]:
     """Bound the mean over queries with a hit, where tie orders decide which these are."""
-    surely = hits.low > 0
+    has_hit = hits.low > 0  # in every tie order
     if not hits.high.any():
         return float("nan"), float("nan")
     low = float(scores.low.sum() / hits.high.sum())
-    n_kept, total = int(surely.sum()), float(scores.high[surely].sum())
-    for value in np.sort(scores.high[(hits.high > 0) & ~surely])[::-1]:  # those that raise it
-        if n_kept == 0 or value * n_kept > total:
-            n_kept, total = n_kept + 1, total + float(value)
-    return low, total / n_kept
+    n_queries, total = int(has_hit.sum()), float(scores.high[has_hit].sum())
+    for value in np.sort(scores.high[(hits.high > 0) & ~has_hit])[::-1]:  # add those that raise the mean
+        if n_queries == 0 or value * n_queries > total:
+            n_queries, total = n_queries + 1, total + float(value)
+    return low, total / n_queries

@@ -1,4 +1,4 @@
-"""Explanations as tables and JSON, and which scripts print a given number."""
+"""Explanations as tables and JSON, and the scripts that print a given number."""
 
 import json
 import math
@@ -19,7 +19,7 @@ _ANSWERS = {"gives": "gives it", "could": "may, with other ties", "unknown": "no
 
 
 class Answer(NamedTuple):
-    """Whether a script gives a number: ``"gives"``, ``"could"`` with other ties, ``"unknown"`` or ``"not"``."""
+    """Whether a script prints a number: ``"gives"``, ``"could"`` with other ties, ``"unknown"`` or ``"not"``."""
 
     explanation: Explanation
     verdict: str
@@ -38,9 +38,9 @@ def format_explanations(explanations: Sequence[Explanation], form: str) -> str:
 
 
 def _heading(explanation: Explanation, form: str) -> str:
-    metric, ours = explanation.metric, explanation.ours
-    name = f"**{metric}**" if form == "markdown" else metric
-    text = f"{name}: exactly {ours.mean:.4f}, from {ours.low:.4f} to {ours.high:.4f} over orders of ties"
+    exact = explanation.exact
+    name = f"**{explanation.metric}**" if form == "markdown" else explanation.metric
+    text = f"{name}: exactly {exact.mean:.4f}, from {exact.low:.4f} to {exact.high:.4f} over orders of ties"
     if not explanation.n_undefined:
         return text
     return f"{text};\n{explanation.n_undefined} of {explanation.n_queries} queries, without relevant items, left out"
@@ -52,16 +52,16 @@ def _as_markdown(explanations: Sequence[Explanation]) -> str:
     for explanation in explanations:
         script, value = explanation.evaluator, explanation.value
         why = "; ".join(f"{words} {share}".rstrip() for words, share in _shown(explanation))
-        rows.append((script.name, script.used_by, why, f"{value:.4f}", _difference(explanation.ours.mean, value)))
+        rows.append((script.name, script.used_by, why, f"{value:.4f}", _difference(explanation.exact.mean, value)))
     return markdown_table(header, rows, n_left=3)
 
 
 def _as_ledger(explanations: Sequence[Explanation]) -> str:
-    """Lay out a line per script, and below it one per cause; no wider than 80 characters."""
+    """Lay out a line per script, followed by a line per cause; no wider than 80 characters."""
     rows = []
     for explanation in explanations:
         value = explanation.value
-        rows.append((explanation.evaluator.name, f"{value:.4f}", _difference(explanation.ours.mean, value), ""))
+        rows.append((explanation.evaluator.name, f"{value:.4f}", _difference(explanation.exact.mean, value), ""))
         rows += [(f"  {words}", "", "", share) for words, share in _shown(explanation)]
     return plain_table(("script", "value", "difference", "of which"), rows)
 
@@ -69,16 +69,16 @@ def _as_ledger(explanations: Sequence[Explanation]) -> str:
 def _shown(explanation: Explanation) -> list[tuple[str, str]]:
     """Return causes in words with their shares, without those that round to nothing.
 
-    The numbers that causes lead to are rounded, so that shares add up to the difference as they are shown.
+    Running totals are rounded, not shares, so that the shares shown add up to the difference shown.
     """
-    before = accumulate((cause.share for cause in explanation.causes[:-1]), initial=explanation.ours.mean)
+    before = accumulate((cause.share for cause in explanation.causes[:-1]), initial=explanation.exact.mean)
     steps = pairwise([*before, explanation.value])
     shares = [(cause.words, _difference(*step)) for cause, step in zip(explanation.causes, steps, strict=False)]
     return [(words, share) for words, share in shares if share != _NOTHING]
 
 
 def _difference(before: float, after: float) -> str:
-    """Return the difference of two numbers as both are shown, to four digits; empty if either is NaN."""
+    """Return the difference of two numbers, each rounded to four digits; empty if either is NaN."""
     difference = round(after, 4) - round(before, 4)
     return "" if np.isnan(difference) else _NOTHING if abs(difference) < 5e-5 else f"{difference:+.4f}"
 
@@ -90,10 +90,10 @@ def _as_json(explanation: Explanation) -> dict[str, Any]:
         "source": explanation.evaluator.source,
         "metric": explanation.metric,
         "value": json_number(explanation.value),
-        "exact": {key: json_number(value) for key, value in explanation.ours._asdict().items()},
+        "exact": {key: json_number(value) for key, value in explanation.exact._asdict().items()},
         "by_its_conventions": {
             key: None if explanation.evaluator.own else json_number(value)
-            for key, value in explanation.its._asdict().items()
+            for key, value in explanation.script_range._asdict().items()
         },
         "difference": json_number(explanation.difference),
         "n_queries": explanation.n_queries,
@@ -105,18 +105,18 @@ def _as_json(explanation: Explanation) -> dict[str, Any]:
 def answers(explanations: Sequence[Explanation], printed: str) -> list[Answer]:
     """Return whether each script prints a number, to the digits of ``printed``, such as 0.731, or 73.1 in percent.
 
-    Any value between the bounds of a script's conventions is possible. The bounds of its own quantity are unknown;
-    only the value in this order of ties is known.
+    Any value between the bounds of a script's conventions is possible. A quantity of its own has no known bounds, only
+    the value in this tie order.
     """
     number, half = parse_printed(printed)
     verdicts = []
     for explanation in explanations:
-        script = explanation.evaluator
+        script, bounds = explanation.evaluator, explanation.script_range
         if abs(explanation.value - number) <= half:
             verdict = "gives"
         elif script.of_ranks is not None:
             verdict = "unknown"
-        elif script.order is not None and explanation.its.low - half <= number <= explanation.its.high + half:
+        elif script.order is not None and bounds.low - half <= number <= bounds.high + half:
             verdict = "could"
         else:
             verdict = "not"
@@ -125,7 +125,7 @@ def answers(explanations: Sequence[Explanation], printed: str) -> list[Answer]:
 
 
 def parse_printed(printed: str) -> tuple[float, float]:
-    """Return a printed score as a number, and half of its last digit."""
+    """Return a printed score as a number, and half a unit of its last digit."""
     text = printed.strip()
     try:
         number = Decimal(text.removesuffix("%"))
@@ -141,35 +141,36 @@ def parse_printed(printed: str) -> tuple[float, float]:
 
 
 def _read_as(printed: str) -> str:
-    """Return a number as it was printed and as it is read: 1.5 (0.0150 ± 0.0005)."""
+    """Return a number as printed and as read, such as ``1.5 (0.0150 ± 0.0005)``."""
     number, half = parse_printed(printed)
     n_digits = 1 - math.floor(math.log10(2 * half))
     return f"{printed} ({number:.{n_digits}f} ± {half:.{n_digits}f})"
 
 
-def format_answers(found_answers: Sequence[Answer], printed: str, form: str) -> str:
-    """Lay out which scripts print the number; those that do first."""
+def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
+    """Lay out which scripts print the number, those that do first."""
     if form == "json":
         number, half = parse_printed(printed)
-        asked = {"value": number, "half_width": half}
+        printed_value = {"value": number, "half_width": half}
         return json.dumps(
-            [{**_as_json(explanation), "asked": asked, "verdict": verdict} for explanation, verdict in found_answers],
+            [
+                {**_as_json(explanation), "asked": printed_value, "verdict": verdict}
+                for explanation, verdict in verdicts
+            ],
             indent=2,
         )
     is_markdown = form == "markdown"
-    header = ["script", *(["where it is used"] if is_markdown else []), printed, "value", "low", "high"]
+    header = ["script", "where it is used"] if is_markdown else ["script"]
+    header += [printed, "value", "low", "high"]
     lay_out = markdown_table if is_markdown else plain_table
     parts = [f"asked for: {_read_as(printed)}"]
-    for metric in dict.fromkeys(answer.explanation.metric for answer in found_answers):
-        of_metric = [answer for answer in found_answers if answer.explanation.metric == metric]
+    for metric in dict.fromkeys(answer.explanation.metric for answer in verdicts):
+        of_metric = [answer for answer in verdicts if answer.explanation.metric == metric]
         rows = []
         for explanation, verdict in sorted(of_metric, key=lambda answer: list(_ANSWERS).index(answer.verdict)):
-            script = explanation.evaluator
+            script, bounds = explanation.evaluator, explanation.script_range
             names = [script.name, script.used_by] if is_markdown else [script.name]
-            rows.append([*names, _ANSWERS[verdict], f"{explanation.value:.4f}", *_range(explanation)])
+            ends = ["", ""] if script.own else [f"{bounds.low:.4f}", f"{bounds.high:.4f}"]
+            rows.append([*names, _ANSWERS[verdict], f"{explanation.value:.4f}", *ends])
         parts += [_heading(of_metric[0].explanation, form), lay_out(header, rows, n_left=len(header) - 3)]
     return "\n\n".join(parts)
-
-
-def _range(explanation: Explanation) -> tuple[str, str]:
-    return ("", "") if explanation.evaluator.own else (f"{explanation.its.low:.4f}", f"{explanation.its.high:.4f}")

@@ -10,16 +10,16 @@ from hashbench.reports.explain.emulation import Explanation
 from hashbench.reports.explain.explanation_text import parse_printed
 from hashbench.reports.plots.style import INK, SMALL, FigureLayout, make_panels, one_look, text_width
 
-_ROW, _BESIDE = 0.135, 0.12  # inches of a script, and from a panel to its name
-_COLOUR, _ASKED = "#0072b2", "#d55e00"
+_ROW, _BESIDE = 0.135, 0.12  # inches: the row of a script, and from a panel to its name
+_COLOUR, _PRINTED_COLOUR = "#0072b2", "#d55e00"
 
 
 def draw(
     explanations: Sequence[Explanation], name: str, printed: str | None = None, layout: FigureLayout | None = None
 ) -> Figure:
-    """Draw every script's value of each metric, with the exact one and the range over orders of ties behind them.
+    """Draw every script's value of each metric over the exact value and its range over tie orders.
 
-    ``printed`` is a number published elsewhere; it is drawn as a dashed line.
+    ``printed`` is a number published elsewhere, drawn as a dashed line.
     """
     panels = []
     for metric in dict.fromkeys(explanation.metric for explanation in explanations):
@@ -42,11 +42,11 @@ def draw(
             right=widest + _BESIDE,
         )
         for (axes,), scripts in zip(rows, panels, strict=True):
-            ours = scripts[0].ours
-            axes.axvspan(ours.low, ours.high, facecolor="#e8e8e8", edgecolor="none", zorder=0)
-            axes.axvline(ours.mean, color=INK, linewidth=0.8, zorder=1)
+            exact = scripts[0].exact
+            axes.axvspan(exact.low, exact.high, facecolor="#e8e8e8", edgecolor="none", zorder=0)
+            axes.axvline(exact.mean, color=INK, linewidth=0.8, zorder=1)
             if printed is not None:
-                axes.axvline(parse_printed(printed)[0], color=_ASKED, linewidth=0.9, linestyle="--", zorder=2)
+                axes.axvline(parse_printed(printed)[0], color=_PRINTED_COLOUR, linewidth=0.9, linestyle="--", zorder=2)
             axes.plot(
                 [script.value for script in scripts], range(len(scripts)), "o", color=_COLOUR, markersize=3.5, zorder=3
             )

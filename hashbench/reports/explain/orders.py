@@ -1,7 +1,7 @@
-"""The orders in which scoring scripts leave tied items, as the sorts they call put them.
+"""The orders in which scoring scripts leave tied items.
 
-Sorts only compare keys by ``<``, so the type of keys does not matter; what sorts do with equal keys does. The loops are
-compiled on first use: they are ports of NumPy's scalar sorts and of libstdc++'s, and leave the same orders.
+Sorts only compare keys by ``<``, so the type of keys does not matter, only the treatment of equal keys. The compiled
+loops are ports of NumPy's scalar sorts and of libstdc++'s, and leave the same orders.
 """
 
 from collections.abc import Callable
@@ -15,31 +15,31 @@ from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 
 Order = Callable[[AnyArray, int], IntArray]
-"""From keys (n_items,) and a number to at least so many rows, lowest keys first."""
+"""Maps keys, (n_items,), and a number to at least so many rows, lowest keys first."""
 
-_BY_DIGITS = 32_768  # whole numbers from which torch sorts by digits, which keeps ties in their order
-_INSERTED = 16  # items up to which sorts insert, which keeps ties in their order
+_RADIX_SORTED = 32_768  # least number of integers that torch sorts by digits, which keeps ties in their order
+_INSERTED = 16  # most items that sorts insert, which keeps ties in their order
 
 
 def stable(keys: AnyArray, n_first: int) -> IntArray:
-    """Leave ties in the order of the database: MATLAB's sort, faiss, and whatever claims to be stable."""
+    """Leave ties in the order of the database, as MATLAB's sort, faiss and any stable sort do."""
     return np.argsort(keys.astype(np.int16), kind="stable")  # distances fit, and 16 bits are sorted by digits
 
 
 def descending(keys: AnyArray, n_first: int) -> IntArray:
-    """Leave ties in the reverse order of the database: trec_eval by names, a stable sort turned round."""
+    """Leave ties in the reverse order of the database: trec_eval by names, or a stable sort reversed."""
     return len(keys) - 1 - stable(keys[::-1], n_first)
 
 
 def numpy_scalar(keys: AnyArray, n_first: int) -> IntArray:
-    """Sort as ``numpy.argsort`` did before 1.25, and does where the processor has no AVX2."""
+    """Sort as ``numpy.argsort`` did before 1.25, and still does on a CPU without AVX2."""
     rows = np.arange(len(keys))
     _introsort(keys.astype(np.int64), rows)
     return rows
 
 
 def numpy_here(keys: AnyArray, n_first: int) -> IntArray:
-    """Sort by ``numpy.argsort`` of this machine and version, with whatever instructions it has."""
+    """Sort by ``numpy.argsort`` of this machine and version, with its vector instructions."""
     return np.argsort(keys.astype(np.float32))
 
 
@@ -52,21 +52,21 @@ def numpy_partition(keys: AnyArray, n_first: int) -> IntArray:
 
 
 def libstdcxx(keys: AnyArray, n_first: int) -> IntArray:
-    """Sort by ``std::sort`` of libstdc++: ``torch.argsort`` on processors, unless its build has its own sort."""
+    """Sort by ``std::sort`` of libstdc++: ``torch.argsort`` on a CPU, unless its build has its own sort."""
     rows = np.arange(len(keys))
     _sort(keys.astype(np.int64), rows)
     return rows
 
 
 def torch_topk(keys: AnyArray, n_first: int) -> IntArray:
-    """Sort by ``torch.topk`` on processors, where ties depend on how many items are asked for."""
+    """Sort by ``torch.topk`` on a CPU, where ties depend on the number of items requested."""
     rows = np.arange(len(keys))
     _topk(keys.astype(np.int64), rows, n_first)
     return rows[:n_first]
 
 
 def numba_here(keys: AnyArray, n_first: int) -> IntArray:
-    """Sort by ``numpy.argsort`` as numba, of the version installed here, compiles it."""
+    """Sort by ``numpy.argsort`` as compiled by the installed version of numba."""
     return np.asarray(_numba_argsort(keys.astype(np.float64)))
 
 
@@ -76,12 +76,12 @@ def numba_reversed(keys: AnyArray, n_first: int) -> IntArray:
 
 
 BY_CUT = (numpy_partition, torch_topk)
-"""Orders that depend on how many items are asked for, and return no more."""
+"""Orders that depend on the number of items requested, and return no more."""
 
 
 def by_ids(number: int, n_queries: int, n_items: int) -> IntArray:
-    """Return the order in which classes of torchmetrics pass on the items of a query, after sorting by query."""
-    if n_queries * n_items >= _BY_DIGITS:
+    """Return the order in which torchmetrics' classes have the items of a query after sorting by query."""
+    if n_queries * n_items >= _RADIX_SORTED:
         return np.arange(n_items)
     rows: IntArray = _sorted_by_ids(n_queries, n_items)[number] - number * n_items
     return rows
@@ -101,7 +101,7 @@ def rearranged(database: ByteArray, affinity: Affinity, order: str) -> tuple[Byt
     if order == "by-class":
         labels = getattr(affinity, "database_labels", None)
         if labels is None or labels.ndim != 1:
-            raise HashbenchError("--database-order by-class needs one class an item; choose given or shuffled.")
+            raise HashbenchError("--database-order by-class needs one class per item; choose given or shuffled.")
         rows = np.argsort(labels, kind="stable")
     elif name == "shuffled" and (seed.isdecimal() or order == name):
         rows = np.random.default_rng(int(seed or 0)).permutation(len(database))
@@ -135,7 +135,7 @@ def _insert(keys, rows):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _meet(keys, rows, pivot, left, right, apart):  # type: ignore[no-untyped-def]
-    """Exchange what is on the wrong side of a pivot, from behind both ends, until these meet or are apart."""
+    """Exchange rows on the wrong side of a pivot, from both ends, until these meet or pass each other."""
     while True:
         left += 1
         while keys[rows[left]] < pivot:
@@ -150,7 +150,7 @@ def _meet(keys, rows, pivot, left, right, apart):  # type: ignore[no-untyped-def
 
 @to_machine_code
 def _sift(keys, rows, hole, n_rows, row, sinks):  # type: ignore[no-untyped-def]
-    """Put a row into a heap with a hole, the largest on top; past equal keys it sinks, to the right, or it stays."""
+    """Put a row into a max-heap with a hole; among equal keys it sinks, to the right, if ``sinks``, else it stays."""
     child = 2 * hole + 1
     while child < n_rows:
         if child + 1 < n_rows and keys[rows[child]] < keys[rows[child + 1]] + sinks:
@@ -164,7 +164,7 @@ def _sift(keys, rows, hole, n_rows, row, sinks):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _heap_select(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
-    """Make a heap of so many rows, those with the smallest keys."""
+    """Build a heap of the ``n_first`` rows with the smallest keys."""
     for parent in range(n_first // 2 - 1, -1, -1):
         _sift(keys, rows, parent, n_first, rows[parent], sinks)
     for place in range(n_first, len(rows)):
@@ -176,7 +176,7 @@ def _heap_select(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _heap_sort(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
-    """Sort so many rows, those with the smallest keys, by a heap."""
+    """Sort the ``n_first`` rows with the smallest keys by a heap."""
     _heap_select(keys, rows, n_first, sinks)
     for end in range(n_first - 1, 0, -1):
         row = rows[end]
@@ -186,7 +186,7 @@ def _heap_sort(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _depth(n_rows):  # type: ignore[no-untyped-def]
-    """Return how often a sort splits before it takes another way: twice the logarithm."""
+    """Return how often a sort splits before it changes its algorithm: twice the logarithm."""
     depth = 0
     while n_rows > 1:
         n_rows //= 2
@@ -196,7 +196,7 @@ def _depth(n_rows):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _introsort(keys, rows):  # type: ignore[no-untyped-def]
-    """Sort as NumPy's scalar argsort does: quicksort by the median of three, a heap for what it cuts badly."""
+    """Sort as NumPy's scalar argsort does: quicksort by the median of three, a heap where cuts are too uneven."""
     waiting = [(0, len(rows) - 1, _depth(len(rows)))]
     while waiting:
         first, last, depth = waiting.pop()
@@ -228,7 +228,7 @@ def _introsort(keys, rows):  # type: ignore[no-untyped-def]
 def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
     """Put the row of a place there, and nothing larger before it, as NumPy's scalar argpartition does.
 
-    The pivot is the median of three; where that cuts too little off too often, the median of medians of five.
+    The pivot is the median of three, or, after too many uneven cuts, the median of medians of five.
     """
     n_rows = len(rows)
     if place < 3:
@@ -280,7 +280,7 @@ def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _median_of_five(keys, rows):  # type: ignore[no-untyped-def]
-    """Return the place of the median of five rows, some of which are exchanged."""
+    """Return the place of the median of five rows; some are exchanged."""
     for first, second in ((0, 1), (3, 4), (0, 3), (1, 4), (1, 2)):
         if keys[rows[second]] < keys[rows[first]]:
             _swap(rows, first, second)
@@ -303,7 +303,7 @@ def _cut(keys, rows, first, last):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _sort(keys, rows):  # type: ignore[no-untyped-def]
-    """Sort as libstdc++ does: quicksort, a heap for what it cuts badly, and insertion for all at the end."""
+    """Sort as libstdc++ does: quicksort, a heap where cuts are too uneven, and a final insertion sort."""
     waiting = [(0, len(rows), _depth(len(rows)))]
     while waiting:
         first, last, depth = waiting.pop()
@@ -338,7 +338,7 @@ def _select(keys, rows, place):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _topk(keys, rows, n_first):  # type: ignore[no-untyped-def]
-    """Sort the first so many as ``torch.topk`` does: by a heap if they are few, else by selection and sort."""
+    """Sort the first ``n_first`` rows as ``torch.topk`` does: by a heap if few, else by selection and sort."""
     if 64 * n_first <= len(rows):
         _heap_sort(keys, rows, n_first, True)
     else:

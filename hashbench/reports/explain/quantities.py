@@ -15,22 +15,19 @@ def without_first(ranks: IntArray, cut: int, query: Query, script: Evaluator) ->
 
 
 def of_first_hits(ranks: IntArray, cut: int, query: Query, script: Evaluator) -> float:
-    """Compute AP of the first hits, at whatever rank; the cut is their number."""
-    first = ranks[:cut]
-    return float(by.precisions(first).mean()) if len(first) else 0.0
+    """Compute AP of the first ``cut`` hits, at any rank."""
+    return by.mean_precision(ranks[:cut])
 
 
 def inside(ranks: IntArray, cut: int, query: Query, script: Evaluator) -> float:
     """Compute AP of the ``cut`` items inside a radius."""
-    hits = ranks[ranks <= cut]
-    return float(by.precisions(hits).mean()) if len(hits) else 0.0
+    return by.mean_precision(ranks[ranks <= cut])
 
 
 def of_scores_above_zero(ranks: IntArray, cut: int, query: Query, script: Evaluator) -> float:
     """Compute AP above the cut, where items that differ in all bits count as irrelevant."""
     rows = query.rows(script, cut)
-    hits = ranks[query.keys(by.hamming)[rows[ranks - 1]] < query.n_bits]
-    return float(by.precisions(hits).mean()) if len(hits) else 0.0
+    return by.mean_precision(ranks[query.keys(by.hamming)[rows[ranks - 1]] < query.n_bits])
 
 
 def none_relevant(counts: TieHistogram, cut: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What tools for runs compute from one with ties, and why: their conventions switched in every sequence."""
+"""Scores of a run with ties by the tools for runs, and where their differences come from."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ from hashbench.scoring.runs import evaluate_run
 
 DocumentScores = Mapping[str, float]
 Run = Mapping[str, Mapping[str, Any]]
-_GIVEN = ("AP", "AP@k", "NDCG:trec", "NDCG@k:trec", "P@k", "R@k", "RR", "RPrec", "Hit@k")
-_BURGES = ("NDCG", "NDCG@k")  # ranx's ndcg_burges, beside those
+_METRICS = ("AP", "AP@k", "NDCG:trec", "NDCG@k:trec", "P@k", "R@k", "RR", "RPrec", "Hit@k")
+_METRICS_OF_RANX = (*_METRICS, "NDCG", "NDCG@k")  # the last two are its ndcg_burges
 _MISSING = "queries that the run lacks count 0"
 _SINGLE = "scores in 32 bits"
 
 
 def _by_names(scores: DocumentScores) -> list[str]:
-    """Order documents as trec_eval does: among equal scores the last name first."""
+    """Order documents as trec_eval does: equal scores by name, descending."""
     keyed = sorted(((score, name.encode(), name) for name, score in scores.items()), reverse=True)
     return [name for _, _, name in keyed]
 
@@ -48,60 +48,52 @@ def _by_numba_twice(scores: DocumentScores) -> list[str]:
 
 @dataclass(frozen=True)
 class RunTool:
-    """A tool, its order of documents, and where it departs from ours."""
+    """A tool, its order of documents, and its conventions."""
 
-    described: Evaluator  # as tables show it
+    evaluator: Evaluator  # as tables show it
     order: Callable[[DocumentScores], list[str]]
-    gives: tuple[str, ...] = _GIVEN
+    gives: tuple[str, ...] = _METRICS
     is_single: bool = False  # it reads scores in 32 bits
     counts_missing: bool = False  # queries that the run lacks count 0
-    takes: bool | None = None  # runs whose queries are (True), or are not (False), those of the qrels; None: any
+    needs_all_queries: bool = False  # it refuses runs whose queries are not those of the qrels
 
 
-def _described(name: str, used_by: str, source: str) -> Evaluator:
-    return Evaluator(name, used_by, source, "AP", orders.stable, divisor="relevant")
+def _evaluator(name: str, used_by: str, source: str) -> Evaluator:
+    return Evaluator(name, used_by, source, divisor="relevant")
 
 
-_OF_RANX = _GIVEN + _BURGES
+# fmt: off
 TOOLS = (
-    RunTool(_described("trec_eval", "trec_eval", TREC), _by_names, is_single=True),
-    RunTool(_described("pytrec_eval", "pytrec_eval, the mean over what it gives", TREC), _by_names, is_single=True),
-    RunTool(_described("ir_measures", "ir_measures", TREC), _by_names, is_single=True, counts_missing=True),
-    RunTool(
-        _described("ranx-here", "ranx of a dict, by this machine's numba", RANX),
-        _by_numba_reversed,
-        _OF_RANX,
-        takes=True,
-    ),
-    RunTool(
-        _described("ranx-run-here", "ranx of a Run, by this machine's numba", RANX), _by_numba, _OF_RANX, takes=True
-    ),
-    RunTool(
-        _described("ranx-comparable-here", "ranx of a Run, make_comparable=True", RANX),
-        _by_numba_twice,
-        _OF_RANX,
-        counts_missing=True,
-    ),
+    RunTool(_evaluator("trec_eval", "trec_eval", TREC), _by_names, is_single=True),
+    RunTool(_evaluator("pytrec_eval", "pytrec_eval, the mean over what it gives", TREC), _by_names, is_single=True),
+    RunTool(_evaluator("ir_measures", "ir_measures", TREC), _by_names, is_single=True, counts_missing=True),
+    RunTool(_evaluator("ranx-here", "ranx of a dict, by this machine's numba", RANX),
+            _by_numba_reversed, _METRICS_OF_RANX, needs_all_queries=True),
+    RunTool(_evaluator("ranx-run-here", "ranx of a Run, by this machine's numba", RANX),
+            _by_numba, _METRICS_OF_RANX, needs_all_queries=True),
+    RunTool(_evaluator("ranx-comparable-here", "ranx of a Run, make_comparable=True", RANX),
+            _by_numba_twice, _METRICS_OF_RANX, counts_missing=True),
 )
+# fmt: on
 
 
 def named(name: str) -> RunTool:
     """Return a tool by its name."""
-    known = {tool.described.name: tool for tool in TOOLS}
+    known = {tool.evaluator.name: tool for tool in TOOLS}
     if name.casefold() not in known:
         raise unknown_name("script of runs", name, known)
     return known[name.casefold()]
 
 
 def explain_run(run: Run, qrels: Run, metrics: Sequence[str], tools: Sequence[RunTool] = TOOLS) -> list[Explanation]:
-    """Score a run by the tools that compute one of the metrics, and share out each difference from our number.
+    """Score a run by the tools that compute one of the metrics, and explain each difference from the exact value.
 
-    ``run`` and ``qrels`` are as for `hashbench.evaluate_run`, documents in the order of the file. Explanations stand
-    metric by metric, tools in their order. Raises HashbenchError if no tool computes a metric, or run and qrels do not
-    fit together.
+    ``run`` and ``qrels`` are as for `hashbench.evaluate_run`, documents in the order of the file. Returns the
+    explanations metric by metric, tools in their order. Raises HashbenchError if no tool computes a metric, or run and
+    qrels do not fit together.
     """
-    is_same = run.keys() == qrels.keys()
-    tools = [tool for tool in tools if tool.takes in (None, is_same)]
+    has_all_queries = run.keys() == qrels.keys()
+    tools = [tool for tool in tools if has_all_queries or not tool.needs_all_queries]
     if not tools:
         raise HashbenchError(
             "ranx refuses a run whose queries are not those of the qrels, unless it makes them comparable: "
@@ -109,20 +101,20 @@ def explain_run(run: Run, qrels: Run, metrics: Sequence[str], tools: Sequence[Ru
         )
     explanations = []
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
-        able = [tool for tool in tools if metric_pattern(name) in tool.gives]
-        if not able:
+        tools_of_metric = [tool for tool in tools if metric_pattern(name) in tool.gives]
+        if not tools_of_metric:
             raise HashbenchError(
-                f"none of {', '.join(tool.described.name for tool in tools)} gives {name}; ask for "
+                f"none of {', '.join(tool.evaluator.name for tool in tools)} gives {name}; ask for "
                 f"{', '.join(dict.fromkeys(pattern for tool in tools for pattern in tool.gives))}."
             )
-        explanations += [_explained(tool, run, qrels, name) for tool in able]
+        explanations += [_explain(tool, run, qrels, name) for tool in tools_of_metric]
     return explanations
 
 
-def _explained(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
+def _explain(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
     divided = f"{name.partition(':')[0]}:relevant" if name.startswith("AP@") else name
     single = _rounded(run) if tool.is_single else run
-    zero, divisor = by.EMPTY[by.count_zero], f"divisor: {by.OF_DIVISOR['relevant']}"
+    zero, divisor = by.MEAN_WORDS[by.count_zero], f"divisor: {by.DIVISOR_WORDS['relevant']}"
     is_used = {
         zero: True,
         divisor: divided != name,
@@ -147,11 +139,17 @@ def _explained(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
 
     used = [words for words, differs in is_used.items() if differs]
     values = {on: averaged(on).mean for on in subsets(used)}
-    causes = causes_of(values, {words: words for words in used}, zero)
-    its = averaged(frozenset(used) - {"tie order"})
-    ours = evaluated(frozenset())
-    counts = len(ours.queries or ()), ours.n_undefined
-    return Explanation(tool.described, name, values[frozenset(used)], averaged(frozenset()), its, causes, *counts)
+    exact = evaluated(frozenset())
+    return Explanation(
+        tool.evaluator,
+        name,
+        value=values[frozenset(used)],
+        exact=averaged(frozenset()),
+        script_range=averaged(frozenset(used) - {"tie order"}),
+        causes=causes_of(values, {words: words for words in used}, zero),
+        n_queries=len(exact.queries or ()),
+        n_undefined=exact.n_undefined,
+    )
 
 
 def _rounded(run: Run) -> Run:

@@ -1,7 +1,7 @@
-"""Many codes through the orders of ties that real scripts have: how far values spread, and which pairs are reversed.
+"""Codes scored in the tie orders of real scripts: how far values spread, and which methods change places.
 
-Only a script's order of ties is taken; all else is as ours. A script that computes the precision at the end of each tie
-has no order; it takes ties near their worst whatever the database, and stands apart.
+Only the tie order is a script's; all else is hashbench's. A script that computes the precision at the end of each tie
+has no order: it counts ties near their worst whatever the database, and is reported apart.
 """
 
 import json
@@ -41,7 +41,7 @@ FORMATS = ("table", "markdown", "json")
 
 
 class Spread(NamedTuple):
-    """What the scripts' orders of ties make of one metric of some codes, the database in one order."""
+    """One metric of some codes in the scripts' tie orders, with the database in one order."""
 
     method: str
     n_bits: int
@@ -49,27 +49,27 @@ class Spread(NamedTuple):
     database: str  # one of ``DATABASE_ORDERS``
     n_queries: int
     value: float  # exact
-    tie_sd: float  # its deviation over random orders: luck
+    tie_sd: float  # standard deviation over random orders: luck
     low: float  # the worst case
     high: float
     lowest: float  # among scripts that sort
     highest: float
-    lowest_script: str  # one that gives it
+    lowest_script: str  # one that gives the lowest value
     highest_script: str
-    end_of_ties: float  # of scripts that take the precision at the end of each tie; NaN where the metric is not AP
+    end_of_ties: float  # for scripts that use the precision at the end of each tie; NaN unless the metric is AP
 
 
 class Pairs(NamedTuple):
-    """What ties leave open between every two methods at one code length."""
+    """Pairs of methods at one code length whose order ties leave open."""
 
     n_bits: int
     metric: str
     database: str
     n_pairs: int
     meet: int  # pairs whose ranges meet: in the worst case ties could reverse them
-    open: int  # pairs that luck does not tell apart
+    open: int  # pairs that luck does not separate
     turned: tuple[tuple[str, str], ...]  # pairs that two scripts that sort can publish in either order
-    turned_at_end: tuple[tuple[str, str], ...]  # pairs that need the script of the end of ties for it
+    turned_at_end: tuple[tuple[str, str], ...]  # pairs for which one of the two is a script of the end of ties
 
 
 def spreads(
@@ -81,9 +81,9 @@ def spreads(
     metrics: Sequence[str],
     database_orders: Sequence[str] = DATABASE_ORDERS,
 ) -> Iterator[Spread]:
-    """Score packed codes, (n, ceil(n_bits / 8)), in the orders of ties that scripts have, each database order in turn.
+    """Score packed codes, (n, ceil(n_bits / 8)), in the tie orders of scripts, for each order of the database.
 
-    Raises HashbenchError if a database cannot be put into one of the orders.
+    Raises HashbenchError if the database has no such order.
     """
     exact = evaluate_packed(query, database, n_bits, affinity, metrics)
     for name in database_orders:
@@ -110,7 +110,7 @@ def spreads(
             )
 
 
-def explain_kept(
+def explain_cached(
     dataset: str,
     n_bits: Sequence[int] = (),
     methods: Sequence[str] = (),
@@ -119,16 +119,16 @@ def explain_kept(
     database_orders: Sequence[str] | None = None,
     on_progress: Progress = silent,
 ) -> list[Spread]:
-    """Score all codes of a dataset that are kept in the data folder with a seed, as `spreads` does.
+    """Score all cached codes of a dataset with a seed, as `spreads` does.
 
     ``n_bits`` and ``methods`` choose among them. Metrics are those that scripts compute by sorting, such as AP,
-    AP@1000, NDCG or P@100. By default the database is in all ``DATABASE_ORDERS`` that the dataset has; with several
-    labels per item there is none by class. Spreads stand by length, method, database order and metric.
+    AP@1000, NDCG or P@100. ``database_orders`` defaults to all ``DATABASE_ORDERS``, without ``by-class`` if items have
+    several labels. Returns spreads by length, method, database order and metric.
     """
     loaded, _ = load_dataset(dataset)
     affinity = loaded.affinity()
     for name in metrics:
-        if not _sorting(name, affinity.n_database):
+        if not _sorting_scripts(name, affinity.n_database):
             raise HashbenchError(
                 f"no script that sorts gives {name} of {affinity.n_database:,} items; ask for AP, AP@k, NDCG or P@k."
             )
@@ -136,43 +136,41 @@ def explain_kept(
         labels = getattr(affinity, "database_labels", None)
         is_single = labels is not None and labels.ndim == 1
         database_orders = [name for name in DATABASE_ORDERS if is_single or name != "by-class"]
-    kept: list[tuple[int, str, Path, str]] = []
+    cached: list[tuple[int, str, Path, str]] = []
     for path in sorted((data_dir() / "codes").glob("*/*.h5")):
         about = read_attributes(path)
         length, method = int(about.get("n_bits", 0)), str(about.get("method"))
         is_of_dataset = about.get("dataset_fingerprint") == loaded.fingerprint and about.get("seed") == seed
         if is_of_dataset and length in (n_bits or [length]) and method in (methods or [method]):
-            kept.append((length, method, path, str(about["params"])))
-    if not kept:
-        options = " ".join(
-            [f"--method {name}" for name in methods or ["itq"]] + [f"--bits {n}" for n in n_bits or [32]]
-        )
+            cached.append((length, method, path, str(about["params"])))
+    if not cached:
+        options = [f"--method {name}" for name in methods or ["itq"]] + [f"--bits {n}" for n in n_bits or [32]]
         raise HashbenchError(
-            f"no codes of {dataset} with seed {seed} are kept here that were asked for. Make some: hashbench run "
-            f"--dataset {dataset} {options} --seed {seed}."
+            f"no matching codes of {dataset} with seed {seed} are cached. Create some: hashbench run "
+            f"--dataset {dataset} {' '.join(options)} --seed {seed}."
         )
-    labels = method_labels((method, params) for _, method, _, params in kept)
+    labels = method_labels((method, params) for _, method, _, params in cached)
     all_spreads: list[Spread] = []
-    for number, (length, method, path, params) in enumerate(sorted(kept)):
+    for number, (length, method, path, params) in enumerate(sorted(cached)):
         label = labels[method, params]
-        on_progress(f"codes explained, {label} {length} bits", number, len(kept))
+        on_progress(f"codes explained, {label} {length} bits", number, len(cached))
         with open_codes(path) as codes:
             query, database = codes.query[:], codes.database[:]
         all_spreads += spreads(label, query, database, length, affinity, metrics, database_orders)
-    on_progress("codes explained", len(kept), len(kept))
+    on_progress("codes explained", len(cached), len(cached))
     return all_spreads
 
 
 def pairs(all_spreads: Sequence[Spread]) -> list[Pairs]:
     """Compare every two methods, by code length, metric and database order."""
-    by_place: dict[tuple[int, str, str], list[Spread]] = {}
+    groups: dict[tuple[int, str, str], list[Spread]] = {}
     for spread in all_spreads:
-        by_place.setdefault((spread.n_bits, spread.metric, spread.database), []).append(spread)
-    return [_pairs(place, of_methods) for place, of_methods in by_place.items()]
+        groups.setdefault((spread.n_bits, spread.metric, spread.database), []).append(spread)
+    return [_pairs(key, group) for key, group in groups.items()]
 
 
-def _pairs(place: tuple[int, str, str], of_methods: Sequence[Spread]) -> Pairs:
-    couples = list(combinations(of_methods, 2))
+def _pairs(key: tuple[int, str, str], group: Sequence[Spread]) -> Pairs:
+    couples = list(combinations(group, 2))
     answers = [str(ties.compare(first, second)) for first, second in couples]
     turned, at_end = [], []
     for first, second in couples:
@@ -182,7 +180,7 @@ def _pairs(place: tuple[int, str, str], of_methods: Sequence[Spread]) -> Pairs:
         elif _highest(first) > _lowest(second) and _lowest(first) < _highest(second):
             at_end.append(names)
     n_meet = sum(answer != ties.EVERY_ORDER for answer in answers)
-    return Pairs(*place, len(couples), n_meet, answers.count(ties.OPEN), tuple(turned), tuple(at_end))
+    return Pairs(*key, len(couples), n_meet, answers.count(ties.OPEN), tuple(turned), tuple(at_end))
 
 
 def _lowest(spread: Spread) -> float:
@@ -196,28 +194,28 @@ def _highest(spread: Spread) -> float:
 def _values(
     query: ByteArray, database: ByteArray, n_bits: int, affinity: Affinity, metrics: Sequence[str]
 ) -> tuple[dict[str, dict[str, float]], float]:
-    """Compute each metric in the scripts' orders, by the name of a script that has it, and AP at the end of ties."""
+    """Compute each metric in each tie order, by the name of a script with that order, and AP at the end of ties."""
     n_queries, n_items, levels = len(query), len(database), affinity.levels
-    scripts = {name: _sorting(name, n_items) for name in metrics}
+    scripts = {name: _sorting_scripts(name, n_items) for name in metrics}
     distances = np.zeros((n_queries, len(levels), n_bits + 1), dtype=np.int64)
     values = {(name, script): np.full(n_queries, np.nan) for name in metrics for script in scripts[name]}
 
     def rank(queries: slice) -> None:
         block = np.searchsorted(levels, affinity.block(queries, slice(0, n_items))).astype(np.int16)
-        seen = [
-            Query(query[row], database, n_bits, levels[of_query], row, n_queries)
-            for row, of_query in zip(range(queries.start, queries.stop), block, strict=True)
+        views = [
+            Query(query[row], database, n_bits, levels[at_level], row, n_queries)
+            for row, at_level in enumerate(block, start=queries.start)
         ]
-        for row, (query_view, at_level) in enumerate(zip(seen, block, strict=True), start=queries.start):
-            cells = at_level.astype(np.int64) * (n_bits + 1) + query_view.keys(by.hamming)
+        for row, (view, at_level) in enumerate(zip(views, block, strict=True), start=queries.start):
+            cells = at_level.astype(np.int64) * (n_bits + 1) + view.keys(by.hamming)
             distances[row] = np.bincount(cells, minlength=distances[row].size).reshape(distances[row].shape)
         ranked: dict[Any, TieHistogram] = {}
-        for name, of_metric in scripts.items():
-            for script, (evaluator, cut) in of_metric.items():
+        for name, scripts_of_metric in scripts.items():
+            for script, (evaluator, cut) in scripts_of_metric.items():
                 n_first = cut if evaluator.order in BY_CUT else n_items
-                key = evaluator.order, evaluator.passed, n_first
+                key = evaluator.order, evaluator.item_order, n_first
                 if key not in ranked:
-                    rows = [_whole(query_view, evaluator, n_first) for query_view in seen]
+                    rows = [_all_rows(view, evaluator, n_first) for view in views]
                     ranks = np.take_along_axis(block, np.stack(rows), axis=1)
                     ranked[key] = without_ties(ranks, levels)
                 values[name, script][queries] = get_metric(name).scores(ranked[key]).mean
@@ -225,30 +223,30 @@ def _values(
     for _ in in_threads(rank, chunks(0, n_queries, _AT_A_TIME)):
         pass
     means: dict[str, dict[str, float]] = {name: {} for name in metrics}
-    for (name, script), of_queries in values.items():
-        means[name][script] = _mean(of_queries)
+    for (name, script), scores in values.items():
+        means[name][script] = _mean(scores)
     histogram = TieHistogram(distances, levels)
     is_defined = histogram.n_relevant > 0
     return means, _mean(np.where(is_defined, quantities.at_end_of_ties(histogram, n_items), np.nan))
 
 
-def _sorting(name: str, n_items: int) -> dict[str, tuple[Evaluator, int]]:
-    """Choose a script for each order of ties among scripts of a metric, with how many items it looks at."""
+def _sorting_scripts(name: str, n_items: int) -> dict[str, tuple[Evaluator, int]]:
+    """Choose one script for each tie order among the scripts of a metric, with how many items it looks at."""
     by_order: dict[Any, tuple[Evaluator, int]] = {}
     for script in EVALUATORS:
         cut = None if "@r" in name else cut_of(script, name, n_items)  # no order matters inside a radius
         if script.order is not None and cut is not None:
-            by_order.setdefault((script.order, script.passed), (replace(script, distance=by.hamming), cut))
+            by_order.setdefault((script.order, script.item_order), (replace(script, distance=by.hamming), cut))
     return {script.name: (script, cut) for script, cut in by_order.values()}
 
 
-def _whole(seen: Query, script: Evaluator, n_first: int) -> Any:
-    """Return the rows of all items in a script's order, those that it does not rank by distance behind."""
-    rows = seen.rows(script, n_first)[:n_first]
-    if len(rows) == seen.n_items:
+def _all_rows(query: Query, script: Evaluator, n_first: int) -> Any:
+    """Return the rows of all items in a script's order, followed by those that it does not rank, by distance."""
+    rows = query.rows(script, n_first)[:n_first]
+    if len(rows) == query.n_items:
         return rows
-    others = np.setdiff1d(np.arange(seen.n_items), rows)
-    return np.append(rows, others[np.argsort(seen.keys(by.hamming)[others], kind="stable")])
+    others = np.setdiff1d(np.arange(query.n_items), rows)
+    return np.append(rows, others[np.argsort(query.keys(by.hamming)[others], kind="stable")])
 
 
 def _mean(values: FloatArray) -> float:
@@ -257,11 +255,14 @@ def _mean(values: FloatArray) -> float:
 
 
 def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
-    """Lay out what scripts make of codes, and what luck and scripts leave open between every two methods."""
+    """Lay out spreads, and the pairs of methods whose order luck and scripts leave open."""
     all_pairs = pairs(all_spreads)
     if form == "json":
-        rows = [{key: _plain(value) for key, value in spread._asdict().items()} for spread in all_spreads]
-        return json.dumps({"codes": rows, "pairs": [of_pairs._asdict() for of_pairs in all_pairs]}, indent=2)
+        rows = [
+            {key: json_number(value) if isinstance(value, float) else value for key, value in spread._asdict().items()}
+            for spread in all_spreads
+        ]
+        return json.dumps({"codes": rows, "pairs": [group._asdict() for group in all_pairs]}, indent=2)
     lay_out = markdown_table if form == "markdown" else plain_table
     header = ["method", "bits", "metric", "database", "mean ± sd", "scripts that sort", "end of ties", "worst case"]
     lines = []
@@ -271,7 +272,7 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
         key = [spread.method, str(spread.n_bits), spread.metric, spread.database]
         lines.append([*key, mean, scripts, end_of_ties, f"{spread.low:.4f} to {spread.high:.4f}"])
     parts = [lay_out(header, lines), _ABOUT]
-    if any(of_pairs.n_pairs for of_pairs in all_pairs):
+    if any(group.n_pairs for group in all_pairs):
         header = ["bits", "metric", "database", "pairs", "ranges meet", "open by luck"]
         header += ["scripts that sort", "with end of ties"]
         lines = []
@@ -280,10 +281,10 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
             lines.append([str(n_bits), metric, database, *map(str, counts)])
         parts.append(lay_out(header, lines))
         parts += [
-            f"{of_pairs.n_bits} bits, {of_pairs.metric}, {of_pairs.database}: two scripts that sort can put these "
-            f"pairs in either order: {', '.join(' and '.join(names) for names in of_pairs.turned)}."
-            for of_pairs in all_pairs
-            if of_pairs.turned
+            f"{group.n_bits} bits, {group.metric}, {group.database}: two scripts that sort can put these "
+            f"pairs in either order: {', '.join(' and '.join(names) for names in group.turned)}."
+            for group in all_pairs
+            if group.turned
         ]
         parts.append(_ABOUT_PAIRS)
     return "\n\n".join(parts)
@@ -299,7 +300,3 @@ _ABOUT_PAIRS = (
     "sort: two of them can put the pair in either order. With end of ties: the same, if scripts that give the "
     "precision at the end of each tie count too."
 )
-
-
-def _plain(value: Any) -> Any:
-    return json_number(value) if isinstance(value, float) else value

@@ -1,15 +1,15 @@
 """The results as one page that a browser opens by itself: sorted, filtered, drawn, query by query.
 
-    page          the file, or folder, and what goes into it
-    content       results, lines and the papers' values as plain values
-    descriptions  datasets and methods, the same whatever is chosen
-    cached        times, use of codes, and queries with their tie groups, from codes in the data folder
-    changes       what changed since another commit
+    page          writes the file or folder
+    content       results, lines and the papers' values as JSON values
+    descriptions  datasets and methods
+    cached        times, code usage, and queries with their tie groups, from codes in the data folder
+    changes       changes since another commit
     thumbnails    images of queries and of the items nearest to them
-    page.html     the template: the frame, and in datasets.html, methods.html and words.html what does not depend on a
-                  choice, as <template> elements; page.css its look
-    js/           what depends on a choice: base, forms, tables and axes are shared, each other
-                  file is a view; main draws
+    page.html     the template: the frame; datasets.html, methods.html and words.html hold fixed parts as <template>
+                  elements, page.css the styles
+    js/           draws what depends on the user's choice: base, forms, tables and axes are shared, main draws, each
+                  other file is a view
 
 Imports pandas, matplotlib and Jinja2.
 """

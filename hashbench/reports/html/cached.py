@@ -1,4 +1,4 @@
-"""Codes and scores of the data folder on the page: times, use of codes, queries with their tie groups."""
+"""Content from the data folder's codes and scores: times, code usage, queries with their tie groups."""
 
 import base64
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,14 @@ from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, main_lines
 from hashbench.reports.html.content import coded, whole
-from hashbench.reports.plots.cached_codes import CodesFile, find_codes, kept_codes, open_dataset, read_times, read_usage
+from hashbench.reports.plots.cached_codes import (
+    CodesFile,
+    cached_files,
+    find_codes,
+    open_dataset,
+    read_times,
+    read_usage,
+)
 from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, FigureSelection, choose_blocks
 from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.histogram import TieHistogram
@@ -23,23 +30,23 @@ from hashbench.store import hdf5
 from hashbench.store.result_rows import as_row
 from hashbench.store.score_cache import find_scores
 
-_USUAL_BITS = 32  # whose queries are shown
-_N_RANKS = 24  # of a curve of how often codes are used
-_STEPS, _NONE = 10_000, 0xFFFF  # of a query's score, which travels in two bytes
+_USUAL_BITS = 32  # code length whose queries are shown
+_N_RANKS = 24  # points of a curve of code usage
+_STEPS, _NONE = 10_000, 0xFFFF  # a query's score is encoded in two bytes
 
 
 def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator[FigureBlock]:
-    """Yield each dataset's block, in average precision or, where it has none, the first of its metrics."""
+    """Yield each dataset's block, in average precision or, without that, in the first of its metrics."""
     metrics = results.groupby(list(BLOCK))["metric"].unique()
     usual = metrics.map(lambda names: DEFAULT_METRIC if DEFAULT_METRIC in names else min(names))
     for metric in sorted(set(usual)):
-        for block in choose_blocks(results, FigureSelection(metric=metric, variants=True), on_progress=on_progress):
+        for block in choose_blocks(results, FigureSelection(metric=metric, variants=True)):
             if usual[block.dataset, block.features, block.dataset_fingerprint] == metric and not block.cells.empty:
-                yield block
+                yield replace(block, on_progress=on_progress)
 
 
 def main_part(block: FigureBlock, cells_of_block: pd.DataFrame) -> FigureBlock:
-    """Cut a block to one line of each method, those of `main_lines`, at 32 bits or the nearest length."""
+    """Return a block with one line per method, that of `main_lines`, at 32 bits or the nearest length."""
     cells = main_lines(block.cells, cells_of_block)
     nearest = min(cells["n_bits"], key=lambda length: (abs(length - _USUAL_BITS), length))
     cells = cells[cells["n_bits"] == nearest].reset_index(drop=True)
@@ -47,10 +54,10 @@ def main_part(block: FigureBlock, cells_of_block: pd.DataFrame) -> FigureBlock:
 
 
 def read_costs(blocks: Iterable[tuple[str, FigureBlock]]) -> dict[str, Any]:
-    """Read how long codes took to make and how often each is used, of named blocks, where codes are kept."""
+    """Read times and usage of the cached codes of named blocks."""
     times, usage = [], []
     for name, block in blocks:
-        if files := kept_codes(block):
+        if files := cached_files(block):
             with suppress(HashbenchError):  # none record their times
                 times += [(name, *time) for time in read_times(files)[list(_TIMES)].itertuples(index=False, name=None)]
             with suppress(HashbenchError):
@@ -72,26 +79,26 @@ def _place(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _usage(sizes: IntArray) -> tuple[int, int, list[int]]:
-    """Count items and distinct codes, and list ranks of codes, ever farther apart, with how many items share each."""
+    """Count items and distinct codes, and list geometrically spaced ranks with the number of items at each."""
     ranks = np.unique(np.geomspace(1, len(sizes), _N_RANKS).round().astype(int))
     return int(sizes.sum()), len(sizes), [int(number) for rank in ranks for number in (rank, sizes[rank - 1])]
 
 
 def read_queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
-    """Read the score of each query of a block in each method, and the tie groups of some queries.
+    """Read the score of each query of a block by each method, and the tie groups of some queries.
 
-    A tie group is its distance, its size and its relevant items, three numbers in a row; empty ones are left out.
-    Raises HashbenchError, which says what to do, if the codes or the dataset are not in the data folder.
+    A tie group is three numbers in a row: distance, size, and relevant items; empty ones are left out. Raises
+    HashbenchError if the codes or the dataset are not in the data folder.
     """
     rows = block.rows.sort_values("seed").drop_duplicates(list(LINE))
     labels = block.cells.set_index(list(LINE))["label"].to_dict()
-    kept = {labels[tuple(row[key] for key in LINE)]: find_scores(as_row(row)) for row in rows.to_dict("records")}
-    scores = {label: values for label in block.labels if (values := kept[label]) is not None}
+    cached = {labels[tuple(row[key] for key in LINE)]: find_scores(as_row(row)) for row in rows.to_dict("records")}
+    scores = {label: values for label in block.labels if (values := cached[label]) is not None}
     if not scores:
-        find_codes(block)  # says how to make them
+        find_codes(block)  # raises if there are none
         raise HashbenchError(
             f"the scores of every query of {block.dataset} ({block.features}) are not in the data folder. "
-            "Make them again: hashbench run --force."
+            "Recompute them: hashbench run --force."
         )
     groups = block.cells.set_index("label")["group"].to_dict()
     order = sorted(scores, key=lambda label: (groups[label] == "baseline", -np.nan_to_num(np.nanmean(scores[label]))))
@@ -114,21 +121,21 @@ def read_queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
 
 
 def first_codes(block: FigureBlock) -> dict[str, CodesFile]:
-    """Find the codes of the first seed of each line, by label: those whose scores are shown."""
+    """Find the codes of the first seed of each line, whose scores are shown; by label."""
     labels = block.cells.set_index(list(LINE))["label"].to_dict()
     seeds = {labels[line]: seed for line, seed in block.rows.groupby(list(LINE))["seed"].min().items()}
     return {file.label: file for file in find_codes(block) if file.seed == seeds[file.label]}
 
 
 def _agree(histogram: TieHistogram, metric: str, scores: FloatArray) -> bool:
-    """Return whether codes have these scores: they may have been made again since."""
+    """Return whether codes have these scores; they may have been recomputed since."""
     return np.allclose(get_metric(metric).scores(histogram).mean, scores, rtol=0, atol=1e-6, equal_nan=True)
 
 
 def _choose_queries(scores: FloatArray, n_queries: int) -> IntArray:
-    """Choose queries: for each two lines those that gain and lose most between them, then the second most, and so on.
+    """Choose the queries that gain and lose most between any two lines, then the second most, and so on.
 
-    Of a single line, the hardest and the easiest.
+    For a single line these are the hardest and the easiest.
     """
     known = np.nan_to_num(scores)
     pairs = sorted(combinations(range(len(known)), 2), key=sum)[:n_queries]

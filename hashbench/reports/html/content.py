@@ -24,7 +24,7 @@ _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 def make_content(
     results: pd.DataFrame, lines: pd.DataFrame, cells: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]
 ) -> dict[str, Any]:
-    """Return results as plain values: blocks, metrics, lines, methods, cells (means over seeds), rows, published ones.
+    """Return results as JSON values: blocks, metrics, lines, methods, cells (means over seeds), rows, published values.
 
     The same results give the same content; ``null`` stands for a missing number. ``lines`` are `all_lines` of
     results, ``cells`` their `average_over_seeds`, ``origins`` those of `hashbench.reports.row_origins.read_origins`.
@@ -37,7 +37,7 @@ def make_content(
     is_main = np.zeros(len(cells), dtype=int)
     is_main[main_lines(cells, cells)["cell"]] = 1
     names = block_names(blocks)
-    places = {key: place for place, key in enumerate(names)}
+    positions = {key: position for position, key in enumerate(names)}
     return {
         "groups": list(GROUPS),
         "data": _data(cells, names),
@@ -45,7 +45,7 @@ def make_content(
         "lines": _lines(lines, choose_looks(lines)),
         "methods": {name: card.summary if (card := known_card(name)) else "" for name in sorted(set(lines["method"]))},
         "cells": {
-            "data": [places[key] for key in zip(*(cells[key] for key in BLOCK), strict=True)],
+            "data": [positions[key] for key in zip(*(cells[key] for key in BLOCK), strict=True)],
             "metric": cells["metric"].map(metrics.index).tolist(),
             "line": cells["label"].map(labels.index).tolist(),
             "bits": cells["n_bits"].tolist(),
@@ -75,14 +75,14 @@ def whole(numbers: Iterable[float]) -> list[int | None]:
 
 
 def coded(values: Iterable[Hashable]) -> dict[str, list[Any]]:
-    """Return a column with few different values as these and, for each row, which of them."""
+    """Encode a column by its distinct values and, for each row, the position of its value among them."""
     values = list(values)
-    places = {value: place for place, value in enumerate(dict.fromkeys(values))}
-    return {"of": list(places), "at": [places[value] for value in values]}
+    positions = {value: position for position, value in enumerate(dict.fromkeys(values))}
+    return {"of": list(positions), "at": [positions[value] for value in values]}
 
 
 def block_names(blocks: pd.DataFrame) -> dict[tuple[str, str, str], str]:
-    """Name each ``BLOCK`` as users do, with its fingerprint where others differ only in that."""
+    """Name each ``BLOCK`` as users do, with its fingerprint if another differs only in that."""
     n_contents = blocks.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
     return {
         (dataset, features, fingerprint): f"{dataset}:{features}"
@@ -123,15 +123,14 @@ def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any
 
 
 def _published(cells: pd.DataFrame) -> dict[str, Any]:
-    """Return the papers' values of each cell, in order of cells: value as printed, verdict, source, what differs."""
+    """Return the papers' values in order of cells: value as printed, verdict, source, and what differs."""
     pairs = [pair for _, value_pairs in make_pairs(cells, published_values()) for pair in value_pairs]
     pairs.sort(key=lambda pair: pair.cell.cell)
-    values = (pair.published for pair in pairs)
-    sources = (f"{value.source}, {value.name}, {value.backbone}" for value in values)
+    values = [pair.published for pair in pairs]
     return {
         "cell": [pair.cell.cell for pair in pairs],
-        "value": coded(pair.published.value for pair in pairs),
+        "value": coded(value.value for value in values),
         "verdict": coded(pair.verdict for pair in pairs),
-        "source": coded(sources),
+        "source": coded(f"{value.source}, {value.name}, {value.backbone}" for value in values),
         "differs": coded("; ".join(text for _, text in pair.differs) for pair in pairs),
     }

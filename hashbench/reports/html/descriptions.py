@@ -1,7 +1,8 @@
-"""Descriptions of datasets and methods on the page, the same whatever is chosen: values for the templates' cards."""
+"""Descriptions of datasets and methods: values for the cards of the page's templates."""
 
 import json
 import re
+from contextlib import suppress
 from inspect import cleandoc
 from typing import Any
 
@@ -22,29 +23,29 @@ def dataset_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """Describe each dataset, and count the lines that have values in each metric at each code length."""
     names = block_names(cells[list(BLOCK)].drop_duplicates())
     parts = dict(list(cells.groupby(list(BLOCK), sort=False)))
-    return [{"name": name, **_described(*key), **_counted(parts[key])} for key, name in names.items()]
+    return [{"name": name, **_description(*key), **_counts(parts[key])} for key, name in names.items()]
 
 
 def method_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """Describe each method; of one that is no longer installed only its name is known."""
+    """Describe each method; one that is no longer installed has only a name."""
     return [_method(name) for name in sorted(cells["method"].unique())]
 
 
-def _described(dataset: str, features: str, fingerprint: str) -> dict[str, Any]:
+def _description(dataset: str, features: str, fingerprint: str) -> dict[str, Any]:
     path = find_by_content(fingerprint)
     about = json.loads(hdf5.read_attributes(path)["about"]) if path else {}
-    try:
-        known = registry.dataset_class(dataset).summary if dataset in registry.dataset_names() else ""
-    except HashbenchError:
-        known = ""
+    summary = ""
+    if dataset in registry.dataset_names():
+        with suppress(HashbenchError):
+            summary = registry.dataset_class(dataset).summary
     return {
         "fingerprint": fingerprint,
-        "summary": about.get("summary", known),
+        "summary": about.get("summary", summary),
         "about": {key: " ".join(str(about[key]).split()) for key in _ABOUT if about.get(key)},
     }
 
 
-def _counted(cells: pd.DataFrame) -> dict[str, Any]:
+def _counts(cells: pd.DataFrame) -> dict[str, Any]:
     first = cells.iloc[0]
     lengths, counts = sorted(cells["n_bits"].unique().tolist()), cells.groupby(["metric", "n_bits"]).size().to_dict()
     return {

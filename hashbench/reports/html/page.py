@@ -1,7 +1,7 @@
-"""The report: one HTML file that needs nothing else, or a folder whose parts load when they are looked at."""
+"""The report: one self-contained HTML file, or a folder whose parts load on demand."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -42,12 +42,12 @@ def write_report(
     has_thumbnails: bool = False,
     on_progress: Progress = silent,
 ) -> Path:
-    """Write the report of all results of a folder, and return the page; the same results and codes give the same page.
+    """Write the report of all results of a folder, and return its path; the same results and codes give the same page.
 
-    ``output`` is a file (``.html``), or else a folder for ``index.html`` and its data. Results are compared to
+    ``output`` is a file (``.html``), or else a folder for ``index.html`` and its data. Results are compared with
     ``against``, a revision, folder or file. Tie groups of ``n_queries`` per dataset are shown, by default 20 in a
     file, 500 in a folder. ``has_thumbnails`` adds images of queries and of the items nearest to them to a folder.
-    Raises HashbenchError if there are no results, thumbnails are asked of a single file, or it cannot be written.
+    Raises HashbenchError if there are no results, if a single file should have thumbnails, or if writing fails.
     """
     is_file = output.suffix.lower() in PAGE_SUFFIXES
     if not is_file:
@@ -87,37 +87,31 @@ def write_report(
     if has_thumbnails and not any(file.endswith(".jpg") for file in files_beside):
         raise HashbenchError(
             "no dataset of images has codes and scores in the data folder, so there is nothing to make thumbnails of. "
-            "Learn from one, such as cifar10-s1:images (hashbench run --method talr-ap --param backbone=squeezenet "
+            "Train on one, such as cifar10-s1:images (hashbench run --method talr-ap --param backbone=squeezenet "
             "--dataset cifar10-s1:images), or leave out --thumbnails."
         )
     for file, part in files_beside.items():
         write_bytes(output / file, part)
     write_text(path, _render(content, fixed, counted(len(results), "row")))
-    if not is_file:
-        _remove_others(output, files_beside)
+    if not is_file:  # remove what an earlier report left
+        for other in [*output.glob("data/queries-*.js"), *output.glob("data/images-*.jpg")]:
+            if other.relative_to(output).as_posix() not in files_beside:
+                other.unlink(missing_ok=True)
     return path
 
 
 def _check_folder(output: Path) -> None:
-    """Refuse a folder that is a file, or is named like one; an existing folder may be named so."""
-    if not output.exists() and not output.suffix[1:].isalpha():
-        return
-    if not output.is_dir():
+    """Refuse a folder that is a file, or that does not exist and is named like one."""
+    if not output.is_dir() and (output.exists() or output.suffix[1:].isalpha()):
         what = "is another kind of file" if output.exists() else f"ends in {output.suffix} as other files do"
         raise HashbenchError(
             f"the report is an .html file or a folder, and {output} {what}; give {output.with_suffix('.html')}, or "
-            "make the folder first."
+            "create the folder first."
         )
 
 
-def _remove_others(folder: Path, named: Collection[str]) -> None:
-    for path in [*folder.glob("data/queries-*.js"), *folder.glob("data/images-*.jpg")]:
-        if path.relative_to(folder).as_posix() not in named:
-            path.unlink(missing_ok=True)
-
-
 def _render(content: Mapping[str, Any], fixed: Mapping[str, Any], subtitle: str) -> str:
-    here = files("hashbench.reports.html")
+    package = files("hashbench.reports.html")
     environment = Environment(
         autoescape=True,
         loader=PackageLoader("hashbench.reports.html", ""),
@@ -125,12 +119,12 @@ def _render(content: Mapping[str, Any], fixed: Mapping[str, Any], subtitle: str)
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = "\n".join(here.joinpath("js", f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    script = "\n".join(package.joinpath("js", f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     return environment.get_template("page.html").render(
         title=_TITLE,
         subtitle=subtitle,
         version=__version__,
-        style=Markup(here.joinpath("page.css").read_text(encoding="utf-8")),
+        style=Markup(package.joinpath("page.css").read_text(encoding="utf-8")),
         data=Markup(_json({"title": _TITLE, **content})),
         script=Markup(script),
         **fixed,

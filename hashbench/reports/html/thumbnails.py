@@ -1,4 +1,4 @@
-"""Small images of queries and of items near to them, side by side in JPEGs."""
+"""Small images of queries and of the items nearest to them, side by side in JPEGs."""
 
 import io
 from collections.abc import Iterator
@@ -22,16 +22,16 @@ _QUALITY = 80
 
 
 def add_thumbnails(queries: dict[str, Any], block: FigureBlock) -> dict[str, bytes]:
-    """Add to the queries of a block where their images lie, and return these as JPEGs by name; none without images.
+    """Add the places of images to the queries of a block, and return sheets of images as JPEGs by name.
 
-    Of each query and method some items of the nearest tie groups are chosen, at random with seed 0 where a group has
-    more: the shown items of a group have no order.
+    There are none if the dataset has no images. Each query and method has some items of the nearest tie groups; if a
+    group has more, they are drawn at random with seed 0.
     """
     dataset = open_dataset(block)
     if dataset.images is None:
         return {}
     chosen = np.asarray(queries["chosen"])
-    items: dict[int, int] = {}  # rows of the dataset, and where they lie in the sheets
+    items: dict[int, int] = {}  # place in the sheets, by row of the dataset
     of_query = {int(query): items.setdefault(int(dataset.query[query]), len(items)) for query in chosen}
     affinity = dataset.affinity().part(chosen)
     nearest: dict[str, list[Any]] = {}
@@ -39,9 +39,9 @@ def add_thumbnails(queries: dict[str, Any], block: FigureBlock) -> dict[str, byt
         if label not in queries["groups"]:
             continue
         with hdf5.open_codes(codes_file.path) as codes:
-            database, wanted = to_words(np.asarray(codes.database[:])), to_words(codes.query[chosen])
+            database, query_codes = to_words(np.asarray(codes.database[:])), to_words(codes.query[chosen])
         label_groups = nearest[label] = []
-        for row, words in enumerate(wanted):
+        for row, words in enumerate(query_codes):
             groups = []
             for distance, positions in _nearest(np.bitwise_count(database ^ words).sum(axis=1, dtype=np.int64)):
                 levels = affinity.block(slice(row, row + 1), positions)[0]
@@ -64,7 +64,7 @@ def add_thumbnails(queries: dict[str, Any], block: FigureBlock) -> dict[str, byt
 
 
 def _nearest(distances: IntArray) -> Iterator[tuple[int, IntArray]]:
-    """Yield the nearest distances and positions of items there, in order of the database, ``_N_NEAREST`` in all."""
+    """Yield the nearest distances and their items, in order of the database, ``_N_NEAREST`` items in all."""
     n_left, rng = _N_NEAREST, np.random.default_rng(0)
     for distance in np.unique(distances):
         positions = np.flatnonzero(distances == distance)
@@ -77,7 +77,7 @@ def _nearest(distances: IntArray) -> Iterator[tuple[int, IntArray]]:
 
 
 def _sheet(images: AnyArray, items: list[int]) -> tuple[bytes, tuple[int, int]]:
-    """Put images side by side, row by row, into a JPEG; returns it with the width and height of each image."""
+    """Return a JPEG of images side by side, row by row, with the width and height of each image."""
     height, width = images.shape[1:3]
     shrink = min(1.0, _LONGEST / max(height, width))
     size = max(round(width * shrink), 1), max(round(height * shrink), 1)

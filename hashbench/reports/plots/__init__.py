@@ -1,28 +1,30 @@
 """Figures of the results, and of the codes behind them: one file per figure, dataset and kind of features.
 
-    figure_selection  what to draw: results cut to what was chosen, one block per dataset
+    figure_selection  what to draw: the chosen results, one block per dataset
     panels            which lines share a panel
-    style             the one look of all figures
+    style             the look that all figures share
     result_figures    figures that need only the results
     unseen_figure     the figure of classes that training does not see
-    code_figures      figures of codes found in the data folder
-    cached_codes      where these are, and what is read from them
-    curves_figure     the curves of one set of codes, of whatever origin
+    code_figures      figures of codes in the data folder
+    cached_codes      finds and reads these codes
+    curves_figure     the curves of one set of codes, cached or not
 
 A new kind of figure is a function from a `FigureBlock` to a matplotlib Figure, and a line in ``FIGURES``.
 """
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import pandas as pd
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, one_line, unknown_name
 
 try:
     from matplotlib.figure import Figure
-except ValueError as error:  # of its settings; figures are drawn into files, whatever the backend
+except ValueError as error:  # invalid settings; figures are drawn into files, whatever the backend
     reason = one_line(error).partition(";")[0]
     raise HashbenchError(f"matplotlib refuses its settings: {reason}. Correct MPLBACKEND or matplotlibrc.") from error
 
@@ -38,11 +40,11 @@ FORMATS = ("svg", "png", "pdf")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of figure: what draws a `FigureBlock`, or raises HashbenchError if there is nothing to draw."""
+    """A kind of figure: ``draw`` takes a `FigureBlock`, and raises HashbenchError if there is nothing to draw."""
 
     draw: Callable[[FigureBlock], Figure]
-    n_bits: int | None = None  # the code length it shows, or the nearest, unless others are chosen
-    choose: Callable[..., list[FigureBlock]] = choose_blocks
+    n_bits: int | None = None  # the code length it shows, or the nearest to it, unless others are chosen
+    choose: Callable[[pd.DataFrame, FigureSelection, int | None], list[FigureBlock]] = choose_blocks
 
 
 FIGURES = {
@@ -58,12 +60,12 @@ FIGURES = {
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """What became of a figure of a block."""
+    """A figure of a block, or the reason why there is none."""
 
-    stem: str  # of its files
+    stem: str  # file name without suffix
     figure: Figure | None  # None if there was nothing to draw
     notes: tuple[str, ...] = ()  # what it lacks, and how to add it
-    caption: str = ""  # what it shows, where no title says so
+    caption: str = ""  # what it shows, if it has no title
 
 
 def draw_figures(
@@ -73,10 +75,10 @@ def draw_figures(
     layout: FigureLayout | None = None,
     on_progress: Progress = silent,
 ) -> Iterator[Drawing]:
-    """Draw figures of all results of a folder: those named in ``FIGURES``, or all of them.
+    """Draw figures of all results of a folder: those of ``names``, or all ``FIGURES``.
 
     Yields one drawing per figure and block, in order. Raises HashbenchError if a figure, dataset, method or metric is
-    unknown, or no figure of a name given can be drawn.
+    unknown, or if none of the figures of a name can be drawn.
     """
     for name in names:
         if name not in FIGURES:
@@ -86,11 +88,19 @@ def draw_figures(
     for name in dict.fromkeys(names or FIGURES):
         failed = []
         kind = FIGURES[name]
-        blocks = kind.choose(results, selection, kind.n_bits, layout, on_progress)
+        blocks = [
+            replace(block, layout=layout, on_progress=on_progress)
+            for block in kind.choose(results, selection, kind.n_bits)
+        ]
         for block in blocks:
             stem = "-".join([name, *block.stem])
             try:
-                _demand_values(block)
+                if block.cells.empty:
+                    raise HashbenchError(
+                        f"there is nothing to draw of {block.dataset} ({block.features}): no query has a relevant "
+                        f"item in the database, so that {block.metric} has no value. Choose other labels, queries or "
+                        "affinity."
+                    )
                 with one_look():
                     figure = kind.draw(block)
             except HashbenchError as error:
@@ -103,14 +113,6 @@ def draw_figures(
         if names and len(failed) == len(blocks):
             raise HashbenchError(failed[0].notes[0])
         yield from failed
-
-
-def _demand_values(block: FigureBlock) -> None:
-    if block.cells.empty:
-        raise HashbenchError(
-            f"there is nothing to draw of {block.dataset} ({block.features}): no query has a relevant item in the "
-            f"database, so that {block.metric} has no value. Choose other labels, queries or affinity."
-        )
 
 
 def write_figure(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS[:2]) -> list[Path]:

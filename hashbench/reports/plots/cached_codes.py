@@ -34,11 +34,11 @@ class CodesFile(NamedTuple):
 
 
 def find_codes(block: FigureBlock) -> list[CodesFile]:
-    """Find the codes behind a block's results, at least one, as `kept_codes` does.
+    """Find the cached codes behind a block's results, as `cached_files` does; at least one.
 
-    A command that makes missing codes is added to the block's notes; if all are missing, it is in the HashbenchError.
+    The commands that make missing codes are added to the block's notes, or, if all are missing, to the HashbenchError.
     """
-    files = kept_codes(block)
+    files = cached_files(block)
     if len(files) < len(block.rows):
         what = f"{len(block.rows) - len(files)} of {len(block.rows)}" if files else "the"
         note = (
@@ -51,13 +51,16 @@ def find_codes(block: FigureBlock) -> list[CodesFile]:
     return files
 
 
-def kept_codes(block: FigureBlock) -> list[CodesFile]:
+def cached_files(block: FigureBlock) -> list[CodesFile]:
     """Return the codes behind a block's results that the data folder has, in the order of the block's labels."""
-    paths = _paths_of_codes()
-    found = [paths.get(_key_of(dict(zip(_KEY, row, strict=True)))) for row in _rows(block, _KEY)]
-    lines = zip(_labels(block), block.rows["n_bits"], block.rows["seed"], found, strict=True)
+    all_codes = sorted((data_dir() / "codes").glob("*/*.h5"), reverse=True)
+    paths = {_key_of(_attributes(path, path.stat().st_mtime_ns)): path for path in all_codes}
+    files = []
+    for label, row in zip(_labels(block), _rows(block, _KEY), strict=True):
+        fields = dict(zip(_KEY, row, strict=True))
+        if path := paths.get(_key_of(fields)):
+            files.append(CodesFile(label, fields["n_bits"], fields["seed"], path))
     rank = {label: position for position, label in enumerate(block.labels)}
-    files = [CodesFile(label, int(n_bits), int(seed), path) for label, n_bits, seed, path in lines if path is not None]
     return sorted(files, key=lambda file: (rank[file.label], file.n_bits, file.seed))
 
 
@@ -74,8 +77,8 @@ def _rows(block: FigureBlock, columns: Sequence[str]) -> Iterator[tuple[Any, ...
 def read_curves(block: FigureBlock) -> pd.DataFrame:
     """Score the codes behind a block at ranks of the whole database.
 
-    Returns the columns of `hashbench.scoring.curves.lay_out`, for each ``label`` and ``n_bits`` the mean over the
-    seeds whose codes are kept, ``n_seeds`` of them.
+    Returns the columns of `hashbench.scoring.curves.lay_out`: for each ``label`` and ``n_bits`` the mean over the
+    ``n_seeds`` seeds whose codes are cached.
     """
     files = find_codes(block)
     path = _dataset_path(block)
@@ -103,14 +106,14 @@ def read_usage(files: Sequence[CodesFile]) -> Iterator[tuple[CodesFile, IntArray
 def read_times(files: Sequence[CodesFile]) -> pd.DataFrame:
     """Read how long it took to make codes.
 
-    Returns for each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the seeds
-    whose codes are kept, ``n_timed`` of them.
+    Returns for each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the ``n_timed``
+    seeds whose codes are cached.
     """
     rows = []
     for file in files:
         attributes = _attributes(file.path, file.path.stat().st_mtime_ns)
         seconds = {key: attributes[key] for key in ("fit_seconds", "encode_seconds")}
-        if not np.isnan(list(seconds.values())).any():  # as of users' own codes
+        if not np.isnan(list(seconds.values())).any():  # users' own codes have no times
             rows.append({"label": file.label, "n_bits": file.n_bits, "n_timed": file.seed, **seconds})
     if not rows:
         raise HashbenchError(f"no codes in {files[0].path.parent} record how long they took to make.")
@@ -123,16 +126,8 @@ def open_dataset(block: FigureBlock) -> Dataset:
     return _dataset(_dataset_path(block))
 
 
-def _paths_of_codes() -> dict[tuple[Any, ...], Path]:
-    paths = {}
-    for path in sorted((data_dir() / "codes").glob("*/*.h5"), reverse=True):
-        attributes = _attributes(path, path.stat().st_mtime_ns)
-        paths[_key_of(attributes)] = path
-    return paths
-
-
 def _key_of(fields: Mapping[Any, Any]) -> tuple[Any, ...]:
-    """Return the values of ``_KEY``; users' own codes are the same however they are shown."""
+    """Return the values of ``_KEY``; the display form of users' own codes does not matter."""
     return tuple(result_rows.unshown(str(fields.get(key))) if key == "params" else fields.get(key) for key in _KEY)
 
 
@@ -148,7 +143,7 @@ def _dataset_path(block: FigureBlock) -> Path:
         return path
     raise HashbenchError(
         f"dataset {block.dataset} ({block.features}) with content {block.dataset_fingerprint} is not in the data "
-        f"folder. Prepare it ({_preparation(block)}), or give its file: --dataset."
+        f"folder. Prepare it ({_preparation(block)}), or pass its file with --dataset."
     )
 
 
@@ -173,14 +168,14 @@ def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
 
 
 def _commands(block: FigureBlock, files: Sequence[CodesFile]) -> Iterator[str]:
-    """Yield commands that make the other codes of a block: the dataset first, then one for each set of parameters."""
+    """Yield commands that make the missing codes of a block: the dataset first, then one per set of parameters."""
     path = find_by_content(block.dataset_fingerprint, block.dataset_files)
     spec = str(path) if path in block.dataset_files else dataset_spec(block.dataset, block.features)
     if path is None:
         yield _preparation(block)
-    found = {file[:3] for file in files}
-    places = zip(_labels(block), block.rows["n_bits"], block.rows["seed"], strict=True)
-    missing = block.rows[[place not in found for place in places]]
+    cached = {file[:3] for file in files}
+    keys = zip(_labels(block), block.rows["n_bits"], block.rows["seed"], strict=True)
+    missing = block.rows[[key not in cached for key in keys]]
     is_own = missing["params"].map(result_rows.is_own)
     for method in sorted(missing.loc[is_own, "method"].unique()):
         yield f"hashbench evaluate --dataset {spec} --save {method} --keep-codes, with its codes as before"

@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hashbench._typing import IntArray
 from hashbench.reports.plots.cached_codes import find_codes, read_curves, read_times, read_usage
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import Panel, baselines_of, describe_baselines, fit_range, has_bands, panels_of
@@ -20,7 +19,6 @@ from hashbench.reports.plots.result_figures import (
     heading,
     lay_out,
     means_over,
-    metric_label,
 )
 from hashbench.reports.plots.style import (
     INK,
@@ -37,17 +35,17 @@ from hashbench.reports.plots.style import (
     text_height,
 )
 
-_FLOOR = 0.7  # where the bars of a logarithmic histogram begin
+_FLOOR = 0.7  # lower end of the bars of a logarithmic histogram
 _N_MARKERS = 8  # on a curve
-_HISTOGRAM = (1.25, 0.95)  # inches of a histogram, at least across, and down
+_HISTOGRAM = (1.25, 0.95)  # inches of a histogram: least width, and height
 _TIMES = {"fit_seconds": "time to fit (s)", "encode_seconds": "time to encode (s)"}
 _OTHERS = "#c8c8c8"
 
 
 def precision_recall(block: FigureBlock) -> Figure:
-    """Draw precision against recall, with the panels of `panels_of` for each code length.
+    """Draw precision against recall at ranks spaced evenly on a logarithmic axis, per code length and `panels_of`.
 
-    Points are ranks, spaced evenly on a logarithmic axis; baselines are grey lines where they are near.
+    Baselines that are near are grey lines.
     """
     text = "Line: mean over all orders of tied items, rank by rank."
     figure, panels = _draw_curves(block, "recall", "precision and recall", text)
@@ -57,9 +55,9 @@ def precision_recall(block: FigureBlock) -> Figure:
 
 
 def precision_at_k(block: FigureBlock) -> Figure:
-    """Draw the precision of the first k items, with the panels of `panels_of` for each code length.
+    """Draw the precision of the first k items, per code length and `panels_of`.
 
-    Bands run from low to high over tie orders; baselines are grey lines where they are near.
+    Bands run from low to high over tie orders. Baselines that are near are grey lines.
     """
     text = "Line: mean over all orders of tied items."
     figure, panels = _draw_curves(block, "cutoff", "precision of the first k", text)
@@ -70,7 +68,7 @@ def precision_at_k(block: FigureBlock) -> Figure:
 
 
 def usage_histograms(block: FigureBlock) -> Figure:
-    """Draw how many items share each distinct code, the most frequent first, a panel per method and length."""
+    """Draw how many items share each distinct code, the most frequent first; a panel per method and length."""
     used = list(read_usage(find_codes(block)))
     layout, gap, right = block.layout, 0.12, 0.08
     per_row = in_rows(len(used), layout, _HISTOGRAM[0], gap, right)
@@ -101,14 +99,15 @@ def usage_histograms(block: FigureBlock) -> Figure:
         plain_powers(axes.xaxis, np.log10(widest))
         plain_powers(axes.yaxis, np.log10(n_items))
         axes.set_title(title, pad=13)
-        axes.text(0, 1.04, _counts(sizes), transform=axes.transAxes, size=SMALL, color=INK)
+        counts = f"{len(sizes):,} code{'s' if len(sizes) > 1 else ''}, {sizes[0]:,} in one"
+        axes.text(0, 1.04, counts, transform=axes.transAxes, size=SMALL, color=INK)
         axes.tick_params(labelleft=position == 0)
         axes.set(ylabel="items" if position == 0 else "", xlabel="rank of the code" if row is rows[-1] else "")
     return figure
 
 
 def time_against_quality(block: FigureBlock) -> Figure:
-    """Draw the metric against the time to fit and to encode, a row for each of `panels_of` and code length.
+    """Draw the metric against the time to fit and to encode; a row per code length and `panels_of`.
 
     Points are expectations, bars run from low to high over tie orders. Methods of other rows are grey.
     """
@@ -142,7 +141,7 @@ def time_against_quality(block: FigureBlock) -> Figure:
             low, high = np.floor(np.log10(points[key].min())), np.ceil(np.log10(points[key].max()))
             axes.set(xscale="log", xlim=(10**low / 1.4, 10**high * 1.4))
             plain_powers(axes.xaxis, high, low, most=3)
-        row[0].set(title=_title(panel, n_bits), ylabel=metric_label(block))
+        row[0].set(title=_title(panel, n_bits), ylabel=f"{block.metric} (0 to 1)")
         row[1].set_ylim(row[0].get_ylim())
         row[1].tick_params(labelleft=False)
         names = {label: block.names[label] for label in panel.labels if label in set(at_length["label"])}
@@ -164,10 +163,6 @@ def _draw_point(
         axes.plot(point[key], point["value"], "o", color=_OTHERS, markersize=2.5, zorder=1)
 
 
-def _counts(sizes: IntArray) -> str:
-    return f"{len(sizes):,} code{'s' if len(sizes) > 1 else ''}, {sizes[0]:,} in one"
-
-
 def _draw_curves(block: FigureBlock, x: str, what: str, text: str) -> tuple[Figure, list[Axes]]:
     points = read_curves(block)
     block = block.only(points["label"])
@@ -179,7 +174,7 @@ def _draw_curves(block: FigureBlock, x: str, what: str, text: str) -> tuple[Figu
         [replace(panel, title=_title(panel, n_bits)) for n_bits, panel in shown],
         what,
         [text, means_over(points["n_seeds"]), *describe_baselines(block)],
-        axes=("recall (0 to 1)" if x == "recall" else "k (items)", "precision (0 to 1)"),
+        axis_labels=("recall (0 to 1)" if x == "recall" else "k (items)", "precision (0 to 1)"),
     )
     for (n_bits, panel), axes in zip(shown, spots, strict=True):
         at_length = points[points["n_bits"] == n_bits]

@@ -1,6 +1,7 @@
-"""What to draw: results cut to the methods, code lengths and metric chosen, one block per dataset."""
+"""What to draw: results of the chosen methods, code lengths and metric, one block per dataset."""
 
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,45 +17,46 @@ from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, describe_hidden, main_lines
 from hashbench.reports.folds import without_folds
 from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
-from hashbench.reports.plots.style import FigureLayout, Look, broken_name, choose_looks
+from hashbench.reports.plots.style import FigureLayout, Look, choose_looks
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.provenance import digest
 
 DEFAULT_METRIC = "AP"
+_LONGEST_NAME = 24  # letters before a name is broken
 
 
 @dataclass(frozen=True)
 class FigureSelection:
-    """Which results figures show; an empty field chooses all."""
+    """The results that figures show; an empty field chooses all."""
 
     datasets: Sequence[str] = ()  # names, NAME:FEATURES, or dataset files
     methods: Sequence[str] = ()
     n_bits: Sequence[int] = ()
     metric: str = DEFAULT_METRIC
     features: Sequence[str] = ()  # as results name them, or without what stands in brackets
-    variants: bool = False  # all lines of a method, not only the one that `main_lines` keeps
+    variants: bool = False  # all lines of a method, not only that of `main_lines`
 
 
 @dataclass(frozen=True, eq=False)
 class FigureBlock:
-    """What one figure shows: results of one metric on one dataset."""
+    """The content of one figure: results of one metric on one dataset."""
 
     dataset: str
     features: str
     dataset_fingerprint: str
     metric: str
     cells: pd.DataFrame  # of `average_over_seeds`, in its order
-    rows: pd.DataFrame  # the results behind the cells, one row a seed
+    rows: pd.DataFrame  # the results behind the cells, one row per seed
     looks: Mapping[str, Look]  # by label
-    names: Mapping[str, str]  # likewise, as they are shown
-    remarks: list[str]  # sentences on what the names leave out
-    stem: tuple[str, ...]  # what tells its files from those of other blocks
-    dataset_files: tuple[Path, ...] = ()  # that the user named
+    names: Mapping[str, str]  # names as shown, by label
+    remarks: list[str]  # sentences on the settings that names omit
+    stem: tuple[str, ...]  # unique part of its file names
+    dataset_files: tuple[Path, ...] = ()  # those that the user named
     layout: FigureLayout = field(default_factory=FigureLayout)
     on_progress: Progress = silent
-    notes: list[str] = field(default_factory=list)  # what the figure lacks; drawing adds to it
+    notes: list[str] = field(default_factory=list)  # what the figure lacks; drawing appends to it
 
     @property
     def labels(self) -> list[str]:
@@ -67,24 +69,19 @@ class FigureBlock:
         return sorted(self.cells["n_bits"].unique().tolist())
 
     def only(self, labels: Iterable[str]) -> Self:
-        """Return the block with the lines of these labels only, also in what its text says."""
+        """Return the block with only the lines of these labels, and with names and remarks for them."""
         cells = self.cells[self.cells["label"].isin([*labels])].reset_index(drop=True)
         names, remarks = short_names(cells)
         return replace(self, cells=cells, names=names, remarks=remarks)
 
 
 def choose_blocks(
-    results: pd.DataFrame,
-    selection: FigureSelection,
-    usual_bits: int | None = None,
-    layout: FigureLayout = FigureLayout(),  # noqa: B008  # is frozen
-    on_progress: Progress = silent,
+    results: pd.DataFrame, selection: FigureSelection, usual_bits: int | None = None
 ) -> list[FigureBlock]:
-    """Cut results to what was chosen; at least one block is left, or HashbenchError is raised.
+    """Return the chosen results as blocks; raises HashbenchError if there are none.
 
-    ``usual_bits`` is the one code length to show if none was chosen; the nearest one of a block stands in for it.
-    Labels, looks and the order of lines do not depend on the choice. Datasets with unseen classes are only kept if
-    they are named.
+    Without a choice of code lengths, a block has the length nearest to ``usual_bits``, or all if that is None. Labels,
+    looks and the order of lines do not depend on the choice. Datasets with unseen classes are left out unless named.
     """
     metric = get_metric(selection.metric).name
     names, files = dataset_names(selection.datasets)
@@ -124,8 +121,6 @@ def choose_blocks(
                 remarks=remarks,
                 stem=tuple(stem),
                 dataset_files=files,
-                layout=layout,
-                on_progress=on_progress,
                 notes=notes,
             )
         )
@@ -133,17 +128,21 @@ def choose_blocks(
 
 
 def chooser(results: pd.DataFrame, selection: FigureSelection) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Return a function that cuts a frame of results or cells to what was chosen, whose names are checked."""
+    """Check the names of a selection, and return a function that filters a frame of results or cells by it."""
     names = {key: names_of_dataset(*key) for key in places(results).unique()}
     kinds = {key: names_of_features(key[1]) for key in names}
     demand("dataset", selection.datasets, chain.from_iterable(names.values()))
     demand("method", selection.methods, results["method"])
     demand("features", selection.features, chain.from_iterable(kinds.values()))
-    wanted = [key for key, spellings in names.items() if not selection.datasets or spellings & set(selection.datasets)]
-    wanted = [key for key in wanted if not selection.features or kinds[key] & set(selection.features)]
+    chosen = [
+        key
+        for key in names
+        if (not selection.datasets or names[key] & set(selection.datasets))
+        and (not selection.features or kinds[key] & set(selection.features))
+    ]
 
     def choose(frame: pd.DataFrame) -> pd.DataFrame:
-        is_chosen = (frame["metric"] == selection.metric) & places(frame).isin(wanted)
+        is_chosen = (frame["metric"] == selection.metric) & places(frame).isin(chosen)
         if selection.methods:
             is_chosen &= frame["method"].isin(selection.methods)
         if selection.n_bits:
@@ -163,22 +162,22 @@ def nearest_length(cells: pd.DataFrame, n_bits: int | None) -> pd.DataFrame:
 
 
 def short_names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
-    """Return the names of lines in figures, by label, and sentences on what these leave out.
+    """Return the names of lines in figures, by label, and sentences on the settings that names omit.
 
-    A line that is the only one of its method has the method's name.
+    The only line of a method has the method's name.
     """
     method = dict(zip(cells["label"], cells["method"], strict=True))
     n_lines = Counter(method.values())
-    names = {label: broken_name(name if n_lines[name] == 1 else label) for label, name in method.items()}
-    rest: dict[str, list[str]] = {}
+    names, omitted = {}, dict[str, list[str]]()
     for label, name in sorted(method.items()):
+        names[label] = textwrap.fill(name if n_lines[name] == 1 else label, _LONGEST_NAME)
         if n_lines[name] == 1 and label != name:
-            rest.setdefault(label.removeprefix(name).strip(), []).append(name)
-    return names, [f"{', '.join(methods)}: {what}." for what, methods in rest.items()]
+            omitted.setdefault(label.removeprefix(name).strip(), []).append(name)
+    return names, [f"{', '.join(methods)}: {settings}." for settings, methods in omitted.items()]
 
 
 def drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the cells that have a value, and notes on what is missing."""
+    """Return the cells that have a value, and notes on missing values and ranges."""
     has_value, has_range = np.isfinite(cells["value"]), np.isfinite(cells[["low", "high"]]).all(axis=1)
     n_values, n_ranges = int(has_value.sum()), int((has_value & has_range).sum())
     notes = []
@@ -201,7 +200,7 @@ def dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
 
 
 def stems_of(all_places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Return for each dataset and kind of features how the names of its files begin; no two share a stem."""
+    """Return a unique stem for the file names of each dataset and kind of features."""
     plain = {place: "-".join([place[0], re.sub(r"[^A-Za-z0-9._-]+", "-", place[1]).strip("-")]) for place in all_places}
     counts = Counter(plain.values())
     return {place: f"{stem}-{digest(place)[:8]}" if counts[stem] > 1 else stem for place, stem in plain.items()}
@@ -215,5 +214,5 @@ def nothing_left(results: pd.DataFrame, selection: FigureSelection, metric: str)
     return HashbenchError(
         f"there is nothing to draw: no results in {metric}{of}{on}{lengths}. There are results in "
         f"{', '.join(sorted(results['metric'].unique()))} at {', '.join(map(str, sorted(results['n_bits'].unique())))} "
-        "bits; choose others, or make some with hashbench run."
+        "bits; choose among these, or add results with hashbench run."
     )

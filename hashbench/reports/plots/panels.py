@@ -11,13 +11,13 @@ from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.style import MOST_LINES, Look, distinct_looks
 
 _MOST_BANDS = 4
-_REACH = 0.25  # of a panel's range by which a baseline may widen it
+_REACH = 0.25  # share of a panel's range by which a baseline may widen it
 _MARGIN = 0.04
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines that share a panel, by label and in order, and how all lines look in it."""
+    """Lines that share a panel, by label and in order, and the looks of all lines in it."""
 
     title: str
     labels: list[str]
@@ -25,7 +25,7 @@ class Panel:
 
 
 def baselines_of(block: FigureBlock) -> list[str]:
-    """Return the lines of baselines, none if there are no others."""
+    """Return the lines of baselines; none if there are no other lines."""
     labels = [label for label in block.labels if block.looks[label].group == "baseline"]
     return labels if len(labels) < len(block.labels) else []
 
@@ -33,11 +33,11 @@ def baselines_of(block: FigureBlock) -> list[str]:
 def panels_of(block: FigureBlock, *, with_baselines: bool = False) -> list[Panel]:
     """Divide lines into panels of at most ``MOST_LINES``, none for a single line.
 
-    All share one if they fit; else there is a panel per group, with the supervised ones together if they fit. A group
-    of one line joins its neighbour. A panel with too many is split, the better half first.
+    All share one panel if they fit; else there is one per group, or one for all supervised groups if they fit. A group
+    of one line joins its neighbour. A panel with too many lines is split, the better half first.
     """
-    left_out = [] if with_baselines else baselines_of(block)
-    labels = [label for label in block.labels if label not in left_out]
+    excluded = [] if with_baselines else baselines_of(block)
+    labels = [label for label in block.labels if label not in excluded]
     if len(labels) <= MOST_LINES:
         return [_panel("", labels, block)]
     groups: dict[str, list[str]] = {}
@@ -58,13 +58,14 @@ def panels_of(block: FigureBlock, *, with_baselines: bool = False) -> list[Panel
 
 
 def has_bands(block: FigureBlock, panels: Sequence[Panel]) -> bool:
-    """Return whether a figure shows bands: as asked for, else if all its panels have few lines."""
-    asked = block.layout.bands
-    return all(len(panel.labels) <= _MOST_BANDS for panel in panels) if asked is None else asked
+    """Return whether a figure shows bands: as its layout says, else if all its panels have few lines."""
+    if block.layout.bands is None:
+        return all(len(panel.labels) <= _MOST_BANDS for panel in panels)
+    return block.layout.bands
 
 
 def fit_range(axes: Axes, own: pd.DataFrame, baselines: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """Set a panel's range by its own lines, and return the labels of baselines near enough to be shown beside them.
+    """Set a panel's range by its own lines, and return the labels of baselines near enough to be drawn in it.
 
     Both frames have a ``label``; the first of ``columns`` holds the baselines' values.
     """
@@ -79,7 +80,7 @@ def fit_range(axes: Axes, own: pd.DataFrame, baselines: pd.DataFrame, columns: S
 
 
 def describe_baselines(block: FigureBlock) -> list[str]:
-    """Return a sentence on what baselines score, if there are any."""
+    """Return a sentence on the scores of baselines, if there are any."""
     cells = block.cells[block.cells["label"].isin(baselines_of(block))]
     scores = []
     for label, values in cells.groupby("label", sort=True)["value"]:
@@ -102,6 +103,5 @@ def _split(title: str, labels: list[str], block: FigureBlock) -> list[Panel]:
 
 
 def _panel(title: str, labels: list[str], block: FigureBlock) -> Panel:
-    """Make a panel, in which methods have different colours, and variants that of their method."""
     method = dict(zip(block.cells["label"], block.cells["method"], strict=True))
     return Panel(title, labels, distinct_looks(block.looks, {label: method[label] for label in labels}))

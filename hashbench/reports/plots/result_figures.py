@@ -33,16 +33,16 @@ RANGE = "the worst case of ties, those of each query on its own."
 
 
 def tie_ranges(block: FigureBlock) -> Figure:
-    """Draw the worst case of ties of each score: bars from low to high, the expectation a mark on them.
+    """Draw the worst case of ties of each score: bars from low to high, with a mark at the expectation.
 
-    Bars stand in the order of the legend, for one code length after the other.
+    Within a code length, bars have the order of the legend.
     """
     if len(block.cells) == 1:
         raise HashbenchError(_too_little(block, "a single point"))
     panels = panels_of(block, with_baselines=True)
     text = [f"Mark: mean over all orders of tied items. Bar: {RANGE}", means_over(block.cells["n_seeds"])]
-    figure, spots = lay_out(block, panels, f"worst case of ties of {block.metric}", text, _axes(block))
-    for axes, panel in zip(spots, panels, strict=True):
+    figure, all_axes = lay_out(block, panels, f"worst case of ties of {block.metric}", text, _axis_labels(block))
+    for axes, panel in zip(all_axes, panels, strict=True):
         lengths = sorted(block.cells[block.cells["label"].isin(panel.labels)]["n_bits"].unique().tolist())
         step = len(panel.labels) + _GAP
         pitch = 72 * axes.get_position().width * figure.get_figwidth() / (step * len(lengths))  # points
@@ -63,10 +63,10 @@ def tie_ranges(block: FigureBlock) -> Figure:
 
 
 def metric_against_bits(block: FigureBlock) -> Figure:
-    """Draw the metric against the code length, a panel per group of methods where they do not fit into one.
+    """Draw the metric against the code length; a panel per group of methods if they do not fit into one.
 
     Lines are expectations, with names at their ends; bands behind them run from low to high. Each panel has its own
-    range. Baselines are grey lines where they are near.
+    range. Baselines that are near are grey lines.
     """
     if len(block.n_bits) == 1:
         raise HashbenchError(_too_little(block, "a single code length"))
@@ -74,17 +74,17 @@ def metric_against_bits(block: FigureBlock) -> Figure:
     is_banded = has_bands(block, panels)
     text = ["Line: mean over all orders of tied items." + (f" Band: {RANGE}" if is_banded else "")]
     text += [means_over(block.cells["n_seeds"]), *describe_baselines(block)]
-    figure, spots = lay_out(block, panels, f"{block.metric} by code length", text, _axes(block))
-    for axes, panel in zip(spots, panels, strict=True):
+    figure, all_axes = lay_out(block, panels, f"{block.metric} by code length", text, _axis_labels(block))
+    for axes, panel in zip(all_axes, panels, strict=True):
         width, height = axes.get_position().size * figure.get_size_inches()
         _draw_lines(axes, panel, block, (width, height), is_banded=is_banded)
     return figure
 
 
 def lay_out(
-    block: FigureBlock, panels: list[Panel], what: str, text: list[str], axes: tuple[str, str]
+    block: FigureBlock, panels: list[Panel], what: str, text: list[str], axis_labels: tuple[str, str]
 ) -> tuple[Figure, list[Axes]]:
-    """Make axes with these labels for panels, with room for the names of lines at their right."""
+    """Create labelled axes for panels, with room for the names of lines at their right."""
     right = legend_width(block.names.values())
     gap = LEFT + right
     rows = in_rows(len(panels), block.layout, _NARROWEST, gap, right)
@@ -100,25 +100,19 @@ def lay_out(
         right=right,
         above=0.22 if any(panel.title for panel in panels) else 0.1,
     )
-    for spot in grid[-1]:
-        spot.set_xlabel(axes[0])
+    for axes in grid[-1]:
+        axes.set_xlabel(axis_labels[0])
     for row in grid:
-        row[0].set_ylabel(axes[1])
-        for spot in row:
-            spot.locator_params(axis="y", steps=[1, 2, 5, 10])  # quarters have a digit more
-    spots = [spot for row in grid for spot in row]
-    for spot, panel in zip(spots, panels, strict=True):
-        spot.set_title(panel.title)
-    return figure, spots
-
-
-def metric_label(block: FigureBlock) -> str:
-    """Return the label of an axis: all our metrics are shares of 1."""
-    return f"{block.metric} (0 to 1)"
+        row[0].set_ylabel(axis_labels[1])
+    all_axes = [axes for row in grid for axes in row]
+    for axes, panel in zip(all_axes, panels, strict=True):
+        axes.locator_params(axis="y", steps=[1, 2, 5, 10])  # quarters need a digit more
+        axes.set_title(panel.title)
+    return figure, all_axes
 
 
 def heading(block: FigureBlock, what: str) -> str:
-    """Return what a figure is of: dataset and features, what it shows, and the number of queries."""
+    """Return a figure's heading: dataset, features, what it shows, and the number of queries."""
     undefined, n_queries = block.cells["n_undefined"].iloc[0], block.cells["n_queries"].iloc[0]
     queries = f"{n_queries - undefined:,} of {n_queries:,} queries" if undefined else f"{n_queries:,} queries"
     return f"{block.dataset} ({block.features}): {what}, {queries}"
@@ -130,19 +124,19 @@ def means_over(n_seeds: Iterable[int]) -> str:
 
 
 def count_seeds(n_seeds: Iterable[int]) -> str:
-    """Return how many seeds the points of a figure have, such as ``1 or 3 seeds``."""
+    """Return the numbers of seeds in words, such as ``1 or 3 seeds``."""
     numbers = sorted(set(n_seeds))
     return f"{' or '.join(map(str, numbers))} seed{'' if numbers == [1] else 's'}"
 
 
-def _axes(block: FigureBlock) -> tuple[str, str]:
-    return "code length (bits)", metric_label(block)
+def _axis_labels(block: FigureBlock) -> tuple[str, str]:
+    return "code length (bits)", f"{block.metric} (0 to 1)"
 
 
 def _too_little(block: FigureBlock, what: str) -> str:
     return (
         f"there is nothing to compare on {block.dataset} ({block.features}): {what} in {block.metric}. "
-        "Choose more methods or code lengths, or make results of them with hashbench run."
+        "Choose more methods or code lengths, or add results with hashbench run."
     )
 
 
@@ -167,7 +161,7 @@ def _draw_lines(axes: Axes, panel: Panel, block: FigureBlock, size: tuple[float,
 
 
 def _ticks(lengths: list[int], width: float) -> tuple[list[int], list[str]]:
-    """Return code lengths as ticks of a logarithmic axis, and names of those that have room."""
+    """Return code lengths as ticks of a logarithmic axis, and labels for those with room."""
     places = np.log(lengths) * width / (np.log(lengths[-1] / lengths[0]) or 1.0)
     names, last = [], -np.inf
     for length, place in zip(lengths, places, strict=True):
@@ -183,7 +177,7 @@ def _name_lines(
     looks: Mapping[str, Look],
     size: tuple[float, float],
 ) -> None:
-    """Write the names of lines at the right of a panel, each with a thin line to its last point."""
+    """Write the names of lines at the right of a panel, each connected to its last point by a thin line."""
     bottom, top = axes.get_ylim()
     heights = [(top - bottom) * text_height(names[label], SMALL) / size[1] for label in ends]
     places = spread([float(end["value"]) for end in ends.values()], heights, (bottom, top))
@@ -209,10 +203,10 @@ def _name_lines(
 
 
 def spread(values: list[float], heights: list[float], limits: tuple[float, float]) -> FloatArray:
-    """Move labels apart, each as little as possible from its value.
+    """Move centred labels of these heights apart, each as little as possible from its value.
 
-    Labels of these heights, centred, do not overlap; they stay between ``limits`` where there is room. The sum of
-    squared distances is least (isotonic regression).
+    They do not overlap, and stay between ``limits`` if there is room. The sum of squared distances is least (isotonic
+    regression).
 
     >>> spread([0.5, 0.5, 0.9], [0.1, 0.1, 0.1], (0.0, 1.0)).round(2)
     array([0.45, 0.55, 0.9 ])

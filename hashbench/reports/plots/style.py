@@ -1,4 +1,4 @@
-"""The one look of all figures: colours, markers, dashes, sizes in inches, titles, legends."""
+"""The look that all figures share: colours, markers, dashes, sizes in inches, titles, legends."""
 
 import textwrap
 from collections import Counter
@@ -19,10 +19,10 @@ from matplotlib.textpath import text_to_path
 
 from hashbench.method import GROUPS
 
-# Okabe & Ito's colours, which colour-blind people tell apart, with a dark red for their yellow, too light for lines.
+# Okabe & Ito's colours for colour-blind readers, with a dark red for their yellow, which is too light for lines.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#882255")
-MOST_LINES = len(_COLOURS)  # of a panel
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", ">", "h")  # as many as share no factor with the colours
+MOST_LINES = len(_COLOURS)  # in a panel
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", ">", "h")  # their number is coprime to that of colours
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
 _GREYS = ("#606060", "#8c8c8c", "#a8a8a8")
 _BASELINE_DASH: Any = (0, (1, 1.2))
@@ -70,22 +70,21 @@ METADATA: dict[str, dict[str, Any]] = {
 LEFT = 0.5  # inches at the left of panels, for ticks and their label
 _BOTTOM, _MARGIN = 0.36, 0.04  # inches: below panels, at the edges
 _LEADING = 1.25  # from one line of text to the next, by its size
-_LONGEST = 24  # letters of a name before it is broken
 INK = "#444444"
 
 
 @dataclass(frozen=True)
 class FigureLayout:
-    """How figures are laid out."""
+    """The layout of figures."""
 
     width: float = 6.9  # inches; a paper's column has about 3.3, its page 6.9
-    has_title: bool = True  # whether a title says what the figure shows; else its caption does
-    bands: bool | None = None  # whether the worst case of ties stands behind lines; None: in panels of few lines
+    has_title: bool = True  # without a title, the caption describes the figure
+    bands: bool | None = None  # draw the worst case of ties behind lines; None: in panels of few lines
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a line is drawn: colour, marker and dash as matplotlib knows them; markers of variants are hollow."""
+    """The look of a line: colour, marker and dash by matplotlib's names; markers of variants are hollow."""
 
     group: str
     colour: str
@@ -98,7 +97,7 @@ class Look:
         return {"color": self.colour, "linestyle": self.dash, **self.points()}
 
     def bar(self, scale: float = 1.0) -> dict[str, Any]:
-        """Return the keywords of a range bar, for `matplotlib.axes.Axes.vlines`; markers stand before the bars."""
+        """Return the keywords of a range bar, for `matplotlib.axes.Axes.vlines`; markers are drawn over bars."""
         return {"color": self.colour, "alpha": 0.4, "linewidth": 2.4 * scale, "zorder": 1.5}
 
     def band(self) -> dict[str, Any]:
@@ -118,13 +117,13 @@ class Look:
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """Draw and save with our settings, and restore the user's afterwards."""
+    """Draw and save with hashbench's settings, and restore the user's afterwards."""
     with style.context(["default", _STYLE]):
         yield
 
 
 def group_looks() -> dict[str, Look]:
-    """Return one look per group of methods, for figures in which each method has its name beside it."""
+    """Return one look per group of methods, for figures that name each method."""
     colours = {"baseline": _GREYS[0], "unsupervised": INK}
     others = (name for name in GROUPS if name not in colours)
     colours |= dict(zip(others, _COLOURS, strict=False))
@@ -158,9 +157,9 @@ def choose_looks(cells: pd.DataFrame) -> dict[str, Look]:
 
 
 def distinct_looks(looks: Mapping[str, Look], methods: Mapping[str, str]) -> dict[str, Look]:
-    """Return the looks of lines in one panel, whose methods are given by label, with a colour per method.
+    """Return the looks of lines in one panel, with a colour per method; ``methods`` are by label.
 
-    A method keeps its colour unless one before it has it.
+    A method keeps its colour unless an earlier one has it.
     """
     panel_looks, colours, free = dict(looks), dict[str, str](), list(_COLOURS)
     for label, method in methods.items():
@@ -174,12 +173,12 @@ def distinct_looks(looks: Mapping[str, Look], methods: Mapping[str, str]) -> dic
 
 
 def panel_width(layout: FigureLayout, n_panels: int, gap: float, right: float) -> float:
-    """Return the inches of each of some panels side by side."""
+    """Return the width in inches of each of ``n_panels`` panels side by side."""
     return (layout.width - LEFT - right - (n_panels - 1) * gap) / n_panels
 
 
 def in_rows(n_panels: int, layout: FigureLayout, least: float, gap: float, right: float) -> list[int]:
-    """Spread panels over rows, each of which fills the width; none is narrower than ``least`` if possible."""
+    """Return the number of panels per row; rows fill the width, and panels are at least ``least`` wide if possible."""
     n_columns = max([n for n in range(1, n_panels + 1) if panel_width(layout, n, gap, right) >= least], default=1)
     n_rows = -(-n_panels // n_columns)
     return [n_panels // n_rows + (row < n_panels % n_rows) for row in range(n_rows)]
@@ -197,9 +196,9 @@ def make_panels(
 ) -> tuple[Figure, list[list[Axes]]]:
     """Lay out panels under a heading and text, without pyplot; all sizes are in inches.
 
-    ``rows`` has the number and height of the panels of each, ``above`` is the room for their titles, ``gap`` that
-    between panels, across and down, and ``right`` that at the right of them. Returns the panels row by row. The
-    figure's label is the heading and text in one line, for a caption.
+    ``rows`` has the number of panels and their height per row. ``above`` is the room for titles, ``gap`` that between
+    panels (across, down), and ``right`` that at their right. Returns the panels row by row. The figure's label is
+    heading and text in one line, for a caption.
     """
     room = layout.width - 2 * _MARGIN
     parts = [
@@ -232,22 +231,17 @@ def text_width(text: str, size: float) -> float:
 
 
 def text_height(text: str, size: float) -> float:
-    """Return the inches that lines of text take."""
+    """Return the height of lines of text in inches."""
     return (text.count("\n") + 1) * size * _LEADING / 72
 
 
-def broken_name(name: str) -> str:
-    """Break a name that is too long for a label."""
-    return textwrap.fill(name, _LONGEST)
-
-
 def broken_text(line: str, size: float, width: float) -> str:
-    """Break a line of text to a width in inches; bold letters are a tenth wider."""
+    """Wrap a line of text to a width in inches; bold letters are a tenth wider."""
     return textwrap.fill(line, int(0.88 * width * len(line) / text_width(line, size)))
 
 
 def legend_width(names: Iterable[str]) -> float:
-    """Return the inches that a legend takes at the right of a panel."""
+    """Return the width of a legend in inches."""
     return 0.3 + max(text_width(name, SMALL) for name in names)
 
 
@@ -257,7 +251,7 @@ def legend_height(names: Iterable[str]) -> float:
 
 
 def add_legend(panel: Axes, names: Mapping[str, str], looks: Mapping[str, Look], *, has_lines: bool = True) -> None:
-    """Draw a legend of lines, names by label, at the right of a panel."""
+    """Draw a legend at the right of a panel; names and looks are by label."""
     lines = {label: looks[label].curve() if has_lines else looks[label].points() for label in names}
     panel.legend(
         handles=[Line2D([], [], label=names[label], **{"linestyle": "none", **line}) for label, line in lines.items()],
@@ -272,10 +266,7 @@ def add_legend(panel: Axes, names: Mapping[str, str], looks: Mapping[str, Look],
 
 
 def plain_powers(axis: Axis, last: float, first: float = 0, most: int = 4) -> None:
-    """Label a logarithmic axis with 1, 10, 100 and so on up to 10**last, all or some at even steps.
-
-    ``first`` is the power of ten to begin with, a whole one; no more than about ``most`` are labelled.
-    """
+    """Label a logarithmic axis with powers of ten from 10**first to 10**last, at most about ``most`` of them."""
     powers = range(int(first), int(last) + 1, -(-int(last - first) // most) or 1)
     texts = [f"{10**power:,}" if power >= 0 else f"{10**power:g}" for power in powers]
     axis.set_ticks([10.0**power for power in powers], texts)

@@ -1,4 +1,4 @@
-"""The figure of classes that training does not see: scores of methods there against their scores on seen classes."""
+"""The figure of unseen classes: scores on classes that training did not see against scores on seen ones."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from hashbench._typing import BoolArray, FloatArray, Progress, silent
+from hashbench._typing import BoolArray, FloatArray
 from hashbench.reports.aggregate import LINE, all_lines
 from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, bases, fold_cells, most_folds
 from hashbench.reports.plots.figure_selection import (
@@ -27,7 +27,6 @@ from hashbench.reports.plots.style import (
     INK,
     LEFT,
     SMALL,
-    FigureLayout,
     group_looks,
     in_rows,
     make_panels,
@@ -45,25 +44,21 @@ _LEAST, _HIGHEST = 2.4, 4.2  # inches of a panel
 _COLUMNS = 3  # of the legend
 _ROUND = np.stack([wave(np.linspace(0, 2 * np.pi, 24, endpoint=False)) for wave in (np.cos, np.sin)], axis=1)
 _ROUND /= abs(_ROUND).max(axis=1, keepdims=True)  # from the middle of a square to its edge
-_DETOUR = 0.3  # inches that a name stands farther off rather than cover a bar, or have its line pass another point
+_DETOUR = 0.3  # inches that a name may move to avoid covering a bar, or a line that passes another point
 _NEAR = 0.06  # inches up to which a name needs no line to its point
 _MARK = 0.045  # inches from the centre of a mark to its edge
-_STEPS = np.arange(0.05, 1.8, 0.05)  # inches from a point to the names that may stand there
+_STEPS = np.arange(0.05, 1.8, 0.05)  # inches from a point to the candidate places of its name
 _RADII = np.repeat(_STEPS, len(_ROUND))[:, None]
 _DIRECTIONS = np.tile(_ROUND, (len(_STEPS), 1))
 
 
 def choose_fold_blocks(
-    results: pd.DataFrame,
-    selection: FigureSelection,
-    usual_bits: int | None = None,
-    layout: FigureLayout = FigureLayout(),  # noqa: B008  # is frozen
-    on_progress: Progress = silent,
+    results: pd.DataFrame, selection: FigureSelection, usual_bits: int | None = None
 ) -> list[FigureBlock]:
-    """Cut results of datasets with unseen classes to what was chosen: a block per base, features and number; or none.
+    """Return the chosen results of datasets with unseen classes: a block per base, features and number; or none.
 
-    Cells are means over folds of queries of unseen classes, among these and among all; columns ``seen``, ``seen_low``
-    and ``seen_high`` are of the same line where training saw all classes.
+    Cells are means over folds for queries of unseen classes, searched among these or among all; columns ``seen``,
+    ``seen_low`` and ``seen_high`` are those of the same line trained on all classes.
     """
     metric = get_metric(selection.metric).name
     of_bases = bases(results)
@@ -101,8 +96,6 @@ def choose_fold_blocks(
                 names=names,
                 remarks=remarks,
                 stem=stem,
-                layout=layout,
-                on_progress=on_progress,
                 notes=notes,
             )
         )
@@ -110,11 +103,11 @@ def choose_fold_blocks(
 
 
 def unseen_against_seen(block: FigureBlock) -> Figure:
-    """Draw the metric of unseen classes against that where training saw all classes.
+    """Draw the metric of unseen classes against that of training on all classes.
 
-    A panel shows a code length and what is searched, only the unseen classes or all. Points are expectations, thin
-    bars run from low to high over tie orders, thick ones span the standard deviation over folds; marks are those of
-    groups, and the dotted line is at the best method that learns without labels.
+    There is a panel per code length and database: only the unseen classes, or all. Points are expectations, thin bars
+    run from low to high over tie orders, thick ones span the standard deviation over folds. Marks are those of groups;
+    the dotted line is at the best method that learns without labels.
     """
     layout, cells = block.layout, block.cells
     scopes = [scope for scope in _AMONG if scope in set(cells["scope"])]
@@ -144,15 +137,15 @@ def unseen_against_seen(block: FigureBlock) -> Figure:
         right=_RIGHT,
         above=0.15 + text_height("\n" * (n_lines - 1), SMALL),
     )
-    spots = [axes for row in grid for axes in row]
-    for axes, (n_bits, scope) in zip(spots, places, strict=True):
+    all_axes = [axes for row in grid for axes in row]
+    for axes, (n_bits, scope) in zip(all_axes, places, strict=True):
         _draw_points(figure, axes, cells[(cells["n_bits"] == n_bits) & (cells["scope"] == scope)], block)
         axes.set(xlabel=f"{block.metric}, all classes seen", ylabel=f"{block.metric}, {scope}")
         axes.set_title(
             f"{n_bits} bits" if len(block.n_bits) > 1 else "", pad=4 + 72 * text_height("\n" * (n_lines - 1), SMALL)
         )
     looks = group_looks()
-    spots[0].legend(
+    all_axes[0].legend(
         handles=[Line2D([], [], linestyle="none", label=group or "other", **looks[group].points()) for group in groups],
         loc="lower left",
         bbox_to_anchor=(0, 1.0),
@@ -175,7 +168,7 @@ def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: FigureB
             ends = np.concatenate([ends, *(others["value"] + sign * others["spread"].fillna(0) for sign in (-1, 1))])
         margin = 0.06 * (np.ptp(ends) or 1.0)
         limits = ends.min() - margin, ends.max() + margin
-        axes.set(**{"ylim" if key == "value" else "xlim": limits})
+        (axes.set_ylim if key == "value" else axes.set_xlim)(limits)
     unsupervised = cells.loc[cells["group"] == "unsupervised", "value"]
     if len(unsupervised):
         axes.axhline(unsupervised.max(), color=INK, linestyle=(0, (1, 1.5)), linewidth=0.7, zorder=1)
@@ -185,8 +178,8 @@ def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: FigureB
         look: dict[str, Any] = {"color": block.looks[cell["label"]].colour, "alpha": 0.55, "linewidth": 0.8}
         axes.vlines(cell["seen"], cell["low"], cell["high"], label=cell["label"], zorder=1.5, **look)
         if np.isfinite(cell["spread"]):
-            near = cell["value"] - cell["spread"], cell["value"] + cell["spread"]
-            axes.vlines(cell["seen"], *near, label="_", zorder=1.4, **{**look, "alpha": 0.25, "linewidth": 3})
+            low, high = cell["value"] - cell["spread"], cell["value"] + cell["spread"]
+            axes.vlines(cell["seen"], low, high, color=look["color"], alpha=0.25, linewidth=3, label="_", zorder=1.4)
         axes.hlines(cell["value"], cell["seen_low"], cell["seen_high"], label=cell["label"], zorder=1.5, **look)
         bars += [np.linspace((cell["seen"], cell["low"]), (cell["seen"], cell["high"]), 15)]
         bars += [np.linspace((cell["seen_low"], cell["value"]), (cell["seen_high"], cell["value"]), 15)]
@@ -194,7 +187,7 @@ def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: FigureB
 
 
 def _write_names(figure: Figure, axes: Axes, cells: pd.DataFrame, block: FigureBlock, marks: FloatArray) -> None:
-    """Draw the mark of each method and its name beside it, with a thin line if it stands farther off."""
+    """Draw the mark of each method and its name beside it, connected by a thin line if farther off."""
     inches = axes.transData - figure.dpi_scale_trans
     points = inches.transform(cells[["seen", "value"]].to_numpy())
     corners = inches.transform(np.stack([axes.get_xlim(), axes.get_ylim()], axis=1))
@@ -202,24 +195,38 @@ def _write_names(figure: Figure, axes: Axes, cells: pd.DataFrame, block: FigureB
     sizes = np.array([[text_width(name, SMALL), text_height(name, SMALL)] for name in names])
     offsets = place_names(points, sizes, corners, inches.transform(marks)) - points
     for cell, name, offset, size in zip(cells.to_dict("records"), names, offsets, sizes, strict=True):
-        look, at = block.looks[cell["label"]], (cell["seen"], cell["value"])
-        axes.plot(*at, linestyle="none", label=cell["label"], **look.points())
-        line: dict[str, Any] = {"arrowstyle": "-", "color": look.colour, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 3}
-        text: dict[str, Any] = {"ha": "center", "va": "center", "color": INK, "size": SMALL}
-        if (abs(offset) - size / 2 > _NEAR).any():
-            text["arrowprops"] = {**line, "relpos": (0.5, 0.5)}
-        axes.annotate(name, at, tuple(72 * offset), textcoords="offset points", **text)
+        look, point = block.looks[cell["label"]], (cell["seen"], cell["value"])
+        axes.plot(*point, linestyle="none", label=cell["label"], **look.points())
+        line = {
+            "arrowstyle": "-",
+            "color": look.colour,
+            "linewidth": 0.4,
+            "shrinkA": 0,
+            "shrinkB": 3,
+            "relpos": (0.5, 0.5),
+        }
+        axes.annotate(
+            name,
+            point,
+            tuple(72 * offset),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            color=INK,
+            size=SMALL,
+            arrowprops=line if (abs(offset) - size / 2 > _NEAR).any() else None,
+        )
 
 
 def place_names(points: FloatArray, sizes: FloatArray, corners: FloatArray, marks: FloatArray) -> FloatArray:
-    """Place names beside points, each as near to its own as the others leave room; all in inches.
+    """Place names beside points, each as near to its own as there is room; all in inches.
 
     ``sizes`` are widths and heights of the names, ``corners`` the lower left and upper right of the panel, ``marks``
-    points that names rather avoid than cover. Returns the centres of names, (n, 2): no name covers a point, another
-    name, or the way from one to its point, unless there is no room.
+    points that names should avoid. Returns the centres of names, (n, 2): no name covers a point, another name, or the
+    way from one to its point, unless there is no room.
     """
-    placed = np.zeros((0, 2, 2))  # corners of names
-    ways = np.zeros((0, 2))  # points on the ways from names to their points
+    placed = np.zeros((0, 2, 2))  # corners of the names placed so far
+    ways = np.zeros((0, 2))  # points on the ways from these names to their points
     places = np.empty_like(points)
     along = np.linspace(0, 1, 20)[:, None]
     distances = np.hypot(*(points[:, None] - points).T) + np.diag(np.full(len(points), np.inf))
