@@ -31,6 +31,12 @@ MODULES = sorted(
 )
 
 
+PACKAGES = ["hashbench/**", "methods", "datasets", "tests/helpers"]
+ROOMS = sorted(
+    path.parent.relative_to(ROOT).as_posix() for room in PACKAGES for path in ROOT.glob(f"{room}/__init__.py")
+)
+
+
 def code_blocks(language, text=README):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
@@ -140,6 +146,18 @@ def test_module_says_what_it_owns_and_its_examples_run(name):
     with np.printoptions():
         found = doctest.testmod(module, extraglobs={"np": np})
     assert found.failed == 0
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_map_of_a_room_names_its_files_and_no_others(room):
+    docstring = ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text()))
+    entries = re.findall(r"^ *([\w./]+)  +\S", docstring, flags=re.MULTILINE)
+    named = {entry for entry in entries if "." not in entry and not entry.endswith("/")}
+    files = {path.stem for path in (ROOT / room).glob("*.py")} - {"__init__"}
+    if room == "methods":
+        files = {stem for stem in files if stem.startswith("_")}  # the others, one per method, are named as a group
+    assert named == files
+    assert not [entry for entry in entries if entry not in named and not (ROOT / room / entry).exists()]
 
 
 def test_examples_are_found():

@@ -1,14 +1,19 @@
 """What tests share.
 
-- ``oracles``: metrics, curves and affinities by brute force, to hold the product's against
-- ``affinity_examples``: few codes with many ties, and affinities of all kinds between them
-- ``learned_methods``: names of the learned methods, and what their tests ask of each
-- ``striped_images``: images, random weights and a method for training from images
-- ``cifar_files``: small archives as CIFAR's authors publish them
-- ``result_files``, ``table_rows``, ``diff_rows``: rows of results, in files, tables and commits
-- ``report_pages``, ``browser``, ``website``: pages, a browser that opens them, and a server on loopback
-- ``clusters``: clusters of workers on loopback
-- ``error_sentences``, ``score_assertions``: what is asserted of errors and of scores
-- ``paths``: where the checkout and further data lie
-- ``thoroughness``: how much tests do before a commit, and in all
+oracles            metrics, curves and affinities by brute force
+affinity_examples  few codes with many ties, and affinities of all kinds between them
+learned_methods    names of the learned methods, and what their tests ask of each
+striped_images     images, random weights and a method for training from images
+cifar_files        small archives as CIFAR's authors publish them
+result_files       rows of results, as files hold them
+table_rows         rows of results made up for tables
+diff_rows          rows of results in commits
+report_pages       reports of results whose codes are cached
+browser            a browser that opens them
+website            a web server on loopback
+clusters           Dask clusters on loopback
+error_sentences    assertions of errors
+score_assertions   assertions of scores
+paths              where the checkout and further data are
+thoroughness       how much tests do: before a commit, or all
 """
