@@ -18,7 +18,7 @@ COLUMN := --format svg --width 3.3 --no-title --output docs/figures
 SHOWN := itq lsh sph bre fasthash sdh structhash
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-figures test-originals test-all golden reproduce-tables reproduce-all tables bench check clean
+.PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-figures test-originals test-all coverage golden reproduce-tables reproduce-all tables bench check clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -108,6 +108,13 @@ test-docs: $(VENV)/.docs ## Run every command of the site, page by page, and bui
 
 test-all: $(VENV)/.bench $(VENV)/.docs dist ## Run them in their long forms, too, and beside the libraries they are of
 	HASHBENCH_TESTS=all $(TEST) --durations 20
+
+coverage: $(VENV)/.dev ## Measure which lines the quick tests run
+	@rm -rf build/coverage && mkdir -p build/coverage
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -q -n auto --dist loadfile -m "not slow"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --show-missing > build/coverage/report.txt
+	$(BIN)/coverage report --format=total
 
 format: $(VENV)/.dev ## Format the code
 	$(BIN)/ruff check --fix .

@@ -1,6 +1,6 @@
 """Score binary codes for retrieval exactly, with every tie accounted for.
 
-The contracts and their helpers; each folder beside them starts with a map of its own.
+The contracts and their helpers. The `__init__.py` of each folder beside them starts with its own map.
 
     method         the contract of methods
     adapter        the contract of dataset adapters, and their options

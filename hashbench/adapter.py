@@ -39,6 +39,11 @@ class OwnData:
         Seed of the draw.
     skip_bad_images : bool
         Whether images that cannot be decoded are left out, and counted.
+
+    Examples
+    --------
+    >>> OwnData("mine", "features.npz:train", labels="labels.npy").seed
+    0
     """
 
     name: str
@@ -78,6 +83,11 @@ class Options:
         Options for the user's own data.
     on_progress : callable
         Called with a description, the number of parts done and that of all parts.
+
+    Examples
+    --------
+    >>> Options(features="gist").device
+    'auto'
     """
 
     features: str | None = None
@@ -109,6 +119,16 @@ class DatasetAdapter(ABC):
         The options it uses, of ``source``, ``weights`` and ``image_size``; others are refused.
     needs : str
         Its requirement, such as ``a download of 170 MB``; empty if it needs nothing.
+
+    Examples
+    --------
+    >>> class Four(DatasetAdapter):
+    ...     name, summary = "four", "Four items."
+    ...     def prepare(self):
+    ...         rows, features = np.arange(4), np.zeros((4, 2), np.float32)
+    ...         return Dataset("four", features, rows[:1], rows[1:], rows[1:], "same-label", labels=rows % 2)
+    >>> Four().prepare().n_samples
+    4
     """
 
     name: ClassVar[str]

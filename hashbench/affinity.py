@@ -40,6 +40,12 @@ class Affinity(ABC):
     ----------
     n_queries, n_database : int
         The shape of the matrix this rule stands for.
+
+    Examples
+    --------
+    >>> affinity = SameLabel([0, 1], [0, 1, 1])
+    >>> affinity.n_queries, affinity.n_database, affinity.levels.tolist()
+    (2, 3, [0, 1])
     """
 
     n_queries: int
@@ -120,6 +126,11 @@ class SameLabel(Affinity):
         The class of each query.
     database_labels : array of shape (n_database,), integer
         The class of each database item.
+
+    Examples
+    --------
+    >>> SameLabel([0, 1], [0, 1, 1]).block(slice(None), slice(None)).tolist()
+    [[1, 0, 0], [0, 1, 1]]
     """
 
     def __init__(self, query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> None:
@@ -155,6 +166,11 @@ class Hierarchy(Affinity):
         Classes of queries and database items.
     query_coarse, database_coarse : array of shape (n,), integer
         Their superclasses; a class lies in one superclass.
+
+    Examples
+    --------
+    >>> Hierarchy([0], [0, 1, 2], [0], [0, 0, 1]).block(slice(None), slice(None)).tolist()
+    [[2, 1, 0]]
     """
 
     def __init__(
@@ -213,6 +229,11 @@ class SharedLabels(Affinity):
         The labels of each query, multi-hot.
     database_labels : array of shape (n_database, n_classes), 0/1
         The labels of each database item, multi-hot.
+
+    Examples
+    --------
+    >>> SharedLabels([[1, 1, 0]], [[1, 1, 0], [0, 1, 1], [0, 0, 1]]).block(slice(None), slice(None)).tolist()
+    [[2, 1, 0]]
     """
 
     def __init__(self, query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> None:
@@ -265,6 +286,11 @@ class Distance(Affinity):
     -----
     Where the rounding error of the fast matrix product could change a level, squared distances are summed
     feature by feature in float64, in index order: levels do not depend on the machine.
+
+    Examples
+    --------
+    >>> Distance([[0.0]], [[0.5], [1.5], [3.0]], [4.0, 1.0], [1, 2]).block(slice(None), slice(None)).tolist()
+    [[2, 1, 0]]
     """
 
     def __init__(
@@ -332,6 +358,11 @@ class Explicit(Affinity):
     ----------
     matrix : array or SciPy sparse matrix of shape (n_queries, n_database)
         Whole-number levels; a missing entry of a sparse matrix is level 0.
+
+    Examples
+    --------
+    >>> Explicit([[0, 3, 1]]).levels.tolist()
+    [0, 1, 3]
     """
 
     def __init__(self, matrix: Any) -> None:

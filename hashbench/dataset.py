@@ -59,6 +59,14 @@ class Dataset:
     HashbenchError
         If an array has the wrong shape or dtype, a feature is not finite, roles overlap or the rule
         lacks what it needs.
+
+    Examples
+    --------
+    >>> rows = np.arange(4)
+    >>> features = rows[:, None].astype(np.float32)
+    >>> data = Dataset("four", features, rows[:1], rows[1:], rows[1:], "same-label", labels=rows % 2)
+    >>> data.affinity().block(slice(None), slice(None)).tolist()
+    [[0, 1, 0]]
     """
 
     name: str

@@ -7,6 +7,11 @@ class HashbenchError(ValueError):
     """A mistake that the user can fix: what came in, what was expected, what to do.
 
     The command line prints it as one line and exits with code 1. It is a ``ValueError``, as scikit-learn expects.
+
+    Examples
+    --------
+    >>> issubclass(HashbenchError, ValueError)
+    True
     """
 
 
@@ -15,7 +20,13 @@ class Damaged(HashbenchError):
 
 
 class Refusal(HashbenchError):
-    """A method that cannot run on this dataset with these parameters; a grid skips it."""
+    """A method that cannot run on this dataset with these parameters; a grid skips it.
+
+    Examples
+    --------
+    >>> issubclass(Refusal, HashbenchError)
+    True
+    """
 
 
 class JobFailure(Refusal):

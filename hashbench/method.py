@@ -74,6 +74,16 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         another package.
     is_slow : bool
         Whether fits take so long that grids of quick methods leave the method out; see ``make reproduce-tables``.
+
+    Examples
+    --------
+    >>> class Signs(HashMethod):
+    ...     def _fit(self, X, y):
+    ...         self.mean_ = X.mean(axis=0)
+    ...     def _project(self, X):
+    ...         return (X - self.mean_)[:, : self.n_bits]
+    >>> Signs(n_bits=2).fit_transform([[1, 4], [3, 2]]).tolist()
+    [[False, True], [True, False]]
     """
 
     supervision: ClassVar[Supervision] = "none"

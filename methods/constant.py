@@ -20,6 +20,11 @@ class Constant(HashMethod):
     ----------
     n_bits : int, default=32
         Code length; any.
+
+    Examples
+    --------
+    >>> Constant(n_bits=2).fit_transform([[1, 2], [3, 4]]).tolist()
+    [[False, False], [False, False]]
     """
 
     group = "baseline"

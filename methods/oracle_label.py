@@ -28,6 +28,11 @@ class OracleLabel(HashMethod):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels of the training items, sorted; the code is the index in binary.
+
+    Examples
+    --------
+    >>> OracleLabel(n_bits=2).fit_transform([[5], [7], [9]]).astype(int).tolist()
+    [[0, 0], [1, 0], [0, 1]]
     """
 
     group = "baseline"

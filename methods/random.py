@@ -26,6 +26,12 @@ class Random(HashMethod):
     -----
     An item's code is a cryptographic hash (SHAKE-128) of seed and features, so equal items have equal
     codes in any batch.
+
+    Examples
+    --------
+    >>> codes = Random(n_bits=16).fit_transform([[1, 2], [3, 4], [1, 2]])
+    >>> (codes[0] == codes).all(axis=1).tolist()
+    [True, False, True]
     """
 
     random_state: int = 0

@@ -29,6 +29,10 @@ MODULES = sorted(
 
 
 OPTIONS = [f":{option}" for family in FAMILIES.values() for option in family.options]
+PACKAGES = ["hashbench/**", "methods", "datasets", "tests/helpers"]
+ROOMS = sorted(
+    path.parent.relative_to(ROOT).as_posix() for room in PACKAGES for path in ROOT.glob(f"{room}/__init__.py")
+)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +130,18 @@ def test_module_says_what_it_owns_and_its_examples_run(name):
         assert doctest.testmod(module, extraglobs={"np": np}).failed == 0
 
 
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_map_of_a_room_names_its_files_and_no_others(room):
+    docstring = ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text()))
+    entries = re.findall(r"^ *([\w./]+)  +\S", docstring, flags=re.MULTILINE)
+    named = {entry for entry in entries if "." not in entry and not entry.endswith("/")}
+    files = {path.stem for path in (ROOT / room).glob("*.py")} - {"__init__"}
+    if room == "methods":
+        files = {stem for stem in files if stem.startswith("_")}  # the others, one per method, are named as a group
+    assert named == files
+    assert not [entry for entry in entries if entry not in named and not (ROOT / room / entry).exists()]
+
+
 def test_examples_are_found():
     for name in ("bits", "scoring.evaluator", "methods.itq", "scoring.metrics.ndcg"):
         assert any(test.examples for test in doctest.DocTestFinder().find(importlib.import_module(f"hashbench.{name}")))
@@ -134,8 +150,8 @@ def test_examples_are_found():
 @pytest.mark.parametrize("name", built_in_methods())
 def test_every_method_shows_an_example_and_cites_its_source_or_is_a_baseline(name):
     cls = registry.get_method(name)
+    assert ">>> " in cls.__doc__, f"the docstring of {cls.__name__} lacks Examples"
     if cls.group != "baseline":
-        assert ">>> " in cls.__doc__, f"the docstring of {cls.__name__} lacks Examples"
         assert ".. [1] " in cls.__doc__, f"the docstring of {cls.__name__} lacks References"
 
 

@@ -30,6 +30,11 @@ def test_every_public_name_is_listed_once():
     assert dir(hashbench) == hashbench.__all__
 
 
+@pytest.mark.parametrize("name", sorted(set(hashbench.__all__) - {"__version__"}))
+def test_a_public_name_shows_an_example(name):
+    assert "\n    Examples\n    --------\n" in f"{getattr(hashbench, name).__doc__}"  # which test_documentation.py runs
+
+
 def test_type_checkers_read_the_names_that_are_there():
     (block,) = (node for node in ast.parse(Path(hashbench.__file__).read_text()).body if isinstance(node, ast.If))
     assert all(alias.name == alias.asname for node in block.body for alias in node.names)  # else they are private

@@ -27,12 +27,13 @@ def test_the_citation_and_the_changelog_know_the_version():
     assert re.search(rf"^## {re.escape(__version__)}( |$)", CHANGELOG, re.MULTILINE)
 
 
-def test_the_changelog_begins_with_what_is_not_released():
-    assert re.findall(r"^## (.*)$", CHANGELOG, re.MULTILINE)[0] == "Unreleased"
+def test_sections_of_the_changelog_are_versions_with_their_date():
+    for heading in re.findall(r"^## (.*)$", CHANGELOG, re.MULTILINE):
+        assert re.fullmatch(r"\d+\.\d+\.\d+ \((unreleased|\d{4}-\d\d-\d\d)\)", heading), heading
 
 
 def test_each_release_in_the_changelog_closes_with_the_numbers_that_changed():
-    for release in re.split(r"^## ", CHANGELOG, flags=re.MULTILINE)[2:]:
+    for release in re.split(r"^## ", CHANGELOG, flags=re.MULTILINE)[1:]:
         assert re.findall(r"^### (.*)$", release, re.MULTILINE)[-1] == "Numbers that changed"
 
 
@@ -57,7 +58,7 @@ def test_every_target_that_is_listed_is_made_whatever_files_there_are():
     ("place", "before", "after"),
     [
         ("CITATION.cff", f"version: {__version__}", "version: 0.0.9"),
-        ("CHANGELOG.md", f"## {__version__} (2026-12-01)", f"## {__version__} (to be tagged)"),
+        ("CHANGELOG.md", f"## {__version__} (2026-12-01)", f"## {__version__} (unreleased)"),
         ("hashbench/__init__.py", f'__version__ = "{__version__}"', '__version__ = "9"'),
     ],
 )

@@ -116,6 +116,16 @@ class LearnedHash(HashMethod):
         Checkpoint and progress callback; to be set before ``fit``.
     criterion : str
         Metric of the held-out items.
+
+    Examples
+    --------
+    >>> class Similar(LearnedHash):
+    ...     def _loss(self, batch):
+    ...         codes = batch.outputs.tanh()
+    ...         return (codes @ codes.T / self.n_bits - batch.levels).square().mean()
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> Similar(n_bits=4, epochs=2).fit(X, np.arange(60) % 2).transform(X).shape
+    (60, 4)
     """
 
     n_bits: int = 32

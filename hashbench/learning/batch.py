@@ -38,6 +38,14 @@ class Batch:
         Features of all items of the affinity; see ``features``.
     own : nn.Module, optional
         What the loss trains besides the network, as returned by `LearnedHash._begin`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hashbench import SameLabel
+    >>> outputs, rows = torch.zeros(2, 4), np.arange(2)
+    >>> Batch(outputs, rows, outputs, SameLabel([0, 1], [0, 1]), rows).levels.tolist()
+    [[1, 0], [0, 1]]
     """
 
     outputs: "Tensor"

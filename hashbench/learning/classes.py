@@ -21,6 +21,12 @@ def mean_over_labelled(costs: "Tensor", classes: "Tensor") -> "Tensor":
 
     The cost of an item without a class is ignored, even if it is not finite, but its gradient has to be finite: divide
     by ``classes.sum(dim=1).clamp(min=1)``, not by the number of an item's classes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> mean_over_labelled(torch.tensor([1.0, 3.0, 9.0]), torch.tensor([[1, 0], [0, 1], [0, 0]]))
+    tensor(2.)
     """
     is_labelled = classes.any(dim=1)
     return costs.where(is_labelled, 0).sum() / is_labelled.sum().clamp(min=1)
@@ -39,6 +45,15 @@ class ClassHash(LearnedHash):
     ----------
     classes_ : ndarray of shape (n_classes,), int64
         Classes of the training items, ascending; for multi-hot labels all columns, including empty ones.
+
+    Examples
+    --------
+    >>> class Classifier(ClassHash):
+    ...     def _loss(self, batch):
+    ...         return (batch.outputs[:, :2] - self._of_classes(batch)).square().mean()
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> Classifier(n_bits=4, epochs=2).fit(X, 3 + np.arange(60) % 2).classes_.tolist()
+    [3, 4]
     """
 
     supervision: ClassVar[Supervision] = "labels"
@@ -85,6 +100,15 @@ class TargetHash(ClassHash):
         The target of each class, -1 and +1.
     tie_bits_ : ndarray of shape (n_bits,), int8
         Target bits where the targets of an item's classes tie.
+
+    Examples
+    --------
+    >>> class Pull(TargetHash):
+    ...     def _loss(self, batch):
+    ...         return (batch.outputs.tanh() - self._targets_of(batch, self._of_classes(batch))).square().mean()
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> Pull(n_bits=4, epochs=2).fit(X, np.arange(60) % 2).targets_.shape
+    (2, 4)
     """
 
     targets: str = setting("auto", choice(*KINDS))

@@ -83,6 +83,11 @@ def run(
     ------
     HashbenchError
         If a name or number is invalid, or no job could run.
+
+    Examples
+    --------
+    >>> run("lsh", 12, metrics="P@r2")[["dataset", "method", "n_bits", "metric"]].values.tolist()
+    [['digits', 'lsh', 12, 'P@r2']]
     """
     study = _study(methods, n_bits, datasets, seeds, metrics, params)
     jobs = study.jobs()
@@ -154,6 +159,13 @@ def tune(
     ------
     HashbenchError
         If a name or number is invalid, or no settings went through all their trials.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     tune({"itq": {"n_iter": [1, 50]}}, 12, output=folder, n_trials=2)["method"].tolist()
+    ['itq']
     """
     import pandas as pd
 
@@ -214,6 +226,14 @@ def tables(
     ------
     HashbenchError
         If a name is unknown, or no row is chosen.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = run("lsh", 12, metrics="AP", results=folder)
+    ...     tables("table1", results=folder)["table1"].cells["method"].tolist()
+    ['lsh']
     """
     from hashbench.reports.tables import TableSelection, make_tables
 
@@ -268,6 +288,14 @@ def plot(
     ------
     HashbenchError
         If a name is unknown, or the choice leaves no figure or several.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = run(["lsh", "pcah"], 12, metrics="AP", results=folder)
+    ...     float(plot("tie-ranges", results=folder).get_figwidth())
+    6.9
     """
     from hashbench.reports.plots import draw_figures
     from hashbench.reports.plots.figure_selection import FigureSelection

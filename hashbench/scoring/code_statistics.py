@@ -31,6 +31,12 @@ class CodeUsage:
         Mean over the bits of the share of the rarer value: 0.5 for balanced bits, 0 for constant ones.
     bit_correlation : float
         Mean absolute correlation between different bits; 0 where a bit is constant.
+
+    Examples
+    --------
+    >>> usage = code_usage([[0, 0], [0, 1], [0, 1], [0, 1]])
+    >>> usage.largest_bucket, usage.share_of_space, usage.bit_balance
+    (3, 0.5, 0.125)
     """
 
     n_codes: int

@@ -36,6 +36,13 @@ class Summary(NamedTuple):
         Upper bound of that deviation: the mean of the queries' own deviations.
     tie_sd_measured : float or None
         The deviation over ``random_orders``; None without them.
+
+    Examples
+    --------
+    >>> from hashbench import evaluate
+    >>> summary = evaluate([[0, 0]], [[0, 0], [0, 0], [1, 1]], ([0], [0, 1, 0]), ["P@1"]).summary["P@1"]
+    >>> summary.mean, summary.low, summary.high, summary.n_queries
+    (0.5, 0.0, 1.0, 1)
     """
 
     mean: float
@@ -96,6 +103,12 @@ class Evaluation:
         A number for each kind of queries: those alike in code and labels have the same ties. By default all differ.
     random_orders : dict of str to ndarray of shape (n_orders,)
         The mean over the queries under random orders of the database, by metric; empty without them.
+
+    Examples
+    --------
+    >>> from hashbench import evaluate
+    >>> evaluate([[0, 0]], [[0, 0], [0, 0], [1, 1]], ([0], [0, 1, 0]), ["AP"])
+    <Evaluation of 1 query; AP: 0.7083 ± 0.1250 (0.5833 to 0.8333)>
     """
 
     scores: dict[str, Scores]

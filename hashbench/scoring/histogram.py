@@ -53,6 +53,15 @@ class TieHistogram:
         this is a list out of a database of unknown size; without, it holds the whole database.
     candidates : Candidates, optional
         The items to be re-ranked; only if a metric needs them.
+
+    Examples
+    --------
+    Histograms of two blocks of a database add up:
+
+    >>> first = TieHistogram.from_pairs([[0, 1]], [[1, 0]], n_bits=1)
+    >>> second = TieHistogram.from_pairs([[1]], [[1]], n_bits=1)
+    >>> (first + second).counts.tolist()
+    [[[0, 1], [1, 1]]]
     """
 
     counts: IntArray

@@ -24,7 +24,13 @@ _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
 
 
 class Needed(NamedTuple):
-    """A file that users must fetch themselves; unknown fields are empty."""
+    """A file that users must fetch themselves; unknown fields are empty.
+
+    Examples
+    --------
+    >>> Needed("labels.mat", note="the authors send it").name
+    'labels.mat'
+    """
 
     name: str  # in the folder
     url: str = ""
@@ -58,6 +64,18 @@ def fetch(url: str, sha256: str, path: Path, *, on_progress: Progress = silent) 
     HashbenchError
         If the file cannot be fetched or written, or has another checksum. An existing file is not changed, and a
         download with a wrong checksum is removed.
+
+    Examples
+    --------
+    A file that exists is only checked:
+
+    >>> from hashlib import sha256
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "raw.bin")
+    ...     _ = path.write_bytes(b"raw")
+    ...     fetch("https://example.org/raw.bin", sha256(b"raw").hexdigest(), path).name
+    'raw.bin'
     """
     sha256 = _checked(sha256)
     if not path.exists():
@@ -142,6 +160,14 @@ def demand(folder: Path, files: Sequence[Needed], what: str) -> list[Path]:
     ------
     HashbenchError
         If files are missing, with the address, checksum and path of each, or if one has another checksum.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "labels.txt").write_text("0")
+    ...     [path.name for path in demand(Path(folder), [Needed("labels.txt")], "dataset 'mine'")]
+    ['labels.txt']
     """
     with reading(folder):
         is_file = folder.exists() and not folder.is_dir()

@@ -25,6 +25,15 @@ def read_run(path: Path | str) -> dict[str, dict[str, float]]:
     Returns the score of each document that was retrieved for a query. The rank is ignored: the highest score is first.
     Raises `HashbenchError` if a line has another form, a document comes twice for a query, or scores grow with the
     rank, as distances do.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "run.txt")
+    ...     _ = path.write_text("q1 Q0 d7 1 0.9 mine")
+    ...     read_run(path)
+    {'q1': {'d7': 0.9}}
     """
     run: dict[str, dict[str, float]] = {}
     n_falling, first_rising, before = 0, 0, ("", 0.0, 0.0)
@@ -51,6 +60,15 @@ def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
 
     Returns the grade of each document that was judged for a query; above 0 it is relevant. Raises `HashbenchError` if a
     line has another form, or a document comes twice for a query.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "qrels.txt")
+    ...     _ = path.write_text("q1 0 d7 2")
+    ...     read_qrels(path)
+    {'q1': {'d7': 2}}
     """
     qrels: dict[str, dict[str, int]] = {}
     for number, (query, _, document, text) in _lines(Path(path), _QRELS):

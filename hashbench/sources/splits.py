@@ -29,6 +29,11 @@ def draw_split(
     ------
     HashbenchError
         If a class has too few items.
+
+    Examples
+    --------
+    >>> draw_split(np.array([0, 0, 0, 1, 1, 1]), queries_per_class=1, train_per_class=1, random_state=0)
+    (array([2, 5]), array([0, 1, 3, 4]), array([0, 4]))
     """
     rng = np.random.default_rng(random_state)
     query, train = [], []
@@ -65,6 +70,11 @@ def draw_by_label(
     -------
     query, database, train : ndarray of int64
         Ascending row numbers, ``n_queries`` and ``n_train`` times the number of labels.
+
+    Examples
+    --------
+    >>> draw_by_label(np.array([[1, 0], [1, 0], [0, 1], [1, 1]]), n_queries=1, n_train=1, random_state=0)
+    (array([1, 3]), array([0, 2]), array([0, 2]))
     """
     rng = np.random.default_rng(random_state)
     free = np.ones(len(labels), dtype=bool)
@@ -100,6 +110,11 @@ def draw_any(n_samples: int, n_queries: int, n_train: int | None, random_state: 
     -------
     query, database, train : ndarray of int64
         Ascending row numbers.
+
+    Examples
+    --------
+    >>> draw_any(5, n_queries=2, n_train=2, random_state=0)
+    (array([2, 4]), array([0, 1, 3]), array([0, 3]))
     """
     n_database = n_samples - n_queries
     if n_queries < 1 or n_database < max(n_train or 1, 1):

@@ -80,6 +80,17 @@ def read_model(path: str | Path) -> Model:
     ------
     HashbenchError
         If the file is not a model, is damaged, or is of a method that is not installed or of another version.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from hashbench.methods.lsh import LSH
+    >>> made = Provenance("mine", "features", "lsh", "{}", 8, 0, "0" * 16, 1, "{}", "")
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, f"lsh{SUFFIX}")
+    ...     write_model(LSH(n_bits=8).fit(np.eye(4)), made, path)
+    ...     read_model(path).method.transform(np.eye(4)).shape
+    (4, 8)
     """
     path = Path(path)
     arrays, made, writer = _read(path)

@@ -66,6 +66,16 @@ def read_results(folder: str | Path = "results") -> "pd.DataFrame":
     ------
     HashbenchError
         If there is no result in the folder, or a file of it cannot be read.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> numbers = "0.5", "0.01", "0.4", "0.6", 200, 0, "cecf02ca0edd5963", 1
+    >>> row = Row("digits", "pixels", "lsh", "{}", 12, 0, "AP", *numbers)
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = merge_rows(Path(folder), [row])
+    ...     read_results(folder)["value"].tolist()
+    [0.5]
     """
     rows = read_folder(Path(folder))
     if not rows:

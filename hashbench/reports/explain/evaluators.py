@@ -116,7 +116,7 @@ EVALUATORS = (
               own=_ABOVE_ZERO, of_ranks=quantities.of_scores_above_zero),
     Evaluator("trec_eval", "trec_eval, pytrec_eval, ir_measures; names in the order of the database", TREC,
               order=orders.descending, divisor="relevant"),
-    Evaluator("trec_eval-unjudged", "the same, with judgements of relevant documents alone", TREC,
+    Evaluator("trec_eval-unjudged", "the same, with judgements of relevant documents only", TREC,
               order=orders.descending, mean=by.leave_out, divisor="relevant"),
     Evaluator("ranx-here", "ranx of a dict, by this machine's numba", RANX,
               order=orders.numba_reversed, divisor="relevant"),

@@ -25,6 +25,13 @@ class Scores(NamedTuple):
         Minimum and maximum over all orders of tied items, each query on its own.
     tie_sd : ndarray of shape (n_queries,), float64
         Standard deviation over all orders of tied items, equally likely; NaN, the default, if it is not known.
+
+    Examples
+    --------
+    One relevant and one irrelevant item in one tie:
+
+    >>> get_metric("AP").scores(TieHistogram.from_pairs([[0, 0]], [[1, 0]], n_bits=1))
+    Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]), tie_sd=array([0.25]))
     """
 
     mean: FloatArray
@@ -105,6 +112,16 @@ def register_metric(
     ------
     HashbenchError
         If the pattern is invalid, or belongs to a metric of another module.
+
+    Examples
+    --------
+    >>> @register_metric("Miss@k", source="a book", is_error=True)
+    ... def miss_at(histogram, k):
+    ...     mean, low, high, tie_sd = get_metric(f"P@{k}").scores(histogram)
+    ...     return Scores(1 - mean, 1 - high, 1 - low, tie_sd)
+    >>> get_metric("Miss@10").name
+    'Miss@10'
+    >>> del FAMILIES["Miss@k"]  # so that the example leaves no metric behind
     """
     match = _PATTERN.fullmatch(pattern)
     if match is None or match[1] in ALIASES:

@@ -37,6 +37,12 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
 
     ``kind`` is one of ``KINDS``. Raises `HashbenchError` if weights are missing, or the features would not fit into
     memory.
+
+    Examples
+    --------
+    >>> from hashbench.sources.images import ImageArrays
+    >>> extract("pixels", ImageArrays(np.zeros((2, 8, 8, 3), np.uint8)), Options()).features.shape
+    (2, 192)
     """
     if kind in NETWORKS:
         return _by_network(kind, images, options)
