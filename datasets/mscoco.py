@@ -1,6 +1,6 @@
 """MS-COCO by the lists of HashNet: photos with several of 80 categories each."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class MSCoco(PublishedDataset):
         place = {name: row for row, name in enumerate(database)}
         rows, *split = self._place(np.array([place[name] for name in test]), len(database), len(names))
         arrays = {"features": extracted.features, "images": extracted.images, "labels": labels}
-        placed = {name: None if array is None else array[rows] for name, array in arrays.items()}
+        placed: dict[str, Any] = {name: None if array is None else array[rows] for name, array in arrays.items()}
         return self.dataset((*split, np.arange(len(database), len(names))), extracted, **placed)
 
     def _place(self, query: IntArray, n_database: int, n_all: int) -> tuple[Rows, IntArray, IntArray]:
