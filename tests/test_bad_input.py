@@ -292,7 +292,7 @@ COMMANDS = f"""
 2 | encode --model none.npz | --model goes with --from
 1 | encode --model none.npz --from none.npy --output o.npy | there is no file none.npz
 2 | encode --model none.npz --from none.npy --output o.csv | --output o.csv is written | a name that ends in .npy.
-2 | encode --model none.npz --from X.npy:k --output nowhere/../X.npy | X.npy is read and would be written over
+2 | encode --model none.npz --from X.npy:k --output nowhere/../X.npy | X.npy is read and would be overwritten
 1 | export none.npz --to onnx --output o.onnx | there is no file none.npz
 1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.npz file of encode
 1 | export text.h5 --to onnx --output o.onnx | text.h5 is neither codes nor a model that hashbench kept; export takes
@@ -483,7 +483,7 @@ COMMANDS = f"""
 2 | {EXPLAINED} --script csq,fire | holds several; repeat the option: --script csq --script fire
 1 | {EXPLAINED} --database-order sorted | 'sorted', expected given, by-class, shuffled, or shuffled:7 with a seed
 1 | {EXPLAINED} --database-order shuffled:-1 | 'shuffled:-1', expected given
-1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels.npy")} --database-order by-class | one class an item
+1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels.npy")} --database-order by-class | one class per item
 1 | {EXPLAINED} --value abc --figure f.svg | --value is 'abc', expected a score such as 0.731, or 73.1 in percent
 1 | {EXPLAINED} --value 100.1 | --value is '100.1', expected a score
 1 | {EXPLAINED} --value 7%% | --value is '7%%', expected a score

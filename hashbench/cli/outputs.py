@@ -61,7 +61,7 @@ def _refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     input_files = identities(inputs)
     for output in outputs:
         if identities([output]) & input_files:
-            raise click.UsageError(f"{output} is read and would be written over; write to another file.")
+            raise click.UsageError(f"{output} is read and would be overwritten; write to another file.")
 
 
 def results_files(results: Path) -> list[Path]:

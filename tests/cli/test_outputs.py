@@ -33,7 +33,7 @@ def assert_refused(done, words, exit_code=2):
     assert words in done.stderr
 
 
-READ = "is read and would be written over"
+READ = "is read and would be overwritten"
 
 
 @pytest.mark.parametrize("option", ["--per-query", "--curves"])
