@@ -26,6 +26,7 @@ from hashbench.scoring.evaluator import evaluate, evaluate_packed
 from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.shards import Relevance
+from hashbench.scoring.thresholds import Thresholds, count_pairs
 from hashbench.sources.array_files import read_array, read_codes, read_features, read_matrix
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.store import hdf5, score_cache
@@ -134,6 +135,10 @@ class OwnCodes:
             random_orders=random_orders,
             on_progress=on_progress,
         )
+
+    def thresholds(self, on_progress: Progress = silent) -> Thresholds:
+        """Count what each Hamming radius matches, as `hashbench.thresholds` does."""
+        return count_pairs(self.query, self.database, self.n_bits, self.affinity, on_progress=on_progress)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse vectors that no metric uses."""

@@ -6,6 +6,8 @@ from functools import cached_property, reduce
 from operator import add
 from typing import Protocol
 
+import numpy as np
+
 from hashbench._parallel import QUERY_CHUNK, chunks
 from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity
@@ -15,6 +17,7 @@ from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import Kinds, check_counts, checked_metrics, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.thresholds import PairCounts, Thresholds, queries_at_a_time
 from hashbench.store.inputs import check_fits
 
 _ALL = slice(None)
@@ -105,6 +108,16 @@ class ShardedCodes:
         self.check_metrics(names)
         evaluation = evaluate_counts(self.histogram.part, len(self.query), QUERY_CHUNK, names, undefined=undefined)
         return replace(evaluation, kinds=self.kinds.of_query)
+
+    def thresholds(self) -> Thresholds:
+        """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
+        first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
+        n_database, pairs = self.database.shape[0], PairCounts(self.n_bits)
+        check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
+        for part in chunks(0, len(first), queries_at_a_time(self.n_bits)):
+            parts = self.query, self.database, self.n_bits, self.relevance, slice(0, n_database), first[part]
+            pairs.add(self.count(*parts, on_progress=self.on_progress), weights[part])
+        return pairs.thresholds()
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse metrics that need more than counts that add up."""

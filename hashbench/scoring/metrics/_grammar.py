@@ -40,7 +40,7 @@ class Family:
     Parameters
     ----------
     pattern : str
-        Such as ``AP@k``: cutoff ``k`` counts items, ``rN`` is a Hamming radius.
+        Such as ``AP@k``: cutoff ``k`` counts items, ``rN`` is a Hamming radius, ``R`` all relevant items.
     function : callable
         Function of a histogram, the cutoff and the option, as far as there are any, to `Scores`.
     options : tuple of str
@@ -112,7 +112,7 @@ def register_metric(
     match = _PATTERN.fullmatch(pattern)
     if match is None or match[1] in ALIASES:
         raise HashbenchError(
-            f"a metric is called {pattern!r}, expected letters, then @k or @rN if it has a cutoff, and not "
+            f"a metric is called {pattern!r}, expected letters, then @k, @rN or @R if it has a cutoff, and not "
             f"{', '.join(ALIASES)}, which are other names of built-in metrics."
         )
 
@@ -192,10 +192,10 @@ class Metric:
 
 
 _RERANKED = ":reranked=m"
-_PATTERN = re.compile(rf"([A-Za-z]+)(@k({_RERANKED})?|@rN)?")
+_PATTERN = re.compile(rf"([A-Za-z]+)(@k({_RERANKED})?|@rN|@R)?")
 _LARGEST_CUTOFF = 1 << 40  # beyond any database, and safe in int64
 _NAME = re.compile(
-    r"(?P<stem>[A-Za-z]+)(@(all|ALL|(?P<radius>r)?(?P<cutoff>\d+)))?(:(?P<option>[a-z]+))?(?P<reranked>:reranked=(?P<n_reranked>\d+))?"
+    r"(?P<stem>[A-Za-z]+)(@(all|ALL|(?P<all_relevant>R)|(?P<radius>r)?(?P<cutoff>\d+)))?(:(?P<option>[a-z]+))?(?P<reranked>:reranked=(?P<n_reranked>\d+))?"
 )
 
 
@@ -239,6 +239,7 @@ def get_metric(name: str) -> Metric:
         option, default = option or default, None
     canonical = ALIASES.get(match["stem"], match["stem"])
     canonical += "" if cutoff is None else f"@{match['radius'] or ''}{cutoff}"
+    canonical += "@R" * bool(match["all_relevant"])
     canonical += f":{option}" if option and option != default else ""
     canonical += "" if n_reranked is None else f":reranked={n_reranked}"
     numbers = (min(number, _LARGEST_CUTOFF) for number in (cutoff, n_reranked) if number is not None)
@@ -249,6 +250,7 @@ def _find_family(name: str, match: re.Match[str]) -> Family:
     """Find the family of a name, built-in or of a plug-in."""
     stem = ALIASES.get(match["stem"], match["stem"])
     pattern = stem + ("" if match["cutoff"] is None else "@rN" if match["radius"] else "@k")
+    pattern += "@R" * bool(match["all_relevant"])
     wanted = pattern + _RERANKED * bool(match["reranked"])
     if wanted not in FAMILIES:
         registry.import_metrics()

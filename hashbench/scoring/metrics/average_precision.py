@@ -51,14 +51,14 @@ def average_precision(histogram: TieHistogram) -> Scores:
     options=("retrieved", "relevant", "capped"),
     source="CBIR metrics eq. 2 (retrieved); McSherry & Najork, ECIR 2008 (relevant)",
 )
-def average_precision_at(histogram: TieHistogram, k: int, divisor: str = "retrieved") -> Scores:
+def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: str = "retrieved") -> Scores:
     """Sum of the precision at each relevant item among the first k, over a divisor.
 
     Parameters
     ----------
     histogram : TieHistogram
         Counts of the database per query, level and tie group. Levels above 0 are relevant.
-    k : int
+    k : int or ndarray of shape (n_queries,)
         Cutoff in items.
     divisor : {"retrieved", "relevant", "capped"}, default="retrieved"
         The relevant items among the first k (the hashing literature's mAP@k; 0 if there are none),
@@ -99,6 +99,30 @@ def average_precision_at(histogram: TieHistogram, k: int, divisor: str = "retrie
         sums.high + _best_of(cut, cut.most),
         sums.variance + variance,
     ).over(n_divisor)
+
+
+@register_metric("AP@R", source="Musgrave et al., ECCV 2020: MAP@R of pytorch-metric-learning")
+def average_precision_at_r(histogram: TieHistogram) -> Scores:
+    """Sum of the precision at each relevant item among the first R, over R, the number of relevant items.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and tie group. Levels above 0 are relevant.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+
+    Examples
+    --------
+    Two relevant items, at ranks 1 and 3: only the first is among the first two.
+
+    >>> average_precision_at_r(TieHistogram.from_pairs([[0, 1, 2]], [[1, 0, 1]], n_bits=2)).mean
+    array([0.5])
+    """
+    return average_precision_at(histogram, histogram.n_relevant, "relevant")
 
 
 class _Sums(NamedTuple):
