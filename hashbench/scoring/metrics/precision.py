@@ -75,9 +75,9 @@ def r_precision(histogram: TieHistogram) -> Scores:
     return cut_at(histogram, histogram.n_relevant).share_of(histogram.n_relevant)
 
 
-@register_metric("P@rN", source="mLGAP sec. 3: an empty ball has precision 0")
-def precision_in_ball(histogram: TieHistogram, radius: int) -> Scores:
-    """Share of relevant items inside a Hamming ball; 0 if it is empty.
+@register_metric("P@rN", options=("zero", "skip"), source="mLGAP sec. 3: an empty ball has precision 0")
+def precision_in_ball(histogram: TieHistogram, radius: int, empty: str = "zero") -> Scores:
+    """Share of relevant items inside a Hamming ball.
 
     Parameters
     ----------
@@ -85,6 +85,8 @@ def precision_in_ball(histogram: TieHistogram, radius: int) -> Scores:
         Counts of the database per query, level and Hamming distance.
     radius : int
         Items at this distance or nearer are inside.
+    empty : {"zero", "skip"}, default="zero"
+        An empty ball has precision 0, or NaN, which leaves its query out of the mean: how sure is a match?
 
     Returns
     -------
@@ -94,7 +96,7 @@ def precision_in_ball(histogram: TieHistogram, radius: int) -> Scores:
     inside = slice(0, radius + 1)
     size = histogram.size[:, inside].sum(axis=1)
     n_rel = histogram.n_rel[:, inside].sum(axis=1)
-    precision = n_rel / np.maximum(size, 1)
+    precision = n_rel / (np.maximum(size, 1) if empty == "zero" else size)
     return Scores(precision, precision, precision, np.zeros_like(precision))
 
 
