@@ -401,7 +401,7 @@ def test_a_default_option_is_left_out_of_the_canonical_name(name, canonical):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Ap", r"^unknown metric 'Ap'\. Did you mean 'AP'\? Known metrics: AP, AP@k, .*, P@k, .*, P@rN, "),
+        ("Ap", r"^unknown metric 'Ap'\. Did you mean 'AP'\? Known metrics: AP, AP@R, AP@k, .*, P@k, .*, P@rN, "),
         ("ndcg@100", r"unknown metric 'ndcg@100'\. Did you mean 'NDCG@100'\?"),
         ("recall@5", r"unknown metric 'recall@5'\. Did you mean 'R@5'\?"),
         ("mRR", r"unknown metric 'mRR'\. Did you mean 'RR'\?"),
