@@ -40,6 +40,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.scoring.evaluator": ("evaluate",),
     "hashbench.scoring.histogram": ("TieHistogram",),
     "hashbench.scoring.metrics": ("Scores", "register_metric"),
+    "hashbench.scoring.rankings": ("evaluate_ranking",),
     "hashbench.scoring.runs": ("evaluate_run",),
     "hashbench.scoring.scorer": ("scorer",),
     "hashbench.scoring.thresholds": ("Match", "Thresholds", "thresholds"),
@@ -87,6 +88,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     from hashbench.scoring.evaluator import evaluate as evaluate
     from hashbench.scoring.histogram import TieHistogram as TieHistogram
     from hashbench.scoring.metrics import Scores as Scores, register_metric as register_metric
+    from hashbench.scoring.rankings import evaluate_ranking as evaluate_ranking
     from hashbench.scoring.runs import evaluate_run as evaluate_run
     from hashbench.scoring.scorer import scorer as scorer
     from hashbench.scoring.thresholds import Match as Match, Thresholds as Thresholds, thresholds as thresholds

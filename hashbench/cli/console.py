@@ -207,7 +207,7 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
 
 def _fate(evaluation: "Evaluation") -> str:
     is_counted = not any(np.isnan(scores.mean).any() for scores in evaluation.scores.values())
-    fate = "count by the papers' convention" if is_counted else "are left out"
+    fate = "count, as --undefined says" if is_counted else "are left out"
     return f"have no relevant item in the database and {fate}."
 
 

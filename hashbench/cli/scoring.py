@@ -121,7 +121,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
         "--undefined",
         type=Choice(UNDEFINED),
         default="skip",
-        help="Queries without relevant items: skip them, or count AP 0 and NDCG 1 as the paper does.",
+        help="Queries without relevant items: skip them, count AP 0 and NDCG 1 as the paper does, or 0 as others do.",
     ),
     option(
         "--random-orders",

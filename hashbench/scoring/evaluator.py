@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._choices import DISTANCES, TRUE_DISTANCES, UNDEFINED
+from hashbench._choices import DISTANCES, TRUE_DISTANCES
 from hashbench._parallel import chunks, in_threads, query_chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
 from hashbench._validation import check_choice
@@ -23,7 +23,7 @@ from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n
 from hashbench.scoring.equal_rows import sort_equal_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics import Metric, Scores, get_metric
+from hashbench.scoring.metrics import Metric, Scores, checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
 
@@ -71,8 +71,8 @@ def evaluate(
     distance : {"hamming", "cosine", "dot"}, default="hamming"
         With ``cosine``, codes are real-valued outputs before the sign, and items are ranked by
         n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance. ``dot`` ranks by inner products.
-    undefined : {"skip", "paper"}, default="skip"
-        Queries without relevant items are NaN and left out of the means, or AP 0 and NDCG 1.
+    undefined : {"skip", "paper", "zero"}, default="skip"
+        Queries without relevant items are NaN and left out of the means; or AP 0 and NDCG 1; or 0 in all metrics.
     vectors : pair of arrays of shape (n, n_features), optional
         The float vectors that were coded, of queries and database: metrics such as ``Recall@10:reranked=100`` put the
         nearest items by Hamming distance in their order.
@@ -114,7 +114,7 @@ def evaluate(
                 f"vectors re-rank what is near in Hamming distance, and distance={distance!r} has none; leave one out."
             )
         ranking, rule = CosineRanking(query_codes, database_codes, by_dot=distance == "dot"), as_affinity(affinity)
-        return evaluate_ranking(ranking, rule, metrics, undefined=undefined, random_orders=random_orders)
+        return evaluate_outputs(ranking, rule, metrics, undefined=undefined, random_orders=random_orders)
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)
     return evaluate_packed(
@@ -208,7 +208,7 @@ def _n_reranked(metrics: Sequence[Metric], vectors: Vectors | None) -> int:
     return max((int(metric.arguments[1]) for metric in reranked), default=0)
 
 
-def evaluate_ranking(
+def evaluate_outputs(
     ranking: CosineRanking,
     affinity: Affinity,
     metrics: Iterable[str] = DEFAULT_METRICS,
@@ -305,18 +305,6 @@ class Kinds(NamedTuple):
     def are_few(self) -> bool:
         """Whether it pays to score one of each."""
         return 2 * len(self.first) <= len(self.of_query)
-
-
-def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
-    """Return the metrics of names, each once; refuse unknown names and values of ``undefined``."""
-    names = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
-    if not all(isinstance(name, str) for name in names):
-        raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {names}.")
-    chosen = list({metric.name: metric for metric in map(get_metric, names)}.values())
-    if not chosen:
-        raise HashbenchError("no metrics were asked for; name at least one, such as AP.")
-    check_choice(undefined, UNDEFINED, "undefined")
-    return chosen
 
 
 def check_counts(n_codes: tuple[int, int], n_rated: tuple[int, int]) -> None:

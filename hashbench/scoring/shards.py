@@ -14,9 +14,9 @@ from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.evaluator import Kinds, check_counts, checked_metrics, evaluate_counts
+from hashbench.scoring.evaluator import Kinds, check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.metrics import checked_metrics, get_metric
 from hashbench.scoring.thresholds import PairCounts, Thresholds, queries_at_a_time
 from hashbench.store.inputs import check_fits
 

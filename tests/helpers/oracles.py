@@ -94,7 +94,7 @@ def recall_in_ball(distances, levels, radius):
 # By the name a metric is registered under. An oracle takes a ranking of levels, then the cutoff and the option if the
 # metric has them; one inside a radius takes distances, levels and the radius.
 ORACLES = {
-    "AP": average_precision,
+    "AP": lambda ranked, ties="ranked": average_precision(ranked),
     "AP@R": lambda ranked: average_precision(ranked, sum(level > 0 for level in ranked)),
     "AP@k": average_precision,
     "Hit@k": hit,

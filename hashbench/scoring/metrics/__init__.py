@@ -30,10 +30,21 @@ from hashbench.scoring.metrics._grammar import (
     Family,
     Metric,
     Scores,
+    checked_metrics,
     get_metric,
     is_error,
     metric_names,
     register_metric,
 )
 
-__all__ = ["FAMILIES", "Family", "Metric", "Scores", "get_metric", "is_error", "metric_names", "register_metric"]
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "Metric",
+    "Scores",
+    "checked_metrics",
+    "get_metric",
+    "is_error",
+    "metric_names",
+    "register_metric",
+]

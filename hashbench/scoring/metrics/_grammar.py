@@ -1,15 +1,16 @@
 """The grammar of metric names, and the registry of their functions."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from hashbench import registry
+from hashbench._choices import UNDEFINED
 from hashbench._typing import FloatArray
-from hashbench._validation import MAX_NAME
+from hashbench._validation import MAX_NAME, check_choice
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.scoring.histogram import TieHistogram
 
@@ -154,8 +155,8 @@ class Metric:
         ----------
         histogram : TieHistogram
             Counts of the database per query, level and tie group.
-        undefined : {"skip", "paper"}, default="skip"
-            A query without relevant items scores NaN, or the TALR code's convention.
+        undefined : {"skip", "paper", "zero"}, default="skip"
+            A query without relevant items scores NaN, the TALR code's convention, or 0.
 
         Returns
         -------
@@ -173,7 +174,7 @@ class Metric:
             raise HashbenchError(f"{self.name} counts inside a Hamming radius; a real-valued ranking has none.")
         with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
             scores = self.family.function(histogram, *self.arguments)
-        value = np.nan if undefined == "skip" else self.family.paper_value
+        value = {"skip": np.nan, "zero": 0.0, "paper": self.family.paper_value}[undefined]
         is_defined = histogram.n_relevant > 0
         mean, low, high = (np.where(is_defined, part, value) for part in scores[:3])
         return Scores(mean, low, high, np.where(low == high, 0.0, np.where(is_defined, scores.tie_sd, np.nan)))
@@ -244,6 +245,18 @@ def get_metric(name: str) -> Metric:
     canonical += "" if n_reranked is None else f":reranked={n_reranked}"
     numbers = (min(number, _LARGEST_CUTOFF) for number in (cutoff, n_reranked) if number is not None)
     return Metric(canonical, family, (*numbers, *([option] if option else [])))
+
+
+def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
+    """Return the metrics of names, each once; refuse unknown names and values of ``undefined``."""
+    names = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
+    if not all(isinstance(name, str) for name in names):
+        raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {names}.")
+    chosen = list({metric.name: metric for metric in map(get_metric, names)}.values())
+    if not chosen:
+        raise HashbenchError("no metrics were asked for; name at least one, such as AP.")
+    check_choice(undefined, UNDEFINED, "undefined")
+    return chosen
 
 
 def _find_family(name: str, match: re.Match[str]) -> Family:

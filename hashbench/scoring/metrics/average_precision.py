@@ -11,14 +11,21 @@ from hashbench.scoring.metrics._grammar import Scores, register_metric
 from hashbench.scoring.metrics._sums import SQUARES, Cut, cut_at, harmonic_range, sum_groups
 
 
-@register_metric("AP", source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008")
-def average_precision(histogram: TieHistogram) -> Scores:
+@register_metric(
+    "AP",
+    options=("ranked", "thresholds"),
+    source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008 (ranked); scikit-learn (thresholds)",
+)
+def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
     """Mean over the relevant items of the precision at their rank.
 
     Parameters
     ----------
     histogram : TieHistogram
         Counts of the database per query, level and tie group. Levels above 0 are relevant.
+    ties : {"ranked", "thresholds"}, default="ranked"
+        Over all orders of tied items; or, as scikit-learn's ``average_precision_score``, the precision at the end of a
+        tie for all its relevant items, which no order of the items has and none changes.
 
     Returns
     -------
@@ -43,6 +50,11 @@ def average_precision(histogram: TieHistogram) -> Scores:
     >>> average_precision(TieHistogram.from_pairs([[0, 0]], [[1, 0]], n_bits=1))
     Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]), tie_sd=array([0.25]))
     """
+    if ties == "thresholds":
+        n_within = np.maximum(histogram.before + histogram.size, 1)
+        n_rel_within = histogram.rel_before + histogram.n_rel
+        value = (histogram.n_rel * n_rel_within / n_within).sum(axis=1) / histogram.n_relevant
+        return Scores(value, value, value, np.zeros_like(value))
     return _Sums(*sum_groups(_whole_groups(histogram.dense))).over(histogram.n_relevant)
 
 
