@@ -222,7 +222,7 @@ def test_metrics_keep_their_order_and_equal_names_are_scored_once():
         ({"affinity": -matrix}, r"got 3 other values \(-10, -5, -1\)"),
         ({"affinity": matrix.T}, "there are 12 query codes, but labels or affinities for 80 query items"),
         ({"metrics": []}, "no metrics were asked for"),
-        ({"undefined": "zero"}, "undefined must be one of skip, paper, got 'zero'"),
+        ({"undefined": "none"}, "undefined must be one of skip, paper, zero, got 'none'"),
         ({"distance": "l2"}, "distance must be one of hamming, cosine, dot, got 'l2'"),
     ],
 )
