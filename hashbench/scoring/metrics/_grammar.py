@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -32,6 +32,11 @@ class Scores(NamedTuple):
     low: FloatArray
     high: FloatArray
     tie_sd: FloatArray = np.array(np.nan)
+
+    @classmethod
+    def without_ties(cls, value: FloatArray) -> Self:
+        """Return the scores of a metric that has the same value in every order of tied items."""
+        return cls(value, value, value, np.zeros_like(value))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +82,20 @@ def check_whole(histogram: TieHistogram, name: str) -> None:
         )
 
 
+class Sums(NamedTuple):
+    """A sum over items of each query: expected, least and most over tie orders, and its variance."""
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    variance: FloatArray
+
+    def over(self, divisor: IntArray | FloatArray) -> Scores:
+        """Divide by a number of each query."""
+        tie_sd = np.sqrt(np.maximum(self.variance, 0))  # rounding may leave it below 0
+        return Scores(self.mean / divisor, self.low / divisor, self.high / divisor, tie_sd / divisor)
+
+
 @dataclass(frozen=True)
 class Cut:
     """The tie group that a cutoff k falls into; all arrays have shape (n_queries,).
@@ -120,7 +135,7 @@ class Cut:
     def share_of(self, divisor: IntArray) -> Scores:
         """Divide the number of relevant items above the cutoff: expected, fewest, most, and its deviation."""
         mean, low, high = (self.rel_before + part for part in (self.expected, self.fewest, self.most))
-        return Scores(mean / divisor, low / divisor, high / divisor, np.sqrt(self.variance) / divisor)
+        return Sums(mean, low, high, self.variance).over(divisor)
 
 
 def cut_at(histogram: TieHistogram, k: npt.ArrayLike) -> Cut:

@@ -1,14 +1,12 @@
 """Average precision of the whole ranking and of its first k items."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores, register_metric
-from hashbench.scoring.metrics._sums import SQUARES, Cut, cut_at, harmonic_range, sum_groups
+from hashbench.scoring.metrics._sums import SQUARES, Cut, Sums, cut_at, harmonic_range, sum_groups
 
 
 @register_metric(
@@ -19,18 +17,8 @@ from hashbench.scoring.metrics._sums import SQUARES, Cut, cut_at, harmonic_range
 def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
     """Mean over the relevant items of the precision at their rank.
 
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group. Levels above 0 are relevant.
-    ties : {"ranked", "thresholds"}, default="ranked"
-        Over all orders of tied items; or, as scikit-learn's ``average_precision_score``, the precision at the end of a
-        tie for all its relevant items, which no order of the items has and none changes.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+    As ``thresholds``, all relevant items of a tie have the precision at its end, as in scikit-learn's
+    ``average_precision_score``: no order of the items changes that, and none has it.
 
     Notes
     -----
@@ -54,8 +42,8 @@ def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
         n_within = np.maximum(histogram.before + histogram.size, 1)
         n_rel_within = histogram.rel_before + histogram.n_rel
         value = (histogram.n_rel * n_rel_within / n_within).sum(axis=1) / histogram.n_relevant
-        return Scores(value, value, value, np.zeros_like(value))
-    return _Sums(*sum_groups(_whole_groups(histogram.dense))).over(histogram.n_relevant)
+        return Scores.without_ties(value)
+    return Sums(*sum_groups(_whole_groups(histogram.dense))).over(histogram.n_relevant)
 
 
 @register_metric(
@@ -66,20 +54,8 @@ def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
 def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: str = "retrieved") -> Scores:
     """Sum of the precision at each relevant item among the first k, over a divisor.
 
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group. Levels above 0 are relevant.
-    k : int or ndarray of shape (n_queries,)
-        Cutoff in items.
-    divisor : {"retrieved", "relevant", "capped"}, default="retrieved"
-        The relevant items among the first k (the hashing literature's mAP@k; 0 if there are none),
-        all relevant items, or min(k, all relevant items).
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+    The divisor is the number of relevant items among the first k (``retrieved``, the hashing literature's mAP@k; the
+    score is 0 if there are none), of all relevant items (``relevant``), or min(k, all relevant items) (``capped``).
 
     Notes
     -----
@@ -97,35 +73,20 @@ def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: st
     array([1.])
     """
     cut = cut_at(histogram.dense, k)
-    sums = _Sums(*sum_groups(_whole_groups(histogram.dense), cut.group))
+    sums = Sums(*sum_groups(_whole_groups(histogram.dense), cut.group))
     if divisor == "retrieved":
         return _over_retrieved(sums, cut)
-    n_divisor = histogram.n_relevant
-    if divisor == "capped":
-        n_divisor = np.minimum(n_divisor, k)
     mean, variance = np.empty((2, histogram.n_queries))
     _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 4)), mean, variance)
-    return _Sums(
-        sums.mean + mean,
-        sums.low + _worst_of(cut, cut.fewest),
-        sums.high + _best_of(cut, cut.most),
-        sums.variance + variance,
-    ).over(n_divisor)
+    low, high = sums.low + _worst_of(cut, cut.fewest), sums.high + _best_of(cut, cut.most)
+    n_relevant = histogram.n_relevant
+    n_divisor = np.minimum(n_relevant, k) if divisor == "capped" else n_relevant
+    return Sums(sums.mean + mean, low, high, sums.variance + variance).over(n_divisor)
 
 
 @register_metric("AP@R", source="Musgrave et al., ECCV 2020: MAP@R of pytorch-metric-learning")
 def average_precision_at_r(histogram: TieHistogram) -> Scores:
     """Sum of the precision at each relevant item among the first R, over R, the number of relevant items.
-
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group. Levels above 0 are relevant.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
 
     Examples
     --------
@@ -137,21 +98,9 @@ def average_precision_at_r(histogram: TieHistogram) -> Scores:
     return average_precision_at(histogram, histogram.n_relevant, "relevant")
 
 
-class _Sums(NamedTuple):
-    """Sums of precision at relevant items: expected, worst, best, and their variance."""
-
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-    variance: FloatArray
-
-    def over(self, divisor: IntArray) -> Scores:
-        return Scores(self.mean / divisor, self.low / divisor, self.high / divisor, np.sqrt(self.variance) / divisor)
-
-
 @once_per_histogram
 def _whole_groups(histogram: TieHistogram) -> FloatArray:
-    """Sum the precision at the relevant items of each tie: the parts of `_Sums`, (4, n_queries, n_groups)."""
+    """Sum the precision at the relevant items of each tie: the parts of `Sums`, (4, n_queries, n_groups)."""
     before, rel_before, size, n_rel = histogram.before, histogram.rel_before, histogram.size, histogram.n_rel
     parts = np.empty((4, *size.shape))
     mean, low, high, variance = parts
@@ -189,7 +138,7 @@ def _best_of(cut: Cut, n_above: IntArray) -> FloatArray:
     return np.asarray(n_above + (cut.rel_before - cut.before) * harmonic_range(cut.before, n_above))
 
 
-def _over_retrieved(sums: _Sums, cut: Cut) -> Scores:
+def _over_retrieved(sums: Sums, cut: Cut) -> Scores:
     def worst(n_above: IntArray) -> FloatArray:
         return np.asarray((sums.low + _worst_of(cut, n_above)) / np.maximum(cut.rel_before + n_above, 1))
 

@@ -12,15 +12,7 @@ from hashbench.scoring.metrics._sums import cut_at
 def reciprocal_rank(histogram: TieHistogram) -> Scores:
     """One over the rank of the first relevant item.
 
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; 0 where no relevant item is ranked.
+    It is 0 if no relevant item is ranked.
 
     Notes
     -----
@@ -45,20 +37,7 @@ def reciprocal_rank(histogram: TieHistogram) -> Scores:
 
 @register_metric("Hit@k", source="McSherry & Najork, ECIR 2008 (success at k)")
 def hit_at(histogram: TieHistogram, k: int) -> Scores:
-    """Whether any of the first k is relevant: the probability over tie orders.
-
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group.
-    k : int
-        Cutoff in items.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; low and high are 0 or 1.
-    """
+    """Whether any of the first k is relevant: the probability over tie orders."""
     cut = cut_at(histogram, k)
     none = np.empty(histogram.n_queries)
     _loops.probability_of_none(cut.size, cut.n_rel, cut.slots, none)

@@ -14,23 +14,6 @@ from hashbench.scoring.metrics._grammar import Scores, register_metric
 def local_group_average_precision(histogram: TieHistogram, radius: int) -> Scores:
     """Relevant items inside each Hamming ball up to a radius, over those it could hold at its largest bucket's size.
 
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and Hamming distance, with ``largest_bucket``.
-    radius : int
-        Radius of the largest ball, at most ``n_bits``.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]. A ball has no ties: low = mean = high.
-
-    Raises
-    ------
-    HashbenchError
-        If no ball of codes has that radius.
-
     Notes
     -----
     LGAP@r = 1 / (r + 1) * sum over k = 0..r of P_k * phi_k: the ball of radius k holds A_k items, with precision P_k,
@@ -52,4 +35,4 @@ def local_group_average_precision(histogram: TieHistogram, radius: int) -> Score
     largest = np.maximum.accumulate(histogram.largest_bucket[:, inside], axis=1)
     share_of_one = [1 / n_codes for n_codes in accumulate(comb(n_bits, k) for k in range(radius + 1))]  # beyond 2**63
     value = (n_rel / np.maximum(largest, 1) * share_of_one).mean(axis=1)
-    return Scores(value, value, value, np.zeros_like(value))
+    return Scores.without_ties(value)

@@ -13,10 +13,10 @@ from hashbench.scoring.metrics._sums import check_whole, discount_sums, rank_var
 
 
 class Discounts(Protocol):
-    """The discounts of ranks, summed over the ranks first + 1 to last of each tie."""
+    """The discounts of ranks."""
 
     def sums(self, first: IntArray, last: IntArray) -> FloatArray:
-        """Sum the discounts."""
+        """Sum the discounts of the ranks first + 1 to last of each tie."""
 
     def variance(self, histogram: TieHistogram, gains: FloatArray) -> FloatArray:
         """Compute the variance of each query's discounted gain over tie orders."""
@@ -64,18 +64,8 @@ class _Logarithmic(NamedTuple):
 def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     """Discounted gain of the whole ranking, over that of the ideal one.
 
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group.
-    gain : {"exponential", "linear", "trec"}, default="exponential"
-        Gain 2^level - 1 with discount 1 / log2(rank + 1), gain level with discount N - rank, or, as trec_eval has it,
-        gain level with discount 1 / log2(rank + 1).
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+    ``exponential`` has gain 2^level - 1 and discount 1 / log2(rank + 1), ``linear`` gain level and discount N - rank,
+    ``trec``, as trec_eval, gain level and discount 1 / log2(rank + 1).
 
     Notes
     -----
@@ -110,19 +100,7 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
 def ndcg_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Scores:
     """Discounted gain of the first k, over that of the ideal first k.
 
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group.
-    k : int
-        Cutoff in items; one beyond the database is cut to it.
-    gain : {"exponential", "trec"}, default="exponential"
-        Gain 2^level - 1, or level.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+    Gains are as in `ndcg`; a cutoff beyond the database is cut to it.
     """
     levels = histogram.levels.astype(np.float64)
     gains = levels if gain == "trec" else exponential_gains(levels)

@@ -11,16 +11,6 @@ from hashbench.scoring.metrics._sums import check_whole, rank_variance
 def pairwise_error(histogram: TieHistogram) -> Scores:
     """Level differences of the pairs ranked the wrong way round, over the ideal linear gain.
 
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1], lower is better; NaN where nothing is relevant.
-
     Notes
     -----
     With gain = level and discount = N - rank, an item gains its level once for each item ranked below

@@ -11,18 +11,8 @@ from hashbench.scoring.metrics._sums import cut_at
 def precision_at(histogram: TieHistogram, k: int) -> Scores:
     """Share of relevant items among the first k.
 
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group.
-    k : int
-        Cutoff in items; one beyond the database is cut to it, also as the divisor. One beyond a list out of a
-        database of unknown size is the divisor as it is.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1].
+    A cutoff beyond the database is cut to it, also as the divisor. One beyond a list out of a database of unknown size
+    is the divisor as it is.
 
     Notes
     -----
@@ -41,81 +31,26 @@ def precision_at(histogram: TieHistogram, k: int) -> Scores:
 
 @register_metric("R@k", source="McSherry & Najork, ECIR 2008")
 def recall_at(histogram: TieHistogram, k: int) -> Scores:
-    """Share of the relevant items that are among the first k.
-
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group.
-    k : int
-        Cutoff in items.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
-    """
+    """Share of the relevant items that are among the first k."""
     return cut_at(histogram, k).share_of(histogram.n_relevant)
 
 
 @register_metric("RPrec", source="McSherry & Najork, ECIR 2008")
 def r_precision(histogram: TieHistogram) -> Scores:
-    """Precision of the first R, where R is the number of relevant items.
-
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
-    """
+    """Precision of the first R, where R is the number of relevant items."""
     return cut_at(histogram, histogram.n_relevant).share_of(histogram.n_relevant)
 
 
-@register_metric("P@rN", options=("zero", "skip"), source="mLGAP sec. 3: an empty ball has precision 0")
+@register_metric("P@rN", options=("zero", "skip"), source="mLGAP sec. 3: an empty ball has precision 0 (zero)")
 def precision_in_ball(histogram: TieHistogram, radius: int, empty: str = "zero") -> Scores:
-    """Share of relevant items inside a Hamming ball.
-
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and Hamming distance.
-    radius : int
-        Items at this distance or nearer are inside.
-    empty : {"zero", "skip"}, default="zero"
-        An empty ball has precision 0, or NaN, which leaves its query out of the mean: how sure is a match?
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]. A ball has no ties: low = mean = high.
-    """
+    """Share of relevant items inside a Hamming ball; of an empty one 0, or NaN, which the mean leaves out (``skip``)."""
     inside = slice(0, radius + 1)
     size = histogram.size[:, inside].sum(axis=1)
     n_rel = histogram.n_rel[:, inside].sum(axis=1)
-    precision = n_rel / (np.maximum(size, 1) if empty == "zero" else size)
-    return Scores(precision, precision, precision, np.zeros_like(precision))
+    return Scores.without_ties(n_rel / (np.maximum(size, 1) if empty == "zero" else size))
 
 
 @register_metric("R@rN", source="mLGAP sec. 3")
 def recall_in_ball(histogram: TieHistogram, radius: int) -> Scores:
-    """Share of the relevant items that are inside a Hamming ball.
-
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and Hamming distance.
-    radius : int
-        Items at this distance or nearer are inside.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant. A ball has no
-        ties: low = mean = high.
-    """
-    recall = histogram.n_rel[:, : radius + 1].sum(axis=1) / histogram.n_relevant
-    return Scores(recall, recall, recall, np.zeros_like(recall))
+    """Share of the relevant items that are inside a Hamming ball."""
+    return Scores.without_ties(histogram.n_rel[:, : radius + 1].sum(axis=1) / histogram.n_relevant)

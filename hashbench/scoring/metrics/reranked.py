@@ -12,7 +12,7 @@ from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import Candidates, TieHistogram
 from hashbench.scoring.metrics import _reranking_loops
 from hashbench.scoring.metrics._grammar import Scores, register_metric
-from hashbench.scoring.metrics._sums import cut_at, discount_sums
+from hashbench.scoring.metrics._sums import Sums, cut_at, discount_sums
 from hashbench.scoring.metrics.ndcg import exponential_gains, ideal_at
 
 _SOURCE = "two-stage search: Hamming distance, then the exact one"
@@ -22,19 +22,7 @@ _SOURCE = "two-stage search: Hamming distance, then the exact one"
 def recall_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     """Share of the relevant items among the first k, once the first m by Hamming distance are in float order.
 
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and Hamming distance, with ``candidates``.
-    k : int
-        Cutoff in items, at most ``n_reranked``.
-    n_reranked : int
-        Number m of items, the nearest by Hamming distance, that are re-ranked.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+    The cutoff k is at most m, the number of items that are re-ranked.
     """
     first = _first(histogram, k, n_reranked)
     return first.sums_of(_is_relevant(first), *_ones(first.k)).over(histogram.n_relevant)
@@ -44,15 +32,7 @@ def recall_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
 def precision_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     """Share of relevant items among the first k, once the first m by Hamming distance are in float order.
 
-    Parameters
-    ----------
-    histogram, k, n_reranked
-        As in `recall_reranked`; a cutoff beyond the database is cut to it, also as the divisor.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1].
+    A cutoff beyond the database is cut to it, also as the divisor.
     """
     first = _first(histogram, k, n_reranked)
     divisor = np.minimum(k, histogram.n_database)
@@ -63,15 +43,7 @@ def precision_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scor
 def ndcg_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     """Discounted gain 2^level - 1 of the first k of m re-ranked items, over that of the ideal first k of the database.
 
-    Parameters
-    ----------
-    histogram, k, n_reranked
-        As in `recall_reranked`.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+    The ideal is that of ``NDCG@k``.
     """
     first = _first(histogram, k, n_reranked)
     gains = exponential_gains(first.candidates.level)
@@ -83,17 +55,7 @@ def ndcg_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
 def average_precision_reranked(histogram: TieHistogram, k: int, n_reranked: int, divisor: str = "capped") -> Scores:
     """Sum of the precision at each relevant item among the first k of m re-ranked items, over a divisor.
 
-    Parameters
-    ----------
-    histogram, k, n_reranked
-        As in `recall_reranked`.
-    divisor : {"capped", "relevant"}, default="capped"
-        Min(k, all relevant items), or all relevant items.
-
-    Returns
-    -------
-    Scores
-        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+    The divisor is min(k, all relevant items) (``capped``), or the number of all relevant items (``relevant``).
     """
     first = _first(histogram, k, n_reranked)
     is_relevant = _is_relevant(first)
@@ -104,20 +66,7 @@ def average_precision_reranked(histogram: TieHistogram, k: int, n_reranked: int,
     _reranking_loops.extreme(*first.arrays(is_relevant), sums, True, False, low)
     _reranking_loops.extreme(*first.arrays(is_relevant), sums, True, True, high)
     n_divisor = histogram.n_relevant
-    return _Sums(mean, low, high, variance).over(np.minimum(n_divisor, k) if divisor == "capped" else n_divisor)
-
-
-class _Sums(NamedTuple):
-    """Sums over the first k: expected, least, most, and their variance."""
-
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-    variance: FloatArray
-
-    def over(self, divisor: IntArray | FloatArray) -> Scores:
-        tie_sd = np.sqrt(np.maximum(self.variance, 0))
-        return Scores(self.mean / divisor, self.low / divisor, self.high / divisor, tie_sd / divisor)
+    return Sums(mean, low, high, variance).over(np.minimum(n_divisor, k) if divisor == "capped" else n_divisor)
 
 
 class _First(NamedTuple):
@@ -133,14 +82,14 @@ class _First(NamedTuple):
         items = self.candidates
         return items.starts, items.value, items.hamming, gain, self.radius, self.size, self.slots
 
-    def sums_of(self, gain: FloatArray, sums: FloatArray, squares: FloatArray) -> _Sums:
+    def sums_of(self, gain: FloatArray, sums: FloatArray, squares: FloatArray) -> Sums:
         """Sum gain times weight over the first k ranks, given the sums of the first weights, and of their squares."""
         mean, low, high, variance = np.empty((4, len(self.radius)))
         _reranking_loops.moments(*self.arrays(gain), sums, squares, False, mean, variance)
         for is_most, out in ((False, low), (True, high)):
             _reranking_loops.extreme(*self.arrays(gain), sums, False, is_most, out)
             _reranking_loops.graded_extreme(*self.arrays(gain), sums, 1.0 if is_most else -1.0, out)
-        return _Sums(mean, low, high, variance)
+        return Sums(mean, low, high, variance)
 
 
 def _first(histogram: TieHistogram, k: int, n_reranked: int) -> _First:
