@@ -26,9 +26,13 @@ from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
+from hashbench.scoring.self_pairs import check_database, is_database, own_levels, without_self
 
 _ALL = slice(None)
 _WORTH_A_THREAD = 1 << 16  # counts; fewer are scored before a thread has started
+FINDS_ITSELF = (
+    "The queries are the database, and each finds itself first. To leave it out: --exclude-self, exclude_self=True."
+)
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes held between groups of queries
 
 
@@ -46,6 +50,7 @@ def evaluate(
     vectors: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     true_distance: str = "euclidean",
     random_orders: int = 0,
+    exclude_self: bool = False,
 ) -> Evaluation:
     """Score codes of any origin, exactly over all orders of tied items.
 
@@ -81,6 +86,9 @@ def evaluate(
     random_orders : int, default=0
         Number of random orders of the database, each shared by all queries, to score too, 2 or more: the means under
         them are ``Evaluation.random_orders``. They are the same each time.
+    exclude_self : bool, default=False
+        Whether queries are the items of the database, in its order, and each is left out of its own ranking. Without
+        it, queries that equal the database find themselves first; ``Evaluation.notes`` says so.
 
     Returns
     -------
@@ -113,12 +121,24 @@ def evaluate(
             raise HashbenchError(
                 f"vectors re-rank what is near in Hamming distance, and distance={distance!r} has none; leave one out."
             )
+        if exclude_self:
+            check_database(np.asarray(query_codes), np.asarray(database_codes))
         ranking, rule = CosineRanking(query_codes, database_codes, by_dot=distance == "dot"), as_affinity(affinity)
-        return evaluate_outputs(ranking, rule, metrics, undefined=undefined, random_orders=random_orders)
+        return evaluate_outputs(
+            ranking, rule, metrics, undefined=undefined, random_orders=random_orders, exclude_self=exclude_self
+        )
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)
     return evaluate_packed(
-        query, database, n_bits, rule, metrics, undefined=undefined, vectors=pair, random_orders=random_orders
+        query,
+        database,
+        n_bits,
+        rule,
+        metrics,
+        undefined=undefined,
+        vectors=pair,
+        random_orders=random_orders,
+        exclude_self=exclude_self,
     )
 
 
@@ -132,6 +152,7 @@ def evaluate_packed(
     undefined: str = "skip",
     vectors: Vectors | None = None,
     random_orders: int = 0,
+    exclude_self: bool = False,
     on_progress: Progress = silent,
 ) -> Evaluation:
     """Score packed codes, (n, ceil(n_bits / 8)); a database on disk is read and checked some 8 MiB at a time.
@@ -146,11 +167,16 @@ def evaluate_packed(
         check_orders(random_orders, chosen)
     if vectors is not None:
         vectors.check_fit(len(query), database.shape[0])
-    kinds = Kinds.of(query, affinity.query_keys())
+    if exclude_self:
+        check_database(query, database)
+    own = own_levels(affinity) if exclude_self else None
+    notes = [] if exclude_self or not is_database(query, database) else [FINDS_ITSELF]
+    kinds = Kinds.of(query, affinity.query_keys(), own)
     origin: Rows = _ALL
     all_query, all_affinity = query, affinity
     if kinds.are_few and not n_reranked:
         query, affinity, origin = query[kinds.first], affinity.part(kinds.first), kinds.of_query
+        own = None if own is None else own[kinds.first]
     n_queries = len(query)
     table = _ScoreTable(chosen, undefined, n_queries)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
@@ -171,13 +197,16 @@ def evaluate_packed(
             histogram = count(query, blocks, n_bits, affinity, queries, tick)
             if buckets is not None:
                 histogram = replace(histogram, largest_bucket=buckets.largest(query[queries], n_bits))
+            if own is not None:
+                histogram = without_self(histogram, own[queries])
             if vectors is None or not n_reranked:
                 table.fill_in_threads(queries.start, histogram)
                 continue
             codes = query, database, n_bits
-            for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, n_reranked):
+            rerank = n_reranked, exclude_self
+            for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, *rerank):
                 table.fill_in_threads(queries.start + part.start, replace(histogram.part(part), candidates=candidates))
-    evaluation = table.evaluation(origin, kinds.of_query)
+    evaluation = replace(table.evaluation(origin, kinds.of_query), notes=notes)
     if not random_orders:
         return evaluation
     words, all_words = to_words(all_query), to_words(np.asarray(database[:]))
@@ -186,17 +215,22 @@ def evaluate_packed(
         distances = np.empty((len(queries), len(all_words)), dtype=np.int16)
         for row, code in zip(distances, words[queries], strict=True):
             row[:] = np.bitwise_count(all_words ^ code).sum(axis=1)
+        if exclude_self:
+            distances[np.arange(len(queries)), queries] = -1
         return _ties(distances, all_affinity, queries).ranked
 
     return measure(evaluation, rankings, len(all_words), undefined, random_orders, on_progress=on_progress)
 
 
 def _ties(group: AnyArray, affinity: Affinity, queries: IntArray) -> Ties:
-    """Count the items of some queries, whose tie groups are (n_queries, n_database), by tie and level."""
+    """Count the items of some queries by tie and level; tie groups are (n_queries, n_database), -1 of none."""
     n_groups, n_levels = int(group.max()) + 1, len(affinity.levels)
     level = np.searchsorted(affinity.levels, affinity.block(queries, _ALL)).astype(np.int16)
     cells = level.astype(np.int64) * n_groups + group
-    counts = [np.bincount(row, minlength=n_levels * n_groups).reshape(n_levels, n_groups) for row in cells]
+    counts = [
+        np.bincount(row[tie >= 0], minlength=n_levels * n_groups).reshape(n_levels, n_groups)
+        for row, tie in zip(cells, group, strict=True)
+    ]
     return Ties(group, level, TieHistogram(np.stack(counts), affinity.levels, by_radius=False))
 
 
@@ -215,6 +249,7 @@ def evaluate_outputs(
     *,
     undefined: str = "skip",
     random_orders: int = 0,
+    exclude_self: bool = False,
 ) -> Evaluation:
     """Score a real-valued ranking, whose tie groups are items at an equal distance.
 
@@ -225,16 +260,25 @@ def evaluate_outputs(
     check_counts((len(ranking.query), len(ranking.database)), (affinity.n_queries, affinity.n_database))
     bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
-    n_queries, kinds = len(ranking.query), Kinds.of(row_digests(ranking.query), affinity.query_keys())
-    evaluation = evaluate_counts(
-        lambda queries: ranking.count(queries, affinity), n_queries, length, metrics, undefined=undefined
-    )
+    own = own_levels(affinity) if exclude_self else None
+    n_queries, kinds = len(ranking.query), Kinds.of(row_digests(ranking.query), affinity.query_keys(), own)
+
+    def ties(queries: IntArray) -> Ties:
+        groups = ranking.groups(queries)
+        if exclude_self:
+            groups[np.arange(len(queries)), queries] = -1
+        return _ties(groups, affinity, queries)
+
+    def counted(queries: slice) -> TieHistogram:
+        return ties(np.arange(n_queries)[queries]).histogram if exclude_self else ranking.count(queries, affinity)
+
+    evaluation = evaluate_counts(counted, n_queries, length, metrics, undefined=undefined)
     evaluation = replace(evaluation, kinds=kinds.of_query)
     if not random_orders:
         return evaluation
     return measure(
         evaluation,
-        lambda queries: _ties(ranking.groups(queries), affinity, queries).ranked,
+        lambda queries: ties(queries).ranked,
         len(ranking.database),
         undefined,
         random_orders,
@@ -292,11 +336,14 @@ class Kinds(NamedTuple):
     of_query: IntArray  # (n_queries,): the kind of each query
 
     @classmethod
-    def of(cls, codes: AnyArray, keys: IntArray | None) -> Self:
-        """Find kinds by packed codes, or other bytes, and `Affinity.query_keys`; without keys all queries differ."""
+    def of(cls, codes: AnyArray, keys: IntArray | None, own: IntArray | None = None) -> Self:
+        """Find kinds by packed codes, or other bytes, and `Affinity.query_keys`; without keys all queries differ.
+
+        Where queries are left out of their own rankings, ``own`` are their levels with themselves.
+        """
         if keys is None:
             return cls(np.arange(len(codes)), np.arange(len(codes)))
-        order, first = sort_equal_rows([*to_words(codes).T, *keys.T])
+        order, first = sort_equal_rows([*to_words(codes).T, *keys.T, *([] if own is None else [own])])
         of_query = np.empty(len(order), dtype=np.int64)
         of_query[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
         return cls(order[first], of_query)

@@ -17,10 +17,12 @@ from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import Kinds, check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import checked_metrics, get_metric
+from hashbench.scoring.self_pairs import check_database, level_values, without_self
 from hashbench.scoring.thresholds import PairCounts, Thresholds, queries_at_a_time
 from hashbench.store.inputs import check_fits
 
 _ALL = slice(None)
+_OWN_ROWS = 1 << 14  # whose levels with themselves are computed together
 _BLOCK_ROWS = 1 << 18  # of the database, codes and labels, held at a time
 
 
@@ -81,21 +83,39 @@ class ShardedCodes:
     relevance: Relevance
     count: Callable[..., TieHistogram] = field(default=count_shard)  # with its parameters and result
     on_progress: Progress = silent  # called with the numbers of items counted and of all items
+    exclude_self: bool = False  # queries are the items of the database, and never find themselves
 
     @cached_property
     def histogram(self) -> TieHistogram:
         """The histogram of all queries."""
-        n_database = self.database.shape[0]
-        check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
         queries, origin = (self.kinds.first, self.kinds.of_query) if self.kinds.are_few else (_ALL, _ALL)
-        parts = self.query, self.database, self.n_bits, self.relevance
-        total = self.count(*parts, slice(0, n_database), queries, on_progress=self.on_progress)
+        total = self._counted(queries)
         return TieHistogram(total.counts[origin], total.levels)
+
+    def _counted(self, queries: Rows) -> TieHistogram:
+        """Count the histogram of some queries over the whole database."""
+        whole = slice(0, self.database.shape[0])
+        parts = self.query, self.database, self.n_bits, self.relevance, whole, queries
+        histogram = self.count(*parts, on_progress=self.on_progress)
+        if self.own_levels is None:
+            return histogram
+        return without_self(histogram, np.searchsorted(histogram.levels, self.own_levels[queries]))
+
+    @cached_property
+    def own_levels(self) -> IntArray | None:
+        """The level of each query with itself, (n_queries,), where it is left out."""
+        if not self.exclude_self:
+            return None
+        check_database(self.query, self.database)
+        parts = chunks(0, len(self.query), _OWN_ROWS)
+        return np.concatenate([level_values(self.relevance.part(part, part)) for part in parts])
 
     @cached_property
     def kinds(self) -> Kinds:
         """The kinds of queries."""
-        return Kinds.of(self.query, self.relevance.query_keys())
+        n_database = self.database.shape[0]
+        check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
+        return Kinds.of(self.query, self.relevance.query_keys(), self.own_levels)
 
     def evaluate(self, metrics: Iterable[str], undefined: str = "skip", random_orders: int = 0) -> Evaluation:
         """Score the codes, with the same result as `hashbench.evaluate` of one array."""
@@ -112,11 +132,9 @@ class ShardedCodes:
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
         first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
-        n_database, pairs = self.database.shape[0], PairCounts(self.n_bits)
-        check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
+        pairs = PairCounts(self.n_bits)
         for part in chunks(0, len(first), queries_at_a_time(self.n_bits)):
-            parts = self.query, self.database, self.n_bits, self.relevance, slice(0, n_database), first[part]
-            pairs.add(self.count(*parts, on_progress=self.on_progress), weights[part])
+            pairs.add(self._counted(first[part]), weights[part])
         return pairs.thresholds()
 
     def check_metrics(self, metrics: Iterable[str]) -> None:

@@ -21,6 +21,7 @@ from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.evaluator import Kinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.self_pairs import check_database, own_levels, without_self
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -268,12 +269,13 @@ def thresholds(
     *,
     n_bits: int | None = None,
     bit_order: str | None = None,
+    exclude_self: bool = False,
 ) -> Thresholds:
     """Count what each Hamming radius matches, over all pairs of a query and a database item.
 
     Parameters
     ----------
-    query_codes, database_codes, affinity, n_bits, bit_order
+    query_codes, database_codes, affinity, n_bits, bit_order, exclude_self
         As in `hashbench.evaluate`. Pairs of a level above 0 are relevant.
 
     Returns
@@ -294,7 +296,7 @@ def thresholds(
     (1, 1.0, 1)
     """
     query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
-    return count_pairs(query, database, width, as_affinity(affinity))
+    return count_pairs(query, database, width, as_affinity(affinity), exclude_self=exclude_self)
 
 
 def count_pairs(
@@ -303,18 +305,21 @@ def count_pairs(
     n_bits: int,
     affinity: Affinity,
     *,
+    exclude_self: bool = False,
     on_progress: Progress = silent,
 ) -> Thresholds:
     """Count pairs of packed codes, (n, ceil(n_bits / 8)); queries alike in code and labels are counted once."""
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
-    kinds = Kinds.of(query, affinity.query_keys())
+    if exclude_self:
+        check_database(query, database)
+    own = own_levels(affinity) if exclude_self else None
+    kinds = Kinds.of(query, affinity.query_keys(), own)
     weights = np.bincount(kinds.of_query, minlength=len(kinds.first))
     query, affinity = query[kinds.first], affinity.part(kinds.first)
     pairs, n_done = PairCounts(n_bits), 0
     for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
-        pairs.add(
-            count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries), weights[queries]
-        )
+        histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
+        pairs.add(histogram if own is None else without_self(histogram, own[kinds.first[queries]]), weights[queries])
         n_done += queries.stop - queries.start
         on_progress("queries", n_done, len(query))
     return pairs.thresholds()
