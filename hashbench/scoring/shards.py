@@ -132,7 +132,7 @@ class ShardedCodes:
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
         first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
-        pairs = PairCounts(self.n_bits)
+        pairs = PairCounts(self.n_bits, 1 + self.exclude_self)
         for part in chunks(0, len(first), queries_at_a_time(self.n_bits)):
             pairs.add(self._counted(first[part]), weights[part])
         return pairs.thresholds()

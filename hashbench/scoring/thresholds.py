@@ -43,7 +43,8 @@ class Match(NamedTuple):
         Shares over all pairs: of matches that are relevant, of relevant pairs that match, of irrelevant pairs that
         match, and the harmonic mean of the first two. NaN where the divisor is 0.
     fpr_low, fpr_high : float
-        95 % Clopper-Pearson interval of the false positive rate, which takes pairs as independent.
+        95 % Clopper-Pearson interval of the false positive rate, which takes pairs as independent; with
+        ``exclude_self``, where each is met from both sides, as half as many.
     n_queries_with_false : int
         Queries with a false match. Where they are few, so is the evidence: their pairs are not independent.
     """
@@ -74,6 +75,8 @@ class Thresholds:
         Means over the queries with relevant items of ``P@rN`` (0 of an empty ball) and ``R@rN``.
     n_queries, n_undefined : int
         All queries, and those without relevant items, which are pooled, too.
+    n_sides : {1, 2}
+        How often each pair was counted: 2 with ``exclude_self``.
     """
 
     n_true: IntArray
@@ -84,6 +87,7 @@ class Thresholds:
     query_recall: FloatArray
     n_queries: int
     n_undefined: int
+    n_sides: int = 1
 
     @property
     def n_bits(self) -> int:
@@ -130,7 +134,13 @@ class Thresholds:
             recall=_share(n_true, self.n_relevant),
             fpr=_share(n_false, self.n_irrelevant),
             f1=_share(2 * n_true, n_matches + self.n_relevant),
-            **dict(zip(("fpr_low", "fpr_high"), clopper_pearson(n_false, self.n_irrelevant), strict=True)),
+            **dict(
+                zip(
+                    ("fpr_low", "fpr_high"),
+                    clopper_pearson(n_false // self.n_sides, self.n_irrelevant // self.n_sides),
+                    strict=True,
+                )
+            ),
             n_queries_with_false=int(self.n_queries_with_false[radius]),
         )
 
@@ -222,6 +232,7 @@ class PairCounts:
     """Sums over histograms of queries, some at a time, from which `Thresholds` follow."""
 
     n_bits: int
+    n_sides: int = 1
     n_queries: int = 0
     n_undefined: int = 0
     sums: dict[str, Any] = field(default_factory=dict)
@@ -250,7 +261,8 @@ class PairCounts:
         """Return the counts of all queries."""
         n_defined = self.n_queries - self.n_undefined
         means = {name: self.sums[name] / n_defined if n_defined else self.sums[name] * np.nan for name in _MEANS}
-        return Thresholds(**{**self.sums, **means}, n_queries=self.n_queries, n_undefined=self.n_undefined)
+        counts = {"n_queries": self.n_queries, "n_undefined": self.n_undefined, "n_sides": self.n_sides}
+        return Thresholds(**{**self.sums, **means, **counts})
 
 
 _MEANS = ("query_precision", "query_recall")
@@ -316,7 +328,7 @@ def count_pairs(
     kinds = Kinds.of(query, affinity.query_keys(), own)
     weights = np.bincount(kinds.of_query, minlength=len(kinds.first))
     query, affinity = query[kinds.first], affinity.part(kinds.first)
-    pairs, n_done = PairCounts(n_bits), 0
+    pairs, n_done = PairCounts(n_bits, 1 + exclude_self), 0
     for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
         histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
         pairs.add(histogram if own is None else without_self(histogram, own[kinds.first[queries]]), weights[queries])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.stats import binomtest
 
 import hashbench
 from hashbench import Distance, Explicit, HashbenchError, Hierarchy, SameLabel, SharedLabels
@@ -92,7 +93,10 @@ def test_thresholds_and_shards_lack_the_query_too(rule):
     found = hashbench.thresholds(codes, codes, rule, exclude_self=True)
     for match in found.matches:
         is_match = (distances <= match.radius) & is_other
-        assert (match.n_matches, match.n_false) == (is_match.sum(), (is_match & ~whole).sum())
+        n_false = (is_match & ~whole).sum()
+        assert (match.n_matches, match.n_false) == (is_match.sum(), n_false)
+        once = binomtest(int(n_false // 2), int((is_other & ~whole).sum() // 2)).proportion_ci(method="exact")
+        assert (match.fpr_low, match.fpr_high) == pytest.approx(once)  # each pair is met from both sides
     query, database, n_bits = as_packed_pair(codes, codes, None, None)
     sharded = ShardedCodes(query, database, n_bits, rule, exclude_self=True)
     np.testing.assert_array_equal(sharded.thresholds().to_frame(), found.to_frame())
