@@ -27,6 +27,7 @@ from hashbench.sources.formats import (
     row_blocks,
     shown,
 )
+from hashbench.sources.parquet_columns import opened_parquet
 from hashbench.sources.tables import TableFile, may_be_hexadecimal
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
@@ -166,13 +167,13 @@ def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = Fal
 
     The array of an ``.npy`` file, or a single PyTorch tensor, is called ``features``. So are the numeric columns of a
     table together, except labels and the column ``aside``. A ``.csv`` file may have a header line and an index column.
-    HDF5 arrays read ``in_slices`` may be larger than memory, as ``.npy`` arrays may.
+    HDF5 arrays and columns of Parquet read ``in_slices`` may be larger than memory, as ``.npy`` arrays may.
     """
     check_file(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise HashbenchError(f"{path} has an unknown suffix; arrays are read from {', '.join(SUFFIXES)}.")
-    if suffix in (".csv", ".parquet"):
+    if suffix == ".csv" or (suffix == ".parquet" and not in_slices):
         with _reading(path):
             if suffix == ".csv":
                 check_fits(_CSV_FACTOR * path.stat().st_size, str(path))
@@ -185,6 +186,7 @@ def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = Fal
         ".mat": opened_mat,
         ".pt": opened_torch,
         ".pth": opened_torch,
+        ".parquet": opened_parquet,
     }.get(suffix, partial(opened_hdf5, in_slices=in_slices))
     with ExitStack() as stack:
         with _reading(path):

@@ -123,7 +123,7 @@ def test_a_shard_that_is_named_twice_is_refused_under_whatever_name(tmp_path, un
 def test_files_that_cannot_be_read_in_slices_are_refused_as_shards_and_read_whole_alone(tmp_path):
     np.savez(tmp_path / "a.npz", X=ROWS)
     assert complaint(ShardedArray, [f"{tmp_path}/a.npz"], ()) == (
-        f"{tmp_path}/a.npz cannot be read in slices, as shards are; write it as one of .npy, .h5, .hdf5."
+        f"{tmp_path}/a.npz cannot be read in slices, as shards are; write it as one of .npy, .parquet, .h5, .hdf5."
     )
     np.testing.assert_array_equal(read_in_slices(f"{tmp_path}/a.npz", ()), ROWS)
     np.save(tmp_path / "a.npy", ROWS)
