@@ -103,6 +103,10 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
     notes.append(worst_case)
     if evaluation.n_undefined:
         notes.append(f"{evaluation.n_undefined} of the queries {_fate(evaluation)}")
+    for name, n_empty in evaluation.n_empty.items():
+        if n_empty:
+            fate = "are left out" if name.endswith(":skip") else f"count 0; {name}:skip leaves them out"
+            notes.append(f"{name}: {n_empty:,} of {n_queries:,} queries have no item within the radius and {fate}.")
     if form == "latex":
         from hashbench.reports.tables.latex import tabular
 

@@ -22,10 +22,19 @@ if TYPE_CHECKING:
     from hashbench.scoring.evaluation import Evaluation
     from hashbench.scoring.shards import ShardedCodes
 
-_NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # options on the user's codes that name no file
+_NO_FILES = (
+    "n_bits",
+    "bit_order",
+    "distance",
+    "true_distance",
+    "exclude_self",
+)  # options on the user's codes that name no file
 
 CODES = click.argument("codes", type=options.FILE, required=False, metavar="[CODES.h5]")
 ONLY_OWN = options.NotWith("CODES.h5", "--run")
+EXCLUDE_SELF = option(
+    "--exclude-self", is_flag=True, help="Leave each query out of its own ranking; queries and database are the same."
+)
 DATASET = option(
     "--dataset",
     metavar="DATASET",
@@ -99,6 +108,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
         default=DISTANCES[0],
         help="Distance to rank by; cosine and dot take real-valued outputs, before the sign.",
     ),
+    EXCLUDE_SELF,
 )
 @RELEVANCE
 @option_group(

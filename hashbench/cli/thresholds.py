@@ -10,7 +10,16 @@ from cloup import option, option_group
 
 from hashbench.cli import options
 from hashbench.cli.outputs import FIGURES, STDOUT, Drawn, refuse_outputs, target_of, write, write_drawn
-from hashbench.cli.scoring import CODES, DATASET, RELEVANCE, files_of, files_of_codes, is_codes_file, own_codes_group
+from hashbench.cli.scoring import (
+    CODES,
+    DATASET,
+    EXCLUDE_SELF,
+    RELEVANCE,
+    files_of,
+    files_of_codes,
+    is_codes_file,
+    own_codes_group,
+)
 
 if TYPE_CHECKING:
     from hashbench.pipeline.own_codes import OwnCodes
@@ -22,7 +31,7 @@ _MORE = 3  # radii shown beyond those that were asked for
 
 @cloup.command()
 @CODES
-@own_codes_group(option("--bits", "n_bits", type=int, help="Code length of packed codes."))
+@own_codes_group(option("--bits", "n_bits", type=int, help="Code length of packed codes."), EXCLUDE_SELF)
 @RELEVANCE
 @option_group(
     "What to look for",
@@ -129,7 +138,7 @@ def _notes(found: "Thresholds") -> list[str]:
     return [
         f"uAP {uap.mean:.4f} ± {uap.tie_sd:.5f} ({uap.low:.4f} to {uap.high:.4f}): all pairs in one ranking by "
         "distance, over all orders of tied pairs.",
-        f"{found.n_relevant:,} relevant of {found.n_relevant + found.n_irrelevant:,} pairs, all queries together; "
-        "a radius has no ties.",
+        f"{found.n_relevant:,} relevant of {found.n_relevant + found.n_irrelevant:,} pairs, all queries together"
+        f"{', each pair from both sides' * (found.n_sides == 2)}; a radius has no ties.",
         *([f"{found.n_undefined:,} queries have no relevant item."] if found.n_undefined else []),
     ]

@@ -306,9 +306,14 @@ class _ScoreTable:
         self.metrics, self.undefined = metrics, undefined
         self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
         self.is_undefined = np.empty(n_queries, dtype=bool)
+        balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
+        self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
+        self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
 
     def fill(self, queries: slice, histogram: TieHistogram) -> None:
         self.is_undefined[queries] = histogram.n_relevant == 0
+        for name, radius in self.radii.items():
+            self.is_empty[name][queries] = ~histogram.size[:, : radius + 1].any(axis=1)
         for metric in self.metrics:
             scores = metric.scores(histogram, self.undefined)
             for out, values in zip(self.scores[metric.name], scores, strict=True):
@@ -326,7 +331,8 @@ class _ScoreTable:
 
     def evaluation(self, origin: Rows = _ALL, kinds: IntArray | None = None) -> Evaluation:
         scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
-        return Evaluation(scores, int(self.is_undefined[origin].sum()), kinds=kinds)
+        n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
+        return Evaluation(scores, int(self.is_undefined[origin].sum()), kinds=kinds, n_empty=n_empty)
 
 
 class Kinds(NamedTuple):

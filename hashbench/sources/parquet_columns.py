@@ -38,7 +38,7 @@ class ParquetColumn:
         return np.concatenate(parts) if parts else np.empty((0, *self.shape[1:]), self.dtype)
 
     def _form(self, kind: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Return the shape of a row and its dtype; of lists and bytes that need not be equally long the first says it."""
+        """Return the shape of a row and its dtype; the first row says it where they need not be equally long."""
         types: Any = import_module("pyarrow.types")
         if types.is_fixed_size_binary(kind):
             return (kind.byte_width,), np.dtype(np.uint8)
