@@ -58,7 +58,7 @@ def evaluate_ranking(
     Examples
     --------
     >>> evaluate_ranking([[1, 0, 0]], [[0.5, 0.5, 0.1]], ["AP", "NDCG:trec"])
-    <Evaluation of 1 query; AP: 0.7500 ± 0.2500 (0.5000 to 1.0000), NDCG: 0.8155 ± 0.1845 (0.6309 to 1.0000)>
+    <Evaluation of 1 query; AP: 0.7500 ± 0.2500 (0.5000 to 1.0000), NDCG:trec: 0.8155 ± 0.1845 (0.6309 to 1.0000)>
     """
     chosen = checked_metrics(metrics, undefined)
     grades, lists = _rows(relevance, "relevance"), _rows(scores, "scores")
