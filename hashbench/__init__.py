@@ -40,8 +40,10 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.scoring.evaluator": ("evaluate",),
     "hashbench.scoring.histogram": ("TieHistogram",),
     "hashbench.scoring.metrics": ("Scores", "register_metric"),
+    "hashbench.scoring.rankings": ("evaluate_ranking",),
     "hashbench.scoring.runs": ("evaluate_run",),
     "hashbench.scoring.scorer": ("scorer",),
+    "hashbench.scoring.thresholds": ("Match", "Thresholds", "thresholds"),
     "hashbench.sources.download": ("Needed", "demand", "fetch"),
     "hashbench.sources.features.extraction": ("extract",),
     "hashbench.sources.run_files": ("read_qrels", "read_run"),
@@ -86,8 +88,10 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     from hashbench.scoring.evaluator import evaluate as evaluate
     from hashbench.scoring.histogram import TieHistogram as TieHistogram
     from hashbench.scoring.metrics import Scores as Scores, register_metric as register_metric
+    from hashbench.scoring.rankings import evaluate_ranking as evaluate_ranking
     from hashbench.scoring.runs import evaluate_run as evaluate_run
     from hashbench.scoring.scorer import scorer as scorer
+    from hashbench.scoring.thresholds import Match as Match, Thresholds as Thresholds, thresholds as thresholds
     from hashbench.sources.download import Needed as Needed, demand as demand, fetch as fetch
     from hashbench.sources.features.extraction import extract as extract
     from hashbench.sources.run_files import read_qrels as read_qrels, read_run as read_run

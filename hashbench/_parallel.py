@@ -1,6 +1,7 @@
 """Work in parts on all processors, and loops compiled on first use."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, wraps
@@ -57,6 +58,17 @@ def compiled(function: Callable[..., Any]) -> Any:
         if not ready:
             ready.append(to_machine_code(function))
         return ready[0](*arguments)
+
+    return call
+
+
+def compiled_beside_numba(function: Callable[..., Any]) -> Any:
+    """Compile a loop as `compiled` does once numba is imported, and run it as Python before, with the same values."""
+    machine_code = compiled(function)
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        return (machine_code if "numba" in sys.modules else function)(*arguments)
 
     return call
 

@@ -766,7 +766,7 @@ CALLS = [
     (lambda: call(true_distance="manhattan"), "true_distance must be one of euclidean"),
     (lambda: call(distance="cosine", n_bits=8), "which have no n_bits and no bit_order"),
     (lambda: call(distance="dot", bit_order="big"), "which have no n_bits and no bit_order"),
-    (lambda: call(undefined="zero"), "undefined must be one of"),
+    (lambda: call(undefined="none"), "undefined must be one of"),
     (lambda: call(n_bits=8.0), "1 to 4096 bits, got 8.0"),
     (lambda: call(n_bits=9), "codes of 9 bits have 9. Check the number of bits."),
     (lambda: hashbench.evaluate_run({}, {"q": {"a": 1}}), "the run is empty, expected documents for one query or more"),

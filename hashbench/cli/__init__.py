@@ -4,6 +4,7 @@ main          the group of all commands, and its errors
 catalogue     list, info, check
 pipeline      prepare, encode, run
 scoring       evaluate
+thresholds    thresholds
 explain       explain
 export        export
 tuning        tune

@@ -103,6 +103,10 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
     notes.append(worst_case)
     if evaluation.n_undefined:
         notes.append(f"{evaluation.n_undefined} of the queries {_fate(evaluation)}")
+    for name, n_empty in evaluation.n_empty.items():
+        if n_empty:
+            fate = "are left out" if name.endswith(":skip") else f"count 0; {name}:skip leaves them out"
+            notes.append(f"{name}: {n_empty:,} of {n_queries:,} queries have no item within the radius and {fate}.")
     if form == "latex":
         from hashbench.reports.tables.latex import tabular
 
@@ -207,7 +211,7 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
 
 def _fate(evaluation: "Evaluation") -> str:
     is_counted = not any(np.isnan(scores.mean).any() for scores in evaluation.scores.values())
-    fate = "count by the papers' convention" if is_counted else "are left out"
+    fate = "count, as --undefined says" if is_counted else "are left out"
     return f"have no relevant item in the database and {fate}."
 
 

@@ -38,6 +38,7 @@ COMMANDS = {  # the module of each, and what it does
     "results": ("results", "Keep the result files in order."),
     "run": ("pipeline", "Prepare, encode and score; finished steps are skipped."),
     "tables": ("reports", "Lay out all results like the papers' tables."),
+    "thresholds": ("thresholds", "Count what each Hamming radius matches: precision, recall, false positives."),
     "tune": ("tuning", "Choose settings of methods on held-out training items."),
 }
 

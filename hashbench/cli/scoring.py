@@ -22,10 +22,19 @@ if TYPE_CHECKING:
     from hashbench.scoring.evaluation import Evaluation
     from hashbench.scoring.shards import ShardedCodes
 
-_NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # options on the user's codes that name no file
+_NO_FILES = (
+    "n_bits",
+    "bit_order",
+    "distance",
+    "true_distance",
+    "exclude_self",
+)  # options on the user's codes that name no file
 
 CODES = click.argument("codes", type=options.FILE, required=False, metavar="[CODES.h5]")
 ONLY_OWN = options.NotWith("CODES.h5", "--run")
+EXCLUDE_SELF = option(
+    "--exclude-self", is_flag=True, help="Leave each query out of its own ranking; queries and database are the same."
+)
 DATASET = option(
     "--dataset",
     metavar="DATASET",
@@ -93,6 +102,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
         default=DISTANCES[0],
         help="Distance to rank by; cosine and dot take real-valued outputs, before the sign.",
     ),
+    EXCLUDE_SELF,
 )
 @RELEVANCE
 @option_group(
@@ -113,7 +123,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
         "--undefined",
         type=Choice(UNDEFINED),
         default="skip",
-        help="Queries without relevant items: skip them, or count AP 0 and NDCG 1 as the paper does.",
+        help="Queries without relevant items: skip them, count AP 0 and NDCG 1 as the paper does, or 0 as others do.",
     ),
     option(
         "--random-orders",

@@ -26,6 +26,7 @@ from hashbench.scoring.evaluator import evaluate, evaluate_packed
 from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.shards import Relevance
+from hashbench.scoring.thresholds import Thresholds, count_pairs
 from hashbench.sources.array_files import read_array, read_codes, read_features, read_matrix
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.store import hdf5, score_cache
@@ -63,6 +64,7 @@ class OwnFiles:
     query_vectors: str | None = None  # float features (n, n_features) to re-rank by, without a dataset
     database_vectors: str | None = None
     true_distance: str | None = None  # between the vectors
+    exclude_self: bool = False  # queries are the items of the database, and never find themselves
 
     def __post_init__(self) -> None:
         labels = {"--query-labels": self.query_labels, "--database-labels": self.database_labels}
@@ -103,6 +105,7 @@ class OwnCodes:
     dataset: Dataset | None  # the prepared dataset that the codes belong to, if any
     fingerprint: str  # of the dataset, or of labels or affinity
     vectors: Vectors | None = None  # the float vectors that were coded; a dataset's features re-rank instead
+    exclude_self: bool = False  # queries are the items of the database, and never find themselves
 
     def evaluate(
         self,
@@ -121,6 +124,7 @@ class OwnCodes:
                 distance=self.distance,
                 undefined=undefined,
                 random_orders=random_orders,
+                exclude_self=self.exclude_self,
             )
         metric_names = list(metrics)
         return evaluate_packed(
@@ -132,8 +136,14 @@ class OwnCodes:
             undefined=undefined,
             vectors=self.vectors if self.dataset is None else vectors_of(self.dataset, metric_names),
             random_orders=random_orders,
+            exclude_self=self.exclude_self,
             on_progress=on_progress,
         )
+
+    def thresholds(self, on_progress: Progress = silent) -> Thresholds:
+        """Count what each Hamming radius matches, as `hashbench.thresholds` does."""
+        parts = self.query, self.database, self.n_bits, self.affinity
+        return count_pairs(*parts, exclude_self=self.exclude_self, on_progress=on_progress)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse vectors that no metric uses."""
@@ -161,9 +171,11 @@ class OwnCodes:
         ``dataset`` names the dataset of the rows if labels or an affinity define relevance; ``shown`` holds their
         ``group`` and ``label`` in tables. `check_saving` must have passed.
         """
-        params = {**OWN, **(shown or {})}
+        params: dict[str, Any] = {**OWN, **(shown or {})}
         if self.distance != "hamming":
             params["distance"] = self.distance
+        if self.exclude_self:
+            params["exclude_self"] = True
         provenance = Provenance(
             dataset=self.dataset.name if self.dataset else dataset,
             features=self.dataset.features_name if self.dataset else "own",
@@ -297,10 +309,12 @@ def read_own(files: OwnFiles) -> OwnCodes:
             labels = [read_array(spec, keys) for spec in specs.values()]
             content |= zip(specs, comparable(labels, specs.values(), counts), strict=True)
         affinity = Hierarchy(*content.values()) if files.query_coarse else as_affinity(tuple(content.values()))
-    if files.dataset is not None:
-        judge = load_judge(files.dataset, counts, affinity)
-        return OwnCodes(query, database, n_bits, distance, judge.affinity(), judge, judge.fingerprint)
-    return OwnCodes(query, database, n_bits, distance, affinity, None, _fingerprint(content), vectors)
+    judge = None if files.dataset is None else load_judge(files.dataset, counts, affinity)
+    if judge is not None:
+        affinity = judge.affinity()
+    fingerprint = _fingerprint(content) if judge is None else judge.fingerprint
+    parts = query, database, n_bits, distance, affinity, judge, fingerprint
+    return OwnCodes(*parts, vectors, files.exclude_self)
 
 
 def load_judge(spec: str, counts: tuple[int, int], relevance: Relevance | None) -> Dataset:

@@ -57,7 +57,7 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
     if files.dataset is not None:
         relevance = load_judge(files.dataset, (len(query), len(database)), relevance).affinity()
     count = count_shard if cluster is None else partial(count_on_workers, cluster=cluster)
-    return ShardedCodes(query, database, width, relevance, count, on_progress)
+    return ShardedCodes(query, database, width, relevance, count, on_progress, files.exclude_self)
 
 
 class _PackedSlices:

@@ -9,6 +9,9 @@
     buckets          how many items share a code, for metrics that need it
     cosine           histograms of real-valued outputs, grouped by equal distance
     runs             histograms of scored lists of documents and their judgements
+    rankings         histograms of any rankings, by scores that tie, with NumPy alone
+    thresholds       pairs that match at each Hamming radius, over all queries
+    self_pairs       queries of the database that never find themselves
     shards           databases larger than memory, as sums of histograms
     random_orders    scores under random orders of tied items
     reranking        the nearest items by Hamming distance in the order of float vectors
@@ -18,5 +21,5 @@
     scorer           scores of fitted methods, for scikit-learn's searches
     code_statistics  how codes use their bits, without any labels
 
-`evaluation` and `metrics` import only NumPy; modules that count import numba.
+`evaluation`, `histogram`, `metrics` and `rankings` import only NumPy; modules that count import numba.
 """

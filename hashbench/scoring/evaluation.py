@@ -103,6 +103,8 @@ class Evaluation:
         A number for each kind of queries: those alike in code and labels have the same ties. By default all differ.
     random_orders : dict of str to ndarray of shape (n_orders,)
         The mean over the queries under random orders of the database, by metric; empty without them.
+    n_empty : dict of str to int
+        The number of queries without any item in the Hamming ball, by metric ``P@rN``, if they were counted.
 
     Examples
     --------
@@ -117,6 +119,7 @@ class Evaluation:
     notes: Sequence[str] = ()
     kinds: IntArray | None = None
     random_orders: dict[str, FloatArray] = field(default_factory=dict)
+    n_empty: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scores", ByMetric(self.scores))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._choices import DISTANCES, TRUE_DISTANCES, UNDEFINED
+from hashbench._choices import DISTANCES, TRUE_DISTANCES
 from hashbench._parallel import chunks, in_threads, query_chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
 from hashbench._validation import check_choice
@@ -23,12 +23,16 @@ from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n
 from hashbench.scoring.equal_rows import sort_equal_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram, tally
-from hashbench.scoring.metrics import Metric, Scores, get_metric
+from hashbench.scoring.metrics import Metric, Scores, checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
+from hashbench.scoring.self_pairs import check_database, is_database, own_levels, without_self
 
 _ALL = slice(None)
 _WORTH_A_THREAD = 1 << 16  # counts; fewer are scored before a thread has started
+FINDS_ITSELF = (
+    "The queries are the database, and each finds itself first. To leave it out: --exclude-self, exclude_self=True."
+)
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes held between groups of queries
 
 
@@ -46,6 +50,7 @@ def evaluate(
     vectors: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     true_distance: str = "euclidean",
     random_orders: int = 0,
+    exclude_self: bool = False,
 ) -> Evaluation:
     """Score codes of any origin, exactly over all orders of tied items.
 
@@ -71,8 +76,8 @@ def evaluate(
     distance : {"hamming", "cosine", "dot"}, default="hamming"
         With ``cosine``, codes are real-valued outputs before the sign, and items are ranked by
         n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance. ``dot`` ranks by inner products.
-    undefined : {"skip", "paper"}, default="skip"
-        Queries without relevant items are NaN and left out of the means, or AP 0 and NDCG 1.
+    undefined : {"skip", "paper", "zero"}, default="skip"
+        Queries without relevant items are NaN and left out of the means; or AP 0 and NDCG 1; or 0 in all metrics.
     vectors : pair of arrays of shape (n, n_features), optional
         The float vectors that were coded, of queries and database: metrics such as ``Recall@10:reranked=100`` put the
         nearest items by Hamming distance in their order.
@@ -81,6 +86,9 @@ def evaluate(
     random_orders : int, default=0
         Number of random orders of the database, each shared by all queries, to score too, 2 or more: the means under
         them are ``Evaluation.random_orders``. They are the same each time.
+    exclude_self : bool, default=False
+        Whether queries are the items of the database, in its order, and each is left out of its own ranking. Without
+        it, queries that equal the database find themselves first; ``Evaluation.notes`` says so.
 
     Returns
     -------
@@ -114,12 +122,22 @@ def evaluate(
                 f"vectors re-rank the items nearest in Hamming distance, so they do not go with distance={distance!r}; "
                 "leave one out."
             )
+        if exclude_self:
+            check_database(np.asarray(query_codes), np.asarray(database_codes))
         ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
-        return _evaluate_ranking(ranking, as_affinity(affinity), metrics, undefined, random_orders)
+        return _evaluate_outputs(ranking, as_affinity(affinity), metrics, undefined, random_orders, exclude_self)
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)
     return evaluate_packed(
-        query, database, n_bits, rule, metrics, undefined=undefined, vectors=pair, random_orders=random_orders
+        query,
+        database,
+        n_bits,
+        rule,
+        metrics,
+        undefined=undefined,
+        vectors=pair,
+        random_orders=random_orders,
+        exclude_self=exclude_self,
     )
 
 
@@ -133,6 +151,7 @@ def evaluate_packed(
     undefined: str = "skip",
     vectors: Vectors | None = None,
     random_orders: int = 0,
+    exclude_self: bool = False,
     on_progress: Progress = silent,
 ) -> Evaluation:
     """Score packed codes, (n, ceil(n_bits / 8)); a database on disk is read and checked some 8 MiB at a time.
@@ -147,11 +166,16 @@ def evaluate_packed(
         check_orders(random_orders, chosen)
     if vectors is not None:
         vectors.check_fit(len(query), database.shape[0])
-    kinds = Kinds.of(query, affinity.query_keys())
+    if exclude_self:
+        check_database(query, database)
+    own = own_levels(affinity) if exclude_self else None
+    notes = [] if exclude_self or not is_database(query, database) else [FINDS_ITSELF]
+    kinds = Kinds.of(query, affinity.query_keys(), own)
     origin: Rows = _ALL
     all_query, all_affinity = query, affinity
     if kinds.are_few and not n_reranked:
         query, affinity, origin = query[kinds.first], affinity.part(kinds.first), kinds.of_query
+        own = None if own is None else own[kinds.first]
     n_queries = len(query)
     table = _ScoreTable(chosen, undefined, n_queries)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
@@ -172,13 +196,16 @@ def evaluate_packed(
             histogram = count(query, blocks, n_bits, affinity, queries, tick)
             if buckets is not None:
                 histogram = replace(histogram, largest_bucket=buckets.largest(query[queries], n_bits))
+            if own is not None:
+                histogram = without_self(histogram, own[queries])
             if vectors is None or not n_reranked:
                 table.fill_in_threads(queries.start, histogram)
                 continue
             codes = query, database, n_bits
-            for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, n_reranked):
+            rerank = n_reranked, exclude_self
+            for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, *rerank):
                 table.fill_in_threads(queries.start + part.start, replace(histogram.part(part), candidates=candidates))
-    evaluation = table.evaluation(origin, kinds.of_query)
+    evaluation = replace(table.evaluation(origin, kinds.of_query), notes=notes)
     if not random_orders:
         return evaluation
     words, all_words = to_words(all_query), to_words(np.asarray(database[:]))
@@ -187,16 +214,21 @@ def evaluate_packed(
         distances = np.empty((len(queries), len(all_words)), dtype=np.int16)
         for row, code in zip(distances, words[queries], strict=True):
             row[:] = np.bitwise_count(all_words ^ code).sum(axis=1)
+        if exclude_self:
+            distances[np.arange(len(queries)), queries] = -1
         return _ties(distances, all_affinity, queries).ranked
 
     return measure(evaluation, rankings, len(all_words), undefined, random_orders, on_progress=on_progress)
 
 
 def _ties(group: AnyArray, affinity: Affinity, queries: Rows) -> Ties:
-    """Count the items of some queries, whose tie groups are (n_queries, n_database), by tie and level."""
+    """Count the items of some queries by tie and level; tie groups are (n_queries, n_database), -1 if left out."""
     n_groups, levels = int(group.max()) + 1, affinity.levels
     level = np.searchsorted(levels, affinity.block(queries, _ALL)).astype(np.int16)
-    counts = [tally(*row, len(levels), n_groups) for row in zip(level, group, strict=True)]
+    counts = [
+        tally(levels_of_query[groups >= 0], groups[groups >= 0], len(levels), n_groups)
+        for levels_of_query, groups in zip(level, group, strict=True)
+    ]
     return Ties(group, level, TieHistogram(np.stack(counts), levels, by_radius=False))
 
 
@@ -208,8 +240,13 @@ def _n_reranked(metrics: Sequence[Metric], vectors: Vectors | None) -> int:
     return max((int(metric.arguments[1]) for metric in reranked), default=0)
 
 
-def _evaluate_ranking(
-    ranking: CosineRanking, affinity: Affinity, metrics: Iterable[str], undefined: str, random_orders: int
+def _evaluate_outputs(
+    ranking: CosineRanking,
+    affinity: Affinity,
+    metrics: Iterable[str],
+    undefined: str,
+    random_orders: int,
+    exclude_self: bool,
 ) -> Evaluation:
     """Score a real-valued ranking, whose tie groups are items at an equal distance.
 
@@ -220,13 +257,17 @@ def _evaluate_ranking(
     check_counts((len(ranking.query), len(ranking.database)), (affinity.n_queries, affinity.n_database))
     bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
-    kinds = Kinds.of(row_digests(ranking.query), affinity.query_keys())
+    n_queries, own = len(ranking.query), own_levels(affinity) if exclude_self else None
+    kinds = Kinds.of(row_digests(ranking.query), affinity.query_keys(), own)
 
     def ties(queries: Rows) -> Ties:
-        return _ties(ranking.groups(queries), affinity, queries)
+        groups = ranking.groups(queries)
+        if exclude_self:
+            groups[np.arange(len(groups)), np.arange(n_queries)[queries]] = -1
+        return _ties(groups, affinity, queries)
 
     evaluation = evaluate_counts(
-        lambda queries: ties(queries).histogram, len(ranking.query), length, metrics, undefined=undefined
+        lambda queries: ties(queries).histogram, n_queries, length, metrics, undefined=undefined
     )
     evaluation = replace(evaluation, kinds=kinds.of_query)
     if not random_orders:
@@ -255,9 +296,14 @@ class _ScoreTable:
         self.metrics, self.undefined = metrics, undefined
         self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
         self.is_undefined = np.empty(n_queries, dtype=bool)
+        balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
+        self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
+        self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
 
     def fill(self, queries: slice, histogram: TieHistogram) -> None:
         self.is_undefined[queries] = histogram.n_relevant == 0
+        for name, radius in self.radii.items():
+            self.is_empty[name][queries] = ~histogram.size[:, : radius + 1].any(axis=1)
         for metric in self.metrics:
             scores = metric.scores(histogram, self.undefined)
             for out, values in zip(self.scores[metric.name], scores, strict=True):
@@ -275,7 +321,8 @@ class _ScoreTable:
 
     def evaluation(self, origin: Rows = _ALL, kinds: IntArray | None = None) -> Evaluation:
         scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
-        return Evaluation(scores, int(self.is_undefined[origin].sum()), kinds=kinds)
+        n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
+        return Evaluation(scores, int(self.is_undefined[origin].sum()), kinds=kinds, n_empty=n_empty)
 
 
 class Kinds(NamedTuple):
@@ -285,11 +332,14 @@ class Kinds(NamedTuple):
     of_query: IntArray  # (n_queries,): the kind of each query
 
     @classmethod
-    def of(cls, codes: AnyArray, keys: IntArray | None) -> Self:
-        """Find kinds by packed codes, or other bytes, and `Affinity.query_keys`; without keys all queries differ."""
+    def of(cls, codes: AnyArray, keys: IntArray | None, own: IntArray | None = None) -> Self:
+        """Find kinds by packed codes, or other bytes, and `Affinity.query_keys`; without keys all queries differ.
+
+        Where queries are left out of their own rankings, ``own`` are their levels with themselves.
+        """
         if keys is None:
             return cls(np.arange(len(codes)), np.arange(len(codes)))
-        order, first = sort_equal_rows([*to_words(codes).T, *keys.T])
+        order, first = sort_equal_rows([*to_words(codes).T, *keys.T, *([] if own is None else [own])])
         of_query = np.empty(len(order), dtype=np.int64)
         of_query[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
         return cls(order[first], of_query)
@@ -298,18 +348,6 @@ class Kinds(NamedTuple):
     def are_few(self) -> bool:
         """Whether it pays to score one of each."""
         return 2 * len(self.first) <= len(self.of_query)
-
-
-def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
-    """Return the metrics of names, each once; refuse unknown names and values of ``undefined``."""
-    names = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
-    if not all(isinstance(name, str) for name in names):
-        raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {names}.")
-    chosen = list({metric.name: metric for metric in map(get_metric, names)}.values())
-    if not chosen:
-        raise HashbenchError("no metrics were asked for; name at least one, such as AP.")
-    check_choice(undefined, UNDEFINED, "undefined")
-    return chosen
 
 
 def check_counts(n_codes: tuple[int, int], n_rated: tuple[int, int]) -> None:

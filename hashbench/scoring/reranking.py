@@ -54,18 +54,23 @@ def candidate_parts(
     affinity: Affinity,
     vectors: Vectors,
     n_reranked: int,
+    exclude_self: bool = False,
 ) -> Iterator[tuple[slice, Candidates]]:
     """Collect the candidates of the histogram's queries, which are the ``queries`` of all, some at a time.
 
     Yields a slice of the histogram's queries, and all their items up to the distance of the tie that ``n_reranked``
-    cuts. The database is read once for each part.
+    cuts. The database is read once for each part. With ``exclude_self`` queries are the database's items, and the
+    histogram lacks them.
     """
     cut = cut_at(histogram, n_reranked)
     counts = cut.before + cut.size
     for part in _parts(counts, _MEMORY // _CANDIDATE):
         absolute = slice(queries.start + part.start, queries.start + part.stop)
-        starts = np.append(0, np.cumsum(counts[part]))
+        starts = np.append(0, np.cumsum(counts[part] + exclude_self))
         index, hamming = _collect(query[absolute], database, n_bits, cut.group[part], starts)
+        if exclude_self:
+            is_other = index != np.repeat(np.arange(absolute.start, absolute.stop), np.diff(starts))
+            starts, index, hamming = starts - np.arange(len(starts)), index[is_other], hamming[is_other]
         value, level = np.empty(len(index)), np.empty(len(index), dtype=np.int16)
 
         def sort(

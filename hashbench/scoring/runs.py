@@ -53,8 +53,8 @@ def evaluate_run(
     complete : bool, default=False
         Whether queries of the qrels that the run lacks count as empty lists, 0 in all metrics (trec_eval's ``-c``),
         or are left out.
-    undefined : {"skip", "paper"}, default="skip"
-        Queries without relevant documents are NaN and left out of the means, or AP 0 and NDCG 1.
+    undefined : {"skip", "paper", "zero"}, default="skip"
+        Queries without relevant documents are NaN and left out of the means; or AP 0 and NDCG 1; or 0 in all metrics.
     random_orders : int, default=0
         Number of random orders of the documents, each shared by all queries, to score too, 2 or more: the means under
         them are ``Evaluation.random_orders``. They are the same each time.

@@ -6,18 +6,23 @@ from functools import cached_property, reduce
 from operator import add
 from typing import Protocol
 
+import numpy as np
+
 from hashbench._parallel import QUERY_CHUNK, chunks
 from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.evaluator import Kinds, check_counts, checked_metrics, evaluate_counts
+from hashbench.scoring.evaluator import Kinds, check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.metrics import checked_metrics, get_metric
+from hashbench.scoring.self_pairs import check_database, level_values, without_self
+from hashbench.scoring.thresholds import PairCounts, Thresholds, queries_at_a_time
 from hashbench.store.inputs import check_fits
 
 _ALL = slice(None)
+_OWN_ROWS = 1 << 14  # whose levels with themselves are computed together
 _BLOCK_ROWS = 1 << 18  # of the database, codes and labels, held at a time
 
 
@@ -78,21 +83,39 @@ class ShardedCodes:
     relevance: Relevance
     count: Callable[..., TieHistogram] = field(default=count_shard)  # with its parameters and result
     on_progress: Progress = silent  # called with the numbers of items counted and of all items
+    exclude_self: bool = False  # queries are the items of the database, and never find themselves
 
     @cached_property
     def histogram(self) -> TieHistogram:
         """The histogram of all queries."""
-        n_database = self.database.shape[0]
-        check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
         queries, origin = (self.kinds.first, self.kinds.of_query) if self.kinds.are_few else (_ALL, _ALL)
-        parts = self.query, self.database, self.n_bits, self.relevance
-        total = self.count(*parts, slice(0, n_database), queries, on_progress=self.on_progress)
+        total = self._counted(queries)
         return TieHistogram(total.counts[origin], total.levels)
+
+    def _counted(self, queries: Rows) -> TieHistogram:
+        """Count the histogram of some queries over the whole database."""
+        whole = slice(0, self.database.shape[0])
+        parts = self.query, self.database, self.n_bits, self.relevance, whole, queries
+        histogram = self.count(*parts, on_progress=self.on_progress)
+        if self.own_levels is None:
+            return histogram
+        return without_self(histogram, np.searchsorted(histogram.levels, self.own_levels[queries]))
+
+    @cached_property
+    def own_levels(self) -> IntArray | None:
+        """The level of each query with itself, (n_queries,), where it is left out."""
+        if not self.exclude_self:
+            return None
+        check_database(self.query, self.database)
+        parts = chunks(0, len(self.query), _OWN_ROWS)
+        return np.concatenate([level_values(self.relevance.part(part, part)) for part in parts])
 
     @cached_property
     def kinds(self) -> Kinds:
         """The kinds of queries."""
-        return Kinds.of(self.query, self.relevance.query_keys())
+        n_database = self.database.shape[0]
+        check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
+        return Kinds.of(self.query, self.relevance.query_keys(), self.own_levels)
 
     def evaluate(self, metrics: Iterable[str], undefined: str = "skip", random_orders: int = 0) -> Evaluation:
         """Score the codes, with the same result as `hashbench.evaluate` of one array."""
@@ -105,6 +128,14 @@ class ShardedCodes:
         self.check_metrics(names)
         evaluation = evaluate_counts(self.histogram.part, len(self.query), QUERY_CHUNK, names, undefined=undefined)
         return replace(evaluation, kinds=self.kinds.of_query)
+
+    def thresholds(self) -> Thresholds:
+        """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
+        first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
+        pairs = PairCounts(self.n_bits, 1 + self.exclude_self)
+        for part in chunks(0, len(first), queries_at_a_time(self.n_bits)):
+            pairs.add(self._counted(first[part]), weights[part])
+        return pairs.thresholds()
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse metrics that need more than counts that add up."""

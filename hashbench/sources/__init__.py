@@ -4,6 +4,7 @@ download     files fetched from the network, or requested from the user
 array_files  features, labels and codes in array files and tables
 formats      the formats of array files: .npy, .npz, .mat, .pt, HDF5
 tables       .csv and .parquet tables
+parquet_columns  columns of Parquet files, read in slices
 shards       arrays in several files, read in slices
 images       images, read block by block from arrays, folders and archives
 features/    from images to features: GIST and pretrained networks

@@ -27,6 +27,7 @@ from hashbench.sources.formats import (
     row_blocks,
     shown,
 )
+from hashbench.sources.parquet_columns import opened_parquet
 from hashbench.sources.tables import TableFile, may_be_hexadecimal
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
@@ -40,6 +41,7 @@ _OPENERS: dict[str, _Opener] = {
     ".mat": opened_mat,
     ".pt": opened_torch,
     ".pth": opened_torch,
+    ".parquet": opened_parquet,
 }
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
@@ -173,13 +175,13 @@ def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = Fal
 
     The array of an ``.npy`` file, a single PyTorch tensor, and the numeric columns of a table together, except labels
     and the column ``aside``, are called ``features``. A ``.csv`` file may have a header line and an index column. HDF5
-    arrays read ``in_slices`` may be larger than memory, as ``.npy`` arrays may.
+    arrays and columns of Parquet read ``in_slices`` may be larger than memory, as ``.npy`` arrays may.
     """
     check_file(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise HashbenchError(f"{path} has an unknown suffix; arrays are read from {', '.join(SUFFIXES)}.")
-    if suffix in (".csv", ".parquet"):
+    if suffix == ".csv" or (suffix == ".parquet" and not in_slices):
         with _reading(path):
             if suffix == ".csv":
                 check_fits(_CSV_FACTOR * path.stat().st_size, str(path))

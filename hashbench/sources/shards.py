@@ -20,12 +20,12 @@ from hashbench.sources.array_files import find_array, opened_arrays, read_array,
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, reading
 
-SLICED = (".npy", *HDF5_SUFFIXES)
+SLICED = (".npy", ".parquet", *HDF5_SUFFIXES)
 _MANIFESTS = {".json": json.loads, ".toml": tomllib.loads}
 
 
 class ShardedArray:
-    """An array whose rows are in several .npy or HDF5 files.
+    """An array whose rows are in several .npy, Parquet or HDF5 files.
 
     It holds paths only: a file is open only while a slice of it is read, and pickles are small.
     """
@@ -77,7 +77,8 @@ class ShardedArray:
 def read_in_slices(spec: str, keys: tuple[str, ...]) -> ShardedArray | AnyArray:
     """Open shards, or a file that can be read in slices; read any other file whole."""
     shards = find_shards(spec)
-    if shards is None and split_spec(spec)[0].suffix.lower() not in SLICED:
+    suffix = split_spec(spec)[0].suffix.lower()
+    if shards is None and (suffix == ".parquet" or suffix not in SLICED):  # a table may hold words
         return read_array(spec, keys)
     return ShardedArray(shards or [spec], keys)
 

@@ -87,9 +87,9 @@ def ndcg(ranked, k=None, gain="exponential"):
     return dcg(ranked, k, gain) / dcg(sorted(ranked, reverse=True), k, gain)
 
 
-def precision_in_ball(distances, levels, radius):
+def precision_in_ball(distances, levels, radius, empty="zero"):
     ball = [level for distance, level in zip(distances, levels, strict=True) if distance <= radius]
-    return sum(level > 0 for level in ball) / len(ball) if ball else 0.0
+    return sum(level > 0 for level in ball) / len(ball) if ball else {"zero": 0.0, "skip": math.nan}[empty]
 
 
 def recall_in_ball(distances, levels, radius):
@@ -100,7 +100,8 @@ def recall_in_ball(distances, levels, radius):
 # By the name a metric is registered under. An oracle takes a ranking of levels, then the cutoff and the option if the
 # metric has them; one inside a radius takes distances, levels and the radius.
 ORACLES = {
-    "AP": average_precision,
+    "AP": lambda ranked, ties="ranked": average_precision(ranked),
+    "AP@R": lambda ranked: average_precision(ranked, sum(level > 0 for level in ranked)),
     "AP@k": average_precision,
     "Hit@k": hit,
     "NDCG": lambda ranked, gain: linear_ndcg(ranked) if gain == "linear" else ndcg(ranked, None, gain),

@@ -8,6 +8,7 @@
     code_figures      figures of codes in the data folder
     cached_codes      finds and reads these codes
     curves_figure     the curves of one set of codes, cached or not
+    thresholds_figure  what Hamming thresholds match
 
 A new kind of figure is a function from a `FigureBlock` to a matplotlib Figure, and a line in ``FIGURES``.
 """

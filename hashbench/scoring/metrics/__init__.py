@@ -1,7 +1,7 @@
 """Ranking metrics: closed forms of expectation, minimum and maximum over all orders of tied items.
 
     _grammar           names, ``NAME[@cutoff][:option][:reranked=m]``, and the functions registered under them
-    average_precision  AP, AP@k
+    average_precision  AP, AP@k, AP@R
     ndcg               NDCG, NDCG@k
     precision          P@k, R@k, RPrec; P@rN, R@rN
     local_group        LGAP@rN
@@ -32,10 +32,21 @@ from hashbench.scoring.metrics._grammar import (
     Family,
     Metric,
     Scores,
+    checked_metrics,
     get_metric,
     is_error,
     metric_names,
     register_metric,
 )
 
-__all__ = ["FAMILIES", "Family", "Metric", "Scores", "get_metric", "is_error", "metric_names", "register_metric"]
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "Metric",
+    "Scores",
+    "checked_metrics",
+    "get_metric",
+    "is_error",
+    "metric_names",
+    "register_metric",
+]

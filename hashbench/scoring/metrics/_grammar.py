@@ -1,15 +1,16 @@
 """The grammar of metric names, and the registry of their functions."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from hashbench import registry
+from hashbench._choices import UNDEFINED
 from hashbench._typing import FloatArray
-from hashbench._validation import MAX_NAME
+from hashbench._validation import MAX_NAME, check_choice
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.scoring.histogram import TieHistogram
 
@@ -42,7 +43,7 @@ class Scores(NamedTuple):
     @classmethod
     def without_ties(cls, value: FloatArray) -> Self:
         """Return the scores of a metric that has the same value in every order of tied items."""
-        return cls(value, value, value, np.zeros_like(value))
+        return cls(value, value, value, 0 * value)  # NaN of NaN
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def register_metric(
     match = _PATTERN.fullmatch(pattern)
     if match is None or match[1] in ALIASES:
         raise HashbenchError(
-            f"a metric is called {pattern!r}, expected letters, then @k or @rN if it has a cutoff, and not "
+            f"a metric is called {pattern!r}, expected letters, then @k, @rN or @R if it has a cutoff, and not "
             f"{', '.join(ALIASES)}, which are other names of built-in metrics."
         )
 
@@ -162,7 +163,7 @@ class Metric:
             raise HashbenchError(f"{self.name} counts inside a Hamming radius; a real-valued ranking has none.")
         with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
             scores = self.family.function(histogram, *self.arguments)
-        value = np.nan if undefined == "skip" else self.family.paper_value
+        value = {"skip": np.nan, "zero": 0.0, "paper": self.family.paper_value}[undefined]
         is_defined = histogram.n_relevant > 0
         mean, low, high = (np.where(is_defined, part, value) for part in scores[:3])
         return Scores(mean, low, high, np.where(low == high, 0.0, np.where(is_defined, scores.tie_sd, np.nan)))
@@ -181,10 +182,10 @@ class Metric:
 
 
 _RERANKED = ":reranked=m"
-_PATTERN = re.compile(rf"([A-Za-z]+)(@k({_RERANKED})?|@rN)?")
+_PATTERN = re.compile(rf"([A-Za-z]+)(@k({_RERANKED})?|@rN|@R)?")
 _LARGEST_CUTOFF = 1 << 40  # beyond any database, and safe in int64
 _NAME = re.compile(
-    r"(?P<stem>[A-Za-z]+)(@(all|ALL|(?P<radius>r)?(?P<cutoff>\d+)))?(:(?P<option>[a-z]+))?(?P<reranked>:reranked=(?P<n_reranked>\d+))?"
+    r"(?P<stem>[A-Za-z]+)(@(all|ALL|(?P<all_relevant>R)|(?P<radius>r)?(?P<cutoff>\d+)))?(:(?P<option>[a-z]+))?(?P<reranked>:reranked=(?P<n_reranked>\d+))?"
 )
 
 
@@ -215,16 +216,30 @@ def get_metric(name: str) -> Metric:
         option, default = option or default, None
     canonical = ALIASES.get(match["stem"], match["stem"])
     canonical += "" if cutoff is None else f"@{match['radius'] or ''}{cutoff}"
+    canonical += "@R" * bool(match["all_relevant"])
     canonical += f":{option}" if option and option != default else ""
     canonical += "" if n_reranked is None else f":reranked={n_reranked}"
     numbers = (min(number, _LARGEST_CUTOFF) for number in (cutoff, n_reranked) if number is not None)
     return Metric(canonical, family, (*numbers, *([option] if option else [])))
 
 
+def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
+    """Return the metrics of names, each once; refuse unknown names and values of ``undefined``."""
+    names = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
+    if not all(isinstance(name, str) for name in names):
+        raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {names}.")
+    chosen = list({metric.name: metric for metric in map(get_metric, names)}.values())
+    if not chosen:
+        raise HashbenchError("no metrics were asked for; name at least one, such as AP.")
+    check_choice(undefined, UNDEFINED, "undefined")
+    return chosen
+
+
 def _find_family(name: str, match: re.Match[str]) -> Family:
     """Find the family of a name, built-in or of a plug-in."""
     stem = ALIASES.get(match["stem"], match["stem"])
     pattern = stem + ("" if match["cutoff"] is None else "@rN" if match["radius"] else "@k")
+    pattern += "@R" * bool(match["all_relevant"])
     full_pattern = pattern + _RERANKED * bool(match["reranked"])
     if full_pattern not in FAMILIES:
         registry.import_metrics()

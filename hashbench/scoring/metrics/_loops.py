@@ -2,10 +2,10 @@
 
 import math
 
-from hashbench._parallel import compiled
+from hashbench._parallel import compiled_beside_numba
 
 
-@compiled
+@compiled_beside_numba
 def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
     """Sum 1/t over the ranks t = before + 1 to before + size; ``table`` holds H(0), H(1), ... up to H(60) or beyond."""
     cut = len(table) - 1
@@ -24,7 +24,7 @@ def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
         out[i] = total
 
 
-@compiled
+@compiled_beside_numba
 def tie_moments(  # type: ignore[no-untyped-def]
     before, rel_before, size, n_rel, slots, harmonic, table, effects, mean, variance
 ):
@@ -86,14 +86,14 @@ def tie_moments(  # type: ignore[no-untyped-def]
         variance[i] = total
 
 
-@compiled
+@compiled_beside_numba
 def relevant_in_a_row(before, rel_before, n_rel, harmonic, out):  # type: ignore[no-untyped-def]
     """Sum the precision at relevant items that follow each other, the first at rank before + 1."""
     for i in range(len(n_rel)):
         out[i] = n_rel[i] + (rel_before[i] - before[i]) * harmonic[i]
 
 
-@compiled
+@compiled_beside_numba
 def hypergeometric_ratio(  # type: ignore[no-untyped-def]
     size, n_rel, slots, rel_before, constant, per_one, per_pair, variance, effects, out, out_variance
 ):
@@ -140,7 +140,7 @@ def hypergeometric_ratio(  # type: ignore[no-untyped-def]
         out_variance[q] = squares / weight_sum - (shift / weight_sum) ** 2
 
 
-@compiled
+@compiled_beside_numba
 def expected_reciprocal(before, size, n_rel, out, out_variance):  # type: ignore[no-untyped-def]
     """Compute mean and variance of 1 / (before + t) over the place t of the first relevant item in a tie."""
     for q in range(len(size)):
@@ -161,7 +161,7 @@ def expected_reciprocal(before, size, n_rel, out, out_variance):  # type: ignore
         out_variance[q] = squares - shift * shift
 
 
-@compiled
+@compiled_beside_numba
 def probability_of_none(size, n_rel, slots, out):  # type: ignore[no-untyped-def]
     """Compute the probability that none of the first ``slots`` places of a tie holds a relevant item."""
     for q in range(len(size)):
@@ -175,7 +175,7 @@ def probability_of_none(size, n_rel, slots, out):  # type: ignore[no-untyped-def
         out[q] = probability
 
 
-@compiled
+@compiled_beside_numba
 def dcg_variance(counts, gains, before, sums, squares, out):  # type: ignore[no-untyped-def]
     """Sum the variances of the ties' discounted gains, of ``counts`` (n_queries, n_levels, n_groups).
 
@@ -221,7 +221,7 @@ def dcg_variance(counts, gains, before, sums, squares, out):  # type: ignore[no-
         out[q] = variance
 
 
-@compiled
+@compiled_beside_numba
 def sums_above(parts, group, out):  # type: ignore[no-untyped-def]
     """Sum the groups above each query's ``group``, of parts (n_parts, n_queries, n_groups).
 

@@ -9,9 +9,16 @@ from hashbench.scoring.metrics._grammar import Scores, register_metric
 from hashbench.scoring.metrics._sums import SQUARES, Cut, Sums, cut_at, harmonic_range, sum_groups
 
 
-@register_metric("AP", source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008")
-def average_precision(histogram: TieHistogram) -> Scores:
+@register_metric(
+    "AP",
+    options=("ranked", "thresholds"),
+    source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008 (ranked); scikit-learn (thresholds)",
+)
+def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
     """Mean over the relevant items of the precision at their rank.
+
+    As ``thresholds``, all relevant items of a tie have the precision at its end, as in scikit-learn's
+    ``average_precision_score``: no order of the items changes that, and none has it.
 
     Notes
     -----
@@ -31,6 +38,11 @@ def average_precision(histogram: TieHistogram) -> Scores:
     >>> average_precision(TieHistogram.from_pairs([[0, 0]], [[1, 0]], n_bits=1))
     Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]), tie_sd=array([0.25]))
     """
+    if ties == "thresholds":
+        n_within = np.maximum(histogram.before + histogram.size, 1)
+        n_rel_within = histogram.rel_before + histogram.n_rel
+        value = (histogram.n_rel * n_rel_within / n_within).sum(axis=1) / histogram.n_relevant
+        return Scores.without_ties(value)
     return Sums(*sum_groups(_whole_groups(histogram.dense))).over(histogram.n_relevant)
 
 
@@ -39,7 +51,7 @@ def average_precision(histogram: TieHistogram) -> Scores:
     options=("retrieved", "relevant", "capped"),
     source="CBIR metrics eq. 2 (retrieved); McSherry & Najork, ECIR 2008 (relevant)",
 )
-def average_precision_at(histogram: TieHistogram, k: int, divisor: str = "retrieved") -> Scores:
+def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: str = "retrieved") -> Scores:
     """Sum of the precision at each relevant item among the first k, over a divisor.
 
     The divisor is the number of relevant items among the first k (``retrieved``, the hashing literature's mAP@k; the
@@ -70,6 +82,20 @@ def average_precision_at(histogram: TieHistogram, k: int, divisor: str = "retrie
     n_relevant = histogram.n_relevant
     n_divisor = np.minimum(n_relevant, k) if divisor == "capped" else n_relevant
     return Sums(sums.mean + mean, low, high, sums.variance + variance).over(n_divisor)
+
+
+@register_metric("AP@R", source="Musgrave et al., ECCV 2020: MAP@R of pytorch-metric-learning")
+def average_precision_at_r(histogram: TieHistogram) -> Scores:
+    """Sum of the precision at each relevant item among the first R, over R, the number of relevant items.
+
+    Examples
+    --------
+    Two relevant items, at ranks 1 and 3: only the first is among the first two.
+
+    >>> average_precision_at_r(TieHistogram.from_pairs([[0, 1, 2]], [[1, 0, 1]], n_bits=2)).mean
+    array([0.5])
+    """
+    return average_precision_at(histogram, histogram.n_relevant, "relevant")
 
 
 @once_per_histogram

@@ -41,13 +41,13 @@ def r_precision(histogram: TieHistogram) -> Scores:
     return cut_at(histogram, histogram.n_relevant).share_of(histogram.n_relevant)
 
 
-@register_metric("P@rN", source="mLGAP sec. 3: an empty ball has precision 0")
-def precision_in_ball(histogram: TieHistogram, radius: int) -> Scores:
-    """Share of relevant items inside a Hamming ball; 0 if it is empty."""
+@register_metric("P@rN", options=("zero", "skip"), source="mLGAP sec. 3: an empty ball has precision 0 (zero)")
+def precision_in_ball(histogram: TieHistogram, radius: int, empty: str = "zero") -> Scores:
+    """Share of relevant items inside a Hamming ball; of an empty one 0, or NaN and out of the mean (``skip``)."""
     inside = slice(0, radius + 1)
     size = histogram.size[:, inside].sum(axis=1)
     n_rel = histogram.n_rel[:, inside].sum(axis=1)
-    return Scores.without_ties(n_rel / np.maximum(size, 1))
+    return Scores.without_ties(n_rel / (np.maximum(size, 1) if empty == "zero" else size))
 
 
 @register_metric("R@rN", source="mLGAP sec. 3")

@@ -1,0 +1,144 @@
+"""The command for those who do not rank but match: thresholds."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import cloup
+from click import FloatRange
+from cloup import option, option_group
+
+from hashbench.cli import options
+from hashbench.cli.outputs import FIGURES, STDOUT, FigurePath, refuse_outputs, save_figure, target_of, write
+from hashbench.cli.scoring import (
+    CODES,
+    DATASET,
+    EXCLUDE_SELF,
+    RELEVANCE,
+    files_of,
+    files_of_codes,
+    is_codes_file,
+    own_codes_group,
+)
+
+if TYPE_CHECKING:
+    from hashbench.pipeline.own_codes import OwnCodes
+    from hashbench.scoring.shards import ShardedCodes
+    from hashbench.scoring.thresholds import Match, Thresholds
+
+_MORE = 3  # radii shown beyond those that were asked for
+
+
+@cloup.command()
+@CODES
+@own_codes_group(option("--bits", "n_bits", type=int, help="Code length of packed codes."), EXCLUDE_SELF)
+@RELEVANCE
+@option_group(
+    "What to look for",
+    DATASET,
+    option("--fpr", type=FloatRange(0, 1), multiple=True, help="False positive rate that you allow, repeatable."),
+    option("--precision", type=FloatRange(0, 1), multiple=True, help="Precision that you need, repeatable."),
+)
+@option_group(
+    "Output",
+    options.output_format("table", "csv", "json", "markdown"),
+    option(
+        "--output",
+        "-o",
+        type=FigurePath(or_numbers=True),
+        help="CSV file of all radii (- for stdout), or a figure of them: .svg, .png or .pdf.",
+    ),
+)
+def thresholds(
+    codes: Path | None,
+    dataset: str | None,
+    fpr: tuple[float, ...],
+    precision: tuple[float, ...],
+    form: str,
+    output: Path | None,
+    **own: Any,
+) -> None:
+    """Count what each Hamming radius matches: precision, recall, false positive rate and F1 over all pairs.
+
+    \b
+    hashbench thresholds --query-codes q.npy --database-codes d.npy --query-labels ql.npy --database-labels dl.npy
+    hashbench thresholds --query-codes ... --fpr 1e-6 --output thresholds.svg
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench.cli.progress import Progress
+    from hashbench.pipeline import own_codes
+    from hashbench.pipeline.sharded_codes import read_sharded, shards_of
+    from hashbench.scoring.compilation import reporting_compilation
+
+    outputs = {"--output": output}
+    progress = Progress()
+    if is_codes_file(codes, own):
+        refuse_outputs(outputs, files_of_codes(codes, dataset))
+        user_codes: OwnCodes | ShardedCodes = own_codes.read_file(codes, dataset)
+    else:
+        refuse_outputs(outputs, files_of(own, dataset))
+        files = own_codes.OwnFiles(**own, dataset=dataset)
+        user_codes = read_sharded(files, on_progress=progress.update) if shards_of(**own) else own_codes.read_own(files)
+    with progress, reporting_compilation(progress.update):
+        found = user_codes.thresholds()
+    if output is not None and output.suffix.lower() in FIGURES:
+        from hashbench.reports.plots.thresholds_figure import draw_thresholds
+
+        save_figure(output, draw_thresholds(found, codes.stem if codes else "codes"))
+    elif output is not None:
+        write(output, found.to_frame().to_csv(index=False, lineterminator="\n"))
+    is_stdout_taken = output is not None and target_of(output) == STDOUT
+    click.echo(_format(found, fpr, precision, form), err=is_stdout_taken)
+
+
+def _format(found: "Thresholds", rates: tuple[float, ...], precisions: tuple[float, ...], form: str) -> str:
+    import json
+
+    from hashbench.reports.formatting import json_number, markdown_table, plain_table
+
+    asked: dict[str, Match | None] = {"best F1": found.best_f1}
+    asked |= {f"precision {number:g}": found.at_precision(number) for number in precisions}
+    asked |= {f"false positive rate {number:g}": found.at_fpr(number) for number in rates}
+    if form == "csv":
+        return found.to_frame().to_csv(index=False, lineterminator="\n").rstrip("\n")
+    if form == "json":
+        content = {name: None if match is None else match._asdict() for name, match in asked.items()}
+        summary = {key: json_number(getattr(found.uap, key)) for key in ("mean", "tie_sd", "low", "high")}
+        return json.dumps({"n_bits": found.n_bits, "uAP": summary, **content}, indent=2, default=json_number)
+    chosen = {match.radius for match in asked.values() if match is not None}
+    first = next((match.radius for match in found.matches if match.n_matches), 0)
+    shown = found.matches[first : max(chosen, default=first) + _MORE + 1]
+    header = ["radius", "matches", "false", "precision", "recall", "false positive rate", "F1"]
+    lines = [
+        [
+            str(match.radius),
+            f"{match.n_matches:,}",
+            f"{match.n_false:,}",
+            *(f"{share:.4f}" for share in (match.precision, match.recall)),
+            f"{match.fpr:.3g}",
+            f"{match.f1:.4f}",
+        ]
+        for match in shown
+    ]
+    table = (markdown_table if form == "markdown" else plain_table)(header, lines)
+    return "\n".join([table, "", *(_sentence(name, match, found) for name, match in asked.items()), *_notes(found)])
+
+
+def _sentence(name: str, match: "Match | None", found: "Thresholds") -> str:
+    if match is None:
+        return f"{name}: no radius has it."
+    return (
+        f"{name}: radius {match.radius}, F1 {match.f1:.4f}; {match.n_false:,} of {found.n_irrelevant:,} irrelevant "
+        f"pairs match, {match.fpr:.3g} of them (95 % interval {match.fpr_low:.2g} to {match.fpr_high:.2g}, were pairs "
+        f"independent), in {match.n_queries_with_false:,} of {found.n_queries:,} queries."
+    )
+
+
+def _notes(found: "Thresholds") -> list[str]:
+    uap = found.uap
+    return [
+        f"uAP {uap.mean:.4f} ± {uap.tie_sd:.5f} ({uap.low:.4f} to {uap.high:.4f}): all pairs in one ranking by "
+        "distance, over all orders of tied pairs.",
+        f"{found.n_relevant:,} relevant of {found.n_relevant + found.n_irrelevant:,} pairs, all queries together"
+        f"{', each pair from both sides' * (found.n_sides == 2)}; a radius has no ties.",
+        *([f"{found.n_undefined:,} queries have no relevant item."] if found.n_undefined else []),
+    ]

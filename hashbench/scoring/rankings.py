@@ -1,0 +1,117 @@
+"""Rankings of any origin, by scores that tie: from arrays to the scores of every query, with NumPy alone.
+
+The closed forms run as plain Python where numba has not been imported, which is slower and gives the same values.
+"""
+
+from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench._parallel import chunks
+from hashbench._typing import AnyArray, IntArray
+from hashbench._validation import as_array, check_levels
+from hashbench.errors import HashbenchError
+from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import Scores, checked_metrics
+
+_METRICS = ("AP", "NDCG@10:trec")
+_COUNTS = 1 << 21  # of a histogram held at a time
+
+
+def evaluate_ranking(
+    relevance: npt.ArrayLike | Sequence[npt.ArrayLike],
+    scores: npt.ArrayLike | Sequence[npt.ArrayLike],
+    metrics: Iterable[str] = _METRICS,
+    *,
+    undefined: str = "skip",
+) -> Evaluation:
+    """Score rankings by any scores, exactly over all orders of items with equal scores.
+
+    Parameters
+    ----------
+    relevance : array of shape (n_queries, n_items), or sequence of arrays of shape (n_items,)
+        The grade of each item, a whole number from 0 on, above 0 if it is relevant; a sequence where queries have
+        different numbers of items. One ranking may be of shape (n_items,).
+    scores : array or sequence of arrays, of the same shapes
+        The higher, the nearer to the top. Infinite ones are allowed; integers are compared as they are.
+    metrics : iterable of str
+        Names such as ``AP``, ``NDCG@10:trec``, ``P@10``, ``RR``; none in a Hamming radius. ``NDCG:trec`` is
+        scikit-learn's ``ndcg_score``, ``AP:thresholds`` its ``average_precision_score``.
+    undefined : {"skip", "paper", "zero"}, default="skip"
+        Queries without relevant items are NaN and left out of the means; or AP 0 and NDCG 1; or 0, as scikit-learn,
+        ranx, torchmetrics and trec_eval have them.
+
+    Returns
+    -------
+    Evaluation
+        With ``scores``, ``summary`` and ``per_query``.
+
+    Raises
+    ------
+    HashbenchError
+        If relevance, scores and metrics do not fit together.
+
+    Examples
+    --------
+    >>> evaluate_ranking([[1, 0, 0]], [[0.5, 0.5, 0.1]], ["AP", "NDCG:trec"])
+    <Evaluation of 1 query; AP: 0.7500 ± 0.2500 (0.5000 to 1.0000), NDCG:trec: 0.8155 ± 0.1845 (0.6309 to 1.0000)>
+    """
+    chosen = checked_metrics(metrics, undefined)
+    grades, lists = _rows(relevance, "relevance"), _rows(scores, "scores")
+    if len(grades) != len(lists):
+        raise HashbenchError(f"there is relevance for {len(grades)} queries and there are scores for {len(lists)}.")
+    if not grades:
+        raise HashbenchError("there are no queries; at least one is needed.")
+    for number, (grade, score) in enumerate(zip(grades, lists, strict=True)):
+        _check(grade, score, number)
+    levels = check_levels(np.concatenate(grades))
+    by_metric = {metric.name: Scores(*np.empty((4, len(grades)))) for metric in chosen}
+    n_undefined = 0
+    at_a_time = max(_COUNTS // (len(levels) * max(map(len, lists))), 1)
+    for part in chunks(0, len(grades), at_a_time):
+        histogram = _count(grades[part], lists[part], levels)
+        n_undefined += int((histogram.n_relevant == 0).sum())
+        for metric in chosen:
+            for out, values in zip(by_metric[metric.name], metric.scores(histogram, undefined), strict=True):
+                out[part] = values
+    return Evaluation(by_metric, n_undefined)
+
+
+def _rows(values: npt.ArrayLike | Sequence[npt.ArrayLike], name: str) -> list[AnyArray]:
+    """Return the values of each query."""
+    if isinstance(values, Sequence) and values and np.ndim(values[0]) == 1:
+        return [as_array(row, f"{name} of query {number}") for number, row in enumerate(values)]
+    array = as_array(values, name)
+    if array.ndim not in (1, 2):
+        raise HashbenchError(f"{name} have {array.ndim} dimensions, expected (n_queries, n_items).")
+    return list(np.atleast_2d(array))
+
+
+def _check(grade: AnyArray, score: AnyArray, number: int) -> None:
+    if score.ndim != 1 or grade.shape != score.shape or not score.size:
+        raise HashbenchError(
+            f"query {number} has relevance of shape {grade.shape} and scores of shape {score.shape}; give one of each "
+            "for every item, at least one."
+        )
+    if score.dtype.kind not in "biuf":
+        raise HashbenchError(f"scores of query {number} are {score.dtype}, expected numbers.")
+    if score.dtype.kind == "f" and np.isnan(score).any():
+        raise HashbenchError(f"item {int(np.isnan(score).argmax())} of query {number} has a score that is no number.")
+
+
+def _count(grades: Sequence[AnyArray], lists: Sequence[AnyArray], levels: IntArray) -> TieHistogram:
+    """Count a histogram whose groups are the distinct scores of each query, the highest first."""
+    groups = []
+    for score in lists:
+        distinct, ascending = np.unique(score, return_inverse=True)
+        groups.append(len(distinct) - 1 - ascending)
+    n_groups = 1 + max(int(group.max()) for group in groups)
+    counts = np.zeros((len(lists), len(levels), n_groups), dtype=np.int64)
+    for row, (grade, group) in enumerate(zip(grades, groups, strict=True)):
+        cells = np.searchsorted(levels, grade) * n_groups + group
+        counts[row] = np.bincount(cells, minlength=len(levels) * n_groups).reshape(len(levels), n_groups)
+    return TieHistogram(counts, levels, by_radius=False)

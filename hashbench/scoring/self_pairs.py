@@ -1,0 +1,54 @@
+"""Leave one out: queries that are the items of the database, by position, and never find themselves."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from hashbench._parallel import chunks
+from hashbench._typing import AnyArray, IntArray, LevelArray
+from hashbench.affinity import Affinity
+from hashbench.errors import HashbenchError
+from hashbench.scoring.counting import SliceableCodes
+from hashbench.scoring.histogram import TieHistogram
+
+_BLOCK = 256  # queries whose levels with each other are computed together
+_ROWS = 1 << 18  # of a database compared at a time
+
+
+def is_database(query: AnyArray, database: SliceableCodes) -> bool:
+    """Return whether queries equal the database, row by row."""
+    return query.shape == tuple(database.shape) and all(
+        np.array_equal(query[rows], database[rows]) for rows in chunks(0, len(query), _ROWS)
+    )
+
+
+def check_database(query: AnyArray, database: SliceableCodes) -> None:
+    """Refuse queries that are not the items of the database, in its order."""
+    if not is_database(query, database):
+        raise HashbenchError(
+            f"without themselves, queries are the items of the database in the same order, but the {len(query):,} "
+            f"queries and {database.shape[0]:,} database items differ. Give the same codes as both."
+        )
+    if len(query) < 2:
+        raise HashbenchError("there is one item, and without itself nothing is left to rank; give more.")
+
+
+def own_levels(affinity: Affinity) -> IntArray:
+    """Return the index of the level of each query with itself, (n_queries,)."""
+    return np.searchsorted(affinity.levels, level_values(affinity))
+
+
+def level_values(affinity: Affinity) -> LevelArray:
+    """Return the level of each query with itself, (n_queries,)."""
+    parts = chunks(0, affinity.n_queries, _BLOCK)
+    return np.concatenate([np.diagonal(affinity.block(part, part)) for part in parts])
+
+
+def without_self(histogram: TieHistogram, own: IntArray) -> TieHistogram:
+    """Take each query out of its own ranking, where it is in the first group, at this index of its levels."""
+    counts = histogram.counts.copy()
+    counts[np.arange(len(counts)), own, 0] -= 1
+    largest = None if histogram.largest_bucket is None else histogram.largest_bucket.copy()
+    if largest is not None:
+        largest[:, 0] -= 1
+    return replace(histogram, counts=counts, largest_bucket=largest)

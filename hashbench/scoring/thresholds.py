@@ -1,0 +1,348 @@
+"""What a Hamming threshold matches: counts of pairs at each radius, pooled over all queries."""
+
+from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench._parallel import chunks
+from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
+from hashbench.affinity import Affinity, as_affinity
+from hashbench.bits import as_packed_pair
+from hashbench.errors import HashbenchError
+from hashbench.scoring.compilation import reporting_compilation
+from hashbench.scoring.counting import SliceableCodes, count, database_blocks
+from hashbench.scoring.evaluation import Summary
+from hashbench.scoring.evaluator import Kinds, check_counts
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.self_pairs import check_database, own_levels, without_self
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MEMORY = 256 << 20  # bytes of histograms held at a time
+_CONFIDENCE = 0.95
+
+
+class Match(NamedTuple):
+    """What a radius matches.
+
+    Parameters
+    ----------
+    radius : int
+        Pairs at this Hamming distance or nearer match.
+    n_matches, n_false : int
+        Pairs that match, and those among them that are not relevant.
+    precision, recall, fpr, f1 : float
+        Shares over all pairs: of matches that are relevant, of relevant pairs that match, of irrelevant pairs that
+        match, and the harmonic mean of the first two. NaN where the divisor is 0.
+    fpr_low, fpr_high : float
+        95 % Clopper-Pearson interval of the false positive rate, which takes pairs as independent; with
+        ``exclude_self``, where each is met from both sides, as half as many.
+    n_queries_with_false : int
+        Queries with a false match. Where they are few, so is the evidence: their pairs are not independent.
+
+    Examples
+    --------
+    >>> thresholds([[0, 0, 0]], [[0, 0, 1], [1, 1, 0]], ([5], [5, 7])).at(1).recall
+    1.0
+    """
+
+    radius: int
+    n_matches: int
+    n_false: int
+    precision: float
+    recall: float
+    fpr: float
+    f1: float
+    fpr_low: float
+    fpr_high: float
+    n_queries_with_false: int
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """Counts of pairs by Hamming radius, over all queries and database items.
+
+    Parameters
+    ----------
+    n_true, n_false : ndarray of shape (n_bits + 1,), int64
+        Relevant and irrelevant pairs at distance 0, 1, ..., ``n_bits``.
+    n_empty, n_queries_with_false : ndarray of shape (n_bits + 1,), int64
+        Queries that nothing matches within each radius, and queries with a false match.
+    query_precision, query_recall : ndarray of shape (n_bits + 1,), float64
+        Means over the queries with relevant items of ``P@rN`` (0 of an empty ball) and ``R@rN``.
+    n_queries, n_undefined : int
+        All queries, and those without relevant items, which are pooled, too.
+    n_sides : {1, 2}
+        How often each pair was counted: 2 with ``exclude_self``.
+
+    Examples
+    --------
+    >>> found = thresholds([[0, 0, 0]], [[0, 0, 1], [1, 1, 0]], ([5], [5, 7]))
+    >>> found, found.n_false.tolist()
+    (<Thresholds of 3 bits; 1 relevant of 2 pairs, uAP 1.0000>, [0, 0, 1, 0])
+    """
+
+    n_true: IntArray
+    n_false: IntArray
+    n_empty: IntArray
+    n_queries_with_false: IntArray
+    query_precision: FloatArray
+    query_recall: FloatArray
+    n_queries: int
+    n_undefined: int
+    n_sides: int = 1
+
+    @property
+    def n_bits(self) -> int:
+        """The code length."""
+        return len(self.n_true) - 1
+
+    @property
+    def n_relevant(self) -> int:
+        """Relevant pairs."""
+        return int(self.n_true.sum())
+
+    @property
+    def n_irrelevant(self) -> int:
+        """Irrelevant pairs."""
+        return int(self.n_false.sum())
+
+    def at(self, radius: int) -> Match:
+        """Return what a radius matches.
+
+        Parameters
+        ----------
+        radius : int
+            From 0 to ``n_bits``.
+
+        Returns
+        -------
+        Match
+            Its counts and shares.
+
+        Raises
+        ------
+        HashbenchError
+            If codes have no such radius.
+        """
+        if not 0 <= radius <= self.n_bits:
+            raise HashbenchError(f"the radius is {radius}, expected 0 to {self.n_bits}, the code length.")
+        n_true, n_false = int(self.n_true[: radius + 1].sum()), int(self.n_false[: radius + 1].sum())
+        n_matches = n_true + n_false
+        return Match(
+            radius,
+            n_matches,
+            n_false,
+            precision=_share(n_true, n_matches),
+            recall=_share(n_true, self.n_relevant),
+            fpr=_share(n_false, self.n_irrelevant),
+            f1=_share(2 * n_true, n_matches + self.n_relevant),
+            **dict(
+                zip(
+                    ("fpr_low", "fpr_high"),
+                    clopper_pearson(n_false // self.n_sides, self.n_irrelevant // self.n_sides),
+                    strict=True,
+                )
+            ),
+            n_queries_with_false=int(self.n_queries_with_false[radius]),
+        )
+
+    @cached_property
+    def matches(self) -> list[Match]:
+        """What each radius matches, from 0 on."""
+        return [self.at(radius) for radius in range(self.n_bits + 1)]
+
+    @property
+    def best_f1(self) -> Match | None:
+        """The radius with the highest F1, the smallest of several; None without relevant pairs."""
+        return max(self.matches, key=lambda match: match.f1) if self.n_relevant else None
+
+    def at_fpr(self, rate: float) -> Match | None:
+        """Return the largest radius whose false positive rate is at most ``rate``.
+
+        Parameters
+        ----------
+        rate : float
+            From 0 to 1.
+
+        Returns
+        -------
+        Match or None
+            None if even equal codes have more false matches.
+        """
+        return self._last(match for match in self.matches if match.fpr <= rate)
+
+    def at_precision(self, precision: float) -> Match | None:
+        """Return the largest radius whose precision over all pairs is at least ``precision``.
+
+        Parameters
+        ----------
+        precision : float
+            From 0 to 1.
+
+        Returns
+        -------
+        Match or None
+            None if no radius has it.
+        """
+        return self._last(match for match in self.matches if match.precision >= precision)
+
+    @staticmethod
+    def _last(matches: Iterable[Match]) -> Match | None:
+        return max(matches, key=lambda match: match.radius, default=None)
+
+    @property
+    def uap(self) -> Summary:
+        """Micro average precision: all pairs in one ranking by distance, exact over the orders of tied pairs."""
+        pooled = TieHistogram(np.stack([self.n_false, self.n_true])[None])
+        mean, low, high, sd = (float(part[0]) for part in get_metric("AP").scores(pooled))
+        return Summary(mean, low, high, self.n_queries, self.n_undefined, sd, sd)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per radius: the fields of `Match`, and what single queries see."""
+        import pandas as pd
+
+        by_query = {
+            "query_precision": self.query_precision,
+            "query_recall": self.query_recall,
+            "n_empty": self.n_empty,
+        }
+        return pd.DataFrame(self.matches, columns=Match._fields).assign(**by_query)
+
+    def __repr__(self) -> str:
+        pairs = f"{self.n_relevant:,} relevant of {self.n_relevant + self.n_irrelevant:,} pairs"
+        return f"<Thresholds of {self.n_bits} bits; {pairs}, uAP {self.uap.mean:.4f}>"
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")
+
+
+def clopper_pearson(n_hits: int, n_trials: int) -> tuple[float, float]:
+    """Return the exact 95 % interval of a share, right for small counts; NaN of no trials."""
+    from scipy.stats import beta
+
+    tail = (1 - _CONFIDENCE) / 2
+    if not n_trials:
+        return float("nan"), float("nan")
+    low = float(beta.ppf(tail, n_hits, n_trials - n_hits + 1)) if n_hits else 0.0
+    high = float(beta.ppf(1 - tail, n_hits + 1, n_trials - n_hits)) if n_hits < n_trials else 1.0
+    return low, high
+
+
+@dataclass
+class PairCounts:
+    """Sums over histograms of queries, some at a time, from which `Thresholds` follow."""
+
+    n_bits: int
+    n_sides: int = 1
+    n_queries: int = 0
+    n_undefined: int = 0
+    sums: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, histogram: TieHistogram, weights: IntArray) -> None:
+        """Add the counts of some queries, each as often as its weight says."""
+        n_rel, n_within = histogram.n_rel, np.cumsum(histogram.size, axis=1)
+        n_rel_within = np.cumsum(n_rel, axis=1)
+        is_defined = weights * (histogram.n_relevant > 0)
+        precision = n_rel_within / np.maximum(n_within, 1)
+        recall = n_rel_within / np.maximum(histogram.n_relevant, 1)[:, None]
+        parts = {
+            "n_true": weights @ n_rel,
+            "n_false": weights @ (histogram.size - n_rel),
+            "n_empty": weights @ (n_within == 0),
+            "n_queries_with_false": weights @ (n_within > n_rel_within),
+            "query_precision": is_defined @ precision,
+            "query_recall": is_defined @ recall,
+        }
+        for name, part in parts.items():
+            self.sums[name] = self.sums.get(name, 0) + part
+        self.n_queries += int(weights.sum())
+        self.n_undefined += int(weights.sum() - is_defined.sum())
+
+    def thresholds(self) -> Thresholds:
+        """Return the counts of all queries."""
+        n_defined = self.n_queries - self.n_undefined
+        means = {name: self.sums[name] / n_defined if n_defined else self.sums[name] * np.nan for name in _MEANS}
+        counts = {"n_queries": self.n_queries, "n_undefined": self.n_undefined, "n_sides": self.n_sides}
+        return Thresholds(**{**self.sums, **means, **counts})
+
+
+_MEANS = ("query_precision", "query_recall")
+
+
+def queries_at_a_time(n_bits: int, n_levels: int = 2) -> int:
+    """Return how many queries have histograms that fit memory."""
+    return max(_MEMORY // (8 * n_levels * (n_bits + 1)), 1)
+
+
+@reporting_compilation()
+def thresholds(
+    query_codes: npt.ArrayLike,
+    database_codes: npt.ArrayLike,
+    affinity: Any,
+    *,
+    n_bits: int | None = None,
+    bit_order: str | None = None,
+    exclude_self: bool = False,
+) -> Thresholds:
+    """Count what each Hamming radius matches, over all pairs of a query and a database item.
+
+    Parameters
+    ----------
+    query_codes, database_codes, affinity, n_bits, bit_order, exclude_self
+        As in `hashbench.evaluate`. Pairs of a level above 0 are relevant.
+
+    Returns
+    -------
+    Thresholds
+        Precision, recall, false positive rate and F1 by radius; no order of ties changes them.
+
+    Raises
+    ------
+    HashbenchError
+        If codes and affinity do not fit together.
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]])
+    >>> found = thresholds(codes[:1], codes, (np.array([5]), np.array([5, 5, 7])))
+    >>> found.best_f1.radius, found.at(1).recall, found.at(3).n_false
+    (1, 1.0, 1)
+    """
+    query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
+    return count_pairs(query, database, width, as_affinity(affinity), exclude_self=exclude_self)
+
+
+def count_pairs(
+    query: ByteArray,
+    database: SliceableCodes,
+    n_bits: int,
+    affinity: Affinity,
+    *,
+    exclude_self: bool = False,
+    on_progress: Progress = silent,
+) -> Thresholds:
+    """Count pairs of packed codes, (n, ceil(n_bits / 8)); queries alike in code and labels are counted once."""
+    check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
+    if exclude_self:
+        check_database(query, database)
+    own = own_levels(affinity) if exclude_self else None
+    kinds = Kinds.of(query, affinity.query_keys(), own)
+    weights = np.bincount(kinds.of_query, minlength=len(kinds.first))
+    query, affinity = query[kinds.first], affinity.part(kinds.first)
+    pairs, n_done = PairCounts(n_bits, 1 + exclude_self), 0
+    for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
+        histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
+        pairs.add(histogram if own is None else without_self(histogram, own[kinds.first[queries]]), weights[queries])
+        n_done += queries.stop - queries.start
+        on_progress("queries", n_done, len(query))
+    return pairs.thresholds()

@@ -1,0 +1,100 @@
+"""`hashbench thresholds`: its table, sentences, files and refusals."""
+
+import json
+import re
+from io import StringIO
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hashbench as package
+
+N_ITEMS, N_BITS = 60, 16
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Codes of 20 groups of three copies, some bits of which differ, and their labels."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(20), 3)
+    codes = (rng.random((20, N_BITS)) > 0.5)[labels] ^ (rng.random((N_ITEMS, N_BITS)) < 0.1)
+    np.save(tmp_path / "codes.npy", codes)
+    np.save(tmp_path / "labels.npy", labels)
+    np.save(tmp_path / "part-1.npy", codes[:25])
+    np.save(tmp_path / "part-2.npy", codes[25:])
+    return tmp_path
+
+
+@pytest.fixture
+def of_files(files):
+    codes, labels = files / "codes.npy", files / "labels.npy"
+    own = ["--query-codes", codes, "--database-codes", codes, "--query-labels", labels, "--database-labels", labels]
+    return ["thresholds", *own, "--exclude-self"]
+
+
+@pytest.fixture
+def expected(files):
+    codes, labels = np.load(files / "codes.npy"), np.load(files / "labels.npy")
+    return package.thresholds(codes, codes, (labels, labels), exclude_self=True)
+
+
+def test_the_table_and_the_sentences_have_the_numbers(hashbench, of_files, expected):
+    text = hashbench(*of_files, "--fpr", "1e-2", "--precision", 0.9).stdout
+    for line in re.findall(r"^ (\d+) +([\d,]+) +([\d,]+) ", text, re.MULTILINE):
+        match = expected.at(int(line[0]))
+        assert [int(number.replace(",", "")) for number in line[1:]] == [match.n_matches, match.n_false]
+    for name, match in (
+        ("best F1", expected.best_f1),
+        ("precision 0.9", expected.at_precision(0.9)),
+        ("false positive rate 0.01", expected.at_fpr(0.01)),
+    ):
+        (sentence,) = re.findall(rf"^{name}: (.*)$", text, re.MULTILINE)
+        assert f"radius {match.radius}, F1 {match.f1:.4f}; {match.n_false:,} of {expected.n_irrelevant:,}" in sentence
+        assert f"in {match.n_queries_with_false} of 60 queries" in sentence
+    assert f"uAP {expected.uap.mean:.4f}" in text
+    assert "each pair from both sides" in text
+
+
+def test_all_radii_are_in_the_file_and_in_csv(hashbench, of_files, expected, tmp_path):
+    assert hashbench(*of_files, "--output", tmp_path / "radii.csv").exit_code == 0
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "radii.csv"), expected.to_frame(), check_dtype=False)
+    text = hashbench(*of_files, "--format", "csv").stdout
+    pd.testing.assert_frame_equal(pd.read_csv(StringIO(text)), expected.to_frame(), check_dtype=False)
+    printed = hashbench(*of_files, "--output", "-")
+    assert (printed.stdout.startswith("radius,"), "best F1" in printed.stderr) == (True, True)
+
+
+def test_json_has_what_was_asked_for(hashbench, of_files, expected):
+    content = json.loads(hashbench(*of_files, "--format", "json", "--fpr", 0.5, "--precision", 1).stdout)
+    assert content["n_bits"] == N_BITS
+    assert content["uAP"]["mean"] == pytest.approx(expected.uap.mean)
+    assert content["best F1"]["radius"] == expected.best_f1.radius
+    assert content["false positive rate 0.5"]["n_false"] == expected.at_fpr(0.5).n_false
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_a_picture_is_drawn_of_them(hashbench, of_files, tmp_path, suffix):
+    files = [tmp_path / f"{name}.{suffix}" for name in "ab"]
+    for file in files:
+        assert hashbench(*of_files, "-o", file).exit_code == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_shards_and_codes_of_a_method_have_thresholds_too(hashbench, of_files, files, digits_data, expected):
+    command = [*of_files]
+    command[4] = f"{files}/part-*.npy"
+    assert hashbench(*command, "--format", "csv").stdout == hashbench(*of_files, "--format", "csv").stdout
+    assert hashbench("run", "--method", "lsh", "--bits", 12, "--metric", "AP").exit_code == 0
+    (codes,) = digits_data.glob("codes/*/lsh*.h5")
+    assert "best F1: radius" in hashbench("thresholds", codes).stdout
+
+
+def test_what_does_not_go_together_is_refused(hashbench, of_files, files, tmp_path):
+    np.save(tmp_path / "fewer.npy", np.load(files / "codes.npy")[1:])
+    command = [*of_files]
+    command[2] = tmp_path / "fewer.npy"
+    assert hashbench(*command).exit_code == 1
+    assert hashbench("thresholds").exit_code == 2
+    assert hashbench(*of_files, "--fpr", 2).exit_code == 2
+    assert hashbench(*of_files, "-o", files / "codes.npy").exit_code == 2

@@ -1,0 +1,132 @@
+"""Rankings by any scores, against brute force over orders and the libraries whose conventions are offered."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import oracles
+from helpers.paths import ROOT
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, ndcg_score
+
+import hashbench
+from hashbench import HashbenchError
+
+ITEMS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([-1.5, 0.0, 0.25, np.inf])), min_size=1, max_size=6)
+
+
+@given(st.lists(ITEMS, min_size=1, max_size=3))
+def test_lists_of_unequal_length_are_scored_over_every_order_of_tied_items(queries):
+    relevance, scores = ([[item[part] for item in items] for items in queries] for part in (0, 1))
+    found = hashbench.evaluate_ranking(relevance, scores, ["AP", "NDCG:trec", "RR"], undefined="zero")
+    for number, (levels, ranked) in enumerate(zip(relevance, scores, strict=True)):
+        for name, oracle in (
+            ("AP", oracles.average_precision),
+            ("NDCG:trec", lambda levels: oracles.ndcg(levels, None, "trec")),
+            ("RR", oracles.reciprocal_rank),
+        ):
+            expected = oracles.over_orders(oracle, [-score for score in ranked], levels) if any(levels) else (0,) * 4
+            assert [part[number] for part in found.scores[name]] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.fixture(params=["ties", "none"])
+def ranking(request):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 9, (30, 40)) if request.param == "ties" else rng.random((30, 40))
+    return rng.choice([0, 0, 0, 1, 3], (30, 40)), scores
+
+
+def test_ndcg_and_thresholds_are_scikit_learns_with_ties_and_without(ranking):
+    relevance, scores = ranking
+    found = hashbench.evaluate_ranking(relevance, scores, ["NDCG:trec", "NDCG@7:trec", "AP:thresholds"]).scores
+    for number, (levels, ranked) in enumerate(zip(relevance, scores, strict=True)):
+        assert found["NDCG:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked]))
+        assert found["NDCG@7:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked], k=7))
+        expected = average_precision_score(levels > 0, ranked)
+        assert [part[number] for part in found["AP:thresholds"]] == pytest.approx([expected] * 3 + [0])
+
+
+def test_values_are_torchmetrics_where_these_are_exact(ranking):
+    retrieval = pytest.importorskip("torchmetrics.functional.retrieval", reason="torchmetrics is not installed")
+    import torch
+
+    relevance, scores = ranking
+    names = ["NDCG:trec"] if (scores > 1).any() else ["NDCG:trec", "AP", "RR", "RPrec", "P@5", "R@5"]
+    found = hashbench.evaluate_ranking(relevance, scores, names).scores
+    theirs = {
+        "NDCG:trec": retrieval.retrieval_normalized_dcg,
+        "AP": lambda ranked, levels: retrieval.retrieval_average_precision(ranked, levels > 0),
+        "RR": lambda ranked, levels: retrieval.retrieval_reciprocal_rank(ranked, levels > 0),
+        "RPrec": lambda ranked, levels: retrieval.retrieval_r_precision(ranked, levels > 0),
+        "P@5": lambda ranked, levels: retrieval.retrieval_precision(ranked, levels > 0, top_k=5),
+        "R@5": lambda ranked, levels: retrieval.retrieval_recall(ranked, levels > 0, top_k=5),
+    }
+    for name in names:
+        for number, (levels, ranked) in enumerate(zip(relevance, scores, strict=True)):
+            expected = theirs[name](torch.tensor(ranked, dtype=torch.float64), torch.tensor(levels)).item()
+            assert found[name].mean[number] == pytest.approx(expected, abs=1e-6)  # in 32 bits there
+
+
+def test_values_without_ties_are_those_of_ranx_and_of_runs():
+    ranx = pytest.importorskip("ranx", reason="ranx is not installed")
+    rng = np.random.default_rng(1)
+    relevance, scores = rng.integers(0, 3, (10, 12)), rng.permuted(np.tile(np.arange(12.0), (10, 1)), axis=1)
+    scores[3], relevance[4] = rng.permutation(12), 0
+    run = {f"q{q}": {f"d{d}": float(score) for d, score in enumerate(row)} for q, row in enumerate(scores)}
+    qrels = {f"q{q}": {f"d{d}": int(level) for d, level in enumerate(row)} for q, row in enumerate(relevance)}
+    theirs = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), ["map", "ndcg@5", "mrr", "precision@5"])
+    names = ["AP", "NDCG@5:trec", "RR", "P@5"]
+    ours = hashbench.evaluate_ranking(relevance, scores, names, undefined="zero").summary
+    assert [ours[name].mean for name in names] == pytest.approx(list(theirs.values()))
+    judged = hashbench.evaluate_run(run, qrels, names, undefined="zero").summary
+    assert [judged[name].mean for name in names] == pytest.approx([ours[name].mean for name in names])
+
+
+def test_numpy_alone_is_enough_and_gives_the_same(tmp_path):
+    """Run in a process whose only package is NumPy, and compare with loops that numba compiled."""
+    script = """
+import sys; sys.path[:0] = sys.argv[1:]
+import numpy as np, hashbench
+rng = np.random.default_rng(0)
+names = ["AP", "AP@5", "AP@R", "NDCG", "NDCG@5:trec", "P@5", "R@5", "RPrec", "RR", "Hit@3", "PairwiseError"]
+found = hashbench.evaluate_ranking(rng.integers(0, 3, (6, 40)), rng.integers(0, 7, (6, 40)), names)
+foreign = {"numba", "pandas", "scipy", "sklearn", "joblib"} & set(sys.modules)
+print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.scores.values()])
+"""
+    for folder in Path(np.__file__).parents[1].glob("numpy*"):
+        (tmp_path / folder.name).symlink_to(folder)
+    alone = [sys.executable, "-I", "-S", "-c", script, str(tmp_path), str(ROOT)]
+    here = [sys.executable, "-c", f"import numba\n{script}".replace('{"numba", ', "{")]
+    outputs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for command in (alone, here)]
+    assert outputs[0].startswith("[] ")
+    values = [np.frombuffer(bytes.fromhex("".join(eval(text.split(" ", 1)[1])))) for text in outputs]
+    np.testing.assert_allclose(*values, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("relevance", "scores", "message"),
+    [
+        ([[1, 0]], [[0.5]], r"query 0 has relevance of shape \(2,\) and scores of shape \(1,\)"),
+        ([[1], [1]], [[1]], "relevance for 2 queries and there are scores for 1"),
+        ([[1, 0]], [[0.5, np.nan]], "item 1 of query 0 has a score that is no number"),
+        ([[-1, 0]], [[0.5, 1]], "whole-number levels 0 to 1000, got 1 other values"),
+        ([[0.5, 0]], [[0.5, 1]], "whole-number levels"),
+        ([["a"]], [["b"]], "expected numbers"),
+        ([[[1]]], [[[1]]], "3 dimensions"),
+        ([], [], "no queries|no items|shape"),
+        ([[]], [[]], "at least one"),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused(relevance, scores, message):
+    with pytest.raises(HashbenchError, match=message):
+        hashbench.evaluate_ranking(relevance, scores)
+
+
+def test_integers_beyond_float64_do_not_tie():
+    found = hashbench.evaluate_ranking([[1, 0]], [[2**62 + 1, 2**62]], ["AP"])
+    assert found.scores["AP"].low[0] == found.scores["AP"].high[0] == 1
+    (one,) = hashbench.evaluate_ranking([0, 1], [3, 3], ["AP"]).scores["AP"].mean
+    assert one == pytest.approx(0.75)

@@ -1,0 +1,115 @@
+"""Pairs that match at each radius, against brute force, scikit-learn and SciPy."""
+
+import numpy as np
+import pytest
+from helpers import oracles
+from helpers.affinity_examples import N_BITS, RULES, database, query
+from scipy.stats import binomtest
+from sklearn.metrics import average_precision_score, f1_score, precision_score, recall_score
+
+import hashbench
+from hashbench import HashbenchError
+from hashbench.affinity import Affinity
+from hashbench.bits import as_packed_pair
+from hashbench.scoring.shards import ShardedCodes
+from hashbench.scoring.thresholds import clopper_pearson
+
+DISTANCES = (query[:, None] != database).sum(axis=2)
+
+
+@pytest.fixture(params=RULES)
+def rule(request) -> Affinity:
+    return RULES[request.param]
+
+
+@pytest.fixture
+def is_relevant(rule):
+    return rule.block(slice(None), slice(None)) > 0
+
+
+def test_every_radius_is_scikit_learns_classifier_over_all_pairs(rule, is_relevant):
+    found = hashbench.thresholds(query, database, rule)
+    truth = is_relevant.ravel()
+    for match in found.matches:
+        is_match = DISTANCES.ravel() <= match.radius
+        assert match.n_matches == is_match.sum()
+        assert match.n_false == (is_match & ~truth).sum()
+        assert match.fpr == pytest.approx((is_match & ~truth).sum() / (~truth).sum())
+        if is_match.any():
+            assert match.precision == pytest.approx(precision_score(truth, is_match))
+        else:
+            assert np.isnan(match.precision)
+        assert match.recall == pytest.approx(recall_score(truth, is_match))
+        assert match.f1 == pytest.approx(f1_score(truth, is_match))
+        assert match.n_queries_with_false == ((match.radius >= DISTANCES) & ~is_relevant).any(axis=1).sum()
+
+
+def test_what_single_queries_see_is_what_evaluate_scores(rule):
+    frame = hashbench.thresholds(query, database, rule).to_frame()
+    summary = hashbench.evaluate(
+        query, database, rule, [f"{name}@r{r}" for name in "PR" for r in frame["radius"]]
+    ).summary
+    assert frame["query_precision"].tolist() == pytest.approx([summary[f"P@r{r}"].mean for r in frame["radius"]])
+    assert frame["query_recall"].tolist() == pytest.approx([summary[f"R@r{r}"].mean for r in frame["radius"]])
+    assert frame["n_empty"].tolist() == [(~(r >= DISTANCES).any(axis=1)).sum() for r in frame["radius"]]
+
+
+def test_micro_average_precision_without_ties_is_scikit_learns():
+    codes = np.tri(8, 8, -1, dtype=bool)  # at distances 0 to 7 from the first
+    relevance = np.array([[1, 0, 1, 1, 0, 0, 1, 0]])
+    found = hashbench.thresholds(codes[:1], codes, relevance).uap
+    expected = average_precision_score(relevance[0], -np.arange(8))
+    assert (found.mean, found.low, found.high, found.tie_sd) == pytest.approx((expected, expected, expected, 0))
+
+
+def test_micro_average_precision_is_the_mean_over_orders_of_all_pairs():
+    codes, relevance = database[:5], np.array([[1, 0, 0, 1, 0], [0, 1, 0, 0, 0]])
+    found = hashbench.thresholds(query[:2], codes, relevance).uap
+    pairs = DISTANCES[:2, :5].ravel().tolist(), relevance.ravel().tolist()
+    expected = oracles.over_orders(oracles.average_precision, *pairs)
+    assert (found.mean, found.low, found.high, found.tie_sd) == pytest.approx(expected)
+
+
+def test_shards_have_the_counts_of_the_whole(rule):
+    packed_query, packed, n_bits = as_packed_pair(query, database, None, None)
+    found, expected = (
+        codes.to_frame()
+        for codes in (
+            ShardedCodes(packed_query, packed, n_bits, rule).thresholds(),
+            hashbench.thresholds(query, database, rule),
+        )
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("n_hits", "n_trials"), [(0, 10), (3, 10**6), (10, 10), (12, 10**12), (5 * 10**11, 10**12)])
+def test_the_interval_is_scipys_exact_one(n_hits, n_trials):
+    low, high = binomtest(n_hits, n_trials).proportion_ci(method="exact")
+    assert clopper_pearson(n_hits, n_trials) == pytest.approx((low, high), rel=1e-9)
+
+
+def test_the_radius_that_is_looked_for_is_the_largest_that_has_it():
+    # distances 0 to 3; relevant, relevant, irrelevant, relevant
+    codes = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]])
+    found = hashbench.thresholds(codes[:1], codes, np.array([[1, 1, 0, 1]]))
+    assert [round(match.f1, 3) for match in found.matches] == [0.5, 0.8, 0.667, 0.857]
+    assert found.best_f1.radius == 3
+    assert (found.at_precision(0.99).radius, found.at_precision(0.7).radius) == (1, 3)
+    assert (found.at_fpr(0).radius, found.at_fpr(1).radius) == (1, 3)
+    assert hashbench.thresholds(codes[:1], codes[2:3], np.array([[0]])).at_precision(0.5) is None
+    assert hashbench.thresholds(codes[:1], codes[:1], np.array([[0]])).at_fpr(0.5) is None
+
+
+def test_without_relevant_or_irrelevant_pairs_shares_are_unknown():
+    found = hashbench.thresholds(query, database, np.zeros(DISTANCES.shape, dtype=int))
+    assert found.best_f1 is None
+    assert np.isnan([found.at(3).recall, found.uap.mean]).all()
+    assert found.n_undefined == len(query)
+    everything = hashbench.thresholds(query, database, np.ones(DISTANCES.shape, dtype=int)).at(N_BITS)
+    assert (everything.precision, everything.recall) == (1, 1)
+    assert np.isnan([everything.fpr, everything.fpr_low]).all()
+
+
+def test_a_radius_beyond_the_codes_is_refused():
+    with pytest.raises(HashbenchError, match="radius is 12, expected 0 to 11"):
+        hashbench.thresholds(query, database, RULES["dense"]).at(12)

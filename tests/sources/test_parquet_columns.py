@@ -1,0 +1,87 @@
+"""Columns of Parquet read by row groups, against the arrays that were written."""
+
+import numpy as np
+import pytest
+from helpers.error_sentences import complaint
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hashbench.sources.formats import CODE_KEYS
+from hashbench.sources.shards import ShardedArray
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+PACKED = np.random.default_rng(0).integers(0, 256, (23, 5), dtype=np.uint8)
+COLUMNS = {
+    "fixed": pa.FixedSizeListArray.from_arrays(pa.array(PACKED.ravel()), 5),
+    "list": pa.array(PACKED.tolist(), pa.list_(pa.uint8())),
+    "binary": pa.array([row.tobytes() for row in PACKED], pa.binary()),
+    "fixed_binary": pa.array([row.tobytes() for row in PACKED], pa.binary(5)),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two shards with row groups of 4 rows, one column for each way to write codes, and integers."""
+    folder = tmp_path_factory.mktemp("parquet")
+    table = pa.table({**COLUMNS, "integers": pa.array(PACKED[:, 0].astype(np.int64)), "words": ["word"] * 23})
+    parquet.write_table(table[:9], folder / "codes-1.parquet", row_group_size=4)
+    parquet.write_table(table[9:], folder / "codes-2.parquet", row_group_size=4)
+    return [folder / f"codes-{number}.parquet" for number in (1, 2)]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@given(start=st.integers(0, 23), stop=st.integers(0, 23))
+def test_slices_are_those_of_the_codes_that_were_written(files, column, start, stop):
+    array = ShardedArray([f"{file}:{column}" for file in files], CODE_KEYS)
+    assert (array.shape, array.dtype) == (PACKED.shape, np.uint8)
+    np.testing.assert_array_equal(array[min(start, stop) : stop], PACKED[min(start, stop) : stop])
+
+
+def test_integers_are_one_dimensional_and_booleans_are_bits(files, tmp_path):
+    np.testing.assert_array_equal(ShardedArray([f"{file}:integers" for file in files], ())[3:14], PACKED[3:14, 0])
+    bits = PACKED > 127
+    parquet.write_table(pa.table({"codes": pa.array(bits.tolist())}), tmp_path / "bits.parquet", row_group_size=7)
+    array = ShardedArray([str(tmp_path / "bits.parquet")], CODE_KEYS)
+    assert array.dtype == bool
+    np.testing.assert_array_equal(array[5:20], bits[5:20])
+
+
+def test_a_slice_reads_only_the_row_groups_that_it_needs(files, monkeypatch):
+    array, read = ShardedArray([f"{file}:fixed" for file in files], CODE_KEYS), []
+    original = parquet.ParquetFile.read_row_group
+    monkeypatch.setattr(
+        parquet.ParquetFile,
+        "read_row_group",
+        lambda self, number, **options: (read.append(number), original(self, number, **options))[1],
+    )
+    np.testing.assert_array_equal(array[5:7], PACKED[5:7])
+    assert read == [1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([[1, 2], [3]], "rows of 1 and of 2 values"),
+        ([b"ab", b"c"], "rows of 1 and of 2 values"),
+        ([1, None], "has empty cells"),
+        ([[1, None]], "which is not read in slices"),
+        (["00ff"], "holds string, which is not read in slices"),
+    ],
+)
+def test_cells_that_are_no_codes_are_refused(cells, message, tmp_path):
+    parquet.write_table(pa.table({"codes": pa.array(cells)}), tmp_path / "codes.parquet")
+    assert message in complaint(ShardedArray, [str(tmp_path / "codes.parquet")], CODE_KEYS)
+
+
+def test_shards_of_parquet_are_scored_as_one_file_is(hashbench, files, tmp_path):
+    labels = np.arange(23) % 3
+    np.save(tmp_path / "codes.npy", PACKED)
+    np.save(tmp_path / "labels.npy", labels)
+    pattern = f"{files[0].parent}/codes-*.parquet:fixed"
+    command = ["evaluate", "--query-codes", tmp_path / "codes.npy", "--bits", 40, "--format", "csv"]
+    command += ["--query-labels", tmp_path / "labels.npy", "--database-labels", tmp_path / "labels.npy"]
+    whole, sharded = (hashbench(*command, "--database-codes", codes) for codes in (tmp_path / "codes.npy", pattern))
+    assert sharded.exit_code == 0, sharded.output
+    assert sharded.stdout == whole.stdout
