@@ -4,7 +4,7 @@ The contracts and their helpers. The `__init__.py` of each folder beside them st
 
     method         the contract of methods
     adapter        the contract of dataset adapters, and their options
-    dataset        items, split and affinity rule
+    dataset        items, split and affinity rule; the names of rules
     unseen         names of datasets with classes that training does not see
     affinity       the level of relevance of a pair
     bits           bit order and packing
@@ -13,7 +13,7 @@ The contracts and their helpers. The `__init__.py` of each folder beside them st
     cards          facts about a method, without constructing it
     testing        the conformance suites
     errors         the exception for mistakes that users can fix
-    _choices       options that users choose by name
+    _choices       options that users choose by name, affinity rules among them
     _validation    checks of what users pass
     _source_code   imports and digests of source code, without running it
     _parallel      threads, and loops compiled on first use

@@ -1,7 +1,7 @@
 """Raw data: what adapters and commands read, download, draw and compute.
 
 download     files fetched from the network, or requested from the user
-array_files  features, labels and codes in array files and tables
+array_files  features, labels and codes in files, whose suffix says the format
 formats      the formats of array files: .npy, .npz, .mat, .pt, HDF5
 tables       .csv and .parquet tables
 parquet_columns  columns of Parquet files, read in slices

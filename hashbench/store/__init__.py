@@ -9,6 +9,6 @@ models        fitted methods as files of plain arrays
 array_cache   arrays that are computed once, such as features of images
 score_cache   the scores of every query, of a job's earlier codes too
 result_rows   what a row of results is
-result_files  where rows of results are, and the text of their files
+result_files  where rows of results are, and the text of their files, and values that older ones lack
 results       the committed rows of a folder: reading, adding, converting
 """
