@@ -206,7 +206,7 @@ def evaluate(
         score = partial(steps.score, preparation.load_dataset(dataset)[0], codes, undefined=undefined)
     else:
         sharding = {"cluster": cluster, "on_progress": progress.update}
-        rules = {"undefined": undefined, "keep_codes": keep_codes, "shown": shown}
+        rules = {"undefined": undefined, "keep_codes": keep_codes, "exclude_self": own["exclude_self"], "shown": shown}
         user_codes: Any = _read_own(own, dataset, save, outputs, sharding, rules)
         user_codes.check_metrics(metrics or DEFAULT_METRICS)
         reports_orders = not isinstance(user_codes, ShardedCodes)  # which reports by itself

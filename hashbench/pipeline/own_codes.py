@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, IntArray, Progress, silent
+from hashbench._typing import AnyArray, Progress, silent
 from hashbench._validation import as_int64, check_labelled, check_name, is_sparse, number_words, summed_csr
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
@@ -18,7 +18,7 @@ from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
 from hashbench.pipeline.rows import rows_of
-from hashbench.pipeline.steps import check_content, needs_vectors, vectors_of
+from hashbench.pipeline.steps import arrays_of, check_content, needs_vectors, vectors_of
 from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import check_counts as check_rated
@@ -211,7 +211,7 @@ class OwnCodes:
             )
         if self.distance == "hamming":
             for source, scores in scores_of.items():
-                report += self._keep(source, scores, scored.kind, keep_codes)
+                report += self._keep(source, replace(scored, scores=scores), keep_codes)
         return report
 
     def saved_files(
@@ -234,7 +234,7 @@ class OwnCodes:
             digest.update(f"{part.shape};".encode() + np.ascontiguousarray(part, "<f4").tobytes())
         return digest.hexdigest()[:16]
 
-    def _keep(self, source: Provenance, scores: dict[str, Scores], kinds: IntArray, keep_codes: bool) -> list[str]:
+    def _keep(self, source: Provenance, scored: Evaluation, keep_codes: bool) -> list[str]:
         """Keep every query's scores, and with ``keep_codes`` the codes; return a report."""
         codes = Codes(self.query, self.database, source)
         with score_cache.opened(codes) as cached:
@@ -242,8 +242,7 @@ class OwnCodes:
                 earlier = cached.read()
             except HashbenchError:  # damaged
                 earlier = {}
-            arrays: dict[str, AnyArray] = {metric: np.stack(values) for metric, values in scores.items()}
-            cached.write({**earlier, **arrays, score_cache.KINDS: kinds})
+            cached.write({**earlier, **arrays_of(scored)})
         path = _codes_path(source.dataset, source.dataset_fingerprint, source.method, source.n_bits, source.seed)
         if keep_codes:
             with locked(path):
@@ -346,6 +345,7 @@ def check_saving(
     distance: str,
     undefined: str,
     keep_codes: bool,
+    exclude_self: bool,
     shown: Mapping[str, str],
 ) -> None:
     """Check what can be saved before anything is scored; ``is_labelled`` if the user's labels define relevance."""
@@ -353,6 +353,10 @@ def check_saving(
         raise HashbenchError(f"--save does not go with --undefined {undefined}; use --undefined skip, as in results.")
     if keep_codes and distance != "hamming":
         raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
+    if keep_codes and exclude_self:
+        raise HashbenchError(
+            "--keep-codes keeps codes for figures, where each query would find itself; leave it or --exclude-self out."
+        )
     check_name(name, "the name of your codes")
     check_method(name)
     check_shown({**OWN, **shown})

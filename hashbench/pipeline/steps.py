@@ -209,19 +209,23 @@ def ensure_scores(
         missing = [name for name in names if name not in known]
         if missing:
             scored = _score(dataset, path, codes, missing, on_progress)
-            known |= {name: np.stack(values) for name, values in scored.scores.items()}
-            known[score_cache.KINDS] = scored.kind
-            cached = [name for name in known if name == score_cache.KINDS or get_metric(name).is_built_in]
-            if len(cached) > 1:
-                score_file.write({name: known[name] for name in cached})
+            known |= arrays_of(scored)
+            cached = [name for name in known if name not in score_cache.SHARED and get_metric(name).is_built_in]
+            if cached:
+                score_file.write({name: known[name] for name in (*cached, *score_cache.SHARED)})
     return evaluation_of(known, names), words if missing else "", codes.job_record
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
     """Return an evaluation in some metrics from scores as `score_cache.ScoreFile` reads them."""
-    n_undefined = int(np.isnan(known[metric_names[0]][0]).sum())
     scores = {name: Scores(*known[name]) for name in metric_names}
-    return Evaluation(scores, n_undefined, kinds=known[score_cache.KINDS])
+    return Evaluation(scores, int(known[score_cache.N_UNDEFINED][0]), kinds=known[score_cache.KINDS])
+
+
+def arrays_of(scored: Evaluation) -> dict[str, AnyArray]:
+    """Return an evaluation as `score_cache.ScoreFile` writes it."""
+    scores: dict[str, AnyArray] = {name: np.stack(values) for name, values in scored.scores.items()}
+    return {**scores, score_cache.KINDS: scored.kind, score_cache.N_UNDEFINED: np.array([scored.n_undefined])}
 
 
 def _score(

@@ -49,7 +49,7 @@ N_KEY, N_JOB, PARAMS = 7, 6, COLUMNS.index("params")  # fields of a key, of a jo
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
 _KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
 _WHOLE = tuple((COLUMNS.index(column), kind) for column, kind in _KINDS.items())
-_METRIC = re.compile(r"[A-Za-z]\w*(@r?(0|[1-9]\d*))?(:[a-z0-9=-]+)*", re.ASCII)
+_METRIC = re.compile(r"[A-Za-z]\w*(@(R|r?(0|[1-9]\d*)))?(:[a-z0-9=-]+)*", re.ASCII)
 
 
 def parse_row(cells: list[Any], settings: Mapping[str, str] | None) -> Row:
@@ -104,7 +104,7 @@ def _check_numbers(row: Row) -> None:
         raise ValueError(f"tie_sd {row.tie_sd} is not between 0 and half of the range, {row.low} to {row.high}")
     if not 0 <= row.n_undefined <= row.n_queries or row.n_queries < 1:
         raise ValueError(f"{row.n_undefined} of {row.n_queries} queries are undefined")
-    if value != value and row.n_undefined < row.n_queries:
+    if value != value and row.n_undefined < row.n_queries and not row.metric.endswith(":skip"):  # of empty balls
         n_scored = f"{row.n_queries - row.n_undefined} of {row.n_queries} queries have a score"
         raise ValueError(f"value is {row.value}, {row.low} to {row.high}, though {n_scored}")
     if row.n_bits < 1 or row.seed < 0 or row.method_version < 1:

@@ -20,7 +20,7 @@ from hashbench.store.provenance import digest
 from hashbench.store.result_rows import Row, unshown
 
 N_KEPT = 20  # files per job; the oldest goes first
-KINDS = "(kinds)"  # not a metric's name
+KINDS, N_UNDEFINED = SHARED = ("(kinds)", "(n_undefined)")  # of all metrics; no metrics' names
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ScoreFile:
     def write(self, scores: Mapping[str, AnyArray]) -> None:
         """Write the parts of `Scores`, (4, n_queries) by metric, and remove the job's oldest of over ``N_KEPT`` files.
 
-        ``KINDS`` holds the kind of each query, (n_queries,).
+        ``KINDS`` holds the kind of each query, (n_queries,), and ``N_UNDEFINED`` the number without relevant items.
         """
         write_scores(self.path, scores, self.made)
         newest_first = sorted(self.path.parent.glob("*.h5"), key=lambda path: -path.stat().st_mtime_ns)

@@ -392,7 +392,14 @@ def test_where_rows_cannot_be_saved_nothing_is_written(hashbench, save, codes, e
 
 def test_own_labels_take_no_name_of_a_prepared_dataset_in_any_case(tiny):
     hdf5.write_dataset(tiny(name="Flowers"), dataset_path("Flowers"))
-    saving = {"is_labelled": True, "distance": "hamming", "undefined": "skip", "keep_codes": False, "shown": {}}
+    saving = {
+        "is_labelled": True,
+        "distance": "hamming",
+        "undefined": "skip",
+        "keep_codes": False,
+        "exclude_self": False,
+        "shown": {},
+    }
     check_saving("mine", "trees", **saving)
     for name in ("Flowers", "flowers"):
         with pytest.raises(HashbenchError, match="'Flowers' is a dataset with its own labels"):

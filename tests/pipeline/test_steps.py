@@ -68,3 +68,17 @@ def test_a_dataset_of_only_images_has_nothing_to_rerank_by(hashbench, tiny_file,
     assert result.exit_code == 1
     assert "NDCG@3:reranked=9 re-ranks items near in Hamming distance by the float vectors" in result.stderr
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_balls_without_items_make_no_query_undefined_scored_now_or_from_the_cache(hashbench, tmp_path):
+    rows = []
+    for number, metrics in enumerate([("P@r0:skip", "AP"), ("AP", "P@r0:skip"), ("P@r0:skip",)]):
+        options = [word for metric in metrics for word in ("--metric", metric)]
+        command = ["run", "--method", "lsh", "--bits", 64, *options, "--results", tmp_path / str(number)]
+        assert hashbench(*command).exit_code == 0
+        rows.append(
+            {row["metric"]: (row["value"], row["n_undefined"]) for row in rows_in(tmp_path / str(number) / "digits")}
+        )
+    assert rows[0] == rows[1] == rows[2] | {"AP": rows[0]["AP"]}
+    assert {n_undefined for _, n_undefined in rows[0].values()} == {"0"}

@@ -182,6 +182,17 @@ def test_undefined_queries_are_left_out_and_counted_or_scored_as_the_paper_does(
     assert nothing.n_undefined == N_QUERIES
 
 
+@pytest.mark.parametrize("undefined", ["skip", "paper", "zero"])
+def test_an_empty_ball_is_left_out_of_the_mean_whatever_an_undefined_query_counts(undefined):
+    # queries: a relevant item within radius 0; none within it; undefined with an item within it; undefined without one
+    codes, relevance = np.array([[0, 0], [0, 1]]), np.array([[1, 0], [1, 0], [0, 0], [0, 0]])
+    queries = np.array([[0, 0], [1, 1], [0, 1], [1, 1]])
+    scored = evaluate(queries, codes, relevance, ["P@r0:skip", "AP"], undefined=undefined)
+    expected = [1, np.nan, np.nan if undefined == "skip" else 0, np.nan]
+    np.testing.assert_array_equal(scored.scores["P@r0:skip"].mean, expected)
+    assert (scored.n_undefined, scored.n_empty) == (2, {"P@r0:skip": 2})
+
+
 def test_metrics_keep_their_order_and_equal_names_are_scored_once():
     evaluation = evaluate(query, database, classes, ["P@5", "AP@7:retrieved", "AP", "AP@7", "P@5"])
     assert list(evaluation.scores) == list(evaluation.summary) == ["P@5", "AP@7", "AP"]

@@ -11,6 +11,7 @@ from helpers.paths import ROOT
 from helpers.result_files import contents
 
 from hashbench.errors import HashbenchError
+from hashbench.scoring.metrics import get_metric, metric_names
 from hashbench.store import result_files, result_rows, results
 from hashbench.store.origin import JobRecord
 
@@ -197,6 +198,18 @@ def test_rows_are_read_as_they_were_written_sorted_by_key_with_numbers_as_number
     rows = [row(method="a", features='a,"b"', metric="P@r2"), row(seed=9), row(seed=10), row(n_bits=128)]
     merge(path, reversed(rows))
     assert read(path) == rows
+
+
+@pytest.mark.parametrize("pattern", metric_names())
+def test_rows_of_every_metric_are_read(path, pattern):
+    name = get_metric(pattern.replace("@k", "@10").replace("@rN", "@r2").replace("=m", "=20")).name
+    merge(path, [row(metric=name)])
+    assert [each.metric for each in read(path)] == [name]
+
+
+def test_a_mean_over_no_ball_with_items_is_read(path):
+    merge(path, [row(metric="P@r0:skip", value="nan", tie_sd="", low="nan", high="nan", n_undefined=0)])
+    assert [each.value for each in read(path)] == ["nan"]
 
 
 def test_row_of_the_same_key_is_replaced(path):

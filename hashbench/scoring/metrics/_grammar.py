@@ -164,7 +164,8 @@ class Metric:
         with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
             scores = self.family.function(histogram, *self.arguments)
         value = {"skip": np.nan, "zero": 0.0, "paper": self.family.paper_value}[undefined]
-        is_defined = histogram.n_relevant > 0
+        # With ``skip`` the function itself scores every query that has items in its ball.
+        is_defined = (histogram.n_relevant > 0) | (undefined != "skip" and "skip" in self.arguments)
         mean, low, high = (np.where(is_defined, part, value) for part in scores[:3])
         return Scores(mean, low, high, np.where(low == high, 0.0, np.where(is_defined, scores.tie_sd, np.nan)))
 
