@@ -61,6 +61,7 @@ class ShardedArray:
 
     def __getitem__(self, rows: slice) -> AnyArray:
         start, stop, _ = rows.indices(len(self))
+        stop = max(start, stop)
         first = bisect_right(self._shards, start, key=itemgetter(2))
         inside = takewhile(lambda shard: shard[1] < stop, self._shards[first:])
         parts = [self._read(place, max(start - begin, 0), min(stop, end) - begin) for place, begin, end in inside]

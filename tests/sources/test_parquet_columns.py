@@ -17,6 +17,7 @@ COLUMNS = {
     "fixed": pa.FixedSizeListArray.from_arrays(pa.array(PACKED.ravel()), 5),
     "list": pa.array(PACKED.tolist(), pa.list_(pa.uint8())),
     "binary": pa.array([row.tobytes() for row in PACKED], pa.binary()),
+    "large_binary": pa.array([row.tobytes() for row in PACKED], pa.large_binary()),
     "fixed_binary": pa.array([row.tobytes() for row in PACKED], pa.binary(5)),
 }
 
@@ -66,13 +67,34 @@ def test_a_slice_reads_only_the_row_groups_that_it_needs(files, monkeypatch):
         ([[1, 2], [3]], "rows of 1 and of 2 values"),
         ([b"ab", b"c"], "rows of 1 and of 2 values"),
         ([1, None], "has empty cells"),
-        ([[1, None]], "which is not read in slices"),
+        ([[1, None]], "has empty cells"),
+        ([None, [1, 2]], "has empty cells"),
+        ([["a"]], "which is not read in slices"),
         (["00ff"], "holds string, which is not read in slices"),
     ],
 )
 def test_cells_that_are_no_codes_are_refused(cells, message, tmp_path):
     parquet.write_table(pa.table({"codes": pa.array(cells)}), tmp_path / "codes.parquet")
     assert message in complaint(ShardedArray, [str(tmp_path / "codes.parquet")], CODE_KEYS)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.uint8()), pa.binary(), pa.list_(pa.uint8(), 2)])
+def test_row_groups_may_be_empty(kind, tmp_path):
+    cells = [b"ab", b"cd", b"ef"] if kind == pa.binary() else [[97, 98], [99, 100], [101, 102]]
+    tables = [pa.table({"codes": pa.array(cells[rows], kind)}) for rows in (slice(0), slice(2), slice(0), slice(2, 3))]
+    with parquet.ParquetWriter(tmp_path / "codes.parquet", tables[0].schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+    array = ShardedArray([str(tmp_path / "codes.parquet")], CODE_KEYS)
+    assert array[0:3].tolist() == [[97, 98], [99, 100], [101, 102]]
+    assert array[2:1].shape == (0, 2)
+
+
+def test_lists_of_another_length_in_a_later_row_group_are_refused(tmp_path):
+    parquet.write_table(pa.table({"codes": [[1, 2], [3]]}), tmp_path / "codes.parquet", row_group_size=1)
+    array = ShardedArray([str(tmp_path / "codes.parquet")], CODE_KEYS)
+    for rows in (slice(0, 2), slice(1, 2)):
+        assert "rows of 1 and of 2 values" in complaint(array.__getitem__, rows)
 
 
 def test_shards_of_parquet_are_scored_as_one_file_is(hashbench, files, tmp_path):
