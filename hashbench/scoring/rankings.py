@@ -84,11 +84,24 @@ def evaluate_ranking(
 def _rows(values: npt.ArrayLike | Sequence[npt.ArrayLike], name: str) -> list[AnyArray]:
     """Return the values of each query."""
     if isinstance(values, Sequence) and values and np.ndim(values[0]) == 1:
-        return [as_array(row, f"{name} of query {number}") for number, row in enumerate(values)]
-    array = as_array(values, name)
+        return [_as_numbers(row, f"{name} of query {number}") for number, row in enumerate(values)]
+    array = _as_numbers(values, name)
     if array.ndim not in (1, 2):
         raise HashbenchError(f"{name} have {array.ndim} dimensions, expected (n_queries, n_items).")
     return list(np.atleast_2d(array))
+
+
+def _as_numbers(values: npt.ArrayLike | Sequence[npt.ArrayLike], name: str) -> AnyArray:
+    """Convert to an array; refuse integers that would tie because NumPy rounds a mixed list to float64."""
+    array = as_array(values, name)
+    if array.dtype.kind == "f" and isinstance(values, Sequence) and (np.abs(array[np.isfinite(array)]) > 2**53).any():
+        for number in np.ravel(np.asarray(values, dtype=object)):
+            if isinstance(number, int) and int(float(number)) != number:
+                raise HashbenchError(
+                    f"{name} hold {number} in a list that NumPy reads as float64, which rounds it; give an array of "
+                    "integers."
+                )
+    return array
 
 
 def _check(grade: AnyArray, score: AnyArray, number: int) -> None:

@@ -70,6 +70,7 @@ def test_values_are_torchmetrics_where_these_are_exact(ranking):
             assert found[name].mean[number] == pytest.approx(expected, abs=1e-6)  # in 32 bits there
 
 
+@pytest.mark.filterwarnings("ignore:unsafe cast")  # in loops of ranx
 def test_values_without_ties_are_those_of_ranx_and_of_runs():
     ranx = pytest.importorskip("ranx", reason="ranx is not installed")
     rng = np.random.default_rng(1)
@@ -128,5 +129,8 @@ def test_what_cannot_be_ranked_is_refused(relevance, scores, message):
 def test_integers_beyond_float64_do_not_tie():
     found = hashbench.evaluate_ranking([[1, 0]], [[2**62 + 1, 2**62]], ["AP"])
     assert found.scores["AP"].low[0] == found.scores["AP"].high[0] == 1
+    with pytest.raises(HashbenchError, match="hold 9223372036854775809 in a list"):
+        hashbench.evaluate_ranking([1, 0, 0], [2**63, 2**63 + 1, -1], ["AP"])
+    assert hashbench.evaluate_ranking([1, 0], [1e300, np.inf], ["AP"]).scores["AP"].mean[0] == 0.5
     (one,) = hashbench.evaluate_ranking([0, 1], [3, 3], ["AP"]).scores["AP"].mean
     assert one == pytest.approx(0.75)
