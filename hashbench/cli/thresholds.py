@@ -80,6 +80,8 @@ def thresholds(
         user_codes = read_sharded(files, on_progress=progress.update) if shards_of(**own) else own_codes.read_own(files)
     with progress, reporting_compilation(progress.update):
         found = user_codes.thresholds()
+    for note in found.notes:
+        click.echo(note, err=True)
     if output is not None and output.suffix.lower() in FIGURES:
         from hashbench.reports.plots.thresholds_figure import draw_thresholds
 
@@ -101,9 +103,12 @@ def _format(found: "Thresholds", rates: tuple[float, ...], precisions: tuple[flo
     if form == "csv":
         return found.to_frame().to_csv(index=False, lineterminator="\n").rstrip("\n")
     if form == "json":
-        content = {name: None if match is None else match._asdict() for name, match in asked.items()}
+        content: dict[str, Any] = {
+            name: match and {key: json_number(value) for key, value in match._asdict().items()}
+            for name, match in asked.items()
+        }
         summary = {key: json_number(getattr(found.uap, key)) for key in ("mean", "tie_sd", "low", "high")}
-        return json.dumps({"n_bits": found.n_bits, "uAP": summary, **content}, indent=2, default=json_number)
+        return json.dumps({"n_bits": found.n_bits, "uAP": summary, **content}, indent=2)
     chosen = {match.radius for match in asked.values() if match is not None}
     first = next((match.radius for match in found.matches if match.n_matches), 0)
     shown = found.matches[first : max(chosen, default=first) + _MORE + 1]
@@ -138,7 +143,7 @@ def _notes(found: "Thresholds") -> list[str]:
     return [
         f"uAP {uap.mean:.4f} ± {uap.tie_sd:.5f} ({uap.low:.4f} to {uap.high:.4f}): all pairs in one ranking by "
         "distance, over all orders of tied pairs.",
-        f"{found.n_relevant:,} relevant of {found.n_relevant + found.n_irrelevant:,} pairs, all queries together"
-        f"{', each pair from both sides' * (found.n_sides == 2)}; a radius has no ties.",
+        f"{found.n_relevant:,} relevant of {found.n_relevant + found.n_irrelevant:,} pairs, all queries together; a "
+        "radius has no ties.",
         *([f"{found.n_undefined:,} queries have no relevant item."] if found.n_undefined else []),
     ]

@@ -26,13 +26,10 @@ from hashbench.scoring.histogram import TieHistogram, tally
 from hashbench.scoring.metrics import Metric, Scores, checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
-from hashbench.scoring.self_pairs import check_database, is_database, own_levels, without_self
+from hashbench.scoring.self_pairs import check_self, own_levels, without_self
 
 _ALL = slice(None)
 _WORTH_A_THREAD = 1 << 16  # counts; fewer are scored before a thread has started
-FINDS_ITSELF = (
-    "The queries are the database, and each finds itself first. To leave it out: --exclude-self, exclude_self=True."
-)
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes held between groups of queries
 
 
@@ -122,10 +119,10 @@ def evaluate(
                 f"vectors re-rank the items nearest in Hamming distance, so they do not go with distance={distance!r}; "
                 "leave one out."
             )
-        if exclude_self:
-            check_database(np.asarray(query_codes), np.asarray(database_codes))
         ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
-        return _evaluate_outputs(ranking, as_affinity(affinity), metrics, undefined, random_orders, exclude_self)
+        notes = check_self(np.asarray(query_codes), np.asarray(database_codes), is_excluded=exclude_self)
+        scored = _evaluate_outputs(ranking, as_affinity(affinity), metrics, undefined, random_orders, exclude_self)
+        return replace(scored, notes=notes)
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)
     return evaluate_packed(
@@ -166,10 +163,8 @@ def evaluate_packed(
         check_orders(random_orders, chosen)
     if vectors is not None:
         vectors.check_fit(len(query), database.shape[0])
-    if exclude_self:
-        check_database(query, database)
+    notes = check_self(query, database, is_excluded=exclude_self)
     own = own_levels(affinity) if exclude_self else None
-    notes = [] if exclude_self or not is_database(query, database) else [FINDS_ITSELF]
     kinds = Kinds.of(query, affinity.query_keys(), own)
     origin: Rows = _ALL
     all_query, all_affinity = query, affinity

@@ -15,16 +15,25 @@ _BLOCK = 256  # queries whose levels with each other are computed together
 _ROWS = 1 << 18  # of a database compared at a time
 
 
-def is_database(query: AnyArray, database: SliceableCodes) -> bool:
-    """Return whether queries equal the database, row by row."""
+FINDS_ITSELF = "The queries are the database, so each finds itself. To leave it out: --exclude-self, exclude_self=True."
+
+
+def check_self(query: AnyArray, database: SliceableCodes, *, is_excluded: bool) -> list[str]:
+    """Return a note if queries find themselves; where they must not, refuse those that are not the database."""
+    if is_excluded:
+        _check_database(query, database)
+        return []
+    return [FINDS_ITSELF] * _is_database(query, database)
+
+
+def _is_database(query: AnyArray, database: SliceableCodes) -> bool:
     return query.shape == tuple(database.shape) and all(
         np.array_equal(query[rows], database[rows]) for rows in chunks(0, len(query), _ROWS)
     )
 
 
-def check_database(query: AnyArray, database: SliceableCodes) -> None:
-    """Refuse queries that are not the items of the database, in its order."""
-    if not is_database(query, database):
+def _check_database(query: AnyArray, database: SliceableCodes) -> None:
+    if not _is_database(query, database):
         raise HashbenchError(
             f"without themselves, queries are the items of the database in the same order, but the {len(query):,} "
             f"queries and {database.shape[0]:,} database items differ. Give the same codes as both."

@@ -17,7 +17,7 @@ from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import Kinds, check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import checked_metrics, get_metric
-from hashbench.scoring.self_pairs import check_database, level_values, without_self
+from hashbench.scoring.self_pairs import check_self, level_values, without_self
 from hashbench.scoring.thresholds import PairCounts, Thresholds, queries_at_a_time
 from hashbench.store.inputs import check_fits
 
@@ -106,7 +106,6 @@ class ShardedCodes:
         """The level of each query with itself, (n_queries,), where it is left out."""
         if not self.exclude_self:
             return None
-        check_database(self.query, self.database)
         parts = chunks(0, len(self.query), _OWN_ROWS)
         return np.concatenate([level_values(self.relevance.part(part, part)) for part in parts])
 
@@ -126,16 +125,18 @@ class ShardedCodes:
             )
         names = [metric.name for metric in checked_metrics(metrics, undefined)]
         self.check_metrics(names)
+        notes = check_self(self.query, self.database, is_excluded=self.exclude_self)
         evaluation = evaluate_counts(self.histogram.part, len(self.query), QUERY_CHUNK, names, undefined=undefined)
-        return replace(evaluation, kinds=self.kinds.of_query)
+        return replace(evaluation, kinds=self.kinds.of_query, notes=notes)
 
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
+        notes = check_self(self.query, self.database, is_excluded=self.exclude_self)
         first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
-        pairs = PairCounts(self.n_bits, 1 + self.exclude_self)
+        pairs = PairCounts(self.n_bits)
         for part in chunks(0, len(first), queries_at_a_time(self.n_bits)):
             pairs.add(self._counted(first[part]), weights[part])
-        return pairs.thresholds()
+        return pairs.thresholds(notes, are_met_twice=self.exclude_self)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse metrics that need more than counts that add up."""

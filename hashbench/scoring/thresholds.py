@@ -2,7 +2,7 @@
 
 from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,7 @@ from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.evaluator import Kinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
-from hashbench.scoring.self_pairs import check_database, own_levels, without_self
+from hashbench.scoring.self_pairs import check_self, own_levels, without_self
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,8 +43,7 @@ class Match(NamedTuple):
         Shares over all pairs: of matches that are relevant, of relevant pairs that match, of irrelevant pairs that
         match, and the harmonic mean of the first two. NaN where the divisor is 0.
     fpr_low, fpr_high : float
-        95 % Clopper-Pearson interval of the false positive rate, which takes pairs as independent; with
-        ``exclude_self``, where each is met from both sides, as half as many.
+        95 % Clopper-Pearson interval of the false positive rate, which takes pairs as independent.
     n_queries_with_false : int
         Queries with a false match. Where they are few, so is the evidence: their pairs are not independent.
 
@@ -73,15 +72,15 @@ class Thresholds:
     Parameters
     ----------
     n_true, n_false : ndarray of shape (n_bits + 1,), int64
-        Relevant and irrelevant pairs at distance 0, 1, ..., ``n_bits``.
+        Relevant and irrelevant pairs at distance 0, 1, ..., ``n_bits``; with ``exclude_self`` two items are one pair.
     n_empty, n_queries_with_false : ndarray of shape (n_bits + 1,), int64
         Queries that nothing matches within each radius, and queries with a false match.
     query_precision, query_recall : ndarray of shape (n_bits + 1,), float64
         Means over the queries with relevant items of ``P@rN`` (0 of an empty ball) and ``R@rN``.
     n_queries, n_undefined : int
         All queries, and those without relevant items, which are pooled, too.
-    n_sides : {1, 2}
-        How often each pair was counted: 2 with ``exclude_self``.
+    notes : sequence of str
+        Sentences about the input that its owner should read.
 
     Examples
     --------
@@ -98,7 +97,7 @@ class Thresholds:
     query_recall: FloatArray
     n_queries: int
     n_undefined: int
-    n_sides: int = 1
+    notes: Sequence[str] = ()
 
     @property
     def n_bits(self) -> int:
@@ -133,10 +132,14 @@ class Thresholds:
         HashbenchError
             If codes have no such radius.
         """
-        if not 0 <= radius <= self.n_bits:
-            raise HashbenchError(f"the radius is {radius}, expected 0 to {self.n_bits}, the code length.")
+        if radius not in range(self.n_bits + 1):
+            raise HashbenchError(
+                f"the radius is {radius}, expected a whole number from 0 to {self.n_bits}, the code length."
+            )
+        radius = int(radius)  # 2.0, too
         n_true, n_false = int(self.n_true[: radius + 1].sum()), int(self.n_false[: radius + 1].sum())
         n_matches = n_true + n_false
+        fpr_low, fpr_high = clopper_pearson(n_false, self.n_irrelevant)
         return Match(
             radius,
             n_matches,
@@ -145,13 +148,8 @@ class Thresholds:
             recall=_share(n_true, self.n_relevant),
             fpr=_share(n_false, self.n_irrelevant),
             f1=_share(2 * n_true, n_matches + self.n_relevant),
-            **dict(
-                zip(
-                    ("fpr_low", "fpr_high"),
-                    clopper_pearson(n_false // self.n_sides, self.n_irrelevant // self.n_sides),
-                    strict=True,
-                )
-            ),
+            fpr_low=fpr_low,
+            fpr_high=fpr_high,
             n_queries_with_false=int(self.n_queries_with_false[radius]),
         )
 
@@ -243,7 +241,6 @@ class PairCounts:
     """Sums over histograms of queries, some at a time, from which `Thresholds` follow."""
 
     n_bits: int
-    n_sides: int = 1
     n_queries: int = 0
     n_undefined: int = 0
     sums: dict[str, Any] = field(default_factory=dict)
@@ -268,12 +265,22 @@ class PairCounts:
         self.n_queries += int(weights.sum())
         self.n_undefined += int(weights.sum() - is_defined.sum())
 
-    def thresholds(self) -> Thresholds:
-        """Return the counts of all queries."""
+    def thresholds(self, notes: Sequence[str], *, are_met_twice: bool) -> Thresholds:
+        """Return the counts of all queries, or half of them if each pair was met from both sides."""
+        if are_met_twice:
+            self._halve()
         n_defined = self.n_queries - self.n_undefined
         means = {name: self.sums[name] / n_defined if n_defined else self.sums[name] * np.nan for name in _MEANS}
-        counts = {"n_queries": self.n_queries, "n_undefined": self.n_undefined, "n_sides": self.n_sides}
-        return Thresholds(**{**self.sums, **means, **counts})
+        return Thresholds(**{**self.sums, **means}, n_queries=self.n_queries, n_undefined=self.n_undefined, notes=notes)
+
+    def _halve(self) -> None:
+        for name in ("n_true", "n_false"):
+            if (self.sums[name] % 2).any():
+                raise HashbenchError(
+                    "an item is relevant to another that it is not relevant to the other way round, but without the "
+                    "queries themselves two items are one pair; give both the same labels, or a symmetric matrix."
+                )
+            self.sums[name] //= 2
 
 
 _MEANS = ("query_precision", "query_recall")
@@ -333,16 +340,15 @@ def count_pairs(
 ) -> Thresholds:
     """Count pairs of packed codes, (n, ceil(n_bits / 8)); queries alike in code and labels are counted once."""
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
-    if exclude_self:
-        check_database(query, database)
+    notes = check_self(query, database, is_excluded=exclude_self)
     own = own_levels(affinity) if exclude_self else None
     kinds = Kinds.of(query, affinity.query_keys(), own)
     weights = np.bincount(kinds.of_query, minlength=len(kinds.first))
     query, affinity = query[kinds.first], affinity.part(kinds.first)
-    pairs, n_done = PairCounts(n_bits, 1 + exclude_self), 0
+    pairs, n_done = PairCounts(n_bits), 0
     for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
         histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
         pairs.add(histogram if own is None else without_self(histogram, own[kinds.first[queries]]), weights[queries])
         n_done += queries.stop - queries.start
         on_progress("queries", n_done, len(query))
-    return pairs.thresholds()
+    return pairs.thresholds(notes, are_met_twice=exclude_self)

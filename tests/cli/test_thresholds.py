@@ -53,7 +53,7 @@ def test_the_table_and_the_sentences_have_the_numbers(hashbench, of_files, expec
         assert f"radius {match.radius}, F1 {match.f1:.4f}; {match.n_false:,} of {expected.n_irrelevant:,}" in sentence
         assert f"in {match.n_queries_with_false} of 60 queries" in sentence
     assert f"uAP {expected.uap.mean:.4f}" in text
-    assert "each pair from both sides" in text
+    assert f"60 relevant of {60 * 59 // 2:,} pairs" in text
 
 
 def test_all_radii_are_in_the_file_and_in_csv(hashbench, of_files, expected, tmp_path):
@@ -71,6 +71,16 @@ def test_json_has_what_was_asked_for(hashbench, of_files, expected):
     assert content["uAP"]["mean"] == pytest.approx(expected.uap.mean)
     assert content["best F1"]["radius"] == expected.best_f1.radius
     assert content["false positive rate 0.5"]["n_false"] == expected.at_fpr(0.5).n_false
+
+
+def test_json_has_null_for_a_share_of_nothing(hashbench, files):
+    np.save(files / "words.npy", np.zeros(N_ITEMS, int))
+    own = [word for role in ("query", "database") for word in (f"--{role}-codes", files / "codes.npy")]
+    own += [word for role in ("query", "database") for word in (f"--{role}-labels", files / "words.npy")]
+    printed = hashbench("thresholds", *own, "--format", "json", "--precision", 1)
+    content = json.loads(printed.stdout, parse_constant=pytest.fail)
+    assert content["precision 1"]["fpr"] is None
+    assert "--exclude-self" in printed.stderr
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers import oracles
 from scipy.stats import binomtest
 
 import hashbench
@@ -87,27 +88,56 @@ def test_random_orders_keep_to_the_expectation(rule, items, distance):
         assert drawn.mean() == pytest.approx(values.mean, abs=5 * drawn.std() / np.sqrt(2000) + 1e-12)
 
 
-def test_thresholds_and_shards_lack_the_query_too(rule):
-    whole = rule.block(slice(None), slice(None)) > 0
-    distances, is_other = (codes[:, None] != codes).sum(axis=2), ~np.eye(N_ITEMS, dtype=bool)
+def test_thresholds_count_two_items_as_one_pair(rule):
+    if isinstance(rule, Explicit):
+        rule = Explicit(np.triu(matrix, 1) + np.triu(matrix, 1).T)
+    first, second = np.triu_indices(N_ITEMS, 1)
+    distances = (codes[first] != codes[second]).sum(axis=1)
+    is_relevant = rule.block(slice(None), slice(None))[first, second] > 0
     found = hashbench.thresholds(codes, codes, rule, exclude_self=True)
     for match in found.matches:
-        is_match = (distances <= match.radius) & is_other
-        n_false = (is_match & ~whole).sum()
+        is_match = distances <= match.radius
+        n_false = (is_match & ~is_relevant).sum()
         assert (match.n_matches, match.n_false) == (is_match.sum(), n_false)
-        once = binomtest(int(n_false // 2), int((is_other & ~whole).sum() // 2)).proportion_ci(method="exact")
-        assert (match.fpr_low, match.fpr_high) == pytest.approx(once)  # each pair is met from both sides
+        exact = binomtest(int(n_false), int((~is_relevant).sum())).proportion_ci(method="exact")
+        assert (match.fpr_low, match.fpr_high) == pytest.approx(exact)
     query, database, n_bits = as_packed_pair(codes, codes, None, None)
     sharded = ShardedCodes(query, database, n_bits, rule, exclude_self=True)
     np.testing.assert_array_equal(sharded.thresholds().to_frame(), found.to_frame())
+
+
+def test_micro_average_precision_has_a_pair_once():
+    equal, classes = np.zeros((3, 4), dtype=bool), [0, 0, 1]
+    found = hashbench.thresholds(equal, equal, (classes, classes), exclude_self=True)
+    expected = oracles.over_orders(oracles.average_precision, [0, 0, 0], [1, 0, 0])
+    assert (found.uap.mean, found.uap.low, found.uap.high, found.uap.tie_sd) == pytest.approx(expected)
+
+
+def test_thresholds_refuse_what_is_relevant_one_way_only():
+    with pytest.raises(HashbenchError, match="two items are one pair"):
+        hashbench.thresholds(codes, codes, np.eye(N_ITEMS, k=1, dtype=int), exclude_self=True)
+
+
+def test_shards_lack_the_query_too(rule):
+    query, database, n_bits = as_packed_pair(codes, codes, None, None)
+    sharded = ShardedCodes(query, database, n_bits, rule, exclude_self=True)
     metrics = [name for name in METRICS if name != "LGAP@r2"]
     expected = hashbench.evaluate(codes, codes, rule, metrics, exclude_self=True)
     np.testing.assert_array_equal(scored(sharded.evaluate(metrics), metrics), scored(expected, metrics))
 
 
 def test_queries_that_are_the_database_are_noted():
-    (note,) = hashbench.evaluate(codes, codes, RULES["same-label"], ["AP"]).notes
-    assert "exclude_self" in note
+    query, database, n_bits = as_packed_pair(codes, codes, None, None)
+    sharded = ShardedCodes(query, database, n_bits, RULES["same-label"])
+    for found in (
+        hashbench.evaluate(codes, codes, RULES["same-label"], ["AP"]),
+        hashbench.evaluate(vectors, vectors, RULES["same-label"], ["AP"], distance="dot"),
+        hashbench.thresholds(codes, codes, RULES["same-label"]),
+        sharded.evaluate(["AP"]),
+        sharded.thresholds(),
+    ):
+        (note,) = found.notes
+        assert "exclude_self" in note
     assert not hashbench.evaluate(codes[1:], codes[1:][::-1], (labels[1:], labels[1:][::-1]), ["AP"]).notes
 
 

@@ -111,5 +111,8 @@ def test_without_relevant_or_irrelevant_pairs_shares_are_unknown():
 
 
 def test_a_radius_beyond_the_codes_is_refused():
-    with pytest.raises(HashbenchError, match="radius is 12, expected 0 to 11"):
-        hashbench.thresholds(query, database, RULES["dense"]).at(12)
+    found = hashbench.thresholds(query, database, RULES["dense"])
+    for radius in (-1, 12, 1.5, "2"):
+        with pytest.raises(HashbenchError, match=f"radius is {radius}, expected a whole number from 0 to 11"):
+            found.at(radius)
+    assert found.at(2.0) == found.at(2)
