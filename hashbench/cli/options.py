@@ -58,7 +58,8 @@ class NotWith(Constraint):
         self.excluded = excluded
 
     def help(self, ctx: click.Context) -> str:  # noqa: D102
-        return f"not with {' or '.join(self.excluded)}"
+        options = {spelling for param in ctx.command.params for spelling in param.opts}
+        return f"not with {' or '.join(name for name in self.excluded if not name.startswith('-') or name in options)}"
 
     def check_values(self, params: Sequence[click.Parameter], ctx: click.Context) -> None:  # noqa: D102
         conflicts = [name for name in typed(ctx.command.params) if name in self.excluded]
