@@ -62,7 +62,7 @@ reproduce-all: $(VENV)/.installed ## The same with the slower methods too
 
 tables: $(VENV)/.installed ## Make tables and figures of the results there are
 	$(BIN)/hashbench tables
-	$(BIN)/hashbench plot tie-ranges ap-bits $(if $(wildcard results/*-unseen),unseen) --format svg
+	$(BIN)/hashbench plot ranking tie-ranges ap-bits $(if $(wildcard results/*-unseen),unseen) --format svg
 	$(BIN)/hashbench plot ap-bits --dataset cifar10-s1:squeezenet $(SUPERVISED:%=--method %) $(COLUMN)
 	$(BIN)/hashbench plot tie-ranges --dataset digits $(UNSUPERVISED:%=--method %) $(COLUMN)
 	$(BIN)/hashbench tables --dataset digits $(SHOWN:%=--method %) --bits 12 --bits 24 --bits 32 --bits 48 \

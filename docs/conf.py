@@ -105,7 +105,8 @@ def gallery() -> str:
     for path in sorted((ROOT / "results/tables").glob("*.md")):
         title = path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
         lines.append(f"- [{title}]({_SOURCE}/{path.relative_to(ROOT).as_posix()})")
-    for kind, words in (("unseen", "Unseen classes"), ("ap-bits", "AP by code length"), ("tie-ranges", "Tie ranges")):
+    kinds = {"ranking": "Methods by AP", "unseen": "Unseen classes", "ap-bits": "AP by code length"}
+    for kind, words in {**kinds, "tie-ranges": "Tie ranges"}.items():
         lines.append(f"\n## {words}\n")
         for path in sorted((ROOT / "results/figures").glob(f"{kind}-*.svg")):
             name = path.stem.removeprefix(f"{kind}-")

@@ -177,15 +177,16 @@ def plot(
     """Draw figures of the results, and of the codes behind them; prints the files.
 
     \b
+    ranking           methods sorted by score, a row each, at 32 bits
     tie-ranges        the worst case of ties of each score
     ap-bits           the metric against the code length
-    unseen            the metric of classes that training did not see against that of all, all seen, at 32 bits
+    unseen            the metric of classes that training did not see, beside that of all, all seen, at 32 bits
     precision-recall  from codes in the data folder, at 32 bits
     precision-at-k    from codes in the data folder, at 32 bits
     code-usage        how many items share each code, from codes in the data folder, at 12 bits
     time-quality      the metric against the time to fit and to encode, from codes in the data folder, at 32 bits
 
-    Without FIGURE all are drawn. No panel has more than eight lines.
+    Without FIGURE all are drawn.
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
     from hashbench.reports.plots import FORMATS, draw_figures, write_figure

@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import mean, median, stdev
 
 import h5py
-import hypothesis.strategies as st
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from click.testing import CliRunner
 from helpers.paths import ROOT
 from helpers.result_files import rows_in
 from helpers.thoroughness import ALL
-from hypothesis import given, settings
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from hashbench.cli.main import cli
@@ -30,13 +29,13 @@ from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelectio
 from hashbench.reports.plots.panels import has_bands, panels_of
 from hashbench.reports.plots.result_figures import spread
 from hashbench.reports.plots.style import FigureLayout, choose_looks, in_rows, make_panels
-from hashbench.reports.plots.unseen_figure import place_names
 from hashbench.store import result_files, result_rows, results
 
 pytestmark = pytest.mark.slow  # make test-figures
 BASELINES = {"constant", "oracle-label", "random"}
 BANDS = FigureLayout(bands=True)
 DEFAULTS = {"continuation": 0, "objective": "original", "relaxation": "simplified"}  # of those there are variants of
+BASELINES = {"constant", "random", "oracle-label"}
 COMMITTED = sorted(path.name for path in (ROOT / "results" / "figures").glob("*.svg"))
 CODE_FIGURES = ["precision-recall", "precision-at-k", "code-usage", "time-quality"]
 
@@ -130,25 +129,30 @@ def folds(tmp_path_factory):
 
 
 @pytest.mark.parametrize("width", [3.3, 6.9])
-def test_unseen_classes_stand_against_seen_ones(folds, width):
+def test_unseen_classes_stand_beside_seen_ones_a_row_per_method(folds, width):
     drawing = draw("unseen", folds, FigureLayout(width))
     assert drawing.stem == "unseen-digits-unseen3-pixels"
-    (panel,) = drawing.figure.axes
     rows = rows_in(folds / "digits") + rows_in(folds / "digits-unseen")
-    points, bars = lines(drawing.figure), ranges(drawing.figure)
-    assert points.keys() == {row["method"] for row in rows}
-    for method, ((x, y),) in points.items():
-        own = [row for row in rows if row["method"] == method]
-        unseen = [row for row in own if row["dataset"] != "digits"]
-        (seen,) = (row for row in own if row["dataset"] == "digits")
-        assert (x, y) == pytest.approx((float(seen["value"]), mean(float(row["value"]) for row in unseen)), abs=1e-6)
-        if method != "random":  # a baseline
-            (across,) = bars[method]
-            assert across[:, 0] == pytest.approx([float(seen["low"]), float(seen["high"])])
-    best = max(points["lsh"][0, 1], points["itq"][0, 1])
-    assert [line.get_ydata()[0] for line in panel.get_lines() if line.get_linestyle() not in ("None", "-")] == [best]
-    assert {text.get_text() for text in panel.texts} == points.keys()
-    assert "unsupervised" in [text.get_text() for text in panel.get_legend().get_texts()]
+    unseen, seen = drawing.figure.axes
+    assert [axes.get_xlabel() for axes in (unseen, seen)] == ["AP, unseen", "AP, all seen"]
+    expected = {
+        method: (
+            mean(float(row["value"]) for row in own if row["dataset"] != "digits"),
+            *(float(row["value"]) for row in own if row["dataset"] == "digits"),
+        )
+        for method in {row["method"] for row in rows} - {"random"}  # a baseline
+        for own in [[row for row in rows if row["method"] == method]]
+    }
+    names = [text.get_text() for text in unseen.get_yticklabels()]
+    assert names == sorted(expected, key=lambda method: -expected[method][0])
+    for axes, scope in ((unseen, 0), (seen, 1)):
+        for place, name in enumerate(names):
+            (mark,) = (line for line in axes.get_lines() if line.get_label() == name)
+            assert mark.get_xydata()[0] == pytest.approx([expected[name][scope], place], abs=1e-6)
+        (best,) = (line.get_xdata()[0] for line in axes.get_lines() if line.get_linestyle() not in ("None", "-"))
+        assert best == pytest.approx(max(expected[name][scope] for name in ("lsh", "itq")), abs=1e-6)
+    (legend,) = [axes.get_legend() for axes in (unseen, seen) if axes.get_legend()]
+    assert "unsupervised" in [text.get_text() for text in legend.get_texts()]
     assert_all_can_be_read(drawing.figure)
 
 
@@ -161,13 +165,12 @@ def test_queries_of_unseen_classes_among_all_have_their_own_panel_and_folds_a_th
     ]
     results.merge_rows(tmp_path, [*rows, *among_all])
     drawing = draw("unseen", tmp_path, FigureLayout(6.9))
-    assert [panel.get_ylabel() for panel in drawing.figure.axes] == ["AP, unseen", "AP, unseen among all"]
-    left, right = drawing.figure.axes
-    heights = [line.get_ydata()[0] for line in right.get_lines() if line.get_label() == "csq"]
-    assert heights == pytest.approx([0.3])
-    thick = [bar for bar in left.collections if bar.get_linewidth()[0] == 3]
+    assert [panel.get_xlabel() for panel in drawing.figure.axes] == ["AP, unseen", "AP, among all", "AP, all seen"]
+    left, middle, _ = drawing.figure.axes
+    assert [line.get_xdata()[0] for line in middle.get_lines() if line.get_label() == "csq"] == pytest.approx([0.3])
+    thick = [bar for bar in left.collections if bar.get_linewidth()[0] == 4]
     values = [float(row.value) for row in rows if row.method == "csq" and "unseen" in row.dataset]
-    spans = [np.ptp(bar.get_segments()[0][:, 1]) for bar in thick]
+    spans = [np.ptp(bar.get_segments()[0][:, 0]) for bar in thick]
     assert any(span == pytest.approx(2 * stdev(values), abs=1e-5) for span in spans)
     assert_all_can_be_read(drawing.figure)
 
@@ -178,13 +181,15 @@ def test_other_figures_leave_folds_out_unless_they_are_named(folds):
     assert draw("tie-ranges", folds, datasets=[named]).stem == f"tie-ranges-{named}-pixels"
 
 
-def test_methods_that_were_not_run_with_all_classes_are_noted(folds, tmp_path):
+def test_methods_that_were_not_run_with_all_classes_have_no_mark_there(folds, tmp_path):
     rows = [row for row in results.read_folder(folds).values() if (row.method, row.dataset) != ("sdh", "digits")]
     results.merge_rows(tmp_path, rows)
-    drawing = draw("unseen", tmp_path, datasets=["digits"])
-    assert "sdh" not in lines(drawing.figure)
-    (note,) = drawing.notes
-    assert note.startswith("sdh: not run")
+    unseen, seen = draw("unseen", tmp_path, datasets=["digits"]).figure.axes
+    is_marked = [
+        [np.isfinite(line.get_xdata()[0]) for line in axes.get_lines() if line.get_label() == "sdh"]
+        for axes in (unseen, seen)
+    ]
+    assert is_marked == [[True], [False]]
 
 
 def test_results_without_folds_have_no_figure_of_unseen_classes(digits_alone):
@@ -192,21 +197,6 @@ def test_results_without_folds_have_no_figure_of_unseen_classes(digits_alone):
         draw("unseen", digits_alone)
     stems = [drawing.stem for drawing in plots.draw_figures(digits_alone, (), FigureSelection(datasets=["digits"]))]
     assert "tie-ranges-digits-pixels" in stems
-
-
-@settings(deadline=None, max_examples=5)
-@given(st.integers(0, 2**32 - 1))
-def test_names_stand_in_the_panel_apart_and_beside_their_points(seed):
-    rng = np.random.default_rng(seed)
-    points = rng.uniform(0.4, 2.6, size=(12, 2))
-    sizes = np.stack([rng.uniform(0.2, 0.6, 12), np.full(12, 0.12)], axis=1)
-    centres = place_names(points, sizes, np.array([[0.0, 0.0], [3.0, 3.0]]), points)
-    for number, (centre, size) in enumerate(zip(centres, sizes, strict=True)):
-        assert (centre - size / 2 >= 0).all()
-        assert (centre + size / 2 <= 3).all()
-        assert not (abs(points - centre) < size / 2).all(axis=1).any()
-        for other in range(number):
-            assert (abs(centre - centres[other]) >= (size + sizes[other]) / 2 - 1e-9).any()
 
 
 # ---------------------------------------------------------------- figures of the results alone
@@ -223,13 +213,39 @@ def test_tie_ranges_are_those_of_the_csv(figure_of, dataset, metric):
         assert sorted(centres) == sorted({n_bits for _, n_bits in cells})
         for line in panel.get_lines():
             method = line.get_label()
+            if method in BASELINES:
+                assert line.get_ydata()[0] == pytest.approx(mean(cells[key][0] for key in cells if key[0] == method))
+                continue
             for (x, value), bar in zip(line.get_xydata(), ranges(figure)[method], strict=True):
                 n_bits = min(centres, key=lambda length: abs(centres[length] - x))
                 assert bar[:, 0] == pytest.approx([x, x])
                 drawn[method, n_bits] = [value, *bar[:, 1]]
-    assert drawn.keys() == cells.keys()
-    for key, expected in cells.items():
-        assert drawn[key] == pytest.approx(expected)
+    expected = {key: cell for key, cell in cells.items() if key[0] not in BASELINES}
+    assert drawn.keys() == expected.keys()
+    for key, values in expected.items():
+        assert drawn[key] == pytest.approx(values)
+
+
+def test_the_help_lists_every_figure(hashbench):
+    named = re.findall(
+        r"^  ([a-z-]+)  +[a-z]", hashbench("plot", "--help").stdout.partition("Options")[0], re.MULTILINE
+    )
+    assert named == list(plots.FIGURES)
+
+
+@pytest.mark.parametrize("metric", ["AP", "NDCG"])
+def test_rows_of_a_ranking_are_those_of_the_csv_the_best_first(figure_of, metric):
+    cells = {name: cell for (name, n_bits), cell in committed("digits", metric).items() if n_bits == 32}
+    figure = figure_of("ranking", "digits", metric, variants=True, n_bits=(32,))
+    (axes,) = figure.axes
+    names = [text.get_text().replace("\n", " ") for text in axes.get_yticklabels()]
+    assert names == sorted(cells.keys() - BASELINES, key=lambda name: -cells[name][0])
+    marks = {line.get_label(): line.get_xydata()[0] for line in axes.get_lines()}
+    for place, name in enumerate(names):
+        (thin,) = (bar.get_segments()[0] for bar in axes.collections if bar.get_label() == name)
+        assert [*marks[name], *thin[:, 0]] == pytest.approx([cells[name][0], place, *cells[name][1:]])
+    assert [text.get_text().strip() for text in axes.texts] == [f"{cells[name][0]:.4f}" for name in names]
+    assert_all_can_be_read(figure)
 
 
 @pytest.mark.parametrize("dataset", ["digits", "digits-pairs", "digits-unlabelled"])
@@ -251,15 +267,16 @@ def test_lines_and_bands_against_bits_are_those_of_the_csv(figure_of, dataset, m
 
 
 def test_methods_are_sorted_by_group_and_then_by_score(figure_of):
-    cells = {key: cell for key, cell in committed("digits").items() if " " not in key[0]}  # no variants
+    cells = committed("digits")
+    cells = {key: cell for key, cell in cells.items() if " " not in key[0] and key[0] not in BASELINES}  # no variants
     score = {method: mean(cells[key][0] for key in cells if key[0] == method) for method, _ in cells}
     rank = {method: (*GROUPS[1:], GROUPS[0]).index(get_method(method).group) for method in score}
     panels = figure_of("tie-ranges").axes
     order = sorted(score, key=lambda method: (rank[method], -score[method]))
-    assert [line.get_label() for panel in panels for line in panel.get_lines()] == order
+    assert [label for panel in panels for label in map(Line2D.get_label, panel.get_lines()) if label in score] == order
     assert [text.get_text() for panel in panels for text in panel.get_legend().get_texts()] == order
     titles = ["unsupervised (1 of 2)", "unsupervised (2 of 2)", "pair-based (1 of 2)", "pair-based (2 of 2)"]
-    titles += ["triplet-based and list-based", "class-based", "baselines"]
+    titles += ["triplet-based and list-based", "class-based"]
     assert [panel.get_title(loc="left") for panel in panels] == titles
 
 
@@ -547,11 +564,12 @@ def test_dataset_without_any_value_is_reported_and_the_others_are_drawn(hashbenc
     result = hashbench("plot", "--results", undefined, "--format", "svg")
     assert result.exit_code == 0
     assert [Path(line).stem for line in result.stdout.splitlines()] == [
+        "ranking-digits-pixels",
         "tie-ranges-digits-pixels",
         "ap-bits-digits-pixels",
     ]
     notes = [line for line in result.stderr.splitlines() if "loners" in line]
-    assert [line.partition("-loners")[0] for line in notes] == ["tie-ranges", "ap-bits", *CODE_FIGURES]
+    assert [line.partition("-loners")[0] for line in notes] == ["ranking", "tie-ranges", "ap-bits", *CODE_FIGURES]
     assert all("loners (features): no query has a relevant item" in line for line in notes)
     only = hashbench("plot", "ap-bits", "--dataset", "loners", "--results", undefined)
     assert (only.exit_code, only.stderr.count("\n")) == (1, 1)
@@ -616,7 +634,12 @@ def assert_is_committed(drawing, path, tmp_path):
 
 def test_committed_figures_are_those_of_the_committed_results_and_can_be_read(tmp_path, read_once):
     datasets = [] if ALL else ["digits"]  # which has the most methods
-    names = ["tie-ranges", "ap-bits", *["unseen"] * any(ALL and name.startswith("unseen-") for name in COMMITTED)]
+    names = [
+        "ranking",
+        "tie-ranges",
+        "ap-bits",
+        *["unseen"] * any(ALL and name.startswith("unseen-") for name in COMMITTED),
+    ]
     drawn = plots.draw_figures(ROOT / "results", names, FigureSelection(datasets=datasets))
     drawings = {f"{drawing.stem}.svg": drawing for drawing in drawn if drawing.figure is not None}
     assert sorted(drawings) == [name for name in COMMITTED if ALL or "-digits-pixels" in name]
@@ -896,7 +919,7 @@ def test_all_figures_are_drawn_of_a_dataset_file(hashbench, tiny_file, tmp_path)
     result = hashbench(*command, "--dataset", dataset)
     assert result.exit_code == 0
     folder = tmp_path / "results" / "figures"
-    names = [name for name in plots.FIGURES if name != "unseen"]
+    names = [name for name in plots.FIGURES if name not in ("unseen", "ranking")]  # of one method there is none
     assert result.stdout.splitlines() == [f"{folder / name}-tiny-features.svg" for name in names]
     assert "itq n_iter=5" in lines(draw("ap-bits", tmp_path / "results").figure)
     result = hashbench(*command)  # it is in no data folder

@@ -4,6 +4,7 @@
     panels            which lines share a panel
     style             the look that all figures share
     result_figures    figures that need only the results
+    ranking_figure    that of one code length, a row per method
     unseen_figure     the figure of classes that training does not see
     code_figures      figures of codes in the data folder
     cached_codes      finds and reads these codes
@@ -31,8 +32,9 @@ except ValueError as error:  # invalid settings; figures are drawn into files, w
 
 from hashbench.reports.plots import code_figures, result_figures
 from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelection, choose_blocks, nothing_left
+from hashbench.reports.plots.ranking_figure import ranking
 from hashbench.reports.plots.style import METADATA, FigureLayout, one_look
-from hashbench.reports.plots.unseen_figure import choose_fold_blocks, unseen_against_seen
+from hashbench.reports.plots.unseen_figure import choose_fold_blocks, unseen_beside_seen
 from hashbench.store.files import write_bytes
 from hashbench.store.results import read_results
 
@@ -49,9 +51,10 @@ class Kind:
 
 
 FIGURES = {
+    "ranking": Kind(ranking, n_bits=32),
     "tie-ranges": Kind(result_figures.tie_ranges),
     "ap-bits": Kind(result_figures.metric_against_bits),
-    "unseen": Kind(unseen_against_seen, n_bits=32, choose=choose_fold_blocks),
+    "unseen": Kind(unseen_beside_seen, n_bits=32, choose=choose_fold_blocks),
     "precision-recall": Kind(code_figures.precision_recall, n_bits=32),
     "precision-at-k": Kind(code_figures.precision_at_k, n_bits=32),
     "code-usage": Kind(code_figures.usage_histograms, n_bits=12),

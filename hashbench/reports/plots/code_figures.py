@@ -84,10 +84,10 @@ def usage_histograms(block: FigureBlock) -> Figure:
         [
             f"Items that share a code, the most frequent code first; {n_items:,} database items, "
             f"seed {' or '.join(map(str, seeds))}. Above: distinct codes, and items in the most frequent one.",
-            *block.remarks,
         ],
         gap=(gap, 0.2),
         right=right,
+        foot=block.remarks,
         above=title_height + text_height("", SMALL) + 0.1,
     )
     panels = [(position, row, axes) for row in rows for position, axes in enumerate(row)]
@@ -125,11 +125,10 @@ def time_against_quality(block: FigureBlock) -> Figure:
             f"Mark: mean over all orders of tied items. Bar: {RANGE}",
             f"{means_over(points['n_seeds'])} Times: medians over {count_seeds(points['n_timed'])}, of the machine "
             "that made the codes." + " In grey: methods of the other panels." * (len(panels) > 1),
-            *describe_baselines(block),
-            *block.remarks,
         ],
         gap=(0.12, 0.2),
         right=right,
+        foot=[*describe_baselines(block), *block.remarks],
     )
     for (n_bits, panel), row in zip(shown, rows, strict=True):
         at_length = points[points["n_bits"] == n_bits]
@@ -173,7 +172,7 @@ def _draw_curves(block: FigureBlock, x: str, what: str, text: str) -> tuple[Figu
         block,
         [replace(panel, title=_title(panel, n_bits)) for n_bits, panel in shown],
         what,
-        [text, means_over(points["n_seeds"]), *describe_baselines(block)],
+        [text, means_over(points["n_seeds"])],
         axis_labels=("recall (0 to 1)" if x == "recall" else "k (items)", "precision (0 to 1)"),
     )
     for (n_bits, panel), axes in zip(shown, spots, strict=True):

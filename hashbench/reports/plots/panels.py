@@ -30,13 +30,13 @@ def baselines_of(block: FigureBlock) -> list[str]:
     return labels if len(labels) < len(block.labels) else []
 
 
-def panels_of(block: FigureBlock, *, with_baselines: bool = False) -> list[Panel]:
+def panels_of(block: FigureBlock) -> list[Panel]:
     """Divide lines into panels of at most ``MOST_LINES``, none for a single line.
 
     All share one panel if they fit; else there is one per group, or one for all supervised groups if they fit. A group
     of one line joins its neighbour. A panel with too many lines is split, the better half first.
     """
-    excluded = [] if with_baselines else baselines_of(block)
+    excluded = baselines_of(block)
     labels = [label for label in block.labels if label not in excluded]
     if len(labels) <= MOST_LINES:
         return [_panel("", labels, block)]
@@ -46,8 +46,6 @@ def panels_of(block: FigureBlock, *, with_baselines: bool = False) -> list[Panel
     based = [title for title in groups if title.endswith("-based")]
     if len(based) > 1 and sum(len(groups[title]) for title in based) <= MOST_LINES:
         groups["supervised"] = [label for title in based for label in groups.pop(title)]
-    if "baselines" in groups:
-        groups["baselines"] = groups.pop("baselines")  # last
     parts = list(groups.items())
     while len(parts) > 1 and any(len(lines) == 1 for _, lines in parts):
         single = next(position for position, (_, lines) in enumerate(parts) if len(lines) == 1)

@@ -26,8 +26,8 @@ from hashbench.reports.plots.style import (
     text_height,
 )
 
-LOWEST, _NARROWEST, _DOWN = 1.45, 1.2, 0.18  # inches of a panel, and between rows of them
-_GAP = 2.0  # bars between code lengths
+LOWEST, _TALLEST, _NARROWEST, _DOWN = 1.45, 1.7, 1.2, 0.18  # inches of a panel, and between rows of them
+_GAP, _PITCH = 2.0, 0.055  # between code lengths, in bars, and from bar to bar, in inches
 _TICK, _LEADER = 0.17, 0.14  # inches from one code length to the next, and from a panel to the names beside it
 RANGE = "the worst case of ties, those of each query on its own."
 
@@ -38,10 +38,12 @@ def tie_ranges(block: FigureBlock) -> Figure:
     Within a code length, bars have the order of the legend.
     """
     if len(block.cells) == 1:
-        raise HashbenchError(_too_little(block, "a single point"))
-    panels = panels_of(block, with_baselines=True)
+        raise too_little(block, "a single point")
+    panels = panels_of(block)
     text = [f"Mark: mean over all orders of tied items. Bar: {RANGE}", means_over(block.cells["n_seeds"])]
-    figure, all_axes = lay_out(block, panels, f"worst case of ties of {block.metric}", text, _axis_labels(block))
+    least = _PITCH * len(block.n_bits) * (max(len(panel.labels) for panel in panels) + _GAP)
+    what = f"worst case of ties of {block.metric}"
+    figure, all_axes = lay_out(block, panels, what, text, _axis_labels(block), least)
     for axes, panel in zip(all_axes, panels, strict=True):
         lengths = sorted(block.cells[block.cells["label"].isin(panel.labels)]["n_bits"].unique().tolist())
         step = len(panel.labels) + _GAP
@@ -58,6 +60,11 @@ def tie_ranges(block: FigureBlock) -> Figure:
         axes.set_xticks((edges[:-1] + edges[1:]) / 2, [str(length) for length in lengths])
         axes.tick_params(axis="x", length=0)
         axes.set_xlim(edges[0], edges[-1])
+        own = block.cells[block.cells["label"].isin(panel.labels)]
+        baselines = block.cells[block.cells["label"].isin(baselines_of(block))]
+        for label in fit_range(axes, own, baselines, ["value", "low", "high"]):
+            line = baselines[baselines["label"] == label]
+            axes.axhline(line["value"].mean(), label=label, **{**panel.looks[label].curve(), "marker": ""})
         add_legend(axes, {label: block.names[label] for label in panel.labels}, panel.looks, has_lines=False)
     return figure
 
@@ -69,11 +76,11 @@ def metric_against_bits(block: FigureBlock) -> Figure:
     range. Baselines that are near are grey lines.
     """
     if len(block.n_bits) == 1:
-        raise HashbenchError(_too_little(block, "a single code length"))
+        raise too_little(block, "a single code length")
     panels = panels_of(block)
     is_banded = has_bands(block, panels)
     text = ["Line: mean over all orders of tied items." + (f" Band: {RANGE}" if is_banded else "")]
-    text += [means_over(block.cells["n_seeds"]), *describe_baselines(block)]
+    text += [means_over(block.cells["n_seeds"])]
     figure, all_axes = lay_out(block, panels, f"{block.metric} by code length", text, _axis_labels(block))
     for axes, panel in zip(all_axes, panels, strict=True):
         width, height = axes.get_position().size * figure.get_size_inches()
@@ -82,23 +89,30 @@ def metric_against_bits(block: FigureBlock) -> Figure:
 
 
 def lay_out(
-    block: FigureBlock, panels: list[Panel], what: str, text: list[str], axis_labels: tuple[str, str]
+    block: FigureBlock,
+    panels: list[Panel],
+    what: str,
+    text: list[str],
+    axis_labels: tuple[str, str],
+    least: float = 0.0,
 ) -> tuple[Figure, list[Axes]]:
-    """Create labelled axes for panels, with room for the names of lines at their right."""
+    """Create labelled axes for panels, ``least`` inches wide if possible, with room for names at their right."""
     right = legend_width(block.names.values())
     gap = LEFT + right
-    rows = in_rows(len(panels), block.layout, _NARROWEST, gap, right)
+    rows = in_rows(len(panels), block.layout, max(least, _NARROWEST), gap, right)
     height = max(LOWEST, 0.62 * panel_width(block.layout, max(rows), gap, right))
+    height = min(height, _TALLEST) if len(rows) > 1 else height
     beside = [*baselines_of(block), *max((panel.labels for panel in panels), key=len)]
     height = max(height, legend_height(block.names[label] for label in beside))
     figure, grid = make_panels(
         block.layout,
         [(n_panels, height) for n_panels in rows],
         heading(block, what),
-        [*text, *block.remarks],
+        [*text, *["Each panel has its own scale."] * (len(panels) > 1)],
         gap=(gap, _DOWN),
         right=right,
         above=0.22 if any(panel.title for panel in panels) else 0.1,
+        foot=[*describe_baselines(block), *block.remarks],
     )
     for axes in grid[-1]:
         axes.set_xlabel(axis_labels[0])
@@ -133,8 +147,9 @@ def _axis_labels(block: FigureBlock) -> tuple[str, str]:
     return "code length (bits)", f"{block.metric} (0 to 1)"
 
 
-def _too_little(block: FigureBlock, what: str) -> str:
-    return (
+def too_little(block: FigureBlock, what: str) -> HashbenchError:
+    """Return the error for a figure with nothing to compare."""
+    return HashbenchError(
         f"there is nothing to compare on {block.dataset} ({block.features}): {what} in {block.metric}. "
         "Choose more methods or code lengths, or add results with hashbench run."
     )

@@ -172,9 +172,9 @@ def distinct_looks(looks: Mapping[str, Look], methods: Mapping[str, str]) -> dic
     return panel_looks
 
 
-def panel_width(layout: FigureLayout, n_panels: int, gap: float, right: float) -> float:
+def panel_width(layout: FigureLayout, n_panels: int, gap: float, right: float, left: float = LEFT) -> float:
     """Return the width in inches of each of ``n_panels`` panels side by side."""
-    return (layout.width - LEFT - right - (n_panels - 1) * gap) / n_panels
+    return (layout.width - left - right - (n_panels - 1) * gap) / n_panels
 
 
 def in_rows(n_panels: int, layout: FigureLayout, least: float, gap: float, right: float) -> list[int]:
@@ -192,31 +192,36 @@ def make_panels(
     *,
     gap: tuple[float, float],
     right: float,
+    left: float = LEFT,
     above: float = 0.22,
+    foot: Sequence[str] = (),
 ) -> tuple[Figure, list[list[Axes]]]:
-    """Lay out panels under a heading and text, without pyplot; all sizes are in inches.
+    """Lay out panels between a heading with sentences and a foot of more, without pyplot; all sizes are in inches.
 
     ``rows`` has the number of panels and their height per row. ``above`` is the room for titles, ``gap`` that between
-    panels (across, down), and ``right`` that at their right. Returns the panels row by row. The figure's label is
-    heading and text in one line, for a caption.
+    panels (across, down), and ``left`` and ``right`` that beside them. Returns the panels row by row. The figure's
+    label is all of the text in one line, for a caption.
     """
     room = layout.width - 2 * _MARGIN
-    parts = [
-        (broken_text(heading, HEADING, room), HEADING, "bold", "black"),
-        ("\n".join(broken_text(line, SMALL, room) for line in text), SMALL, "normal", INK),
-    ] * layout.has_title
+    parts = [(broken_text(heading, HEADING, room), HEADING, "bold", "black")] * layout.has_title
+    if text and layout.has_title:
+        parts.append((broken_text(" ".join(text), SMALL, room), SMALL, "normal", INK))
+    below = broken_text(" ".join(foot), SMALL, room) if foot and layout.has_title else ""
     top = above + sum(text_height(part, size) + 0.05 for part, size, *_ in parts)
-    total = top + sum(height for _, height in rows) + (len(rows) - 1) * (gap[1] + above) + _BOTTOM
-    figure = Figure(figsize=(layout.width, total), label=". ".join([heading, " ".join(text)]))
+    bottom = _BOTTOM + (text_height(below, SMALL) if below else 0)
+    total = top + sum(height for _, height in rows) + (len(rows) - 1) * (gap[1] + above) + bottom
+    figure = Figure(figsize=(layout.width, total), label=". ".join([heading, " ".join([*text, *foot])]))
     y = total - _MARGIN
     for part, size, weight, colour in parts:
         at: dict[str, Any] = {"va": "top", "linespacing": _LEADING, "size": size, "weight": weight, "color": colour}
         figure.text(_MARGIN / layout.width, y / total, part, **at)
         y -= text_height(part, size) + 0.05
+    if below:
+        figure.text(_MARGIN / layout.width, _MARGIN / total, below, linespacing=_LEADING, size=SMALL, color=INK)
     panels, upper = [], total - top
     for n_panels, height in rows:
-        width = panel_width(layout, n_panels, gap[0], right)
-        lefts = [LEFT + column * (width + gap[0]) for column in range(n_panels)]
+        width = panel_width(layout, n_panels, gap[0], right, left)
+        lefts = [left + column * (width + gap[0]) for column in range(n_panels)]
         boxes = [(x / layout.width, (upper - height) / total, width / layout.width, height / total) for x in lefts]
         panels.append([figure.add_axes(box) for box in boxes])
         upper -= height + gap[1] + above
