@@ -1,10 +1,11 @@
 """Score binary codes for retrieval exactly, with every tie accounted for.
 
-The contracts and their helpers. The `__init__.py` of each folder beside them starts with its own map.
+The contracts and their helpers. The `__init__.py` of each folder beside them starts with its own map. Built-in
+plug-ins are in methods/ and datasets/.
 
     method         the contract of methods
     adapter        the contract of dataset adapters, and their options
-    dataset        items, split and affinity rule; the names of rules
+    dataset        items, split and affinity rule; the names of rules (``RULES``)
     unseen         names of datasets with classes that training does not see
     affinity       the level of relevance of a pair
     bits           bit order and packing

@@ -1,6 +1,6 @@
 """The command line: it parses and prints, and leaves the work to the rooms below.
 
-main          the group of all commands, where a new one is registered, and its errors
+main          the group of all commands, where a new one is a line of ``COMMANDS``, and its errors
 catalogue     list, info, check
 pipeline      prepare, encode, run
 scoring       evaluate

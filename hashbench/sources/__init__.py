@@ -2,7 +2,7 @@
 
 download     files fetched from the network, or requested from the user
 array_files  features, labels and codes in files, whose suffix says the format
-formats      the formats of array files: .npy, .npz, .mat, .pt, HDF5
+formats      the formats of array files; a new one has lines in ``SUFFIXES`` and ``_OPENERS`` of array_files
 tables       .csv and .parquet tables
 parquet_columns  columns of Parquet files, read in slices
 shards       arrays in several files, read in slices

@@ -3,7 +3,7 @@
 orders            the tie orders of scripts, by the sorts they call
 conventions       how a script is described: what it sees of a query, how it averages
 quantities        the quantities that some scripts compute instead of a metric
-evaluators        the scripts, one entry each; a new one goes there
+evaluators        the scripts, one entry each; a new one goes there, and if it sorts into tests/reports/test_orders.py
 emulation         their values beside the exact ones, and what makes each difference
 explanation_text  tables and JSON of these, and which scripts print a given number
 figure            all scripts on the range of ties
