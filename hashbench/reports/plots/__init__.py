@@ -11,8 +11,8 @@
     curves_figure     the curves of one set of codes, cached or not
     thresholds_figure  what Hamming thresholds match
 
-A new kind of figure is a function from a `FigureBlock` to a matplotlib Figure, a line in ``FIGURES`` and one in the help of
-``plot``.
+A new kind of figure is a function from a `FigureBlock` to a matplotlib Figure, a line in ``FIGURES``, and one in the
+help of ``plot``.
 """
 
 import io

@@ -15,8 +15,8 @@
 Each metric is a function of a `TieHistogram`, then of the cutoff (``k`` items, or a Hamming ``radius``), the number of
 re-ranked items and the option, as far as its name has them. It returns `Scores`: arrays of shape (n_queries,), whose
 values are in [0, 1]. Levels above 0 are relevant; where nothing is relevant the value does not matter, since
-`Metric.scores` replaces it. Add a new metric beside its relatives, and its
-oracle to ``ORACLES`` in tests/helpers/oracles.py.
+`Metric.scores` replaces it. Add a new metric beside its relatives, and its oracle to ``ORACLES`` in
+tests/helpers/oracles.py.
 """
 
 from hashbench.scoring.metrics import (  # noqa: F401  # each registers its metrics
