@@ -100,6 +100,18 @@ def test_scripts_of_curves_give_what_their_originals_give_at_every_point(script,
     assert values == pytest.approx(expected, abs=1e-6, nan_ok=True)
 
 
+def test_csq_leaves_out_queries_without_labels_and_counts_labelled_ones_without_relevant_items_as_0():
+    # queries: labels of an item; a label that no item has; no label
+    codes, labels = np.eye(3, 8, dtype=bool), np.eye(3, 4, dtype=bool)
+    queries, of_queries = codes[[0, 1, 2]], np.array([[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
+    values = values_of(explained(["AP"], queries, codes, SharedLabels(of_queries, labels), ["csq", "calc-map"]), "AP")
+    assert values == pytest.approx({"csq": 1 / 2, "calc-map": 1 / 3})
+    for other, recall in ((1, np.nan), (2, 1)):
+        rows = [0, other]
+        (explanation,) = explained(["R@1"], queries[rows], codes, SharedLabels(of_queries[rows], labels), ["csq-r"])
+        assert explanation.value == pytest.approx(recall, nan_ok=True)
+
+
 def test_curves_of_calc_top_map_are_of_queries_with_a_hit_above_the_cut():
     explanations = explained(["P@5", "R@5"], *EXAMPLE, ["calc-top-map-p-topk", "calc-top-map-r-topk"])
     assert [explanation.value for explanation in explanations] == pytest.approx([3 / 5, 3 / 9])  # of the first query

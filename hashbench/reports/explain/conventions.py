@@ -115,6 +115,16 @@ def count_zero(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> flo
     return float(values.mean())
 
 
+def count_zero_of_labelled(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
+    """Count queries without relevant items as 0, and leave out those without labels."""
+    return count_zero(values, hit, n_relevant)
+
+
+def not_a_number_of_labelled(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
+    """Return NaN if a query with labels has no relevant items, and leave out those without labels."""
+    return not_a_number(values, hit, n_relevant)
+
+
 def leave_out(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
     """Leave out queries without relevant items, as hashbench does; those without a hit count 0."""
     return _ratio(values.sum(), int((n_relevant > 0).sum()))
@@ -155,8 +165,11 @@ def _ratio(total: float, count: float) -> float:
     return float(total / count) if count else float("nan")
 
 
+OF_LABELLED = (count_zero_of_labelled, not_a_number_of_labelled)  # get only queries with labels
 MEAN_WORDS: dict[Mean, str] = {  # how each differs from hashbench
     count_zero: "queries without relevant items count 0",
+    count_zero_of_labelled: "labelled without relevant items count 0",
+    not_a_number_of_labelled: "labelled without relevant items give NaN",
     leave_out: "",
     leave_out_without_hits: "queries without hits left out",
     not_a_number: "queries without relevant items give NaN",

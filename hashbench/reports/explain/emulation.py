@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hashbench._parallel import QUERY_CHUNK, chunks, in_threads
-from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
-from hashbench.affinity import Affinity
+from hashbench._typing import BoolArray, ByteArray, FloatArray, IntArray, Progress, silent
+from hashbench.affinity import Affinity, SharedLabels
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain.conventions import MEAN_WORDS, Distance, Evaluator, Mean, Query
@@ -144,6 +144,7 @@ class _Ranked:
     own: dict[_Job, FloatArray]  # the script's own quantity, or the same
     hit: dict[_Job, FloatArray]  # whether there is a relevant item above the cut
     counts: dict[Distance, TieHistogram]
+    is_labelled: BoolArray  # queries
     _exact_scores: dict[tuple[str, Distance], Scores] = field(default_factory=dict)  # scripts share most of them
 
     @classmethod
@@ -186,7 +187,10 @@ class _Ranked:
             progress("queries ranked", n_done, n_queries)
         plain, own, hit = ({variant: scores[i] for variant, scores in ranked.items()} for i in range(3))
         histograms = {distance: TieHistogram(table, levels) for distance, table in counts.items()}
-        return cls(plain, own, hit, histograms)
+        is_labelled: BoolArray = np.ones(n_queries, dtype=bool)
+        if isinstance(affinity, SharedLabels):
+            is_labelled = np.asarray(affinity.query_labels.any(axis=1))
+        return cls(plain, own, hit, histograms, is_labelled)
 
     @cached_property
     def n_relevant(self) -> IntArray:
@@ -223,25 +227,30 @@ class _Ranked:
         mean = job.evaluator.mean if "mean" in on else by.leave_out
         variant = _variant(job, on, self.n_items)
         if "order" in on:
-            return mean(self.plain[variant], self.hit[variant], self.n_relevant)
+            return self._averaged(mean, self.plain[variant], self.hit[variant])
         metric = _with_cut(_with_divisor(variant), variant.cut, self.n_items)
         return self._exact(metric, variant.cut, variant.evaluator.distance, mean).mean
 
     def _own(self, job: _Job) -> float:
         mean, of_counts = job.evaluator.mean, job.evaluator.of_counts
         if of_counts is None:
-            return mean(self.own[job], self.hit[job], self.n_relevant)
+            return self._averaged(mean, self.own[job], self.hit[job])
         quantity = of_counts(self.counts[job.evaluator.distance], job.cut)
         if isinstance(quantity, float):
             return quantity
         values = np.nan_to_num(quantity)
-        return mean(values, values, self.n_relevant)
+        return self._averaged(mean, values, values)
+
+    def _averaged(self, mean: Mean, values: FloatArray, hit: FloatArray) -> float:
+        """Average values over the queries that a script keeps."""
+        kept = self.is_labelled if mean in by.OF_LABELLED else slice(None)
+        return mean(values[kept], hit[kept], self.n_relevant[kept])
 
     def _exact(self, metric: str, cut: int, distance: Distance, mean: Mean) -> TieRange:
         """Average exact scores as a script does; ties give each query a probability of a hit."""
         scores = self._scores(metric, distance)
         if mean is not by.leave_out_without_hits:
-            return TieRange(*(mean(values, values, self.n_relevant) for values in scores[:3]))
+            return TieRange(*(self._averaged(mean, values, values) for values in scores[:3]))
         hits = self._scores(f"Hit@{cut}", distance)
         return TieRange(mean(scores.mean, hits.mean, self.n_relevant), *_bounds_with_hits(scores, hits))
 
