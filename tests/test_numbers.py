@@ -580,7 +580,8 @@ def test_counts_of_published_orders_are_those_of_the_committed_table():
         for n_bits in ("12", "48")
     )
     told = [f"{verdicts.count('holds')} of {len(verdicts)}" for verdicts in (of_12, of_48)]
-    assert states(TABLES, "at 12 bits", told[0], "48 bits", told[1])
+    apart = [f"{len(verdicts) - verdicts.count('open')} of {len(verdicts)}" for verdicts in (of_12, of_48)]
+    assert states(TABLES, "apart", apart[0], "at 12 bits", told[0], apart[1], "48 bits", told[1])
     turned = [row for row in rows if row["verdict"] == "turned"]
     under_luck = [row for row in turned if row["ties"] == "luck"]
     assert states(TABLES, len(turned), "turned", len(under_luck), "luck", "SqueezeNet")
