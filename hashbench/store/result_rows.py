@@ -126,7 +126,7 @@ def check_shown(params: Mapping[str, Any]) -> None:
     if "label" in params:
         label = params["label"]
         if not isinstance(label, str) or len(label) > MAX_LABEL or "=" in label or has_markup(label):
-            raise HashbenchError(f"a label is a text of up to {MAX_LABEL} characters without =<>|`, got {label!r}.")
+            raise HashbenchError(f"a label is a string of up to {MAX_LABEL} characters without =<>|`, got {label!r}.")
         check_words(label, "a label")
 
 

@@ -160,7 +160,7 @@ LABELLED = {"query_labels": CLASSES[0], "database_labels": CLASSES[1]}
         ),
         (
             LABELLED | {"query_coarse": CLASSES[0].astype(str), "database_coarse": CLASSES[1].astype(str)},
-            "superclasses in shards are words",
+            "superclasses in shards are strings",
         ),
     ],
 )
