@@ -139,7 +139,7 @@ def test_the_number_of_tried_settings_is_kept_with_the_origin_of_rows(hashbench)
     text = hashbench("tables", "--metric", "AP").stdout
     assert "| itq n_iter=20 tuned=4 " in text
     assert "| lsh " in text
-    assert "tuned=: chosen among so many settings" in text
+    assert "tuned=: chosen among that many settings" in text
     refused = hashbench("run", "--method", "itq", "--bits", 8, "--param", "tuned=9", "--dry-run").stderr
     assert "unknown itq parameter 'tuned'" in refused
     refused = hashbench("run", "--method", "itq", "--bits", 8, "--param", "itq:tuned=9", "--dry-run").stderr
