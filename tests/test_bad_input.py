@@ -597,7 +597,7 @@ COMMANDS += [
         for name, words in {
             "float-labels": "query labels | whole numbers",
             "word-labels": "Encode names",
-            "latin-labels": "holds words as bytes that are not UTF-8",
+            "latin-labels": "holds strings as bytes that are not UTF-8",
             "huge-labels": "9223372036854775808",
             "short-labels": "6 query codes, but labels or affinities for 5 query items",
             "hot": "query labels have shape",

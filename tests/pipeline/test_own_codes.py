@@ -234,7 +234,7 @@ def test_texts_beside_columns_of_bits_are_refused_by_their_form_not_their_width(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("hash\n0012\n0013\n", "texts of hexadecimal digits or of 0 and 1"),
+        ("hash\n0012\n0013\n", "strings of hexadecimal digits or of 0 and 1"),
         ("00ff\n0a12\nff00\n", "first line .* reads like a code"),
     ],
 )

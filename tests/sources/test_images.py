@@ -340,7 +340,7 @@ def test_tree_without_images_is_refused(tmp_path, packing):
     [
         (["train/a/images/0.png", "train/b/images/1.png", "val/a/images/2.png"], r"image .*images/.* lies too deep"),
         (["a/0.png", "train/b/1.png"], r"at different depths: a/0\.png and train/b/1\.png"),
-        (["0.png"], r"image 0\.png of .* lies in no folder"),
+        (["0.png"], r"image 0\.png of .* is not in a folder"),
     ],
 )
 def test_images_at_other_depths_are_refused(tmp_path, names, message):
