@@ -382,18 +382,18 @@ COMMANDS = f"""
 1 | {LABELLED} --save mine --dataset own --group pairs | unknown group 'pairs'. Did you mean 'pair-based'?
 1 | {LABELLED} --save mine --dataset own --label =1 | a label is a string of up to 40 characters without =<>|`, got '=1'
 1 | {LABELLED} --save mine --dataset own --label '<b>' | a label is a string of up to 40 characters | got '<b>'
-1 | {LABELLED} --save mine --dataset own --label '' | a label is words
+1 | {LABELLED} --save mine --dataset own --label '' | a label must be words
 1 | {LABELLED} --save mine --dataset own --label ITQ | 'ITQ' is the name of a method
 1 | {LABELLED} --save Öurs --dataset own | letters a to z and A to Z, digits
 1 | {LABELLED.replace("codes.npy", "semicolons.csv:phash", 1)} | separates columns by ';', expected commas
-1 | {LABELLED.replace("codes.npy", "hash-gap.csv:hash", 1)} | words, and row 1 (the first is 0) is empty, expected
+1 | {LABELLED.replace("codes.npy", "hash-gap.csv:hash", 1)} | strings, and row 1 (the first is 0) is empty, expected
 1 | {LABELLED.replace("codes.npy", "bit-gap.csv", 1)} | row 1, column 0 (counted from 0). | or fill empty cells
 1 | {OWN} --query-labels label-gap.csv:label --database-labels label-gap.csv:label | first item 2 (counted from 0)
 2 | {LABELLED} --label Ours | --label needs --save
 1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | only 0 and 255 | --bits
-1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such
+1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | not whole numbers, first nan for item 3 | Leave such
 2 | evaluate --run run.txt | both --run and --qrels
 2 | {RUN} --dataset digits | --dataset does not go with --run
 2 | {RUN} --curves curves.csv | --curves does not go with --run
@@ -580,7 +580,7 @@ COMMANDS += [
             "nan": "20 values that are not 0 or 1, first nan | Infinities and NaN mean nothing here",
             "inf": "20 values that are not -1 or 1, first inf",
             "complex": "query codes are of dtype complex128",
-            "words": "query codes are words of shape",
+            "words": "query codes are strings of shape",
             "objects": "cannot read objects.npy as .npy",
             "cut": "cannot read cut.npy as .npy",
             "text": "cannot read text.npy as .npy",

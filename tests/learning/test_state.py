@@ -77,7 +77,7 @@ def test_broken_checkpoint_is_refused(example, tmp_path):
     foreign = b"no checkpoint"
     for content in (b"", foreign, whole[:-1], bytes(flipped), sha256(foreign).digest() + foreign):
         path.write_bytes(content)
-        with pytest.raises(Damaged, match=r"state\.checkpoint is no checkpoint.* without resuming"):
+        with pytest.raises(Damaged, match=r"state\.checkpoint is not a checkpoint.* without resuming"):
             method.fit(*example)
 
 

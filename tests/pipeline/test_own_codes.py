@@ -227,7 +227,7 @@ def test_hexadecimal_texts_score_the_same(save, tmp_path, suffix):
 
 def test_texts_beside_columns_of_bits_are_refused_by_their_form_not_their_width(save):
     texts, bits = save("t.npy", np.array(hexadecimal(QUERY))[:, None]), save("d.npy", DATABASE)
-    with pytest.raises(HashbenchError, match="query codes are texts, database codes a column for each bit"):
+    with pytest.raises(HashbenchError, match="query codes are strings, database codes a column for each bit"):
         read_own(query_codes=texts, database_codes=bits, affinity=save("a.npy", LEVELS))
 
 

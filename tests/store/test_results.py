@@ -459,7 +459,7 @@ def test_conversion_fills_in_columns_that_are_missing_in_files_of_before(earlier
         ({"params": "{ }"}, "are spelled '{}'"),
         ({"params": '{"b": 1, "a": 1}'}, "are spelled"),
         ({"params": '{"a": 1, "a": 1}'}, "are spelled"),
-        ({"features": "pixels "}, "column features is words with single blanks between them, got 'pixels '"),
+        ({"features": "pixels "}, "column features must be words with single blanks between them, got 'pixels '"),
         ({"features": "gist  (JPEG)"}, "column features"),
         ({"features": "gist\u200b"}, "column features"),
         ({"features": ""}, "column features"),
