@@ -1,4 +1,4 @@
-"""Dask clusters: connecting to one, and leaving out workers that would give other numbers than this machine."""
+"""Dask clusters: connecting to one, and leaving out workers that would give different numbers."""
 
 import ipaddress
 import itertools

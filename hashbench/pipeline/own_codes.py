@@ -317,7 +317,7 @@ def read_own(files: OwnFiles) -> OwnCodes:
 
 
 def load_judge(spec: str, counts: tuple[int, int], relevance: Relevance | None) -> Dataset:
-    """Load the dataset that codes belong to; refuse other numbers of codes, and labels that rate items differently."""
+    """Load the dataset that codes belong to; refuse other counts of codes, and labels that rate items differently."""
     dataset, _ = load_dataset(spec)
     expected = len(dataset.query), len(dataset.database)
     if counts != expected:

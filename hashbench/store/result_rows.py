@@ -160,7 +160,7 @@ def to_frame(rows: Iterable[Row]) -> "pd.DataFrame":
 
 
 def as_row(record: Mapping[Hashable, Any]) -> Row:
-    """Return the row of a record of `to_frame`, its numbers as texts of six decimals."""
+    """Return the row of a record of `to_frame`, its numbers as strings of six decimals."""
     texts = {name: f"{record[name]:.6f}" for name in NUMBERS}
     texts["tie_sd"] = texts["tie_sd"].replace("nan", "")
     return Row(**{name: texts.get(name, record[name]) for name in COLUMNS})
