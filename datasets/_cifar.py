@@ -200,7 +200,7 @@ def _parse_binary(file: IO[bytes], name: str, form: Format) -> tuple[ByteArray, 
     if not len(content) or len(content) % width:
         raise HashbenchError(
             f"{name} has {len(content)} bytes, expected a multiple of {width} ({len(form.keys)} label bytes and "
-            f"{_PIXELS} pixels an image): it is cut short or not a binary version of {form.name}."
+            f"{_PIXELS} pixels per image): it is cut short or not a binary version of {form.name}."
         )
     rows = content.reshape(-1, width)
     return rows[:, len(form.keys) :], rows[:, : len(form.keys)].T.astype(np.int64)

@@ -168,7 +168,7 @@ def _rule(own: OwnData, labels: AnyArray | None) -> str:
     if (rule == "neighbours") != (own.neighbours is not None):
         raise HashbenchError(
             "--affinity neighbours and --neighbours K go together: the K nearest database items of each query are "
-            f"relevant; got --affinity {rule} {f'with --neighbours {own.neighbours}' if own.neighbours else 'alone'}."
+            f"relevant; got --affinity {rule} {f'with --neighbours {own.neighbours}' if own.neighbours else 'only'}."
         )
     return rule
 
@@ -227,8 +227,8 @@ def _split(own: OwnData, n_items: int, n_own: int, labels: AnyArray | None) -> t
             raise HashbenchError("to draw items for each label, give --queries-per-label and labels.")
         draw: Any = draw_split if labels.ndim == 1 else draw_by_label
         query, database, train = draw(labels, own.queries_per_label, own.train_per_label or 0, own.seed)
-        words = f"{own.queries_per_label} queries a label"
-        words += f", {own.train_per_label} training items a label" if own.train_per_label else ""
+        words = f"{own.queries_per_label} queries per label"
+        words += f", {own.train_per_label} training items per label" if own.train_per_label else ""
         return (query, database, train if len(train) else database), f"{words}, drawn with seed {own.seed}"
     n_queries = own.n_queries if own.n_queries is not None else min(_MOST_QUERIES, max(n_items // 10, 1))
     split = draw_any(n_items, n_queries, own.n_train, own.seed)
@@ -245,7 +245,7 @@ def _train_of(own: OwnData, database: IntArray, labels: AnyArray | None) -> tupl
             raise HashbenchError("to draw training items for each label, give labels.")
         draw: Any = draw_split if labels.ndim == 1 else draw_by_label
         train: IntArray = draw(labels, 0, own.train_per_label, own.seed)[2]
-        return train, f", {own.train_per_label} a label, drawn with seed {own.seed}"
+        return train, f", {own.train_per_label} per label, drawn with seed {own.seed}"
     n_train = own.n_train or len(database)
     if n_train > len(database):
         raise HashbenchError(f"there are {len(database)} database items, fewer than the {n_train} of --train.")

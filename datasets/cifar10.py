@@ -27,12 +27,12 @@ class _Cifar10(CifarAdapter):
 
 
 class Cifar10S1(_Cifar10):
-    """Split 1: queries and a small training set drawn of all images."""
+    """Split 1: queries and a small training set drawn from all images."""
 
     name = "cifar10-s1"
     summary = "60,000 images, ten classes; 1,000 queries, 59,000 database, 5,000 of these for training"
 
-    protocol = "split 1 of TALR: 100 queries and 500 training items a class drawn of all images with seed 0"
+    protocol = "split 1 of TALR: 100 queries and 500 training items per class, drawn from all images with seed 0"
 
     def split(self, items: CifarImages) -> tuple[IntArray, IntArray, IntArray]:
         """Draw 100 queries and 500 training items per class; the rest is database."""
@@ -46,7 +46,7 @@ class Cifar10S2(_Cifar10):
     summary = "the same images; the official 10,000 as queries, the official 50,000 as database, all for training"
     protocol = (
         "split 2 as the TALR paper prints it: official test and training part (its released script draws 1,000 queries "
-        "a class of all images instead)"
+        "per class from all images instead)"
     )
 
 
@@ -57,8 +57,8 @@ class Cifar10S3(_Cifar10):
     summary = "the same images; 1,000 queries, 54,000 database, 5,000 others for training"
 
     protocol = (
-        "that of DCH and of DeepHash's lists, drawn anew: 100 queries and 500 training items a class of all images "
-        "drawn with seed 0, as in cifar10-s1; database = all but queries and training items"
+        "that of DCH and of DeepHash's lists, redrawn: 100 queries and 500 training items per class, drawn from all "
+        "images with seed 0, as in cifar10-s1; database = all but queries and training items"
     )
 
     def split(self, items: CifarImages) -> tuple[IntArray, IntArray, IntArray]:

@@ -34,7 +34,7 @@ class Digits(_Digits):
     name = "digits"
     summary = "1,797 scans of digits, 8 x 8 pixels, ten classes"
     rule = "same-label"
-    protocol = "20 queries and 100 training items a class drawn with seed 0, database = all but the queries"
+    protocol = "20 queries and 100 training items per class, drawn with seed 0, database = all but the queries"
 
     def prepare(self) -> Dataset:
         """Draw 20 queries and 100 training items per class; the rest is database."""

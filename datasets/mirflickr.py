@@ -87,7 +87,7 @@ class MIRFlickr38(MIRFlickr):
     names: ClassVar[list[str]] = sorted([*_POTENTIAL.split(), *(f"{name}_r1" for name in _RELEVANT.split())])
     n_queries, n_train = 1_000, 4_000
     protocol = (
-        "the numbers of HyP2, drawn anew with seed 0: 1,000 queries, 4,000 training items and, apart from both, a "
+        "the numbers of HyP2, redrawn with seed 0: 1,000 queries, 4,000 training items and, apart from both, a "
         "database of the other 19,581; the 419 photos that have no label are left out"
     )
 

@@ -49,7 +49,7 @@ class Tmc2007(_Mulan):
     file = "tmc2007-500.npz"
     origin = "Mulan repository: http://mulan.sourceforge.net/datasets-mlc.html (tmc2007-500)"
     citation = "A. Srivastava, B. Zane-Ulman, Discovering recurring anomalies in text reports, IEEE Aerospace 2005"
-    protocol = "100 queries and 200 training items a label, the rarest label first, drawn with seed 0"
+    protocol = "100 queries and 200 training items per label, the rarest label first, drawn with seed 0"
 
     def _split(self, labels: ByteArray) -> tuple[IntArray, ...]:
         return draw_by_label(labels, 100, 200, _SEED)

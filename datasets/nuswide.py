@@ -44,7 +44,7 @@ class NusWide(PublishedDataset):
     needs = "labels and photos, or their features, from the authors"
     protocol = (
         "that of TALR: the 21 most frequent concepts, photos without any left out; 100 queries and 500 training items "
-        "a concept drawn with seed 0, the rarest concept first; database = all but the queries"
+        "per concept, drawn with seed 0, the rarest concept first; database = all but the queries"
     )
     origin = "NUS-WIDE, official labels and photos"
     licence = "research use only, see the authors' agreement"

@@ -34,7 +34,7 @@ def check_name(name: str, what: str) -> None:
 def check_words(text: str, what: str) -> None:
     """Refuse text with invisible characters or repeated blanks, and text that a spreadsheet would compute."""
     if text != " ".join(text.split()) or not text.isprintable() or not text:
-        raise HashbenchError(f"{what} is words with single blanks between them, got {text!r}.")
+        raise HashbenchError(f"{what} must be words with single blanks between them, got {text!r}.")
     if text[0] in FORMULA:
         raise HashbenchError(f"{what} begins with none of {FORMULA}, got {text!r}. Rename it.")
 
@@ -84,7 +84,7 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
         bad = np.flatnonzero(array != np.floor(array))  # true for NaN too
         if bad.size:
             raise HashbenchError(
-                f"{name} hold {bad.size} values that are no whole numbers, first {array[bad[0]]} for item {bad[0]} "
+                f"{name} hold {bad.size} values that are not whole numbers, first {array[bad[0]]} for item {bad[0]} "
                 "(counted from 0). Leave such items out, or give each a class."
             )
     if array.ndim != 1 or array.dtype.kind not in "iub":

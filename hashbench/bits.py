@@ -112,7 +112,7 @@ def as_packed(
 
     Forms: booleans, 0/1, -1/+1 or 0/255 of any numeric dtype, (n_samples, n_bits), or square, (n_samples, k, k), as in
     imagehash; packed uint8, or int8 that are 128 less, as sentence-transformers' ``binary``, (n_samples,
-    ceil(n_bits / 8)); hexadecimal texts, the first bit first; 64-bit integers, the most significant bit first.
+    ceil(n_bits / 8)); hexadecimal strings, the first bit first; 64-bit integers, the most significant bit first.
 
     ``n_bits`` is needed for packed codes, for uint8 of 0/255, which may be packed, and for 64-bit integers that are all
     below 2**32, which may be something else. ``bit_order`` is that of packed bytes, by default little, of int8 big.
@@ -188,7 +188,7 @@ def as_packed_pair(
     return query, database, query_bits
 
 
-_BITS, _TEXT = "a column for each bit", "texts"
+_BITS, _TEXT = "a column for each bit", "strings"
 _PACKED, _SIGNED = "packed bytes", "packed signed bytes"
 _WORDS = "integers of 64 bits"
 _LARGE = 1 << 32  # beyond class labels and counts, below nearly all random hashes
@@ -246,11 +246,12 @@ def _refuse_bytes(array: npt.NDArray[Any], name: str) -> None:
 
 
 def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple[ByteArray, int]:
-    """Pack texts of hexadecimal digits, right-aligned with the first bit first, or of 0 and 1."""
+    """Pack strings of hexadecimal digits, right-aligned with the first bit first, or of 0 and 1."""
     cells = array.ravel() if 1 in array.shape[1:] else array
     if cells.ndim != 1 or not cells.size:
         raise HashbenchError(
-            f"{name} are words of shape {array.shape}, expected numbers in two dimensions, or hexadecimal texts in one."
+            f"{name} are strings of shape {array.shape}, expected numbers in two dimensions, or hexadecimal strings in "
+            "one."
         )
     texts = [cell.decode("ascii", "replace") if isinstance(cell, bytes) else cell for cell in cells.tolist()]
     digits = [_PREFIX.sub("", text, count=1).rstrip().lower() if isinstance(text, str) else "" for text in texts]
@@ -260,14 +261,14 @@ def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple
             is_missing = texts[row] == "" if isinstance(texts[row], str) else str(texts[row]) in ("nan", "None", "<NA>")
             holds = "is empty" if is_missing else f"holds {str(texts[row])[:40]!r}"
             raise HashbenchError(
-                f"{name} are words, and row {row} (the first is 0) {holds}, expected hexadecimal digits, as many as in "
-                f"all rows ({width} in row 0). Fix that row, or give codes as numbers."
+                f"{name} are strings, and row {row} (the first is 0) {holds}, expected hexadecimal digits, as many as "
+                f"in all rows ({width} in row 0). Fix that row, or give codes as numbers."
             )
     values = np.frombuffer(bytes.fromhex("".join(f"0{digit}" for digit in "".join(digits))), np.uint8)
     nibbles = values.reshape(len(digits), width)
     if nibbles.max() <= 1 and n_bits not in (width, 4 * width):
         raise HashbenchError(
-            f"{name} are texts of only 0 and 1, each a bit or a hexadecimal digit. Say how many bits a "
+            f"{name} are strings of only 0 and 1, each a bit or a hexadecimal digit. Say how many bits a "
             f"code has (--bits, or n_bits= in Python): {width} or {4 * width}."
         )
     if nibbles.max() <= 1 and n_bits == width:
@@ -277,8 +278,8 @@ def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple
     bits = np.unpackbits(nibbles[:, :, None], axis=2)[:, :, 4:].reshape(len(digits), -1)
     if not 0 <= n_filled < 4 or bits[:, :n_filled].any():
         raise HashbenchError(
-            f"{name} are texts of {width} hexadecimal digits, {4 * width} bits, of which {n_bits} cannot be the last. "
-            "Check the number of bits."
+            f"{name} are strings of {width} hexadecimal digits, {4 * width} bits, of which {n_bits} cannot be the "
+            "last. Check the number of bits."
         )
     check_n_bits(n_bits)
     return pack(bits[:, n_filled:].astype(bool)), n_bits

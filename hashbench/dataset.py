@@ -187,7 +187,7 @@ def canonical_json(value: Any) -> str:
     def plain(other: Any) -> Any:
         if isinstance(other, np.ndarray | np.generic):
             return other.tolist()
-        raise HashbenchError(f"{other!r} cannot be stored as JSON; use numbers, texts, lists or None.")
+        raise HashbenchError(f"{other!r} cannot be stored as JSON; use numbers, strings, lists or None.")
 
     return json.dumps(value, sort_keys=True, default=plain)
 

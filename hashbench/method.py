@@ -64,7 +64,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     group : str
         Block of tables that lists the method, one of ``GROUPS``.
     version : int
-        To be increased whenever the same seed may give other codes.
+        To be raised whenever a seed may give different codes.
     presets : mapping
         Named parameter settings, such as a paper's; a value may be a function of the code length. See ``preset``.
     libraries : tuple of str

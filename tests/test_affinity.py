@@ -220,7 +220,7 @@ def test_a_part_that_is_no_level_is_refused(parts, shown):
         (lambda: SameLabel(["cat"], [1]), "query labels are <U3 of shape .*Encode names as numbers"),
         (lambda: Hierarchy([1, 1], [2], [0, 1], [0]), "class 1 has items of several superclasses"),
         (lambda: Hierarchy([1, 1], [2], [0], [0]), "superclasses for 1 and 1"),
-        (lambda: SameLabel([1], [0.5]), "database labels hold 1 values that are no whole numbers, first 0.5"),
+        (lambda: SameLabel([1], [0.5]), "database labels hold 1 values that are not whole numbers, first 0.5"),
         (lambda: SameLabel([[1]], [1]), r"query labels are int64 of shape \(1, 1\)"),
         (lambda: SharedLabels([1], [1]), r"query labels have shape \(1,\), expected multi-hot"),
         (lambda: SharedLabels([[0, 1]], [[0, 3]]), "database labels .*neither 0 nor 1, first 3 in row 0, column 1"),

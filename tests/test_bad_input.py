@@ -333,9 +333,9 @@ COMMANDS = f"""
 1 | {ITQ} --results r/deep | line 2: maximum recursion depth exceeded
 1 | {ITQ} --results r/out | line 2 | x/../../..
 1 | {ITQ} --results r/out-method | line 2: column method | got '../itq'
-1 | {ITQ} --results r/no-results | digits.csv is no results file | Give a file that hashbench run wrote
-1 | diff text.npy r/good | text.npy is no results file
-1 | report --results r/good --against text.npy --output r.html | text.npy is no results file
+1 | {ITQ} --results r/no-results | digits.csv is not a results file | Give a file that hashbench run wrote
+1 | diff text.npy r/good | text.npy is not a results file
+1 | report --results r/good --against text.npy --output r.html | text.npy is not a results file
 1 | report --results r/good --output r.pdf | r.pdf ends in .pdf as other files do | give r.html
 1 | report --results r/good --output text.npy | text.npy is another kind of file | give text.html
 1 | report --results r/good --output folder --thumbnails | no dataset of images | cifar10-s1:images
@@ -368,7 +368,7 @@ COMMANDS = f"""
 1 | tables --results r/version | method_version -1
 1 | {ITQ} --resume | --resume continues training | itq has none
 1 | encode --method lsh --method itq --bits 8 --resume | lsh, itq has none
-1 | prepare digits --device cpu | digits:pixels has no use for --device
+1 | prepare digits --device cpu | digits:pixels does not use --device
 1 | prepare --from X.npy --labels y.npy --name mine --affinity distance | --labels have no effect
 1 | prepare --from X.npy --query-from X.npy --name mine --seed 7 | --seed 7 has no effect
 1 | prepare --from X.npy --labels y.npy --name mine --neighbours 3 | --labels have no effect
@@ -378,22 +378,22 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --true-distance cosine | Euclidean distance
 1 | results check r/formula | column features begins with none of =+-@, got '=1+1'. Rename it.
 1 | results check r/no-group | line 2: unknown group 'pairs'. Did you mean 'pair-based'?
-1 | results check r/no-label | line 2: a label is a text of up to 40 characters without =<>|`, got 5
+1 | results check r/no-label | line 2: a label is a string of up to 40 characters without =<>|`, got 5
 1 | {LABELLED} --save mine --dataset own --group pairs | unknown group 'pairs'. Did you mean 'pair-based'?
-1 | {LABELLED} --save mine --dataset own --label =1 | a label is a text of up to 40 characters without =<>|`, got '=1'
-1 | {LABELLED} --save mine --dataset own --label '<b>' | a label is a text of up to 40 characters without = | got '<b>'
-1 | {LABELLED} --save mine --dataset own --label '' | a label is words
+1 | {LABELLED} --save mine --dataset own --label =1 | a label is a string of up to 40 characters without =<>|`, got '=1'
+1 | {LABELLED} --save mine --dataset own --label '<b>' | a label is a string of up to 40 characters | got '<b>'
+1 | {LABELLED} --save mine --dataset own --label '' | a label must be words
 1 | {LABELLED} --save mine --dataset own --label ITQ | 'ITQ' is the name of a method
 1 | {LABELLED} --save Öurs --dataset own | letters a to z and A to Z, digits
 1 | {LABELLED.replace("codes.npy", "semicolons.csv:phash", 1)} | separates columns by ';', expected commas
-1 | {LABELLED.replace("codes.npy", "hash-gap.csv:hash", 1)} | words, and row 1 (the first is 0) is empty, expected
+1 | {LABELLED.replace("codes.npy", "hash-gap.csv:hash", 1)} | strings, and row 1 (the first is 0) is empty, expected
 1 | {LABELLED.replace("codes.npy", "bit-gap.csv", 1)} | row 1, column 0 (counted from 0). | or fill empty cells
 1 | {OWN} --query-labels label-gap.csv:label --database-labels label-gap.csv:label | first item 2 (counted from 0)
 2 | {LABELLED} --label Ours | --label needs --save
 1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | only 0 and 255 | --bits
-1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such
+1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | not whole numbers, first nan for item 3 | Leave such
 2 | evaluate --run run.txt | both --run and --qrels
 2 | {RUN} --dataset digits | --dataset does not go with --run
 2 | {RUN} --curves curves.csv | --curves does not go with --run
@@ -424,9 +424,9 @@ COMMANDS = f"""
 1 | evaluate text.h5 | cannot read text.h5 as a codes file: it is not HDF5
 1 | evaluate empty.h5 | cannot read empty.h5 as a codes file: it is not HDF5
 1 | evaluate foreign.h5 | another program
-1 | {OWN} | say what is relevant
+1 | {OWN} | define what is relevant
 1 | {OWN} --query-labels labels.npy | --database-labels
-1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | say what is relevant
+1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
@@ -502,8 +502,8 @@ COMMANDS = f"""
 2 | prepare digits --labels y.npy | --labels needs --from
 1 | prepare digts | unknown dataset 'digts'
 1 | prepare digits --features gist | digits:gist
-1 | prepare digits --source X.npy | no use for --source
-1 | prepare digits --image-size 32 | no use for --image-size
+1 | prepare digits --source X.npy | does not use --source
+1 | prepare digits --image-size 32 | does not use --image-size
 2 | prepare digits --image-size 3 | '--image-size': 3 is not in the range 8<=x<=1024
 1 | prepare --from codes.npy --labels far-labels.npy --name mine | 1e+300 | no longer differ
 1 | prepare --from X.npy --labels y.npy --name mine --affinity shared-labels | of dataset 'mine' needs multi-hot
@@ -536,7 +536,7 @@ COMMANDS = f"""
 1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
 1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
-1 | prepare --from X.npy --name mine --image-size 32 | no use for --image-size
+1 | prepare --from X.npy --name mine --image-size 32 | does not use --image-size
 1 | info nowhere.h5 | there is no file nowhere.h5
 1 | info text.h5 | text.h5 is neither an HDF5 file nor a model
 2 | tune | Missing option | --method
@@ -580,7 +580,7 @@ COMMANDS += [
             "nan": "20 values that are not 0 or 1, first nan | Infinities and NaN mean nothing here",
             "inf": "20 values that are not -1 or 1, first inf",
             "complex": "query codes are of dtype complex128",
-            "words": "query codes are words of shape",
+            "words": "query codes are strings of shape",
             "objects": "cannot read objects.npy as .npy",
             "cut": "cannot read cut.npy as .npy",
             "text": "cannot read text.npy as .npy",
@@ -597,7 +597,7 @@ COMMANDS += [
         for name, words in {
             "float-labels": "query labels | whole numbers",
             "word-labels": "Encode names",
-            "latin-labels": "holds words as bytes that are not UTF-8",
+            "latin-labels": "holds strings as bytes that are not UTF-8",
             "huge-labels": "9223372036854775808",
             "short-labels": "6 query codes, but labels or affinities for 5 query items",
             "hot": "query labels have shape",

@@ -64,7 +64,7 @@ def test_every_form_of_codes_packs_alike(codes):
         ([[0.5, 1]], None, "hold 1 values that are not 0 or 1, first 0.5 in row 0, column 0"),
         ([[np.nan, 1]], None, "hold 1 values that are not 0 or 1, first nan"),
         ([[-1, 1], [1, 0]], None, r"not -1 or 1, first 0 in row 1, column 1 .* A zero beside -1 and \+1 is"),
-        ([["a", "b"]], None, r"words of shape \(1, 2\), expected numbers in two dimensions, or hexa"),
+        ([["a", "b"]], None, r"strings of shape \(1, 2\), expected numbers in two dimensions, or hexa"),
         ([[1j, 0]], None, "of dtype complex128, expected booleans, 0/1 or -1/"),
         (np.array([[7, 9]], dtype=np.uint8), None, "values up to 9, as packed codes are.* at most 16"),
         (np.array([[7, 1]], dtype=np.uint8), 17, r"codes of 17 bits packed into bytes are uint8 of shape \(n, 3\)"),
@@ -150,7 +150,7 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (["ffff"], 12, None, "4 hexadecimal digits, 16 bits, of which 12 cannot be the last"),
         (["ff"], 7, None, "of which 7 cannot"),
         (["ff"], 9, None, "of which 9 cannot"),
-        (["ff"], None, "big", "texts, where the order of bits .big. has no effect"),
+        (["ff"], None, "big", "strings, where the order of bits .big. has no effect"),
         (np.array([2**40]), None, "little", "integers of 64 bits, where the order of bits"),
         (AS_BITS, None, "big", "a column for each bit, where the order"),
         (BYTES, None, "big", "as packed codes are"),
@@ -167,7 +167,7 @@ def test_codes_that_may_be_read_in_two_ways_are_refused(codes, n_bits, order, me
 def test_queries_and_database_are_of_one_form():
     signed = (BYTES.astype(int) - 128).astype(np.int8)
     assert np.array_equal(bits.as_packed_pair(signed, signed, 24)[0], bits.as_packed_pair(BYTES, BYTES, 24, "big")[1])
-    for other, words in ((signed, "packed signed bytes"), (AS_BITS, "a column"), (texts(BYTES.tolist()), "texts")):
+    for other, words in ((signed, "packed signed bytes"), (AS_BITS, "a column"), (texts(BYTES.tolist()), "strings")):
         with pytest.raises(HashbenchError, match=f"packed bytes, database codes .*{words}.*the same form"):
             bits.as_packed_pair(BYTES, other, 24)
     with pytest.raises(HashbenchError, match="have 24 bits and database codes 23; both must be equally long"):

@@ -53,7 +53,7 @@ def _describe_file(name: str) -> str:
         )
     kind = hdf5.read_attributes(Path(name)).get("hashbench")
     if not isinstance(kind, str | None):
-        raise HashbenchError(f"attribute hashbench of {name} is {type(kind).__name__}, expected text. Rebuild it.")
+        raise HashbenchError(f"attribute hashbench of {name} is {type(kind).__name__}, expected a string. Rebuild it.")
     if kind == "codes":
         return _describe_codes(Path(name))
     if kind == "scores":

@@ -18,9 +18,15 @@ _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
 @click.argument("file", type=FILE)
 @option("--to", "target", type=Word(_TARGETS), required=True, help="Program or format to write for.")
 @option("--output", "-o", type=FILE, required=True, help="File to write.")
-@option("--role", type=Choice(["database", "query"]), show_default="database", help="Part of the codes.")
+@option("--role", type=Choice(["database", "query"]), show_default="database", help="Codes to write.")
 @option("--precision", type=Choice(PRECISIONS), show_default="float64", help="Precision of numbers in onnx and npz.")
-@option("--from", "items", metavar="FILE[:KEY]", show_default="1,000 of the model's dataset", help="Items to compare.")
+@option(
+    "--from",
+    "items",
+    metavar="FILE[:KEY]",
+    show_default="1,000 of the model's dataset",
+    help="Items whose codes to compare.",
+)
 def export(file: Path, target: str, output: Path, role: str | None, precision: str | None, items: str | None) -> None:
     """Write a kept model (faiss, npz, onnx) or a codes file (faiss, hex, npy, pgvector, usearch) for other programs.
 

@@ -35,7 +35,7 @@ _COUNT = IntRange(1)
     options.several("--features", names="features", help="Kind of features, where a dataset has several; repeatable."),
     options.SOURCE,
     options.WEIGHTS,
-    option("--image-size", type=IntRange(8, 1024), help="Pixels that images are resized to for features."),
+    option("--image-size", type=IntRange(8, 1024), help="Side in pixels to which images are resized."),
     option("--device", type=Choice(DEVICES), default="auto", help="Where to compute features."),
 )
 @option_group(
@@ -58,7 +58,7 @@ _COUNT = IntRange(1)
     option("--queries-per-label", type=_COUNT, help="Queries to draw for each label."),
     option("--train-per-label", type=_COUNT, help="Training items to draw for each label."),
     option("--train-index", metavar="FILE[:KEY]", help="Row numbers of the training items in the database, from 0."),
-    option("--seed", type=options.SEEDS, default=0, help="Seed of the drawing."),
+    option("--seed", type=options.SEEDS, default=0, help="Seed for drawing queries and training items."),
     option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them."),
     constraint=options.OnlyWith("--from"),
 )
@@ -68,9 +68,9 @@ _COUNT = IntRange(1)
         "--unseen-classes",
         "n_unseen",
         type=_COUNT,
-        help="Number of classes to keep from training; makes the dataset NAME-unseenN-foldK.",
+        help="Number of classes to exclude from training; makes the dataset NAME-unseenN-foldK.",
     ),
-    option("--fold", type=IntRange(0), default=0, help="Choice of the classes; folds share none."),
+    option("--fold", type=IntRange(0), default=0, help="Which classes are unseen; folds share none."),
     option("--unseen-queries", type=Choice(CLASSES_OF), default="unseen", help="Classes of the queries."),
     option("--unseen-database", type=Choice(CLASSES_OF), default="unseen", help="Classes of the database."),
     constraint=options.OnlyWith("--unseen-classes"),
@@ -165,7 +165,7 @@ def encode(
     packed: bool,
     **grid: Any,
 ) -> None:
-    """Fit methods and write the codes of queries and database; prints the files.
+    """Fit methods, write the codes of queries and database, and print the paths.
 
     \b
     hashbench encode --method itq --bits 32 --keep-model

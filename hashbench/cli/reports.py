@@ -40,7 +40,7 @@ _VARIANTS = option("--variants", is_flag=True, help="Show all parameters and ver
     option(
         "--significance",
         is_flag=True,
-        help="Test against the best, and give intervals over queries, by the scores in your data folder.",
+        help="Test against the best, and show intervals over queries, from the scores in your data folder.",
     ),
     option(
         "--against",
@@ -68,8 +68,8 @@ def tables(
 ) -> None:
     """Lay out all results like the papers' tables, with the papers' values beside them; print and write them.
 
-    With --dataset, --method, --metric or --features and no TABLE, those rows form a table of their own. Tables that
-    options change are only printed, unless --output is given.
+    With --dataset, --method, --metric or --features and no TABLE, those rows form one table. Tables that options
+    change are only printed, unless you pass --output.
 
     \b
     table1         AP of the whole ranking (TALR, Table 1)
@@ -77,7 +77,7 @@ def tables(
     table3         NDCG (TALR, Table 3)
     continuation   AP of talr-ap with and without continuation (TALR, appendix D)
     mlgap          mLGAP beside AP (mLGAP, Table 1)
-    ablation       AP of methods with other parameters than in the other tables
+    ablation       AP of methods with parameters that the other tables leave out
     unseen         AP of classes that training did not see, over folds
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.reports.aggregate import describe_hidden
@@ -149,7 +149,7 @@ def tables(
         "--title/--no-title",
         "has_title",
         default=True,
-        help="Describe the figure above it; else the description is printed, for a caption.",
+        help="Put the description above the figure; else it is printed, for a caption.",
     ),
 )
 @option_group(
@@ -174,13 +174,13 @@ def plot(
     has_title: bool,
     **selected: Any,
 ) -> None:
-    """Draw figures of the results, and of the codes behind them; prints the files.
+    """Draw figures of the results and of the codes behind them, and print their paths.
 
     \b
     ranking           methods sorted by score, a row each, at 32 bits
     tie-ranges        the worst case of ties of each score
     ap-bits           the metric against the code length
-    unseen            the metric of classes that training did not see, beside that of all, all seen, at 32 bits
+    unseen            the metric on classes that training did not see beside that where it saw all, at 32 bits
     precision-recall  from codes in the data folder, at 32 bits
     precision-at-k    from codes in the data folder, at 32 bits
     code-usage        how many items share each code, from codes in the data folder, at 12 bits
@@ -226,7 +226,7 @@ def plot(
 )
 @option("--thumbnails", is_flag=True, help="Add images of queries and of items near them to the folder.")
 def report(results: Path, output: Path | None, against: str | None, n_queries: int | None, thumbnails: bool) -> None:
-    """Write all results as a page that any browser opens, without a server or network; prints the page's path.
+    """Write all results as a page that any browser opens, without a server or network, and print its path.
 
     The page holds leaderboards to sort and filter, plots, methods, and the codes and queries cached in the data folder.
     """
@@ -259,7 +259,7 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
 @option("--only-changed", is_flag=True, help="Leave out rows that are not comparable, new or gone.")
 @output_format("table", "csv", "json", "markdown")
 @option(
-    "--fail-on-drop", "limit", type=FloatRange(0), metavar="X", help="Exit with 3 if a comparable value falls by more."
+    "--fail-on-drop", "limit", type=FloatRange(0), metavar="X", help="Exit with code 3 if a value falls by more than X."
 )
 @option("--resamples", type=IntRange(0), default=9999, help="Resamples in the tests over queries; 0 for no tests.")
 def diff(
@@ -277,7 +277,7 @@ def diff(
     As in git diff, A..B compares A and B, and A...B compares their merge base with B.
     """
     if limit is not None and math.isnan(limit):
-        raise click.BadParameter("nan is not an amount.", param_hint="--fail-on-drop")
+        raise click.BadParameter("nan is not an amount. Give a number from 0.", param_hint="--fail-on-drop")
     from hashbench.cli.progress import Progress
     from hashbench.reports import diff_text, revisions
     from hashbench.reports.diff import compare, with_tests

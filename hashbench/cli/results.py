@@ -1,4 +1,4 @@
-"""The commands that keep result files in order."""
+"""The commands on result files: convert, merge, info, check, rerun."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ _AGAINST = option("--against", metavar="REVISION", help="Accepted results: a com
 
 @click.group()
 def results() -> None:
-    """Keep the result files in order."""
+    """Check, convert, inspect, merge and rerun result files."""
 
 
 @results.command()
@@ -49,7 +49,7 @@ def convert(folder: Path) -> None:
 def merge(folders: tuple[Path, ...], results: Path) -> None:
     """Add the rows of other folders to those of --results, for example parts of a grid that ran elsewhere.
 
-    Their provenance is added, too. If rows have the same key and other numbers, nothing is written.
+    Their provenance is added, too. If rows have the same key but different numbers, nothing is written.
     """
     from hashbench.store.results import merge_folders
 
@@ -76,9 +76,9 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
 
     Columns, types, ranges, order and spelling must be those that hashbench writes, and keys unique. Fingerprints of a
     dataset must agree with each other, with the accepted ones and with the dataset prepared here. Metrics must exist,
-    and methods not be ahead of their version. With --against, new rows must be of built-in methods, and accepted rows
-    must not disappear or change unless the version of their method rises. Each problem is printed as a sentence, and
-    the exit code is 1.
+    and a method's version must not be above the one here. With --against, new rows must be of built-in methods, and
+    accepted rows must not disappear or change unless the version of their method rises. Each problem is printed as a
+    sentence, and the exit code is 1.
     """
     from hashbench.reports import submissions
 
@@ -111,8 +111,8 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selectio
     A cell is a dataset, method, parameters, code length and seed. It is chosen among the new or changed cells of
     datasets that are built in or prepared here, always the same one for the same rows. Methods most likely to differ
     come first: learned ones, then quick ones, slow ones, baselines; options choose others. Rows that differ are listed,
-    with differences between their environment and this one, and the exit code is 1. Methods that optimise may end
-    differently on another processor: up to 0.02 is a warning. So are cells that cannot be run here.
+    with differences between their environment and this one, and the exit code is 1. Differences up to 0.02 are only a
+    warning for methods that optimise, as another processor may cause them. Cells that cannot be run here are warnings.
     """
     from hashbench.reports import submissions
     from hashbench.reports.row_origins import origin_of, read_origins

@@ -39,15 +39,17 @@ DATASET = option(
     "--dataset",
     metavar="DATASET",
     shell_complete=options.completing("datasets"),
-    help="Dataset that the codes were made from, by name or file; its labels say what is relevant, and labels or an "
-    "affinity given as well must agree with them.",
+    help="Dataset of the codes, by name or file. Its labels define what is relevant; labels or an affinity that you "
+    "pass too must agree with them.",
     show_default="the one recorded in CODES.h5",
 )
 RELEVANCE = option_group(
     "Labels and relevance",
     option("--query-labels", type=options.ARRAY, help="Labels of queries: classes (n,) or multi-hot (n, n_classes)."),
     option("--database-labels", type=options.ARRAY, help="Labels of the database, likewise."),
-    option("--query-coarse", type=options.ARRAY, help="Superclass of queries: level 2 in a class, 1 in a superclass."),
+    option(
+        "--query-coarse", type=options.ARRAY, help="Superclasses of queries: level 2 in a class, 1 in a superclass."
+    ),
     option("--database-coarse", type=options.ARRAY, help="Superclasses of the database, likewise."),
     option("--affinity", type=options.ARRAY, help="Matrix of levels, or SciPy CSR in .npz, instead of labels."),
     constraint=ONLY_OWN,
@@ -62,7 +64,7 @@ def own_codes_group(*more: options.OptionDecorator) -> options.OptionDecorator:
             "--query-codes",
             type=options.ARRAY,
             help="Codes of queries in .npy, .npz, .mat, .h5, .pt, .parquet or .csv: bits, packed bytes with --bits, "
-            "hexadecimal texts, or 64-bit integers.",
+            "hexadecimal strings, or 64-bit integers.",
         ),
         option(
             "--database-codes",
@@ -86,7 +88,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
     return option_group(
         "Run files",
         option("--run", type=options.FILE, help="TREC run, lists of documents by score, plain or gzip."),
-        option("--qrels", type=options.FILE, help="TREC qrels, the documents that are relevant to each query."),
+        option("--qrels", type=options.FILE, help="TREC qrels, the relevant documents of each query."),
         *more,
         constraint=options.OnlyWith("--run"),
     )
@@ -107,7 +109,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 @RELEVANCE
 @option_group(
     "Re-ranking by float vectors",
-    option("--query-vectors", type=options.ARRAY, help="Float vectors that were coded, as for Recall@10:reranked=100."),
+    option("--query-vectors", type=options.ARRAY, help="Float vectors of queries, for Recall@10:reranked=100."),
     option("--database-vectors", type=options.ARRAY, help="Float vectors of the database."),
     option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between vectors."),
     constraint=ONLY_OWN,

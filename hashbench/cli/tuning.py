@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     options.BITS,
     options.DATASET,
     options.METRIC,
-    option("--trials", "n_trials", type=IntRange(1), default=9, help="Settings to try per method, with the defaults."),
+    option("--trials", "n_trials", type=IntRange(1), default=9, help="Settings to try per method, defaults included."),
     options.random_seeds("Seed of the held-out items, of the settings drawn and of training, repeatable."),
     options.PARAM,
 )
@@ -58,7 +58,7 @@ def tune(
     """Choose settings on held-out training items, never on queries, with the same number of trials for each method.
 
     A fifth of the training items is held out, and methods learn from the others. Each method declares the values that
-    are tried; if --param lists values, only these are. With one value, --param fixes a parameter. grid.toml keeps the
+    are tried; values that --param lists replace them. With one value, --param fixes a parameter. grid.toml keeps the
     default settings of a method unless the best lead by more than 0.01.
 
     \b

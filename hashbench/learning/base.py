@@ -198,8 +198,8 @@ class LearnedHash(HashMethod):
             raise unknown_name("layer", self.train_from, get_backbone(self.backbone).layers)
         if self.validation and self.supervision == "none":
             raise HashbenchError(
-                f"{self.label} got validation={self.validation}, but learns without labels, by which held-out items "
-                "could be scored. Leave validation at 0."
+                f"{self.label} got validation={self.validation}, but learns without labels, so held-out items have no "
+                "score. Leave validation at 0."
             )
         if find_spec("torch") is None:
             raise HashbenchError(f"{self.label} needs PyTorch, which is not installed: {HOW_TO_INSTALL}.")

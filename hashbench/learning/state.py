@@ -88,12 +88,12 @@ class TrainingState:
         stored = path.read_bytes()
         digest, saved = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
         if sha256(saved).digest() != digest:
-            raise Damaged(f"{path} is no checkpoint, or damaged. Start again without resuming.")
+            raise Damaged(f"{path} is not a checkpoint, or damaged. Start again without resuming.")
         try:
             content: Any = torch.load(BytesIO(saved), map_location=self.all_outputs.device, weights_only=True)
             stored_key = content["key"]
         except Exception as error:  # PyTorch raises many kinds for other files
-            raise Damaged(f"{path} is no checkpoint. Start again without resuming.") from error
+            raise Damaged(f"{path} is not a checkpoint. Start again without resuming.") from error
         if stored_key != key:
             raise JobFailure(
                 f"{path} belongs to training with other parameters, items or code. Start again without resuming."

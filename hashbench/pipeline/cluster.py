@@ -1,4 +1,4 @@
-"""Dask clusters: connecting to one, and leaving out workers that would give other numbers than this machine."""
+"""Dask clusters: connecting to one, and leaving out workers that would give different numbers."""
 
 import ipaddress
 import itertools
@@ -171,11 +171,11 @@ def _silent(name: str) -> Iterator[None]:
 def version_difference(worker: Mapping[str, str], client: Mapping[str, str]) -> str:
     """Return in words how the versions of a worker differ from the client's."""
     differences = [
-        f"{name} {worker.get(name)} and not {version}"
+        f"{name} {worker.get(name)} instead of {version}"
         for name, version in client.items()
         if worker.get(name) != version
     ]
-    return f"has {', '.join(differences) or 'other code of hashbench'}. Install there what is installed here."
+    return f"has {', '.join(differences) or 'different hashbench code'}. Install there what is installed here."
 
 
 def prepared_worker() -> str | Unfit:

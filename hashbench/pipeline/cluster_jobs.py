@@ -82,7 +82,7 @@ def on_workers(
                     if workers := others.after(outcome, number):
                         running.add(submit(number, workers))
                         continue
-                    outcome = _failed(job, f"has no fit worker: {outcome.worker} {outcome.why}")
+                    outcome = _failed(job, f"has no suitable worker: {outcome.worker} {outcome.why}")
                 yield number, outcome
         finally:
             client.cancel(list(numbers))

@@ -76,8 +76,8 @@ class OwnFiles:
             )
         if named not in ([*labels], ["--affinity"], [*labels, "--dataset"], ["--affinity", "--dataset"], ["--dataset"]):
             raise HashbenchError(
-                f"got {' and '.join(named) or 'nothing'} to say what is relevant, expected one of: --query-labels and "
-                "--database-labels; --affinity; --dataset."
+                f"got {' and '.join(named) or 'nothing'} to define what is relevant, expected one of: --query-labels "
+                "and --database-labels; --affinity; --dataset."
             )
         if bool(self.query_coarse) != bool(self.database_coarse):
             raise HashbenchError("superclasses are needed for both: --query-coarse and --database-coarse.")
@@ -249,7 +249,7 @@ class OwnCodes:
                 hdf5.write_codes(codes, path)
             return [f"Codes with content {codes.content} are kept in {path}."]
         if path.is_file() and hdf5.read_attributes(path).get("content") != codes.content:
-            return [f"{path} keeps other codes, which figures show. Replace them: --keep-codes."]
+            return [f"{path} holds other codes, which figures show. Replace them: --keep-codes."]
         return []
 
 
@@ -317,7 +317,7 @@ def read_own(files: OwnFiles) -> OwnCodes:
 
 
 def load_judge(spec: str, counts: tuple[int, int], relevance: Relevance | None) -> Dataset:
-    """Load the dataset that codes belong to; refuse other numbers of codes, and labels that rate items differently."""
+    """Load the dataset that codes belong to; refuse other counts of codes, and labels that rate items differently."""
     dataset, _ = load_dataset(spec)
     expected = len(dataset.query), len(dataset.database)
     if counts != expected:
@@ -392,7 +392,7 @@ def check_rating(dataset: Dataset, spec: str, relevance: Relevance) -> None:
                     f"(hashbench info {spec})"
                 )
             else:
-                advice = _LABELS_FOR.get(dataset.rule, "no labels rate items so; leave yours out")
+                advice = _LABELS_FOR.get(dataset.rule, "labels cannot express its levels; leave yours out")
                 reason = f"its rule is {dataset.rule}; {advice}"
             raise HashbenchError(
                 f"your labels or affinity give query {rows.start + query:,} and database item "

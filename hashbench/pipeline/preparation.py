@@ -170,7 +170,7 @@ def _make(spec: str, choices: Mapping[str, Any], options: Options) -> tuple[Data
     for key, path in paths.items():
         if getattr(options, key) is None and not path.exists():
             raise HashbenchError(
-                f"there is no {path}, which you chose earlier. Give --{key} again, or --force to start afresh."
+                f"there is no {path}, which you chose earlier. Give --{key} again, or --force to start over."
             )
     resolved_options: dict[str, Any] = {**choices, **paths, "features": kind}
     dataset = get_dataset(name, replace(options, **resolved_options)).prepare()
@@ -250,7 +250,7 @@ def _refuse_useless(name: str, kind: str, options: Options) -> None:
     for key in ("source", "weights", "image_size", "device"):
         if getattr(options, key) not in (None, "auto") and key not in useful:
             raise HashbenchError(
-                f"{name}:{kind} has no use for --{key.replace('_', '-')}; leave it out"
+                f"{name}:{kind} does not use --{key.replace('_', '-')}; leave it out"
                 f"{', or choose other --features' if len(adapter.features) > 1 else ''}."
             )
 

@@ -115,7 +115,7 @@ class _ShardedLabels:
             )
         if any(array.dtype.kind in "USO" for file in (classes, coarse) for array in (file.query, file.database)):
             raise HashbenchError(
-                "classes or superclasses in shards are words, which cannot be compared between shards; number them: "
+                "classes or superclasses in shards are strings, which cannot be compared between shards; number them: "
                 "numpy.unique(names, return_inverse=True)[1]."
             )
         pairs = np.empty((0, 2), dtype=np.int64)

@@ -136,7 +136,7 @@ def ensure_codes(
             try:
                 codes = encode(dataset, job, model=new_model, resume=resume, on_progress=on_progress)
             except Damaged:
-                words = "encoded afresh (checkpoint damaged)"
+                words = "encoded from scratch (checkpoint damaged)"
                 codes = encode(dataset, job, model=new_model, on_progress=on_progress)
         except TrainingFailure:
             checkpoint.unlink(missing_ok=True)

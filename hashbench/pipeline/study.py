@@ -129,7 +129,7 @@ def _listed(value: Any, what: str, kind: type, expected: str) -> tuple[Any, ...]
     return values
 
 
-_texts = partial(_listed, kind=str, expected="texts in quotes")
+_texts = partial(_listed, kind=str, expected="strings in quotes")
 _numbers = partial(_listed, kind=int, expected="whole numbers")
 
 

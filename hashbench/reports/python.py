@@ -158,7 +158,7 @@ def tune(
     Raises
     ------
     HashbenchError
-        If a name or number is invalid, or no settings went through all their trials.
+        If a name or number is invalid, or no settings finished all their trials.
 
     Examples
     --------

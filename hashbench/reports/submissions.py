@@ -63,7 +63,7 @@ def read_files(paths: Iterable[Path]) -> tuple[_Rows, list[str]]:
             file_rows = unite([file])
             if shared := file_rows.keys() & rows.keys():
                 raise HashbenchError(
-                    f"{path} holds {_name(file_rows[min(shared)])}, as a file before it does. Delete one."
+                    f"{path} holds {_name(file_rows[min(shared)])}, which an earlier file holds, too. Delete one."
                 )
             rows |= file_rows
             if problem := _about_file(path, file, file_rows):
@@ -107,7 +107,7 @@ def about_rows(rows: _Rows, base: _Rows) -> list[str]:
         if base.get(row.key) == row:
             continue
         if row.dataset_fingerprint == UNKNOWN:
-            problems.append(f"{_name(row)} does not record which content of {row.dataset} it is of. Run it again.")
+            problems.append(f"{_name(row)} does not record the fingerprint of {row.dataset}. Run it again.")
         elif row.dataset_fingerprint != first.dataset_fingerprint:
             problems.append(
                 f"{row.dataset} with features {row.features} is {row.dataset_fingerprint} in {_name(row)} and "
@@ -156,7 +156,7 @@ def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]
     ]
     return changed + [
         f"{counted(number, 'row')} of {method} on {dataset} {'is' if number == 1 else 'are'} gone; merge what is "
-        "accepted, or restore them. Rows go only where a higher version of the method takes their place."
+        "accepted, or restore them. Remove rows only where a higher version of the method replaces them."
         for (method, dataset), number in sorted(gone.items())
     ]
 
@@ -316,7 +316,7 @@ def rerun(
         return problems, []
     metrics = ", ".join(row.metric for row in alike)
     return problems, [
-        f"{job} has other digits here in {metrics}, at most {_TOLERANCE} off, as another processor may give.{origins}"
+        f"{job} gives different digits here in {metrics}, at most {_TOLERANCE} off, as another processor may.{origins}"
     ]
 
 
@@ -325,7 +325,7 @@ def _compare_origins(origin: JobRecord | None, here: JobRecord | None) -> str:
     if origin is None or here is None:
         return " Its environment was not recorded."
     differences = origin.differences(here)
-    return f" It was {', '.join(differences)}." if differences else " Its environment was as here."
+    return f" It was {', '.join(differences)}." if differences else " Its environment was the same."
 
 
 def _is_exact(card: MethodCard) -> bool:

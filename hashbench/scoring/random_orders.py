@@ -65,7 +65,7 @@ def check_orders(n_orders: int, metrics: Iterable[Metric]) -> None:
     reranked = next((metric.name for metric in metrics if metric.family.needs_candidates), None)
     if reranked is not None:
         raise HashbenchError(
-            f"{reranked} cannot be measured under random orders, as its candidates are put in another; its exact "
+            f"{reranked} cannot be measured under random orders, since re-ranking sets the order; its exact "
             "tie_sd is computed. Leave it or random_orders out."
         )
 

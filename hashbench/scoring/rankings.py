@@ -113,7 +113,7 @@ def _check(grade: AnyArray, score: AnyArray, number: int) -> None:
     if score.dtype.kind not in "biuf":
         raise HashbenchError(f"scores of query {number} are {score.dtype}, expected numbers.")
     if score.dtype.kind == "f" and np.isnan(score).any():
-        raise HashbenchError(f"item {int(np.isnan(score).argmax())} of query {number} has a score that is no number.")
+        raise HashbenchError(f"item {int(np.isnan(score).argmax())} of query {number} has score NaN; give a number.")
 
 
 def _count(grades: Sequence[AnyArray], lists: Sequence[AnyArray], levels: IntArray) -> TieHistogram:

@@ -37,7 +37,7 @@ def evaluate_run(
     undefined: str = "skip",
     random_orders: int = 0,
 ) -> Evaluation:
-    """Score a run against judgements of relevance, exactly over all orders of documents with equal scores.
+    """Score a run against relevance judgements, exactly over all orders of documents with equal scores.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def evaluate_run(
     documents whose scores differ in float32, AP, NDCG:trec, NDCG@k:trec, P@k, R@k, RR, RPrec and Hit@k are trec_eval's
     map, ndcg, ndcg_cut, P, recall, recip_rank, Rprec and success; with ties trec_eval's value, which the names of the
     documents decide, lies between low and high. Scores that differ only in float64 are ties in trec_eval, and not
-    here; a note counts such lists. trec_eval has queries without relevant documents as 0 in its means.
+    here; a note counts such lists. trec_eval counts queries without relevant documents as 0.
 
     Examples
     --------

@@ -47,7 +47,7 @@ def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.Arra
     chosen = get_metric(metric)
     name, sign = chosen.name, -1 if chosen.family.is_error else 1
     if chosen.family.needs_candidates:
-        raise HashbenchError(f"{metric} re-ranks by float vectors, which a scorer has not; choose another metric.")
+        raise HashbenchError(f"{metric} re-ranks by float vectors, which scorers do not have; choose another metric.")
 
     def score(method: "HashMethod", X: npt.ArrayLike, y: Any = None) -> float:
         if y is None or len(labels := np.asarray(y)) < 2:

@@ -277,8 +277,8 @@ class PairCounts:
         for name in ("n_true", "n_false"):
             if (self.sums[name] % 2).any():
                 raise HashbenchError(
-                    "an item is relevant to another that it is not relevant to the other way round, but without the "
-                    "queries themselves two items are one pair; give both the same labels, or a symmetric matrix."
+                    "relevance is not symmetric, but without the queries themselves two items are one pair. Give both "
+                    "the same labels, or pass a symmetric matrix."
                 )
             self.sums[name] //= 2
 

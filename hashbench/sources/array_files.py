@@ -151,8 +151,8 @@ def _refuse_lost_text(table: TableFile, codes: AnyArray, name: str, spec: str) -
     if codes.dtype.kind == "f" or (codes.dtype.kind in "iu" and may_be_hexadecimal(table.first_texts(name))):
         raise HashbenchError(
             f"{spec} holds one column of numbers, expected a column per bit or byte, 64-bit integers without empty "
-            "cells, or texts of hexadecimal digits or of 0 and 1. If the numbers are such texts, write each as 0x and "
-            "its digits."
+            "cells, or strings of hexadecimal digits or of 0 and 1. If the numbers are such strings, write each as "
+            "0x and its digits."
         )
     if len(codes) and len(name) == len(str(codes[0])) and not name.strip("0123456789abcdefABCDEF"):
         raise HashbenchError(f"the first line of {spec} reads like a code; put the name of the column before it.")
@@ -220,7 +220,9 @@ def _as_text(array: AnyArray, spec: str) -> AnyArray:
     try:
         words = [cell.decode("utf-8") if isinstance(cell, bytes) else cell for cell in array.ravel().tolist()]
     except UnicodeDecodeError as error:
-        raise HashbenchError(f"{spec} holds words as bytes that are not UTF-8: {error}. Save them as UTF-8.") from error
+        raise HashbenchError(
+            f"{spec} holds strings as bytes that are not UTF-8: {error}. Save them as UTF-8."
+        ) from error
     return np.array(words, dtype=object if array.dtype.kind == "O" else np.str_).reshape(array.shape)
 
 

@@ -316,7 +316,7 @@ def _shown(url: str, path: Path) -> Iterator[Progress]:
 
 
 def _instruction(file: Needed, path: Path) -> str:
-    source = f"from {file.url}" if file.url else "from an address hashbench does not know"
+    source = f"from {file.url}" if file.url else "from an unknown address"
     checksum = f", {_spelled(file.sha256)}" if file.sha256 else ""
     note = f" ({file.note})" if file.note else ""
     return f"{file.name} {source}{checksum}, to {path}{note}"

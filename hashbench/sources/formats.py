@@ -197,7 +197,7 @@ def _of_cells(cells: AnyArray, what: str) -> AnyArray:
         values[place] = "" if is_empty_text else array.item()
     if len({isinstance(value, str) for value in values.flat}) != 1:
         raise HashbenchError(
-            f"{what} is a cell array that is empty or mixes texts and numbers, expected one of these in each cell."
+            f"{what} is a cell array that is empty or mixes strings and numbers, expected one of these in each cell."
         )
     check_fits(_n_bytes_of(values.flat, values.size), what)
     return np.array(values.tolist())
@@ -205,8 +205,8 @@ def _of_cells(cells: AnyArray, what: str) -> AnyArray:
 
 def _bad_cell(what: str, place: tuple[int, ...], content: str) -> HashbenchError:
     return HashbenchError(
-        f"{what} is a cell array, and its cell at row {place[0]} (the first is 0) holds {content}, expected one text, "
-        "or one number, in each."
+        f"{what} is a cell array, and its cell at row {place[0]} (the first is 0) holds {content}, expected one "
+        "string, or one number, in each."
     )
 
 
@@ -307,8 +307,8 @@ def _check_list(values: Any, what: str) -> None:
     flat = [value for row in rows.values() for value in row]
     if other_types := {type(value) for value in flat} - _IN_LISTS:
         raise HashbenchError(
-            f"{what} is a list that holds {min(kind.__name__ for kind in other_types)}, expected numbers or words, or "
-            "lists of these. Save a tensor."
+            f"{what} is a list that holds {min(kind.__name__ for kind in other_types)}, expected numbers or strings, "
+            "or lists of these. Save a tensor."
         )
     n_values = sum(map(len, values)) if are_lists else len(values)
     check_fits(_n_bytes_of(flat, n_values), f"{what}, a list of {n_values:,} values,")
@@ -403,7 +403,7 @@ def _check_mat_array(data: memoryview, order: _Order) -> None:
         if is_sound and kind == _MAT_CELL and part:
             _check_mat_array(part, order)
     if not is_sound or n_parts != n_expected:
-        raise ValueError(f"it is damaged, or holds more than numbers and words: class {kind} in {n_parts} parts")
+        raise ValueError(f"it is damaged, or holds more than numbers and strings: class {kind} in {n_parts} parts")
 
 
 def load_sparse(path: Path) -> Any:

@@ -239,7 +239,7 @@ def _places(paths: Sequence[tuple[str, ...]], root: Path) -> list[tuple[str, str
         raise HashbenchError(f"there are no images in {root}, {expected}.")
     shortest, longest = min(paths, key=len), max(paths, key=len)
     if len(shortest) == 1:
-        raise HashbenchError(f"image {shortest[0]} of {root} lies in no folder, {expected}.")
+        raise HashbenchError(f"image {shortest[0]} of {root} is not in a folder, {expected}.")
     if len(shortest) != len(longest):
         raise HashbenchError(
             f"images of {root} are at different depths: {'/'.join(shortest)} and {'/'.join(longest)}, {expected}."

@@ -56,7 +56,7 @@ def read_run(path: Path | str) -> dict[str, dict[str, float]]:
 
 
 def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
-    """Read judgements of relevance: lines of query, an ignored number, document and grade; plain or gzip.
+    """Read relevance judgements: lines of query, an ignored number, document and grade; plain or gzip.
 
     Returns the grade of each document that was judged for a query; above 0 it is relevant. Raises `HashbenchError` if a
     line has another form, or a document comes twice for a query.

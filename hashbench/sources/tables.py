@@ -103,7 +103,7 @@ def as_numbers(cells: Any) -> tuple[AnyArray | None, int | None]:
 
 
 def may_be_hexadecimal(texts: list[str]) -> bool:
-    """Return whether numbers may be hexadecimal texts: equally long, and short or with leading zeros."""
+    """Return whether numbers may be hexadecimal strings: equally long, and short or with leading zeros."""
     texts = [text.strip() for text in texts]
     return len(set(map(len, texts))) == 1 and all(
         text.isdecimal() and (len(text) <= _HEXADECIMAL or text.startswith("0")) for text in texts

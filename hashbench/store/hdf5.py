@@ -142,8 +142,8 @@ def read_dataset(path: Path) -> Dataset:
         raise Damaged(f"{path} holds no valid dataset: {error}") from error
     if dataset.fingerprint != stored:
         raise Damaged(
-            f"the fingerprint in {path} is {stored}, but its content has {dataset.fingerprint}: it is damaged. Make it "
-            "again (hashbench prepare --force)."
+            f"the fingerprint in {path} is {stored}, but its content has {dataset.fingerprint}: it is damaged. "
+            "Rebuild it (hashbench prepare --force)."
         )
     return dataset
 
@@ -317,7 +317,7 @@ def _opened(path: Path, kind: str) -> Iterator[tuple[h5py.File, dict[str, Any]]]
             version = int(attributes.get("schema_version", 0))
             lacking = [key for key in _REQUIRED[kind] if key not in attributes and key not in file]
         if version < SCHEMA_VERSION and "hashbench" in file.attrs:
-            raise Damaged(f"{path} was made before the first release of hashbench. Make it again.")
+            raise Damaged(f"{path} was made before the first release of hashbench. Rebuild it.")
         if actual_kind != kind:
             what = f"a {actual_kind} file" if actual_kind else "an HDF5 file of another program"
             raise Damaged(f"{path} is {what}, expected a {kind} file of hashbench.")
@@ -326,7 +326,7 @@ def _opened(path: Path, kind: str) -> Iterator[tuple[h5py.File, dict[str, Any]]]
                 f"{path} has schema version {version}, this hashbench reads up to {SCHEMA_VERSION}. Upgrade hashbench."
             )
         if lacking:
-            raise Damaged(f"{path} lacks {', '.join(lacking)}, which a {kind} file has. Make it again.")
+            raise Damaged(f"{path} lacks {', '.join(lacking)}, which a {kind} file has. Rebuild it.")
         yield file, attributes
 
 
@@ -337,9 +337,9 @@ def _parsing(path: Path, kind: str) -> Iterator[None]:
         yield
     except _UNREADABLE as error:
         if isinstance(error, HashbenchError):
-            raise error if isinstance(error, Damaged) else Damaged(f"{error} Make it again.") from error
+            raise error if isinstance(error, Damaged) else Damaged(f"{error} Rebuild it.") from error
         reason = "it is not HDF5" if "signature" in str(error) else f"it is cut short or damaged ({one_line(error)})"
-        raise Damaged(f"cannot read {path} as a {kind} file: {reason}. Make it again.") from error
+        raise Damaged(f"cannot read {path} as a {kind} file: {reason}. Rebuild it.") from error
 
 
 _UNREADABLE = (OSError, RuntimeError, KeyError, TypeError, ValueError, AttributeError)

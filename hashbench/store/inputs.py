@@ -28,7 +28,7 @@ def check_file(path: Path) -> None:
             mode = path.stat().st_mode
         except (FileNotFoundError, NotADirectoryError):
             if path.is_symlink():
-                raise HashbenchError(f"{path} is a link to {path.readlink()}, where there is nothing.") from None
+                raise HashbenchError(f"{path} is a link to {path.readlink()}, which does not exist.") from None
             raise HashbenchError(f"there is no file {path}.{near_file(path)}") from None
         if stat.S_ISDIR(mode):
             raise HashbenchError(f"{path} is a folder, expected a file.")
@@ -146,7 +146,7 @@ def check_stored(stored: "h5py.Dataset", name: str, *, in_slices: bool = False) 
             f"{name} keeps its values in other arrays or files, which are not read. Copy them into it."
         )
     if h5py.check_ref_dtype(stored.dtype):
-        raise HashbenchError(f"{name} holds references to objects, expected numbers or words.")
+        raise HashbenchError(f"{name} holds references to objects, expected numbers or strings.")
     n_bytes = max(0 if in_slices else stored.nbytes, math.prod(stored.chunks or ()) * stored.dtype.itemsize)
     if n_bytes > _SMALL:
         check_fits(n_bytes, f"{name} of shape {stored.shape}")

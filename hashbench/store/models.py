@@ -193,15 +193,15 @@ def _to_json(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) -> A
     parts = _parts(value)
     if parts is None:
         raise HashbenchError(
-            f"{cls.__name__} cannot be kept: {name} is a {type(value).__name__}, expected arrays, numbers, texts, "
+            f"{cls.__name__} cannot be kept: {name} is a {type(value).__name__}, expected arrays, numbers, strings, "
             "lists, dicts or dataclasses. Convert it in fitted_state and set_fitted_state."
         )
     kind, content = parts
     named = content.items() if isinstance(content, dict) else enumerate(content)
     if kind == "dict" and (other_keys := [key for key in content if not isinstance(key, str)]):
         raise HashbenchError(
-            f"{cls.__name__} cannot be kept: {name} is a dict with the key {other_keys[0]!r}, expected texts as keys. "
-            "Convert it in fitted_state and set_fitted_state."
+            f"{cls.__name__} cannot be kept: {name} is a dict with the key {other_keys[0]!r}, expected strings as "
+            "keys. Convert it in fitted_state and set_fitted_state."
         )
     inner = {str(key): _to_json(part, f"{name}.{key}", arrays, cls) for key, part in named}
     if ":" in kind:

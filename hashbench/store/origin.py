@@ -94,7 +94,7 @@ class JobRecord(NamedTuple):
         return self[:5]
 
     def differences(self, other: Self) -> list[str]:
-        """List the differences from ``other``, made on this machine, that may have led to other digits."""
+        """List the differences from ``other``, made on this machine, that may explain different digits."""
         differences = []
         if self.processor != other.processor:
             differences.append(f"made on another processor class ({self.processor}, here {other.processor})")

@@ -194,7 +194,7 @@ def _repeated(file: ResultsFile, number: int, row: Row, files: Iterable[ResultsF
         (earlier, line, other) for earlier in files for line, other in _parse(earlier) if other.key == row.key
     )
     place = f"line {line}" if first.name == file.name else f"{first.name}, line {line}"
-    numbers = "the same" if row == other else "other"
+    numbers = "the same" if row == other else "different"
     advice = "Delete one of the two lines, or both and run again."
     if row == other and (file.settings is None) != (first.settings is None):
         advice = "Convert the rows of the earlier layout: hashbench results convert."
@@ -211,7 +211,7 @@ def _parse(file: ResultsFile) -> Iterator[tuple[int, Row]]:
     expected = FILE_COLUMNS if "settings" in header else COLUMNS
     if header and not any(set(line) & set(COLUMNS) for _, line in lines[:2]):
         raise Unreadable(
-            f"{name} is no results file: its first line has none of the columns {','.join(FILE_COLUMNS)}.",
+            f"{name} is not a results file: its first line has none of the columns {','.join(FILE_COLUMNS)}.",
             "Give a file that hashbench run wrote, or move this one out of the folder of results.",
         )
     beyond = [column for column in header if column not in expected]
@@ -246,7 +246,7 @@ def parse_csv(content: bytes, name: str) -> list[tuple[int, list[str]]]:
         reader = csv.reader(io.StringIO(content.decode(), newline=""))
         return [(reader.line_num, line) for line in reader]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise Unreadable(f"{name} is no results file: {error}.", _RESTORE) from error
+        raise Unreadable(f"{name} is not a results file: {error}.", _RESTORE) from error
 
 
 def _check_text(content: bytes, name: str) -> None:

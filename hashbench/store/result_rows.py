@@ -126,7 +126,7 @@ def check_shown(params: Mapping[str, Any]) -> None:
     if "label" in params:
         label = params["label"]
         if not isinstance(label, str) or len(label) > MAX_LABEL or "=" in label or has_markup(label):
-            raise HashbenchError(f"a label is a text of up to {MAX_LABEL} characters without =<>|`, got {label!r}.")
+            raise HashbenchError(f"a label is a string of up to {MAX_LABEL} characters without =<>|`, got {label!r}.")
         check_words(label, "a label")
 
 
@@ -160,7 +160,7 @@ def to_frame(rows: Iterable[Row]) -> "pd.DataFrame":
 
 
 def as_row(record: Mapping[Hashable, Any]) -> Row:
-    """Return the row of a record of `to_frame`, its numbers as texts of six decimals."""
+    """Return the row of a record of `to_frame`, its numbers as strings of six decimals."""
     texts = {name: f"{record[name]:.6f}" for name in NUMBERS}
     texts["tie_sd"] = texts["tie_sd"].replace("nan", "")
     return Row(**{name: texts.get(name, record[name]) for name in COLUMNS})

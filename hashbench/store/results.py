@@ -173,8 +173,8 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int
 
 def _other_numbers(row: Row, place: Path, other: str) -> HashbenchError:
     return HashbenchError(
-        f"{place} has other numbers for {' '.join(map(str, row.key))} than {other}. Leave one of them out, or delete "
-        "its row."
+        f"{place} has different numbers for {' '.join(map(str, row.key))} than {other}. Leave one of them out, or "
+        "delete its row."
     )
 
 
@@ -201,7 +201,8 @@ def _add(path: Path, added: Rows, new_records: Mapping[tuple[Any, ...], JobRecor
     for params in dict.fromkeys(row.params for row in rows.values()):
         entry = entries.setdefault(settings_name(params), {"params": json.loads(params)})
         if canonical_json(entry["params"]) != params:
-            raise HashbenchError(f"{params} and {canonical_json(entry['params'])} have one name. Change a parameter.")
+            both = f"{params} and {canonical_json(entry['params'])}"
+            raise HashbenchError(f"{both} have the same name. Change a parameter.")
     records = read_job_records(path)
     before = dict(records)
     for job in {row.key[:N_JOB] for row in added.values()}:
@@ -257,8 +258,8 @@ def convert(folder: Path) -> tuple[list[Path], list[Path], int]:
                 for key in known.keys() & added.keys():
                     if known[key] != added[key]:
                         raise HashbenchError(
-                            f"{' '.join(map(str, key))} is in {path} and in {target}, with other numbers. Delete one "
-                            "of the two lines, and convert again."
+                            f"{' '.join(map(str, key))} is in {path} and in {target}, with different numbers. Delete "
+                            "one of the two lines, and convert again."
                         )
             for target, added in files.items():
                 _add(target, added, {})

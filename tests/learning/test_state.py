@@ -77,7 +77,7 @@ def test_broken_checkpoint_is_refused(example, tmp_path):
     foreign = b"no checkpoint"
     for content in (b"", foreign, whole[:-1], bytes(flipped), sha256(foreign).digest() + foreign):
         path.write_bytes(content)
-        with pytest.raises(Damaged, match=r"state\.checkpoint is no checkpoint.* without resuming"):
+        with pytest.raises(Damaged, match=r"state\.checkpoint is not a checkpoint.* without resuming"):
             method.fit(*example)
 
 
@@ -189,7 +189,7 @@ def test_damaged_checkpoint_is_reported_and_training_starts_afresh(hashbench, di
     shutil.rmtree(digits_data / "scores")
     steps.codes_path(load_dataset("digits")[0], job).unlink()
     done = hashbench("run", *options, "--results", tmp_path / "again")
-    assert "encoded afresh (checkpoint damaged) codes" in done.stderr
+    assert "encoded from scratch (checkpoint damaged) codes" in done.stderr
     fresh, again = (contents(tmp_path / name / "digits") for name in ("fresh", "again"))
     assert again == fresh
     assert not list(digits_data.rglob("*.checkpoint"))

@@ -78,7 +78,7 @@ def test_a_model_is_removed_with_its_codes_but_not_when_they_are_encoded_again(h
         ("itq", np.ones((3, 5), np.float32), "holds 5 features per item, and the model learned from 64"),
         ("itq", np.where(np.arange(192).reshape(3, 64) == 70, np.nan, 1.0), "not finite in 1 rows, first in row 1"),
         ("itq", np.where(np.arange(192).reshape(3, 64) == 1, -np.inf, 1.0), "not finite in 1 rows, first in row 0"),
-        ("oracle-label", np.array([1.0, np.nan, 2.0]), "1 values that are no whole numbers, first nan for item 1"),
+        ("oracle-label", np.array([1.0, np.nan, 2.0]), "1 values that are not whole numbers, first nan for item 1"),
         ("oracle-label", np.array(["1", "2", "3"]), "expected whole numbers of shape (n,)"),
         ("oracle-label", np.eye(3, 10, dtype=int), "int64 of shape (3, 10), expected whole numbers of shape (n,)"),
     ],

@@ -227,14 +227,14 @@ def test_hexadecimal_texts_score_the_same(save, tmp_path, suffix):
 
 def test_texts_beside_columns_of_bits_are_refused_by_their_form_not_their_width(save):
     texts, bits = save("t.npy", np.array(hexadecimal(QUERY))[:, None]), save("d.npy", DATABASE)
-    with pytest.raises(HashbenchError, match="query codes are texts, database codes a column for each bit"):
+    with pytest.raises(HashbenchError, match="query codes are strings, database codes a column for each bit"):
         read_own(query_codes=texts, database_codes=bits, affinity=save("a.npy", LEVELS))
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("hash\n0012\n0013\n", "texts of hexadecimal digits or of 0 and 1"),
+        ("hash\n0012\n0013\n", "strings of hexadecimal digits or of 0 and 1"),
         ("00ff\n0a12\nff00\n", "first line .* reads like a code"),
     ],
 )
@@ -368,7 +368,7 @@ def test_saved_codes_of_several_lengths_stay_one_line(hashbench, digits_data, of
     np.save(changed[1], ~np.load(changed[1]))
     done = hashbench("evaluate", *changed, "--metric", "AP", "--save", "mine", "--label", "Second")
     assert "1 earlier row of 'mine', 12 bits, seed 0, removed: AP." in done.stderr
-    assert "mine-12-s0.h5 keeps other codes, which figures show. Replace them: --keep-codes." in done.stderr
+    assert "mine-12-s0.h5 holds other codes, which figures show. Replace them: --keep-codes." in done.stderr
 
 
 def test_outputs_that_rank_by_cosine_are_saved_as_such(hashbench, save, empty_folder):
@@ -478,7 +478,7 @@ def test_where_a_dataset_rates_without_labels_only_its_own_affinity_goes_beside_
     labels = np.arange(40) % 4
     refused = score(query_labels=labels[:8], database_labels=labels[8:]).stderr
     assert "give query 0 and database item" in refused
-    assert f"its rule is {rule}; no labels rate items so" in refused
+    assert f"its rule is {rule}; labels cannot express its levels" in refused
     assert "another order" not in refused
     levels[5, 17] += 1
     message = f"give query 5 and database item 17 (counted from 0) level {levels[5, 17]}, but"

@@ -109,7 +109,7 @@ def test_an_own_dataset_that_is_damaged_cannot_be_prepared_again(hashbench, tmp_
         file["features"][0] = 7
     result = hashbench("run", "--method", "lsh", "--bits", 8, "--dataset", "mine", "--results", tmp_path / "results")
     assert result.exit_code == 1
-    assert "damaged. Make it again" in result.stderr
+    assert "damaged. Rebuild it" in result.stderr
 
 
 CHOICES = ["no JSON", "[1]", "[" * 50_000, '{"source": 5}', '{"image_size": "8"}', '{"stamps": 3}', '{"more": "words"}']
@@ -271,12 +271,12 @@ def test_helpers_of_datasets_are_part_of_the_code_that_made_them():
 @pytest.mark.parametrize(
     ("arguments", "option"),
     [
-        (["digits", "--source", "x"], "digits:pixels has no use for --source"),
-        (["digits", "--image-size", 9], "digits:pixels has no use for --image-size"),
-        (["cifar10-s1", "--features", "gist", "--weights", "x"], "cifar10-s1:gist has no use for --weights"),
-        (["cifar10-s1", "--features", "gist", "--device", "cpu"], "cifar10-s1:gist has no use for --device"),
-        (["--from", "X.npy", "--name", "mine", "--device", "cpu"], "arrays:features has no use for --device"),
-        (["--from", "X.npy", "--name", "mine", "--source", "x"], "arrays:features has no use for --source"),
+        (["digits", "--source", "x"], "digits:pixels does not use --source"),
+        (["digits", "--image-size", 9], "digits:pixels does not use --image-size"),
+        (["cifar10-s1", "--features", "gist", "--weights", "x"], "cifar10-s1:gist does not use --weights"),
+        (["cifar10-s1", "--features", "gist", "--device", "cpu"], "cifar10-s1:gist does not use --device"),
+        (["--from", "X.npy", "--name", "mine", "--device", "cpu"], "arrays:features does not use --device"),
+        (["--from", "X.npy", "--name", "mine", "--source", "x"], "arrays:features does not use --source"),
     ],
 )
 def test_options_that_a_dataset_cannot_use_are_refused(hashbench, arguments, option):

@@ -147,7 +147,7 @@ LABELLED = {"query_labels": CLASSES[0], "database_labels": CLASSES[1]}
         ({"affinity": LEVELS[:, 1:]}, "there are 41 database codes, but labels or affinities for 40 database items"),
         (LABELLED | {"database_labels": CLASSES[1][1:]}, "41 database codes, but labels or affinities for 40"),
         (LABELLED | {"database_labels": MULTI_HOT[1]}, "give both as class labels"),
-        (LABELLED | {"database_labels": CLASSES[1] + 0.5}, "no whole numbers"),
+        (LABELLED | {"database_labels": CLASSES[1] + 0.5}, "not whole numbers"),
         ({"affinity": LEVELS, "query_codes": QUERY[:, :9]}, "query codes have 9 bits and database codes 12"),
         ({"affinity": LEVELS, "n_bits": 40}, "booleans of shape (9, 12), a column for each bit"),
         (
@@ -160,7 +160,7 @@ LABELLED = {"query_labels": CLASSES[0], "database_labels": CLASSES[1]}
         ),
         (
             LABELLED | {"query_coarse": CLASSES[0].astype(str), "database_coarse": CLASSES[1].astype(str)},
-            "superclasses in shards are words",
+            "superclasses in shards are strings",
         ),
     ],
 )

@@ -94,7 +94,7 @@ def test_jobs_are_those_of_the_same_options(study):
         ("bits = [true]", "bits must be whole numbers, got True"),
         ("bits = []", "bits is an empty list"),
         ("seeds = [0, -1]", "seeds are from 0 to 4294967295, got -1"),
-        ("datasets = [1]", "datasets must be texts in quotes, got 1"),
+        ("datasets = [1]", "datasets must be strings in quotes, got 1"),
         ("methods = [1]", "methods must be names in quotes, or a table for each, got 1"),
         ("methods.itq = 20", "methods.itq must be a table of parameters, got 20"),
         ("methods.itq = []", "methods.itq is an empty list"),
@@ -139,7 +139,7 @@ def test_the_number_of_tried_settings_is_kept_with_the_origin_of_rows(hashbench)
     text = hashbench("tables", "--metric", "AP").stdout
     assert "| itq n_iter=20 tuned=4 " in text
     assert "| lsh " in text
-    assert "tuned=: chosen among so many settings" in text
+    assert "tuned=: chosen among that many settings" in text
     refused = hashbench("run", "--method", "itq", "--bits", 8, "--param", "tuned=9", "--dry-run").stderr
     assert "unknown itq parameter 'tuned'" in refused
     refused = hashbench("run", "--method", "itq", "--bits", 8, "--param", "itq:tuned=9", "--dry-run").stderr
@@ -276,7 +276,7 @@ def test_a_dry_run_looks_for_rows_in_the_results_file(hashbench, tiny_file, tmp_
         assert (tmp_path / "tiny" / "lsh.csv").read_text() == whole
     (tmp_path / "tiny" / "lsh.csv").write_text("a,b\n")
     stderr = hashbench(*command, "--results", tmp_path, "--dry-run").stderr
-    assert "lsh.csv is no results file: its first line has none of the columns dataset,features,method" in stderr
+    assert "lsh.csv is not a results file: its first line has none of the columns dataset,features,method" in stderr
 
 
 def test_a_dry_run_computes_damaged_codes_and_scores_again(hashbench, tiny_file, data, tmp_path):

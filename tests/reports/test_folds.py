@@ -139,7 +139,7 @@ def test_table_has_four_columns_with_their_ranges():
     ]
     assert "folds 0, 1, 2 (±" in text
     assert "¶: of other folds than those named above" in text
-    assert "writes the label itself" in text
+    assert "encodes the label itself" in text
 
 
 def test_blocks_are_of_code_lengths_and_bits_choose_them():

@@ -254,7 +254,7 @@ def test_mlgap_stands_beside_ap_and_names_its_radius():
     assert shown["dsh objective=dispersion"][:2] == ["**0.3000**", "0.1703 ↑"]
     assert "lsh" in shown  # open to every method
     assert "itq" not in shown  # which has no LGAP
-    assert "radius 2, the paper does not tell its own" in text
+    assert "radius 2, the paper states none" in text
     assert "does not say how its mAP breaks ties" in text
     assert "mLGAP is the mean of LGAP@r2, of radius 2; the paper does not state its radius.}" in mlgap.to_latex()
     shown = block(mlgap, "cifar10-s2: LGAP@r2 beside AP")  # not run, but in the paper

@@ -212,7 +212,7 @@ def test_past_file_that_can_be_read_all_the_same_is(repository, hashbench):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda text: "nonsense\n", " is no results file"),
+        (lambda text: "nonsense\n", " is not a results file"),
         (lambda text: text + text.splitlines(keepends=True)[1].replace("0.5", "0.55"), ", line 3, holds digits"),
         (lambda text: text + "=======\n", ", line 3, is a conflict marker"),
     ],

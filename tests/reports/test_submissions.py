@@ -58,7 +58,7 @@ SPOILT = {  # a change to the text of a good file, and words of the problem
     "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Raise the version"),
     "no value": (lambda text: text.replace("0.500000", "nan", 1), "is nan, 0.400000 to 0.600000, though 200 of 200"),
     "no tie range": (lambda text: text.replace("0.600000,200", "nan,200"), "queries have a score"),
-    "of unknown content": (lambda text: text.replace(FINGERPRINT, "unknown"), "does not record which content"),
+    "of unknown content": (lambda text: text.replace(FINGERPRINT, "unknown"), "does not record the fingerprint"),
     "nothing": (lambda text: text.splitlines()[0] + "\n", "holds no row"),
 }
 
@@ -116,7 +116,7 @@ def test_a_file_of_another_name_and_a_broken_one_are_both_listed(hashbench):
     Path("results/other.csv").write_text("no results\n", encoding="utf-8")
     first, second, last = hashbench("results", "check").stderr.splitlines()
     assert "mine.csv holds rows of lsh on digits, which belong in digits.csv" in first
-    assert "other.csv is no results file" in second
+    assert "other.csv is not a results file" in second
     assert last.startswith("Error: 2 things are wrong")
 
 
@@ -218,7 +218,7 @@ def test_new_rows_are_of_built_in_methods(hashbench, accepted):
 def test_rows_of_a_file_that_cannot_be_read_are_not_called_gone(hashbench, accepted):
     Path("results/digits.csv").write_text("no results\n", encoding="utf-8")
     result = check_against_head(hashbench)
-    assert "is no results file" in result.stderr
+    assert "is not a results file" in result.stderr
     assert "gone" not in result.stderr
 
 
@@ -259,7 +259,7 @@ def test_a_digit_that_is_not_reproduced_is_named(hashbench, lsh_path):
 def test_another_environment_of_a_cell_is_described_beside_its_digits(hashbench, lsh_path):
     spoil_last_digit(lsh_path)
     origins = lsh_path.with_suffix(".jobs.csv")
-    assert "Its environment was as here." in hashbench("results", "rerun", "--cells", 2).stderr
+    assert "Its environment was the same." in hashbench("results", "rerun", "--cells", 2).stderr
     change_text(origins, lambda text: re.sub(r",(x86_64|aarch64|arm64) \w+ ", ",riscv64 Nobody ", text))
     change_text(origins, lambda text: re.sub(r"numpy=[\d.]+", "numpy=1.0", text))
     other = r"another processor class \(riscv64 Nobody \w+, here .*\), numpy 1\.0 \(here "
@@ -315,7 +315,7 @@ def test_neither_the_same_digits_nor_a_deviation_that_was_not_known_are_a_differ
 def test_digits_that_another_processor_may_change_are_a_warning(monkeypatch):
     problems, (warning,) = rerun_as_if(monkeypatch, "mihash", NEAR, {"low": "0.390000"})
     assert not problems
-    assert warning.startswith("digits mihash 16 bits seed 0 has other digits here in AP, P@10, at most 0.02 off")
+    assert warning.startswith("digits mihash 16 bits seed 0 gives different digits here in AP, P@10, at most 0.02 off")
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_a_warning_on_digits_leaves_the_exit_code_0(hashbench, lsh_path, monkeyp
     spoil_last_digit(lsh_path)
     result = hashbench("results", "rerun", "--cells", 2)
     assert result.exit_code == 0
-    assert "Warning: digits lsh 8 bits seed 0 has other digits here in AP" in result.stderr
+    assert "Warning: digits lsh 8 bits seed 0 gives different digits here in AP" in result.stderr
     assert "run again: differences are within" in result.stdout
 
 

@@ -320,7 +320,7 @@ def test_what_luck_does_not_tell_from_the_best_is_marked_and_what_only_an_order_
     text = table(*cells).to_markdown()
     assert ("†: not told apart from the best by luck" in text) == (mark == "†")
     assert ("◊: second best, apart from the best under luck" in text) == (mark == "◊")
-    assert ("Of 1 of 1 cell beside the best it is unknown" in text) == np.isnan(tie_sd)
+    assert ("For 1 of 1 cell besides the best it is unknown" in text) == np.isnan(tie_sd)
 
 
 def test_block_of_baselines_alone_has_no_best():

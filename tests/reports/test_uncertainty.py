@@ -182,7 +182,7 @@ def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_pa
 def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, scored):
     command = ["tables", "table1", "--results", scored, "--significance", "--against"]
     text = hashbench(*command, "lsh").stdout
-    assert "does not tell it from lsh" in text
+    assert "does not separate it from lsh" in text
     rows = block_rows(text, "Uncertainty of digits")
     assert rows["method"][-1] == "p against lsh"
     assert (rows["lsh"][-1], rows["itq"][-1]) == ("-", "0.0002")  # 2 tests, 1 / 10,000

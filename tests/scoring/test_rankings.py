@@ -112,7 +112,7 @@ print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.sco
     [
         ([[1, 0]], [[0.5]], r"query 0 has relevance of shape \(2,\) and scores of shape \(1,\)"),
         ([[1], [1]], [[1]], "relevance for 2 queries and there are scores for 1"),
-        ([[1, 0]], [[0.5, np.nan]], "item 1 of query 0 has a score that is no number"),
+        ([[1, 0]], [[0.5, np.nan]], "item 1 of query 0 has score NaN"),
         ([[-1, 0]], [[0.5, 1]], "whole-number levels 0 to 1000, got 1 other values"),
         ([[0.5, 0]], [[0.5, 1]], "whole-number levels"),
         ([["a"]], [["b"]], "expected numbers"),

@@ -176,7 +176,7 @@ def test_cell_arrays_of_matlab_hold_one_text_or_one_number_each(tmp_path):
     path = tmp_path / "a.mat"
     good = {"names": cells(*NAMES), "nested": cells(cells(*NAMES)), "numbers": cells(*Y.tolist())}
     bad = {
-        "mixed": (cells("a", 1.0), "mixes texts and numbers"),
+        "mixed": (cells("a", 1.0), "mixes strings and numbers"),
         "gap": (cells("a", np.zeros((0, 0))), "row 1 (the first is 0) holds float64 of shape (0, 0)"),
         "wide": (cells(Y, Y), "its cell at row 0"),
         "deep": (cells("a", cells("b")), "its cell at row 1"),
@@ -201,7 +201,7 @@ def test_words_that_are_bytes_are_read_as_utf_8(tmp_path, name):
 
 def test_words_of_another_encoding_are_refused(tmp_path):
     path = save(tmp_path / "a.npy", label=np.char.encode(NAMES, "latin1"))
-    assert "a.npy holds words as bytes that are not UTF-8" in complaint(read_array, str(path), LABEL_KEYS)
+    assert "a.npy holds strings as bytes that are not UTF-8" in complaint(read_array, str(path), LABEL_KEYS)
 
 
 HASHES = np.random.default_rng(0).integers(0, 2**64, 7, dtype=np.uint64)

@@ -247,7 +247,7 @@ def test_a_pipe_called_like_an_image_is_refused_and_not_waited_for(tmp_path):
     assert len(files) == 4
     with pytest.raises(HashbenchError, match=r"2\.png is a pipe or a device"):
         files.read(slice(0, 2), 8)
-    with pytest.raises(HashbenchError, match=r"3\.png is a link to none\.png, where there is nothing"):
+    with pytest.raises(HashbenchError, match=r"3\.png is a link to none\.png, which does not exist"):
         files.read(slice(2, 3), 8)
 
 
@@ -340,7 +340,7 @@ def test_tree_without_images_is_refused(tmp_path, packing):
     [
         (["train/a/images/0.png", "train/b/images/1.png", "val/a/images/2.png"], r"image .*images/.* lies too deep"),
         (["a/0.png", "train/b/1.png"], r"at different depths: a/0\.png and train/b/1\.png"),
-        (["0.png"], r"image 0\.png of .* lies in no folder"),
+        (["0.png"], r"image 0\.png of .* is not in a folder"),
     ],
 )
 def test_images_at_other_depths_are_refused(tmp_path, names, message):

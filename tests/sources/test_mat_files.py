@@ -88,7 +88,7 @@ def test_words_of_no_shape_at_all_are_refused(tmp_path):
 
 def test_cells_of_structs_are_no_array_of_numbers_or_words(tmp_path):
     path = saved(tmp_path / "a.mat", cells=np.array([{"a": 1}], dtype=object), X=X)
-    assert "or holds more than numbers and words" in complaint(read_array, f"{path}:cells", ())
+    assert "or holds more than numbers and strings" in complaint(read_array, f"{path}:cells", ())
     np.testing.assert_array_equal(read_array(f"{path}:X", ()), X)
 
 

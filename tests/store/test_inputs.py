@@ -39,7 +39,7 @@ def test_a_folder_a_dangling_link_and_a_name_too_long_are_named(tmp_path, read):
     (tmp_path / "b.npy").symlink_to(tmp_path / "none")
     (tmp_path / "c.npy").symlink_to(tmp_path / "c.npy")
     assert complaint(read, tmp_path / "a.npy").endswith("a.npy is a folder, expected a file.")
-    assert f"b.npy is a link to {tmp_path / 'none'}, where there is nothing." in complaint(read, tmp_path / "b.npy")
+    assert f"b.npy is a link to {tmp_path / 'none'}, which does not exist." in complaint(read, tmp_path / "b.npy")
     assert "Too many levels of symbolic links" in complaint(read, tmp_path / "c.npy")
     assert "File name too long" in complaint(read, tmp_path / ("x" * 300 + ".npy"))
     assert "there is no file" in complaint(read, tmp_path / "none" / "a.npy")

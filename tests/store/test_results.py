@@ -288,7 +288,7 @@ LINE = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.7,200,3,0123,1\n"
     ("text", "parts"),
     [
         (EARLIER + LINE + LINE, ["line 3, holds digits pixels itq {} 16 0 AP a second", "line 2", "the same numbers"]),
-        (EARLIER + LINE + LINE.replace("0.5", "0.7"), ["line 3", "line 2", "with other numbers", "Delete one"]),
+        (EARLIER + LINE + LINE.replace("0.5", "0.7"), ["line 3", "line 2", "with different numbers", "Delete one"]),
         (EARLIER + "<<<<<<< HEAD\n" + LINE, ["line 2, is a conflict marker of git (<<<<<<< HEAD)"]),
         (EARLIER + LINE + "=======\n", ["line 3, is a conflict marker", "--ours"]),
         (EARLIER + LINE + ">>>>>>> topic\n", ["line 3, is a conflict marker"]),
@@ -333,11 +333,11 @@ def test_both_layouts_are_read_as_one_and_a_key_in_both_is_refused(path, hashben
     before.write_text(earlier_text(row()))
     with pytest.raises(HashbenchError, match=r"a second time, .*the same numbers\. Convert the rows of the earlier"):
         read(path)
-    assert "as a file before it does" in hashbench("results", "check", path.parents[1]).stderr
+    assert "which an earlier file holds, too" in hashbench("results", "check", path.parents[1]).stderr
     assert results.convert(path.parents[1]) == ([before], [path], 1)  # as after a kill before the file was removed
     assert (read(path), before.exists()) == ([row()], False)
     before.write_text(earlier_text(row(value="0.600000")))
-    with pytest.raises(HashbenchError, match=r"with other numbers\. Delete one of the two lines"):
+    with pytest.raises(HashbenchError, match=r"with different numbers\. Delete one of the two lines"):
         results.convert(path.parents[1])
     assert before.exists()
 
@@ -356,7 +356,7 @@ def test_parts_that_ran_elsewhere_are_united_and_rows_that_differ_are_refused(pa
     merge(part, [row(seed=3), row(value="0.600000")])
     refused = hashbench("results", "merge", tmp_path / "part-2", "--results", path.parents[1])
     assert refused.exit_code == 1
-    assert f"{path.parents[1]} has other numbers for digits pixels itq" in refused.stderr
+    assert f"{path.parents[1]} has different numbers for digits pixels itq" in refused.stderr
     assert contents(path.parent) == before
 
 
@@ -372,7 +372,7 @@ def test_rows_of_own_codes_are_the_same_however_they_are_shown(path, tmp_path, h
     assert [(stored.params, stored.seed) for stored in read(path)] == [(plain, 0), (plain, 1)]
     merge(part, [row(params=labelled, value="0.600000")])
     refused = hashbench("results", "merge", tmp_path / "part", "--results", path.parents[1])
-    assert "has other numbers for digits pixels itq" in refused.stderr
+    assert "has different numbers for digits pixels itq" in refused.stderr
     assert [(stored.params, stored.seed) for stored in read(path)] == [(plain, 0), (plain, 1)]
 
 
@@ -459,7 +459,7 @@ def test_conversion_fills_in_columns_that_are_missing_in_files_of_before(earlier
         ({"params": "{ }"}, "are spelled '{}'"),
         ({"params": '{"b": 1, "a": 1}'}, "are spelled"),
         ({"params": '{"a": 1, "a": 1}'}, "are spelled"),
-        ({"features": "pixels "}, "column features is words with single blanks between them, got 'pixels '"),
+        ({"features": "pixels "}, "column features must be words with single blanks between them, got 'pixels '"),
         ({"features": "gist  (JPEG)"}, "column features"),
         ({"features": "gist\u200b"}, "column features"),
         ({"features": ""}, "column features"),

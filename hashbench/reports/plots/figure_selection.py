@@ -186,7 +186,7 @@ def drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     if n_ranges < n_values:
         notes.append(
             f"{n_values - n_ranges} of {n_values} points have no range over tie-breaking, as in results of an older "
-            "version. Run again for it."
+            "version. Rerun to add it."
         )
     return cells[has_value], notes
 

@@ -182,7 +182,7 @@ def _with_effort(labels: Labels, block: pd.DataFrame) -> tuple[Labels, list[str]
     if len(counts) == 1:
         return labels, [f"The settings of each method were chosen among {counts.pop()}."]
     tuned = {line: f"{label} tuned={tried[line]}" if tried.get(line) else label for line, label in labels.items()}
-    note = "tuned=: chosen among so many settings, on held-out training items; other lines have no recorded trials."
+    note = "tuned=: chosen among that many settings, on held-out training items; other lines have no recorded trials."
     return tuned, [note]
 
 
@@ -285,12 +285,12 @@ def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = F
     if any("◊" in entry.marks for entry in entries):
         notes.append(
             "◊: second best, apart from the best under luck though ranges meet: a random order of ties is not expected "
-            "to reverse the two; one that knows the classes might."
+            "to reverse the two; an order that depends on the classes might."
         )
     n_unknown, n_ties = int((block["ties"] == UNKNOWN).sum()), int((block["ties"] != "").sum())
     if n_unknown:
         notes.append(
-            f"Of {n_unknown} of {counted(n_ties, 'cell')} beside the best it is unknown whether luck tells them apart: "
+            f"For {n_unknown} of {counted(n_ties, 'cell')} besides the best it is unknown whether luck separates them: "
             "ranges meet, and a row is older than the column tie_sd."
         )
     if "p_value" in block and block["is_reference"].any():
@@ -309,7 +309,7 @@ def _notes_on_tests(block: pd.DataFrame) -> list[str]:
     n_others, n_tested, against = is_other.sum(), block["p_value"].notna().sum(), block["against"].iloc[0]
     correction = "by Holm's method in its column" if against else "for all pairs of its column"
     notes = [
-        f"‡: a paired permutation test over queries does not tell it from {against or 'the best'} (p >= {ALPHA}, "
+        f"‡: a paired permutation test over queries does not separate it from {against or 'the best'} (p >= {ALPHA}, "
         f"corrected {correction})."
     ]
     if n_tested < n_others:

@@ -24,7 +24,7 @@ _IN_WORDS = {
     "within": "within our spread or not told apart by luck with ties",
     "above": "ours above",
     "below": "ours below",
-    "unknown": "unknown, as luck with ties is of our row",
+    "unknown": "unknown, as is the luck with ties of our row",
 }
 
 

@@ -17,8 +17,9 @@ _COMPARISON = (
     "a column: among fewer classes any ranking scores more."
 )
 _ORACLE = (
-    "oracle-label is no rival. It writes the label itself, with one code for all classes that it was not fitted with: "
-    "perfect among seen classes, chance among unseen ones, and it separates these from the others as no classifier can."
+    "oracle-label is not a rival. It encodes the label itself, with one code for all classes that it was not fitted "
+    "with. It is perfect among seen classes, at chance among unseen ones, and separates these from the others as no "
+    "classifier can."
 )
 
 

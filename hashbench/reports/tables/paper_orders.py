@@ -15,8 +15,8 @@ from hashbench.reports.ties import EVERY_ORDER, LUCK, OPEN, UNKNOWN, compare
 VERDICTS = {
     ("holds", EVERY_ORDER): "hold here in every order of ties",
     ("holds", LUCK): "hold here under luck",
-    ("turned", EVERY_ORDER): "are turned round in every order",
-    ("turned", LUCK): "are turned round under luck",
+    ("turned", EVERY_ORDER): "are turned in every order",
+    ("turned", LUCK): "are turned under luck",
     ("open", OPEN): "are not told apart by luck",
     ("open", UNKNOWN): "are unknown, as a row lacks tie_sd",
 }

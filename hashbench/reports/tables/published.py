@@ -106,7 +106,7 @@ def is_own(value: Published, layout: TableLayout) -> bool:
 
 
 def nearest(published: Iterable[Published], features: str) -> list[Published]:
-    """Return of the values of each place the one nearest to ours, in the order of the file.
+    """Return the value of each place that is nearest to ours, in the order of the file.
 
     The class of the network counts first, then in how many points the data differ, then whose value it is, then how
     many stated parameters are not our defaults; the first in the file wins a tie.

@@ -192,7 +192,7 @@ class ResultTable:
     def to_orders_csv(self) -> str:
         """Write CSV with one line per two methods that a paper's table ranks at one code length, and block of ours.
 
-        It has both values of the paper and ours, whether the order holds, is turned round or left open, and what ties
+        It has both values of the paper and ours, whether the order holds, is turned or left open, and what ties
         leave open between ours, a key of `hashbench.reports.ties.ANSWERS`.
         """
         orders = make_orders(self.cells, self.published)

@@ -7,8 +7,8 @@ const $ = (selector, within = document) => within.querySelector(selector);
 const MILLION = 1e6; // numbers of six decimals travel as whole ones
 const MARKS = {within: "≈", above: "↑", below: "↓", unknown: "?"};
 const VERDICTS = {
-  within: "the paper's value lies within our spread, or luck with ties does not tell it from ours",
-  unknown: "unknown: our row is from before rows had tie_sd",
+  within: "the paper's value lies within our spread, or luck with ties does not separate it from ours",
+  unknown: "unknown: our row is older than the column tie_sd",
   above: "ours lies above the paper's value",
   below: "ours lies below the paper's value",
 };

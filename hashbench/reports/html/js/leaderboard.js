@@ -1,10 +1,10 @@
 // The leaderboard: methods by their scores at each code length, each with its tie range, spread and the papers' values.
 
 const ABOUT_TIES = {
-  "every order": "Their ranges do not meet: no order of ties turns the two around.",
-  luck: "They are apart under luck: a random order of ties is not expected to turn the two around; one that knows the classes might.",
-  open: "They are not told apart by luck: a random order of ties may turn the two around.",
-  unknown: "Whether luck with ties could turn the two around is unknown: a row is from before rows had tie_sd.",
+  "every order": "Their ranges do not meet: no order of ties reverses the two.",
+  luck: "They are apart under luck: a random order of ties is not expected to reverse the two; an order that depends on the classes might.",
+  open: "They are not told apart by luck: a random order of ties may reverse the two.",
+  unknown: "Whether luck with ties could reverse the two is unknown: a row is older than the column tie_sd.",
 };
 const isRival = (cell) => cell.line.group !== "baseline" && cell.value !== null;
 

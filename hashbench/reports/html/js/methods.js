@@ -33,7 +33,7 @@ views.method = {
       FIELDS.allOr("place", "Dataset and features", unique(some.map((cell) => cell.block.name))),
       FIELDS.allOr("metric", "Metric", namesOf(metricsOf(some))),
       FIELDS.bits(some),
-      FIELDS.flag("seeds", "Each seed by itself"),
+      FIELDS.flag("seeds", "Each seed separately"),
     ];
   },
   body(chosen) {
@@ -69,7 +69,7 @@ views.rows = {
   ],
   body(chosen) {
     const [rows, columns] = [rowsOf(filtered(cells, chosen)), [...SCORES, COLUMNS.seed]];
-    const caption = "Results, one row a seed";
+    const caption = "Results, one row per seed";
     return [table({name: "rows", caption, columns, rows, isLinked: true, keyOf: (row) => row.i})];
   },
 };

@@ -36,7 +36,7 @@ views.overview = {
     const caption = `Best methods in ${metric} at ${length} bits`;
     return [
       rows.length ? table({name: "best", caption, columns, rows, keyOf}) : nothing(),
-      h("h2", {}, "Datasets, and how much of each grid is there"),
+      h("h2", {}, "Datasets, and how much of each grid has results"),
       fixed("datasets"),
     ];
   },

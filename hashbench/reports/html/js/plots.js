@@ -97,8 +97,8 @@ const DRAWINGS = {
       ];
     });
     const band = isBanded
-      ? "Band: the worst case of ties, those of each query on its own."
-      : "Of four lines or fewer the tie ranges are drawn, too.";
+      ? "Band: the worst case of ties, those of each query broken separately."
+      : "Tie ranges are drawn for four lines or fewer.";
     const told = `${metric.name} on ${block.name} by code length. Line: mean over all orders of tied items. ${band}`;
     return [h("figcaption", {}, told), axes(x, y, `${metric.name} by code length`, drawn)];
   },
@@ -119,7 +119,7 @@ const DRAWINGS = {
         pointAt(cell, across, y.place(cell.value)),
       ];
     });
-    const marks = "Mark: mean over all orders of tied items; bar: the worst case of ties, those of each query on its own.";
+    const marks = "Mark: mean over all orders of tied items; bar: the worst case, the ties of each query broken separately.";
     const told = `The worst case of ties of ${metric.name} on ${block.name}. ${marks}`;
     return [h("figcaption", {}, told), axes(x, y, `Tie ranges of ${metric.name}`, shades, drawn)];
   },
@@ -140,8 +140,8 @@ const DRAWINGS = {
       };
       return axes(x, y, `Time to ${what} against ${metric.name}`, some.map(point));
     };
-    const told = `Time to fit, and to encode, against ${metric.name} on ${block.name}; a point a code length.`;
-    const few = "Of four lines or fewer it stands above the point.";
+    const told = `Time to fit, and to encode, against ${metric.name} on ${block.name}; one point per code length.`;
+    const few = "With four lines or fewer, the length is above the point.";
     return [h("figcaption", {}, `${told} ${few} Times are on logarithmic axes.`), chart("fit"), chart("encode")];
   },
 };

@@ -94,13 +94,13 @@ function queryList(chosen, q) {
   if (isOpen.has(asked)) place.append(queryPage(chosen, q, asked));
   else if (asked in a) place.append(nothing(`The tie groups of query ${asked} are not in this page.`));
   else if (state.params.has("query")) place.append(lost(`There is no query "${state.params.get("query")}" here.`));
-  const alone = q.labels.length > 1 ? "Choose two methods." : "There are scores of one method alone.";
+  const alone = q.labels.length > 1 ? "Choose two methods." : "Only one method has scores.";
   if (chosen.a === chosen.b) return [h("p", {}, alone), place, made];
   const those = (kind) => rows.filter((row) => gainOrLoss(metric, row.change) === kind);
   const [losing, gaining] = [those("loss"), those("gain")];
   const [worst] = losing.sort((x, y) => Math.abs(y.change) - Math.abs(x.change));
   const most = worst && [
-    " Most of all loses ",
+    " The largest loss is that of ",
     h("strong", {"data-test": "most"}, `query ${worst.query}`),
     `: ${shown(worst.a)} in A, ${shown(worst.b)} in B.`,
   ];
@@ -166,7 +166,7 @@ function samples(images, nearest) {
   if (!nearest) return null;
   const kinds = [["not relevant", ""], ["relevant", "relevant"]];
   const groups = nearest.map(([distance, ...items]) => {
-    const told = `distance ${distance}, ${count(items.length, "item")} of it, in no order`;
+    const told = `distance ${distance}, ${count(items.length, "item")}, in no order`;
     const pictures = items.map(([item, level]) => picture(images, item, ...kinds[level ? 1 : 0]));
     return h("div", {}, h("span", {class: "muted"}, told), h("div", {}, pictures));
   });

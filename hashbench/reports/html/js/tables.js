@@ -167,9 +167,9 @@ async function copy(text, kind, place) {
   } catch {
     $("#copied")?.parentElement.remove();
     const area = h("textarea", {id: "copied", rows: 8, readonly: true, spellcheck: "false"}, text);
-    place.replaceChildren(h("label", {class: "copied"}, `${kind}, to be copied by hand (Ctrl+C):`, area));
+    place.replaceChildren(h("label", {class: "copied"}, `${kind}, to copy by hand (Ctrl+C):`, area));
     area.focus();
     area.select();
-    tell(`The clipboard is denied; the ${kind} is shown and selected.`);
+    tell(`The browser denies the clipboard; the ${kind} is shown and selected.`);
   }
 }
