@@ -10,12 +10,13 @@ import pytest
 from helpers.script_values import explained, values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
 
 from hashbench import evaluate
-from hashbench.affinity import SharedLabels
+from hashbench.affinity import SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain import orders
-from hashbench.reports.explain.conventions import MEAN_WORDS
+from hashbench.reports.explain.conventions import MEAN_WORDS, leave_out_without_hits
 from hashbench.reports.explain.emulation import Cause, TieRange, shapley_values
 from hashbench.reports.explain.evaluators import EVALUATORS, named
 from hashbench.reports.explain.explanation_text import answers, format_answers, format_explanations
@@ -271,6 +272,78 @@ def test_causes_sum_to_the_difference_and_values_lie_in_the_range_of_ties(seed, 
         if not explanation.evaluator.own:
             bounds = explanation.script_range
             assert bounds.low - 1e-12 <= explanation.value <= bounds.high + 1e-12, explanation
+
+
+# ---------------------------------------------------------------- queries that never find themselves
+
+
+def items_that_are_queries(seed):
+    """Codes, many of them equal, classes of several items each, and an order of the database."""
+    rng = np.random.default_rng(seed)
+    codes = (rng.random((9, 8)) < 0.5)[rng.integers(0, 9, 30)]
+    return codes, rng.permutation(np.arange(30) % 5), rng.permutation(30)
+
+
+def sorted_hits(is_relevant, distances, is_reversed=False):
+    rows = sorted(range(len(distances)), key=lambda row: (distances[row], -row if is_reversed else row))
+    return np.flatnonzero(is_relevant[rows]) + 1
+
+
+def average_precision(is_relevant, distances, cut=99, is_reversed=False, divides_by_relevant=False):
+    hits = sorted_hits(is_relevant, distances, is_reversed)
+    hits = hits[hits <= cut]
+    divisor = is_relevant.sum() if divides_by_relevant else len(hits)
+    return (np.arange(1, len(hits) + 1) / hits).sum() / max(divisor, 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scripts_rank_the_others_of_each_query(seed):
+    codes, labels, order = items_that_are_queries(seed)
+    labels[0] = 9  # of no other item: nothing is relevant to it
+    others = [[item for item in order if item != query] for query in range(30)]
+    rankings = [
+        (labels[rows] == labels[query], (codes[rows] != codes[query]).sum(axis=1)) for query, rows in enumerate(others)
+    ]
+    of_all = [average_precision(*ranking) for ranking in rankings]
+    n_within = [(ranking[1] <= 2).sum() for ranking in rankings]
+    expected = {
+        ("dtsh", "AP"): sum(of_all) / 29,
+        ("perf10", "AP"): sum(of_all) / (29 + 10),
+        ("deepbit", "AP@5"): np.mean([average_precision(*ranking, 5) for ranking in rankings]),
+        ("trec_eval", "AP@5"): np.mean([average_precision(*ranking, 5, True, True) for ranking in rankings]),
+        ("sklearn-ap", "AP"): sum(average_precision_score(ranking[0], -ranking[1]) for ranking in rankings[1:]) / 30,
+        ("rp5-r", "R@5"): sum((sorted_hits(*ranking) <= 5).sum() for ranking in rankings)
+        / sum(ranking[0].sum() for ranking in rankings),
+        ("bihalf-pairs-p", "P@r2"): sum((ranking[0] & (ranking[1] <= 2)).sum() for ranking in rankings) / sum(n_within),
+    }
+    metrics = "AP", "AP@5", "R@5", "P@r2"
+    affinity = SameLabel(labels, labels[order])
+    explanations = explained(metrics, codes, codes[order], affinity, own_rows=np.argsort(order))
+    values = {(one.evaluator.name, one.metric): one.value for one in explanations}
+    assert {key: values[key] for key in expected} == pytest.approx(expected, abs=1e-12)
+    exact = evaluate(codes, codes, (labels, labels), metrics, exclude_self=True).summary
+    for explanation in explanations:
+        assert explanation.exact == pytest.approx(exact[explanation.metric][:3], abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["AP", "AP@7", "NDCG@7", "P@7", "Hit@7", "P@r2"])
+def test_without_themselves_queries_score_as_each_in_a_database_that_lacks_it(metric):
+    codes, labels, order = items_that_are_queries(3)
+    affinity = SameLabel(labels, labels[order])
+    together = explained([metric], codes, codes[order], affinity, own_rows=np.argsort(order))
+    one_by_one = []
+    for query in range(30):
+        rows = order[order != query]
+        one_by_one.append(values_of(explained([metric], codes[[query]], codes[rows], (labels[[query]], labels[rows]))))
+    of_all_queries = {"perf10", "area-rp", "area-rp-p", "bihalf-pairs-p", "bihalf-pr"}  # no means over queries
+    by_hits = {script.name for script in EVALUATORS if script.mean is leave_out_without_hits}
+    for explanation in together:
+        script = explanation.evaluator
+        if script.name in of_all_queries or script.item_order is not None:
+            continue
+        values = [values[script.name] for values in one_by_one]
+        expected = np.nanmean(values) if script.name in by_hits else np.mean(values)
+        assert explanation.value == pytest.approx(expected, abs=1e-12), script.name
 
 
 # ---------------------------------------------------------------- as text

@@ -24,6 +24,7 @@ from hashbench.scoring.evaluator import check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.metrics.ndcg import exponential_gains
+from hashbench.scoring.self_pairs import check_database
 
 _AT_A_TIME = 16  # queries whose levels are held at once
 
@@ -81,22 +82,29 @@ def explain(
     affinity: Affinity,
     metrics: Sequence[str],
     evaluators: Sequence[Evaluator] = EVALUATORS,
+    own_rows: IntArray | None = None,
     on_progress: Progress = silent,
 ) -> list[Explanation]:
     """Score packed codes by the scripts that compute one of the metrics, the database in the order given.
 
-    Metrics are AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with any cut. Returns the explanations metric by
-    metric, scripts in their order. Raises HashbenchError if no script computes one of the metrics.
+    Metrics are AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with any cut. ``own_rows``, (n_queries,), are the
+    rows of the database that are the queries themselves; each query's is left out of its ranking. Returns the
+    explanations metric by metric, scripts in their order. Raises HashbenchError if no script computes one of the
+    metrics, or the queries are not these rows.
     """
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
+    n_items = len(database)
+    if own_rows is not None:
+        check_database(query, database[own_rows])
+        n_items -= 1
     jobs: list[_Job] = []
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
-        cuts = [(script, cut_of(script, name, len(database))) for script in evaluators]
+        cuts = [(script, cut_of(script, name, n_items)) for script in evaluators]
         jobs_of_metric = [_Job(script, name, cut) for script, cut in cuts if cut is not None]
         if not jobs_of_metric:
-            raise HashbenchError(describe_missing(name, evaluators, len(database)))
+            raise HashbenchError(describe_missing(name, evaluators, n_items))
         jobs += jobs_of_metric
-    ranked = _Ranked.of(query, database, n_bits, affinity, jobs, on_progress)
+    ranked = _Ranked.of(query, database, n_bits, affinity, jobs, own_rows, on_progress)
     return [ranked.explanation(job) for job in jobs]
 
 
@@ -154,9 +162,11 @@ class _Ranked:
         n_bits: int,
         affinity: Affinity,
         jobs: list[_Job],
+        own_rows: IntArray | None,
         progress: Progress,
     ) -> "_Ranked":
-        n_queries, n_items, levels = len(query), len(database), affinity.levels
+        n_queries, levels = len(query), affinity.levels
+        n_items = len(database) - (own_rows is not None)
         largest = max((job.cut for job in jobs if job.evaluator.shares_cut), default=0)
         distances = {by.hamming, *(job.evaluator.distance for job in jobs)}
         shape = n_queries, len(levels), 2 * n_bits + 1
@@ -169,9 +179,13 @@ class _Ranked:
         }
 
         def rank(queries: slice) -> int:
-            block = affinity.block(queries, slice(0, n_items))
+            block = affinity.block(queries, slice(0, len(database)))
             for row, query_levels in enumerate(block, start=queries.start):
-                query_view = Query(query[row], database, n_bits, query_levels, row, n_queries)
+                items = database
+                if own_rows is not None:
+                    items = np.delete(database, own_rows[row], axis=0)
+                    query_levels = np.delete(query_levels, own_rows[row])
+                query_view = Query(query[row], items, n_bits, query_levels, row, n_queries)
                 at_level = np.searchsorted(levels, query_levels)
                 for distance, table in counts.items():
                     cells = at_level * table.shape[2] + query_view.keys(distance)
