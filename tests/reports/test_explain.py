@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations, permutations
 
 import numpy as np
@@ -50,16 +51,21 @@ ORIGINALS = {  # by metric, what the original scripts give
         "torchmetrics-map-less-d": 0, "torchmetrics-map-bits-less-d": 0.194444, "trec_eval-unjudged": 0.098148,
         "trec_eval": 0.065432, "ranx-here": 0.065432, "ranx-run-here": 0.077778, "faiss-cumsum": 0.233333,
         "retrieval-map": 0.244444, "retrieval-map-bits-less-d": 0.244444,
+        "mteb-binary": 0.088889, "mteb-binary-dot": 0.112963,
     },
     "NDCG": {"talr-ndcg": 0.762701, "talr-tiendcg": 0.751591, "sklearn-ndcg": 0.418257},
     "NDCG@5": {"talr-ndcg": 0.538811, "sklearn-ndcg": 0.205364},
     "NDCG:trec": {"sklearn-ndcg-linear": 0.418257},
-    "NDCG@5:trec": {"sklearn-ndcg-linear": 0.205364},
+    "NDCG@5:trec": {
+        "sklearn-ndcg-linear": 0.205364, "mteb-binary-ndcg": 0.245630, "mteb-binary-dot-ndcg": 0.314198,
+    },
     "P@5": {
         "mihash-prec-k": 0.2, "rp5": 0.2, "deepbit-p": 0.2, "trec_eval-p": 0.2, "ksh": 0.2, "bihalf-p": 0.2,
-        "calc-top-map-p": 0.3, "pytorch-deephash-p": 0.2,
+        "calc-top-map-p": 0.3, "pytorch-deephash-p": 0.2, "mteb-binary-p": 0.3, "mteb-binary-dot-p": 0.4,
     },
-    "R@5": {"csq-r": math.nan, "rp5-r": 3 / 12, "bihalf-r": 3 / 12},  # of twelve relevant pairs
+    "R@5": {  # of twelve relevant pairs
+        "csq-r": math.nan, "rp5-r": 3 / 12, "bihalf-r": 3 / 12, "mteb-binary-r": 1 / 6, "mteb-binary-dot-r": 1 / 3,
+    },
     "P@r2": {
         "sdh-r2": 0.263889, "mihash-prec-n": 0.263889, "thulab-r2": 0.263889, "pytorch-deephash-r2": 0.263889,
         "bihalf-pr": 0.395833, "bihalf-pairs-p": 0.28,
@@ -158,6 +164,32 @@ def test_similarities_of_8_bits_merge_the_nearest_and_the_farthest():
     values = values_of(explained(["AP"], np.zeros((1, 256), bool), database, (np.array([1]), np.array([1, 0, 0, 1]))))
     assert values["mihash"] == pytest.approx((1 / 2 + 2 / 3) / 2)  # in the order 1 3 250 200
     assert values["dtsh"] == pytest.approx((1 / 2 + 2 / 4) / 2)
+
+
+@pytest.mark.parametrize("n_bits", [3, 8, 50])
+@pytest.mark.parametrize(("script", "distance"), [("mteb-binary-r", "cosine"), ("mteb-binary-dot-r", "dot")])
+def test_rankings_of_0_1_vectors_are_exact_over_their_own_ties(n_bits, script, distance):
+    rng = np.random.default_rng(n_bits)
+    query, database = (rng.random((n, n_bits)) < 0.4 for n in (20, 60))
+    query[0] = database[0] = False
+    labels = rng.integers(0, 3, 20), rng.integers(0, 3, 60)
+    (explanation,) = explained(["R@7"], query, database, labels, [script])
+    common = query.astype(int) @ database.T.astype(int)
+    ranges = []
+    for row in range(20):
+        keys = [common[row, item] for item in range(60)]
+        if distance == "cosine":  # squared, times the number of the query's ones
+            keys = [Fraction(int(key) ** 2, int(max(database[item].sum(), 1))) for item, key in enumerate(keys)]
+        is_relevant = labels[1] == labels[0][row]
+        at_cut = sorted(keys, reverse=True)[6]
+        above = np.array([key > at_cut for key in keys])
+        tied = np.array([key == at_cut for key in keys])
+        n_places, n_hits = 7 - above.sum(), (tied & is_relevant).sum()
+        mean, low = n_hits * n_places / tied.sum(), max(n_places - (tied & ~is_relevant).sum(), 0)
+        certain = (above & is_relevant).sum()
+        ranges.append((certain + np.array([mean, low, min(n_hits, n_places)])) / is_relevant.sum())
+    assert explanation.script_range == pytest.approx(np.mean(ranges, axis=0), abs=1e-12)
+    assert sum(cause.share for cause in explanation.causes) == pytest.approx(explanation.difference, abs=1e-12)
 
 
 @pytest.mark.parametrize(("n_bits", "radius", "n_inside"), [(64, 2, 2), (256, 63, 0), (256, 64, 4)])

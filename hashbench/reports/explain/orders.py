@@ -23,7 +23,8 @@ _INSERTED = 16  # most items that sorts insert, which keeps ties in their order
 
 def stable(keys: AnyArray, n_first: int) -> IntArray:
     """Leave ties in the order of the database, as MATLAB's sort, faiss and any stable sort do."""
-    return np.argsort(keys.astype(np.int16), kind="stable")  # distances fit, and 16 bits are sorted by digits
+    is_short = keys.max(initial=0) <= np.iinfo(np.int16).max
+    return np.argsort(keys.astype(np.int16) if is_short else keys, kind="stable")  # 16 bits are sorted by digits
 
 
 def descending(keys: AnyArray, n_first: int) -> IntArray:
