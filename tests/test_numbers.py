@@ -13,7 +13,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from helpers.paths import ROOT, benchmark, rows_of
+from helpers.paths import DATA, ROOT, benchmark, rows_of
 from helpers.result_files import rows_in
 
 from hashbench import evaluate, registry
@@ -276,6 +276,26 @@ def test_sentences_on_scripts_are_true_of_the_rows(script_rows, why):
 
 
 # ---------------------------------------------------------------- speed
+
+
+@pytest.mark.skipif(not (DATA / "cifar10-squeezenet-fire9-128px.npz").is_file(), reason="needs the real features")
+def test_recall_by_hamming_cosine_and_dot_of_0_1_vectors_is_as_told():
+    with np.load(DATA / "cifar10-squeezenet-fire9-128px.npz") as file:
+        features = file["features"][:20500].astype(np.float32)
+    features -= features.mean(axis=0)
+    unit = features / np.linalg.norm(features, axis=1, keepdims=True)
+    neighbours = np.argsort(-(unit[:500] @ unit[500:].T), axis=1)[:, :10]
+    bits = (features > 0).astype(np.float64)
+    common, n_ones = bits[:500] @ bits[500:].T, bits.sum(axis=1)
+    recalls = []
+    for scores in (2 * common - n_ones[500:], common**2 / n_ones[500:], common):  # of each query, up to its own terms
+        near = np.take_along_axis(scores, neighbours, axis=1)
+        at_cut = np.sort(scores, axis=1)[:, -10:-9]
+        n_above, n_tied = (scores > at_cut).sum(axis=1), (scores == at_cut).sum(axis=1)
+        hits = (near > at_cut).sum(axis=1) + (near == at_cut).sum(axis=1) * (10 - n_above) / n_tied
+        recalls.append(f"{hits.mean() / 10:.3f}")
+    assert f"| {' | '.join(recalls)} |" in SPREADS.read_text()
+    assert states(SPREADS, "first 500 images", "20,000", *recalls)
 
 
 def ratios(column, codes=("spread", "collapsed"), **cell):

@@ -12,6 +12,7 @@ from hashbench.cli.outputs import FigurePath, refuse_outputs, save_figure
 from hashbench.cli.scoring import (
     CODES,
     DATASET,
+    EXCLUDE_SELF,
     RELEVANCE,
     files_of,
     files_of_codes,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @cloup.command()
 @CODES
-@own_codes_group(lengths("Code length of packed codes; of cached codes, repeatable.", show_default="all"))
+@own_codes_group(lengths("Code length of packed codes; of cached codes, repeatable.", show_default="all"), EXCLUDE_SELF)
 @RELEVANCE
 @option_group(
     "Cached codes of a dataset",
@@ -135,25 +136,34 @@ def _explain_codes(
     codes: "OwnCodes", metrics: tuple[str, ...], scripts: tuple[str, ...], order: str
 ) -> "Sequence[Explanation]":
     """Score codes by scripts, with the database in some order; print what is left out."""
+    import numpy as np
+
     from hashbench.cli.progress import Progress
     from hashbench.reports.explain import emulation
     from hashbench.reports.explain.evaluators import EVALUATORS, named
-    from hashbench.reports.explain.orders import rearranged
+    from hashbench.reports.explain.orders import rearranged, rows_in
     from hashbench.scoring.compilation import reporting_compilation
-    from hashbench.scoring.evaluator import check_counts
+    from hashbench.scoring.evaluator import FINDS_ITSELF, check_counts
+    from hashbench.scoring.self_pairs import check_database, is_database
 
     chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
     check_counts((len(codes.query), len(codes.database)), (codes.affinity.n_queries, codes.affinity.n_database))
+    if codes.exclude_self:
+        check_database(codes.query, codes.database)
     database, affinity = rearranged(codes.database, codes.affinity, order)
+    own_rows = np.argsort(rows_in(order, codes.affinity)) if codes.exclude_self else None
+    n_items = len(database) - codes.exclude_self
     metrics_or_default = metrics or ("AP", "AP@1000")
-    computed = tuple(emulation.metrics_of(metrics_or_default, chosen, len(database))) or metrics_or_default
+    computed = tuple(emulation.metrics_of(metrics_or_default, chosen, n_items)) or metrics_or_default
     for name in dict.fromkeys(metrics):
         if name not in computed:
-            click.echo(f"Left out: {emulation.describe_missing(name, chosen, len(database))}", err=True)
+            click.echo(f"Left out: {emulation.describe_missing(name, chosen, n_items)}", err=True)
     with Progress(short=True) as progress, reporting_compilation(progress.update):
         explanations = emulation.explain(
-            codes.query, database, codes.n_bits, affinity, computed, chosen, on_progress=progress.update
+            codes.query, database, codes.n_bits, affinity, computed, chosen, own_rows, progress.update
         )
+    if not codes.exclude_self and is_database(codes.query, codes.database):
+        click.echo(FINDS_ITSELF, err=True)
     explained = {explanation.evaluator.name for explanation in explanations}
     for name in sorted({script.name for script in chosen} - explained if scripts else ()):
         click.echo(f"{name} gives none of {', '.join(computed)}.", err=True)

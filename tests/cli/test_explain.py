@@ -111,6 +111,49 @@ def test_the_order_of_the_database_is_that_of_its_seed_or_of_labels(explained, o
     assert values == expected
 
 
+@pytest.fixture
+def of_themselves(own):
+    """Options for the thirty codes as queries of themselves."""
+    codes, labels = own[3], own[7]
+    return "--query-codes", codes, "--database-codes", codes, "--query-labels", labels, "--database-labels", labels
+
+
+@pytest.mark.parametrize("order", ["given", "by-class", "shuffled:3"])
+def test_queries_never_find_themselves(hashbench, explained, of_themselves, order):
+    metrics = "--metric", "AP", "--metric", "P@5"
+    options = *of_themselves, *metrics, "--exclude-self"
+    exact = json.loads(hashbench("evaluate", *options, "--format", "json").stdout)
+    codes, labels = np.load(of_themselves[1]), np.load(of_themselves[5])
+    rows = {"given": np.arange(30), "by-class": np.argsort(labels, kind="stable")}
+    rows = rows.get(order, np.random.default_rng(3).permutation(30))
+    precisions = []
+    for query in range(30):
+        others = rows[rows != query]
+        first = others[np.argsort((codes[others] != codes[query]).sum(axis=1), kind="stable")[:5]]
+        precisions.append((labels[first] == labels[query]).mean())
+    explanations = explained(*options, "--database-order", order)
+    assert explanations["deepbit-p", "P@5"]["value"] == pytest.approx(np.mean(precisions), abs=1e-12)
+    for (_, metric), row in explanations.items():
+        assert row["exact"] == pytest.approx({key: exact[metric][key] for key in ("mean", "low", "high")}, abs=1e-12)
+
+
+def test_cuts_are_within_the_others(hashbench, explained, of_themselves):
+    assert ("hashnet", "AP@29") in explained(*of_themselves, "--exclude-self", "--metric", "AP@29")
+    options = *of_themselves, "--script", "hashnet", "--metric", "AP@30"
+    assert hashbench("explain", *options).exit_code == 0
+    code, line = refused(hashbench, *options, "--exclude-self")
+    assert (code, "AP@30 of 29 items" in line) == (1, True)
+
+
+def test_queries_that_find_themselves_are_reported(hashbench, own, of_themselves):
+    note = "The queries are the database, and each finds itself first. To leave it out: --exclude-self"
+    assert note in hashbench("explain", *of_themselves, "--metric", "AP").stderr
+    assert note not in hashbench("explain", *of_themselves, "--metric", "AP", "--exclude-self").stderr
+    assert note not in hashbench("explain", *own, "--metric", "AP").stderr
+    code, line = refused(hashbench, *own, "--exclude-self")
+    assert (code, "the 6 queries and 30 database items differ" in line) == (1, True)
+
+
 @pytest.mark.parametrize("form", ["table", "markdown", "json"])
 def test_the_same_seed_gives_the_same_bytes(hashbench, own, tmp_path, form):
     options = ["--database-order", "shuffled:7", "--format", form]

@@ -6,11 +6,11 @@ from hashbench.reports.explain.emulation import explain
 from hashbench.reports.explain.evaluators import EVALUATORS, named
 
 
-def explained(metrics, query, database, labels, scripts=EVALUATORS):
+def explained(metrics, query, database, labels, scripts=EVALUATORS, own_rows=None):
     """Explain boolean codes by all scripts, or by those of these names; labels are a pair, or an affinity."""
     affinity = SameLabel(*labels) if isinstance(labels, tuple) else labels
     scripts = [named(script) if isinstance(script, str) else script for script in scripts]
-    return explain(pack(query), pack(database), query.shape[1], affinity, metrics, scripts)
+    return explain(pack(query), pack(database), query.shape[1], affinity, metrics, scripts, own_rows)
 
 
 def values_of(explanations, metric=None):

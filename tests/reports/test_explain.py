@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations, permutations
 
 import numpy as np
@@ -10,12 +11,13 @@ import pytest
 from helpers.script_values import explained, values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
 
 from hashbench import evaluate
-from hashbench.affinity import SharedLabels
+from hashbench.affinity import SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain import orders
-from hashbench.reports.explain.conventions import MEAN_WORDS
+from hashbench.reports.explain.conventions import MEAN_WORDS, leave_out_without_hits
 from hashbench.reports.explain.emulation import Cause, TieRange, shapley_values
 from hashbench.reports.explain.evaluators import EVALUATORS, named
 from hashbench.reports.explain.explanation_text import answers, format_answers, format_explanations
@@ -49,16 +51,21 @@ ORIGINALS = {  # by metric, what the original scripts give
         "torchmetrics-map-less-d": 0, "torchmetrics-map-bits-less-d": 0.194444, "trec_eval-unjudged": 0.098148,
         "trec_eval": 0.065432, "ranx-here": 0.065432, "ranx-run-here": 0.077778, "faiss-cumsum": 0.233333,
         "retrieval-map": 0.244444, "retrieval-map-bits-less-d": 0.244444,
+        "mteb-binary": 0.088889, "mteb-binary-dot": 0.112963,
     },
     "NDCG": {"talr-ndcg": 0.762701, "talr-tiendcg": 0.751591, "sklearn-ndcg": 0.418257},
     "NDCG@5": {"talr-ndcg": 0.538811, "sklearn-ndcg": 0.205364},
     "NDCG:trec": {"sklearn-ndcg-linear": 0.418257},
-    "NDCG@5:trec": {"sklearn-ndcg-linear": 0.205364},
+    "NDCG@5:trec": {
+        "sklearn-ndcg-linear": 0.205364, "mteb-binary-ndcg": 0.245630, "mteb-binary-dot-ndcg": 0.314198,
+    },
     "P@5": {
         "mihash-prec-k": 0.2, "rp5": 0.2, "deepbit-p": 0.2, "trec_eval-p": 0.2, "ksh": 0.2, "bihalf-p": 0.2,
-        "calc-top-map-p": 0.3, "pytorch-deephash-p": 0.2,
+        "calc-top-map-p": 0.3, "pytorch-deephash-p": 0.2, "mteb-binary-p": 0.3, "mteb-binary-dot-p": 0.4,
     },
-    "R@5": {"csq-r": math.nan, "rp5-r": 3 / 12, "bihalf-r": 3 / 12},  # of twelve relevant pairs
+    "R@5": {  # of twelve relevant pairs
+        "csq-r": math.nan, "rp5-r": 3 / 12, "bihalf-r": 3 / 12, "mteb-binary-r": 1 / 6, "mteb-binary-dot-r": 1 / 3,
+    },
     "P@r2": {
         "sdh-r2": 0.263889, "mihash-prec-n": 0.263889, "thulab-r2": 0.263889, "pytorch-deephash-r2": 0.263889,
         "bihalf-pr": 0.395833, "bihalf-pairs-p": 0.28,
@@ -169,6 +176,32 @@ def test_similarities_of_8_bits_merge_the_nearest_and_the_farthest():
     values = values_of(explained(["AP"], np.zeros((1, 256), bool), database, (np.array([1]), np.array([1, 0, 0, 1]))))
     assert values["mihash"] == pytest.approx((1 / 2 + 2 / 3) / 2)  # in the order 1 3 250 200
     assert values["dtsh"] == pytest.approx((1 / 2 + 2 / 4) / 2)
+
+
+@pytest.mark.parametrize("n_bits", [3, 8, 50])
+@pytest.mark.parametrize(("script", "distance"), [("mteb-binary-r", "cosine"), ("mteb-binary-dot-r", "dot")])
+def test_rankings_of_0_1_vectors_are_exact_over_their_own_ties(n_bits, script, distance):
+    rng = np.random.default_rng(n_bits)
+    query, database = (rng.random((n, n_bits)) < 0.4 for n in (20, 60))
+    query[0] = database[0] = False
+    labels = rng.integers(0, 3, 20), rng.integers(0, 3, 60)
+    (explanation,) = explained(["R@7"], query, database, labels, [script])
+    common = query.astype(int) @ database.T.astype(int)
+    ranges = []
+    for row in range(20):
+        keys = [common[row, item] for item in range(60)]
+        if distance == "cosine":  # squared, times the number of the query's ones
+            keys = [Fraction(int(key) ** 2, int(max(database[item].sum(), 1))) for item, key in enumerate(keys)]
+        is_relevant = labels[1] == labels[0][row]
+        at_cut = sorted(keys, reverse=True)[6]
+        above = np.array([key > at_cut for key in keys])
+        tied = np.array([key == at_cut for key in keys])
+        n_places, n_hits = 7 - above.sum(), (tied & is_relevant).sum()
+        mean, low = n_hits * n_places / tied.sum(), max(n_places - (tied & ~is_relevant).sum(), 0)
+        certain = (above & is_relevant).sum()
+        ranges.append((certain + np.array([mean, low, min(n_hits, n_places)])) / is_relevant.sum())
+    assert explanation.script_range == pytest.approx(np.mean(ranges, axis=0), abs=1e-12)
+    assert sum(cause.share for cause in explanation.causes) == pytest.approx(explanation.difference, abs=1e-12)
 
 
 @pytest.mark.parametrize(("n_bits", "radius", "n_inside"), [(64, 2, 2), (256, 63, 0), (256, 64, 4)])
@@ -283,6 +316,78 @@ def test_causes_sum_to_the_difference_and_values_lie_in_the_range_of_ties(seed, 
         if not explanation.evaluator.own:
             bounds = explanation.script_range
             assert bounds.low - 1e-12 <= explanation.value <= bounds.high + 1e-12, explanation
+
+
+# ---------------------------------------------------------------- queries that never find themselves
+
+
+def items_that_are_queries(seed):
+    """Codes, many of them equal, classes of several items each, and an order of the database."""
+    rng = np.random.default_rng(seed)
+    codes = (rng.random((9, 8)) < 0.5)[rng.integers(0, 9, 30)]
+    return codes, rng.permutation(np.arange(30) % 5), rng.permutation(30)
+
+
+def sorted_hits(is_relevant, distances, is_reversed=False):
+    rows = sorted(range(len(distances)), key=lambda row: (distances[row], -row if is_reversed else row))
+    return np.flatnonzero(is_relevant[rows]) + 1
+
+
+def average_precision(is_relevant, distances, cut=99, is_reversed=False, divides_by_relevant=False):
+    hits = sorted_hits(is_relevant, distances, is_reversed)
+    hits = hits[hits <= cut]
+    divisor = is_relevant.sum() if divides_by_relevant else len(hits)
+    return (np.arange(1, len(hits) + 1) / hits).sum() / max(divisor, 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scripts_rank_the_others_of_each_query(seed):
+    codes, labels, order = items_that_are_queries(seed)
+    labels[0] = 9  # of no other item: nothing is relevant to it
+    others = [[item for item in order if item != query] for query in range(30)]
+    rankings = [
+        (labels[rows] == labels[query], (codes[rows] != codes[query]).sum(axis=1)) for query, rows in enumerate(others)
+    ]
+    of_all = [average_precision(*ranking) for ranking in rankings]
+    n_within = [(ranking[1] <= 2).sum() for ranking in rankings]
+    expected = {
+        ("dtsh", "AP"): sum(of_all) / 29,
+        ("perf10", "AP"): sum(of_all) / (29 + 10),
+        ("deepbit", "AP@5"): np.mean([average_precision(*ranking, 5) for ranking in rankings]),
+        ("trec_eval", "AP@5"): np.mean([average_precision(*ranking, 5, True, True) for ranking in rankings]),
+        ("sklearn-ap", "AP"): sum(average_precision_score(ranking[0], -ranking[1]) for ranking in rankings[1:]) / 30,
+        ("rp5-r", "R@5"): sum((sorted_hits(*ranking) <= 5).sum() for ranking in rankings)
+        / sum(ranking[0].sum() for ranking in rankings),
+        ("bihalf-pairs-p", "P@r2"): sum((ranking[0] & (ranking[1] <= 2)).sum() for ranking in rankings) / sum(n_within),
+    }
+    metrics = "AP", "AP@5", "R@5", "P@r2"
+    affinity = SameLabel(labels, labels[order])
+    explanations = explained(metrics, codes, codes[order], affinity, own_rows=np.argsort(order))
+    values = {(one.evaluator.name, one.metric): one.value for one in explanations}
+    assert {key: values[key] for key in expected} == pytest.approx(expected, abs=1e-12)
+    exact = evaluate(codes, codes, (labels, labels), metrics, exclude_self=True).summary
+    for explanation in explanations:
+        assert explanation.exact == pytest.approx(exact[explanation.metric][:3], abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["AP", "AP@7", "NDCG@7", "P@7", "Hit@7", "P@r2"])
+def test_without_themselves_queries_score_as_each_in_a_database_that_lacks_it(metric):
+    codes, labels, order = items_that_are_queries(3)
+    affinity = SameLabel(labels, labels[order])
+    together = explained([metric], codes, codes[order], affinity, own_rows=np.argsort(order))
+    one_by_one = []
+    for query in range(30):
+        rows = order[order != query]
+        one_by_one.append(values_of(explained([metric], codes[[query]], codes[rows], (labels[[query]], labels[rows]))))
+    of_all_queries = {"perf10", "area-rp", "area-rp-p", "bihalf-pairs-p", "bihalf-pr"}  # no means over queries
+    by_hits = {script.name for script in EVALUATORS if script.mean is leave_out_without_hits}
+    for explanation in together:
+        script = explanation.evaluator
+        if script.name in of_all_queries or script.item_order is not None:
+            continue
+        values = [values[script.name] for values in one_by_one]
+        expected = np.nanmean(values) if script.name in by_hits else np.mean(values)
+        assert explanation.value == pytest.approx(expected, abs=1e-12), script.name
 
 
 # ---------------------------------------------------------------- as text

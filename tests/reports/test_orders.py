@@ -141,9 +141,27 @@ def test_other_scripts_of_forty_items_come_in_the_order_of_the_sorts_that_their_
         assert explanation.value == pytest.approx(np.mean(values), abs=1e-6), name
 
 
+OF_0_1_VECTORS = {"": "AP@13 of all relevant", "-ndcg": "NDCG@13:trec", "-p": "P@13", "-r": "R@13"}
+
+
+@pytest.mark.parametrize("script", ["mteb-binary", "mteb-binary-dot"])
+def test_forty_items_come_by_products_of_0_1_vectors_then_by_names(script):
+    query, database, labels = forty_items()
+    common, n_ones = query.astype(int) @ database.T.astype(int), np.maximum(database.sum(axis=1), 1)
+    for ending, quantity in OF_0_1_VECTORS.items():
+        scores = []
+        for number, label in enumerate(labels[0]):
+            keys = common[number] if script == "mteb-binary-dot" else common[number] / np.sqrt(n_ones)
+            rows = sorted(range(40), key=lambda row: (keys[row].round(12), row), reverse=True)[:13]
+            scores.append(SCORES[quantity](labels[1][rows] == label, sum(labels[1] == label)))
+        (explanation,) = explained([quantity.split()[0]], query, database, labels, [f"{script}{ending}"])
+        assert explanation.value == pytest.approx(np.mean(scores), abs=1e-12)
+
+
 def test_every_script_that_sorts_is_held_to_the_sort_of_its_original():
-    others = "talr-ap calc-map-k thulab-all rp5-r bihalf-r retrieval-map retrieval-map-bits-less-d"
-    tested = " ".join([others, *(names for sorts in SCRIPTS.values() for names in sorts.values())]).split()
+    others = ["talr-ap", "calc-map-k", "thulab-all", "rp5-r", "bihalf-r", "retrieval-map", "retrieval-map-bits-less-d"]
+    others += [f"{script}{ending}" for script in ("mteb-binary", "mteb-binary-dot") for ending in OF_0_1_VECTORS]
+    tested = [*others, *" ".join(names for sorts in SCRIPTS.values() for names in sorts.values()).split()]
     assert sorted(tested) == sorted(script.name for script in EVALUATORS if script.order)
 
 
@@ -213,3 +231,10 @@ def test_every_order_is_sorted_and_has_each_row_once(n_items, n_keys, seed):
         rows = order(keys, n_first)
         assert keys[rows[:n_first]].tolist() == np.sort(keys)[:n_first].tolist()
         assert len(set(rows.tolist())) == len(rows) >= n_first
+
+
+@pytest.mark.parametrize("order", [orders.stable, orders.descending])
+def test_keys_of_more_than_15_bits_are_sorted_as_they_are(order):
+    keys = np.array([70_000, 5, 33_000, 5, 70_000, 0])
+    expected = sorted(range(6), key=lambda row: (keys[row], row if order is orders.stable else -row))
+    assert order(keys, 6).tolist() == expected

@@ -23,6 +23,8 @@ SCRIPTS = """
 sklearn-ap sklearn-lrap sklearn-ndcg sklearn-ndcg-linear faiss-cumsum
 torchmetrics-map torchmetrics-map-bits-less-d retrieval-map retrieval-map-bits-less-d
 trec_eval trec_eval-p trec_eval-r trec_eval-ndcg
+mteb-binary mteb-binary-ndcg mteb-binary-p mteb-binary-r
+mteb-binary-dot mteb-binary-dot-ndcg mteb-binary-dot-p mteb-binary-dot-r
 ranx-here ranx-run-here ranx-burges-here ranx-run-burges-here ranx-ndcg-here ranx-run-ndcg-here
 """
 
@@ -144,6 +146,31 @@ def test_its_emulators_give_what_trec_eval_gives(cases, emulated):
         names = {re.sub(r"_(\d+)$", r".\1", name) for name in measures.values()}
         queries = pytrec_eval.RelevanceEvaluator(case.qrels(), names).evaluate(case.run()).values()
         return {key: np.mean([scores[name] for scores in queries]) for key, name in measures.items()}
+
+    assert differing(cases, emulated, originals) == []
+
+
+def test_its_emulators_give_what_the_libraries_below_mteb_give(cases, emulated):
+    torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install 'hashbench[learned]'")
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not there: make install")
+
+    def originals(case):
+        query, database = (torch.from_numpy(codes.astype(np.float32)) for codes in (case.query, case.database))
+        cosine = torch.nn.functional.normalize(query) @ torch.nn.functional.normalize(database).T
+        values = {}
+        is_judged = case.relevant.any(axis=1)
+        if case.cut > case.n_items or not is_judged.any():
+            return values
+        names = {"": "map_cut", "-ndcg": "ndcg_cut", "-p": "P", "-r": "recall"}
+        metrics = {"": "AP@k", "-ndcg": "NDCG@k:trec", "-p": "P@k", "-r": "R@k"}
+        evaluator = pytrec_eval.RelevanceEvaluator(case.qrels(), {f"{name}.{case.cut}" for name in names.values()})
+        for script, scores in (("mteb-binary", cosine), ("mteb-binary-dot", query @ database.T)):
+            results = evaluator.evaluate(case.by_name(scores.numpy().astype(float)))
+            judged = [of_query for of_query, counts in zip(results.values(), is_judged, strict=True) if counts]
+            for ending, name in names.items():
+                mean = np.mean([of_query[f"{name}_{case.cut}"] for of_query in judged])
+                values[f"{script}{ending}", metrics[ending]] = mean
+        return values
 
     assert differing(cases, emulated, originals) == []
 

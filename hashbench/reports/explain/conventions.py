@@ -15,28 +15,43 @@ from hashbench.reports.explain import orders
 from hashbench.reports.explain.orders import Order
 from hashbench.scoring.histogram import TieHistogram
 
-Distance = Callable[[ByteArray, int], IntArray]
-"""Maps differing bits, packed (n_items, n_bytes), and the code length to sort keys."""
+Distance = Callable[["Query"], IntArray]
+"""Maps a query to the sort keys of all items, whole numbers from 0 on, (n_items,)."""
 
 
-def hamming(differing: ByteArray, n_bits: int) -> IntArray:
+def hamming(query: "Query") -> IntArray:
     """Count the differing bits."""
-    return np.asarray(np.bitwise_count(differing).sum(axis=1, dtype=np.int64))
+    return np.asarray(np.bitwise_count(query.differing).sum(axis=1, dtype=np.int64))
 
 
-def bytes_of_seven(differing: ByteArray, n_bits: int) -> IntArray:
+def bytes_of_seven(query: "Query") -> IntArray:
     """Count the differing bits by a table read at byte + 1 in 8 bits: a byte that differs in all bits counts 7."""
-    return np.asarray(np.minimum(np.bitwise_count(differing), 7).sum(axis=1, dtype=np.int64))
+    return np.asarray(np.minimum(np.bitwise_count(query.differing), 7).sum(axis=1, dtype=np.int64))
 
 
-def of_int8(differing: ByteArray, n_bits: int) -> IntArray:
+def of_int8(query: "Query") -> IntArray:
     """Compute similarities in 8 bits, from -128 to 127: above 127 bits the nearest items merge, as do the farthest."""
-    return np.clip(2 * hamming(differing, n_bits), n_bits - 127, n_bits + 128)
+    return np.clip(2 * query.keys(hamming), query.n_bits - 127, query.n_bits + 128)
 
 
-def radii_of_int8(differing: ByteArray, n_bits: int) -> IntArray:
+def radii_of_int8(query: "Query") -> IntArray:
     """Compute the least radius that holds an item: half of code length minus similarity, both in 8 bits."""
-    return (np.minimum(of_int8(differing, n_bits), 127) + 1) // 2
+    return (np.minimum(of_int8(query), 127) + 1) // 2
+
+
+def dot_of_bits(query: "Query") -> IntArray:
+    """Count the ones of the query that an item lacks: the largest inner product of 0/1 vectors comes first."""
+    return query.n_ones - query.n_common
+
+
+def cosine_of_bits(query: "Query") -> IntArray:
+    """Rank items by the cosine of 0/1 vectors, which is 0 if either has no ones; equal cosines have equal keys."""
+    squares = query.n_common**2 / np.maximum(query.n_ones_of_items, 1)  # floats of equal fractions are equal
+    return np.unique(-squares, return_inverse=True)[1]
+
+
+MANY_KEYS = (cosine_of_bits,)
+"""Distances with up to as many keys as items; the others have at most twice the code length, plus 1."""
 
 
 class Query:
@@ -50,6 +65,7 @@ class Query:
         self, code: ByteArray, database: ByteArray, n_bits: int, levels: IntArray, number: int, n_queries: int
     ) -> None:
         self.differing, self.n_bits, self.levels = code ^ database, n_bits, levels
+        self._code, self._database = code, database
         self.number, self.n_queries = number, n_queries
         self.is_relevant = levels > 0
         self.n_items, self.n_relevant = len(levels), int(self.is_relevant.sum())
@@ -57,7 +73,22 @@ class Query:
 
     def keys(self, distance: Distance) -> IntArray:
         """Return the sort key of every item, lowest first."""
-        return self._cached(distance, lambda: distance(self.differing, self.n_bits))
+        return self._cached(distance, lambda: distance(self))
+
+    @property
+    def n_ones(self) -> int:
+        """The number of ones of the query."""
+        return int(np.bitwise_count(self._code).sum())
+
+    @property
+    def n_ones_of_items(self) -> IntArray:
+        """The number of ones of each item, (n_items,)."""
+        return self._cached("ones", lambda: np.bitwise_count(self._database).sum(axis=1, dtype=np.int64))
+
+    @property
+    def n_common(self) -> IntArray:
+        """The number of ones that each item shares with the query, (n_items,)."""
+        return (self.n_ones + self.n_ones_of_items - self.keys(hamming)) // 2
 
     def rows(self, script: "Evaluator", n_first: int) -> IntArray:
         """Return at least the first ``n_first`` items in a script's order."""

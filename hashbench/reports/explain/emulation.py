@@ -5,7 +5,7 @@ The conventions of a script are switched on one by one, in every sequence.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
@@ -21,9 +21,10 @@ from hashbench.reports.explain.conventions import MEAN_WORDS, Distance, Evaluato
 from hashbench.reports.explain.evaluators import EVALUATORS
 from hashbench.reports.explain.orders import BY_CUT
 from hashbench.scoring.evaluator import check_counts, evaluate_counts
-from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.histogram import TieHistogram, tally
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.metrics.ndcg import exponential_gains
+from hashbench.scoring.self_pairs import check_database
 
 _AT_A_TIME = 16  # queries whose levels are held at once
 
@@ -81,22 +82,29 @@ def explain(
     affinity: Affinity,
     metrics: Sequence[str],
     evaluators: Sequence[Evaluator] = EVALUATORS,
+    own_rows: IntArray | None = None,
     on_progress: Progress = silent,
 ) -> list[Explanation]:
     """Score packed codes by the scripts that compute one of the metrics, the database in the order given.
 
-    Metrics are AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with any cut. Returns the explanations metric by
-    metric, scripts in their order. Raises HashbenchError if no script computes one of the metrics.
+    Metrics are AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with any cut. ``own_rows``, (n_queries,), are the
+    rows of the database that are the queries themselves; each query's is left out of its ranking. Returns the
+    explanations metric by metric, scripts in their order. Raises HashbenchError if no script computes one of the
+    metrics, or the queries are not these rows.
     """
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
+    n_items = len(database)
+    if own_rows is not None:
+        check_database(query, database[own_rows])
+        n_items -= 1
     jobs: list[_Job] = []
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
-        cuts = [(script, cut_of(script, name, len(database))) for script in evaluators]
+        cuts = [(script, cut_of(script, name, n_items)) for script in evaluators]
         jobs_of_metric = [_Job(script, name, cut) for script, cut in cuts if cut is not None]
         if not jobs_of_metric:
-            raise HashbenchError(describe_missing(name, evaluators, len(database)))
+            raise HashbenchError(describe_missing(name, evaluators, n_items))
         jobs += jobs_of_metric
-    ranked = _Ranked.of(query, database, n_bits, affinity, jobs, on_progress)
+    ranked = _Ranked.of(query, database, n_bits, affinity, jobs, own_rows, on_progress)
     return [ranked.explanation(job) for job in jobs]
 
 
@@ -143,9 +151,9 @@ class _Ranked:
     plain: dict[_Job, FloatArray]  # the metric, under the script's tie order
     own: dict[_Job, FloatArray]  # the script's own quantity, or the same
     hit: dict[_Job, FloatArray]  # whether there is a relevant item above the cut
-    counts: dict[Distance, TieHistogram]
+    counts: dict[Distance, TieHistogram]  # of distances with few keys; exact scores by the others are known
     is_labelled: BoolArray  # queries
-    _exact_scores: dict[tuple[str, Distance], Scores] = field(default_factory=dict)  # scripts share most of them
+    _exact_scores: dict[tuple[str, Distance], Scores]  # scripts share most of them
 
     @classmethod
     def of(
@@ -155,30 +163,54 @@ class _Ranked:
         n_bits: int,
         affinity: Affinity,
         jobs: list[_Job],
+        own_rows: IntArray | None,
         progress: Progress,
     ) -> "_Ranked":
-        n_queries, n_items, levels = len(query), len(database), affinity.levels
+        n_queries, levels = len(query), affinity.levels
+        n_items = len(database) - (own_rows is not None)
         largest = max((job.cut for job in jobs if job.evaluator.shares_cut), default=0)
         distances = {by.hamming, *(job.evaluator.distance for job in jobs)}
         shape = n_queries, len(levels), 2 * n_bits + 1
-        counts = {distance: np.zeros(shape, dtype=np.int64) for distance in distances}
+        counts = {distance: np.zeros(shape, dtype=np.int64) for distance in distances.difference(by.MANY_KEYS)}
+        variants = {job: [_variant(job, on, n_items) for on in subsets(_switches(job, n_items))] for job in jobs}
         ranked = {
             variant: np.zeros((3, n_queries))
             for job in jobs
             if job.evaluator.order is not None
-            for variant in (job, *(_variant(job, on, n_items) for on in subsets(_switches(job, n_items))))
+            for variant in (job, *variants[job])
+        }
+        exact = {
+            (name, variant.evaluator.distance): np.zeros((4, n_queries))
+            for job in jobs
+            for variant in variants[job]
+            if variant.evaluator.distance in by.MANY_KEYS
+            for name in (_exact_metric(variant, n_items), f"Hit@{variant.cut}")
         }
 
         def rank(queries: slice) -> int:
-            block = affinity.block(queries, slice(0, n_items))
+            block = affinity.block(queries, slice(0, len(database)))
+            groups: dict[Distance, list[tuple[IntArray, IntArray]]] = {distance: [] for _, distance in exact}
             for row, query_levels in enumerate(block, start=queries.start):
-                query_view = Query(query[row], database, n_bits, query_levels, row, n_queries)
+                items = database
+                if own_rows is not None:
+                    items = np.delete(database, own_rows[row], axis=0)
+                    query_levels = np.delete(query_levels, own_rows[row])
+                query_view = Query(query[row], items, n_bits, query_levels, row, n_queries)
                 at_level = np.searchsorted(levels, query_levels)
                 for distance, table in counts.items():
                     cells = at_level * table.shape[2] + query_view.keys(distance)
                     table[row] = np.bincount(cells, minlength=table[row].size).reshape(table[row].shape)
+                for distance, cells_of_queries in groups.items():
+                    cells_of_queries.append((at_level, query_view.keys(distance)))
                 for variant, scores in ranked.items():
                     scores[:, row] = _in_order(variant, query_view, largest)
+            for distance, cells_of_queries in groups.items():
+                n_groups = 1 + max(int(keys.max()) for _, keys in cells_of_queries)
+                tables = [tally(at_level, keys, len(levels), n_groups) for at_level, keys in cells_of_queries]
+                histogram = TieHistogram(np.stack(tables), levels, by_radius=False)
+                for (name, of_distance), scores in exact.items():
+                    if of_distance is distance:
+                        scores[:, queries] = get_metric(name).scores(histogram)
             return len(block)
 
         n_done = 0
@@ -190,7 +222,8 @@ class _Ranked:
         is_labelled: BoolArray = np.ones(n_queries, dtype=bool)
         if isinstance(affinity, SharedLabels):
             is_labelled = np.asarray(affinity.query_labels.any(axis=1))
-        return cls(plain, own, hit, histograms, is_labelled)
+        exact_scores = {key: Scores(*np.nan_to_num(scores)) for key, scores in exact.items()}
+        return cls(plain, own, hit, histograms, is_labelled, exact_scores)
 
     @cached_property
     def n_relevant(self) -> IntArray:
@@ -210,13 +243,12 @@ class _Ranked:
             value = self._own(job)
             if value != by_conventions and not math.isnan(by_conventions):
                 causes += (Cause(script.own, value - by_conventions),)
-        metric = _with_cut(_with_divisor(job), job.cut, self.n_items)
         return Explanation(
             script,
             job.metric,
             value,
             exact=self._exact(job.metric, job.cut, by.hamming, by.leave_out),
-            script_range=self._exact(metric, job.cut, script.distance, script.mean),
+            script_range=self._exact(_exact_metric(job, self.n_items), job.cut, script.distance, script.mean),
             causes=causes,
             n_queries=len(self.n_relevant),
             n_undefined=int((self.n_relevant == 0).sum()),
@@ -228,7 +260,7 @@ class _Ranked:
         variant = _variant(job, on, self.n_items)
         if "order" in on:
             return self._averaged(mean, self.plain[variant], self.hit[variant])
-        metric = _with_cut(_with_divisor(variant), variant.cut, self.n_items)
+        metric = _exact_metric(variant, self.n_items)
         return self._exact(metric, variant.cut, variant.evaluator.distance, mean).mean
 
     def _own(self, job: _Job) -> float:
@@ -320,6 +352,11 @@ def _variant(job: _Job, on: Switches, n_items: int) -> _Job:
     return _Job(variant, job.metric, job.cut if is_cut else n_items)
 
 
+def _exact_metric(job: _Job, n_items: int) -> str:
+    """Return the metric that the script gives, apart from its tie order and its own quantity."""
+    return _with_cut(_with_divisor(job), job.cut, n_items)
+
+
 def _with_divisor(job: _Job) -> str:
     stem, divisor = job.metric.partition(":")[0], job.evaluator.divisor
     return f"{stem}:{divisor}" if stem.startswith("AP@") else job.metric
@@ -333,6 +370,8 @@ _DISTANCES: dict[Distance, str] = {
     by.bytes_of_seven: "a byte that differs in all bits counts 7",
     by.of_int8: "similarities end at 127",
     by.radii_of_int8: "similarities end at 127",
+    by.dot_of_bits: "dot of 0/1 vectors, not Hamming distance",
+    by.cosine_of_bits: "cosine of 0/1 vectors, not Hamming distance",
 }
 
 

@@ -34,6 +34,9 @@ _TORCHMETRICS = "torchmetrics 1.9"
 _NDCG = f"{_SKLEARN}; {_TORCHMETRICS}"
 TREC = "usnistgov/trec_eval@f425365 (10.0-rc3) form_res_rels.c:266-275; pytrec_eval-terrier 0.5.11; ir_measures 0.4.3"
 RANX = "ranx 0.3.21"
+_MTEB = "mteb 2.26.24 models/compression_wrappers/compression_wrapper.py:189-190, _evaluators/retrieval_metrics.py"
+_MTEB_COSINE = "mteb, CompressionWrapper binary, a model with cosine"
+_MTEB_DOT = "mteb, CompressionWrapper binary, a model with dot"
 
 _END = "precision at the end of each tie"
 _ABOVE_ZERO = "items of score 0 or less count irrelevant"
@@ -119,6 +122,10 @@ EVALUATORS = (
               order=orders.descending, divisor="relevant"),
     Evaluator("trec_eval-unjudged", "the same, with judgements of relevant documents only", TREC,
               order=orders.descending, mean=by.leave_out, divisor="relevant"),
+    Evaluator("mteb-binary", _MTEB_COSINE, _MTEB, order=orders.descending, mean=by.leave_out,
+              distance=by.cosine_of_bits, divisor="relevant", cuts="only"),
+    Evaluator("mteb-binary-dot", _MTEB_DOT, _MTEB, order=orders.descending, mean=by.leave_out,
+              distance=by.dot_of_bits, divisor="relevant", cuts="only"),
     Evaluator("ranx-here", "ranx of a dict, by this machine's numba", RANX,
               order=orders.numba_reversed, divisor="relevant"),
     Evaluator("ranx-run-here", "ranx of a Run, by this machine's numba", RANX,
@@ -134,6 +141,10 @@ EVALUATORS = (
               orders.numba_here),
     Evaluator("sklearn-ndcg-linear", "sklearn ndcg_score, torchmetrics, of levels: exact", _NDCG, "NDCG:trec", None),
     Evaluator("trec_eval-ndcg", "trec_eval, pytrec_eval: ndcg, ndcg_cut", TREC, "NDCG:trec", orders.descending),
+    Evaluator("mteb-binary-ndcg", _MTEB_COSINE, _MTEB, "NDCG:trec", orders.descending, by.leave_out,
+              distance=by.cosine_of_bits, cuts="only"),
+    Evaluator("mteb-binary-dot-ndcg", _MTEB_DOT, _MTEB, "NDCG:trec", orders.descending, by.leave_out,
+              distance=by.dot_of_bits, cuts="only"),
     Evaluator("ranx-ndcg-here", "ranx ndcg of a dict, by this machine's numba", RANX, "NDCG:trec",
               orders.numba_reversed),
     Evaluator("ranx-run-ndcg-here", "ranx ndcg of a Run, by this machine's numba", RANX, "NDCG:trec",
@@ -154,6 +165,10 @@ EVALUATORS = (
     Evaluator("fire-p", "CISiPLab/cisip-FIRe", _FIRE, "P@k", orders.torch_topk, shares_cut=True, cuts="below"),
     # beyond the database it divides by k, and ours by what there is
     Evaluator("trec_eval-p", "trec_eval, pytrec_eval", TREC, "P@k", orders.descending, cuts="below"),
+    Evaluator("mteb-binary-p", _MTEB_COSINE, _MTEB, "P@k", orders.descending, by.leave_out,
+              distance=by.cosine_of_bits, cuts="below"),
+    Evaluator("mteb-binary-dot-p", _MTEB_DOT, _MTEB, "P@k", orders.descending, by.leave_out,
+              distance=by.dot_of_bits, cuts="below"),
 
     Evaluator("calc-top-map-r", "DeepHash-pytorch, curves, topk the whole list", f"{_TOOLS}:236-275", "R@k",
               orders.numpy_scalar, by.leave_out, cuts="below"),
@@ -165,6 +180,10 @@ EVALUATORS = (
     Evaluator("rp5-r", "willard-yuan's hashing baselines, MATLAB", f"{_YUAN}/recall_precision5.m:17-31", "R@k",
               mean=by.weighted, distance=by.bytes_of_seven),
     Evaluator("trec_eval-r", "trec_eval, pytrec_eval", TREC, "R@k", orders.descending),
+    Evaluator("mteb-binary-r", _MTEB_COSINE, _MTEB, "R@k", orders.descending, by.leave_out,
+              distance=by.cosine_of_bits, cuts="below"),
+    Evaluator("mteb-binary-dot-r", _MTEB_DOT, _MTEB, "R@k", orders.descending, by.leave_out,
+              distance=by.dot_of_bits, cuts="below"),
 
     Evaluator("fire-hit", "CISiPLab/cisip-FIRe, printed as recall", _FIRE, "Hit@k", orders.torch_topk,
               shares_cut=True, cuts="below"),

@@ -23,7 +23,8 @@ _INSERTED = 16  # most items that sorts insert, which keeps ties in their order
 
 def stable(keys: AnyArray, n_first: int) -> IntArray:
     """Leave ties in the order of the database, as MATLAB's sort, faiss and any stable sort do."""
-    return np.argsort(keys.astype(np.int16), kind="stable")  # distances fit, and 16 bits are sorted by digits
+    is_short = keys.max(initial=0) <= np.iinfo(np.int16).max
+    return np.argsort(keys.astype(np.int16) if is_short else keys, kind="stable")  # 16 bits are sorted by digits
 
 
 def descending(keys: AnyArray, n_first: int) -> IntArray:
@@ -95,21 +96,25 @@ def _sorted_by_ids(n_queries: int, n_items: int) -> IntArray:
 
 def rearranged(database: ByteArray, affinity: Affinity, order: str) -> tuple[ByteArray, Affinity]:
     """Put a database into the order ``given``, ``by-class``, or ``shuffled`` with or without ``:seed``."""
+    rows = rows_in(order, affinity)
+    return (database, affinity) if order == "given" else (database[rows], affinity.part(slice(None), rows))
+
+
+def rows_in(order: str, affinity: Affinity) -> IntArray:
+    """Return the rows of a database, (n_database,), in an order as for `rearranged`."""
     name, _, seed = order.partition(":")
     if order == "given":
-        return database, affinity
+        return np.arange(affinity.n_database)
     if order == "by-class":
         labels = getattr(affinity, "database_labels", None)
         if labels is None or labels.ndim != 1:
             raise HashbenchError("--database-order by-class needs one class per item; choose given or shuffled.")
-        rows = np.argsort(labels, kind="stable")
-    elif name == "shuffled" and (seed.isdecimal() or order == name):
-        rows = np.random.default_rng(int(seed or 0)).permutation(len(database))
-    else:
-        raise HashbenchError(
-            f"--database-order is {order!r}, expected given, by-class, shuffled, or shuffled:7 with a seed."
-        )
-    return database[rows], affinity.part(slice(None), rows)
+        return np.argsort(labels, kind="stable")
+    if name == "shuffled" and (seed.isdecimal() or order == name):
+        return np.random.default_rng(int(seed or 0)).permutation(affinity.n_database)
+    raise HashbenchError(
+        f"--database-order is {order!r}, expected given, by-class, shuffled, or shuffled:7 with a seed."
+    )
 
 
 @to_machine_code
