@@ -143,13 +143,12 @@ def _explain_codes(
     from hashbench.reports.explain.evaluators import EVALUATORS, named
     from hashbench.reports.explain.orders import rearranged, rows_in
     from hashbench.scoring.compilation import reporting_compilation
-    from hashbench.scoring.evaluator import FINDS_ITSELF, check_counts
-    from hashbench.scoring.self_pairs import check_database, is_database
+    from hashbench.scoring.evaluator import check_counts
+    from hashbench.scoring.self_pairs import check_self
 
     chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
     check_counts((len(codes.query), len(codes.database)), (codes.affinity.n_queries, codes.affinity.n_database))
-    if codes.exclude_self:
-        check_database(codes.query, codes.database)
+    notes = check_self(codes.query, codes.database, is_excluded=codes.exclude_self)
     database, affinity = rearranged(codes.database, codes.affinity, order)
     own_rows = np.argsort(rows_in(order, codes.affinity)) if codes.exclude_self else None
     n_items = len(database) - codes.exclude_self
@@ -162,8 +161,8 @@ def _explain_codes(
         explanations = emulation.explain(
             codes.query, database, codes.n_bits, affinity, computed, chosen, own_rows, progress.update
         )
-    if not codes.exclude_self and is_database(codes.query, codes.database):
-        click.echo(FINDS_ITSELF, err=True)
+    for note in notes:
+        click.echo(note, err=True)
     explained = {explanation.evaluator.name for explanation in explanations}
     for name in sorted({script.name for script in chosen} - explained if scripts else ()):
         click.echo(f"{name} gives none of {', '.join(computed)}.", err=True)

@@ -24,7 +24,7 @@ from hashbench.scoring.evaluator import check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram, tally
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.metrics.ndcg import exponential_gains
-from hashbench.scoring.self_pairs import check_database
+from hashbench.scoring.self_pairs import check_self
 
 _AT_A_TIME = 16  # queries whose levels are held at once
 
@@ -95,7 +95,7 @@ def explain(
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
     n_items = len(database)
     if own_rows is not None:
-        check_database(query, database[own_rows])
+        check_self(query, database[own_rows], is_excluded=True)
         n_items -= 1
     jobs: list[_Job] = []
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
@@ -222,7 +222,9 @@ class _Ranked:
         is_labelled: BoolArray = np.ones(n_queries, dtype=bool)
         if isinstance(affinity, SharedLabels):
             is_labelled = np.asarray(affinity.query_labels.any(axis=1))
-        exact_scores = {key: Scores(*np.nan_to_num(scores)) for key, scores in exact.items()}
+        exact_scores: dict[tuple[str, Distance], Scores] = {
+            key: Scores(*np.nan_to_num(scores)) for key, scores in exact.items()
+        }
         return cls(plain, own, hit, histograms, is_labelled, exact_scores)
 
     @cached_property
