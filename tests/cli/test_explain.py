@@ -146,7 +146,7 @@ def test_cuts_are_within_the_others(hashbench, explained, of_themselves):
 
 
 def test_queries_that_find_themselves_are_reported(hashbench, own, of_themselves):
-    note = "The queries are the database, and each finds itself. To leave it out: --exclude-self"
+    note = "The queries are the database, so each finds itself. To leave it out: --exclude-self"
     assert note in hashbench("explain", *of_themselves, "--metric", "AP").stderr
     assert note not in hashbench("explain", *of_themselves, "--metric", "AP", "--exclude-self").stderr
     assert note not in hashbench("explain", *own, "--metric", "AP").stderr
