@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     "How to run",
     options.DEVICE,
     options.JOBS,
-    option("--resume", is_flag=True, help="Skip trials in trials.csv, failed ones too; continue interrupted training."),
+    option(
+        "--resume",
+        is_flag=True,
+        help="Skip trials of the same code in trials.csv, failed ones too; continue interrupted training.",
+    ),
     options.LOCK_TIMEOUT,
 )
 @options.CLUSTER

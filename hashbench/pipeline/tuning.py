@@ -29,13 +29,14 @@ from hashbench.scoring.metrics import get_metric, is_error
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir, file_behind, locked, write_text
 from hashbench.store.inputs import reading
+from hashbench.store.provenance import SCORER, code_that_decides, digest
 from hashbench.store.result_files import csv_text
 
 HELD_OUT = 0.2  # of the training items
 LEAD = 0.01  # by more than this, the best settings must lead the default ones: docs/explanation/numbers.md
 SCORES = ("among_held_out", "to_trained")  # held-out queries ranked against other held-out items, and learned ones
 KEY = ("dataset", "dataset_fingerprint", "method", "method_version", "setting", "n_bits", "seed", "metric")
-COLUMNS = (*KEY, *SCORES, "seconds", "failure")
+COLUMNS = (*KEY, *SCORES, "seconds", "code", "failure")
 TRIALS, GRID = "trials.csv", "grid.toml"  # what tune writes
 FIRST_WORDS = "# Chosen by hashbench tune:"  # of a grid file that tune wrote and may overwrite
 LONGEST = 10_000  # characters of a failure; csv reads no more than 131,072
@@ -59,6 +60,11 @@ class Trial:
     def setting(self) -> str:
         """Its parameters, as rows have them."""
         return canonical_json(dict(self.job.params))
+
+    @property
+    def code(self) -> str:
+        """The digest of the code that decides its scores."""
+        return digest([self.job.code, code_that_decides(*SCORER)])
 
     def key(self, metric: str) -> tuple[str, ...]:
         """Return the key of its row of a metric."""
@@ -243,15 +249,15 @@ def run_trials(
     """Run trials as `hashbench.pipeline.workers.run_side_by_side` runs jobs.
 
     Yields each with its rows, one per metric, and whether anything was done and not reused. Rows are added to the file
-    at ``path`` as soon as a trial is done. Finished jobs are skipped; with ``resume`` also all trials in the file,
-    failed ones too.
+    at ``path`` as soon as a trial is done. Finished jobs are skipped; with ``resume`` also all trials in the file that
+    the same code made, failed ones too.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     known = read_trials(path) if path else {}
     by_job: dict[int, Trial] = {}
     for trial in trials:
         keys = [trial.key(name) for name in names]
-        if resume and known.keys() >= {*keys}:
+        if resume and all(key in known and known[key]["code"] == trial.code for key in keys):
             yield trial, {key: known[key] for key in keys}, False
         else:
             by_job[id(trial.job)] = trial
@@ -276,7 +282,7 @@ def _rows(trial: Trial, outcome: Outcome, names: Sequence[str]) -> Rows:
         failure = "no held-out item has a relevant item among those that it is ranked against."
     rows = {}
     for key in (trial.key(name) for name in names):
-        values = (*key, *scores.get(key[-1], ("", "", "")), one_line(failure)[:LONGEST])
+        values = (*key, *scores.get(key[-1], ("", "", "")), trial.code, one_line(failure)[:LONGEST])
         rows[key] = dict(zip(COLUMNS, values, strict=True))
     return rows
 

@@ -143,7 +143,7 @@ def tune(
     params : mapping, optional
         Parameters of all methods, or of one as ``METHOD:NAME``, like those in ``methods``.
     resume : bool, default=False
-        Skip trials that ``trials.csv`` holds, failed ones included, and continue interrupted training.
+        Skip trials of the same code that ``trials.csv`` holds, failed ones included, and continue interrupted training.
     datasets, n_jobs, workers, trust_workers
         As in `run`.
 

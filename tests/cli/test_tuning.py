@@ -109,6 +109,20 @@ def test_a_killed_command_goes_on_and_repeats_no_finished_trial(fits, tmp_path, 
     assert len(read_trials(table)) == 4
 
 
+def test_trials_of_other_code_are_repeated(fits, script, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    command = ("tune", "--method", "mine", "--bits", 8, "--param", "shift=0.0,1.0", "--resume")
+    rows = []
+    for n_fits, change in ((2, ""), (0, ""), (2, "self.mean_ = 0 * self.mean_"), (0, "")):
+        source = tmp_path / "site" / "mine.py"
+        source.write_text(source.read_text().replace("\n\n    def _project", f"\n        {change}\n\n    def _project"))
+        assert "AP" in script(*command).communicate()[0]
+        assert len(fits()) == n_fits
+        rows.append([row["to_trained"] for row in read_trials(tmp_path / "tuning" / "trials.csv").values()])
+    assert rows[0] == rows[1] != rows[2] == rows[3]
+    assert len(rows[3]) == 2
+
+
 def test_trials_side_by_side_are_the_same(digits_data, hashbench, tmp_path, monkeypatch):
     command = ("tune", "--method", "itq", "--param", "n_iter=1,2,5", "--bits", 8, "--output")
     assert hashbench(*command, tmp_path / "one", "--jobs", 2).exit_code == 0
