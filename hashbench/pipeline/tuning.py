@@ -83,7 +83,7 @@ class Choice:
     best_score: float
     default_score: float  # NaN if the default settings did not finish all their trials
     lead: float  # how much better the best settings are
-    n_trials: int
+    n_trials: int  # settings tried, by earlier commands too if the file of trials holds them
     n_failed: int
 
 
@@ -399,12 +399,26 @@ def criterion(metric_names: Sequence[str]) -> str:
 def conclude(
     study: Study, trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows, folder: Path
 ) -> list[Choice]:
-    """Choose settings for each method, and write them to a grid file in the folder of the trials."""
-    choices = choose(trials, metric_names, rows)
+    """Choose settings for each method, and write them to a grid file in the folder of the trials.
+
+    The number of trials counts all settings of a method that the file of trials holds on these data and code lengths.
+    """
+    tried = _settings_tried(trials, read_trials(folder / TRIALS))
+    choices = [replace(choice, n_trials=len(tried[choice.method])) for choice in choose(trials, metric_names, rows)]
     if all(choice.params is None for choice in choices):
         raise HashbenchError(f"no settings finished all their trials. {folder / TRIALS} shows the failure of each.")
     write_text(folder / GRID, grid_text(study, choices, metric_names))
     return choices
+
+
+def _settings_tried(trials: Sequence[Trial], rows: Rows) -> dict[str, set[str]]:
+    """Return the settings of each method in rows of the same contents of datasets and code lengths as trials."""
+    fingerprints, lengths = {trial.fingerprint for trial in trials}, {str(trial.job.n_bits) for trial in trials}
+    tried: dict[str, set[str]] = {trial.job.method: set() for trial in trials}
+    for row in rows.values():
+        if row["method"] in tried and row["dataset_fingerprint"] in fingerprints and row["n_bits"] in lengths:
+            tried[row["method"]].add(row["setting"])
+    return tried
 
 
 def _score(row: Mapping[str, str]) -> float:

@@ -183,6 +183,14 @@ def test_listed_values_that_are_not_all_tried_are_counted(tiny_file, hashbench, 
     assert "settings are tried" not in hashbench(*command, "--trials", 3, "--output", tmp_path / "out").stderr
 
 
+def test_settings_of_earlier_commands_count_as_tried(tiny_file, hashbench, tmp_path):
+    command = ("tune", "--method", "itq", "--dataset", tiny_file(), "--output", tmp_path / "out")
+    for n_bits, values, n_tried in ((4, "1,2", 3), (4, "5,6", 5), (3, "7", 1), (4, "2,50", 5)):
+        done = hashbench(*command, "--bits", n_bits, "--param", f"n_iter={values}")
+        assert read_study(tmp_path / "out" / "grid.toml").methods[0][1]["tuned"] == n_tried
+        assert done.stdout.splitlines()[2].split()[-2:] == [str(n_tried), "0"]
+
+
 def test_a_grid_file_that_tune_wrote_is_replaced(tiny_file, hashbench, tmp_path):
     command = ("tune", "--method", "itq", "--trials", 1, "--dataset", tiny_file(), "--output", tmp_path / "out")
     for n_bits in (4, 3):
