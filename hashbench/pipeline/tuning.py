@@ -441,12 +441,19 @@ def grid_text(study: Study, choices: Sequence[Choice], metric_names: Sequence[st
         f"bits = {_toml([*study.n_bits])}",
     ]
     for choice in choices:
-        if choice.params is not None:
-            lines += ["", f"[methods.{_key(choice.method)}]", f"{TUNED} = {choice.n_trials}"]
-            params = json.loads(canonical_json(dict(choice.params)))  # numbers of NumPy are plain ones then
-            values = {name: [value] if isinstance(value, list) else value for name, value in params.items()}
-            lines += [f"{_key(name)} = {_toml(value)}" for name, value in values.items()]  # a list is a sweep
+        if variant := variant_of(choice):
+            lines += ["", f"[methods.{_key(choice.method)}]"]
+            lines += [f"{_key(name)} = {_toml(value)}" for name, value in variant.items()]
     return "\n".join(lines) + "\n"
+
+
+def variant_of(choice: Choice) -> dict[str, Any] | None:
+    """Return the chosen settings as a study takes them, with the number of trials that chose them; None without any."""
+    if choice.params is None:
+        return None
+    plain = json.loads(canonical_json(dict(choice.params)))  # without numbers of NumPy
+    values = {name: [value] if isinstance(value, list) else value for name, value in plain.items()}  # a list is a sweep
+    return {TUNED: choice.n_trials, **values}
 
 
 def _key(name: str) -> str:

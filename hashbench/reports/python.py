@@ -150,8 +150,9 @@ def tune(
     Returns
     -------
     DataFrame
-        One row per method: ``method``, the chosen ``params``, which ``grid.toml`` holds, the ``best`` ones,
-        ``best_score`` and ``default_score``, ``lead``, ``n_trials`` and ``n_failed``. The defaults are chosen unless
+        One row per method: ``method``, the chosen ``params``, the ``best`` ones, ``best_score`` and ``default_score``,
+        ``lead``, ``n_trials`` and ``n_failed``. ``params`` are as `run` takes them and ``grid.toml`` holds them, with
+        ``tuned``, the number of settings tried; None if no settings finished. The defaults are chosen unless
         the best lead by more than 0.01. The lowest score is the best if all metrics count errors; beside others, errors
         are taken as 1 - metric.
 
@@ -166,10 +167,27 @@ def tune(
     >>> with TemporaryDirectory() as folder:
     ...     tune({"itq": {"n_iter": [1, 50]}}, 12, output=folder, n_trials=2)["method"].tolist()
     ['itq']
+
+    Rows of the chosen settings record the trials:
+
+    >>> with TemporaryDirectory() as folder:
+    ...     chosen = tune({"itq": {"n_iter": [1, 50]}}, 12, output=folder).set_index("method")["params"]
+    ...     frame = run(chosen.dropna().to_dict(), 12, metrics="AP", results=folder)
+    >>> chosen.to_dict()
+    {'itq': {'tuned': 2}}
     """
     import pandas as pd
 
-    from hashbench.pipeline.tuning import TRIALS, Rows, check_folder, conclude, numbers_of_listed, plan, run_trials
+    from hashbench.pipeline.tuning import (
+        TRIALS,
+        Rows,
+        check_folder,
+        conclude,
+        numbers_of_listed,
+        plan,
+        run_trials,
+        variant_of,
+    )
 
     if n_trials < 1:
         raise HashbenchError(f"n_trials is {n_trials}, expected 1 or more.")
@@ -186,7 +204,8 @@ def tune(
     rows: Rows = {}
     for _, trial_rows, _ in run_trials(trials, names, folder / TRIALS, n_jobs, resume=resume, cluster=cluster):
         rows |= trial_rows
-    return pd.DataFrame([vars(choice) for choice in conclude(study, trials, names, rows, folder)])
+    choices = conclude(study, trials, names, rows, folder)
+    return pd.DataFrame([vars(choice) | {"params": variant_of(choice)} for choice in choices])
 
 
 def tables(
