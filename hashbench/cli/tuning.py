@@ -9,7 +9,7 @@ from click import IntRange
 from cloup import option, option_group
 
 from hashbench.cli import options
-from hashbench.errors import counted
+from hashbench.errors import HashbenchError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,8 +98,11 @@ def tune(
             progress.finish_job(
                 f"{trial}: {', '.join(dict.fromkeys(map(tuning.shown, trial_rows.values())))}", is_new=is_new
             )
-    click.echo(_format(tuning.conclude(study, trials, names, rows, output), names))
+    choices = tuning.conclude(study, trials, names, rows, output)
+    click.echo(_format(choices, names))
     click.echo(f"Trials are in {trials_file}. Run the chosen settings: hashbench run --grid {grid_file}", err=True)
+    if left_out := tuning.about_left_out(choices):
+        raise HashbenchError(left_out)
 
 
 def _format(choices: "Sequence[Choice]", metrics: "Sequence[str]") -> str:

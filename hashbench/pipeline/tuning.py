@@ -19,6 +19,7 @@ from hashbench.cards import MethodCard
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.pipeline.cluster import Cluster
+from hashbench.pipeline.failures import TRACEBACK
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.runner import Demands, Outcome, load_once
@@ -85,6 +86,7 @@ class Choice:
     lead: float  # how much better the best settings are
     n_trials: int  # settings tried, by earlier commands too if the file of trials holds them
     n_failed: int
+    failure: str = ""  # the first one, if no settings finished all their trials
 
 
 def hold_out(dataset: Dataset, seed: int) -> Dataset:
@@ -266,7 +268,9 @@ def run_trials(
         trial = by_job[id(outcome.job)]
         rows = _rows(trial, outcome, names)
         if path:
-            add_trials(path, rows)
+            add_trials(
+                path, {key: row | {"failure": row["failure"].partition(TRACEBACK)[0]} for key, row in rows.items()}
+            )
         yield trial, rows, outcome.is_new
 
 
@@ -280,9 +284,12 @@ def _rows(trial: Trial, outcome: Outcome, names: Sequence[str]) -> Rows:
         failure = str(error)
     if not failure and not any("".join(values[: len(SCORES)]) for values in scores.values()):
         failure = "no held-out item has a relevant item among those that it is ranked against."
+    what, mark, where = one_line(failure).partition(TRACEBACK)
+    for name in (trial.job.dataset, Path(trial.job.dataset).stem):  # of the split
+        what = what.replace(name, trial.dataset)
     rows = {}
     for key in (trial.key(name) for name in names):
-        values = (*key, *scores.get(key[-1], ("", "", "")), trial.code, one_line(failure)[:LONGEST])
+        values = (*key, *scores.get(key[-1], ("", "", "")), trial.code, f"{what}{mark}{where}"[:LONGEST])
         rows[key] = dict(zip(COLUMNS, values, strict=True))
     return rows
 
@@ -356,8 +363,12 @@ def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> 
     less = less_is_better(metric_names)
     scores: dict[str, dict[str, list[float]]] = {}
     params: dict[tuple[str, str], Mapping[str, Any]] = {}
+    failures: dict[str, str] = {}
     for trial, name in product(trials, metric_names):
-        score = _score(rows[trial.key(name)])
+        row = rows[trial.key(name)]
+        score = _score(row)
+        if math.isnan(score):
+            failures.setdefault(trial.job.method, row["failure"] or f"no held-out item has a value of {name}.")
         of_method = scores.setdefault(trial.job.method, {})
         of_method.setdefault(trial.setting, []).append(1 - score if is_error(name) and not less else score)
         params[trial.job.method, trial.setting] = trial.job.params
@@ -380,6 +391,7 @@ def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> 
                 lead=lead,
                 n_trials=len(means),
                 n_failed=len(means) - len(finished),
+                failure=failures[method] if best is None else "",
             )
         )
     return choices
@@ -406,9 +418,21 @@ def conclude(
     tried = _settings_tried(trials, read_trials(folder / TRIALS))
     choices = [replace(choice, n_trials=len(tried[choice.method])) for choice in choose(trials, metric_names, rows)]
     if all(choice.params is None for choice in choices):
-        raise HashbenchError(f"no settings finished all their trials. {folder / TRIALS} shows the failure of each.")
+        earlier = f" {folder / GRID} of an earlier command was left as it was." * (folder / GRID).exists()
+        raise HashbenchError(
+            f"no settings finished all their trials. {folder / TRIALS} shows the failure of each.{earlier}"
+        )
     write_text(folder / GRID, grid_text(study, choices, metric_names))
     return choices
+
+
+def about_left_out(choices: Sequence[Choice]) -> str:
+    """Return a sentence for each method that has no settings in the grid file; empty if all have some."""
+    return " ".join(
+        f"{choice.method} is not in {GRID}, since no settings finished all their trials: {choice.failure}"
+        for choice in choices
+        if choice.params is None
+    )
 
 
 def _settings_tried(trials: Sequence[Trial], rows: Rows) -> dict[str, set[str]]:

@@ -156,6 +156,11 @@ def tune(
         the best lead by more than 0.01. The lowest score is the best if all metrics count errors; beside others, errors
         are taken as 1 - metric.
 
+    Warns
+    -----
+    UserWarning
+        If listed values are not all tried, or no settings of a method finished all their trials.
+
     Raises
     ------
     HashbenchError
@@ -181,6 +186,7 @@ def tune(
     from hashbench.pipeline.tuning import (
         TRIALS,
         Rows,
+        about_left_out,
         check_folder,
         conclude,
         numbers_of_listed,
@@ -205,6 +211,8 @@ def tune(
     for _, trial_rows, _ in run_trials(trials, names, folder / TRIALS, n_jobs, resume=resume, cluster=cluster):
         rows |= trial_rows
     choices = conclude(study, trials, names, rows, folder)
+    if left_out := about_left_out(choices):
+        warnings.warn(left_out, stacklevel=2)
     return pd.DataFrame([vars(choice) | {"params": variant_of(choice)} for choice in choices])
 
 

@@ -135,11 +135,24 @@ def test_trials_side_by_side_are_the_same(digits_data, hashbench, tmp_path, monk
 
 
 def test_no_settings_that_went_through_is_an_error(fits, hashbench, tmp_path):
-    done = hashbench("tune", "--method", "mine", "--bits", 8, "--param", "shift=3.0")
+    command = ("tune", "--bits", 8, "--param", "mine:shift=3.0", "--method", "mine")
+    done = hashbench(*command)
     assert done.exit_code == 1
     assert "no settings finished all their trials" in done.stderr
+    assert "was left as it was" not in done.stderr
     assert not (tmp_path / "tuning" / "grid.toml").exists()
-    assert len(read_trials(tmp_path / "tuning" / "trials.csv")) == 1
+    (row,) = read_trials(tmp_path / "tuning" / "trials.csv").values()
+    assert row["failure"] == "method 'mine' failed with RuntimeError: too far."
+    done = hashbench(*command, "--method", "lsh")
+    assert done.exit_code == 1
+    sentence = (
+        "mine is not in grid.toml, since no settings finished all their trials: method 'mine' failed with Runtime"
+    )
+    assert done.stderr.splitlines()[-1].startswith(f"Error: {sentence}")
+    text = (tmp_path / "tuning" / "grid.toml").read_text()
+    assert [name for name, _ in read_study(tmp_path / "tuning" / "grid.toml").methods] == ["lsh"]
+    assert "grid.toml of an earlier command was left as it was." in hashbench(*command).stderr
+    assert (tmp_path / "tuning" / "grid.toml").read_text() == text
 
 
 def test_items_without_relevant_ones_are_an_error(tiny_file, hashbench, tmp_path):

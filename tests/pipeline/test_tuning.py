@@ -132,6 +132,18 @@ def test_a_failure_is_one_line_of_the_file(tmp_path, monkeypatch):
     assert len(read_trials(tmp_path / "trials.csv")) == 1
 
 
+@pytest.mark.usefixtures("digits_data")
+def test_a_failure_names_the_dataset_as_the_user_does(tmp_path, monkeypatch):
+    trials = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
+    split, _ = load_dataset(trials[0].job.dataset)
+    refusal = f"{trials[0].job} ended: {split.name!r} is bad. Fix it; its traceback is in /logs/{split.name}.log."
+    monkeypatch.setattr(tuning, "run_side_by_side", lambda *arguments: [Outcome(trials[0].job, None, refusal=refusal)])
+    ((_, rows, _),) = tuning.run_trials(trials, ["AP"], tmp_path / "trials.csv")
+    (row,), (written,) = rows.values(), read_trials(tmp_path / "trials.csv").values()
+    assert written["failure"] == "digits itq 8 bits seed 0 ended: 'digits' is bad."
+    assert row["failure"] == f"{written['failure']} Fix it; its traceback is in /logs/{split.name}.log."
+
+
 @pytest.mark.parametrize("name", ["\udcff.h5", "a\rb.h5"])
 def test_a_dataset_whose_name_a_file_of_trials_cannot_hold_is_refused(name):
     with pytest.raises(HashbenchError, match=r"has a name that trials\.csv cannot hold"):
