@@ -81,10 +81,8 @@ def tune(
     tuning.check_folder(output)
     study = options.study_of(names, **grid)
     trials = tuning.plan(study, n_trials)
-    for method, n_settings in tuning.numbers_of_listed(study, n_trials).items():
-        click.echo(
-            f"{method}: {n_trials} of {n_settings} settings are tried; --trials {n_settings} tries all.", err=True
-        )
+    for sentence in tuning.about_effort(study, n_trials, "--trials "):
+        click.echo(sentence, err=True)
     rows: Rows = {}
     with Progress(len(trials)) as progress:
         for spec in dict.fromkeys(trial.dataset for trial in trials):

@@ -197,10 +197,19 @@ def _distinct(values: Sequence[Any]) -> list[Any]:
     return [value for place, value in enumerate(values) if value not in values[:place]]
 
 
-def numbers_of_listed(study: Study, n_trials: int) -> dict[str, int]:
-    """Return the number of settings that the user lists, for each method that lists more than are tried."""
-    numbers = {card.name: n_settings(space, card.params) for card, _, space, is_listed in spaces(study) if is_listed}
-    return {method: number for method, number in numbers.items() if number > n_trials}
+def about_effort(study: Study, n_trials: int, option: str) -> Iterator[str]:
+    """Yield a sentence for each method that has fewer settings than are tried, or that lists more.
+
+    ``option`` is how users set the number of trials, such as ``--trials`` and a blank.
+    """
+    for card, fixed, space, is_listed in spaces(study):
+        number = n_settings(space, card.params)
+        if not space:
+            yield f"{card.name} declares no {'other ' * bool(fixed)}values to try; its defaults stand."
+        elif number < n_trials:
+            yield f"{card.name}: all {number} settings are tried, fewer than {option}{n_trials}."
+        elif number > n_trials and is_listed:
+            yield f"{card.name}: {n_trials} of {number} settings are tried; {option}{number} tries all."
 
 
 def plan(study: Study, n_trials: int) -> list[Trial]:

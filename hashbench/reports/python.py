@@ -159,7 +159,8 @@ def tune(
     Warns
     -----
     UserWarning
-        If listed values are not all tried, or no settings of a method finished all their trials.
+        If a method has fewer settings than trials, listed values are not all tried, or no settings of a method finished
+        all their trials.
 
     Raises
     ------
@@ -176,7 +177,7 @@ def tune(
     Rows of the chosen settings record the trials:
 
     >>> with TemporaryDirectory() as folder:
-    ...     chosen = tune({"itq": {"n_iter": [1, 50]}}, 12, output=folder).set_index("method")["params"]
+    ...     chosen = tune({"itq": {"n_iter": [1, 50]}}, 12, output=folder, n_trials=2).set_index("method")["params"]
     ...     frame = run(chosen.dropna().to_dict(), 12, metrics="AP", results=folder)
     >>> chosen.to_dict()
     {'itq': {'tuned': 2}}
@@ -186,10 +187,10 @@ def tune(
     from hashbench.pipeline.tuning import (
         TRIALS,
         Rows,
+        about_effort,
         about_left_out,
         check_folder,
         conclude,
-        numbers_of_listed,
         plan,
         run_trials,
         variant_of,
@@ -202,10 +203,8 @@ def tune(
     folder = Path(output)
     check_folder(folder)
     trials = plan(study, n_trials)
-    for method, number in numbers_of_listed(study, n_trials).items():
-        warnings.warn(
-            f"{method}: {n_trials} of {number} settings are tried; n_trials={number} tries all.", stacklevel=2
-        )
+    for sentence in about_effort(study, n_trials, "n_trials="):
+        warnings.warn(sentence, stacklevel=2)
     cluster = None if workers is None else Cluster(workers, trust_workers)
     rows: Rows = {}
     for _, trial_rows, _ in run_trials(trials, names, folder / TRIALS, n_jobs, resume=resume, cluster=cluster):

@@ -194,6 +194,8 @@ def test_listed_values_that_are_not_all_tried_are_counted(tiny_file, hashbench, 
     done = hashbench(*command, "--trials", 2, "--output", tmp_path / "out")
     assert "itq: 2 of 3 settings are tried; --trials 3" in done.stderr
     assert "settings are tried" not in hashbench(*command, "--trials", 3, "--output", tmp_path / "out").stderr
+    done = hashbench(*command[:3], *command[5:], "--trials", 3, "--output", tmp_path / "out")
+    assert done.stderr.startswith("itq declares no values to try; its defaults stand.\n")
 
 
 def test_settings_of_earlier_commands_count_as_tried(tiny_file, hashbench, tmp_path):

@@ -18,10 +18,10 @@ from hashbench.pipeline.runner import Outcome
 from hashbench.pipeline.study import Study, read_study
 from hashbench.pipeline.tuning import (
     Choice,
+    about_effort,
     add_trials,
     choose,
     grid_text,
-    numbers_of_listed,
     plan,
     read_trials,
     settings_to_try,
@@ -155,10 +155,16 @@ def test_only_listed_values_are_tried_each_once_beside_the_default():
     listed = {"csq:learning_rate": Sweep((1e9, 0.1, 1e9)), "csq:epochs": 3}
     study = Study(methods=(("csq", {}),), n_bits=(8,), params=listed)
     assert [trial.job.params for trial in plan(study, 2)] == [{"epochs": 3}, {"epochs": 3, "learning_rate": 1e9}]
-    assert numbers_of_listed(study, 2) == {}
-    assert numbers_of_listed(study, 1) == {"csq": 2}
+    assert [*about_effort(study, 2, "--trials ")] == []
+    assert [*about_effort(study, 1, "--trials ")] == ["csq: 1 of 2 settings are tried; --trials 2 tries all."]
+    assert [*about_effort(study, 9, "n_trials=")] == ["csq: all 2 settings are tried, fewer than n_trials=9."]
     study = Study(methods=(("itq", {}), ("csq", {})), n_bits=(8,), params={"itq:n_iter": Sweep((5, 20, 40, 80))})
-    assert numbers_of_listed(study, 4) == {"itq": 5}
+    assert [*about_effort(study, 4, "--trials ")] == ["itq: 4 of 5 settings are tried; --trials 5 tries all."]
+    fixed = Study(methods=(("itq", {}), ("lsh", {})), n_bits=(8,), params={"itq:n_iter": 5})
+    assert [*about_effort(fixed, 9, "--trials ")] == [
+        "itq declares no other values to try; its defaults stand.",
+        "lsh declares no values to try; its defaults stand.",
+    ]
 
     def tried(n_trials):
         return [trial.job.params.get("n_iter", 50) for trial in plan(study, n_trials) if trial.job.method == "itq"]

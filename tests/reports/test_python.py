@@ -94,7 +94,8 @@ def test_invalid_values_are_refused_in_a_sentence(options, words, digits_data):
 
 
 def test_tune_returns_the_best_settings_that_the_command_writes(hashbench, digits_data, tmp_path):
-    choices = package.tune({"itq": {"n_iter": [1, 5]}, "lsh": {}}, 8, output=tmp_path / "one", n_trials=3)
+    with pytest.warns(UserWarning, match="lsh declares no values to try; its defaults stand"):
+        choices = package.tune({"itq": {"n_iter": [1, 5]}, "lsh": {}}, 8, output=tmp_path / "one", n_trials=3)
     assert choices[["method", "n_trials", "n_failed"]].to_numpy().tolist() == [["itq", 3, 0], ["lsh", 1, 0]]
     command = ("tune", "--method", "itq", "--method", "lsh", "--param", "itq:n_iter=1,5", "--bits", 8, "--trials", 3)
     shown = hashbench(*command, "--output", tmp_path / "two").stdout
