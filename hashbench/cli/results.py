@@ -112,7 +112,8 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selectio
     datasets that are built in or prepared here, always the same one for the same rows. Methods most likely to differ
     come first: learned ones, then quick ones, slow ones, baselines; options choose others. Rows that differ are listed,
     with differences between their environment and this one, and the exit code is 1. Differences up to 0.02 are only a
-    warning for methods that optimise, as another processor may cause them. Cells that cannot be run here are warnings.
+    warning for methods that optimise, as another processor may cause them. So are cells that cannot be run here; if
+    none can, the exit code is 1 without --against.
     """
     from hashbench.reports import submissions
     from hashbench.reports.row_origins import origin_of, read_origins
@@ -127,7 +128,10 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selectio
         click.echo("No cell is new or changed.")
     if others:
         n_others = counted(len(cells) - len(runnable_cells), "new or changed cell")
-        _warn(f"{n_others} cannot be run here: {', '.join(others[:6])}{', ...' * (len(others) > 6)}.")
+        sentence = f"{n_others} cannot be run here: {', '.join(others[:6])}{', ...' * (len(others) > 6)}."
+        if not runnable_cells and against is None:
+            raise HashbenchError(sentence)
+        _warn(sentence)
     problems, warnings = [], []
     for job, cell in runnable_cells[:n_cells]:
         click.echo(f"{job}: {counted(len(cell), 'row')} ...")

@@ -9,7 +9,7 @@ from click import IntRange
 from cloup import option, option_group
 
 from hashbench.cli import options
-from hashbench.errors import counted
+from hashbench.errors import HashbenchError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     "How to run",
     options.DEVICE,
     options.JOBS,
-    option("--resume", is_flag=True, help="Skip trials in trials.csv, failed ones too; continue interrupted training."),
+    option(
+        "--resume",
+        is_flag=True,
+        help="Skip trials of the same code in trials.csv, failed ones too; continue interrupted training.",
+    ),
     options.LOCK_TIMEOUT,
 )
 @options.CLUSTER
@@ -77,10 +81,8 @@ def tune(
     tuning.check_folder(output)
     study = options.study_of(names, **grid)
     trials = tuning.plan(study, n_trials)
-    for method, n_settings in tuning.numbers_of_listed(study, n_trials).items():
-        click.echo(
-            f"{method}: {n_trials} of {n_settings} settings are tried; --trials {n_settings} tries all.", err=True
-        )
+    for sentence in tuning.about_effort(study, n_trials, "--trials "):
+        click.echo(sentence, err=True)
     rows: Rows = {}
     with Progress(len(trials)) as progress:
         for spec in dict.fromkeys(trial.dataset for trial in trials):
@@ -94,8 +96,11 @@ def tune(
             progress.finish_job(
                 f"{trial}: {', '.join(dict.fromkeys(map(tuning.shown, trial_rows.values())))}", is_new=is_new
             )
-    click.echo(_format(tuning.conclude(study, trials, names, rows, output), names))
+    choices = tuning.conclude(study, trials, names, rows, output)
+    click.echo(_format(choices, names))
     click.echo(f"Trials are in {trials_file}. Run the chosen settings: hashbench run --grid {grid_file}", err=True)
+    if left_out := tuning.about_left_out(choices):
+        raise HashbenchError(left_out)
 
 
 def _format(choices: "Sequence[Choice]", metrics: "Sequence[str]") -> str:

@@ -76,9 +76,14 @@ class Job:
         params = {**self.card.params, **self.params}
         return {key: params[key] for key in params if key not in ("n_bits", "random_state")}, ()
 
+    @property
+    def code(self) -> str:
+        """The digest of the code that decides its codes."""
+        return code_that_decides(*self.card.modules, leaves_out=self._recorded[1])
+
     def provenance(self, dataset: Identified) -> Provenance:
         """Return the provenance of this job's codes; the method is constructed only if its card does not suffice."""
-        recorded, leaves_out = self._recorded
+        recorded, _ = self._recorded
         return Provenance(
             dataset=dataset.name,
             features=dataset.features_name,
@@ -89,7 +94,7 @@ class Job:
             dataset_fingerprint=dataset.fingerprint,
             method_version=self.card.version,
             libraries=versions(self.card.libraries),
-            code=code_that_decides(*self.card.modules, leaves_out=leaves_out),
+            code=self.code,
         )
 
     def origin(self, device: str) -> Origin:

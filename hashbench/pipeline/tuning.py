@@ -19,6 +19,7 @@ from hashbench.cards import MethodCard
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.pipeline.cluster import Cluster
+from hashbench.pipeline.failures import TRACEBACK
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.runner import Demands, Outcome, load_once
@@ -29,13 +30,14 @@ from hashbench.scoring.metrics import get_metric, is_error
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir, file_behind, locked, write_text
 from hashbench.store.inputs import reading
+from hashbench.store.provenance import SCORER, code_that_decides, digest
 from hashbench.store.result_files import csv_text
 
 HELD_OUT = 0.2  # of the training items
 LEAD = 0.01  # by more than this, the best settings must lead the default ones: docs/explanation/numbers.md
 SCORES = ("among_held_out", "to_trained")  # held-out queries ranked against other held-out items, and learned ones
 KEY = ("dataset", "dataset_fingerprint", "method", "method_version", "setting", "n_bits", "seed", "metric")
-COLUMNS = (*KEY, *SCORES, "seconds", "failure")
+COLUMNS = (*KEY, *SCORES, "seconds", "code", "failure")
 TRIALS, GRID = "trials.csv", "grid.toml"  # what tune writes
 FIRST_WORDS = "# Chosen by hashbench tune:"  # of a grid file that tune wrote and may overwrite
 LONGEST = 10_000  # characters of a failure; csv reads no more than 131,072
@@ -60,6 +62,11 @@ class Trial:
         """Its parameters, as rows have them."""
         return canonical_json(dict(self.job.params))
 
+    @property
+    def code(self) -> str:
+        """The digest of the code that decides its scores."""
+        return digest([self.job.code, code_that_decides(*SCORER)])
+
     def key(self, metric: str) -> tuple[str, ...]:
         """Return the key of its row of a metric."""
         job = self.job
@@ -77,8 +84,9 @@ class Choice:
     best_score: float
     default_score: float  # NaN if the default settings did not finish all their trials
     lead: float  # how much better the best settings are
-    n_trials: int
+    n_trials: int  # settings tried, by earlier commands too if the file of trials holds them
     n_failed: int
+    failure: str = ""  # the first one, if no settings finished all their trials
 
 
 def hold_out(dataset: Dataset, seed: int) -> Dataset:
@@ -189,10 +197,19 @@ def _distinct(values: Sequence[Any]) -> list[Any]:
     return [value for place, value in enumerate(values) if value not in values[:place]]
 
 
-def numbers_of_listed(study: Study, n_trials: int) -> dict[str, int]:
-    """Return the number of settings that the user lists, for each method that lists more than are tried."""
-    numbers = {card.name: n_settings(space, card.params) for card, _, space, is_listed in spaces(study) if is_listed}
-    return {method: number for method, number in numbers.items() if number > n_trials}
+def about_effort(study: Study, n_trials: int, option: str) -> Iterator[str]:
+    """Yield a sentence for each method that has fewer settings than are tried, or that lists more.
+
+    ``option`` is how users set the number of trials, such as ``--trials`` and a blank.
+    """
+    for card, fixed, space, is_listed in spaces(study):
+        number = n_settings(space, card.params)
+        if not space:
+            yield f"{card.name} declares no {'other ' * bool(fixed)}values to try; its defaults stand."
+        elif number < n_trials:
+            yield f"{card.name}: all {number} settings are tried, fewer than {option}{n_trials}."
+        elif number > n_trials and is_listed:
+            yield f"{card.name}: {n_trials} of {number} settings are tried; {option}{number} tries all."
 
 
 def plan(study: Study, n_trials: int) -> list[Trial]:
@@ -243,15 +260,15 @@ def run_trials(
     """Run trials as `hashbench.pipeline.workers.run_side_by_side` runs jobs.
 
     Yields each with its rows, one per metric, and whether anything was done and not reused. Rows are added to the file
-    at ``path`` as soon as a trial is done. Finished jobs are skipped; with ``resume`` also all trials in the file,
-    failed ones too.
+    at ``path`` as soon as a trial is done. Finished jobs are skipped; with ``resume`` also all trials in the file that
+    the same code made, failed ones too.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     known = read_trials(path) if path else {}
     by_job: dict[int, Trial] = {}
     for trial in trials:
         keys = [trial.key(name) for name in names]
-        if resume and known.keys() >= {*keys}:
+        if resume and all(key in known and known[key]["code"] == trial.code for key in keys):
             yield trial, {key: known[key] for key in keys}, False
         else:
             by_job[id(trial.job)] = trial
@@ -260,7 +277,9 @@ def run_trials(
         trial = by_job[id(outcome.job)]
         rows = _rows(trial, outcome, names)
         if path:
-            add_trials(path, rows)
+            add_trials(
+                path, {key: row | {"failure": row["failure"].partition(TRACEBACK)[0]} for key, row in rows.items()}
+            )
         yield trial, rows, outcome.is_new
 
 
@@ -274,9 +293,12 @@ def _rows(trial: Trial, outcome: Outcome, names: Sequence[str]) -> Rows:
         failure = str(error)
     if not failure and not any("".join(values[: len(SCORES)]) for values in scores.values()):
         failure = "no held-out item has a relevant item among those that it is ranked against."
+    what, mark, where = one_line(failure).partition(TRACEBACK)
+    for name in (trial.job.dataset, Path(trial.job.dataset).stem):  # of the split
+        what = what.replace(name, trial.dataset)
     rows = {}
     for key in (trial.key(name) for name in names):
-        values = (*key, *scores.get(key[-1], ("", "", "")), one_line(failure)[:LONGEST])
+        values = (*key, *scores.get(key[-1], ("", "", "")), trial.code, f"{what}{mark}{where}"[:LONGEST])
         rows[key] = dict(zip(COLUMNS, values, strict=True))
     return rows
 
@@ -350,8 +372,12 @@ def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> 
     less = less_is_better(metric_names)
     scores: dict[str, dict[str, list[float]]] = {}
     params: dict[tuple[str, str], Mapping[str, Any]] = {}
+    failures: dict[str, str] = {}
     for trial, name in product(trials, metric_names):
-        score = _score(rows[trial.key(name)])
+        row = rows[trial.key(name)]
+        score = _score(row)
+        if math.isnan(score):
+            failures.setdefault(trial.job.method, row["failure"] or f"no held-out item has a value of {name}.")
         of_method = scores.setdefault(trial.job.method, {})
         of_method.setdefault(trial.setting, []).append(1 - score if is_error(name) and not less else score)
         params[trial.job.method, trial.setting] = trial.job.params
@@ -374,6 +400,7 @@ def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> 
                 lead=lead,
                 n_trials=len(means),
                 n_failed=len(means) - len(finished),
+                failure=failures[method] if best is None else "",
             )
         )
     return choices
@@ -393,12 +420,38 @@ def criterion(metric_names: Sequence[str]) -> str:
 def conclude(
     study: Study, trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows, folder: Path
 ) -> list[Choice]:
-    """Choose settings for each method, and write them to a grid file in the folder of the trials."""
-    choices = choose(trials, metric_names, rows)
+    """Choose settings for each method, and write them to a grid file in the folder of the trials.
+
+    The number of trials counts all settings of a method that the file of trials holds on these data and code lengths.
+    """
+    tried = _settings_tried(trials, read_trials(folder / TRIALS))
+    choices = [replace(choice, n_trials=len(tried[choice.method])) for choice in choose(trials, metric_names, rows)]
     if all(choice.params is None for choice in choices):
-        raise HashbenchError(f"no settings finished all their trials. {folder / TRIALS} shows the failure of each.")
+        earlier = f" {folder / GRID} of an earlier command was left as it was." * (folder / GRID).exists()
+        raise HashbenchError(
+            f"no settings finished all their trials. {folder / TRIALS} shows the failure of each.{earlier}"
+        )
     write_text(folder / GRID, grid_text(study, choices, metric_names))
     return choices
+
+
+def about_left_out(choices: Sequence[Choice]) -> str:
+    """Return a sentence for each method that has no settings in the grid file; empty if all have some."""
+    return " ".join(
+        f"{choice.method} is not in {GRID}, since no settings finished all their trials: {choice.failure}"
+        for choice in choices
+        if choice.params is None
+    )
+
+
+def _settings_tried(trials: Sequence[Trial], rows: Rows) -> dict[str, set[str]]:
+    """Return the settings of each method in rows of the same contents of datasets and code lengths as trials."""
+    fingerprints, lengths = {trial.fingerprint for trial in trials}, {str(trial.job.n_bits) for trial in trials}
+    tried: dict[str, set[str]] = {trial.job.method: set() for trial in trials}
+    for row in rows.values():
+        if row["method"] in tried and row["dataset_fingerprint"] in fingerprints and row["n_bits"] in lengths:
+            tried[row["method"]].add(row["setting"])
+    return tried
 
 
 def _score(row: Mapping[str, str]) -> float:
@@ -421,12 +474,19 @@ def grid_text(study: Study, choices: Sequence[Choice], metric_names: Sequence[st
         f"bits = {_toml([*study.n_bits])}",
     ]
     for choice in choices:
-        if choice.params is not None:
-            lines += ["", f"[methods.{_key(choice.method)}]", f"{TUNED} = {choice.n_trials}"]
-            params = json.loads(canonical_json(dict(choice.params)))  # numbers of NumPy are plain ones then
-            values = {name: [value] if isinstance(value, list) else value for name, value in params.items()}
-            lines += [f"{_key(name)} = {_toml(value)}" for name, value in values.items()]  # a list is a sweep
+        if variant := variant_of(choice):
+            lines += ["", f"[methods.{_key(choice.method)}]"]
+            lines += [f"{_key(name)} = {_toml(value)}" for name, value in variant.items()]
     return "\n".join(lines) + "\n"
+
+
+def variant_of(choice: Choice) -> dict[str, Any] | None:
+    """Return the chosen settings as a study takes them, with the number of trials that chose them; None without any."""
+    if choice.params is None:
+        return None
+    plain = json.loads(canonical_json(dict(choice.params)))  # without numbers of NumPy
+    values = {name: [value] if isinstance(value, list) else value for name, value in plain.items()}  # a list is a sweep
+    return {TUNED: choice.n_trials, **values}
 
 
 def _key(name: str) -> str:

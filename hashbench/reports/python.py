@@ -143,17 +143,24 @@ def tune(
     params : mapping, optional
         Parameters of all methods, or of one as ``METHOD:NAME``, like those in ``methods``.
     resume : bool, default=False
-        Skip trials that ``trials.csv`` holds, failed ones included, and continue interrupted training.
+        Skip trials of the same code that ``trials.csv`` holds, failed ones included, and continue interrupted training.
     datasets, n_jobs, workers, trust_workers
         As in `run`.
 
     Returns
     -------
     DataFrame
-        One row per method: ``method``, the chosen ``params``, which ``grid.toml`` holds, the ``best`` ones,
-        ``best_score`` and ``default_score``, ``lead``, ``n_trials`` and ``n_failed``. The defaults are chosen unless
+        One row per method: ``method``, the chosen ``params``, the ``best`` ones, ``best_score`` and ``default_score``,
+        ``lead``, ``n_trials`` and ``n_failed``. ``params`` are as `run` takes them and ``grid.toml`` holds them, with
+        ``tuned``, the number of settings tried; None if no settings finished. The defaults are chosen unless
         the best lead by more than 0.01. The lowest score is the best if all metrics count errors; beside others, errors
         are taken as 1 - metric.
+
+    Warns
+    -----
+    UserWarning
+        If a method has fewer settings than trials, listed values are not all tried, or no settings of a method finished
+        all their trials.
 
     Raises
     ------
@@ -166,10 +173,28 @@ def tune(
     >>> with TemporaryDirectory() as folder:
     ...     tune({"itq": {"n_iter": [1, 50]}}, 12, output=folder, n_trials=2)["method"].tolist()
     ['itq']
+
+    Rows of the chosen settings record the trials:
+
+    >>> with TemporaryDirectory() as folder:
+    ...     chosen = tune({"itq": {"n_iter": [1, 50]}}, 12, output=folder, n_trials=2).set_index("method")["params"]
+    ...     frame = run(chosen.dropna().to_dict(), 12, metrics="AP", results=folder)
+    >>> chosen.to_dict()
+    {'itq': {'tuned': 2}}
     """
     import pandas as pd
 
-    from hashbench.pipeline.tuning import TRIALS, Rows, check_folder, conclude, numbers_of_listed, plan, run_trials
+    from hashbench.pipeline.tuning import (
+        TRIALS,
+        Rows,
+        about_effort,
+        about_left_out,
+        check_folder,
+        conclude,
+        plan,
+        run_trials,
+        variant_of,
+    )
 
     if n_trials < 1:
         raise HashbenchError(f"n_trials is {n_trials}, expected 1 or more.")
@@ -178,15 +203,16 @@ def tune(
     folder = Path(output)
     check_folder(folder)
     trials = plan(study, n_trials)
-    for method, number in numbers_of_listed(study, n_trials).items():
-        warnings.warn(
-            f"{method}: {n_trials} of {number} settings are tried; n_trials={number} tries all.", stacklevel=2
-        )
+    for sentence in about_effort(study, n_trials, "n_trials="):
+        warnings.warn(sentence, stacklevel=2)
     cluster = None if workers is None else Cluster(workers, trust_workers)
     rows: Rows = {}
     for _, trial_rows, _ in run_trials(trials, names, folder / TRIALS, n_jobs, resume=resume, cluster=cluster):
         rows |= trial_rows
-    return pd.DataFrame([vars(choice) for choice in conclude(study, trials, names, rows, folder)])
+    choices = conclude(study, trials, names, rows, folder)
+    if left_out := about_left_out(choices):
+        warnings.warn(left_out, stacklevel=2)
+    return pd.DataFrame([vars(choice) | {"params": variant_of(choice)} for choice in choices])
 
 
 def tables(

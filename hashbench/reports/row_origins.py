@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from hashbench.errors import HashbenchError, counted
-from hashbench.registry import is_built_in
+from hashbench.registry import features_kind, is_built_in
 from hashbench.reports.aggregate import known_card, rank_settings
 from hashbench.reports.formatting import plain_table
 from hashbench.store.origin import JobRecord
@@ -16,7 +16,8 @@ from hashbench.store.result_files import job_key, jobs_path, read_job_records, r
 from hashbench.store.result_rows import COLUMNS
 from hashbench.store.results import read_rows
 
-N_TRIALS = 9  # settings tried per dataset to choose the defaults of a built-in method: benchmarks/tuning.csv
+N_TRIALS = 9  # settings tried on these to choose defaults and presets `tuned` of learned methods: benchmarks/tuning.csv
+TRIED_ON = {("cifar10-s1", "squeezenet"): "cifar10-s1:squeezenet", ("tmc2007", "features"): "tmc2007"}
 
 
 def read_origins(paths: Iterable[Path]) -> dict[tuple[Any, ...], JobRecord]:
@@ -30,32 +31,37 @@ def origin_of(origins: Mapping[tuple[Any, ...], JobRecord], job: Sequence[Any]) 
 
 
 def with_trials(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> pd.DataFrame:
-    """Return results with a column ``trials``: how many settings were tried to choose those of each row."""
+    """Return results with a column ``trials``: how many settings were tried on the data of each row to choose its."""
     jobs = results[list(COLUMNS[:6])].drop_duplicates()
     keys = list(jobs.itertuples(index=False, name=None))
     return results.merge(jobs.assign(trials=[n_trials(key, origin_of(origins, key)) for key in keys]), how="left")
 
 
 def n_trials(job: Sequence[Any], origin: JobRecord | None) -> int:
-    """Return how many settings were tried to choose those of a job, as recorded or as for built-in defaults."""
-    return (origin.trials if origin else 0) or _n_trials_of_defaults(*job[2:5])
+    """Return how many settings were tried on a job's data to choose its own, as recorded or as for our defaults."""
+    is_ours = (job[0], features_kind(job[1])) in TRIED_ON and has_tried_settings(*job[2:5])
+    return (origin.trials if origin else 0) or N_TRIALS * is_ours
 
 
 @cache
-def _n_trials_of_defaults(method: str, params: str, n_bits: int) -> int:
+def has_tried_settings(method: str, params: str, n_bits: int) -> bool:
+    """Return whether parameters (JSON) are the defaults or preset ``tuned`` of a method that `N_TRIALS` is of."""
     card = known_card(method)
-    is_tunable = is_built_in(method) and card is not None and card.tunable
-    return N_TRIALS if is_tunable and rank_settings(method, params, n_bits)[0] < 2 else 0
+    is_tunable = is_built_in(method) and card is not None and bool(card.tunable)
+    return is_tunable and rank_settings(method, params, n_bits)[0] < 2
 
 
-def describe_origin(origin: JobRecord, n_settings: int) -> list[str]:
+def describe_origin(origin: JobRecord, job: Sequence[Any]) -> list[str]:
     """Return lines on a job: date and version, machine, libraries, time, and how many settings were tried."""
+    n_settings, where = n_trials(job, origin), ""
+    if not n_settings and has_tried_settings(*job[2:5]):
+        n_settings, where = N_TRIALS, f" on {' and '.join(TRIED_ON.values())}"
     return [
         f"made on {origin.date} by hashbench {origin.hashbench}{' at ' * bool(origin.commit)}{origin.commit}",
         f"{origin.processor}, threads {origin.threads}, {origin.device}",
         origin.libraries,
         f"{float(origin.seconds):,.2f} s to fit and encode",
-        *([f"settings chosen among {n_settings}"] if n_settings else []),
+        *([f"settings chosen among {n_settings}{where}"] if n_settings else []),
     ]
 
 

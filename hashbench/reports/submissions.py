@@ -16,7 +16,7 @@ from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, counted, unknown_name
 from hashbench.pipeline.grid import Job, grid
-from hashbench.pipeline.preparation import dataset_path, find_dataset, prepare
+from hashbench.pipeline.preparation import dataset_path, find_dataset, load_dataset
 from hashbench.pipeline.runner import run
 from hashbench.registry import dataset_class, dataset_spec, is_built_in, is_dataset, method_names
 from hashbench.scoring.metrics import get_metric
@@ -213,7 +213,7 @@ def _about_row(row: Row) -> Iterator[str]:
 def _fingerprint_here(dataset: str, features: str) -> str | None:
     """Return the fingerprint of a dataset as it is prepared here; None if it is not."""
     try:
-        prepared = find_dataset(dataset_spec(dataset, features)) if is_dataset(split_name(dataset)[0]) else None
+        prepared = find_dataset(dataset_spec(dataset, features))
     except HashbenchError:
         return None
     return prepared.fingerprint if prepared is not None and prepared.features_name == features else None
@@ -273,9 +273,14 @@ def _job_of(row: Row) -> Job | str:
     if row.method not in method_names():
         return "no method here"
     try:
-        if not is_dataset(name := split_name(row.dataset)[0]):
+        is_prepared = find_dataset(spec) is not None
+    except HashbenchError:
+        is_prepared = False
+    try:
+        base = split_name(row.dataset)[0]
+        if not is_prepared and not is_dataset(base):
             return "no dataset here"
-        if find_dataset(spec) is None and dataset_class(name).needs:
+        if not is_prepared and dataset_class(base).needs:
             return "not prepared"
         card = method_card(row.method)
         recorded = json.loads(row.params)
@@ -295,7 +300,7 @@ def rerun(
 
     Returns a sentence for each row that differs, and one on those where another processor may be the reason.
     """
-    prepare(job.dataset)
+    load_dataset(job.dataset)
     data = dataset_path(job.dataset)
     with _fresh_folder():
         again = Job(str(data), job.card, job.n_bits, job.seed, job.params)

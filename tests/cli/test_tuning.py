@@ -109,6 +109,20 @@ def test_a_killed_command_goes_on_and_repeats_no_finished_trial(fits, tmp_path, 
     assert len(read_trials(table)) == 4
 
 
+def test_trials_of_other_code_are_repeated(fits, script, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    command = ("tune", "--method", "mine", "--bits", 8, "--param", "shift=0.0,1.0", "--resume")
+    rows = []
+    for n_fits, change in ((2, ""), (0, ""), (2, "self.mean_ = 0 * self.mean_"), (0, "")):
+        source = tmp_path / "site" / "mine.py"
+        source.write_text(source.read_text().replace("\n\n    def _project", f"\n        {change}\n\n    def _project"))
+        assert "AP" in script(*command).communicate()[0]
+        assert len(fits()) == n_fits
+        rows.append([row["to_trained"] for row in read_trials(tmp_path / "tuning" / "trials.csv").values()])
+    assert rows[0] == rows[1] != rows[2] == rows[3]
+    assert len(rows[3]) == 2
+
+
 def test_trials_side_by_side_are_the_same(digits_data, hashbench, tmp_path, monkeypatch):
     command = ("tune", "--method", "itq", "--param", "n_iter=1,2,5", "--bits", 8, "--output")
     assert hashbench(*command, tmp_path / "one", "--jobs", 2).exit_code == 0
@@ -121,11 +135,24 @@ def test_trials_side_by_side_are_the_same(digits_data, hashbench, tmp_path, monk
 
 
 def test_no_settings_that_went_through_is_an_error(fits, hashbench, tmp_path):
-    done = hashbench("tune", "--method", "mine", "--bits", 8, "--param", "shift=3.0")
+    command = ("tune", "--bits", 8, "--param", "mine:shift=3.0", "--method", "mine")
+    done = hashbench(*command)
     assert done.exit_code == 1
     assert "no settings finished all their trials" in done.stderr
+    assert "was left as it was" not in done.stderr
     assert not (tmp_path / "tuning" / "grid.toml").exists()
-    assert len(read_trials(tmp_path / "tuning" / "trials.csv")) == 1
+    (row,) = read_trials(tmp_path / "tuning" / "trials.csv").values()
+    assert row["failure"] == "method 'mine' failed with RuntimeError: too far."
+    done = hashbench(*command, "--method", "lsh")
+    assert done.exit_code == 1
+    sentence = (
+        "mine is not in grid.toml, since no settings finished all their trials: method 'mine' failed with Runtime"
+    )
+    assert done.stderr.splitlines()[-1].startswith(f"Error: {sentence}")
+    text = (tmp_path / "tuning" / "grid.toml").read_text()
+    assert [name for name, _ in read_study(tmp_path / "tuning" / "grid.toml").methods] == ["lsh"]
+    assert "grid.toml of an earlier command was left as it was." in hashbench(*command).stderr
+    assert (tmp_path / "tuning" / "grid.toml").read_text() == text
 
 
 def test_items_without_relevant_ones_are_an_error(tiny_file, hashbench, tmp_path):
@@ -167,6 +194,16 @@ def test_listed_values_that_are_not_all_tried_are_counted(tiny_file, hashbench, 
     done = hashbench(*command, "--trials", 2, "--output", tmp_path / "out")
     assert "itq: 2 of 3 settings are tried; --trials 3" in done.stderr
     assert "settings are tried" not in hashbench(*command, "--trials", 3, "--output", tmp_path / "out").stderr
+    done = hashbench(*command[:3], *command[5:], "--trials", 3, "--output", tmp_path / "out")
+    assert done.stderr.startswith("itq declares no values to try; its defaults stand.\n")
+
+
+def test_settings_of_earlier_commands_count_as_tried(tiny_file, hashbench, tmp_path):
+    command = ("tune", "--method", "itq", "--dataset", tiny_file(), "--output", tmp_path / "out")
+    for n_bits, values, n_tried in ((4, "1,2", 3), (4, "5,6", 5), (3, "7", 1), (4, "2,50", 5)):
+        done = hashbench(*command, "--bits", n_bits, "--param", f"n_iter={values}")
+        assert read_study(tmp_path / "out" / "grid.toml").methods[0][1]["tuned"] == n_tried
+        assert done.stdout.splitlines()[2].split()[-2:] == [str(n_tried), "0"]
 
 
 def test_a_grid_file_that_tune_wrote_is_replaced(tiny_file, hashbench, tmp_path):

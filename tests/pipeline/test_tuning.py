@@ -18,10 +18,10 @@ from hashbench.pipeline.runner import Outcome
 from hashbench.pipeline.study import Study, read_study
 from hashbench.pipeline.tuning import (
     Choice,
+    about_effort,
     add_trials,
     choose,
     grid_text,
-    numbers_of_listed,
     plan,
     read_trials,
     settings_to_try,
@@ -132,6 +132,18 @@ def test_a_failure_is_one_line_of_the_file(tmp_path, monkeypatch):
     assert len(read_trials(tmp_path / "trials.csv")) == 1
 
 
+@pytest.mark.usefixtures("digits_data")
+def test_a_failure_names_the_dataset_as_the_user_does(tmp_path, monkeypatch):
+    trials = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
+    split, _ = load_dataset(trials[0].job.dataset)
+    refusal = f"{trials[0].job} ended: {split.name!r} is bad. Fix it; its traceback is in /logs/{split.name}.log."
+    monkeypatch.setattr(tuning, "run_side_by_side", lambda *arguments: [Outcome(trials[0].job, None, refusal=refusal)])
+    ((_, rows, _),) = tuning.run_trials(trials, ["AP"], tmp_path / "trials.csv")
+    (row,), (written,) = rows.values(), read_trials(tmp_path / "trials.csv").values()
+    assert written["failure"] == "digits itq 8 bits seed 0 ended: 'digits' is bad."
+    assert row["failure"] == f"{written['failure']} Fix it; its traceback is in /logs/{split.name}.log."
+
+
 @pytest.mark.parametrize("name", ["\udcff.h5", "a\rb.h5"])
 def test_a_dataset_whose_name_a_file_of_trials_cannot_hold_is_refused(name):
     with pytest.raises(HashbenchError, match=r"has a name that trials\.csv cannot hold"):
@@ -143,10 +155,16 @@ def test_only_listed_values_are_tried_each_once_beside_the_default():
     listed = {"csq:learning_rate": Sweep((1e9, 0.1, 1e9)), "csq:epochs": 3}
     study = Study(methods=(("csq", {}),), n_bits=(8,), params=listed)
     assert [trial.job.params for trial in plan(study, 2)] == [{"epochs": 3}, {"epochs": 3, "learning_rate": 1e9}]
-    assert numbers_of_listed(study, 2) == {}
-    assert numbers_of_listed(study, 1) == {"csq": 2}
+    assert [*about_effort(study, 2, "--trials ")] == []
+    assert [*about_effort(study, 1, "--trials ")] == ["csq: 1 of 2 settings are tried; --trials 2 tries all."]
+    assert [*about_effort(study, 9, "n_trials=")] == ["csq: all 2 settings are tried, fewer than n_trials=9."]
     study = Study(methods=(("itq", {}), ("csq", {})), n_bits=(8,), params={"itq:n_iter": Sweep((5, 20, 40, 80))})
-    assert numbers_of_listed(study, 4) == {"itq": 5}
+    assert [*about_effort(study, 4, "--trials ")] == ["itq: 4 of 5 settings are tried; --trials 5 tries all."]
+    fixed = Study(methods=(("itq", {}), ("lsh", {})), n_bits=(8,), params={"itq:n_iter": 5})
+    assert [*about_effort(fixed, 9, "--trials ")] == [
+        "itq declares no other values to try; its defaults stand.",
+        "lsh declares no values to try; its defaults stand.",
+    ]
 
     def tried(n_trials):
         return [trial.job.params.get("n_iter", 50) for trial in plan(study, n_trials) if trial.job.method == "itq"]
@@ -185,7 +203,7 @@ def test_trials_see_no_query(digits_data):
 
 def row_of(key, score, seconds="1.0", failure=""):
     """Return a row of a file of trials, by its key."""
-    return {key: dict(zip(tuning.COLUMNS, (*key, score, score, seconds, failure), strict=True))}
+    return {key: dict(zip(tuning.COLUMNS, (*key, score, score, seconds, "c0de", failure), strict=True))}
 
 
 @pytest.mark.usefixtures("digits_data")

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from helpers.diff_rows import commit, git, needs_git, row, write
 from helpers.paths import ROOT
@@ -296,7 +297,7 @@ def rerun_as_if(monkeypatch, method, *changes, tie_sd=0.01):
     job = Job("digits", submissions.method_card(method), 16, 0, {})
     rows = [row._replace(**change) for row, change in zip(cell, changes, strict=True)]
     outcome = SimpleNamespace(refusal="", rows=rows, made=None)
-    for name in ("prepare", "dataset_path"):
+    for name in ("load_dataset", "dataset_path"):
         monkeypatch.setattr(submissions, name, lambda dataset: Path("digits.h5"))
     monkeypatch.setattr(submissions, "run", lambda *args, **kwargs: [outcome])
     return submissions.rerun(job, cell)
@@ -339,12 +340,31 @@ def test_a_warning_on_digits_leaves_the_exit_code_0(hashbench, lsh_path, monkeyp
 
 
 @pytest.mark.usefixtures("empty_folder")
+def test_a_cell_of_a_users_dataset_is_rerun(hashbench):
+    prepare = ("prepare", "--from", "features.npy", "--labels", "labels.npy", "--name", "own")
+    np.save("features.npy", np.random.default_rng(0).normal(size=(60, 4)))
+    np.save("labels.npy", np.arange(60) % 3)
+    assert hashbench(*prepare).exit_code == 0
+    assert hashbench("run", "--dataset", "own", "--method", "lsh", "--bits", 8, "--metric", "AP").exit_code == 0
+    assert hashbench("results", "rerun").stdout == (
+        "own lsh 8 bits seed 0: 1 row ...\n1 of 1 new or changed cell run again: every digit is the same.\n"
+    )
+    np.save("labels.npy", np.arange(60) % 4)
+    assert hashbench(*prepare).exit_code == 0
+    for command in ("check", "rerun"):
+        assert "as it is prepared here" in hashbench("results", command).stderr
+
+
+@pytest.mark.usefixtures("empty_folder")
 @pytest.mark.parametrize("on_github", [False, True])
 def test_cells_that_cannot_be_run_here_are_a_warning(hashbench, on_github, monkeypatch):
     monkeypatch.setenv("GITHUB_ACTIONS", "true" if on_github else "")
     write(Path("results/digits.csv"), digits_row(params='{"sides": 3}'), digits_row(method="someone-else"))
-    result = hashbench("results", "rerun")
     sentence = "2 new or changed cells cannot be run here: digits lsh (other parameters here), digits someone-else (no "
+    alone = hashbench("results", "rerun")
+    assert (alone.exit_code, alone.stdout) == (1, "")
+    assert alone.stderr.startswith(f"Error: {sentence}")
+    result = hashbench("results", "rerun", "--against", write(Path("base.csv"), digits_row(seed=1)))
     assert result.exit_code == 0
     assert result.stderr.startswith(f"Warning: {sentence}")
     assert result.stdout.startswith(f"::warning::{sentence}") if on_github else result.stdout == ""

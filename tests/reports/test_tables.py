@@ -7,6 +7,7 @@ from helpers.table_rows import ITQ, cell, chosen, markdown_rows, parsed, ranged,
 
 from hashbench.errors import HashbenchError
 from hashbench.reports import tables
+from hashbench.reports.row_origins import n_trials
 from hashbench.store import result_rows, results
 
 ENDS = (".csv", ".md", ".tex", "-tie-range.csv")  # of the files of each table
@@ -48,6 +49,38 @@ def test_markdown_is_laid_out_like_the_papers():
         "aside. §: one seed of a method that draws at random. A dash: not run, or refused by the method. Data aaaa.\n"
         "\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("dataset", "features", "n_settings"),
+    [
+        ("cifar10-s1", "squeezenet (JPEG)", 9),
+        ("tmc2007", "features", 9),
+        ("cifar10-s1", "gist (JPEG)", 0),
+        ("cifar10-s2", "squeezenet (JPEG)", 0),
+        ("mine", "features", 0),
+    ],
+)
+def test_trials_of_defaults_count_only_on_the_data_that_they_were_tried_on(dataset, features, n_settings):
+    assert n_trials((dataset, features, "hashnet", "{}", 16, 0), None) == n_settings
+    assert n_trials((dataset, features, "itq", ITQ, 16, 0), None) == 0
+
+
+def test_effort_on_a_dataset_is_beside_the_method_and_that_elsewhere_below():
+    of_user, default, itq = cell("hashnet", trials=3), cell("csq", trials=0), cell("itq", trials=0)
+    elsewhere = "Defaults and tuned presets of built-in learned methods: chosen among 9 settings, on held-out training"
+    text = table(of_user, default, itq).to_markdown()
+    assert {"hashnet tuned=3", "csq", "itq"} <= {*markdown_rows(text)}
+    assert f"recorded trials on it. {elsewhere} items of cifar10-s1:squeezenet and tmc2007." in text
+    text = table(default, itq).to_markdown()
+    assert "tuned=" not in text
+    assert elsewhere in text
+    text = table(of_user, itq).to_markdown()
+    assert "tuned=: chosen among that many settings, on held-out training items of this dataset" in text
+    assert elsewhere not in text
+    text = table(of_user, cell("csq", trials=3)).to_markdown()
+    assert "The settings of each method were chosen among 3." in text
+    assert elsewhere not in table(itq).to_markdown()
 
 
 def test_csv_has_a_line_per_method_and_a_column_per_length():

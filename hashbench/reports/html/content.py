@@ -9,7 +9,7 @@ import pandas as pd
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, CELL, known_card, main_lines
 from hashbench.reports.plots.style import Look, choose_looks
-from hashbench.reports.row_origins import describe_origin, n_trials, origin_of
+from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.cells import records
 from hashbench.reports.tables.published import published_values
@@ -66,7 +66,7 @@ def make_content(
 def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> Iterator[str]:
     for job in records(rows[list(COLUMNS[:6])]):
         origin = origin_of(origins, job)
-        yield "\n".join(describe_origin(origin, n_trials(job, origin))) if origin else ""
+        yield "\n".join(describe_origin(origin, job)) if origin else ""
 
 
 def whole(numbers: Iterable[float]) -> list[int | None]:

@@ -9,6 +9,7 @@ import pandas as pd
 from hashbench.errors import counted
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, LINE, LineKey, common_settings, known_card, line_labels, setting_text
+from hashbench.reports.row_origins import N_TRIALS, TRIED_ON, has_tried_settings
 from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
 from hashbench.reports.tables.layout import TableLayout
@@ -174,16 +175,28 @@ def _without_common_settings(labels: Labels, block: pd.DataFrame) -> tuple[Label
 
 
 def _with_effort(labels: Labels, block: pd.DataFrame) -> tuple[Labels, list[str]]:
-    """Add to the labels of a block how many settings were tried, where lines differ in that, with a note."""
-    if "trials" not in block or not block["trials"].any():
+    """Add to the labels of a block how many settings were tried on its data, where lines differ in that, with notes."""
+    if "trials" not in block:
         return labels, []
     tried = {line: max(cell.trials for cell in line_cells) for line, line_cells in records_by(block, LINE).items()}
     counts = {tried[line] for line in records_by(block[block["group"] != "baseline"], LINE)}
-    if len(counts) == 1:
-        return labels, [f"The settings of each method were chosen among {counts.pop()}."]
-    tuned = {line: f"{label} tuned={tried[line]}" if tried.get(line) else label for line, label in labels.items()}
-    note = "tuned=: chosen among that many settings, on held-out training items; other lines have no recorded trials."
-    return tuned, [note]
+    notes = []
+    if len(counts) > 1:
+        labels = {line: f"{label} tuned={tried[line]}" if tried.get(line) else label for line, label in labels.items()}
+        notes = [
+            "tuned=: chosen among that many settings, on held-out training items of this dataset; other lines have no "
+            "recorded trials on it."
+        ]
+    elif any(counts):
+        notes = [f"The settings of each method were chosen among {counts.pop()}."]
+    untried = block.loc[block["trials"] == 0, ["method", "params", "n_bits"]].itertuples(index=False)
+    if any(has_tried_settings(*settings) for settings in untried):
+        places = " and ".join(TRIED_ON.values())
+        notes.append(
+            f"Defaults and tuned presets of built-in learned methods: chosen among {N_TRIALS} settings, on held-out "
+            f"training items of {places}."
+        )
+    return labels, notes
 
 
 def _notes_on_versions(block: pd.DataFrame) -> list[str]:
