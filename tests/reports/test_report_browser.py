@@ -50,7 +50,6 @@ def test_view_is_accessible_and_fits_any_screen(visit, view):
 @pytest.mark.parametrize(
     ("fragment", "table", "name", "value"),
     [
-        ("overview", "best", ".column-best", ".column-best-value"),
         (f"rows?{FEW}", "rows", "th", ".column-value"),
         ("method?method=itq", "rows", "th", ".column-value"),
         (f"leaderboard?{FEW}&sort=b16&desc=1", "leaderboard", "th", ".column-b16"),
@@ -63,6 +62,14 @@ def test_name_and_value_are_in_sight_on_a_phone(visit, fragment, table, name, va
     ends = "element => [element.getBoundingClientRect().left, element.getBoundingClientRect().right]"
     (left, middle), (start, right) = (row.locator(part).evaluate(ends) for part in (name, value))
     assert 0 <= left < middle <= start + 1 < right <= 390
+
+
+def test_dot_stands_between_name_and_value_on_a_phone(visit):
+    page = visit("overview", viewport={"width": 320, "height": 800})
+    ends = "element => [element.getBoundingClientRect().left, element.getBoundingClientRect().right]"
+    for item in page.locator(".dots li:visible").all():
+        (left, a), (b, c), (d, right) = (item.locator(part).evaluate(ends) for part in ("a", "svg", ".value"))
+        assert 0 <= left < a <= b + 1 < c <= d + 1 < right <= 320
 
 
 def test_colours_follow_the_system_and_the_switch(visit):

@@ -8,7 +8,9 @@ import h5py
 import numpy as np
 import pytest
 from helpers.browser import visiting
-from helpers.report_pages import FEW, LENGTHS, METHODS, PARAM, SEEDS, TALR, WORDS, keys, means, rows_of, wait_for
+from helpers.diff_rows import row, write
+from helpers.report_pages import FEW, LENGTHS, METHODS, PARAM, SEEDS, TALR, WORDS, keys, means, report, rows_of, wait_for
+from helpers.result_files import rows_in
 
 from hashbench.reports.aggregate import mean_over_seeds
 from hashbench.reports.ties import Score, compare
@@ -132,32 +134,86 @@ def test_bar_in_a_name_leaves_the_columns_of_markdown_alone(visit):
 # ---------------------------------------------------------------- one method beside another
 
 
+def panel_of(page, dataset):
+    return page.locator("[data-test=dots] article", has=page.locator("h2", has_text=dataset))
+
+
 @pytest.mark.parametrize("n_bits", LENGTHS)
-def test_overview_names_the_best_two(visit, folder, n_bits):
+def test_overview_sorts_methods_by_score_within_what_they_learn_from(visit, folder, n_bits):
     page, values = visit(f"overview?length={n_bits}"), means(folder)
-    unsupervised = sorted(("itq", "lsh"), key=lambda method: -values[n_bits, method])
-    for kind, names in {"unsupervised": unsupervised, "supervised": ["sdh"]}.items():
-        line = page.locator(f"tr[data-key='few:features {kind}']")
-        for place, name in zip(("best", "second"), names, strict=False):
-            assert line.locator(f".column-{place}").inner_text() == name
-            assert line.locator(f".column-{place}-value").inner_text() == f"{values[n_bits, name]:.4f}"
+    panel = panel_of(page, "few:features")
+    assert panel.locator("p").all_inner_texts() == ["learn from items only", "learn from labels"]
+    expected = [sorted(("itq", "lsh"), key=lambda method: -values[n_bits, method]), ["sdh"]]
+    for dots, names in zip(panel.locator("ol").all(), expected, strict=True):
+        assert dots.locator(".name").all_inner_texts() == names
+        shown = [text.removesuffix("†") for text in dots.locator(".value").all_inner_texts()]
+        assert shown == [f"{values[n_bits, name]:.4f}" for name in names]
 
 
-def test_overview_leads_to_its_supervised_methods(visit):
+def test_a_bar_of_the_overview_is_a_deviation_over_seeds_and_ties_to_each_side(visit, folder):
+    panel, ends, shown = panel_of(visit("overview?length=12"), "few:features"), {}, {}
+    box = "element => [element.getBoundingClientRect().x, element.getBoundingClientRect().right]"
+    for method in METHODS:
+        rows = [row for row in rows_in(folder / "results" / "few") if row["metric"] == "AP" and row["n_bits"] == "12"]
+        values, ties = np.array([(row["value"], row["tie_sd"]) for row in rows if row["method"] == method], float).T
+        over_ties = (ties**2).sum() ** 0.5 / len(ties)
+        over_seeds = values.std(ddof=1) if len(values) > 1 else 0.0
+        half = np.hypot(over_seeds, over_ties)
+        ends[method] = np.array([values.mean() - half, values.mean() + half])
+        item = panel.locator("li", has_text=method)
+        shown[method] = np.array(item.locator(".track i").evaluate(box))
+        (left, right), mark = item.locator(".track").evaluate(box), np.mean(item.locator("svg").evaluate(box))
+        assert mark == pytest.approx(shown[method].mean(), abs=1)
+    least, most = min(map(min, ends.values())), max(map(max, ends.values()))
+    for method in METHODS:
+        expected = left + (right - left) * (ends[method] - least) / (most - least)
+        assert shown[method] == pytest.approx(expected, abs=1)
+
+
+def test_overview_leads_to_the_leaderboard_of_a_dataset(visit):
     page = visit("overview")
-    assert f"wild:{WORDS} supervised" not in keys(page, "best")  # the group of a method not installed is unknown
-    page.locator("tr[data-key='few:features supervised'] th a").click()
+    panel_of(page, "few:features").locator("h2 a").click()
     wait_for(page, "leaderboard")
-    assert keys(page) == ["sdh"]
+    assert sorted(keys(page)) == sorted(METHODS)
 
 
-def test_overview_says_in_its_csv_whose_numbers_they_are(visit):
-    page = visit("overview")
+def test_overview_shows_five_methods_of_a_group_or_all(visit, tmp_path):
+    methods = ("dpsh", "hashnet", "dsh", "dtsh", "mihash", "talr-ap", "dch")
+    scores = {method: (place + 1) / 10 for place, method in enumerate(methods)}
+    write(tmp_path / "results" / "digits.csv", *(row(score, 0.0, 1.0, n_bits=32, method=name) for name, score in scores.items()))
+    report(tmp_path, tmp_path / "page.html")
+    for fragment, n_shown in (("overview", 5), ("overview?all=1", 7)):
+        names = visit(fragment, path=tmp_path / "page.html").locator("[data-test=dots] .name").all_inner_texts()
+        assert names == sorted(methods, key=lambda name: -scores[name])[:n_shown]
+
+
+def test_the_numbers_of_the_overview_can_be_downloaded(visit, folder):
+    page, values = visit("overview?length=12"), means(folder)
+    page.locator("summary", has_text="The numbers as a table").click()
     with page.expect_download() as download:
         page.locator("button[data-copy=csv]").click()
-    head = download.value.path().read_text().partition("\n")[0].split(",")
-    expected = "best AP,best low,best high,second AP,second low,second high"
-    assert ",".join(name for name in head if name.startswith(("best", "second"))) == expected
+    with download.value.path().open() as file:
+        lines = {line["Method"]: line for line in csv.DictReader(file) if line["Dataset and features"] == "few:features"}
+    assert {method: float(line["AP"]) for method, line in lines.items()} == {
+        method: pytest.approx(values[12, method], abs=1e-6) for method in METHODS
+    }
+
+
+def test_folds_with_unseen_classes_are_one_mean_under_their_dataset(visit, tmp_path):
+    place = {"n_bits": 32, "dataset_fingerprint": "aaaaaaaa"}
+    folds = [
+        row(value, 0.0, 1.0, **place, seed=seed, dataset=f"digits-unseen3-fold{fold}")
+        for fold, values in enumerate([(0.2, 0.3), (0.6, 0.7)])
+        for seed, value in enumerate(values)
+    ]
+    write(tmp_path / "results" / "digits.csv", row(0.5, **place), *folds)
+    report(tmp_path, tmp_path / "page.html")
+    page = visit("overview", path=tmp_path / "page.html")
+    assert page.locator("[data-test=dots] h2").all_inner_texts() == ["digits:pixels"]
+    page.locator("[data-test=dots] summary").click()
+    assert page.locator("[data-test=dots] summary").inner_text().endswith("mean over folds 0, 1")
+    assert page.locator("[data-test=dots] .value").all_inner_texts() == ["0.5000", "0.4500"]
+    assert "± 0.2828 over 2 folds" in page.locator("[data-test=dots] details [data-point]").get_attribute("aria-label")
 
 
 def test_method_without_a_value_is_not_ranked_first_by_an_error(visit):

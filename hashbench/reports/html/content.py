@@ -1,22 +1,25 @@
 """The content of the page as plain values for JSON: results averaged over seeds, and the papers' values."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, CELL, known_card, main_lines
+from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_lines
+from hashbench.reports.folds import fold_cells
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, n_trials, origin_of
 from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.cells import records
 from hashbench.reports.tables.published import published_values
-from hashbench.reports.ties import N_DEVIATIONS, N_QUERIES
+from hashbench.reports.ties import ANSWERS, N_DEVIATIONS, N_QUERIES
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import COLUMNS, NUMBERS
+from hashbench.unseen import split_name
 
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 
@@ -30,13 +33,12 @@ def make_content(
     results, ``cells`` their `average_over_seeds`, ``origins`` those of `hashbench.reports.row_origins.read_origins`.
     """
     cells = cells.assign(cell=range(len(cells)))
-    blocks = cells[list(BLOCK)].drop_duplicates(ignore_index=True)
     rows = results.merge(cells[[*CELL, "cell"]]).sort_values(["cell", "seed"])
     metrics = metrics_of(cells)
     labels = lines["label"].tolist()
     is_main = np.zeros(len(cells), dtype=int)
     is_main[main_lines(cells, cells)["cell"]] = 1
-    names = block_names(blocks)
+    names = block_names(cells)
     positions = {key: position for position, key in enumerate(names)}
     return {
         "groups": list(GROUPS),
@@ -58,8 +60,9 @@ def make_content(
             **{key: whole(rows[key]) for key in ("value", "low", "high")},
             "made": coded(_origins(rows, origins)),
         },
+        "folds": _folds(results, lines, metrics),
         "published": _published(cells),
-        "luck": {"n_deviations": N_DEVIATIONS, "n_queries": N_QUERIES},
+        "luck": {"n_deviations": N_DEVIATIONS, "n_queries": N_QUERIES, "answers": ANSWERS},
     }
 
 
@@ -81,8 +84,18 @@ def coded(values: Iterable[Hashable]) -> dict[str, list[Any]]:
     return {"of": list(positions), "at": [positions[value] for value in values]}
 
 
-def block_names(blocks: pd.DataFrame) -> dict[tuple[str, str, str], str]:
-    """Name each ``BLOCK`` as users do, with its fingerprint if another differs only in that."""
+def block_names(cells: pd.DataFrame) -> dict[tuple[str, str, str], str]:
+    """Name each ``BLOCK`` as users do, with its fingerprint if another differs only in that; in the page's order.
+
+    Datasets of which papers have most values come first, then those with most lines; folds with unseen classes last.
+    """
+    blocks = cells.groupby(list(BLOCK), as_index=False).agg(n_lines=("label", "nunique"))
+    n_published = Counter(value.our_dataset for value in published_values())
+    blocks["is_fold"] = blocks["dataset"].map(is_fold)
+    blocks["n_published"] = blocks["dataset"].map(n_published)
+    blocks["most_lines"] = blocks.groupby("dataset")["n_lines"].transform("max")
+    order = ["is_fold", "n_published", "most_lines", "dataset", "n_lines", "features"]
+    blocks = blocks.sort_values(order, ascending=[True, False, False, True, False, True])[list(BLOCK)]
     n_contents = blocks.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
     return {
         (dataset, features, fingerprint): f"{dataset}:{features}"
@@ -91,17 +104,27 @@ def block_names(blocks: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     }
 
 
+def is_fold(dataset: str) -> bool:
+    """Return whether a dataset is a fold with unseen classes."""
+    return split_name(dataset)[1] is not None
+
+
 def metrics_of(cells: pd.DataFrame) -> list[str]:
     """Return the metrics in the order of the page: by name, errors last."""
     return sorted(cells["metric"].unique(), key=lambda name: (is_error(name), name))
 
 
 def _data(cells: pd.DataFrame, names: Mapping[tuple[str, str, str], str]) -> list[dict[str, Any]]:
-    first = cells.drop_duplicates(list(BLOCK))
-    numbers = zip(first["n_queries"].tolist(), first["n_undefined"].tolist(), strict=True)
+    first = cells.drop_duplicates(list(BLOCK)).set_index(list(BLOCK))
     return [
-        {"name": name, "fingerprint": fingerprint, "n_queries": n_queries, "n_undefined": n_undefined}
-        for ((*_, fingerprint), name), (n_queries, n_undefined) in zip(names.items(), numbers, strict=True)
+        {
+            "name": name,
+            "fingerprint": key[2],
+            "n_queries": int(first.at[key, "n_queries"]),
+            "n_undefined": int(first.at[key, "n_undefined"]),
+            "is_fold": is_fold(key[0]),
+        }
+        for key, name in names.items()
     ]
 
 
@@ -120,6 +143,24 @@ def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any
         for line in lines.itertuples(index=False)
         for look in [looks[str(line.label)]]
     ]
+
+
+def _folds(results: pd.DataFrame, lines: pd.DataFrame, metrics: list[str]) -> dict[str, Any]:
+    """Return means over folds with unseen classes, of one line per method."""
+    folds = [name for name in results["dataset"].unique() if is_fold(name)]
+    cells = fold_cells(results[results["dataset"].isin(folds)]) if folds else pd.DataFrame()
+    if cells.empty:
+        return {"base": []}
+    cells = cells.merge(lines[[*LINE, "label"]])
+    return {
+        "base": coded(cells["base"] + ":" + cells["features"]),
+        "scope": coded(cells["scope"]),
+        "metric": cells["metric"].map(metrics.index).tolist(),
+        "line": cells["label"].map(lines["label"].tolist().index).tolist(),
+        "bits": cells["n_bits"].tolist(),
+        "folds": coded(cells["folds"]),
+        **{key: whole(cells[key]) for key in (*NUMBERS, "spread")},
+    }
 
 
 def _published(cells: pd.DataFrame) -> dict[str, Any]:

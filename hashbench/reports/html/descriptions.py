@@ -12,7 +12,7 @@ from hashbench import _source_code, registry
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.reports.aggregate import BLOCK, known_card
-from hashbench.reports.html.content import block_names, metrics_of
+from hashbench.reports.html.content import block_names, is_fold, metrics_of
 from hashbench.sources.inspection import WARNING
 from hashbench.store import hdf5
 
@@ -21,9 +21,12 @@ _ABOUT = (WARNING, "protocol", "source", "licence", "citation")
 
 def dataset_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """Describe each dataset, and count the lines that have values in each metric at each code length."""
-    names = block_names(cells[list(BLOCK)].drop_duplicates())
+    names = block_names(cells)
     parts = dict(list(cells.groupby(list(BLOCK), sort=False)))
-    return [{"name": name, **_description(*key), **_counts(parts[key])} for key, name in names.items()]
+    return [
+        {"name": name, "is_fold": is_fold(key[0]), **_description(*key), **_counts(parts[key])}
+        for key, name in names.items()
+    ]
 
 
 def method_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:

@@ -63,7 +63,7 @@ def write_report(
     lines = all_lines(results)
     cells = average_over_seeds(results, lines)
     content = make_content(results, lines, cells, read_origins(find_files(results_folder)))
-    names = block_names(cells[list(BLOCK)].drop_duplicates())
+    names = block_names(cells)
     blocks = [(names[_key(block)], block) for block in blocks_of(results, on_progress)]
     content |= read_costs(blocks)
     fixed: dict[str, Any] = {"datasets": dataset_cards(cells), "methods": method_cards(cells), "changes": None}

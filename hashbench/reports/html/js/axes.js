@@ -54,19 +54,21 @@ function mark(line, x, y, more) {
   });
 }
 
-/** Make the point of a cell, which can be reached by keyboard and tells its numbers. */
+/** Make the point of a cell, which can be reached by keyboard and shows its numbers. */
 function pointAt(cell, x, y, ...more) {
-  const told = [
-    cell.line.label,
-    `${cell.metric.name} ${shown(cell.value)} at ${cell.bits} bits`,
-    range(cell),
-    cell.n_rows > 1 ? `${spreadText(cell)} over ${cell.n_rows} seeds` : "one seed",
-    ...cell.papers.map((paper) => `paper ${paper.value} ${MARKS[paper.verdict]}`),
-    ...more,
-  ];
+  const told = [...numbersOf(cell), ...more, ...originOf(cell)];
   const names = {"data-point": true, "data-line": cell.line.label, "data-bits": cell.bits};
   return mark(cell.line, x, y, {...names, role: "img", "aria-label": told.join(", "), ...tipping(told)});
 }
+
+const numbersOf = (cell) => [
+  cell.line.label,
+  `${cell.metric.name} ${shown(cell.value)} at ${cell.bits} bits`,
+  range(cell),
+  cell.n_rows > 1 ? `${spreadText(cell)} over ${count(cell.n_rows, cell.unit ?? "seed")}` : "one seed",
+  ...cell.papers.map((paper) => `paper ${paper.value}: ${VERDICTS[paper.verdict]}`),
+];
+const originOf = (cell) => at(data.rows.made, cell.row)?.split("\n").filter(Boolean) ?? []; // of its first seed
 
 const tipping = (told) => ({
   tabindex: 0,
