@@ -28,7 +28,7 @@ from playwright.sync_api import expect
 
 pytestmark = pytest.mark.slow  # make test-figures
 WILD = urlencode({"data": f"wild:{WORDS}", "method": "gone", "a": f"gone a={PARAM}"})
-SHOWN = {"overview": WORDS, "leaderboard": PARAM, "method": PARAM, "changes": PARAM, "rows": PARAM}
+SHOWN = {"overview": WORDS, "leaderboard": "gone", "method": PARAM, "changes": PARAM, "rows": PARAM}
 
 # ---------------------------------------------------------------- for everyone
 
@@ -159,6 +159,38 @@ def test_a_seed_shows_the_origin_of_its_row(visit):
         expect(tip).to_be_hidden()
 
 
+def test_the_settings_of_a_method_are_shown_on_demand(visit):
+    page = visit(f"leaderboard?{urlencode({'data': f'wild:{WORDS}'})}")
+    line = page.locator("table[data-test=leaderboard] tr", has_text="gone")
+    assert PARAM not in line.inner_text()
+    button = line.locator("button.settings")
+    for reach in (button.hover, button.focus):
+        reach()
+        expect(page.locator("#tip")).to_contain_text(f"a={PARAM}")
+        page.keyboard.press("Escape")
+    page.locator("input[name=variants]").check()
+    assert PARAM in line.inner_text()
+
+
+def test_a_score_of_the_leaderboard_shows_what_made_it(visit):
+    page = visit(VIEWS["leaderboard"])
+    value, tip = page.locator("tr[data-key=itq] .value").first, page.locator("#tip")
+    for reach in (value.hover, value.focus):
+        reach()
+        expect(tip).to_contain_text("by hashbench 0.")
+        expect(tip).to_contain_text("over 2 seeds")
+        page.keyboard.press("Escape")
+        expect(tip).to_be_hidden()
+
+
+def test_the_head_of_a_table_stays_while_its_rows_scroll(visit):
+    page = visit(f"rows?{FEW}", viewport={"width": 1200, "height": 500})
+    page.locator(".scroll").evaluate("box => { box.scrollIntoView(); box.scrollTop = 400; }")
+    assert page.locator(".scroll").evaluate("box => box.scrollTop") == 400
+    tops = "element => element.getBoundingClientRect().top"
+    assert page.locator("thead th").first.evaluate(tops) == pytest.approx(page.locator(".scroll").evaluate(tops), abs=2)
+
+
 def test_legend_hides_and_shows_a_line(visit):
     page = visit(VIEWS["plots"])
     button, points = page.locator("button[data-line=lsh]"), page.locator("[data-point][data-line=lsh]:visible")
@@ -194,13 +226,22 @@ def test_times_have_round_ticks_and_enough_of_them(visit, low, high, ticks):
     assert texts == ticks
 
 
-def test_lines_drawn_have_different_looks(visit):
-    looks = """() => {
-        const lines = Array.from({length: 8}, () => ({group: "x", colour: "#0072b2", marker: "s"}));
-        tellApart(lines);
-        return lines.map((line) => mark(line, 0, 0).getAttribute("d"));
-    }"""
-    assert len(set(visit("methods").evaluate(looks))) == 8
+def test_a_method_looks_the_same_in_every_view(visit):
+    looks = "marks => marks.map(one => one.getAttribute('d') + getComputedStyle(one).fill)"
+    shown = {
+        "overview": "[data-test=dots] article:has(a[href*=few]) li:has-text('{}') .mark",
+        f"leaderboard?{FEW}": "tr[data-key={}] .sign .mark",
+        f"plots?{FEW}": "[data-point][data-line={}], button[data-line={}] .mark",
+    }
+    seen = {method: set() for method in METHODS}
+    for fragment, selector in shown.items():
+        page = visit(fragment)
+        for method in METHODS:
+            marks = page.locator(selector.format(method, method)).evaluate_all(looks)
+            assert marks
+            seen[method].update(marks)
+    assert [len(marks) for marks in seen.values()] == [1] * len(METHODS)
+    assert len(set.union(*seen.values())) == len(METHODS)
 
 
 @pytest.mark.parametrize("width", [390, 1400])

@@ -9,7 +9,20 @@ import numpy as np
 import pytest
 from helpers.browser import visiting
 from helpers.diff_rows import row, write
-from helpers.report_pages import FEW, LENGTHS, METHODS, PARAM, SEEDS, TALR, WORDS, keys, means, report, rows_of, wait_for
+from helpers.report_pages import (
+    FEW,
+    LENGTHS,
+    METHODS,
+    PARAM,
+    SEEDS,
+    TALR,
+    WORDS,
+    keys,
+    means,
+    report,
+    rows_of,
+    wait_for,
+)
 from helpers.result_files import rows_in
 
 from hashbench.reports.aggregate import mean_over_seeds
@@ -19,6 +32,7 @@ from hashbench.store.results import read_results
 
 pytestmark = pytest.mark.slow  # make test-figures
 LEADERBOARD = f"leaderboard?{FEW}"
+NONE = "\N{EN DASH}"
 
 
 # ---------------------------------------------------------------- the leaderboard
@@ -109,13 +123,13 @@ def test_what_is_best_beside_another_is_not_open(visit):
 
 @pytest.mark.parametrize(
     ("method", "shown", "word"),
-    [  # at 12 bits ours go from 0.4 to 0.6, machash's from 0.5 to 0.7
-        ("bre", "paper 0.361 ↑", "above"),
-        ("dtsh", "paper 0.725 ↓", "below"),
-        ("machash", "paper 0.628 ≈", "within"),
+    [  # at 12 bits ours is 0.5, from 0.4 to 0.6, machash's 0.62, from 0.5 to 0.7
+        ("bre", "paper 0.361 (+0.139)", "ours lies above"),
+        ("dtsh", "paper 0.725 (\N{MINUS SIGN}0.225)", "ours lies below"),
+        ("machash", "paper 0.628 (\N{MINUS SIGN}0.008)", "within our spread"),
     ],
 )
-def test_paper_is_marked_by_where_ours_is(visit, method, shown, word):
+def test_paper_is_shown_with_the_gap_to_it(visit, method, shown, word):
     paper = visit(f"leaderboard?{TALR}").locator(f"tr[data-key={method}] .paper")
     assert paper.inner_text().startswith(shown)
     assert word in paper.get_attribute("title")
@@ -128,7 +142,52 @@ def test_bar_in_a_name_leaves_the_columns_of_markdown_alone(visit):
     lines = page.locator("textarea#copied").input_value().splitlines()
     head, _, cells = (re.split(r"(?<!\\)\|", line) for line in lines)
     assert len(cells) == len(head)
-    assert cells[1].strip().replace("\\|", "|") == f"gone a={PARAM}"
+    assert cells[2].strip().replace("\\|", "|") == f"gone a={PARAM}"
+
+
+def test_copies_hold_bold_ranges_marks_and_single_seeds(visit, folder):
+    page, (value, low, high) = visit(LEADERBOARD), (means(folder, key) for key in ("value", "low", "high"))
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    for kind, bold, separator in (("markdown", "**{}**", "|"), ("latex", r"\textbf{{{}}}", "&")):
+        page.locator(f"button[data-copy={kind}]").click()
+        lines = page.locator("textarea#copied").input_value().splitlines()
+        for method in METHODS:
+            (line,) = (line for line in lines if f"{separator} {method} {separator}" in line)
+            for n_bits in LENGTHS:
+                key = n_bits, method
+                text = f"{value[key]:.4f}"
+                best = max(METHODS, key=lambda name: value[n_bits, name])
+                text = bold.format(text) if method == best else text
+                (cell,) = (cell.strip() for cell in line.split(separator) if cell.strip().startswith(text))
+                assert f"[{low[key]:.4f}, {high[key]:.4f}]" in cell
+                assert ("1 seed" in cell) == (n_seeds(folder, method) == 1)
+
+
+def n_seeds(folder, method):
+    return len({cell["seed"] for cell in rows_in(folder / "results" / "few") if cell["method"] == method})
+
+
+def test_baselines_stand_below_and_ranks_are_of_the_others(visit, tmp_path):
+    scores = {"lsh": 0.5, "itq": 0.7, "random": 0.6, "oracle-label": 1.0, "pcah": 0.5}
+    write(tmp_path / "results" / "digits.csv", *(row(score, 0.0, 1.0, method=name) for name, score in scores.items()))
+    report(tmp_path, tmp_path / "page.html")
+    for order, names in {
+        "1": ["itq", "tied", "tied", "oracle-label", "random"],
+        "0": ["tied", "tied", "itq", "random", "oracle-label"],
+    }.items():
+        page = visit(f"leaderboard?sort=b16&desc={order}", path=tmp_path / "page.html")
+        shown = keys(page)
+        assert [{"lsh": "tied", "pcah": "tied"}.get(name, name) for name in shown] == names
+        ranks = dict(zip(shown, page.locator("td.column-rank").all_inner_texts(), strict=True))
+        assert ranks == {"itq": "1", "lsh": "2", "pcah": "2", "random": NONE, "oracle-label": NONE}
+
+
+def test_year_and_links_are_of_the_paper_and_stay_here_until_clicked(visit):
+    line = visit(f"leaderboard?{TALR}").locator("tr[data-key=dtsh]")
+    assert line.locator(".column-year").inner_text() == "2016"
+    addresses = line.locator(".column-paper a").evaluate_all("links => links.map(link => link.href)")
+    assert addresses[0] == "https://arxiv.org/abs/1612.03900"
+    assert addresses[1].endswith("/methods/dtsh.py")
 
 
 # ---------------------------------------------------------------- one method beside another
@@ -180,7 +239,10 @@ def test_overview_leads_to_the_leaderboard_of_a_dataset(visit):
 def test_overview_shows_five_methods_of_a_group_or_all(visit, tmp_path):
     methods = ("dpsh", "hashnet", "dsh", "dtsh", "mihash", "talr-ap", "dch")
     scores = {method: (place + 1) / 10 for place, method in enumerate(methods)}
-    write(tmp_path / "results" / "digits.csv", *(row(score, 0.0, 1.0, n_bits=32, method=name) for name, score in scores.items()))
+    write(
+        tmp_path / "results" / "digits.csv",
+        *(row(score, 0.0, 1.0, n_bits=32, method=name) for name, score in scores.items()),
+    )
     report(tmp_path, tmp_path / "page.html")
     for fragment, n_shown in (("overview", 5), ("overview?all=1", 7)):
         names = visit(fragment, path=tmp_path / "page.html").locator("[data-test=dots] .name").all_inner_texts()
@@ -193,7 +255,9 @@ def test_the_numbers_of_the_overview_can_be_downloaded(visit, folder):
     with page.expect_download() as download:
         page.locator("button[data-copy=csv]").click()
     with download.value.path().open() as file:
-        lines = {line["Method"]: line for line in csv.DictReader(file) if line["Dataset and features"] == "few:features"}
+        lines = {
+            line["Method"]: line for line in csv.DictReader(file) if line["Dataset and features"] == "few:features"
+        }
     assert {method: float(line["AP"]) for method, line in lines.items()} == {
         method: pytest.approx(values[12, method], abs=1e-6) for method in METHODS
     }

@@ -13,7 +13,7 @@ import pandas as pd
 from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, main_lines
-from hashbench.reports.html.content import coded, whole
+from hashbench.reports.html.content import USUAL_BITS, coded, whole
 from hashbench.reports.plots.cached_codes import (
     CodesFile,
     cached_files,
@@ -30,7 +30,6 @@ from hashbench.store import hdf5
 from hashbench.store.result_rows import as_row
 from hashbench.store.score_cache import find_scores
 
-_USUAL_BITS = 32  # code length whose queries are shown
 _N_RANKS = 24  # points of a curve of code usage
 _STEPS, _NONE = 10_000, 0xFFFF  # a query's score is encoded in two bytes
 
@@ -48,7 +47,7 @@ def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator
 def main_part(block: FigureBlock, cells_of_block: pd.DataFrame) -> FigureBlock:
     """Return a block with one line per method, that of `main_lines`, at 32 bits or the nearest length."""
     cells = main_lines(block.cells, cells_of_block)
-    nearest = min(cells["n_bits"], key=lambda length: (abs(length - _USUAL_BITS), length))
+    nearest = min(cells["n_bits"], key=lambda length: (abs(length - USUAL_BITS), length))
     cells = cells[cells["n_bits"] == nearest].reset_index(drop=True)
     return replace(block, cells=cells, rows=block.rows.merge(cells[[*BLOCK, *LINE, "n_bits"]]), notes=[])
 

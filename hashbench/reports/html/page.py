@@ -67,6 +67,7 @@ def write_report(
     blocks = [(names[_key(block)], block) for block in blocks_of(results, on_progress)]
     content |= read_costs(blocks)
     fixed: dict[str, Any] = {"datasets": dataset_cards(cells), "methods": method_cards(cells), "changes": None}
+    content["methods"] = {card["name"]: {"about": card["summary"], **card["paper"]} for card in fixed["methods"]}
     if sides is not None:
         diff = with_tests(compare(*sides), on_progress=on_progress)
         fixed["changes"], content["changes"] = changes_text(diff), changes_content(diff)

@@ -5,13 +5,7 @@ const scriptStart = performance.now();
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (selector, within = document) => within.querySelector(selector);
 const MILLION = 1e6; // numbers of six decimals travel as whole ones
-const MARKS = {within: "≈", above: "↑", below: "↓", unknown: "?"};
-const VERDICTS = {
-  within: "the paper's value lies within our spread, or luck with ties does not tell it from ours",
-  unknown: "unknown: our row is from before rows had tie_sd",
-  above: "ours lies above the paper's value",
-  below: "ours lies below the paper's value",
-};
+const VERDICTS = data.verdicts;
 
 /** Make an element; texts become text nodes, so that no name is ever read as HTML. */
 const h = (name, attributes, ...children) => filled(document.createElement(name), attributes, children);

@@ -49,7 +49,7 @@ function update() {
   for (const head of out.querySelectorAll("table:not(.stacked) th[aria-sort$=ending]")) {
     const region = head.closest(".scroll");
     const isCut = head.offsetLeft + head.offsetWidth > region.clientWidth;
-    if (isCut) region.scrollLeft = head.offsetLeft - head.parentElement.firstChild.offsetWidth;
+    if (isCut) region.scrollLeft = head.offsetLeft - ($("tbody th", region)?.offsetWidth ?? 0);
   }
 }
 

@@ -75,7 +75,7 @@ function dotsOf(groups) {
   const place = (value) => (to > from ? 100 * (value - from) / (to - from) : 50) + "%";
   const row = (cell, best) => {
     const [left, right] = [-1, 1].map((sign) => place(cell.value + sign * deviationOf(cell)));
-    const bar = h("i", {style: {left, width: `calc(${right} - ${left})`, background: colourOf(cell.line)}});
+    const bar = h("i", {style: {left, width: `calc(${right} - ${left})`, background: cell.line.colour}});
     const dot = s("svg", {viewBox: "-6 -6 12 12", style: {left: place(cell.value)}}, pointAt(cell, 0, 0));
     const dagger = cell !== best && ties(best, cell) === "open" && h("abbr", {title: ANSWERS.open}, "†");
     const value = h("span", {class: "value"}, shown(cell.value), dagger);

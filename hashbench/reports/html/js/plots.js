@@ -29,15 +29,12 @@ views.plots = {
     const figure = h("figure", {"data-test": "plot"});
     const legend = h("div", {class: "legend", role: "group", "aria-label": "Lines shown"});
     const redraw = () => {
-      tellApart(lines.filter((line) => drawn.includes(line)));
       const shownCells = some.filter((cell) => drawn.includes(cell.line));
       const draw = shownCells.length ? DRAWINGS[chosen.kind] : () => [nothing("No line is chosen: press its name.")];
       fitFrame();
       figure.replaceChildren(...draw(shownCells, times));
       for (const button of legend.querySelectorAll("button[data-line]")) {
-        const line = lineOf.get(button.dataset.line);
-        button.setAttribute("aria-pressed", drawn.includes(line));
-        button.firstChild.replaceWith(sample(line));
+        button.setAttribute("aria-pressed", drawn.includes(lineOf.get(button.dataset.line)));
       }
     };
     const show = (wanted) => {
@@ -91,7 +88,7 @@ const DRAWINGS = {
       const [above, below] = ["high", "low"].map((key) => ranged.map((cell) => place(cell, key)));
       const d = isBanded && ranged.length > 1 && polyline([...above, ...below.reverse()]) + "Z";
       return [
-        d && s("path", {class: "band", fill: colourOf(line), d}),
+        d && s("path", {class: "band", fill: line.colour, d}),
         curve(line, polyline(own.map((cell) => place(cell)))),
         own.map((cell) => pointAt(cell, ...place(cell))),
       ];
@@ -115,7 +112,7 @@ const DRAWINGS = {
       const across = start(cell.bits) + share * (0.12 + 0.76 * ((lines.indexOf(cell.line) + 0.5) / lines.length));
       const d = `M${across.toFixed(1)},${y.place(cell.low).toFixed(1)}V${y.place(cell.high).toFixed(1)}`;
       return [
-        cell.low !== null && s("path", {class: "bar", stroke: colourOf(cell.line), d}),
+        cell.low !== null && s("path", {class: "bar", stroke: cell.line.colour, d}),
         pointAt(cell, across, y.place(cell.value)),
       ];
     });
