@@ -377,7 +377,7 @@ def tie_groups(folder, method, query):
 def test_report_without_codes_says_how_to_make_them(visit, folder, tmp_path):
     report(folder, tmp_path / "report.html")
     page = visit(f"queries?{FEW}", path=tmp_path / "report.html")
-    expect(page.locator("main")).to_contain_text("hashbench encode")
+    expect(page.locator("main")).to_contain_text("hashbench run --dataset few")
 
 
 def test_folder_loads_queries_and_images_from_beside_its_page(visit, folder, tmp_path, monkeypatch):

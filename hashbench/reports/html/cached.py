@@ -132,21 +132,23 @@ def _agree(histogram: TieHistogram, metric: str, scores: FloatArray) -> bool:
 
 
 def _choose_queries(scores: FloatArray, n_queries: int) -> IntArray:
-    """Choose the queries that gain and lose most between any two lines, then the second most, and so on.
+    """Choose the queries that differ most: half of them between the first two lines, the others between any two.
 
-    For a single line these are the hardest and the easiest.
+    Queries of equal scores come last. For a single line the hardest and the easiest are chosen.
     """
     known = np.nan_to_num(scores)
-    pairs = sorted(combinations(range(len(known)), 2), key=sum)[:n_queries]
-    ranked = [np.argsort(known[second] - known[first], kind="stable") for first, second in pairs]
-    ranked = ranked or [np.argsort(known[0], kind="stable")]
-    both_ends = (order[end] for depth in range(known.shape[1]) for order in ranked for end in (depth, -1 - depth))
-    chosen: dict[int, None] = {}
-    for query in both_ends:
-        if len(chosen) == n_queries:
-            break
-        chosen[int(query)] = None
-    return np.sort(np.array(list(chosen), dtype=np.int64))
+    pairs = sorted(combinations(range(len(known)), 2), key=sum)[: max(n_queries, 1)]
+    differences = [np.abs(known[second] - known[first]) for first, second in pairs]
+    differences = differences or [np.abs(known[0] - np.median(known[0]))]
+    ranked = [np.argsort(-difference, kind="stable") for difference in differences]
+    others = (
+        (order[depth], difference[order[depth]])
+        for depth in range(known.shape[1])
+        for order, difference in zip(ranked, differences, strict=True)
+    )
+    in_turn = sorted(others, key=lambda query: query[1] == 0)
+    chosen = dict.fromkeys([*ranked[0][: -(-n_queries // 2)], *(query for query, _ in in_turn)])
+    return np.sort(np.array([*chosen][:n_queries], dtype=np.int64))
 
 
 def _short(scores: FloatArray) -> str:

@@ -144,7 +144,9 @@ def metrics_of(cells: pd.DataFrame) -> list[str]:
 
 
 def _data(cells: pd.DataFrame, names: Mapping[tuple[str, str, str], str]) -> list[dict[str, Any]]:
-    first = cells.drop_duplicates(list(BLOCK)).set_index(list(BLOCK))[["n_queries", "n_undefined"]].to_dict("index")
+    first: Any = (
+        cells.drop_duplicates(list(BLOCK)).set_index(list(BLOCK))[["n_queries", "n_undefined"]].to_dict("index")
+    )
     return [
         {
             "name": name,
