@@ -152,11 +152,20 @@ def test_changes_against_another_folder(tmp_path):
     assert column(changes["status"]) == ["changed", "not comparable", "new", "gone"]
     assert (changes["old"][0], changes["new"][0]) == (500000, 550000)
     assert column(changes["ties"])[0] == "not told apart by luck"
+    assert column(changes["seeds"])[0] == "1 of 1"
     assert changes["new"][3] is None
     assert column(changes["other"])[1] == "method version 2 → 1"
     assert " → working tree</strong>" in text
     assert str(tmp_path) not in text
     assert "Old is the value before" in text
+
+
+def test_a_change_counts_the_seeds_that_changed_to_the_same_side(tmp_path):
+    old, new = [0.5, 0.5, 0.5, 0.5], [0.55, 0.52, 0.45, 0.5]
+    for side, values in (("old", old), ("new", new)):
+        write(tmp_path / side / "digits.csv", *(row(value, seed=seed) for seed, value in enumerate(values)))
+    changes = page_data(tmp_path / "new", tmp_path, against=str(tmp_path / "old"))["changes"]
+    assert dict(zip(changes["seed"], column(changes["seeds"]), strict=True)) == {0: "2 of 4", 1: "2 of 4", 2: "1 of 4"}
 
 
 def test_a_report_without_changes_says_so(tmp_path):

@@ -33,7 +33,7 @@ const numbersOf = (cell) => [
   `${cell.metric.name} ${shown(cell.value)} at ${cell.bits} bits`,
   range(cell),
   cell.n_rows > 1 ? `${spreadText(cell)} over ${count(cell.n_rows, cell.unit ?? "seed")}` : "one seed",
-  ...cell.papers.map((paper) => `paper ${paper.value}: ${VERDICTS[paper.verdict]}`),
+  ...cell.papers.map((paper) => `paper ${paper.value}: ${data.verdicts[paper.verdict]}`),
 ];
 const originOf = (cell) => at(data.rows.made, cell.row)?.split("\n").filter(Boolean) ?? []; // of its first seed
 

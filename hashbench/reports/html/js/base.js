@@ -5,8 +5,6 @@ const scriptStart = performance.now();
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (selector, within = document) => within.querySelector(selector);
 const MILLION = 1e6; // numbers of six decimals travel as whole ones
-const VERDICTS = data.verdicts;
-
 /** Make an element; texts become text nodes, so that no name is ever read as HTML. */
 const h = (name, attributes, ...children) => filled(document.createElement(name), attributes, children);
 const s = (name, attributes, ...children) =>

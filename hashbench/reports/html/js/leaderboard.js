@@ -55,7 +55,7 @@ function scoreText(cell, marks) {
 function scoreNode(cell, scale, marks) {
   if (!cell) return "–";
   const told = ({source, verdict, differs, value}) =>
-    `${value} by ${source}: ${VERDICTS[verdict]}${differs ? `. The set-up differs: ${differs}` : ""}`;
+    `${value} by ${source}: ${data.verdicts[verdict]}${differs ? `. The set-up differs: ${differs}` : ""}`;
   const [paper, ...others] = cell.papers;
   const more = others.length ? ` and ${others.length} more` : "";
   const title = cell.papers.map(told).join("\n");

@@ -17,10 +17,8 @@ views.overview = {
     const panels = unique([...namesOf(whole), ...foldCells.map((cell) => cell.base)]).map((name) => {
       const own = groupsIn(blockOf.get(name)?.cells.filter(isShown) ?? [], all);
       const folds = ofFolds.filter((cell) => cell.base === name);
-      const scopes = unique(folds.map((cell) => cell.scope)).map((scope) => [
-        scope,
-        groupsIn(folds.filter((cell) => cell.scope === scope), all),
-      ]);
+      const inScope = (scope) => groupsIn(folds.filter((cell) => cell.scope === scope), all);
+      const scopes = unique(folds.map((cell) => cell.scope)).map((scope) => [scope, inScope(scope)]);
       return {name, own, scopes};
     });
     const drawn = panels.filter(({own, scopes}) => own.length + scopes.length);
@@ -53,8 +51,8 @@ function groupsIn(some, all) {
   return Object.entries(LEARNS).map(ofKind).filter((group) => group.n);
 }
 
-const answerOf = (best, cell) => (cell === best ? "" : ANSWERS[ties(best, cell)]);
-const rowsIn = ({learns, best, cells}) => cells.map((cell) => ({...cell, learns, answer: answerOf(best, cell)}));
+const rowsIn = ({learns, best, cells}) =>
+  cells.map((cell) => ({...cell, learns, answer: cell === best ? "" : ANSWERS[ties(best, cell)]}));
 
 function panelOf({name, own, scopes}, metric) {
   const title = h("h2", {}, h("a", {href: link("leaderboard", {data: name, metric})}, name));
@@ -68,13 +66,12 @@ const deviationOf = (cell) => Math.hypot(cell.spread ?? 0, cell.tie_sd ?? 0); //
 
 /** Draw a dot per method, the best first, groups on one scale. */
 function dotsOf(groups) {
-  const ends = groups.flatMap((group) => group.cells).flatMap((cell) => {
-    return [cell.value - deviationOf(cell), cell.value + deviationOf(cell)];
-  });
+  const endsOf = (cell) => [cell.value - deviationOf(cell), cell.value + deviationOf(cell)];
+  const ends = groups.flatMap((group) => group.cells).flatMap(endsOf);
   const [from, to] = [Math.min(...ends), Math.max(...ends)];
   const place = (value) => (to > from ? 100 * (value - from) / (to - from) : 50) + "%";
   const row = (cell, best) => {
-    const [left, right] = [-1, 1].map((sign) => place(cell.value + sign * deviationOf(cell)));
+    const [left, right] = endsOf(cell).map(place);
     const bar = h("i", {style: {left, width: `calc(${right} - ${left})`, background: cell.line.colour}});
     const dot = s("svg", {viewBox: "-6 -6 12 12", style: {left: place(cell.value)}}, pointAt(cell, 0, 0));
     const dagger = cell !== best && ties(best, cell) === "open" && h("abbr", {title: ANSWERS.open}, "†");

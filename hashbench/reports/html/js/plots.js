@@ -78,7 +78,7 @@ function ranked(block) {
 
 const DRAWINGS = {
   bits(some) {
-    const [lengths, lines, {metric, block}] = [bitsOf(some), linesOf(some), some[0]];
+    const [lengths, lines, {metric}] = [bitsOf(some), linesOf(some), some[0]];
     const isBanded = lines.length <= 4;
     const [x, y] = [along(lengths, pairs(lengths), "code length (bits)"), upward(some, isBanded)];
     const place = (cell, key = "value") => [x.place(cell.bits), y.place(cell[key])];
@@ -93,16 +93,12 @@ const DRAWINGS = {
         own.map((cell) => pointAt(cell, ...place(cell))),
       ];
     });
-    const band = isBanded
-      ? "Band: the worst case of ties, those of each query on its own."
-      : "Of four lines or fewer the tie ranges are drawn, too.";
-    const told = `${metric.name} on ${block.name} by code length. Line: mean over all orders of tied items. ${band}`;
-    return [h("figcaption", {}, told), axes(x, y, `${metric.name} by code length`, drawn)];
+    return [captionOf("lines", some[0]), axes(x, y, `${metric.name} by code length`, drawn)];
   },
 
   ties(some) {
     const {width, height, left, right, top, bottom} = FRAME;
-    const [lengths, lines, {metric, block}, y] = [bitsOf(some), linesOf(some), some[0], upward(some, true)];
+    const [lengths, lines, {metric}, y] = [bitsOf(some), linesOf(some), some[0], upward(some, true)];
     const share = (width - left - right) / lengths.length;
     const start = (bits) => left + share * lengths.indexOf(bits);
     const x = {label: "code length (bits)", ticks: pairs(lengths), place: (bits) => start(bits) + share / 2};
@@ -116,13 +112,11 @@ const DRAWINGS = {
         pointAt(cell, across, y.place(cell.value)),
       ];
     });
-    const marks = "Mark: mean over all orders of tied items; bar: the worst case of ties, those of each query on its own.";
-    const told = `The worst case of ties of ${metric.name} on ${block.name}. ${marks}`;
-    return [h("figcaption", {}, told), axes(x, y, `Tie ranges of ${metric.name}`, shades, drawn)];
+    return [captionOf("ranges", some[0]), axes(x, y, `Tie ranges of ${metric.name}`, shades, drawn)];
   },
 
   times(some, times) {
-    const [{metric, block}, y] = [some[0], upward(some, false)];
+    const [{metric}, y] = [some[0], upward(some, false)];
     const chart = (what) => {
       const secondsOf = (cell) => Math.max(times.get(timeKey(cell))[what + "_seconds"], 1e-4);
       const seconds = some.map(secondsOf);
@@ -137,12 +131,11 @@ const DRAWINGS = {
       };
       return axes(x, y, `Time to ${what} against ${metric.name}`, some.map(point));
     };
-    const told = `Time to fit, and to encode, against ${metric.name} on ${block.name}; a point a code length.`;
-    const few = "Of four lines or fewer it stands above the point.";
-    return [h("figcaption", {}, `${told} ${few} Times are on logarithmic axes.`), chart("fit"), chart("encode")];
+    return [captionOf("times", some[0]), chart("fit"), chart("encode")];
   },
 };
 
+const captionOf = (name, {metric, block}) => fixed(name, {metric: metric.name, block: block.name});
 const timeKey = (cell) => `${cell.bits} ${cell.line.label}`;
 
 function timesOf(block) {

@@ -115,7 +115,8 @@ function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isM
 function cellOf(column, row, i) {
   const inside = column.node ? column.node(row) : textOf(column, row);
   const place = {"aria-colindex": i + 1};
-  if (column.isText && (i === 0 || column.key === "method")) return h("th", {scope: "row", role: "rowheader", ...place}, inside);
+  const isHead = column.isText && (i === 0 || column.key === "method");
+  if (isHead) return h("th", {scope: "row", role: "rowheader", ...place}, inside);
   const kind = [kindOf(column), column.cellClass?.(row) ?? ""].join(" ").trim();
   const value = column.isText ? null : column.value(row);
   return h("td", {role: "cell", ...place, class: kind, "data-label": column.label, "data-sort-value": value}, inside);
