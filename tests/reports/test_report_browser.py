@@ -183,6 +183,23 @@ def test_a_score_of_the_leaderboard_shows_what_made_it(visit):
         expect(tip).to_be_hidden()
 
 
+def test_a_tap_shows_what_made_a_score(visit):
+    page = visit(VIEWS["leaderboard"], has_touch=True, viewport={"width": 390, "height": 800})
+    page.locator("tr[data-key=itq] .value:visible").last.tap()
+    expect(page.locator("#tip")).to_contain_text("by hashbench 0.")
+
+
+def test_print_is_in_light_colours_with_tie_bars_and_all_rows(visit):
+    page = visit(VIEWS["leaderboard"], color_scheme="dark", viewport={"width": 1047, "height": 300})
+    page.emulate_media(media="print", color_scheme="dark")
+    style = "(element, name) => getComputedStyle(element)[name]"
+    assert page.locator("body").evaluate(style, "backgroundColor") == "rgb(255, 255, 255)"
+    assert page.locator(".ties").first.evaluate(style, "printColorAdjust") == "exact"
+    assert page.locator(".scroll").evaluate(style, "overflow") == "visible"
+    assert page.locator(".scroll").evaluate("box => box.clientHeight >= box.firstChild.clientHeight")
+    expect(page.locator("#filters")).to_be_hidden()
+
+
 def test_the_head_of_a_table_stays_while_its_rows_scroll(visit):
     page = visit(f"rows?{FEW}", viewport={"width": 1200, "height": 500})
     page.locator(".scroll").evaluate("box => { box.scrollIntoView(); box.scrollTop = 400; }")

@@ -61,10 +61,11 @@ function scoreNode(cell, scale, marks) {
   const title = cell.papers.map(told).join("\n");
   const papers = paper && h("span", {class: "paper", title}, `paper ${gapText(cell, paper)}${more}`);
   const dagger = marks.isOpen && h("abbr", {title: "not told apart from the best by luck with ties"}, "†");
+  const tipped = {"aria-describedby": "tip", ...tipping([...numbersOf(cell), ...originOf(cell)])};
   return h(
     "div",
     {class: "score"},
-    h("span", {class: "value", ...tipping([...numbersOf(cell), ...originOf(cell)])}, shown(cell.value), dagger),
+    h("span", {class: "value", ...tipped}, shown(cell.value), dagger),
     h("span", {class: "spread"}, spreadText(cell) || "1 seed"),
     tieBar(cell, scale),
     papers,
@@ -75,7 +76,7 @@ function scoreNode(cell, scale, marks) {
 function shortName(line) {
   const [name, settings] = line.label.split(/ (.*)/s);
   const told = settings && [`settings of ${name}`, ...settings.split(/ (?=\w+=)/)];
-  const button = {type: "button", class: "settings", "aria-label": told?.[0], ...tipping(told)};
+  const button = {type: "button", class: "settings", "aria-describedby": "tip", ...tipping(told)};
   return [
     s("svg", {class: "sign", viewBox: "-6 -6 12 12", "aria-hidden": "true"}, mark(line, 0, 0)),
     h("a", {href: link("method", {method: line.method})}, h("span", {class: "name"}, name)),
