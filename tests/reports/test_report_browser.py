@@ -289,6 +289,12 @@ def test_change_is_shown_with_its_difference(visit):
     assert rows_of(page, "changes").count() == 1
     for text in ("0.550000", "0.500000", "\N{MINUS SIGN}0.050000"):
         assert text in rows_of(page, "changes").inner_text()
+    assert page.locator("table[data-test=changes] .heading").inner_text() == f"wild:{WORDS}, gone a={PARAM}"
+    line = rows_of(page, "changes")
+    assert line.locator("del").inner_text() == "0.550000"
+    assert line.locator("ins").inner_text() == "0.500000"
+    senses = [line.locator(f".column-{name}").inner_text() for name in ("seeds", "luck", "order")]
+    assert senses == ["1 of 1", "not apart", "not apart"]
     with page.expect_download() as download:
         page.locator("button[data-copy=csv]").click()
     assert ",-0.05," in download.value.path().read_text()

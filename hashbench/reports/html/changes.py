@@ -46,8 +46,9 @@ def changes_text(diff: Diff) -> dict[str, str | bool]:
 
 
 def changes_content(diff: Diff) -> dict[str, Any]:
-    """Return the rows that changed, are not comparable, new or gone, in this order."""
-    rows = list(_rows(diff))
+    """Return the rows that changed, are not comparable, new or gone, in this order, each with others of its line."""
+    place: dict[tuple[Any, ...], int] = {}  # of the lines of a dataset, by dataset and label
+    rows = sorted(_rows(diff), key=lambda row: place.setdefault(row[1:3], len(place)))
     columns = {key: [row[position] for row in rows] for position, key in enumerate(_COLUMNS)}
     return {
         **{key: whole(columns[key]) for key in _NUMBERS},

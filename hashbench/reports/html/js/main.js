@@ -13,6 +13,7 @@ if (data.changes)
         ...row,
         ...{block: {name: row.data}, line: lineOf.get(row.label) ?? {label: row.label}, metric: {name: row.metric}},
       }));
+      const groupOf = (row) => `${row.data}, ${row.label}`;
       const rows = filtered(all, chosen).filter((row) => !chosen.status || row.status === chosen.status);
       const difference = (row) => (row.status === "changed" ? less(row.new, row.old) : null);
       const isApart = (row, ...answers) =>
@@ -34,7 +35,7 @@ if (data.changes)
       ];
       const used = columns.filter((column) => rows.some((row) => (column.value(row) ?? "") !== ""));
       const shownTable = rows.length
-        ? table({name: "changes", caption: "Rows that differ", columns: used, rows, isLinked: true})
+        ? table({name: "changes", caption: "Rows that differ", columns: used, rows, isLinked: true, groupOf})
         : all.length > 0 && nothing("There is no such row.");
       return [fixed("changes"), shownTable];
     },
@@ -95,9 +96,7 @@ addEventListener("resize", () => {
   clearTimeout(redrawing);
   if (state.view === "plots") redrawing = setTimeout(update, 150);
 });
-addEventListener("keydown", (event) => {
-  if (event.key === "Escape") tip(null);
-});
+addEventListener("keydown", (event) => event.key === "Escape" && tip(null));
 draw();
 $("#view").getBoundingClientRect(); // lays out, so that the time below is that until it can be seen
 performance.measure("hashbench:start", {start: scriptStart, end: performance.now()});

@@ -13,8 +13,8 @@ views.overview = {
   body({metric, length, all}) {
     const isShown = (cell) => cell.is_main && isRival(cell) && cell.metric.name === metric && cell.bits === +length;
     const ofFolds = foldCells.filter(isShown);
-    const whole = data.data.filter((block) => !block.is_fold);
-    const panels = unique([...namesOf(whole), ...foldCells.map((cell) => cell.base)]).map((name) => {
+    const whole = namesOf(data.data.filter((block) => !block.is_fold));
+    const panels = unique([...whole, ...foldCells.map((cell) => cell.base)]).map((name) => {
       const own = groupsIn(blockOf.get(name)?.cells.filter(isShown) ?? [], all);
       const folds = ofFolds.filter((cell) => cell.base === name);
       const inScope = (scope) => groupsIn(folds.filter((cell) => cell.scope === scope), all);
@@ -22,21 +22,18 @@ views.overview = {
       return {name, own, scopes};
     });
     const drawn = panels.filter(({own, scopes}) => own.length + scopes.length);
-    if (!drawn.length) return [nothing(), fixed("datasets")];
     const rows = drawn.flatMap(({own, scopes}) => [...own, ...scopes.flatMap(([, groups]) => groups)].flatMap(rowsIn));
+    if (!rows.length) return [nothing(), fixed("datasets")];
     const columns = [
-      COLUMNS.data,
-      textual("learns", "Learns from", (row) => row.learns),
-      textual("method", "Method", (row) => row.line.label, {node: (row) => lineLink(row.line)}),
+      ...[COLUMNS.data, textual("learns", "Learns from", (row) => row.learns), COLUMNS.link],
       ...[numeric("value", metric, (row) => row.value, 4, {cellClass: () => "lead"}), COLUMNS.low, COLUMNS.high],
       textual("ties", "With the best, with ties", (row) => row.answer),
     ];
-    const caption = `Best methods in ${metric} at ${length} bits`;
+    const numbers = {name: "best", caption: `Best methods in ${metric} at ${length} bits`, columns, rows};
     return [
       fixed("dots", {metric, bits: length}),
       h("div", {class: "cards", "data-test": "dots"}, drawn.map((panel) => panelOf(panel, metric))),
-      h("details", {}, h("summary", {}, "The numbers as a table"), table({name: "best", caption, columns, rows})),
-      h("h2", {}, "Datasets, and how much of each grid is there"),
+      h("details", {}, h("summary", {}, "The numbers as a table"), table(numbers)),
       fixed("datasets"),
     ];
   },

@@ -39,7 +39,7 @@ function seedOf(row) {
 }
 
 /** Make a table; with `isLinked` the link keeps its order. On a phone rows are stacked, but not those of a matrix. */
-function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isMatrix, isLast = () => false}) {
+function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isMatrix, groupOf, isLast = () => false}) {
   const isAsked = isLinked && columns.some((column) => column.key === state.params.get("sort"));
   const unknown = isLinked && !isAsked && state.params.get("sort");
   let order = isAsked ? {key: state.params.get("sort"), desc: state.params.get("desc") === "1"} : sort;
@@ -101,11 +101,15 @@ function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isM
   }
 
   function addRows(n) {
-    const drawn = left.slice(0, n).map((row) => {
+    const headingOf = (row) =>
+      h("tr", {role: "row", class: "heading"}, h("th", {role: "rowheader", colspan: columns.length}, groupOf(row)));
+    const drawn = left.slice(0, n).flatMap((row, k, all) => {
       const drawnCells = columns.map((column, i) => cellOf(column, row, i));
-      return h("tr", {role: "row", "data-key": keyOf?.(row), "data-group": row.line?.group || null}, drawnCells);
+      const names = {"data-key": keyOf?.(row), "data-group": row.line?.group || null};
+      const isNext = groupOf && groupOf(row) !== (k ? groupOf(all[k - 1]) : null);
+      return [isNext && headingOf(row), h("tr", {role: "row", ...names}, drawnCells)];
     });
-    body.append(...drawn);
+    body.append(...drawn.filter(Boolean));
     left = left.slice(n);
     more.hidden = !left.length;
     more.textContent = `Show ${grouped(Math.min(MORE_ROWS, left.length))} more of ${grouped(rows.length)} rows`;
