@@ -73,7 +73,7 @@ def wait_for(page, view):
 
 
 def rows_of(page, table="leaderboard"):
-    return page.locator(f"table[data-test={table}] tbody tr")
+    return page.locator(f"table[data-test={table}] tbody tr:not(.heading)")
 
 
 def keys(page, table="leaderboard"):

@@ -152,11 +152,20 @@ def test_changes_against_another_folder(tmp_path):
     assert column(changes["status"]) == ["changed", "not comparable", "new", "gone"]
     assert (changes["old"][0], changes["new"][0]) == (500000, 550000)
     assert column(changes["ties"])[0] == "not told apart by luck"
+    assert column(changes["seeds"])[0] == "1 of 1"
     assert changes["new"][3] is None
     assert column(changes["other"])[1] == "method version 2 → 1"
     assert " → working tree</strong>" in text
     assert str(tmp_path) not in text
     assert "Old is the value before" in text
+
+
+def test_a_change_counts_the_seeds_that_changed_to_the_same_side(tmp_path):
+    old, new = [0.5, 0.5, 0.5, 0.5], [0.55, 0.52, 0.45, 0.5]
+    for side, values in (("old", old), ("new", new)):
+        write(tmp_path / side / "digits.csv", *(row(value, seed=seed) for seed, value in enumerate(values)))
+    changes = page_data(tmp_path / "new", tmp_path, against=str(tmp_path / "old"))["changes"]
+    assert dict(zip(changes["seed"], column(changes["seeds"]), strict=True)) == {0: "2 of 4", 1: "2 of 4", 2: "1 of 4"}
 
 
 def test_a_report_without_changes_says_so(tmp_path):
@@ -193,10 +202,18 @@ def codes_of(method):
         return {role: unpack(rows, 12) for role, rows in packed.items()}
 
 
-def test_the_queries_of_a_file_are_those_that_differ_most_between_the_first_methods():
+@pytest.mark.parametrize(
+    ("n_queries", "chosen"), [(1, [0]), (2, [0, 2]), (3, [0, 1, 2]), (4, [0, 1, 2, 3]), (9, [*range(5)])]
+)
+def test_half_of_the_queries_differ_most_between_the_first_two_methods(n_queries, chosen):
     scores = np.array([[0.9, 0.5, 0.7, 0.7, nan], [0.1, 0.6, 0.7, 0.7, nan], [0.9, 0.5, 0.0, 0.8, nan]])
-    for n_queries in (2, 4, 9):
-        assert cached._choose_queries(scores, n_queries).tolist() == [*range(min(n_queries, 5))]
+    assert cached._choose_queries(scores, n_queries).tolist() == chosen
+
+
+def test_queries_without_a_difference_are_chosen_last():
+    scores = np.full((2, 9), 0.5)
+    scores[1, [2, 4, 7]] = (0.4, 0.9, 0.6)
+    assert cached._choose_queries(scores, 3).tolist() == [2, 4, 7]
 
 
 def test_queries_are_of_the_main_lines_at_the_usual_length(with_codes, cells_of_small):
@@ -222,7 +239,9 @@ def test_times_and_usage_of_codes(with_codes):
 
 
 def test_without_codes_the_page_says_how_to_get_them(small, tmp_path):
-    assert "hashbench encode --dataset digits" in page_data(small[0], tmp_path)["queries"]["digits:pixels"]["note"]
+    note = page_data(small[0], tmp_path)["queries"]["digits:pixels"]["note"]
+    assert "run hashbench run --dataset digits --method itq --method lsh --bits 12, then hashbench report" in note
+    assert note.count(".") == 1
 
 
 def test_in_a_folder_all_queries_lie_beside_the_page(with_codes, tmp_path):

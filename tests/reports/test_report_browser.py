@@ -28,7 +28,7 @@ from playwright.sync_api import expect
 
 pytestmark = pytest.mark.slow  # make test-figures
 WILD = urlencode({"data": f"wild:{WORDS}", "method": "gone", "a": f"gone a={PARAM}"})
-SHOWN = {"overview": WORDS, "leaderboard": PARAM, "method": PARAM, "changes": PARAM, "rows": PARAM}
+SHOWN = {"overview": WORDS, "leaderboard": "gone", "method": PARAM, "changes": PARAM, "rows": PARAM}
 
 # ---------------------------------------------------------------- for everyone
 
@@ -50,7 +50,6 @@ def test_view_is_accessible_and_fits_any_screen(visit, view):
 @pytest.mark.parametrize(
     ("fragment", "table", "name", "value"),
     [
-        ("overview", "best", ".column-best", ".column-best-value"),
         (f"rows?{FEW}", "rows", "th", ".column-value"),
         ("method?method=itq", "rows", "th", ".column-value"),
         (f"leaderboard?{FEW}&sort=b16&desc=1", "leaderboard", "th", ".column-b16"),
@@ -63,6 +62,14 @@ def test_name_and_value_are_in_sight_on_a_phone(visit, fragment, table, name, va
     ends = "element => [element.getBoundingClientRect().left, element.getBoundingClientRect().right]"
     (left, middle), (start, right) = (row.locator(part).evaluate(ends) for part in (name, value))
     assert 0 <= left < middle <= start + 1 < right <= 390
+
+
+def test_dot_stands_between_name_and_value_on_a_phone(visit):
+    page = visit("overview", viewport={"width": 320, "height": 800})
+    ends = "element => [element.getBoundingClientRect().left, element.getBoundingClientRect().right]"
+    for item in page.locator(".dots li:visible").all():
+        (left, a), (b, c), (d, right) = (item.locator(part).evaluate(ends) for part in ("a", "svg", ".value"))
+        assert 0 <= left < a <= b + 1 < c <= d + 1 < right <= 320
 
 
 def test_colours_follow_the_system_and_the_switch(visit):
@@ -152,6 +159,55 @@ def test_a_seed_shows_the_origin_of_its_row(visit):
         expect(tip).to_be_hidden()
 
 
+def test_the_settings_of_a_method_are_shown_on_demand(visit):
+    page = visit(f"leaderboard?{urlencode({'data': f'wild:{WORDS}'})}")
+    line = page.locator("table[data-test=leaderboard] tr", has_text="gone")
+    assert PARAM not in line.inner_text()
+    button = line.locator("button.settings")
+    for reach in (button.hover, button.focus):
+        reach()
+        expect(page.locator("#tip")).to_contain_text(f"a={PARAM}")
+        page.keyboard.press("Escape")
+    page.locator("input[name=variants]").check()
+    assert PARAM in line.inner_text()
+
+
+def test_a_score_of_the_leaderboard_shows_what_made_it(visit):
+    page = visit(VIEWS["leaderboard"])
+    value, tip = page.locator("tr[data-key=itq] .value").first, page.locator("#tip")
+    for reach in (value.hover, value.focus):
+        reach()
+        expect(tip).to_contain_text("by hashbench 0.")
+        expect(tip).to_contain_text("over 2 seeds")
+        page.keyboard.press("Escape")
+        expect(tip).to_be_hidden()
+
+
+def test_a_tap_shows_what_made_a_score(visit):
+    page = visit(VIEWS["leaderboard"], has_touch=True, viewport={"width": 390, "height": 800})
+    page.locator("tr[data-key=itq] .value:visible").last.tap()
+    expect(page.locator("#tip")).to_contain_text("by hashbench 0.")
+
+
+def test_print_is_in_light_colours_with_tie_bars_and_all_rows(visit):
+    page = visit(VIEWS["leaderboard"], color_scheme="dark", viewport={"width": 1047, "height": 300})
+    page.emulate_media(media="print", color_scheme="dark")
+    style = "(element, name) => getComputedStyle(element)[name]"
+    assert page.locator("body").evaluate(style, "backgroundColor") == "rgb(255, 255, 255)"
+    assert page.locator(".ties").first.evaluate(style, "printColorAdjust") == "exact"
+    assert page.locator(".scroll").evaluate(style, "overflow") == "visible"
+    assert page.locator(".scroll").evaluate("box => box.clientHeight >= box.firstChild.clientHeight")
+    expect(page.locator("#filters")).to_be_hidden()
+
+
+def test_the_head_of_a_table_stays_while_its_rows_scroll(visit):
+    page = visit(f"rows?{FEW}", viewport={"width": 1200, "height": 500})
+    page.locator(".scroll").evaluate("box => { box.scrollIntoView(); box.scrollTop = 400; }")
+    assert page.locator(".scroll").evaluate("box => box.scrollTop") == 400
+    tops = "element => element.getBoundingClientRect().top"
+    assert page.locator("thead th").first.evaluate(tops) == pytest.approx(page.locator(".scroll").evaluate(tops), abs=2)
+
+
 def test_legend_hides_and_shows_a_line(visit):
     page = visit(VIEWS["plots"])
     button, points = page.locator("button[data-line=lsh]"), page.locator("[data-point][data-line=lsh]:visible")
@@ -187,13 +243,22 @@ def test_times_have_round_ticks_and_enough_of_them(visit, low, high, ticks):
     assert texts == ticks
 
 
-def test_lines_drawn_have_different_looks(visit):
-    looks = """() => {
-        const lines = Array.from({length: 8}, () => ({group: "x", colour: "#0072b2", marker: "s"}));
-        tellApart(lines);
-        return lines.map((line) => mark(line, 0, 0).getAttribute("d"));
-    }"""
-    assert len(set(visit("methods").evaluate(looks))) == 8
+def test_a_method_looks_the_same_in_every_view(visit):
+    looks = "marks => marks.map(one => one.getAttribute('d') + getComputedStyle(one).fill)"
+    shown = {
+        "overview": "[data-test=dots] article:has(a[href*=few]) li:has-text('{}') .mark",
+        f"leaderboard?{FEW}": "tr[data-key={}] .sign .mark",
+        f"plots?{FEW}": "[data-point][data-line={}], button[data-line={}] .mark",
+    }
+    seen = {method: set() for method in METHODS}
+    for fragment, selector in shown.items():
+        page = visit(fragment)
+        for method in METHODS:
+            marks = page.locator(selector.format(method, method)).evaluate_all(looks)
+            assert marks
+            seen[method].update(marks)
+    assert [len(marks) for marks in seen.values()] == [1] * len(METHODS)
+    assert len(set.union(*seen.values())) == len(METHODS)
 
 
 @pytest.mark.parametrize("width", [390, 1400])
@@ -224,6 +289,12 @@ def test_change_is_shown_with_its_difference(visit):
     assert rows_of(page, "changes").count() == 1
     for text in ("0.550000", "0.500000", "\N{MINUS SIGN}0.050000"):
         assert text in rows_of(page, "changes").inner_text()
+    assert page.locator("table[data-test=changes] .heading").inner_text() == f"wild:{WORDS}, gone a={PARAM}"
+    line = rows_of(page, "changes")
+    assert line.locator("del").inner_text() == "0.550000"
+    assert line.locator("ins").inner_text() == "0.500000"
+    senses = [line.locator(f".column-{name}").inner_text() for name in ("seeds", "luck", "order")]
+    assert senses == ["1 of 1", "not apart", "not apart"]
     with page.expect_download() as download:
         page.locator("button[data-copy=csv]").click()
     assert ",-0.05," in download.value.path().read_text()
@@ -329,7 +400,7 @@ def tie_groups(folder, method, query):
 def test_report_without_codes_says_how_to_make_them(visit, folder, tmp_path):
     report(folder, tmp_path / "report.html")
     page = visit(f"queries?{FEW}", path=tmp_path / "report.html")
-    expect(page.locator("main")).to_contain_text("hashbench encode")
+    expect(page.locator("main")).to_contain_text("hashbench run --dataset few")
 
 
 def test_folder_loads_queries_and_images_from_beside_its_page(visit, folder, tmp_path, monkeypatch):

@@ -8,7 +8,22 @@ import h5py
 import numpy as np
 import pytest
 from helpers.browser import visiting
-from helpers.report_pages import FEW, LENGTHS, METHODS, PARAM, SEEDS, TALR, WORDS, keys, means, rows_of, wait_for
+from helpers.diff_rows import row, write
+from helpers.report_pages import (
+    FEW,
+    LENGTHS,
+    METHODS,
+    PARAM,
+    SEEDS,
+    TALR,
+    WORDS,
+    keys,
+    means,
+    report,
+    rows_of,
+    wait_for,
+)
+from helpers.result_files import rows_in
 
 from hashbench.reports.aggregate import mean_over_seeds
 from hashbench.reports.ties import Score, compare
@@ -17,6 +32,7 @@ from hashbench.store.results import read_results
 
 pytestmark = pytest.mark.slow  # make test-figures
 LEADERBOARD = f"leaderboard?{FEW}"
+NONE = "\N{EN DASH}"
 
 
 # ---------------------------------------------------------------- the leaderboard
@@ -107,13 +123,13 @@ def test_what_is_best_beside_another_is_not_open(visit):
 
 @pytest.mark.parametrize(
     ("method", "shown", "word"),
-    [  # at 12 bits ours go from 0.4 to 0.6, machash's from 0.5 to 0.7
-        ("bre", "paper 0.361 ↑", "above"),
-        ("dtsh", "paper 0.725 ↓", "below"),
-        ("machash", "paper 0.628 ≈", "within"),
+    [  # at 12 bits ours is 0.5, from 0.4 to 0.6, machash's 0.62, from 0.5 to 0.7
+        ("bre", "paper 0.361 (+0.139)", "ours lies above"),
+        ("dtsh", "paper 0.725 (\N{MINUS SIGN}0.225)", "ours lies below"),
+        ("machash", "paper 0.628 (\N{MINUS SIGN}0.008)", "within our spread"),
     ],
 )
-def test_paper_is_marked_by_where_ours_is(visit, method, shown, word):
+def test_paper_is_shown_with_the_gap_to_it(visit, method, shown, word):
     paper = visit(f"leaderboard?{TALR}").locator(f"tr[data-key={method}] .paper")
     assert paper.inner_text().startswith(shown)
     assert word in paper.get_attribute("title")
@@ -126,38 +142,142 @@ def test_bar_in_a_name_leaves_the_columns_of_markdown_alone(visit):
     lines = page.locator("textarea#copied").input_value().splitlines()
     head, _, cells = (re.split(r"(?<!\\)\|", line) for line in lines)
     assert len(cells) == len(head)
-    assert cells[1].strip().replace("\\|", "|") == f"gone a={PARAM}"
+    assert cells[2].strip().replace("\\|", "|") == f"gone a={PARAM}"
+
+
+def test_copies_hold_bold_ranges_marks_and_single_seeds(visit, folder):
+    page, (value, low, high) = visit(LEADERBOARD), (means(folder, key) for key in ("value", "low", "high"))
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    for kind, bold, separator in (("markdown", "**{}**", "|"), ("latex", r"\textbf{{{}}}", "&")):
+        page.locator(f"button[data-copy={kind}]").click()
+        lines = page.locator("textarea#copied").input_value().splitlines()
+        for method in METHODS:
+            (line,) = (line for line in lines if f"{separator} {method} {separator}" in line)
+            for n_bits in LENGTHS:
+                key = n_bits, method
+                text = f"{value[key]:.4f}"
+                best = max(METHODS, key=lambda name: value[n_bits, name])
+                text = bold.format(text) if method == best else text
+                (cell,) = (cell.strip() for cell in line.split(separator) if cell.strip().startswith(text))
+                assert f"[{low[key]:.4f}, {high[key]:.4f}]" in cell
+                assert ("1 seed" in cell) == (n_seeds(folder, method) == 1)
+
+
+def n_seeds(folder, method):
+    return len({cell["seed"] for cell in rows_in(folder / "results" / "few") if cell["method"] == method})
+
+
+def test_baselines_stand_below_and_ranks_are_of_the_others(visit, tmp_path):
+    scores = {"lsh": 0.5, "itq": 0.7, "random": 0.6, "oracle-label": 1.0, "pcah": 0.5}
+    write(tmp_path / "results" / "digits.csv", *(row(score, 0.0, 1.0, method=name) for name, score in scores.items()))
+    report(tmp_path, tmp_path / "page.html")
+    for order, names in {
+        "1": ["itq", "tied", "tied", "oracle-label", "random"],
+        "0": ["tied", "tied", "itq", "random", "oracle-label"],
+    }.items():
+        page = visit(f"leaderboard?sort=b16&desc={order}", path=tmp_path / "page.html")
+        shown = keys(page)
+        assert [{"lsh": "tied", "pcah": "tied"}.get(name, name) for name in shown] == names
+        ranks = dict(zip(shown, page.locator("td.column-rank").all_inner_texts(), strict=True))
+        assert ranks == {"itq": "1", "lsh": "2", "pcah": "2", "random": NONE, "oracle-label": NONE}
+
+
+def test_year_and_links_are_of_the_paper_and_stay_here_until_clicked(visit):
+    line = visit(f"leaderboard?{TALR}").locator("tr[data-key=dtsh]")
+    assert line.locator(".column-year").inner_text() == "2016"
+    addresses = line.locator(".column-paper a").evaluate_all("links => links.map(link => link.href)")
+    assert addresses[0] == "https://arxiv.org/abs/1612.03900"
+    assert addresses[1].endswith("/methods/dtsh.py")
 
 
 # ---------------------------------------------------------------- one method beside another
 
 
+def panel_of(page, dataset):
+    return page.locator("[data-test=dots] article", has=page.locator("h2", has_text=dataset))
+
+
 @pytest.mark.parametrize("n_bits", LENGTHS)
-def test_overview_names_the_best_two(visit, folder, n_bits):
+def test_overview_sorts_methods_by_score_within_what_they_learn_from(visit, folder, n_bits):
     page, values = visit(f"overview?length={n_bits}"), means(folder)
-    unsupervised = sorted(("itq", "lsh"), key=lambda method: -values[n_bits, method])
-    for kind, names in {"unsupervised": unsupervised, "supervised": ["sdh"]}.items():
-        line = page.locator(f"tr[data-key='few:features {kind}']")
-        for place, name in zip(("best", "second"), names, strict=False):
-            assert line.locator(f".column-{place}").inner_text() == name
-            assert line.locator(f".column-{place}-value").inner_text() == f"{values[n_bits, name]:.4f}"
+    panel = panel_of(page, "few:features")
+    assert panel.locator("p").all_inner_texts() == ["learn from items only", "learn from labels"]
+    expected = [sorted(("itq", "lsh"), key=lambda method: -values[n_bits, method]), ["sdh"]]
+    for dots, names in zip(panel.locator("ol").all(), expected, strict=True):
+        assert dots.locator(".name").all_inner_texts() == names
+        shown = [text.removesuffix("†") for text in dots.locator(".value").all_inner_texts()]
+        assert shown == [f"{values[n_bits, name]:.4f}" for name in names]
 
 
-def test_overview_leads_to_its_supervised_methods(visit):
+def test_a_bar_of_the_overview_is_a_deviation_over_seeds_and_ties_to_each_side(visit, folder):
+    panel, ends, shown = panel_of(visit("overview?length=12"), "few:features"), {}, {}
+    box = "element => [element.getBoundingClientRect().x, element.getBoundingClientRect().right]"
+    for method in METHODS:
+        rows = [row for row in rows_in(folder / "results" / "few") if row["metric"] == "AP" and row["n_bits"] == "12"]
+        values, ties = np.array([(row["value"], row["tie_sd"]) for row in rows if row["method"] == method], float).T
+        over_ties = (ties**2).sum() ** 0.5 / len(ties)
+        over_seeds = values.std(ddof=1) if len(values) > 1 else 0.0
+        half = np.hypot(over_seeds, over_ties)
+        ends[method] = np.array([values.mean() - half, values.mean() + half])
+        item = panel.locator("li", has_text=method)
+        shown[method] = np.array(item.locator(".track i").evaluate(box))
+        (left, right), mark = item.locator(".track").evaluate(box), np.mean(item.locator("svg").evaluate(box))
+        assert mark == pytest.approx(shown[method].mean(), abs=1)
+    least, most = min(map(min, ends.values())), max(map(max, ends.values()))
+    for method in METHODS:
+        expected = left + (right - left) * (ends[method] - least) / (most - least)
+        assert shown[method] == pytest.approx(expected, abs=1)
+
+
+def test_overview_leads_to_the_leaderboard_of_a_dataset(visit):
     page = visit("overview")
-    assert f"wild:{WORDS} supervised" not in keys(page, "best")  # the group of a method not installed is unknown
-    page.locator("tr[data-key='few:features supervised'] th a").click()
+    panel_of(page, "few:features").locator("h2 a").click()
     wait_for(page, "leaderboard")
-    assert keys(page) == ["sdh"]
+    assert sorted(keys(page)) == sorted(METHODS)
 
 
-def test_overview_says_in_its_csv_whose_numbers_they_are(visit):
-    page = visit("overview")
+def test_overview_shows_five_methods_of_a_group_or_all(visit, tmp_path):
+    methods = ("dpsh", "hashnet", "dsh", "dtsh", "mihash", "talr-ap", "dch")
+    scores = {method: (place + 1) / 10 for place, method in enumerate(methods)}
+    write(
+        tmp_path / "results" / "digits.csv",
+        *(row(score, 0.0, 1.0, n_bits=32, method=name) for name, score in scores.items()),
+    )
+    report(tmp_path, tmp_path / "page.html")
+    for fragment, n_shown in (("overview", 5), ("overview?all=1", 7)):
+        names = visit(fragment, path=tmp_path / "page.html").locator("[data-test=dots] .name").all_inner_texts()
+        assert names == sorted(methods, key=lambda name: -scores[name])[:n_shown]
+
+
+def test_the_numbers_of_the_overview_can_be_downloaded(visit, folder):
+    page, values = visit("overview?length=12"), means(folder)
+    page.locator("summary", has_text="The numbers as a table").click()
     with page.expect_download() as download:
         page.locator("button[data-copy=csv]").click()
-    head = download.value.path().read_text().partition("\n")[0].split(",")
-    expected = "best AP,best low,best high,second AP,second low,second high"
-    assert ",".join(name for name in head if name.startswith(("best", "second"))) == expected
+    with download.value.path().open() as file:
+        lines = {
+            line["Method"]: line for line in csv.DictReader(file) if line["Dataset and features"] == "few:features"
+        }
+    assert {method: float(line["AP"]) for method, line in lines.items()} == {
+        method: pytest.approx(values[12, method], abs=1e-6) for method in METHODS
+    }
+
+
+def test_folds_with_unseen_classes_are_one_mean_under_their_dataset(visit, tmp_path):
+    place = {"n_bits": 32, "dataset_fingerprint": "aaaaaaaa"}
+    folds = [
+        row(value, 0.0, 1.0, **place, seed=seed, dataset=f"digits-unseen3-fold{fold}")
+        for fold, values in enumerate([(0.2, 0.3), (0.6, 0.7)])
+        for seed, value in enumerate(values)
+    ]
+    write(tmp_path / "results" / "digits.csv", row(0.5, **place), *folds)
+    report(tmp_path, tmp_path / "page.html")
+    page = visit("overview", path=tmp_path / "page.html")
+    assert page.locator("[data-test=dots] h2").all_inner_texts() == ["digits:pixels"]
+    page.locator("[data-test=dots] summary").click()
+    assert page.locator("[data-test=dots] summary").inner_text().endswith("mean over folds 0, 1")
+    assert page.locator("[data-test=dots] .value").all_inner_texts() == ["0.5000", "0.4500"]
+    assert "± 0.2828 over 2 folds" in page.locator("[data-test=dots] details [data-point]").get_attribute("aria-label")
 
 
 def test_method_without_a_value_is_not_ranked_first_by_an_error(visit):

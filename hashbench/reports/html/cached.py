@@ -13,7 +13,7 @@ import pandas as pd
 from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, main_lines
-from hashbench.reports.html.content import coded, whole
+from hashbench.reports.html.content import USUAL_BITS, coded, whole
 from hashbench.reports.plots.cached_codes import (
     CodesFile,
     cached_files,
@@ -30,7 +30,6 @@ from hashbench.store import hdf5
 from hashbench.store.result_rows import as_row
 from hashbench.store.score_cache import find_scores
 
-_USUAL_BITS = 32  # code length whose queries are shown
 _N_RANKS = 24  # points of a curve of code usage
 _STEPS, _NONE = 10_000, 0xFFFF  # a query's score is encoded in two bytes
 
@@ -48,7 +47,7 @@ def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator
 def main_part(block: FigureBlock, cells_of_block: pd.DataFrame) -> FigureBlock:
     """Return a block with one line per method, that of `main_lines`, at 32 bits or the nearest length."""
     cells = main_lines(block.cells, cells_of_block)
-    nearest = min(cells["n_bits"], key=lambda length: (abs(length - _USUAL_BITS), length))
+    nearest = min(cells["n_bits"], key=lambda length: (abs(length - USUAL_BITS), length))
     cells = cells[cells["n_bits"] == nearest].reset_index(drop=True)
     return replace(block, cells=cells, rows=block.rows.merge(cells[[*BLOCK, *LINE, "n_bits"]]), notes=[])
 
@@ -133,21 +132,23 @@ def _agree(histogram: TieHistogram, metric: str, scores: FloatArray) -> bool:
 
 
 def _choose_queries(scores: FloatArray, n_queries: int) -> IntArray:
-    """Choose the queries that gain and lose most between any two lines, then the second most, and so on.
+    """Choose the queries that differ most: half of them between the first two lines, the others between any two.
 
-    For a single line these are the hardest and the easiest.
+    Queries of equal scores come last. For a single line the hardest and the easiest are chosen.
     """
     known = np.nan_to_num(scores)
-    pairs = sorted(combinations(range(len(known)), 2), key=sum)[:n_queries]
-    ranked = [np.argsort(known[second] - known[first], kind="stable") for first, second in pairs]
-    ranked = ranked or [np.argsort(known[0], kind="stable")]
-    both_ends = (order[end] for depth in range(known.shape[1]) for order in ranked for end in (depth, -1 - depth))
-    chosen: dict[int, None] = {}
-    for query in both_ends:
-        if len(chosen) == n_queries:
-            break
-        chosen[int(query)] = None
-    return np.sort(np.array(list(chosen), dtype=np.int64))
+    pairs = sorted(combinations(range(len(known)), 2), key=sum)[: max(n_queries, 1)]
+    differences = [np.abs(known[second] - known[first]) for first, second in pairs]
+    differences = differences or [np.abs(known[0] - np.median(known[0]))]
+    ranked = [np.argsort(-difference, kind="stable") for difference in differences]
+    others = (
+        (order[depth], difference[order[depth]])
+        for depth in range(known.shape[1])
+        for order, difference in zip(ranked, differences, strict=True)
+    )
+    in_turn = sorted(others, key=lambda query: query[1] == 0)
+    chosen = dict.fromkeys([*ranked[0][: -(-n_queries // 2)], *(query for query, _ in in_turn)])
+    return np.sort(np.array([*chosen][:n_queries], dtype=np.int64))
 
 
 def _short(scores: FloatArray) -> str:

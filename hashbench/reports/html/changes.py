@@ -1,20 +1,38 @@
 """Changes since another commit: in words, and row by row."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hashbench.reports.aggregate import method_labels
-from hashbench.reports.diff import Diff
+from hashbench.reports.diff import Change, Diff
 from hashbench.reports.diff_text import footnotes, headline, summarise
 from hashbench.reports.html.content import coded, whole
 from hashbench.reports.significance import PairedTest
 from hashbench.reports.ties import ANSWERS
 from hashbench.store.result_rows import Row
 
-_COLUMNS = ("status", "data", "label", "bits", "seed", "metric", "old", "new", "ties", "p", "low", "high", "other")
+_COLUMNS = (
+    "status",
+    "data",
+    "label",
+    "bits",
+    "seed",
+    "metric",
+    "old",
+    "new",
+    "seeds",
+    "ties",
+    "p",
+    "low",
+    "high",
+    "other",
+)
 _NUMBERS = ("old", "new", "p", "low", "high")
 _WHOLE = ("bits", "seed")
 
@@ -28,8 +46,9 @@ def changes_text(diff: Diff) -> dict[str, str | bool]:
 
 
 def changes_content(diff: Diff) -> dict[str, Any]:
-    """Return the rows that changed, are not comparable, new or gone, in this order."""
-    rows = list(_rows(diff))
+    """Return the rows that changed, are not comparable, new or gone, in this order, each with others of its line."""
+    place: dict[tuple[Any, ...], int] = {}  # of the lines of a dataset, by dataset and label
+    rows = sorted(_rows(diff), key=lambda row: place.setdefault(row[1:3], len(place)))
     columns = {key: [row[position] for row in rows] for position, key in enumerate(_COLUMNS)}
     return {
         **{key: whole(columns[key]) for key in _NUMBERS},
@@ -47,17 +66,34 @@ def _rows(diff: Diff) -> Iterator[tuple[Any, ...]]:
     labels = method_labels((row.method, row.params) for row in rows)
 
     def line(
-        status: str, row: Row, old: str, new: str, ties: str = "", test: PairedTest | None = None, other: str = ""
+        status: str,
+        row: Row,
+        old: str,
+        new: str,
+        seeds: str = "",
+        ties: str = "",
+        test: PairedTest | None = None,
+        other: str = "",
     ) -> tuple[Any, ...]:
         key = (f"{row.dataset}:{row.features}", labels[row.method, row.params], row.n_bits, row.seed, row.metric)
         tested = (test.p_holm, test.low, test.high) if test else (math.nan, math.nan, math.nan)
-        return (status, *key, float(old), float(new), ties, *tested, other)
+        return (status, *key, float(old), float(new), seeds, ties, *tested, other)
 
+    signs = defaultdict[Any, list[float]](list)  # of all seeds, by what else is in a key
+    for change in (*diff.changed, *(Change(row, row) for row in diff.unchanged)):
+        signs[_without_seed(change)].append(np.sign(change.difference))
     for change in diff.changed:
-        yield line("changed", change.new, change.old.value, change.new.value, ANSWERS[change.ties], change.test)
+        of_seeds = signs[_without_seed(change)]
+        seeds = f"{of_seeds.count(np.sign(change.difference))} of {len(of_seeds)}"
+        values = change.old.value, change.new.value
+        yield line("changed", change.new, *values, seeds, ANSWERS[change.ties], change.test)
     for pair in diff.incomparable:
         yield line("not comparable", pair.new, pair.old.value, pair.new.value, other=_with_arrow(pair.reason))
     for row in diff.new:
         yield line("new", row, "nan", row.value)
     for row in diff.gone:
         yield line("gone", row, row.value, "nan")
+
+
+def _without_seed(change: Change) -> tuple[Any, ...]:
+    return change.new._replace(seed=0).key

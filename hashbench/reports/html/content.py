@@ -1,5 +1,6 @@
 """The content of the page as plain values for JSON: results averaged over seeds, and the papers' values."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -7,43 +8,72 @@ import numpy as np
 import pandas as pd
 
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, CELL, known_card, main_lines
+from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_lines
+from hashbench.reports.folds import fold_cells
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.cells import records
 from hashbench.reports.tables.published import published_values
-from hashbench.reports.ties import N_DEVIATIONS, N_QUERIES
+from hashbench.reports.ties import ANSWERS, EVERY_ORDER, LUCK, N_DEVIATIONS, N_QUERIES, OPEN, UNKNOWN
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import COLUMNS, NUMBERS
+from hashbench.unseen import split_name
 
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
+USUAL_BITS = 32  # code length that is shown first
+_SHAPES = {  # SVG paths of matplotlib's markers, around (0, 0)
+    "o": "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0Z",
+    "s": "M-3.6,-3.6h7.2v7.2h-7.2Z",
+    "^": "M0,-4.6L4.4,3.4H-4.4Z",
+    "v": "M0,4.6L4.4,-3.4H-4.4Z",
+    "D": "M0,-4.8L4.8,0L0,4.8L-4.8,0Z",
+    "<": "M-4.6,0L3.4,-4.4V4.4Z",
+    ">": "M4.6,0L-3.4,-4.4V4.4Z",
+    "P": "M-1.5,-4.4h3v2.9h2.9v3h-2.9v2.9h-3v-2.9h-2.9v-3h2.9Z",
+    "X": "M-4.2,-2.4L-2.4,-4.2L0,-1.8L2.4,-4.2L4.2,-2.4L1.8,0L4.2,2.4L2.4,4.2L0,1.8L-2.4,4.2L-4.2,2.4L-1.8,0Z",
+    "p": "M0,-4.6L4.4,-1.4L2.7,3.8H-2.7L-4.4,-1.4Z",
+    "h": "M0,-4.6L4,-2.3V2.3L0,4.6L-4,2.3V-2.3Z",
+}
+_OF_THEME = {"#000000": "var(--ink)", "#882255": "var(--wine)"}  # too dark for dark paper
+_ABOUT = {  # what an answer says of two methods
+    EVERY_ORDER: "Their ranges do not meet: no order of ties turns the two around.",
+    LUCK: "They are apart under luck: a random order of ties is not expected to turn the two around; one that knows "
+    "the classes might.",
+    OPEN: "They are not told apart by luck: a random order of ties may turn the two around.",
+    UNKNOWN: "Whether luck with ties could turn the two around is unknown: a row is from before rows had tie_sd.",
+}
+_VERDICTS = {  # of a published value
+    "within": "it lies within our spread, or luck with ties does not tell it from ours",
+    "above": "ours lies above it",
+    "below": "ours lies below it",
+    "unknown": "unknown, as our row is from before rows had tie_sd",
+}
 
 
 def make_content(
     results: pd.DataFrame, lines: pd.DataFrame, cells: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]
 ) -> dict[str, Any]:
-    """Return results as JSON values: blocks, metrics, lines, methods, cells (means over seeds), rows, published values.
+    """Return results as JSON values: blocks, metrics, lines, cells (means over seeds), rows, folds, published values.
 
     The same results give the same content; ``null`` stands for a missing number. ``lines`` are `all_lines` of
     results, ``cells`` their `average_over_seeds`, ``origins`` those of `hashbench.reports.row_origins.read_origins`.
     """
     cells = cells.assign(cell=range(len(cells)))
-    blocks = cells[list(BLOCK)].drop_duplicates(ignore_index=True)
+    every_line, lines = lines, lines.drop_duplicates("label")  # versions that do not meet in a block share one
     rows = results.merge(cells[[*CELL, "cell"]]).sort_values(["cell", "seed"])
     metrics = metrics_of(cells)
     labels = lines["label"].tolist()
     is_main = np.zeros(len(cells), dtype=int)
     is_main[main_lines(cells, cells)["cell"]] = 1
-    names = block_names(blocks)
+    names = block_names(cells)
     positions = {key: position for position, key in enumerate(names)}
     return {
         "groups": list(GROUPS),
         "data": _data(cells, names),
         "metrics": [{"name": name, "is_error": is_error(name)} for name in metrics],
-        "lines": _lines(lines, choose_looks(lines)),
-        "methods": {name: card.summary if (card := known_card(name)) else "" for name in sorted(set(lines["method"]))},
+        "lines": _lines(lines, choose_looks(_in_order(lines, cells, next(iter(names))))),
         "cells": {
             "data": [positions[key] for key in zip(*(cells[key] for key in BLOCK), strict=True)],
             "metric": cells["metric"].map(metrics.index).tolist(),
@@ -58,8 +88,10 @@ def make_content(
             **{key: whole(rows[key]) for key in ("value", "low", "high")},
             "made": coded(_origins(rows, origins)),
         },
+        "folds": _folds(results, every_line, metrics),
         "published": _published(cells),
-        "luck": {"n_deviations": N_DEVIATIONS, "n_queries": N_QUERIES},
+        "luck": {"n_deviations": N_DEVIATIONS, "n_queries": N_QUERIES, "answers": ANSWERS, "about": _ABOUT},
+        "verdicts": _VERDICTS,
     }
 
 
@@ -81,8 +113,18 @@ def coded(values: Iterable[Hashable]) -> dict[str, list[Any]]:
     return {"of": list(positions), "at": [positions[value] for value in values]}
 
 
-def block_names(blocks: pd.DataFrame) -> dict[tuple[str, str, str], str]:
-    """Name each ``BLOCK`` as users do, with its fingerprint if another differs only in that."""
+def block_names(cells: pd.DataFrame) -> dict[tuple[str, str, str], str]:
+    """Name each ``BLOCK`` as users do, with its fingerprint if another differs only in that; in the page's order.
+
+    Datasets of which papers have most values come first, then those with most lines; folds with unseen classes last.
+    """
+    blocks = cells.groupby(list(BLOCK), as_index=False).agg(n_lines=("label", "nunique"))
+    n_published = Counter(value.our_dataset for value in published_values())
+    blocks["is_fold"] = blocks["dataset"].map(is_fold)
+    blocks["n_published"] = blocks["dataset"].map(n_published)
+    blocks["most_lines"] = blocks.groupby("dataset")["n_lines"].transform("max")
+    order = ["is_fold", "n_published", "most_lines", "dataset", "n_lines", "features"]
+    blocks = blocks.sort_values(order, ascending=[True, False, False, True, False, True])[list(BLOCK)]
     n_contents = blocks.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
     return {
         (dataset, features, fingerprint): f"{dataset}:{features}"
@@ -91,18 +133,41 @@ def block_names(blocks: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     }
 
 
+def is_fold(dataset: str) -> bool:
+    """Return whether a dataset is a fold with unseen classes."""
+    return split_name(dataset)[1] is not None
+
+
 def metrics_of(cells: pd.DataFrame) -> list[str]:
     """Return the metrics in the order of the page: by name, errors last."""
     return sorted(cells["metric"].unique(), key=lambda name: (is_error(name), name))
 
 
 def _data(cells: pd.DataFrame, names: Mapping[tuple[str, str, str], str]) -> list[dict[str, Any]]:
-    first = cells.drop_duplicates(list(BLOCK))
-    numbers = zip(first["n_queries"].tolist(), first["n_undefined"].tolist(), strict=True)
+    first: Any = (
+        cells.drop_duplicates(list(BLOCK)).set_index(list(BLOCK))[["n_queries", "n_undefined"]].to_dict("index")
+    )
     return [
-        {"name": name, "fingerprint": fingerprint, "n_queries": n_queries, "n_undefined": n_undefined}
-        for ((*_, fingerprint), name), (n_queries, n_undefined) in zip(names.items(), numbers, strict=True)
+        {
+            "name": name,
+            "fingerprint": key[2],
+            **first[key],
+            "is_fold": is_fold(key[0]),
+        }
+        for key, name in names.items()
     ]
+
+
+def _in_order(lines: pd.DataFrame, cells: pd.DataFrame, block: tuple[str, str, str]) -> pd.DataFrame:
+    """Name the groups of lines so that the best methods of a block get their looks first, and differ in colour."""
+    metric = metrics_of(cells)[0]
+    here = cells[cells.set_index(list(BLOCK)).index.isin([block]) & (cells["metric"] == metric)]
+    usual = min(here["n_bits"], key=lambda length: abs(length - USUAL_BITS), default=USUAL_BITS)
+    here = here[(here["n_bits"] == usual) & (here["group"] != "baseline")]
+    scores = here.groupby("method")["value"].max() * (1 if is_error(metric) else -1)
+    ranks = scores.rank(method="first").map("{:06.0f}".format)
+    groups = lines["method"].map(ranks).fillna("others").where(lines["group"] != "baseline", "baseline")
+    return lines.assign(group=groups)
 
 
 def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any]]:
@@ -112,8 +177,8 @@ def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any
             "method": line.method,
             "group": line.group,
             "supervision": card.supervision if (card := known_card(str(line.method))) else "",
-            "colour": look.colour,
-            "marker": look.marker,
+            "colour": _OF_THEME.get(look.colour, look.colour),
+            "shape": _SHAPES[look.marker],
             "is_variant": look.is_variant,
             "dash": "" if look.dash == "-" else " ".join(str(2 * length) for length in look.dash[1]),
         }
@@ -122,10 +187,31 @@ def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any
     ]
 
 
+def _folds(results: pd.DataFrame, lines: pd.DataFrame, metrics: list[str]) -> dict[str, Any]:
+    """Return means over folds with unseen classes, of one line per method."""
+    folds = [name for name in results["dataset"].unique() if is_fold(name)]
+    cells = fold_cells(results[results["dataset"].isin(folds)]) if folds else pd.DataFrame()
+    if cells.empty:
+        return {"base": []}
+    cells, labels = cells.merge(lines[[*LINE, "label"]]), lines["label"].drop_duplicates().tolist()
+    return {
+        "base": coded(cells["base"] + ":" + cells["features"]),
+        "scope": coded(cells["scope"]),
+        "metric": cells["metric"].map(metrics.index).tolist(),
+        "line": cells["label"].map(labels.index).tolist(),
+        "bits": cells["n_bits"].tolist(),
+        "folds": coded(cells["folds"]),
+        **{key: whole(cells[key]) for key in (*NUMBERS, "spread")},
+    }
+
+
 def _published(cells: pd.DataFrame) -> dict[str, Any]:
-    """Return the papers' values in order of cells: value as printed, verdict, source, and what differs."""
+    """Return the papers' values in order of cells, those of fewest differences first.
+
+    They have a value as printed, a verdict, a source, and what differs.
+    """
     pairs = [pair for _, value_pairs in make_pairs(cells, published_values()) for pair in value_pairs]
-    pairs.sort(key=lambda pair: pair.cell.cell)
+    pairs.sort(key=lambda pair: (pair.cell.cell, len(pair.differs)))
     values = [pair.published for pair in pairs]
     return {
         "cell": [pair.cell.cell for pair in pairs],

@@ -12,18 +12,22 @@ from hashbench import _source_code, registry
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.reports.aggregate import BLOCK, known_card
-from hashbench.reports.html.content import block_names, metrics_of
+from hashbench.reports.html.content import block_names, is_fold, metrics_of
 from hashbench.sources.inspection import WARNING
 from hashbench.store import hdf5
 
+_CODE = "https://github.com/hashbench/hashbench/blob/main/methods/{}.py"  # of built-in methods
 _ABOUT = (WARNING, "protocol", "source", "licence", "citation")
 
 
 def dataset_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """Describe each dataset, and count the lines that have values in each metric at each code length."""
-    names = block_names(cells[list(BLOCK)].drop_duplicates())
+    names = block_names(cells)
     parts = dict(list(cells.groupby(list(BLOCK), sort=False)))
-    return [{"name": name, **_description(*key), **_counts(parts[key])} for key, name in names.items()]
+    return [
+        {"name": name, "is_fold": is_fold(key[0]), **_description(*key), **_counts(parts[key])}
+        for key, name in names.items()
+    ]
 
 
 def method_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:
@@ -62,7 +66,11 @@ def _counts(cells: pd.DataFrame) -> dict[str, Any]:
 def _method(name: str) -> dict[str, Any]:
     card = known_card(name)
     if card is None:
-        return {"name": name, "is_installed": False}
+        return {"name": name, "is_installed": False, "summary": "", "paper": {}}
+    references = _references(name)
+    paper = _paper(references[0]) if references else {}
+    if registry.is_built_in(name):
+        paper["code"] = _CODE.format(name.replace("-", "_"))
     return {
         "name": name,
         "is_installed": True,
@@ -70,13 +78,30 @@ def _method(name: str) -> dict[str, Any]:
         "version": card.version,
         "group": card.group,
         "supervision": card.supervision,
-        "references": _references(name),
+        "references": references,
+        "paper": paper,
         "params": [(f"{key}={value}", card.meanings.get(key, "")) for key, value in card.params.items()],
         "presets": {
             preset: ", ".join(f"{key}={value}" for key, value in sorted(card.preset(preset, 32).items()))
             for preset in card.presets
         },
     }
+
+
+def _paper(reference: str) -> dict[str, Any]:
+    """Read year, venue and address of a paper from its reference: authors, title in quotation marks, venue and year.
+
+    Examples
+    --------
+    >>> _paper('A. Author, "A Title", ICML 2011, arXiv:1234.56789.')
+    {'year': 2011, 'venue': 'ICML', 'url': 'https://arxiv.org/abs/1234.56789'}
+    """
+    paper: dict[str, Any] = {}
+    if match := re.search(r'", (?:(.*?),? )?((?:19|20)\d\d)\b', reference):
+        paper = {"year": int(match[2]), "venue": match[1] or ""}
+    if match := re.search(r"arXiv:(\d{4}\.\d{4,5})|(https?://\S+[^\s.,)])", reference):
+        paper["url"] = match[2] or f"https://arxiv.org/abs/{match[1]}"
+    return paper
 
 
 def _references(method: str) -> list[str]:

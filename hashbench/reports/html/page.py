@@ -13,6 +13,7 @@ from markupsafe import Markup
 from hashbench import __version__
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, counted
+from hashbench.registry import dataset_spec
 from hashbench.reports.aggregate import BLOCK, all_lines, average_over_seeds
 from hashbench.reports.diff import compare, with_tests
 from hashbench.reports.html.cached import blocks_of, main_part, read_costs, read_queries
@@ -20,10 +21,12 @@ from hashbench.reports.html.changes import changes_content, changes_text
 from hashbench.reports.html.content import block_names, make_content
 from hashbench.reports.html.descriptions import dataset_cards, method_cards
 from hashbench.reports.html.thumbnails import add_thumbnails
+from hashbench.reports.plots.cached_codes import cached_files
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.revisions import read_sides
 from hashbench.reports.row_origins import read_origins
-from hashbench.store.files import check_output, data_dir, write_bytes, write_text
+from hashbench.scoring.metrics import is_error
+from hashbench.store.files import check_output, write_bytes, write_text
 from hashbench.store.result_files import find_files
 from hashbench.store.results import read_results
 
@@ -63,10 +66,11 @@ def write_report(
     lines = all_lines(results)
     cells = average_over_seeds(results, lines)
     content = make_content(results, lines, cells, read_origins(find_files(results_folder)))
-    names = block_names(cells[list(BLOCK)].drop_duplicates())
+    names = block_names(cells)
     blocks = [(names[_key(block)], block) for block in blocks_of(results, on_progress)]
     content |= read_costs(blocks)
     fixed: dict[str, Any] = {"datasets": dataset_cards(cells), "methods": method_cards(cells), "changes": None}
+    content["methods"] = {card["name"]: {"about": card["summary"], **card["paper"]} for card in fixed["methods"]}
     if sides is not None:
         diff = with_tests(compare(*sides), on_progress=on_progress)
         fixed["changes"], content["changes"] = changes_text(diff), changes_content(diff)
@@ -133,11 +137,24 @@ def _render(content: Mapping[str, Any], fixed: Mapping[str, Any], subtitle: str)
 
 def _queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
     if n_queries == 0:
-        return {"note": "They were left out: --queries 0."}
+        return {"note": "Queries were left out: --queries 0."}
     try:
         return read_queries(block, n_queries)
-    except HashbenchError as error:
-        return {"note": f"Here {error}".replace(str(data_dir()), "HASHBENCH_DATA")}
+    except HashbenchError:
+        return {"note": f"To show queries, run {_command(block)}, then hashbench report, on the same machine."}
+
+
+def _command(block: FigureBlock) -> str:
+    """Return the command that caches codes and scores of the best two methods of a block, with defaults if possible."""
+    cells = block.cells.assign(
+        is_baseline=block.cells["group"] == "baseline",
+        is_other=block.cells["label"] != block.cells["method"],
+        score=block.cells["value"] * (1 if is_error(block.metric) else -1),
+    ).sort_values(["is_baseline", "is_other", "score"])
+    methods = "".join(f" --method {name}" for name in cells["method"].unique()[:2])
+    force = " --force" if cached_files(block) else ""  # there are codes, but no scores of each query
+    spec = dataset_spec(block.dataset, block.features)
+    return f"hashbench run --dataset {spec}{methods} --bits {block.n_bits[0]}{force}"
 
 
 def _key(block: FigureBlock) -> tuple[str, str, str]:

@@ -1,50 +1,17 @@
 // Marks, axes and tips, which plots in SVG share.
 
-const SHAPES = {
-  // around (0, 0)
-  o: "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0Z",
-  s: "M-3.6,-3.6h7.2v7.2h-7.2Z",
-  "^": "M0,-4.6L4.4,3.4H-4.4Z",
-  v: "M0,4.6L4.4,-3.4H-4.4Z",
-  D: "M0,-4.8L4.8,0L0,4.8L-4.8,0Z",
-  "<": "M-4.6,0L3.4,-4.4V4.4Z",
-  ">": "M4.6,0L-3.4,-4.4V4.4Z",
-  P: "M-1.5,-4.4h3v2.9h2.9v3h-2.9v2.9h-3v-2.9h-2.9v-3h2.9Z",
-  X: "M-4.2,-2.4L-2.4,-4.2L0,-1.8L2.4,-4.2L4.2,-2.4L1.8,0L4.2,2.4L2.4,4.2L0,1.8L-2.4,4.2L-4.2,2.4L-1.8,0Z",
-  p: "M0,-4.6L4.4,-1.4L2.7,3.8H-2.7L-4.4,-1.4Z",
-  h: "M0,-4.6L4,-2.3V2.3L0,4.6L-4,2.3V-2.3Z",
-};
-const looks = {colour: new Map(), marker: new Map()}; // of the lines shown, by line; of others their own
-const OF_THEME = {"#000000": "var(--ink)", "#882255": "var(--wine)"}; // too dark for dark paper
-const lookOf = (line, kind) => looks[kind].get(line) ?? line[kind];
-const colourOf = (line) => OF_THEME[lookOf(line, "colour")] ?? lookOf(line, "colour");
-
-/** Tell the lines shown apart, as far as colours and markers go: a line keeps its own unless one before it has that. */
-function tellApart(lines) {
-  const isFree = (line) => line.group !== "baseline";
-  for (const [kind, given] of Object.entries(looks)) {
-    const free = kind === "marker" ? Object.keys(SHAPES) : unique(data.lines.filter(isFree).map((line) => line.colour));
-    given.clear();
-    for (const line of lines.filter(isFree).slice(0, free.length)) {
-      const look = free.includes(line[kind]) ? line[kind] : free[0];
-      free.splice(free.indexOf(look), 1);
-      given.set(line, look);
-    }
-  }
-}
-
 function sample(line) {
   const frame = {width: 26, height: 12, viewBox: "0 0 26 12", "aria-hidden": "true"};
   return s("svg", frame, curve(line, "M1,6H25"), mark(line, 13, 6));
 }
 
 const curve = (line, d) =>
-  s("path", {class: "curve", d, stroke: colourOf(line), "stroke-dasharray": line.dash || null});
+  s("path", {class: "curve", d, stroke: line.colour, "stroke-dasharray": line.dash || null});
 
 function mark(line, x, y, more) {
-  const [inside, around] = ["var(--paper)", colourOf(line)];
+  const [inside, around] = ["var(--paper)", line.colour];
   return s("path", {
-    d: SHAPES[lookOf(line, "marker")] ?? SHAPES.o,
+    d: line.shape,
     transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`,
     class: "mark",
     fill: line.is_variant ? inside : around,
@@ -54,19 +21,21 @@ function mark(line, x, y, more) {
   });
 }
 
-/** Make the point of a cell, which can be reached by keyboard and tells its numbers. */
+/** Make the point of a cell, which can be reached by keyboard and shows its numbers. */
 function pointAt(cell, x, y, ...more) {
-  const told = [
-    cell.line.label,
-    `${cell.metric.name} ${shown(cell.value)} at ${cell.bits} bits`,
-    range(cell),
-    cell.n_rows > 1 ? `${spreadText(cell)} over ${cell.n_rows} seeds` : "one seed",
-    ...cell.papers.map((paper) => `paper ${paper.value} ${MARKS[paper.verdict]}`),
-    ...more,
-  ];
+  const told = [...numbersOf(cell), ...more, ...originOf(cell)];
   const names = {"data-point": true, "data-line": cell.line.label, "data-bits": cell.bits};
   return mark(cell.line, x, y, {...names, role: "img", "aria-label": told.join(", "), ...tipping(told)});
 }
+
+const numbersOf = (cell) => [
+  cell.line.label,
+  `${cell.metric.name} ${shown(cell.value)} at ${cell.bits} bits`,
+  range(cell),
+  cell.n_rows > 1 ? `${spreadText(cell)} over ${count(cell.n_rows, cell.unit ?? "seed")}` : "one seed",
+  ...cell.papers.map((paper) => `paper ${paper.value}: ${data.verdicts[paper.verdict]}`),
+];
+const originOf = (cell) => at(data.rows.made, cell.row)?.split("\n").filter(Boolean) ?? []; // of its first seed
 
 const tipping = (told) => ({
   tabindex: 0,

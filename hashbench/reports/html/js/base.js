@@ -5,14 +5,6 @@ const scriptStart = performance.now();
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (selector, within = document) => within.querySelector(selector);
 const MILLION = 1e6; // numbers of six decimals travel as whole ones
-const MARKS = {within: "≈", above: "↑", below: "↓", unknown: "?"};
-const VERDICTS = {
-  within: "the paper's value lies within our spread, or luck with ties does not separate it from ours",
-  unknown: "unknown: our row is older than the column tie_sd",
-  above: "ours lies above the paper's value",
-  below: "ours lies below the paper's value",
-};
-
 /** Make an element; texts become text nodes, so that no name is ever read as HTML. */
 const h = (name, attributes, ...children) => filled(document.createElement(name), attributes, children);
 const s = (name, attributes, ...children) =>
@@ -53,12 +45,7 @@ const range = (cell) =>
   (cell.low === null ? "" : `; worst case ${shown(cell.low)} to ${shown(cell.high)}`);
 
 // ---- what ties leave open between two values; hashbench/reports/ties.py says how, and tests hold the two together
-const ANSWERS = {
-  "every order": "apart in every order",
-  luck: "apart under luck",
-  open: "not told apart by luck",
-  unknown: "unknown",
-};
+const ANSWERS = data.luck.answers;
 const deviation = ({tie_sd, low, high}) =>
   low !== null && low === high ? 0 : tie_sd === null ? NaN : low < high ? Math.max(tie_sd, 0.5 / MILLION) : tie_sd;
 function ties(a, b) {
@@ -97,6 +84,10 @@ cells.forEach((cell, i) => {
   block.cells.push(cell);
   nRows += cell.n_rows;
 });
+const foldCells = objectsOf(data.folds, "value", "tie_sd", "low", "high", "spread").map((cell) => ({
+  ...{...cell, metric: data.metrics[cell.metric], line: data.lines[cell.line], papers: [], is_main: 1, unit: "fold"},
+  ...{n_rows: cell.folds.split(",").length, block: {name: `${cell.base}, ${cell.scope}`}},
+}));
 objectsOf(data.published).forEach((paper) => cells[paper.cell].papers.push(paper));
 
 /** Give the rows, one a seed, behind cells. */

@@ -5,7 +5,7 @@
  * what is off is listed, and cannot be chosen.
  */
 const FIELDS = {
-  data: (usual = data.data.reduce((a, b) => (b.cells.length > a.cells.length ? b : a))) => ({
+  data: (usual = data.data[0]) => ({
     name: "data",
     label: "Dataset and features",
     kind: "select",

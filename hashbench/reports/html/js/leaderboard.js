@@ -1,31 +1,16 @@
 // The leaderboard: methods by their scores at each code length, each with its tie range, spread and the papers' values.
 
-const ABOUT_TIES = {
-  "every order": "Their ranges do not meet: no order of ties reverses the two.",
-  luck: "They are apart under luck: a random order of ties is not expected to reverse the two; an order that depends on the classes might.",
-  open: "They are not told apart by luck: a random order of ties may reverse the two.",
-  unknown: "Whether luck with ties could reverse the two is unknown: a row is older than the column tie_sd.",
-};
 const isRival = (cell) => cell.line.group !== "baseline" && cell.value !== null;
 
-/** Say which cell of each column is the best, baselines aside, and which luck with ties does not tell from it. */
-function compared(some) {
-  const keyOf = (cell) => cell.metric.name + " " + cell.bits;
-  const best = new Map(); // cells of one value
-  for (const cell of some.filter(isRival).sort(bestFirst)) {
-    const firsts = best.get(keyOf(cell)) ?? [];
-    if (!firsts.length || firsts[0].value === cell.value) best.set(keyOf(cell), [...firsts, cell]);
-  }
-  return (cell) => {
-    const firsts = best.get(keyOf(cell)) ?? [];
-    const isBest = firsts.includes(cell);
-    return {isBest, isOpen: !isBest && firsts.some((first) => ties(first, cell) === "open")};
-  };
+/** Say whether a cell is the best of its column, or not told from it by luck; ``rivals`` come with the best first. */
+function marksOf(cell, rivals) {
+  const firsts = rivals.filter((rival) => rival.value === rivals[0].value);
+  const isBest = firsts.includes(cell);
+  return {isBest, isOpen: !isBest && firsts.some((first) => ties(first, cell) === "open")};
 }
 
 /** Say in a sentence which two methods come first, and what ties leave open between them. */
-function verdict(some, bits) {
-  const [first, second] = some.filter((cell) => cell.bits === bits && isRival(cell)).sort(bestFirst);
+function verdict([first, second], bits) {
   if (!first) return "";
   const told = (cell) => [h("strong", {}, cell.line.label), ` (${shown(cell.value)}; ${range(cell)})`];
   const answer = second && ties(first, second);
@@ -33,7 +18,7 @@ function verdict(some, bits) {
     "p",
     {"data-test": "verdict", class: answer === "open" ? "verdict open" : "verdict"},
     ...[`At ${bits} bits the first is `, told(first)],
-    second ? [", then ", told(second), ". ", h("em", {}, ABOUT_TIES[answer])] : "; there is no other.",
+    second ? [", then ", told(second), ". ", h("em", {}, data.luck.about[answer])] : "; there is no other.",
   );
 }
 
@@ -56,33 +41,52 @@ function tieBar(cell, [from, to]) {
 }
 
 const spreadText = (cell) => (cell.n_rows > 1 && cell.spread !== null ? `± ${shown(cell.spread)}` : "");
-const paperText = (cell) => unique(cell.papers.map((paper) => `${paper.value} ${MARKS[paper.verdict]}`)).join(", ");
+const gapText = (cell, paper) => `${paper.value} (${signed(less(cell.value, +paper.value), 3)})`;
+const paperText = (cell) => unique(cell.papers.map((paper) => gapText(cell, paper))).join(", ");
 
 function scoreText(cell, marks) {
   if (!cell) return "–";
-  const paper = paperText(cell) && `(paper ${paperText(cell)})`;
-  return [shown(cell.value) + (marks.isOpen ? "†" : ""), spreadText(cell), paper].filter(Boolean).join(" ");
+  const worst = cell.low !== null && cell.low < cell.high && `[${shown(cell.low)}, ${shown(cell.high)}]`;
+  const paper = cell.papers.length > 0 && `paper ${paperText(cell)}`;
+  const value = shown(cell.value) + (marks.isOpen ? "†" : "");
+  return [value, spreadText(cell) || "1 seed", worst, paper].filter(Boolean).join(" ");
 }
 
 function scoreNode(cell, scale, marks) {
   if (!cell) return "–";
-  const told = ({source, verdict, differs}) =>
-    `${source}: ${VERDICTS[verdict]}${differs ? `. The set-up differs: ${differs}` : ""}`;
-  const papers = unique(cell.papers.map((paper) => paper.value)).map((value) => {
-    const same = cell.papers.filter((paper) => paper.value === value);
-    const [{verdict}] = same;
-    const aloud = h("span", {class: "hidden"}, ` (${verdict})`);
-    return h("span", {class: "paper", title: same.map(told).join("\n")}, `paper ${value} ${MARKS[verdict]}`, aloud);
-  });
+  const told = ({source, verdict, differs, value}) =>
+    `${value} by ${source}: ${data.verdicts[verdict]}${differs ? `. The set-up differs: ${differs}` : ""}`;
+  const [paper, ...others] = cell.papers;
+  const more = others.length ? ` and ${others.length} more` : "";
+  const title = cell.papers.map(told).join("\n");
+  const papers = paper && h("span", {class: "paper", title}, `paper ${gapText(cell, paper)}${more}`);
   const dagger = marks.isOpen && h("abbr", {title: "not told apart from the best by luck with ties"}, "†");
+  const tipped = {"aria-describedby": "tip", ...tipping([...numbersOf(cell), ...originOf(cell)])};
   return h(
     "div",
     {class: "score"},
-    h("span", {class: "value"}, shown(cell.value), dagger),
-    h("span", {class: "spread"}, spreadText(cell)),
+    h("span", {class: "value", ...tipped}, shown(cell.value), dagger),
+    h("span", {class: "spread"}, spreadText(cell) || "1 seed"),
     tieBar(cell, scale),
     papers,
   );
+}
+
+/** Show a method by its name, its mark, and its settings on demand. */
+function shortName(line) {
+  const [name, settings] = line.label.split(/ (.*)/s);
+  const told = settings && [`settings of ${name}`, ...settings.split(/ (?=\w+=)/)];
+  const button = {type: "button", class: "settings", "aria-describedby": "tip", ...tipping(told)};
+  return [
+    s("svg", {class: "sign", viewBox: "-6 -6 12 12", "aria-hidden": "true"}, mark(line, 0, 0)),
+    h("a", {href: link("method", {method: line.method})}, h("span", {class: "name"}, name)),
+    settings && h("button", button, "settings"),
+  ];
+}
+
+function paperLinks({venue, url, code}) {
+  const away = (href, text) => (href ? h("a", {href, rel: "noreferrer"}, text) : text);
+  return [venue && away(url, venue), venue && code && ", ", code && away(code, "code")];
 }
 
 views.leaderboard = {
@@ -97,12 +101,14 @@ views.leaderboard = {
     const block = blockOf.get(chosen.data);
     const some = filtered(block.cells, chosen);
     if (!some.length) return [nothing()];
-    const [metric, lengths, scale, marksOf] = [some[0].metric, bitsOf(some), scaleOf(some), compared(some)];
+    const [metric, lengths, scale] = [some[0].metric, bitsOf(some), scaleOf(some)];
+    const rivalsAt = (bits) => some.filter((cell) => cell.bits === bits && isRival(cell)).sort(bestFirst);
     const rows = linesOf(some).map((line) => ({line, at: {}}));
     const rowOf = new Map(rows.map((row) => [row.line, row]));
     for (const cell of some) rowOf.get(cell.line).at[cell.bits] = cell;
     const scores = lengths.map((bits) => {
-      const marks = (row) => (row.at[bits] ? marksOf(row.at[bits]) : {});
+      const rivals = rivalsAt(bits);
+      const marks = (row) => (row.at[bits] ? marksOf(row.at[bits], rivals) : {});
       const papers = (row) => row.at[bits]?.papers.map((paper) => paper.value).join(" ");
       return numeric("b" + bits, `${bits} bits`, (row) => row.at[bits]?.value, 4, {
         node: (row) => scoreNode(row.at[bits], scale, marks(row)),
@@ -116,11 +122,24 @@ views.leaderboard = {
     });
     const usual = "b" + nearest(lengths, 32);
     const sentence = h("div", {});
+    let inRank = []; // at the length that is sorted by, or the usual one
     const judge = (key) => {
       const bits = lengths.find((length) => "b" + length === key) ?? nearest(lengths, 32);
-      sentence.replaceChildren(verdict(some, bits));
+      inRank = rivalsAt(bits);
+      sentence.replaceChildren(verdict(inRank, bits));
     };
     judge(state.params.get("sort"));
+    const rankOf = ({line}) => {
+      const own = inRank.find((cell) => cell.line === line);
+      return own ? 1 + inRank.findIndex((cell) => cell.value === own.value) : null;
+    };
+    const method = {...COLUMNS.link, node: ({line}) => (chosen.variants ? lineLink(line) : shortName(line))};
+    const paperOf = (row) => data.methods[row.line.method];
+    const about = [
+      ...[numeric("rank", "Rank", rankOf), method, textual("group", "Group", (row) => groupName(row.line))],
+      numeric("year", "Year", (row) => paperOf(row).year),
+      textual("paper", "Paper", (row) => paperOf(row).venue ?? "", {node: (row) => paperLinks(paperOf(row))}),
+    ];
     const papers = some.flatMap((cell) => cell.papers);
     const list = unique(papers.map(({source, differs}) => source + (differs ? `: ${differs}` : "")));
     const scored = `${grouped(block.n_queries - block.n_undefined)} of ${count(block.n_queries, "query", "queries")}`;
@@ -129,11 +148,12 @@ views.leaderboard = {
       table({
         name: "leaderboard",
         caption: `${metric.name} on ${block.name}: ${scored} scored, data ${block.fingerprint}`,
-        columns: [COLUMNS.link, textual("group", "Group", (row) => groupName(row.line)), ...scores],
+        columns: [...about, ...scores],
         rows,
         isMatrix: true,
         isLinked: true,
         onSort: (order) => judge(order.key),
+        isLast: (row) => row.line.group === "baseline",
         keyOf: (row) => row.line.label,
         sort: {key: usual, desc: !metric.is_error},
       }),

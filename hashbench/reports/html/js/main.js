@@ -13,26 +13,29 @@ if (data.changes)
         ...row,
         ...{block: {name: row.data}, line: lineOf.get(row.label) ?? {label: row.label}, metric: {name: row.metric}},
       }));
+      const groupOf = (row) => `${row.data}, ${row.label}`;
       const rows = filtered(all, chosen).filter((row) => !chosen.status || row.status === chosen.status);
       const difference = (row) => (row.status === "changed" ? less(row.new, row.old) : null);
-      const interval = (row) => (row.low === null ? "" : `${signed(row.low)} to ${signed(row.high)}`);
+      const isApart = (row, ...answers) =>
+        row.ties && (row.ties === ANSWERS.unknown ? "unknown" : answers.includes(row.ties) ? "apart" : "not apart");
+      const interval = (row) => (row.low === null ? "" : `, ${signed(row.low)} to ${signed(row.high)}`);
+      const tested = (row) => (row.p === null ? "" : `p ${shown(row.p)}${row.p < 0.05 ? " *" : ""}${interval(row)}`);
+      const valueOf = (key, row, name) => isThere(row[key]) && h(name, {}, shown(row[key], 6));
+      const value = (key, label, name) =>
+        numeric(key, label, (row) => row[key], 6, {node: (row) => valueOf(key, row, name)});
       const columns = [
-        COLUMNS.line,
-        textual("status", "Row", (row) => row.status),
-        ...[COLUMNS.data, COLUMNS.metric, COLUMNS.bits, COLUMNS.seed],
-        numeric("old", "Old", (row) => row.old, 6),
-        numeric("new", "New", (row) => row.new, 6),
+        ...[COLUMNS.line, COLUMNS.data, COLUMNS.metric, COLUMNS.bits, COLUMNS.seed],
+        ...[textual("status", "Row", (row) => row.status), value("old", "Old", "del"), value("new", "New", "ins")],
         {...change("change", "Change", difference, metricOf, 6), cellClass: () => "lead"},
-        textual("ties", "With ties", (row) => row.ties),
-        numeric("p", "p", (row) => row.p, 4, {
-          text: (row) => shown(row.p) + (isThere(row.p) && row.p < 0.05 ? " *" : ""),
-        }),
-        textual("interval", "Interval", (row) => interval(row).replaceAll("−", "-"), {text: interval}),
+        textual("seeds", "Seeds that agree", (row) => row.seeds),
+        textual("queries", "Queries", tested),
+        textual("luck", "Luck", (row) => isApart(row, ANSWERS.luck, ANSWERS["every order"])),
+        textual("order", "Worst case", (row) => isApart(row, ANSWERS["every order"])),
         textual("other", "Why not comparable", (row) => row.other),
       ];
       const used = columns.filter((column) => rows.some((row) => (column.value(row) ?? "") !== ""));
       const shownTable = rows.length
-        ? table({name: "changes", caption: "Rows that differ", columns: used, rows, isLinked: true})
+        ? table({name: "changes", caption: "Rows that differ", columns: used, rows, isLinked: true, groupOf})
         : all.length > 0 && nothing("There is no such row.");
       return [fixed("changes"), shownTable];
     },
@@ -49,7 +52,7 @@ function update() {
   for (const head of out.querySelectorAll("table:not(.stacked) th[aria-sort$=ending]")) {
     const region = head.closest(".scroll");
     const isCut = head.offsetLeft + head.offsetWidth > region.clientWidth;
-    if (isCut) region.scrollLeft = head.offsetLeft - head.parentElement.firstChild.offsetWidth;
+    if (isCut) region.scrollLeft = head.offsetLeft - ($("tbody th", region)?.offsetWidth ?? 0);
   }
 }
 
@@ -93,9 +96,7 @@ addEventListener("resize", () => {
   clearTimeout(redrawing);
   if (state.view === "plots") redrawing = setTimeout(update, 150);
 });
-addEventListener("keydown", (event) => {
-  if (event.key === "Escape") tip(null);
-});
+addEventListener("keydown", (event) => event.key === "Escape" && tip(null));
 draw();
 $("#view").getBoundingClientRect(); // lays out, so that the time below is that until it can be seen
 performance.measure("hashbench:start", {start: scriptStart, end: performance.now()});

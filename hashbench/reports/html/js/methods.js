@@ -15,7 +15,7 @@ views.methods = {
       textual("group", "Group", (row) => groupName(row.line)),
       textual("supervision", "Supervision", (row) => supervisionName(row.line)),
       numeric("rows", "Rows", (row) => row.n_rows),
-      textual("about", "About", (row) => data.methods[row.name]),
+      textual("about", "About", (row) => data.methods[row.name].about),
     ];
     const inOrder = Object.keys(data.methods).filter((name) => rows.has(name)).map((name) => rows.get(name));
     const [caption, keyOf] = ["Methods with results", (row) => row.name];

@@ -29,15 +29,12 @@ views.plots = {
     const figure = h("figure", {"data-test": "plot"});
     const legend = h("div", {class: "legend", role: "group", "aria-label": "Lines shown"});
     const redraw = () => {
-      tellApart(lines.filter((line) => drawn.includes(line)));
       const shownCells = some.filter((cell) => drawn.includes(cell.line));
       const draw = shownCells.length ? DRAWINGS[chosen.kind] : () => [nothing("No line is chosen: press its name.")];
       fitFrame();
       figure.replaceChildren(...draw(shownCells, times));
       for (const button of legend.querySelectorAll("button[data-line]")) {
-        const line = lineOf.get(button.dataset.line);
-        button.setAttribute("aria-pressed", drawn.includes(line));
-        button.firstChild.replaceWith(sample(line));
+        button.setAttribute("aria-pressed", drawn.includes(lineOf.get(button.dataset.line)));
       }
     };
     const show = (wanted) => {
@@ -81,7 +78,7 @@ function ranked(block) {
 
 const DRAWINGS = {
   bits(some) {
-    const [lengths, lines, {metric, block}] = [bitsOf(some), linesOf(some), some[0]];
+    const [lengths, lines, {metric}] = [bitsOf(some), linesOf(some), some[0]];
     const isBanded = lines.length <= 4;
     const [x, y] = [along(lengths, pairs(lengths), "code length (bits)"), upward(some, isBanded)];
     const place = (cell, key = "value") => [x.place(cell.bits), y.place(cell[key])];
@@ -91,21 +88,17 @@ const DRAWINGS = {
       const [above, below] = ["high", "low"].map((key) => ranged.map((cell) => place(cell, key)));
       const d = isBanded && ranged.length > 1 && polyline([...above, ...below.reverse()]) + "Z";
       return [
-        d && s("path", {class: "band", fill: colourOf(line), d}),
+        d && s("path", {class: "band", fill: line.colour, d}),
         curve(line, polyline(own.map((cell) => place(cell)))),
         own.map((cell) => pointAt(cell, ...place(cell))),
       ];
     });
-    const band = isBanded
-      ? "Band: the worst case of ties, those of each query broken separately."
-      : "Tie ranges are drawn for four lines or fewer.";
-    const told = `${metric.name} on ${block.name} by code length. Line: mean over all orders of tied items. ${band}`;
-    return [h("figcaption", {}, told), axes(x, y, `${metric.name} by code length`, drawn)];
+    return [captionOf("lines", some[0]), axes(x, y, `${metric.name} by code length`, drawn)];
   },
 
   ties(some) {
     const {width, height, left, right, top, bottom} = FRAME;
-    const [lengths, lines, {metric, block}, y] = [bitsOf(some), linesOf(some), some[0], upward(some, true)];
+    const [lengths, lines, {metric}, y] = [bitsOf(some), linesOf(some), some[0], upward(some, true)];
     const share = (width - left - right) / lengths.length;
     const start = (bits) => left + share * lengths.indexOf(bits);
     const x = {label: "code length (bits)", ticks: pairs(lengths), place: (bits) => start(bits) + share / 2};
@@ -115,17 +108,15 @@ const DRAWINGS = {
       const across = start(cell.bits) + share * (0.12 + 0.76 * ((lines.indexOf(cell.line) + 0.5) / lines.length));
       const d = `M${across.toFixed(1)},${y.place(cell.low).toFixed(1)}V${y.place(cell.high).toFixed(1)}`;
       return [
-        cell.low !== null && s("path", {class: "bar", stroke: colourOf(cell.line), d}),
+        cell.low !== null && s("path", {class: "bar", stroke: cell.line.colour, d}),
         pointAt(cell, across, y.place(cell.value)),
       ];
     });
-    const marks = "Mark: mean over all orders of tied items; bar: the worst case, the ties of each query broken separately.";
-    const told = `The worst case of ties of ${metric.name} on ${block.name}. ${marks}`;
-    return [h("figcaption", {}, told), axes(x, y, `Tie ranges of ${metric.name}`, shades, drawn)];
+    return [captionOf("ranges", some[0]), axes(x, y, `Tie ranges of ${metric.name}`, shades, drawn)];
   },
 
   times(some, times) {
-    const [{metric, block}, y] = [some[0], upward(some, false)];
+    const [{metric}, y] = [some[0], upward(some, false)];
     const chart = (what) => {
       const secondsOf = (cell) => Math.max(times.get(timeKey(cell))[what + "_seconds"], 1e-4);
       const seconds = some.map(secondsOf);
@@ -140,12 +131,11 @@ const DRAWINGS = {
       };
       return axes(x, y, `Time to ${what} against ${metric.name}`, some.map(point));
     };
-    const told = `Time to fit, and to encode, against ${metric.name} on ${block.name}; one point per code length.`;
-    const few = "With four lines or fewer, the length is above the point.";
-    return [h("figcaption", {}, `${told} ${few} Times are on logarithmic axes.`), chart("fit"), chart("encode")];
+    return [captionOf("times", some[0]), chart("fit"), chart("encode")];
   },
 };
 
+const captionOf = (name, {metric, block}) => fixed(name, {metric: metric.name, block: block.name});
 const timeKey = (cell) => `${cell.bits} ${cell.line.label}`;
 
 function timesOf(block) {

@@ -43,7 +43,7 @@ views.queries = {
   },
   body(chosen) {
     const q = data.queries[chosen.data];
-    if (!q?.labels) return [fixed("no-queries", {note: q?.note ?? "Make them with hashbench run."})];
+    if (!q?.labels) return [nothing(q?.note ?? "Queries of folds are not shown. Choose a whole dataset.")];
     if (!q.file || loaded.has(q.file)) return queryList(chosen, loaded.get(q.file) ?? q);
     const place = h("div", {}, h("p", {class: "muted"}, "Loading ..."));
     load(q.file).then(

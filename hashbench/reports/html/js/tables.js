@@ -39,7 +39,7 @@ function seedOf(row) {
 }
 
 /** Make a table; with `isLinked` the link keeps its order. On a phone rows are stacked, but not those of a matrix. */
-function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isMatrix}) {
+function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isMatrix, groupOf, isLast = () => false}) {
   const isAsked = isLinked && columns.some((column) => column.key === state.params.get("sort"));
   const unknown = isLinked && !isAsked && state.params.get("sort");
   let order = isAsked ? {key: state.params.get("sort"), desc: state.params.get("desc") === "1"} : sort;
@@ -51,7 +51,8 @@ function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isM
   filled($("table", made), {"data-test": name, "aria-label": caption, class: isMatrix ? "" : "stacked"}, []);
   const button = (column) =>
     h("button", {type: "button", "data-sort": column.key, onclick: () => sortBy(column)}, column.label);
-  head.append(...columns.map((column) => h("th", {scope: "col", role: "columnheader", class: kindOf(column)}, button(column))));
+  const headOf = (column) => h("th", {scope: "col", role: "columnheader", class: kindOf(column)}, button(column));
+  head.append(...columns.map(headOf));
   const copied = $("[data-slot=copied]", made);
   const taken = {
     csv: () => save(`${name}.csv`, csvOf(columns, inOrder())),
@@ -70,12 +71,17 @@ function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isM
       state.params.set("desc", order.desc ? "1" : "0");
       keepLink();
     }
-    drawRows();
     onSort?.(order);
+    drawRows();
     tell(`Sorted by ${column.label}, ${order.desc ? "descending" : "ascending"}.`);
   }
 
   function inOrder() {
+    const sorted = sortedRows();
+    return [...sorted.filter((row) => !isLast(row)), ...sorted.filter(isLast)];
+  }
+
+  function sortedRows() {
     const column = columns.find((one) => one.key === order?.key);
     if (!column) return rows;
     const sign = order.desc ? -1 : 1;
@@ -95,11 +101,15 @@ function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isM
   }
 
   function addRows(n) {
-    const drawn = left.slice(0, n).map((row) => {
+    const headingOf = (row) =>
+      h("tr", {role: "row", class: "heading"}, h("th", {role: "rowheader", colspan: columns.length}, groupOf(row)));
+    const drawn = left.slice(0, n).flatMap((row, k, all) => {
       const drawnCells = columns.map((column, i) => cellOf(column, row, i));
-      return h("tr", {role: "row", "data-key": keyOf?.(row), "data-group": row.line?.group || null}, drawnCells);
+      const names = {"data-key": keyOf?.(row), "data-group": row.line?.group || null};
+      const isNext = groupOf && groupOf(row) !== (k ? groupOf(all[k - 1]) : null);
+      return [isNext && headingOf(row), h("tr", {role: "row", ...names}, drawnCells)];
     });
-    body.append(...drawn);
+    body.append(...drawn.filter(Boolean));
     left = left.slice(n);
     more.hidden = !left.length;
     more.textContent = `Show ${grouped(Math.min(MORE_ROWS, left.length))} more of ${grouped(rows.length)} rows`;
@@ -109,7 +119,8 @@ function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isM
 function cellOf(column, row, i) {
   const inside = column.node ? column.node(row) : textOf(column, row);
   const place = {"aria-colindex": i + 1};
-  if (i === 0 && column.isText) return h("th", {scope: "row", role: "rowheader", ...place}, inside);
+  const isHead = column.isText && (i === 0 || column.key === "method");
+  if (isHead) return h("th", {scope: "row", role: "rowheader", ...place}, inside);
   const kind = [kindOf(column), column.cellClass?.(row) ?? ""].join(" ").trim();
   const value = column.isText ? null : column.value(row);
   return h("td", {role: "cell", ...place, class: kind, "data-label": column.label, "data-sort-value": value}, inside);
@@ -128,26 +139,35 @@ function csvOf(columns, rows) {
   return lines.map((line) => line.map(quoted).join(",") + "\n").join("");
 }
 
-const textsOf = (columns, rows) => rows.map((row) => columns.map((column) => textOf(column, row)));
 const labelsOf = (columns) => columns.map((column) => column.label);
+
+/** Give the texts of cells; the value of the best is made bold. */
+const textsOf = (columns, rows, escaped, bold) =>
+  rows.map((row) =>
+    columns.map((column) => {
+      const text = escaped(textOf(column, row));
+      return column.cellClass?.(row) === "best" ? text.replace(/^\S+/, bold) : text;
+    }),
+  );
 
 function markdownOf(columns, rows) {
   const escaped = (text) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
-  const line = (texts) => `| ${texts.map(escaped).join(" | ")} |\n`;
+  const line = (texts) => `| ${texts.join(" | ")} |\n`;
   const rule = columns.map((column) => (column.isText ? "---" : "---:"));
-  return [labelsOf(columns), rule, ...textsOf(columns, rows)].map(line).join("");
+  const body = textsOf(columns, rows, escaped, "**$&**");
+  return [labelsOf(columns).map(escaped), rule, ...body].map(line).join("");
 }
 
 function latexOf(columns, rows) {
   const escapes = {
     ...{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"},
-    ...{"–": "--", "−": "$-$", "±": "$\\pm$", "≈": "$\\approx$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"},
-    ...{"→": "$\\rightarrow$", "†": "$^\\dagger$"},
+    ...{"–": "--", "−": "$-$", "±": "$\\pm$", "→": "$\\rightarrow$", "†": "$^\\dagger$"},
   };
-  const escaped = (text) => text.replace(/[\\~^–−±≈↑↓→†&%$#_{}]/g, (letter) => escapes[letter] ?? "\\" + letter);
-  const line = (texts) => texts.map(escaped).join(" & ") + " \\\\\n";
+  const escaped = (text) => text.replace(/[\\~^–−±→†&%$#_{}]/g, (letter) => escapes[letter] ?? "\\" + letter);
+  const line = (texts) => texts.join(" & ") + " \\\\\n";
   const kinds = columns.map((column) => (column.isText ? "l" : "r")).join("");
-  const [head, body] = [line(labelsOf(columns)), textsOf(columns, rows).map(line).join("")];
+  const head = line(labelsOf(columns).map(escaped));
+  const body = textsOf(columns, rows, escaped, "\\textbf{$&}").map(line).join("");
   return `\\begin{tabular}{${kinds}}\n\\toprule\n${head}\\midrule\n${body}\\bottomrule\n\\end{tabular}\n`;
 }
 
