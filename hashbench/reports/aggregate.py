@@ -105,6 +105,14 @@ def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
     return placed[placed["place"] == places.transform("min")].drop(columns="place")
 
 
+def queries_in_words(cells: pd.DataFrame) -> str:
+    """Return how many queries the means of cells are over, such as ``295 of 300 queries``."""
+    n_queries = int(cells["n_queries"].iloc[0])
+    n_scored = sorted({n_queries - int(n_undefined) for n_undefined in cells["n_undefined"]})
+    some = " to ".join(f"{number:,}" for number in dict.fromkeys((n_scored[0], n_scored[-1])))
+    return f"{n_queries:,} queries" if n_scored == [n_queries] else f"{some} of {n_queries:,} queries"
+
+
 def describe_hidden(cells: pd.DataFrame) -> str:
     """Return a sentence that names the methods of which `main_lines` left lines out; empty if there are none."""
     names = sorted(set(cells.loc[cells["n_lines"] > 1, "method"])) if "n_lines" in cells else []

@@ -27,7 +27,7 @@ class Summary(NamedTuple):
     mean, low, high : float
         Means over the queries of expectation, minimum and maximum over tie orders.
     n_queries, n_undefined : int
-        All queries, and those without relevant items.
+        All queries, and those without relevant items; of ``P@rN:skip`` also those whose ball is empty.
     tie_sd : float
         Estimate of the standard deviation of the mean over random orders of the database, each shared by all queries.
         Queries of one kind, alike in code and labels, are taken to move together, others independently; it is too low
@@ -104,7 +104,7 @@ class Evaluation:
     random_orders : dict of str to ndarray of shape (n_orders,)
         The mean over the queries under random orders of the database, by metric; empty without them.
     n_empty : dict of str to int
-        The number of queries without any item in the Hamming ball, by metric ``P@rN``, if they were counted.
+        The number of scored queries without any item in the Hamming ball, by metric ``P@rN``, if they were counted.
 
     Examples
     --------
@@ -148,13 +148,14 @@ class Evaluation:
         scores = self.scores[name]
         is_defined = ~np.isnan(scores.mean)
         n_queries, n_defined = len(is_defined), int(is_defined.sum())
+        n_undefined = n_queries - n_defined if name.endswith(":skip") else self.n_undefined
         if not n_defined:
-            return Summary(np.nan, np.nan, np.nan, n_queries, self.n_undefined)
+            return Summary(np.nan, np.nan, np.nan, n_queries, n_undefined)
         mean, low, high, bound = (float(part[is_defined].mean()) for part in scores)
         by_kind = np.bincount(self.kind[is_defined], weights=scores.tie_sd[is_defined])
         measured = float(self.random_orders[name].std(ddof=1)) if name in self.random_orders else None
         tie_sd = float(np.linalg.norm(np.sort(by_kind))) / n_defined  # sorted: however kinds are numbered
-        return Summary(mean, low, high, n_queries, self.n_undefined, tie_sd, bound, measured)
+        return Summary(mean, low, high, n_queries, n_undefined, tie_sd, bound, measured)
 
     @property
     def per_query(self) -> "pd.DataFrame":

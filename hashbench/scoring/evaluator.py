@@ -298,7 +298,8 @@ class _ScoreTable:
     def fill(self, queries: slice, histogram: TieHistogram) -> None:
         self.is_undefined[queries] = histogram.n_relevant == 0
         for name, radius in self.radii.items():
-            self.is_empty[name][queries] = ~histogram.size[:, : radius + 1].any(axis=1)
+            is_scored = (histogram.n_relevant > 0) | (name.endswith(":skip") and self.undefined != "skip")
+            self.is_empty[name][queries] = is_scored & ~histogram.size[:, : radius + 1].any(axis=1)
         for metric in self.metrics:
             scores = metric.scores(histogram, self.undefined)
             for out, values in zip(self.scores[metric.name], scores, strict=True):

@@ -43,7 +43,13 @@ def _check_database(query: AnyArray, database: SliceableCodes) -> None:
 
 
 def own_levels(affinity: Affinity) -> IntArray:
-    """Return the index of the level of each query with itself, (n_queries,)."""
+    """Return the index of the level of each query with itself, (n_queries,); refuse two labels of one item."""
+    of_query, of_database = (getattr(affinity, f"{role}_labels", ()) for role in ("query", "database"))
+    if not np.array_equal(of_query, of_database):
+        raise HashbenchError(
+            "without themselves, queries are the items of the database, but their labels differ. Give the same labels "
+            "as both."
+        )
     return np.searchsorted(affinity.levels, level_values(affinity))
 
 

@@ -29,7 +29,7 @@ class Row(NamedTuple):
     low: str  # as value, of the minimum over tie orders
     high: str  # as value, of the maximum
     n_queries: int
-    n_undefined: int  # those without relevant items, which are left out of the means
+    n_undefined: int  # those left out of the means: without relevant items; of P@rN:skip also with an empty ball
     dataset_fingerprint: str  # of its content
     method_version: int
 
@@ -104,7 +104,7 @@ def _check_numbers(row: Row) -> None:
         raise ValueError(f"tie_sd {row.tie_sd} is not between 0 and half of the range, {row.low} to {row.high}")
     if not 0 <= row.n_undefined <= row.n_queries or row.n_queries < 1:
         raise ValueError(f"{row.n_undefined} of {row.n_queries} queries are undefined")
-    if value != value and row.n_undefined < row.n_queries and not row.metric.endswith(":skip"):  # of empty balls
+    if value != value and row.n_undefined < row.n_queries:
         n_scored = f"{row.n_queries - row.n_undefined} of {row.n_queries} queries have a score"
         raise ValueError(f"value is {row.value}, {row.low} to {row.high}, though {n_scored}")
     if row.n_bits < 1 or row.seed < 0 or row.method_version < 1:

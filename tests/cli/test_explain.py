@@ -145,6 +145,11 @@ def test_cuts_are_within_the_others(hashbench, explained, of_themselves):
     assert (code, "AP@30 of 29 items" in line) == (1, True)
 
 
+def test_a_ball_whose_empty_ones_are_left_out_is_no_metric_of_a_script(hashbench, own):
+    code, line = refused(hashbench, *own, "--metric", "P@r2:skip")
+    assert (code, "gives P@r2:skip" in line) == (1, True)
+
+
 def test_queries_that_find_themselves_are_reported(hashbench, own, of_themselves):
     note = "The queries are the database, so each finds itself. To leave it out: --exclude-self"
     assert note in hashbench("explain", *of_themselves, "--metric", "AP").stderr

@@ -190,7 +190,9 @@ def test_an_empty_ball_is_left_out_of_the_mean_whatever_an_undefined_query_count
     scored = evaluate(queries, codes, relevance, ["P@r0:skip", "AP"], undefined=undefined)
     expected = [1, np.nan, np.nan if undefined == "skip" else 0, np.nan]
     np.testing.assert_array_equal(scored.scores["P@r0:skip"].mean, expected)
-    assert (scored.n_undefined, scored.n_empty) == (2, {"P@r0:skip": 2})
+    assert (scored.n_undefined, scored.n_empty) == (2, {"P@r0:skip": 1 if undefined == "skip" else 2})
+    assert scored.summary["P@r0:skip"].n_undefined == np.isnan(expected).sum()
+    assert evaluate(queries, codes, relevance, ["P@r0"], undefined=undefined).n_empty == {"P@r0": 1}  # that is scored
 
 
 def test_metrics_keep_their_order_and_equal_names_are_scored_once():

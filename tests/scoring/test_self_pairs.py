@@ -113,6 +113,12 @@ def test_micro_average_precision_has_a_pair_once():
     assert (found.uap.mean, found.uap.low, found.uap.high, found.uap.tie_sd) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("score", [hashbench.evaluate, hashbench.thresholds])
+def test_two_labels_of_one_item_are_refused(score):
+    with pytest.raises(HashbenchError, match="their labels differ"):
+        score(codes, codes, (labels, labels[::-1]), exclude_self=True)
+
+
 def test_thresholds_refuse_what_is_relevant_one_way_only():
     with pytest.raises(HashbenchError, match="two items are one pair"):
         hashbench.thresholds(codes, codes, np.eye(N_ITEMS, k=1, dtype=int), exclude_self=True)

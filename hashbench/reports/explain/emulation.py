@@ -119,9 +119,9 @@ def cut_of(evaluator: Evaluator, name: str, n_items: int) -> int | None:
 
 
 def metric_pattern(name: str) -> str:
-    """Return the pattern of a metric as scripts have it: NDCG with its gains, AP without its divisor."""
+    """Return the pattern of a metric as scripts have it: NDCG and P@rN with their option, AP without its divisor."""
     pattern, (_, colon, option) = get_metric(name).family.pattern, name.partition(":")
-    return f"{pattern}{colon}{option}" if pattern.startswith("NDCG") else pattern
+    return f"{pattern}{colon}{option}" if pattern.startswith("NDCG") or option == "skip" else pattern
 
 
 def describe_missing(name: str, evaluators: Sequence[Evaluator], n_items: int) -> str:

@@ -38,11 +38,11 @@ _SHAPES = {  # SVG paths of matplotlib's markers, around (0, 0)
 }
 _OF_THEME = {"#000000": "var(--ink)", "#882255": "var(--wine)"}  # too dark for dark paper
 _ABOUT = {  # what an answer says of two methods
-    EVERY_ORDER: "Their ranges do not meet: no order of ties turns the two around.",
-    LUCK: "They are apart under luck: a random order of ties is not expected to turn the two around; one that knows "
-    "the classes might.",
-    OPEN: "They are not told apart by luck: a random order of ties may turn the two around.",
-    UNKNOWN: "Whether luck with ties could turn the two around is unknown: a row is from before rows had tie_sd.",
+    EVERY_ORDER: "Their ranges do not meet: no order of ties reverses the two.",
+    LUCK: "They are apart under luck: a random order of ties is not expected to reverse the two; an order that "
+    "depends on the classes might.",
+    OPEN: "They are not told apart by luck: a random order of ties may reverse the two.",
+    UNKNOWN: "Whether luck with ties could reverse the two is unknown: a row is older than the column tie_sd.",
 }
 _VERDICTS = {  # of a published value
     "within": "it lies within our spread, or luck with ties does not tell it from ours",

@@ -10,6 +10,7 @@ from scipy.optimize import isotonic_regression
 
 from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError
+from hashbench.reports.aggregate import queries_in_words
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import Panel, baselines_of, describe_baselines, fit_range, has_bands, panels_of
 from hashbench.reports.plots.style import (
@@ -127,9 +128,7 @@ def lay_out(
 
 def heading(block: FigureBlock, what: str) -> str:
     """Return a figure's heading: dataset, features, what it shows, and the number of queries."""
-    undefined, n_queries = block.cells["n_undefined"].iloc[0], block.cells["n_queries"].iloc[0]
-    queries = f"{n_queries - undefined:,} of {n_queries:,} queries" if undefined else f"{n_queries:,} queries"
-    return f"{block.dataset} ({block.features}): {what}, {queries}"
+    return f"{block.dataset} ({block.features}): {what}, {queries_in_words(block.cells)}"
 
 
 def means_over(n_seeds: Iterable[int]) -> str:

@@ -8,7 +8,16 @@ import pandas as pd
 
 from hashbench.errors import counted
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, LINE, LineKey, common_settings, known_card, line_labels, setting_text
+from hashbench.reports.aggregate import (
+    BLOCK,
+    LINE,
+    LineKey,
+    common_settings,
+    known_card,
+    line_labels,
+    queries_in_words,
+    setting_text,
+)
 from hashbench.reports.row_origins import N_TRIALS, TRIED_ON, has_tried_settings
 from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
@@ -277,13 +286,11 @@ def _notes_on_protocol(dataset: str) -> list[str]:
 
 
 def _notes_on_cells(block: pd.DataFrame, style: Style) -> list[str]:
-    undefined, n_queries = block["n_undefined"].iloc[0], block["n_queries"].iloc[0]
-    queries = f"{n_queries - undefined} of {n_queries} queries" if undefined else f"{n_queries} queries"
     *fewer, most = sorted(set(block["n_seeds"]))
     seeds = f"{', '.join(map(str, fewer))} or {most}" if fewer else str(most)
     spread = " (± their standard deviation)" if style.has_spread else ""
     many = f" and over {seeds} seeds{spread}" if most > 1 else ", one seed"
-    return [f"Means over {queries}{many}."]
+    return [f"Means over {queries_in_words(block)}{many}."]
 
 
 def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) -> list[str]:

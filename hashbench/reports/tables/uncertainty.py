@@ -32,7 +32,9 @@ def add_confidence(
         scores.append(_over_seeds(behind))
         on_progress("scores of every query", number, len(rows))
     unknown = np.full(2, np.nan)
-    intervals = [unknown if values is None else bootstrap_intervals(values[None])[0] for values in scores]
+    intervals = [
+        unknown if values is None else bootstrap_intervals(values[None, ~np.isnan(values)])[0] for values in scores
+    ]
     label, is_named = _named(cells, against) if against else ("", cells["is_best"])
     cells = cells.assign(from_=[low for low, _ in intervals], to=[high for _, high in intervals])
     cells = cells.assign(p_value=np.nan, is_reference=False, against=label)
@@ -45,6 +47,9 @@ def add_confidence(
             tested = [position for position in rivals if scores[position] is not None]
             if tested and scores[reference] is not None:
                 values = np.stack([scores[position] for position in (reference, *tested)])
+                values = values[:, ~np.isnan(values).any(axis=0)]  # queries that all lines score
+                if values.shape[1] < 2:
+                    continue
                 if against:
                     cells.loc[tested, "p_value"] = [test.p_holm for test in paired_tests(values[0] - values[1:])]
                 else:
@@ -67,11 +72,10 @@ def _named(cells: pd.DataFrame, against: str) -> tuple[str, "pd.Series[bool]"]:
 
 
 def _over_seeds(rows: pd.DataFrame) -> FloatArray | None:
-    """Average the scores of every query over seeds; None unless the scores of all rows are cached."""
+    """Average the scores of every query over seeds, NaN if undefined; None unless all rows' scores are cached."""
     scores = [find_scores(as_row(row)) for row in rows.to_dict("records")]
     cached = [values for values in scores if values is not None]
     if len(cached) < len(scores):
         return None
-    mean = np.mean(cached, axis=0)
-    defined: FloatArray = mean[~np.isnan(mean)]
-    return defined if len(defined) > 1 else None
+    mean: FloatArray = np.mean(cached, axis=0)
+    return mean if (~np.isnan(mean)).sum() > 1 else None

@@ -74,7 +74,7 @@ function scoreNode(cell, scale, marks) {
 
 /** Show a method by its name, its mark, and its settings on demand. */
 function shortName(line) {
-  const [name, settings] = line.label.split(/ (.*)/s);
+  const [name, settings] = line.label.split(/ ((?:\w+=|\(version ).*)/s); // the name of users' own codes may have blanks
   const told = settings && [`settings of ${name}`, ...settings.split(/ (?=\w+=)/)];
   const button = {type: "button", class: "settings", "aria-describedby": "tip", ...tipping(told)};
   return [
