@@ -54,6 +54,12 @@ class _Interrupted(click.ClickException):
         )
 
 
+class _Terminated(_Interrupted):
+    """An interrupt by SIGTERM, such as a scheduler's."""
+
+    exit_code = 128 + signal.SIGTERM
+
+
 class _Cli(click.Group):
     """A group of commands that prints a user's mistake as one line on stderr and exits with code 1."""
 
@@ -107,7 +113,7 @@ def _errors_as_sentences() -> Iterator[None]:
             yield
         except BaseException as error:
             if interrupts or isinstance(error, KeyboardInterrupt):  # a library may have caught it while it loaded
-                raise _Interrupted from error
+                raise (_Terminated if signal.SIGTERM in interrupts else _Interrupted)() from error
             if isinstance(error, HashbenchError):
                 raise click.ClickException(str(error)) from error
             if isinstance(error, OSError) and (error.filename is not None or error.errno in _STDOUT_ERRORS):
@@ -124,22 +130,24 @@ def _errors_as_sentences() -> Iterator[None]:
 
 @contextmanager
 def _recorded_interrupts() -> Iterator[list[int]]:
-    """Record interrupts besides raising them; not where they are ignored, nor in other threads."""
+    """Record interrupts and terminations, and raise both as interrupts; not where ignored, nor in other threads."""
     numbers: list[int] = []
 
     def record(number: int, frame: Any) -> None:
         numbers.append(number)
         signal.default_int_handler(number, frame)
 
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or handler is not signal.default_int_handler:
-        yield numbers
-        return
-    signal.signal(signal.SIGINT, record)
+    handlers: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        handlers = {number: usual for number, usual in defaults.items() if signal.getsignal(number) is usual}
+    for number in handlers:
+        signal.signal(number, record)
     try:
         yield numbers
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _sentence(error: OSError) -> str:

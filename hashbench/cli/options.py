@@ -161,6 +161,17 @@ def random_seeds(help: str) -> OptionDecorator:
     return option("--seed", "seeds", type=OneEach(SEEDS), multiple=True, show_default="0", help=help)
 
 
+def parameters(several: str) -> OptionDecorator:
+    """Return the option --param; ``several`` is what several values mean."""
+    return option(
+        "--param",
+        "params",
+        multiple=True,
+        metavar="[METHOD:]NAME=VALUE[,VALUE]...",
+        help=f"Parameter of one method or of all, repeatable; {several}.",
+    )
+
+
 def folder(flag: str, *more: str, help: str, **attributes: Any) -> OptionDecorator:
     """Return an option that takes a folder."""
     kind = click.Path(path_type=Path, file_okay=False)
@@ -186,13 +197,7 @@ DATASET = several(
     show_default="digits",
     help="Dataset, by name or HDF5 file, repeatable; see `hashbench list datasets`.",
 )
-PARAM = option(
-    "--param",
-    "params",
-    multiple=True,
-    metavar="[METHOD:]NAME=VALUE[,VALUE]...",
-    help="Parameter of one method or of all, repeatable; each of several values is a job.",
-)
+PARAM = parameters("each of several values is a job")
 PRESET = option("--preset", metavar="NAME", help="Preset of each method, such as paper; see `hashbench info METHOD`.")
 GRID = option("--grid", type=FILE, help="TOML file of a study; options pick from it or override it (docs/grids.md).")
 VALIDATION = option(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     options.METRIC,
     option("--trials", "n_trials", type=IntRange(1), default=9, help="Settings to try per method, defaults included."),
     options.random_seeds("Seed of the held-out items, of the settings drawn and of training, repeatable."),
-    options.PARAM,
+    options.parameters("one value is fixed, and each of several is tried"),
 )
 @option_group(
     "How to run",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from hashbench.bits import check_n_bits
 from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import HashbenchError, suggestion, unknown_name
 from hashbench.pipeline.failures import contained
-from hashbench.registry import get_method, is_dataset, resolve_dataset
+from hashbench.registry import get_method, is_dataset, method_names, resolve_dataset
 from hashbench.store.origin import Origin
 from hashbench.store.provenance import SCORER, Provenance, code_that_decides, versions
 
@@ -175,6 +175,9 @@ def by_variant(
     _check_known(general, known)
     resolved = []
     for name, variant in variants:
+        for key in variant:
+            if suggestion(key, [TUNED]) and key not in known[name] | {TUNED}:
+                raise unknown_name(f"{name} parameter", key, {*cards[name].params, TUNED} - {*_OPTIONS}, meant=TUNED)
         shared = {key: value for key, value in general.items() if key in known[name]}
         settings = {**shared, **variant}
         n_trials = _n_trials(name, settings.pop(TUNED, 0))
@@ -250,9 +253,10 @@ def _by_method(params: Mapping[str, Any], methods: Iterable[str]) -> tuple[dict[
     for key, value in params.items():
         name, colon, param = key.rpartition(":")
         if colon and name not in own:
+            hint = "" if name in method_names() else suggestion(name, own)
             raise HashbenchError(
-                f"parameter {key} is only for {name}, and the methods here are {', '.join(own)}. Leave it out, or add "
-                f"--method {name}."
+                f"parameter {key} is only for {name}, and the methods here are {', '.join(own)}."
+                f"{hint or f' Leave it out, or add --method {name}.'}"
             )
         (own[name] if colon else general)[param] = value
     return general, own

@@ -467,11 +467,13 @@ def shown(row: Mapping[str, str]) -> str:
 
 def grid_text(study: Study, choices: Sequence[Choice], metric_names: Sequence[str]) -> str:
     """Return the chosen settings as a grid file, each with the number of trials that chose them."""
-    judged_by = f"{criterion(metric_names)} of held-out training items, seed {', '.join(map(str, study.seeds))}"
+    n_bits, seeds = ([*dict.fromkeys(map(int, values))] for values in (study.n_bits, study.seeds))
+    judged_by = f"{criterion(metric_names)} of held-out training items, seed {', '.join(map(str, seeds))}"
     lines = [
         f"{FIRST_WORDS} {judged_by}; queries were not used.",
-        f"datasets = {_toml([*(study.datasets or DEFAULT_DATASETS)])}",
-        f"bits = {_toml([*study.n_bits])}",
+        f"datasets = {_toml([*dict.fromkeys(study.datasets or DEFAULT_DATASETS)])}",
+        f"bits = {_toml(n_bits)}",
+        f"seeds = {_toml(seeds)}",
     ]
     for choice in choices:
         if variant := variant_of(choice):

@@ -1,11 +1,13 @@
 """The command tune, with a plug-in of another package: what it tries, repeats, records and writes."""
 
 import signal
+import sys
 import time
 from collections import Counter
 from contextlib import chdir
 
 import numpy as np
+import psutil
 import pytest
 
 from hashbench.pipeline.study import read_study
@@ -107,6 +109,24 @@ def test_a_killed_command_goes_on_and_repeats_no_finished_trial(fits, tmp_path, 
         assert done.returncode == 0
         assert fits() == ([] if options else ["2.0 8", "3.0 8"])
     assert len(read_trials(table)) == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
+def test_a_termination_is_an_interrupt_and_leaves_no_worker(fits, tmp_path, script, monkeypatch):
+    (tmp_path / "fits.txt.wait").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    options = ("--bits", 8, "--bits", 12, "--param", "shift=0.0,2.0", "--jobs", 2)
+    started = script("tune", "--method", "mine", *options)
+    noted, deadline = tmp_path / "fits.txt", time.monotonic() + 120
+    while not (noted.exists() and noted.read_text().count("2.0 ") == 2):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    workers = psutil.Process(started.pid).children(recursive=True)
+    started.send_signal(signal.SIGTERM)
+    _, stderr = started.communicate(timeout=90)  # a worker left behind keeps the pipes open
+    assert started.returncode == 128 + signal.SIGTERM
+    assert "Error: interrupted; finished steps are kept." in stderr
+    assert psutil.wait_procs(workers, timeout=30)[1] == []
 
 
 def test_trials_of_other_code_are_repeated(fits, script, tmp_path, monkeypatch):

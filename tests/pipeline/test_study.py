@@ -152,6 +152,11 @@ def test_an_invalid_number_of_settings_is_refused(value, study):
         read_study(study(f"bits = 8\n[methods.itq]\ntuned = {value}")).jobs()
 
 
+def test_a_misspelt_number_of_settings_has_a_hint(study):
+    with pytest.raises(HashbenchError, match=r"unknown itq parameter 'tunned'\. Did you mean 'tuned'\?"):
+        read_study(study("bits = 8\n[methods.itq]\ntunned = 9")).jobs()
+
+
 # ---------------------------------------------------------------- options beside it
 
 
@@ -190,6 +195,8 @@ def test_a_parameter_of_a_method_that_is_not_chosen_is_refused_only_as_an_option
     command = ["encode", "--grid", path, "--dry-run", "--method", "lsh"]
     assert hashbench(*command).stdout.startswith("digits lsh 8 bits seed 0: ")
     assert "itq:n_iter is only for itq" in hashbench(*command, "--param", "itq:n_iter=5").stderr
+    assert "add --method itq" in hashbench(*command, "--param", "itq:n_iter=5").stderr
+    assert "Did you mean 'lsh'?" in hashbench(*command, "--param", "lhs:n_iter=5").stderr
     changed = hashbench("encode", "--grid", path, "--dry-run", "--method", "itq", "--param", "n_iter=5").stdout
     assert changed.startswith("digits itq n_iter=5 8 bits seed 0: ")
 

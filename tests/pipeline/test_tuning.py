@@ -254,14 +254,14 @@ def test_the_default_is_kept_unless_the_best_lead_by_more_than_a_hundredth(metri
 
 def test_a_grid_file_is_read_as_it_was_written(tmp_path):
     params = {"a": None, "b": 1e-05, "c": True, "d": 'w "x"', "e": [1, 2], "f": 30}
-    written = Study(datasets=("mine",), n_bits=(16, 48), seeds=(0, 1))
+    written = Study(datasets=("mine", "mine"), n_bits=(16, 48, np.int64(16)), seeds=(0, np.int64(1), 0))
     choices = [Choice("m-1", params, {}, 0.5, 0.4, 0.1, 9, 0), Choice("other", None, None, 0, 0, 0, 9, 9)]
     text = grid_text(written, choices, ["AP", "NDCG"])
     assert text.startswith("# Chosen by hashbench tune: AP, NDCG of held-out training items, seed 0, 1;")
     (tmp_path / "grid.toml").write_text(text)
     study = read_study(tmp_path / "grid.toml")
     assert study.methods == (("m-1", {"tuned": 9, **params}),)
-    assert (study.datasets, study.n_bits) == (("mine",), (16, 48))
+    assert (study.datasets, study.n_bits, study.seeds) == (("mine",), (16, 48), (0, 1))
 
 
 ANY_VALUE = st.text() | st.floats(allow_nan=False) | st.integers() | st.booleans()
