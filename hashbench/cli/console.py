@@ -210,8 +210,10 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
 
 
 def _fate(evaluation: "Evaluation") -> str:
-    whole = {name: scores for name, scores in evaluation.scores.items() if not name.endswith(":skip")}
-    is_counted = not any(np.isnan(scores.mean).any() for scores in (whole or evaluation.scores).values())
+    whole = [scores for name, scores in evaluation.scores.items() if not name.endswith(":skip")]
+    if not whole:
+        return "have no relevant item in the database."
+    is_counted = not any(np.isnan(scores.mean).any() for scores in whole)
     fate = "count, as --undefined says" if is_counted else "are left out"
     return f"have no relevant item in the database and {fate}."
 

@@ -54,8 +54,8 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
 
     Its columns are the key, means of ``value``, ``low`` and ``high``, ``tie_sd`` of the mean value, as codes of
     several seeds move independently with the order of ties, ``spread`` (the standard deviation of ``value``),
-    ``n_seeds``, ``n_queries``, ``n_undefined``, ``trials`` if results have it, and ``group``, empty for methods no
-    longer installed.
+    ``n_seeds``, ``n_queries``, ``n_undefined`` and ``least_undefined`` (the most and least of a seed), ``trials`` if
+    results have it, and ``group``, empty for methods no longer installed.
     """
     cells = (
         results.assign(tie_variance=results["tie_sd"] ** 2)
@@ -71,7 +71,8 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
             n_ranges=("low", "count"),
             n_seeds=("seed", "nunique"),
             n_queries=("n_queries", "first"),
-            n_undefined=("n_undefined", "first"),
+            n_undefined=("n_undefined", "max"),
+            least_undefined=("n_undefined", "min"),
             **({"trials": ("trials", "max")} if "trials" in results else {}),
         )
         .reset_index()
@@ -108,9 +109,9 @@ def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
 def queries_in_words(cells: pd.DataFrame) -> str:
     """Return how many queries the means of cells are over, such as ``295 of 300 queries``."""
     n_queries = int(cells["n_queries"].iloc[0])
-    n_scored = sorted({n_queries - int(n_undefined) for n_undefined in cells["n_undefined"]})
-    some = " to ".join(f"{number:,}" for number in dict.fromkeys((n_scored[0], n_scored[-1])))
-    return f"{n_queries:,} queries" if n_scored == [n_queries] else f"{some} of {n_queries:,} queries"
+    n_scored = n_queries - int(cells["n_undefined"].max()), n_queries - int(cells["least_undefined"].min())
+    some = " to ".join(f"{number:,}" for number in dict.fromkeys(n_scored))
+    return f"{n_queries:,} queries" if n_scored[0] == n_queries else f"{some} of {n_queries:,} queries"
 
 
 def describe_hidden(cells: pd.DataFrame) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hashbench._choices import DISTANCES, TRUE_DISTANCES
 from hashbench._parallel import chunks, in_threads, query_chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
-from hashbench._validation import check_choice
+from hashbench._validation import as_array, check_choice
 from hashbench.affinity import Affinity, as_affinity, row_digests
 from hashbench.bits import as_packed_pair, n_words, to_words
 from hashbench.errors import HashbenchError
@@ -120,7 +120,8 @@ def evaluate(
                 "leave one out."
             )
         ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
-        notes = check_self(np.asarray(query_codes), np.asarray(database_codes), is_excluded=exclude_self)
+        outputs = as_array(query_codes, "query outputs"), as_array(database_codes, "database outputs")
+        notes = check_self(*outputs, is_excluded=exclude_self)
         scored = _evaluate_outputs(ranking, as_affinity(affinity), metrics, undefined, random_orders, exclude_self)
         return replace(scored, notes=notes)
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)

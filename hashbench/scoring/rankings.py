@@ -6,6 +6,7 @@ The closed forms run as plain Python where numba has not been imported, which is
 from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
@@ -94,9 +95,9 @@ def _rows(values: npt.ArrayLike | Sequence[npt.ArrayLike], name: str) -> list[An
 def _as_numbers(values: npt.ArrayLike | Sequence[npt.ArrayLike], name: str) -> AnyArray:
     """Convert to an array; refuse integers that would tie because NumPy rounds a mixed list to float64."""
     array = as_array(values, name)
-    if array.dtype.kind == "f" and isinstance(values, Sequence) and (np.abs(array[np.isfinite(array)]) > 2**53).any():
+    if array.dtype.kind == "f" and isinstance(values, Sequence) and (np.abs(array[np.isfinite(array)]) >= 2**53).any():
         for number in np.ravel(np.asarray(values, dtype=object)):
-            if isinstance(number, int) and int(float(number)) != number:
+            if isinstance(number, Integral) and int(float(number)) != int(number):
                 raise HashbenchError(
                     f"{name} hold {number} in a list that NumPy reads as float64, which rounds it; give an array of "
                     "integers."

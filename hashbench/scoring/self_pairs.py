@@ -6,7 +6,7 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray, LevelArray
-from hashbench.affinity import Affinity
+from hashbench.affinity import Affinity, Explicit
 from hashbench.errors import HashbenchError
 from hashbench.scoring.counting import SliceableCodes
 from hashbench.scoring.histogram import TieHistogram
@@ -43,18 +43,42 @@ def _check_database(query: AnyArray, database: SliceableCodes) -> None:
 
 
 def own_levels(affinity: Affinity) -> IntArray:
-    """Return the index of the level of each query with itself, (n_queries,); refuse two labels of one item."""
-    of_query, of_database = (getattr(affinity, f"{role}_labels", ()) for role in ("query", "database"))
-    if not np.array_equal(of_query, of_database):
-        raise HashbenchError(
-            "without themselves, queries are the items of the database, but their labels differ. Give the same labels "
-            "as both."
-        )
+    """Return the index of the level of each query with itself, (n_queries,)."""
     return np.searchsorted(affinity.levels, level_values(affinity))
+
+
+def check_labels(affinity: Affinity) -> None:
+    """Refuse queries that are the items of the database with two labels, or features, of an item."""
+    for kind in ("labels", "features"):
+        of_query, of_database = (getattr(affinity, f"{role}_{kind}", ()) for role in ("query", "database"))
+        if not np.array_equal(of_query, of_database):
+            raise HashbenchError(
+                f"without themselves, queries are the items of the database, but their {kind} differ. Give the same "
+                f"{kind} as both."
+            )
+
+
+def check_symmetry(relevance: object) -> None:
+    """Refuse a matrix in which an item is relevant to another and not the other way round."""
+    if not isinstance(relevance, Explicit):
+        return
+    is_relevant = relevance.matrix > 0
+    differing = is_relevant != is_relevant.T
+    if differing.nnz if relevance.is_sparse else differing.any():
+        raise not_symmetric()
+
+
+def not_symmetric() -> HashbenchError:
+    """Return the error for relevance that holds one way only."""
+    return HashbenchError(
+        "relevance is not symmetric, but without the queries themselves two items are one pair. Give both the same "
+        "labels, or pass a symmetric matrix."
+    )
 
 
 def level_values(affinity: Affinity) -> LevelArray:
     """Return the level of each query with itself, (n_queries,)."""
+    check_labels(affinity)
     parts = chunks(0, affinity.n_queries, _BLOCK)
     return np.concatenate([np.diagonal(affinity.block(part, part)) for part in parts])
 

@@ -17,7 +17,7 @@ from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import Kinds, check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import checked_metrics, get_metric
-from hashbench.scoring.self_pairs import check_self, level_values, without_self
+from hashbench.scoring.self_pairs import check_self, check_symmetry, level_values, without_self
 from hashbench.scoring.thresholds import PairCounts, Thresholds, queries_at_a_time
 from hashbench.store.inputs import check_fits
 
@@ -132,6 +132,8 @@ class ShardedCodes:
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
         notes = check_self(self.query, self.database, is_excluded=self.exclude_self)
+        if self.exclude_self:
+            check_symmetry(self.relevance)
         first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
         pairs = PairCounts(self.n_bits)
         for part in chunks(0, len(first), queries_at_a_time(self.n_bits)):

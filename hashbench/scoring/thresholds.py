@@ -21,7 +21,7 @@ from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.evaluator import Kinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
-from hashbench.scoring.self_pairs import check_self, own_levels, without_self
+from hashbench.scoring.self_pairs import check_self, check_symmetry, not_symmetric, own_levels, without_self
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -276,10 +276,7 @@ class PairCounts:
     def _halve(self) -> None:
         for name in ("n_true", "n_false"):
             if (self.sums[name] % 2).any():
-                raise HashbenchError(
-                    "relevance is not symmetric, but without the queries themselves two items are one pair. Give both "
-                    "the same labels, or pass a symmetric matrix."
-                )
+                raise not_symmetric()
             self.sums[name] //= 2
 
 
@@ -341,6 +338,8 @@ def count_pairs(
     """Count pairs of packed codes, (n, ceil(n_bits / 8)); queries alike in code and labels are counted once."""
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
     notes = check_self(query, database, is_excluded=exclude_self)
+    if exclude_self:
+        check_symmetry(affinity)
     own = own_levels(affinity) if exclude_self else None
     kinds = Kinds.of(query, affinity.query_keys(), own)
     weights = np.bincount(kinds.of_query, minlength=len(kinds.first))

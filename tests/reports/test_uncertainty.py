@@ -129,14 +129,15 @@ def test_best_of_a_column_is_tested_among_all_pairs_and_a_named_line_by_holm():
     assert by_name["p_value"][6:].isna().all()  # m2 is not in it
 
 
-def test_methods_are_tested_on_the_queries_that_all_score():
+def test_methods_that_score_different_queries_are_not_tested():
     rng = np.random.default_rng(1)
-    best, other = rng.uniform(0.3, 0.7, 50), rng.uniform(0.2, 0.7, 50)
-    best[:4], other[40:] = np.nan, np.nan
-    cells = frame(["best", "m1"], [np.array([0.5]), np.array([0.4])], "aaaa")
+    best, like, other = rng.uniform(0.3, 0.7, 50), rng.uniform(0.2, 0.7, 50), rng.uniform(0.2, 0.7, 50)
+    best[:4], like[:4], other[3:] = np.nan, np.nan, np.nan
+    cells = frame(["best", "m1", "m2"], [np.array([0.5]), np.array([0.4]), np.array([0.3])], "aaaa")
     with mock.patch("hashbench.reports.tables.uncertainty._over_seeds", side_effect=lambda behind: behind):
-        tested = add_confidence(cells, [best, other])
-    assert tested["p_value"][1] == pytest.approx(all_pairs_tests(np.stack([best, other])[:, 4:40])[0, 1])
+        tested = add_confidence(cells, [best, like, other])
+    assert tested["p_value"][1] == pytest.approx(all_pairs_tests(np.stack([best, like])[:, 4:])[0, 1])
+    assert np.isnan(tested["p_value"][2])
     assert tested[["from_", "to"]].notna().all(axis=None)
 
 

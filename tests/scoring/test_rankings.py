@@ -131,6 +131,9 @@ def test_integers_beyond_float64_do_not_tie():
     assert found.scores["AP"].low[0] == found.scores["AP"].high[0] == 1
     with pytest.raises(HashbenchError, match="hold 9223372036854775809 in a list"):
         hashbench.evaluate_ranking([1, 0, 0], [2**63, 2**63 + 1, -1], ["AP"])
+    for number in (2**53 + 1, np.int64(2**53 + 1)):
+        with pytest.raises(HashbenchError, match="hold 9007199254740993 in a list"):
+            hashbench.evaluate_ranking([1, 0, 0], [2**53, number, 0.5], ["AP"])
     assert hashbench.evaluate_ranking([1, 0], [1e300, np.inf], ["AP"]).scores["AP"].mean[0] == 0.5
     (one,) = hashbench.evaluate_ranking([0, 1], [3, 3], ["AP"]).scores["AP"].mean
     assert one == pytest.approx(0.75)

@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 import hashbench
 from hashbench import Distance, Explicit, HashbenchError, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import as_packed_pair
+from hashbench.reports.explain.emulation import explain
 from hashbench.scoring.shards import ShardedCodes
 
 N_ITEMS, N_BITS = 40, 7
@@ -119,7 +120,20 @@ def test_two_labels_of_one_item_are_refused(score):
         score(codes, codes, (labels, labels[::-1]), exclude_self=True)
 
 
+def test_shards_and_explain_refuse_two_labels_of_one_item():
+    query, database, n_bits = as_packed_pair(codes, codes, None, None)
+    twice = SameLabel(labels, labels[::-1])
+    with pytest.raises(HashbenchError, match="their labels differ"):
+        ShardedCodes(query, database, n_bits, twice, exclude_self=True).evaluate(["AP"])
+    with pytest.raises(HashbenchError, match="their labels differ"):
+        explain(query, database, n_bits, twice, ["AP"], own_rows=np.arange(N_ITEMS))
+
+
 def test_thresholds_refuse_what_is_relevant_one_way_only():
+    equal, one_way = np.zeros((N_ITEMS, 4), dtype=bool), np.zeros((N_ITEMS, N_ITEMS), dtype=int)
+    one_way[[0, 2], [1, 3]] = 1  # their counts are even
+    with pytest.raises(HashbenchError, match="two items are one pair"):
+        hashbench.thresholds(equal, equal, one_way, exclude_self=True)
     with pytest.raises(HashbenchError, match="two items are one pair"):
         hashbench.thresholds(codes, codes, np.eye(N_ITEMS, k=1, dtype=int), exclude_self=True)
 

@@ -24,7 +24,7 @@ from hashbench.scoring.evaluator import check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram, tally
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.metrics.ndcg import exponential_gains
-from hashbench.scoring.self_pairs import check_self
+from hashbench.scoring.self_pairs import check_labels, check_self
 
 _AT_A_TIME = 16  # queries whose levels are held at once
 
@@ -96,6 +96,7 @@ def explain(
     n_items = len(database)
     if own_rows is not None:
         check_self(query, database[own_rows], is_excluded=True)
+        check_labels(affinity.part(slice(None), own_rows))
         n_items -= 1
     jobs: list[_Job] = []
     for name in dict.fromkeys(get_metric(name).name for name in metrics):

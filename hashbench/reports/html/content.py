@@ -144,9 +144,8 @@ def metrics_of(cells: pd.DataFrame) -> list[str]:
 
 
 def _data(cells: pd.DataFrame, names: Mapping[tuple[str, str, str], str]) -> list[dict[str, Any]]:
-    first: Any = (
-        cells.drop_duplicates(list(BLOCK)).set_index(list(BLOCK))[["n_queries", "n_undefined"]].to_dict("index")
-    )
+    counts = cells.groupby(list(BLOCK)).agg(n_queries=("n_queries", "first"), n_undefined=("least_undefined", "min"))
+    first: Any = counts.to_dict("index")  # the fewest undefined: those without relevant items
     return [
         {
             "name": name,

@@ -54,7 +54,7 @@ def _counts(cells: pd.DataFrame) -> dict[str, Any]:
     lengths, counts = sorted(cells["n_bits"].unique().tolist()), cells.groupby(["metric", "n_bits"]).size().to_dict()
     return {
         "n_queries": int(first["n_queries"]),
-        "n_undefined": int(first["n_undefined"]),
+        "n_undefined": int(cells["least_undefined"].min()),
         "n_methods": cells["method"].nunique(),
         "n_lines": cells["label"].nunique(),
         "n_seeds": sorted(cells["n_seeds"].unique().tolist()),

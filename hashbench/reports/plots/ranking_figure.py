@@ -14,6 +14,7 @@ from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import baselines_of, describe_baselines
 from hashbench.reports.plots.result_figures import RANGE, count_seeds, heading, too_little
 from hashbench.reports.plots.style import INK, SMALL, Look, group_looks, make_panels, text_height, text_width
+from hashbench.scoring.metrics import is_error
 
 _ROW = 0.135  # inches
 _GAP, _VALUES, _NAMES = 0.2, 0.4, 0.12  # inches: between panels, for values at the right, beside names
@@ -31,7 +32,7 @@ def ranking(block: FigureBlock) -> Figure:
     cells = block.cells[~baselines].assign(thick=block.cells["tie_sd"])
     if len(set(cells["label"])) < 2:
         raise too_little(block, "a single method")
-    parts = [part.sort_values("value", ascending=False) for _, part in cells.groupby("n_bits")]
+    parts = [part.sort_values("value", ascending=is_error(block.metric)) for _, part in cells.groupby("n_bits")]
     seeds = block.rows.merge(cells[[*LINE, "label"]].drop_duplicates())
     figure, grid = make_panels(
         block.layout,
@@ -85,10 +86,11 @@ def draw_rows(axes: Axes, cells: pd.DataFrame, names: Mapping[str, str] | None) 
             axes.hlines(place, *ends, color=look.colour, alpha=0.3, linewidth=4, label="_")
         axes.plot(cell["value"], place, linestyle="none", label=cell["label"], **look.points())
     thick = cells["thick"].fillna(0)
-    low = np.nanmin([cells["low"], cells["value"] - thick])
-    high = np.nanmax([cells["high"], cells["value"] + thick])
-    margin = _MARGIN * (high - low or 1.0)
-    axes.set_xlim(low - margin, high + margin)
+    if cells["value"].notna().any():
+        low = np.nanmin([cells["low"], cells["value"] - thick])
+        high = np.nanmax([cells["high"], cells["value"] + thick])
+        margin = _MARGIN * (high - low or 1.0)
+        axes.set_xlim(low - margin, high + margin)
     axes.set_ylim(len(cells) - 0.5, -0.75)
     axes.set_yticks(range(len(cells)), [names[label] for label in cells["label"]] if names else [""] * len(cells))
     axes.tick_params(axis="y", length=0)

@@ -27,7 +27,7 @@ from hashbench.reports.plots.ranking_figure import (
 )
 from hashbench.reports.plots.result_figures import RANGE, too_little
 from hashbench.reports.plots.style import group_looks, make_panels, panel_width
-from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.metrics import get_metric, is_error
 
 # Columns, from left to right, and their names.
 _SCOPES = {SCOPES["unseen", "unseen"]: "unseen", SCOPES["unseen", "all"]: "among all", ALL_SEEN: "all seen"}
@@ -91,7 +91,7 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
         raise too_little(block, "a single method")
     scopes = [scope for scope in _SCOPES if scope in set(cells["scope"])]
     lengths = sorted(cells["n_bits"].unique().tolist())
-    labels = {n_bits: _sorted_labels(cells[cells["n_bits"] == n_bits], scopes) for n_bits in lengths}
+    labels = {n_bits: _sorted_labels(cells[cells["n_bits"] == n_bits], scopes, block.metric) for n_bits in lengths}
     base, n_unseen = cells[["base", "n_unseen"]].iloc[0]
     folds = most_folds(cells.loc[cells["scope"] != ALL_SEEN, "folds"])
     left, title_height = names_width(cells, block.names), 0.15 if len(lengths) > 1 else 0.0
@@ -121,7 +121,8 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
             part["group"] = part["label"].map(groups)
             draw_rows(axes, part, block.names if axes is row[0] else None)
             without_labels = part.loc[part["group"] == "unsupervised", "value"].dropna()
-            draw_baselines(axes, [without_labels.max()] if len(without_labels) else [])
+            best = without_labels.min() if is_error(block.metric) else without_labels.max()
+            draw_baselines(axes, [best] if len(without_labels) else [])
             axes.locator_params(axis="x", nbins=max(int(width / _TICK), 1))
             axes.set_xlabel(f"{block.metric}, {_SCOPES[scope]}")
             axes.set_title(f"{n_bits} bits" if len(lengths) > 1 and axes is row[0] else "")
@@ -129,7 +130,7 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
     return figure
 
 
-def _sorted_labels(cells: pd.DataFrame, scopes: list[str]) -> list[str]:
+def _sorted_labels(cells: pd.DataFrame, scopes: list[str], metric: str) -> list[str]:
     """Return the labels by their score in the first scope that has one, the best first."""
     scores = cells.pivot_table(index="label", columns="scope", values="value").reindex(columns=scopes)
-    return [str(label) for label in scores.sort_values(scopes, ascending=False).index]
+    return [str(label) for label in scores.sort_values(scopes, ascending=is_error(metric)).index]

@@ -44,12 +44,10 @@ def add_confidence(
         if reference is not None:
             cells.loc[reference, "is_reference"] = True
             rivals = column.index[(column["group"] != "baseline") & (column.index != reference)]
-            tested = [position for position in rivals if scores[position] is not None]
-            if tested and scores[reference] is not None:
+            tested = [position for position in rivals if _is_paired(scores[position], scores[reference])]
+            if tested:
                 values = np.stack([scores[position] for position in (reference, *tested)])
-                values = values[:, ~np.isnan(values).any(axis=0)]  # queries that all lines score
-                if values.shape[1] < 2:
-                    continue
+                values = values[:, ~np.isnan(values[0])]
                 if against:
                     cells.loc[tested, "p_value"] = [test.p_holm for test in paired_tests(values[0] - values[1:])]
                 else:
@@ -71,11 +69,21 @@ def _named(cells: pd.DataFrame, against: str) -> tuple[str, "pd.Series[bool]"]:
     return label, names == label
 
 
+def _is_paired(rival: FloatArray | None, reference: FloatArray | None) -> bool:
+    """Return whether two lines score the same queries; P@rN:skip need not."""
+    return rival is not None and reference is not None and np.array_equal(np.isnan(rival), np.isnan(reference))
+
+
 def _over_seeds(rows: pd.DataFrame) -> FloatArray | None:
-    """Average the scores of every query over seeds, NaN if undefined; None unless all rows' scores are cached."""
+    """Average the scores of every query over seeds, NaN if undefined.
+
+    None unless the scores of all rows are cached, and of the same queries.
+    """
     scores = [find_scores(as_row(row)) for row in rows.to_dict("records")]
     cached = [values for values in scores if values is not None]
     if len(cached) < len(scores):
         return None
     mean: FloatArray = np.mean(cached, axis=0)
+    if not all(np.array_equal(np.isnan(values), np.isnan(mean)) for values in cached):
+        return None
     return mean if (~np.isnan(mean)).sum() > 1 else None

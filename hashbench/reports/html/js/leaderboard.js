@@ -142,7 +142,8 @@ views.leaderboard = {
     ];
     const papers = some.flatMap((cell) => cell.papers);
     const list = unique(papers.map(({source, differs}) => source + (differs ? `: ${differs}` : "")));
-    const scored = `${grouped(block.n_queries - block.n_undefined)} of ${count(block.n_queries, "query", "queries")}`;
+    const n = metric.name.endsWith(":skip") ? "some" : grouped(block.n_queries - block.n_undefined); // each line its own
+    const scored = `${n} of ${count(block.n_queries, "query", "queries")}`;
     return [
       sentence,
       table({
