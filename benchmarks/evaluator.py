@@ -12,6 +12,9 @@ The peers, all on the same codes and with as many threads as they take:
 - ``trm``: the PyPI package tie-aware-retrieval-metrics, on some queries, scaled. It takes distances that are
   already computed.
 
+Counts of pairs by radius, as `hashbench thresholds` makes them, stand beside ``IndexBinaryFlat.range_search`` at a
+small radius, and NumPy's ``bitwise_count``, query by query, on some queries, scaled; both must count the same pairs.
+
 hashbench computes AP, NDCG, P@100 and AP@1000, each with mean, low and high. Its times are the best of
 several runs, without compilation; peers' are the best of as many runs, or one run if it takes long.
 """
@@ -33,6 +36,7 @@ from hashbench._parallel import n_processors
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.scoring.evaluator import evaluate_packed
+from hashbench.scoring.thresholds import count_pairs
 
 METRICS = ("AP", "NDCG", "P@100", "AP@1000")
 SHAPES = {  # queries, database, classes, multi-label
@@ -268,6 +272,47 @@ def growth() -> None:
         print(f"| {what} | {seconds:.3f} s | {seconds / base:.2f} |", flush=True)
 
 
+def count_by_numpy(
+    query: npt.NDArray[np.uint8], database: npt.NDArray[np.uint8], affinity: Affinity, n_queries: int
+) -> npt.NDArray[np.int64]:
+    """Count irrelevant and relevant pairs of the first queries by distance, query by query: (2, n_bits + 1)."""
+    width = 8 * query.shape[1] + 1
+    counts, words = np.zeros(2 * width, dtype=np.int64), database.view(np.uint64)
+    for row, word in enumerate(query[:n_queries].view(np.uint64)):
+        distances = np.bitwise_count(words[:, 0] ^ word).astype(np.intp)
+        levels = affinity.block(slice(row, row + 1), slice(0, len(database)))[0]
+        counts += np.bincount(distances + width * (levels > 0), minlength=2 * width)
+    return counts.reshape(2, width)
+
+
+def counting_pairs(radius: int = 8, n_numpy: int = 500, rounds: int = 7) -> None:
+    """Print how many times longer peers take than counting all pairs by radius, after a check of the counts."""
+    import faiss
+
+    print("\n## Thresholds: 10,000 queries x 100,000 items x 64 bits, 10 classes, spread\n")
+    case = make_case(10_000, 100_000, 10, False, 64, "spread")
+    query, database = pack(case.query), pack(case.database)
+    faiss.omp_set_num_threads(n_processors())
+    index = faiss.IndexBinaryFlat(64)
+    index.add(database)
+    matches = count_pairs(query, database, 64, case.affinity).at(radius).n_matches
+    assert index.range_search(query, radius + 1)[0][-1] == matches
+    few = count_pairs(query[:n_numpy], database, 64, case.affinity.part(np.arange(n_numpy)))
+    assert (count_by_numpy(query, database, case.affinity, n_numpy) == [few.n_false, few.n_true]).all()
+    works: list[Callable[[], Any]] = [
+        lambda: count_pairs(query, database, 64, case.affinity),
+        lambda: index.range_search(query, radius + 1),
+        lambda: count_by_numpy(query, database, case.affinity, n_numpy),
+    ]
+    seconds = np.array([[best(work) for work in works] for _ in range(rounds)]) * [1, 1, len(query) / n_numpy]
+    by_round = seconds[:, 1:] / seconds[:, :1]
+    names = f"faiss `range_search`, radius {radius}", "NumPy's `bitwise_count`"
+    print("| peer | its time over hashbench's: median | least | most |\n| --- | ---: | ---: | ---: |")
+    for name, ratios in zip(names, by_round.T, strict=True):
+        print(f"| {name} | {np.median(ratios):.1f} | {ratios.min():.1f} | {ratios.max():.1f} |", flush=True)
+    print(f"\nhashbench: {np.median(seconds[:, 0]):.2f} s; faiss finds {matches:,} pairs")
+
+
 _DATASET_ON_DISK = "20 million rows of a dataset file"
 
 
@@ -349,6 +394,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="64 bits only")
     parser.add_argument("--side", action="store_true", help="only side by side with peers")
+    parser.add_argument("--thresholds", action="store_true", help="only counts of pairs by radius")
     parser.add_argument("--memory", metavar="SHAPE", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory:
@@ -358,8 +404,12 @@ def main() -> None:
     warm = make_case(100, 1_000, 10, False, 64, "spread")
     time_hashbench(warm)
     time_hashbench(make_case(100, 1_000, 10, True, 64, "spread"))
+    if options.thresholds:
+        counting_pairs()
+        return
     side_by_side(options.quick)
     wide_and_small()
+    counting_pairs()
     if options.side:
         return
     growth()
