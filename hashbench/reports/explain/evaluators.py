@@ -4,6 +4,9 @@ What each does was read in its public code. Tests compare its numbers with worke
 that can be installed. An entry has its name, where it is used, what was read; then where it departs.
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from hashbench.errors import unknown_name
 from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain import orders, quantities
@@ -47,15 +50,11 @@ _OF_PAIRS = "pairs of all queries together"
 EVALUATORS = (
     Evaluator("calc-top-map", "DeepHash-pytorch, DPSH, ADSH, BiHalf, GreedyHash, CIBHash", _CALC_TOP_MAP,
               order=orders.numpy_scalar, loses_last=True),
-    Evaluator("calc-top-map-here", "DeepHash-pytorch, by this machine's NumPy", _CALC_TOP_MAP,
-              order=orders.numpy_here, loses_last=True),
     Evaluator("calc-map", "DeepHash-pytorch and others, the whole list",
               "jiangqy/DPSH-pytorch@0423181 utils/CalcHammingRanking.py:8-62",
               order=orders.numpy_scalar, cuts="none"),
     Evaluator("hashnet", "thuml/HashNet, PyTorch", _HASHNET,
               order=orders.numpy_scalar, mean=by.leave_out_without_hits, cuts="below"),
-    Evaluator("hashnet-here", "thuml/HashNet, by this machine's NumPy", _HASHNET,
-              order=orders.numpy_here, mean=by.leave_out_without_hits, cuts="below"),
     Evaluator("hashnet-caffe", "thuml/HashNet, Caffe",
               "thuml/HashNet@85387b8 caffe/models/predict/*/predict_parallel.py:20-46",
               order=orders.numpy_scalar, mean=by.leave_out, cuts="below"),
@@ -215,9 +214,24 @@ EVALUATORS = (
 # fmt: on
 
 
+def twins_of(scripts: Iterable[Evaluator]) -> list[Evaluator]:
+    """Return the scripts among these that sort by NumPy, as they run on this machine, each as NAME-here."""
+    return [
+        replace(
+            script,
+            name=f"{script.name}-here",
+            used_by=f"{script.name}, by this machine's NumPy",
+            order=orders.BY_THIS_NUMPY[script.order],
+            twin_of=script.name,
+        )
+        for script in scripts
+        if script.order in orders.BY_THIS_NUMPY
+    ]
+
+
 def named(name: str) -> Evaluator:
     """Return a script by its name."""
-    known = {script.name: script for script in EVALUATORS}
+    known = {script.name: script for script in (*EVALUATORS, *twins_of(EVALUATORS))}
     if name.casefold() not in known:
         raise unknown_name("script", name, known, listed="hashbench list scripts")
     return known[name.casefold()]
