@@ -30,6 +30,10 @@ _SDH = "bd622/DiscretHashing@bfaafc1 cat_apcal.m:1-31, evaluate_macro.m:1-35"
 _SELVE = "willard-yuan/hashing-baseline-for-image-retrieval@8228378 Method-SELVE/apcal.m, phmap.m"
 _PERF10 = "BMC-SDNU/Hashing-Retrieval@715ba44 perf_metric4Label.m:10-41"
 _YUAN = "willard-yuan/hashing-baseline-for-image-retrieval@8228378 utils"
+_AREA = (  # no byte is lost: its index is y + 1 with y uint8, which ends at 255, and its sums are uint16
+    f"{_YUAN}/recall_precision.m:1-42, hammingDist.m:25-46 (a byte that differs in all bits counts 7; none is lost), "
+    "compactbit.m:9"
+)
 _TALR = "kunhe/TALR@9a93296 +eval"
 _MIHASH = "fcakir/mihash@e6ba59e evaluate.m:16-84, vlfeat@1b9075f vl_pr"
 _SKLEARN = "scikit-learn 1.9"
@@ -92,7 +96,7 @@ EVALUATORS = (
     Evaluator("perf", "5 cross-modal packages in MATLAB", _PERF10,
               distance=by.bytes_of_seven, mean=by.leave_out, cuts="none"),
     Evaluator("area-rp", "willard-yuan's hashing baselines, printed as mAP",
-              f"{_YUAN}/recall_precision.m:1-42, area_RP.m:1-26", order=None, distance=by.bytes_of_seven, cuts="none",
+              f"{_AREA}, area_RP.m:1-26", order=None, distance=by.bytes_of_seven, cuts="none",
               own="area under precision and recall of all pairs", of_counts=quantities.area),
     Evaluator("talr-ap", "kunhe/TALR and deep-mihash, MATLAB",
               f"{_TALR}/AP.m:1-67; fcakir/deep-mihash@b678942 tester/evaluate_AP.m:28-78",
@@ -196,7 +200,7 @@ EVALUATORS = (
               own="nothing inside: all items; all inside: NaN", of_counts=quantities.precision_or_share),
     Evaluator("bihalf-pr", "BiHalf, ImageHashing", _BIHALF, "P@r", None,
               own=_AMONG_HITS, of_counts=quantities.among_hits),
-    Evaluator("area-rp-p", "willard-yuan's hashing baselines, MATLAB", f"{_YUAN}/recall_precision.m:1-42", "P@r", None,
+    Evaluator("area-rp-p", "willard-yuan's hashing baselines, MATLAB", _AREA, "P@r", None,
               distance=by.bytes_of_seven, own=_OF_PAIRS, of_counts=quantities.precision_of_pairs),
     Evaluator("bihalf-pairs-p", "BiHalf, ImageHashing, all queries together", _BIHALF, "P@r", None,
               own=_OF_PAIRS, of_counts=quantities.precision_of_pairs),
@@ -206,7 +210,7 @@ EVALUATORS = (
               own="not a number where nothing is relevant", of_counts=quantities.recall_or_nothing),
     Evaluator("bihalf-recall", "BiHalf, ImageHashing", _BIHALF, "R@r", None,
               own=_AMONG_HITS, of_counts=quantities.recall_among_hits),
-    Evaluator("area-rp-r", "willard-yuan's hashing baselines, MATLAB", f"{_YUAN}/recall_precision.m:1-42", "R@r", None,
+    Evaluator("area-rp-r", "willard-yuan's hashing baselines, MATLAB", _AREA, "R@r", None,
               distance=by.bytes_of_seven, own=_OF_PAIRS, of_counts=quantities.recall_of_pairs),
     Evaluator("bihalf-pairs-r", "BiHalf, ImageHashing, all queries together", _BIHALF, "R@r", None,
               own=_OF_PAIRS, of_counts=quantities.recall_of_pairs),
