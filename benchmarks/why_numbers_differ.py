@@ -22,7 +22,7 @@ from hashbench.pipeline.grid import grid
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.steps import ensure_codes
 from hashbench.reports.explain.emulation import explain
-from hashbench.reports.explain.evaluators import EVALUATORS, named
+from hashbench.reports.explain.evaluators import EVALUATORS, named, twins_of
 from hashbench.reports.explain.orders import rearranged
 from hashbench.reports.formatting import markdown_table
 from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
@@ -42,6 +42,12 @@ TIES_ALONE = {  # scripts that differ only in the order of ties
     ),
 }
 SHOWN = ("AP@1000", "classifier-10")  # in the figure
+SCRIPTS = [  # on these codes
+    script
+    for original in EVALUATORS
+    for script in (original, *twins_of([original]))
+    if script.twin_of in ("", "calc-top-map", "hashnet")
+]
 COLUMNS = ("codes", "order", "metric", "script", "value", "exact", "low", "high", "causes")
 
 
@@ -70,7 +76,7 @@ def rows_of(dataset: Dataset) -> Iterator[dict[str, str]]:
     for name, query, database, n_bits in all_codes(dataset):
         for order in ORDERS:
             ordered, affinity = rearranged(database, dataset.affinity(), order)
-            scripts = EVALUATORS if name == SHOWN[1] else ties
+            scripts = SCRIPTS if name == SHOWN[1] else ties
             for explanation in explain(query, ordered, n_bits, affinity, METRICS, scripts):
                 causes = "; ".join(f"{cause.words} {cause.share:+.6f}" for cause in explanation.causes)
                 numbers = (f"{number:.6f}" for number in (explanation.value, *explanation.exact))

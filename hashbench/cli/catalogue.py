@@ -63,13 +63,14 @@ def _metrics() -> list[tuple[str, str]]:
 
 
 def _scripts() -> list[tuple[str, str]]:
-    from hashbench.reports.explain.evaluators import EVALUATORS
+    from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
 
     rows = []
     for script in EVALUATORS:
         parts = (textwrap.wrap(text, 76, break_on_hyphens=False) for text in (script.used_by, script.source))
         more = [f"\n    {line}" for part in parts for line in part]
-        rows.append((script.name, ", ".join(script.gives) + "".join(more)))
+        twin = "; on this machine: -here" if twins_of([script]) else ""
+        rows.append((script.name, ", ".join(script.gives) + twin + "".join(more)))
     return rows
 
 

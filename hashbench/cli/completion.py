@@ -41,9 +41,15 @@ def metrics() -> list[str]:
 
 
 def scripts() -> list[str]:
-    """List the scoring scripts that `explain` emulates."""
+    """List the scoring scripts that `explain` emulates, and those that sort by NumPy as they run on this machine."""
     tree = _source_code.tree_of("hashbench.reports.explain.evaluators")
-    return [text for node in ast.walk(tree) if _is_call_of(node, "Evaluator") for text in _texts(node.args[0])]
+    names = []
+    for node in ast.walk(tree):
+        if _is_call_of(node, "Evaluator"):
+            orders = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+            endings = ("", "-here") if orders & {"numpy_scalar", "numpy_partition"} else ("",)
+            names += [f"{name}{ending}" for name in _texts(node.args[0]) for ending in endings]
+    return names
 
 
 def figures() -> list[str]:

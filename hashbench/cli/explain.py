@@ -119,7 +119,8 @@ def explain(
             refuse_outputs({"--figure": figure}, inputs)
         loaded = _read(codes, dataset, own)
         name = f"{codes.stem if codes else 'own codes'}, {loaded.n_bits} bits, database order: {order}"
-        explanations = _explain_codes(loaded, metrics, scripts, order)
+        has_twins = not scripts or form != "json"
+        explanations = _explain_codes(loaded, metrics, scripts, order, has_twins)
     if figure is not None:
         from hashbench.reports.explain.figure import draw
 
@@ -133,14 +134,14 @@ def explain(
 
 
 def _explain_codes(
-    codes: "OwnCodes", metrics: tuple[str, ...], scripts: tuple[str, ...], order: str
+    codes: "OwnCodes", metrics: tuple[str, ...], scripts: tuple[str, ...], order: str, has_twins: bool
 ) -> "Sequence[Explanation]":
-    """Score codes by scripts, with the database in some order; print what is left out."""
+    """Score codes by scripts, and by their twins on this machine; print what is left out."""
     import numpy as np
 
     from hashbench.cli.progress import Progress
     from hashbench.reports.explain import emulation
-    from hashbench.reports.explain.evaluators import EVALUATORS, named
+    from hashbench.reports.explain.evaluators import EVALUATORS, named, twins_of
     from hashbench.reports.explain.orders import rearranged, rows_in
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.evaluator import check_counts
@@ -157,9 +158,10 @@ def _explain_codes(
     for name in dict.fromkeys(metrics):
         if name not in computed:
             click.echo(f"Left out: {emulation.describe_missing(name, chosen, n_items)}", err=True)
+    with_twins = list(dict.fromkeys([*chosen, *twins_of(chosen)] if has_twins else chosen))
     with Progress(short=True) as progress, reporting_compilation(progress.update):
         explanations = emulation.explain(
-            codes.query, database, codes.n_bits, affinity, computed, chosen, own_rows, progress.update
+            codes.query, database, codes.n_bits, affinity, computed, with_twins, own_rows, progress.update
         )
     for note in notes:
         click.echo(note, err=True)

@@ -10,7 +10,7 @@ from helpers.paths import built_in_datasets
 from hashbench import registry
 from hashbench.cli import completion
 from hashbench.cli.main import cli
-from hashbench.reports.explain.evaluators import EVALUATORS
+from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
 from hashbench.reports.plots import FIGURES
 from hashbench.reports.tables import LAYOUTS
 from hashbench.scoring.metrics import get_metric, metric_names
@@ -28,7 +28,8 @@ def test_names_are_those_there_are():
     assert set(completion.datasets()) == set(built_in_datasets())
     kinds = {kind for name in built_in_datasets() for kind in registry.dataset_class(name).features}
     assert set(completion.features()) == kinds
-    assert completion.scripts() == [script.name for script in EVALUATORS]
+    scripts = (script for original in EVALUATORS for script in (original, *twins_of([original])))
+    assert completion.scripts() == [script.name for script in scripts]
     assert completion.figures() == list(FIGURES)
     assert completion.tables() == list(LAYOUTS)
 

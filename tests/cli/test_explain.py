@@ -1,6 +1,7 @@
 """The command that explains numbers: its input, its formats and its errors."""
 
 import json
+import re
 import time
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import rich.progress
 
 from hashbench.cli import explain, progress
+from hashbench.reports.explain import orders
 from hashbench.reports.explain.evaluators import EVALUATORS
 
 
@@ -190,7 +192,7 @@ def test_scripts_are_listed_with_what_they_give_and_what_was_read_of_them(hashbe
     assert max(map(len, lines)) <= 80
     at = next(number for number, line in enumerate(lines) if line.startswith("hashnet "))
     assert [line.strip() for line in (lines[at].removeprefix("hashnet"), *lines[at + 1 : at + 3])] == [
-        "AP, AP@k",
+        "AP, AP@k; on this machine: -here",
         "thuml/HashNet, PyTorch",
         "thuml/HashNet@85387b8 pytorch/src/test.py:31-53",
     ]
@@ -217,6 +219,24 @@ def test_what_is_of_this_machine_alone_says_so_where_it_is_shown(hashbench, own,
     for value in ([], ["--value", "0.73"]):
         assert hashbench(*options, "ranx-here", *value).stdout.splitlines()[-1].startswith("-here: ")
         assert "-here: " not in hashbench(*options, "dtsh", *value).stdout
+
+
+def test_scripts_that_this_machine_sorts_otherwise_are_in_a_note_and_in_json(hashbench, explained, own, monkeypatch):
+    monkeypatch.setitem(orders.BY_THIS_NUMPY, orders.numpy_scalar, orders.descending)  # as if NumPy's here
+    rows = explained(*own, "--metric", "AP")
+    assert rows["csq-here", "AP"]["value"] == rows["ratio-baseline-flat", "AP"]["value"] != rows["csq", "AP"]["value"]
+    assert rows["csq-here", "AP"]["used_by"] == "csq, by this machine's NumPy"
+    assert set(explained(*own, "--script", "csq", "--metric", "AP")) == {("csq", "AP")}
+    done = hashbench("explain", *own, "--script", "csq", "--script", "dtsh", "--metric", "AP").stdout
+    assert [line.split()[0] for line in done.splitlines() if line.startswith((" csq", " dtsh"))] == ["csq", "dtsh"]
+    change = round(rows["csq-here", "AP"]["value"], 4) - round(rows["csq", "AP"]["value"], 4)
+    note = f"This machine's NumPy {np.__version__} orders ties differently and changes values by {change:+.4f} for csq."
+    assert note in " ".join(done.split())
+    done = hashbench("explain", *own, "--script", "csq-here", "--metric", "AP").stdout
+    assert re.search(r"^ csq-here +0\.", done, re.MULTILINE)
+    assert "orders ties differently" not in done
+    monkeypatch.setitem(orders.BY_THIS_NUMPY, orders.numpy_scalar, orders.numpy_scalar)
+    assert "orders ties" not in hashbench("explain", *own, "--script", "csq", "--metric", "AP").stdout
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "json"])

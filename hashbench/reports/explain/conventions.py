@@ -229,6 +229,7 @@ class Evaluator:
     shares_cut: bool = False  # it sorts for the largest cut asked for
     # Rows in the order in which it gets them, from the index of the query and the numbers of queries and items.
     item_order: Callable[[int, int, int], IntArray] | None = None
+    twin_of: str = ""  # the script that differs only in that its NumPy is not this machine's
     own: str = ""  # its own quantity, in words; one of the two below computes it
     # From the ranks of a query's hits (in the whole list if the order is complete), the cut or the number of items
     # inside a radius, the query and the script.

@@ -4,6 +4,9 @@ What each does was read in its public code. Tests compare its numbers with worke
 that can be installed. An entry has its name, where it is used, what was read; then where it departs.
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from hashbench.errors import unknown_name
 from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain import orders, quantities
@@ -27,6 +30,10 @@ _SDH = "bd622/DiscretHashing@bfaafc1 cat_apcal.m:1-31, evaluate_macro.m:1-35"
 _SELVE = "willard-yuan/hashing-baseline-for-image-retrieval@8228378 Method-SELVE/apcal.m, phmap.m"
 _PERF10 = "BMC-SDNU/Hashing-Retrieval@715ba44 perf_metric4Label.m:10-41"
 _YUAN = "willard-yuan/hashing-baseline-for-image-retrieval@8228378 utils"
+_AREA = (  # no byte is lost: its index is y + 1 with y uint8, which ends at 255, and its sums are uint16
+    f"{_YUAN}/recall_precision.m:1-42, hammingDist.m:25-46 (a byte that differs in all bits counts 7; none is lost), "
+    "compactbit.m:9"
+)
 _TALR = "kunhe/TALR@9a93296 +eval"
 _MIHASH = "fcakir/mihash@e6ba59e evaluate.m:16-84, vlfeat@1b9075f vl_pr"
 _SKLEARN = "scikit-learn 1.9"
@@ -47,20 +54,16 @@ _OF_PAIRS = "pairs of all queries together"
 EVALUATORS = (
     Evaluator("calc-top-map", "DeepHash-pytorch, DPSH, ADSH, BiHalf, GreedyHash, CIBHash", _CALC_TOP_MAP,
               order=orders.numpy_scalar, loses_last=True),
-    Evaluator("calc-top-map-here", "DeepHash-pytorch, by this machine's NumPy", _CALC_TOP_MAP,
-              order=orders.numpy_here, loses_last=True),
     Evaluator("calc-map", "DeepHash-pytorch and others, the whole list",
               "jiangqy/DPSH-pytorch@0423181 utils/CalcHammingRanking.py:8-62",
               order=orders.numpy_scalar, cuts="none"),
     Evaluator("hashnet", "thuml/HashNet, PyTorch", _HASHNET,
               order=orders.numpy_scalar, mean=by.leave_out_without_hits, cuts="below"),
-    Evaluator("hashnet-here", "thuml/HashNet, by this machine's NumPy", _HASHNET,
-              order=orders.numpy_here, mean=by.leave_out_without_hits, cuts="below"),
     Evaluator("hashnet-caffe", "thuml/HashNet, Caffe",
               "thuml/HashNet@85387b8 caffe/models/predict/*/predict_parallel.py:20-46",
               order=orders.numpy_scalar, mean=by.leave_out, cuts="below"),
     Evaluator("csq", "yuanli2333/Hadamard-Matrix-for-hashing", _CSQ,
-              order=orders.numpy_scalar, mean=by.count_zero_of_labelled),
+              order=orders.numpy_scalar, mean=by.count_zero_of_labelled, cuts="below"),
     Evaluator("thulab", "thulab/DeepHash, after the sign: DHN, DCH, DTQ", f"{_THULAB}:8-23,76-81",
               order=orders.numpy_partition, mean=by.leave_out_without_hits, cuts="below"),
     Evaluator("orthohash", "kamwoh/orthohash, kamwoh/DPN", "kamwoh/orthohash@94c4a03 functions/hashing.py:55-129",
@@ -93,7 +96,7 @@ EVALUATORS = (
     Evaluator("perf", "5 cross-modal packages in MATLAB", _PERF10,
               distance=by.bytes_of_seven, mean=by.leave_out, cuts="none"),
     Evaluator("area-rp", "willard-yuan's hashing baselines, printed as mAP",
-              f"{_YUAN}/recall_precision.m:1-42, area_RP.m:1-26", order=None, distance=by.bytes_of_seven, cuts="none",
+              f"{_AREA}, area_RP.m:1-26", order=None, distance=by.bytes_of_seven, cuts="none",
               own="area under precision and recall of all pairs", of_counts=quantities.area),
     Evaluator("talr-ap", "kunhe/TALR and deep-mihash, MATLAB",
               f"{_TALR}/AP.m:1-67; fcakir/deep-mihash@b678942 tester/evaluate_AP.m:28-78",
@@ -154,6 +157,7 @@ EVALUATORS = (
               orders.numpy_scalar, by.leave_out, cuts="below"),
     Evaluator("calc-top-map-p-topk", "DeepHash-pytorch, curves at topk itself", f"{_TOOLS}:236-275", "P@k",
               orders.numpy_scalar, by.leave_out_without_hits, cuts="below"),
+    # its curves of precision and recall end at rank 10,000 (cal_map_mult.py:157-158); any cut is given here
     Evaluator("bihalf-p", "BiHalf, ImageHashing", _BIHALF, "P@k", orders.numpy_scalar, cuts="below"),
     Evaluator("mihash-prec-k", "fcakir/mihash, MATLAB", _MIHASH, "P@k", distance=by.of_int8, cuts="below"),
     Evaluator("rp5", "willard-yuan's hashing baselines, MATLAB", f"{_YUAN}/recall_precision5.m:17-31", "P@k",
@@ -161,7 +165,8 @@ EVALUATORS = (
     Evaluator("deepbit-p", "kevinlin311tw/cvpr16-deepbit, MATLAB", _DEEPBIT, "P@k"),
     Evaluator("ksh", "KSH, MATLAB",
               "ColumbiaDVMM/Supervised-Hashing-with-Kernels@b0acf3b KSH_demo.m:106-119", "P@k", cuts="below"),
-    Evaluator("pytorch-deephash-p", "flyingpot/pytorch_deephash", _DEEPHASH, "P@k", orders.numpy_scalar),
+    Evaluator("pytorch-deephash-p", "flyingpot/pytorch_deephash", _DEEPHASH, "P@k", orders.numpy_scalar,
+              cuts="below"),
     Evaluator("fire-p", "CISiPLab/cisip-FIRe", _FIRE, "P@k", orders.torch_topk, shares_cut=True, cuts="below"),
     # beyond the database it divides by k, and ours by what there is
     Evaluator("trec_eval-p", "trec_eval, pytrec_eval", TREC, "P@k", orders.descending, cuts="below"),
@@ -176,7 +181,7 @@ EVALUATORS = (
               orders.numpy_scalar, by.leave_out_without_hits, cuts="below"),
     Evaluator("bihalf-r", "BiHalf, ImageHashing", _BIHALF, "R@k", orders.numpy_scalar, by.weighted, cuts="below"),
     Evaluator("csq-r", "yuanli2333/Hadamard-Matrix-for-hashing", _CSQ, "R@k", orders.numpy_scalar,
-              by.not_a_number_of_labelled),
+              by.not_a_number_of_labelled, cuts="below"),
     Evaluator("rp5-r", "willard-yuan's hashing baselines, MATLAB", f"{_YUAN}/recall_precision5.m:17-31", "R@k",
               mean=by.weighted, distance=by.bytes_of_seven),
     Evaluator("trec_eval-r", "trec_eval, pytrec_eval", TREC, "R@k", orders.descending),
@@ -197,7 +202,7 @@ EVALUATORS = (
               own="nothing inside: all items; all inside: NaN", of_counts=quantities.precision_or_share),
     Evaluator("bihalf-pr", "BiHalf, ImageHashing", _BIHALF, "P@r", None,
               own=_AMONG_HITS, of_counts=quantities.among_hits),
-    Evaluator("area-rp-p", "willard-yuan's hashing baselines, MATLAB", f"{_YUAN}/recall_precision.m:1-42", "P@r", None,
+    Evaluator("area-rp-p", "willard-yuan's hashing baselines, MATLAB", _AREA, "P@r", None,
               distance=by.bytes_of_seven, own=_OF_PAIRS, of_counts=quantities.precision_of_pairs),
     Evaluator("bihalf-pairs-p", "BiHalf, ImageHashing, all queries together", _BIHALF, "P@r", None,
               own=_OF_PAIRS, of_counts=quantities.precision_of_pairs),
@@ -207,7 +212,7 @@ EVALUATORS = (
               own="not a number where nothing is relevant", of_counts=quantities.recall_or_nothing),
     Evaluator("bihalf-recall", "BiHalf, ImageHashing", _BIHALF, "R@r", None,
               own=_AMONG_HITS, of_counts=quantities.recall_among_hits),
-    Evaluator("area-rp-r", "willard-yuan's hashing baselines, MATLAB", f"{_YUAN}/recall_precision.m:1-42", "R@r", None,
+    Evaluator("area-rp-r", "willard-yuan's hashing baselines, MATLAB", _AREA, "R@r", None,
               distance=by.bytes_of_seven, own=_OF_PAIRS, of_counts=quantities.recall_of_pairs),
     Evaluator("bihalf-pairs-r", "BiHalf, ImageHashing, all queries together", _BIHALF, "R@r", None,
               own=_OF_PAIRS, of_counts=quantities.recall_of_pairs),
@@ -215,9 +220,24 @@ EVALUATORS = (
 # fmt: on
 
 
+def twins_of(scripts: Iterable[Evaluator]) -> list[Evaluator]:
+    """Return the scripts among these that sort by NumPy, as they run on this machine, each as NAME-here."""
+    return [
+        replace(
+            script,
+            name=f"{script.name}-here",
+            used_by=f"{script.name}, by this machine's NumPy",
+            order=orders.BY_THIS_NUMPY[script.order],
+            twin_of=script.name,
+        )
+        for script in scripts
+        if script.order in orders.BY_THIS_NUMPY
+    ]
+
+
 def named(name: str) -> Evaluator:
     """Return a script by its name."""
-    known = {script.name: script for script in EVALUATORS}
+    known = {script.name: script for script in (*EVALUATORS, *twins_of(EVALUATORS))}
     if name.casefold() not in known:
         raise unknown_name("script", name, known, listed="hashbench list scripts")
     return known[name.casefold()]

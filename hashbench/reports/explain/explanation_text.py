@@ -2,6 +2,7 @@
 
 import json
 import math
+import textwrap
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import accumulate, pairwise
@@ -33,8 +34,35 @@ def format_explanations(explanations: Sequence[Explanation], form: str) -> str:
     parts = []
     for metric in dict.fromkeys(explanation.metric for explanation in explanations):
         of_metric = [explanation for explanation in explanations if explanation.metric == metric]
-        parts += [_heading(of_metric[0], form), lay_out(of_metric)]
+        shown, twins = without_twins(of_metric)
+        parts += [_heading(of_metric[0], form), lay_out(shown)]
+        note = _note(shown, twins)
+        if note:
+            parts.append(note if form == "markdown" else textwrap.fill(note, 80, break_on_hyphens=False))
     return "\n\n".join(parts)
+
+
+def without_twins(explanations: Sequence[Explanation]) -> tuple[list[Explanation], list[Explanation]]:
+    """Separate, of one metric, the scripts from those that run on this machine's NumPy and are shown beside them."""
+    names = {explanation.evaluator.name for explanation in explanations}
+    twins = [explanation for explanation in explanations if explanation.evaluator.twin_of in names]
+    return [explanation for explanation in explanations if explanation not in twins], twins
+
+
+def _note(shown: Sequence[Explanation], twins: Sequence[Explanation]) -> str:
+    """Return which scripts give other values by this machine's NumPy, and by how much; empty if none does."""
+    values = {explanation.evaluator.name: explanation.value for explanation in shown}
+    changes: dict[str, list[str]] = {}
+    for twin in twins:
+        name = twin.evaluator.twin_of
+        changes.setdefault(_difference(values[name], twin.value), []).append(name)
+    parts = [f"{change} for {', '.join(names)}" for change, names in changes.items() if change not in ("", _NOTHING)]
+    if not parts:
+        return ""
+    return (
+        f"This machine's NumPy {np.__version__} orders ties differently and changes values by {'; '.join(parts)}. "
+        "For the causes, use --script NAME-here."
+    )
 
 
 def _heading(explanation: Explanation, form: str) -> str:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain.emulation import Explanation
-from hashbench.reports.explain.explanation_text import parse_printed
+from hashbench.reports.explain.explanation_text import parse_printed, without_twins
 from hashbench.reports.plots.style import INK, SMALL, FigureLayout, make_panels, one_look, text_width
 
 _ROW, _BESIDE = 0.135, 0.12  # inches: the row of a script, and from a panel to its name
@@ -23,7 +23,8 @@ def draw(
     """
     panels = []
     for metric in dict.fromkeys(explanation.metric for explanation in explanations):
-        scripts = [script for script in explanations if script.metric == metric and not math.isnan(script.value)]
+        of_metric = [explanation for explanation in explanations if explanation.metric == metric]
+        scripts = [script for script in without_twins(of_metric)[0] if not math.isnan(script.value)]
         if scripts:
             panels.append(sorted(scripts, key=lambda script: script.value))
     if not panels:

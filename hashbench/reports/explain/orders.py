@@ -52,6 +52,13 @@ def numpy_partition(keys: AnyArray, n_first: int) -> IntArray:
     return first[numpy_scalar(keys[first], n_first)]
 
 
+def numpy_partition_here(keys: AnyArray, n_first: int) -> IntArray:
+    """Sort as `numpy_partition`, by NumPy of this machine and version."""
+    keys = keys.astype(np.float32)
+    first = np.argpartition(keys, n_first - 1)[:n_first]
+    return first[np.argsort(keys[first])]
+
+
 def libstdcxx(keys: AnyArray, n_first: int) -> IntArray:
     """Sort by ``std::sort`` of libstdc++: ``torch.argsort`` on a CPU, unless its build has its own sort."""
     rows = np.arange(len(keys))
@@ -76,8 +83,11 @@ def numba_reversed(keys: AnyArray, n_first: int) -> IntArray:
     return numba_here(-keys, n_first)[::-1]
 
 
-BY_CUT = (numpy_partition, torch_topk)
+BY_CUT = (numpy_partition, numpy_partition_here, torch_topk)
 """Orders that depend on the number of items requested, and return no more."""
+
+BY_THIS_NUMPY: dict[Order, Order] = {numpy_scalar: numpy_here, numpy_partition: numpy_partition_here}
+"""The orders of scripts that sort by NumPy, on this machine."""
 
 
 def by_ids(number: int, n_queries: int, n_items: int) -> IntArray:
