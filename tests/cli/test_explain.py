@@ -248,8 +248,28 @@ def test_a_value_tells_which_scripts_give_it(hashbench, explained, own, form):
             assert verdicts["hashnet"] == verdicts["hashnet-caffe"] == "gives"
             assert set(verdicts.values()) == {"gives", "could", "unknown", "not"}
         else:
-            (line,) = (line for line in done.stdout.splitlines() if " hashnet " in line)
-            assert "gives it" in line
+            (line,) = (line for line in done.stdout.splitlines() if "gives it" in line)
+            assert "hashnet" in done.stdout.partition("gives it")[0] + line
+
+
+def test_a_value_without_a_metric_is_searched_in_metrics_and_database_orders(hashbench, explained, own):
+    sought = explained(*own, "--metric", "P@r2", "--database-order", "shuffled")["sdh-r2", "P@r2"]["value"]
+    done = hashbench("explain", *own, "--value", f"{sought:.5f}")
+    assert re.search(r"sdh-r2.*(\n.*)?P@r2 +any +\S+ +gives it", done.stdout)
+    rows = json.loads(hashbench("explain", *own, "--value", "0.731", "--format", "json").stdout)
+    assert {row["database_order"] for row in rows} == {"given", "by-class", "shuffled"}
+    assert {row["metric"] for row in rows} == {"AP", "NDCG", "P@r2"}  # thirty items: no cut that papers have
+    by_class = [row for row in rows if row["database_order"] == "by-class"]
+    alone = explained(*own, "--metric", "AP", "--metric", "NDCG", "--metric", "P@r2", "--database-order", "by-class")
+    assert {(row["script"], row["metric"]): row["value"] for row in by_class} == {
+        key: row["value"] for key, row in alone.items()
+    }
+    rows = json.loads(
+        hashbench("explain", *own, "--value", "0.73", "--database-order", "by-class", "--format", "json").stdout
+    )
+    assert {row["database_order"] for row in rows} == {"by-class"}
+    code, line = refused(hashbench, *own, "--value", "0.73", "--figure", "f.svg")
+    assert (code, "give --metric" in line) == (2, True)
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf", "SVG"])

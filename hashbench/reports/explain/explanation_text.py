@@ -1,41 +1,30 @@
-"""Explanations as tables and JSON, and the scripts that print a given number."""
+"""Explanations as tables and JSON."""
 
 import json
-import math
 import textwrap
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from hashbench.errors import HashbenchError
 from hashbench.reports.explain.emulation import Explanation
 from hashbench.reports.formatting import json_number, markdown_table, plain_table
 
 FORMATS = ("table", "markdown", "json")
 _NOTHING = "0.0000"
-_ANSWERS = {"gives": "gives it", "could": "may, with other ties", "unknown": "not with these ties", "not": "does not"}
-
-
-class Answer(NamedTuple):
-    """Whether a script prints a number: ``"gives"``, ``"could"`` with other ties, ``"unknown"`` or ``"not"``."""
-
-    explanation: Explanation
-    verdict: str
 
 
 def format_explanations(explanations: Sequence[Explanation], form: str) -> str:
     """Lay out explanations, metric by metric, in one of ``FORMATS``."""
     if form == "json":
-        return json.dumps([_as_json(explanation) for explanation in explanations], indent=2)
+        return json.dumps([as_json(explanation) for explanation in explanations], indent=2)
     lay_out = _as_markdown if form == "markdown" else _as_ledger
     parts = []
     for metric in dict.fromkeys(explanation.metric for explanation in explanations):
         of_metric = [explanation for explanation in explanations if explanation.metric == metric]
         shown, twins = without_twins(of_metric)
-        parts += [_heading(of_metric[0], form), lay_out(shown)]
+        parts += [heading(of_metric[0], form), lay_out(shown)]
         note = _note(shown, twins)
         if note:
             parts.append(note if form == "markdown" else textwrap.fill(note, 80, break_on_hyphens=False))
@@ -65,7 +54,8 @@ def _note(shown: Sequence[Explanation], twins: Sequence[Explanation]) -> str:
     )
 
 
-def _heading(explanation: Explanation, form: str) -> str:
+def heading(explanation: Explanation, form: str) -> str:
+    """Return a line on the exact value of a metric."""
     exact = explanation.exact
     name = f"**{explanation.metric}**" if form == "markdown" else explanation.metric
     text = f"{name}: exactly {exact.mean:.4f}, from {exact.low:.4f} to {exact.high:.4f} over orders of ties"
@@ -111,7 +101,8 @@ def _difference(before: float, after: float) -> str:
     return "" if np.isnan(difference) else _NOTHING if abs(difference) < 5e-5 else f"{difference:+.4f}"
 
 
-def _as_json(explanation: Explanation) -> dict[str, Any]:
+def as_json(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as JSON content, all digits; NaN is null."""
     return {
         "script": explanation.evaluator.name,
         "used_by": explanation.evaluator.used_by,
@@ -128,77 +119,3 @@ def _as_json(explanation: Explanation) -> dict[str, Any]:
         "n_undefined": explanation.n_undefined,
         "causes": [{"words": cause.words, "share": json_number(cause.share)} for cause in explanation.causes],
     }
-
-
-def answers(explanations: Sequence[Explanation], printed: str) -> list[Answer]:
-    """Return whether each script prints a number, to the digits of ``printed``, such as 0.731, or 73.1 in percent.
-
-    Any value between the bounds of a script's conventions is possible. A quantity of its own has no known bounds, only
-    the value in this tie order.
-    """
-    number, half = parse_printed(printed)
-    verdicts = []
-    for explanation in explanations:
-        script, bounds = explanation.evaluator, explanation.script_range
-        if abs(explanation.value - number) <= half:
-            verdict = "gives"
-        elif script.of_ranks is not None:
-            verdict = "unknown"
-        elif script.order is not None and bounds.low - half <= number <= bounds.high + half:
-            verdict = "could"
-        else:
-            verdict = "not"
-        verdicts.append(Answer(explanation, verdict))
-    return verdicts
-
-
-def parse_printed(printed: str) -> tuple[float, float]:
-    """Return a printed score as a number, and half a unit of its last digit."""
-    text = printed.strip()
-    try:
-        number = Decimal(text.removesuffix("%"))
-    except InvalidOperation:
-        number = Decimal("NaN")
-    if not (number.is_finite() and 0 <= number <= 100):
-        raise HashbenchError(f"--value is {printed!r}, expected a score such as 0.731, or 73.1 in percent.")
-    if number > 1 or text.endswith("%"):
-        number = number.scaleb(-2)
-    if int(number.as_tuple().exponent) > -2:
-        raise HashbenchError(f"--value {printed!r} has too few digits: give two decimal places, or percent.")
-    return float(number), 0.5000001 * 10.0 ** int(number.as_tuple().exponent)
-
-
-def _read_as(printed: str) -> str:
-    """Return a number as printed and as read, such as ``1.5 (0.0150 ± 0.0005)``."""
-    number, half = parse_printed(printed)
-    n_digits = 1 - math.floor(math.log10(2 * half))
-    return f"{printed} ({number:.{n_digits}f} ± {half:.{n_digits}f})"
-
-
-def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
-    """Lay out which scripts print the number, those that do first."""
-    if form == "json":
-        number, half = parse_printed(printed)
-        printed_value = {"value": number, "half_width": half}
-        return json.dumps(
-            [
-                {**_as_json(explanation), "asked": printed_value, "verdict": verdict}
-                for explanation, verdict in verdicts
-            ],
-            indent=2,
-        )
-    is_markdown = form == "markdown"
-    header = ["script", "where it is used"] if is_markdown else ["script"]
-    header += [printed, "value", "low", "high"]
-    lay_out = markdown_table if is_markdown else plain_table
-    parts = [f"asked for: {_read_as(printed)}"]
-    for metric in dict.fromkeys(answer.explanation.metric for answer in verdicts):
-        of_metric = [answer for answer in verdicts if answer.explanation.metric == metric]
-        rows = []
-        for explanation, verdict in sorted(of_metric, key=lambda answer: list(_ANSWERS).index(answer.verdict)):
-            script, bounds = explanation.evaluator, explanation.script_range
-            names = [script.name, script.used_by] if is_markdown else [script.name]
-            ends = ["", ""] if script.own else [f"{bounds.low:.4f}", f"{bounds.high:.4f}"]
-            rows.append([*names, _ANSWERS[verdict], f"{explanation.value:.4f}", *ends])
-        parts += [_heading(of_metric[0].explanation, form), lay_out(header, rows, n_left=len(header) - 3)]
-    return "\n\n".join(parts)

@@ -104,6 +104,16 @@ def _sorted_by_ids(n_queries: int, n_items: int) -> IntArray:
     return libstdcxx(ids, len(ids)).reshape(n_queries, n_items)
 
 
+DATABASE_ORDERS = ("given", "by-class", "shuffled")
+
+
+def database_orders(affinity: Affinity) -> list[str]:
+    """Return the orders of a database: without ``by-class`` unless each item has one class."""
+    labels = getattr(affinity, "database_labels", None)
+    is_single = labels is not None and labels.ndim == 1
+    return [name for name in DATABASE_ORDERS if is_single or name != "by-class"]
+
+
 def rearranged(database: ByteArray, affinity: Affinity, order: str) -> tuple[ByteArray, Affinity]:
     """Put a database into the order ``given``, ``by-class``, or ``shuffled`` with or without ``:seed``."""
     rows = rows_in(order, affinity)
