@@ -99,10 +99,12 @@ def explain(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
     from hashbench.reports.explain import answers, explanation_text
+    from hashbench.reports.explain.orders import describe_order
 
     if value is not None:
         answers.parse_printed(value)
     if run is not None:
+        described = ""
         name, by_order = run.name, {"": _explain_run(run, qrels, metrics, scripts, figure)}
     elif dataset is not None and codes is None and not any(own.values()):
         from hashbench.reports.explain.spreads import explain_cached, format_spreads
@@ -128,14 +130,16 @@ def explain(
         orders = [database_order] if database_order is not None else None if is_search else ["given"]
         has_twins = not scripts or form != "json"
         by_order = _explain_codes(loaded, metrics, scripts, orders, has_twins, is_search)
-        name = f"{codes.stem if codes else 'own codes'}, {loaded.n_bits} bits, database order: {next(iter(by_order))}"
+        order = next(iter(by_order))
+        name = f"{codes.stem if codes else 'own codes'}, {loaded.n_bits} bits, database order: {order}"
+        described = describe_order(order, loaded.affinity)
     explanations = next(iter(by_order.values()))
     if figure is not None:
         from hashbench.reports.explain.figure import draw
 
         save_figure(figure, draw(explanations, name, value))
     if value is None:
-        text = explanation_text.format_explanations(explanations, form)
+        text = explanation_text.format_explanations(explanations, form, described)
     else:
         text = answers.format_answers(answers.answers(by_order, value), value, form)
     click.echo(text)

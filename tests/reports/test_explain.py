@@ -408,6 +408,11 @@ def test_what_is_shown_adds_up(exact, shares):
         assert float(row[-1]) == pytest.approx(shares[int(row[1])], abs=1e-4)
 
 
+def test_no_hit_above_the_cut_is_a_reason():
+    explanations = explained(["AP@1"], bits("00"), bits("00 11"), (np.array([1]), np.array([0, 1])), ["hashnet"])
+    assert "NaN\n   0 / 0: no query has a hit above the cut" in format_explanations(explanations, "table")
+
+
 def test_tables_fit_a_terminal():
     explanations = explained([*ORIGINALS, "Hit@5"], *EXAMPLE)
     for text in (
