@@ -56,7 +56,11 @@ if TYPE_CHECKING:
         show_default="given; all three for cached codes",
         help="Order of the database, which breaks ties; some repositories sort CIFAR-10 by class.",
     ),
-    option("--value", metavar="NUMBER", help="Value to look for: which scripts give it, could or cannot."),
+    option(
+        "--value",
+        metavar="NUMBER",
+        help="Value to look for, in the metric; without --metric, in many metrics, cuts and database orders.",
+    ),
 )
 @option_group(
     "Output",
@@ -89,17 +93,19 @@ def explain(
 
     \b
     hashbench explain CODES.h5 --metric AP@1000 --database-order by-class
-    hashbench explain CODES.h5 --metric mAP@5000 --value 0.731
+    hashbench explain CODES.h5 --value 0.731
     hashbench explain --dataset digits --bits 12 --bits 32
     hashbench explain --run run.txt --qrels qrels.txt --metric AP
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
-    from hashbench.reports.explain import explanation_text
+    from hashbench.reports.explain import answers, explanation_text
+    from hashbench.reports.explain.orders import describe_order
 
     if value is not None:
-        explanation_text.parse_printed(value)
+        answers.parse_printed(value)
     if run is not None:
-        name, explanations = run.name, _explain_run(run, qrels, metrics, scripts, figure)
+        described = ""
+        name, by_order = run.name, {"": _explain_run(run, qrels, metrics, scripts, figure)}
     elif dataset is not None and codes is None and not any(own.values()):
         from hashbench.reports.explain.spreads import explain_cached, format_spreads
 
@@ -113,36 +119,52 @@ def explain(
     elif len(n_bits) > 1:
         raise click.UsageError("several --bits choose cached codes; give --dataset without codes.")
     else:
-        own["n_bits"], order = next(iter(n_bits), None), database_order or "given"
+        own["n_bits"] = next(iter(n_bits), None)
+        is_search = value is not None and not metrics
+        if is_search and figure is not None:
+            raise click.UsageError("--figure draws metrics; give --metric, too.")
         if figure is not None:
             inputs = files_of_codes(codes, dataset) if is_codes_file(codes, own) else files_of(own, dataset)
             refuse_outputs({"--figure": figure}, inputs)
         loaded = _read(codes, dataset, own)
-        name = f"{codes.stem if codes else 'own codes'}, {loaded.n_bits} bits, database order: {order}"
+        orders = [database_order] if database_order is not None else None if is_search else ["given"]
         has_twins = not scripts or form != "json"
-        explanations = _explain_codes(loaded, metrics, scripts, order, has_twins)
+        by_order = _explain_codes(loaded, metrics, scripts, orders, has_twins, is_search)
+        order = next(iter(by_order))
+        name = f"{codes.stem if codes else 'own codes'}, {loaded.n_bits} bits, database order: {order}"
+        described = describe_order(order, loaded.affinity)
+    explanations = next(iter(by_order.values()))
     if figure is not None:
         from hashbench.reports.explain.figure import draw
 
         save_figure(figure, draw(explanations, name, value))
     if value is None:
-        click.echo(explanation_text.format_explanations(explanations, form))
+        text = explanation_text.format_explanations(explanations, form, described)
     else:
-        click.echo(explanation_text.format_answers(explanation_text.answers(explanations, value), value, form))
-    if form != "json" and any(explanation.evaluator.name.endswith("-here") for explanation in explanations):
+        text = answers.format_answers(answers.answers(by_order, value), value, form)
+    click.echo(text)
+    if form != "json" and "-here" in text.replace("NAME-here", ""):
         click.echo("\n-here: ties in the order of this machine's NumPy or numba; other machines may differ.")
 
 
 def _explain_codes(
-    codes: "OwnCodes", metrics: tuple[str, ...], scripts: tuple[str, ...], order: str, has_twins: bool
-) -> "Sequence[Explanation]":
-    """Score codes by scripts, and by their twins on this machine; print what is left out."""
+    codes: "OwnCodes",
+    metrics: tuple[str, ...],
+    scripts: tuple[str, ...],
+    orders: list[str] | None,
+    has_twins: bool,
+    is_search: bool,
+) -> "dict[str, Sequence[Explanation]]":
+    """Score codes by scripts, and by their twins on this machine, for each database order; print what is left out."""
+    from dataclasses import replace
+
     import numpy as np
 
     from hashbench.cli.progress import Progress
     from hashbench.reports.explain import emulation
+    from hashbench.reports.explain.answers import searched_metrics
     from hashbench.reports.explain.evaluators import EVALUATORS, named, twins_of
-    from hashbench.reports.explain.orders import rearranged, rows_in
+    from hashbench.reports.explain.orders import database_orders, rearranged, rows_in
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.evaluator import check_counts
     from hashbench.scoring.self_pairs import check_self
@@ -150,22 +172,26 @@ def _explain_codes(
     chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
     check_counts((len(codes.query), len(codes.database)), (codes.affinity.n_queries, codes.affinity.n_database))
     notes = check_self(codes.query, codes.database, is_excluded=codes.exclude_self)
-    database, affinity = rearranged(codes.database, codes.affinity, order)
-    own_rows = np.argsort(rows_in(order, codes.affinity)) if codes.exclude_self else None
-    n_items = len(database) - codes.exclude_self
-    metrics_or_default = metrics or ("AP", "AP@1000")
+    n_items = len(codes.database) - codes.exclude_self
+    metrics_or_default = metrics or (searched_metrics(n_items) if is_search else ("AP", "AP@1000"))
     computed = tuple(emulation.metrics_of(metrics_or_default, chosen, n_items)) or metrics_or_default
     for name in dict.fromkeys(metrics):
         if name not in computed:
             click.echo(f"Left out: {emulation.describe_missing(name, chosen, n_items)}", err=True)
     with_twins = list(dict.fromkeys([*chosen, *twins_of(chosen)] if has_twins else chosen))
+    if is_search:  # as if each cut were the only one
+        with_twins = [replace(script, shares_cut=False) for script in with_twins]
+    explanations: dict[str, Sequence[emulation.Explanation]] = {}
     with Progress(short=True) as progress, reporting_compilation(progress.update):
-        explanations = emulation.explain(
-            codes.query, database, codes.n_bits, affinity, computed, with_twins, own_rows, progress.update
-        )
+        for order in database_orders(codes.affinity) if orders is None else orders:
+            database, affinity = rearranged(codes.database, codes.affinity, order)
+            own_rows = np.argsort(rows_in(order, codes.affinity)) if codes.exclude_self else None
+            explanations[order] = emulation.explain(
+                codes.query, database, codes.n_bits, affinity, computed, with_twins, own_rows, progress.update
+            )
     for note in notes:
         click.echo(note, err=True)
-    explained = {explanation.evaluator.name for explanation in explanations}
+    explained = {explanation.evaluator.name for of_order in explanations.values() for explanation in of_order}
     for name in sorted({script.name for script in chosen} - explained if scripts else ()):
         click.echo(f"{name} gives none of {', '.join(computed)}.", err=True)
     return explanations

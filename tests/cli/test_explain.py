@@ -180,10 +180,52 @@ def test_tables_have_a_row_a_script_and_a_line_of_the_exact_value(hashbench, own
         "dtsh",
         "trec_eval",
     ]
-    assert [line[:3] for line in plain.splitlines()[-2:]] == ["   ", "   "]  # its causes, a line each
+    causes, advice = plain.split("\n\n")[-2:]
+    assert [line[:3] for line in causes.splitlines()[-2:]] == ["   ", "   "]  # a line each
+    assert advice.startswith("Tie order: the database is as given. Each sort leaves tied items in its own\norder.")
     markdown = hashbench("explain", *own, *options, "--format", "markdown").stdout
     assert markdown.startswith("**AP**: exactly 0.")
-    assert [line.split()[:2] for line in markdown.splitlines()[-2:]] == [["|", "dtsh"], ["|", "trec_eval"]]
+    rows = markdown.split("\n\n")[-2].splitlines()[-2:]
+    assert [line.split()[:2] for line in rows] == [["|", "dtsh"], ["|", "trec_eval"]]
+
+
+def test_scripts_that_agree_are_one_line_and_causes_name_the_order_by_class(hashbench, own, tmp_path):
+    options = "--metric", "AP", "--script", "perf", "--script", "hashnet-caffe", "--script", "dtsh"
+    text = hashbench("explain", *own, *options, "--database-order", "by-class").stdout
+    assert re.search(
+        r"^ (perf|dtsh), (perf|dtsh) +0\.\d{4} +[+-]0\.\d{4}\n   tie order, database by class ", text, re.MULTILINE
+    )
+    assert "the database is by class: items of class 0 first. Sorts then favour some classes. Shuffle it" in " ".join(
+        text.split()
+    )
+    rows = np.argsort(1 - np.load(own[7]), kind="stable")  # class 1 first
+    text = hashbench("explain", *of_rows(own, rows, tmp_path), *options).stdout
+    assert "the database is by class: items of class 1 first." in " ".join(text.split())
+    assert "by class" not in hashbench("explain", *own, *options, "--database-order", "shuffled:1").stdout
+
+
+@pytest.mark.parametrize(
+    ("script", "metric", "reason"),
+    [
+        ("dsh", "AP", "0 / 0: nothing is relevant to 1 query"),  # the last has a class of its own
+        ("pytorch-deephash-r2", "P@r8", "nothing inside: all items; all inside: NaN"),
+        ("bihalf-pairs-p", "P@r8", "the curve ends at a smaller radius"),
+        ("thulab-recall", "R@r2", "not a number where nothing is relevant"),
+    ],
+)
+def test_a_value_that_is_not_a_number_has_a_reason(hashbench, explained, own, script, metric, reason):
+    options = *own, "--metric", metric, "--script", script
+    assert re.search(rf"^ {script} +NaN\n   {re.escape(reason)}$", hashbench("explain", *options).stdout, re.MULTILINE)
+    assert explained(*options)[script, metric]["reason"] == reason
+    assert explained(*own, "--metric", "AP", "--script", "dtsh")["dtsh", "AP"]["reason"] is None
+
+
+def test_where_nothing_is_relevant_the_table_says_so(hashbench, own, tmp_path):
+    np.save(tmp_path / "none.npy", np.full(6, 9))
+    options = [tmp_path / "none.npy" if option == own[5] else option for option in own]
+    text = hashbench("explain", *options, "--metric", "AP", "--script", "dtsh").stdout
+    assert text.startswith("AP: no exact value, since no query has relevant items\n")
+    assert "nan" not in text
 
 
 def test_scripts_are_listed_with_what_they_give_and_what_was_read_of_them(hashbench):
@@ -253,8 +295,28 @@ def test_a_value_tells_which_scripts_give_it(hashbench, explained, own, form):
             assert verdicts["hashnet"] == verdicts["hashnet-caffe"] == "gives"
             assert set(verdicts.values()) == {"gives", "could", "unknown", "not"}
         else:
-            (line,) = (line for line in done.stdout.splitlines() if " hashnet " in line)
-            assert "gives it" in line
+            (line,) = (line for line in done.stdout.splitlines() if "gives it" in line)
+            assert "hashnet" in done.stdout.partition("gives it")[0] + line
+
+
+def test_a_value_without_a_metric_is_searched_in_metrics_and_database_orders(hashbench, explained, own):
+    sought = explained(*own, "--metric", "P@r2", "--database-order", "shuffled")["sdh-r2", "P@r2"]["value"]
+    done = hashbench("explain", *own, "--value", f"{sought:.5f}")
+    assert re.search(r"sdh-r2.*(\n.*)?P@r2 +any +\S+ +gives it", done.stdout)
+    rows = json.loads(hashbench("explain", *own, "--value", "0.731", "--format", "json").stdout)
+    assert {row["database_order"] for row in rows} == {"given", "by-class", "shuffled"}
+    assert {row["metric"] for row in rows} == {"AP", "NDCG", "P@r2"}  # thirty items: no cut that papers have
+    by_class = [row for row in rows if row["database_order"] == "by-class"]
+    alone = explained(*own, "--metric", "AP", "--metric", "NDCG", "--metric", "P@r2", "--database-order", "by-class")
+    assert {(row["script"], row["metric"]): row["value"] for row in by_class} == {
+        key: row["value"] for key, row in alone.items()
+    }
+    rows = json.loads(
+        hashbench("explain", *own, "--value", "0.73", "--database-order", "by-class", "--format", "json").stdout
+    )
+    assert {row["database_order"] for row in rows} == {"by-class"}
+    code, line = refused(hashbench, *own, "--value", "0.73", "--figure", "f.svg")
+    assert (code, "give --metric" in line) == (2, True)
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf", "SVG"])

@@ -16,10 +16,11 @@ from sklearn.metrics import average_precision_score
 from hashbench import evaluate
 from hashbench.affinity import SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
+from hashbench.reports.explain.answers import answers, format_answers
 from hashbench.reports.explain.conventions import MEAN_WORDS, leave_out_without_hits
 from hashbench.reports.explain.emulation import Cause, TieRange, shapley_values
 from hashbench.reports.explain.evaluators import EVALUATORS, named
-from hashbench.reports.explain.explanation_text import answers, format_answers, format_explanations
+from hashbench.reports.explain.explanation_text import format_explanations
 
 
 def bits(text):
@@ -407,11 +408,16 @@ def test_what_is_shown_adds_up(exact, shares):
         assert float(row[-1]) == pytest.approx(shares[int(row[1])], abs=1e-4)
 
 
+def test_no_hit_above_the_cut_is_a_reason():
+    explanations = explained(["AP@1"], bits("00"), bits("00 11"), (np.array([1]), np.array([0, 1])), ["hashnet"])
+    assert "NaN\n   0 / 0: no query has a hit above the cut" in format_explanations(explanations, "table")
+
+
 def test_tables_fit_a_terminal():
     explanations = explained([*ORIGINALS, "Hit@5"], *EXAMPLE)
     for text in (
         format_explanations(explanations, "table"),
-        format_answers(answers(explanations, "0.233"), "0.233", "table"),
+        format_answers(answers({"by-class": explanations}, "0.233"), "0.233", "table"),
     ):
         assert max(map(len, text.splitlines())) <= 80
     words = [*MEAN_WORDS.values(), *(script.own for script in EVALUATORS)]
@@ -427,7 +433,7 @@ def test_tables_fit_a_terminal():
     ],
 )
 def test_a_known_number_shows_which_scripts_give_it(metric, printed, expected):
-    verdicts = answers(explained([metric], *EXAMPLE, list(expected)), printed)
+    verdicts = answers({"given": explained([metric], *EXAMPLE, list(expected))}, printed)
     assert {answer.explanation.evaluator.name: answer.verdict for answer in verdicts} == expected
 
 
@@ -438,7 +444,29 @@ def test_a_known_number_shows_which_scripts_give_it(metric, printed, expected):
 )
 def test_what_is_no_score_of_two_digits_or_more_is_refused(printed, message):
     with pytest.raises(HashbenchError, match=message):
-        answers(explained(["AP"], *EXAMPLE, ["csq"]), printed)
+        answers({"given": explained(["AP"], *EXAMPLE, ["csq"])}, printed)
+
+
+def test_candidates_are_sorted_by_nearness_and_those_that_agree_are_one_line():
+    given_order = explained(["AP@5"], *EXAMPLE, ["csq", "hashnet", "sklearn-ap", "deepbit", "thulab"])
+    reversed_order = explained(["AP@5"], QUERY, DATABASE[::-1], (LABELS[0], LABELS[1][::-1]), ["csq", "deepbit"])
+    verdicts = answers({"given": given_order, "shuffled": reversed_order}, "0.233")
+    text = format_answers(verdicts, "0.233", "markdown")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
+    exact = given_order[0].exact.mean
+    values = {  # by scripts and order
+        ("csq, deepbit", "given"): 0.233333, ("hashnet", "given"): 0.7, ("thulab", "given"): 0.502778,
+        ("exact, by hashbench", "any"): exact,
+    }  # fmt: skip
+    for one in reversed_order:
+        values[one.evaluator.name, "shuffled"] = one.value
+    if reversed_order[0].value == pytest.approx(reversed_order[1].value):
+        values["csq, deepbit", "shuffled"] = values.pop(("csq", "shuffled"))
+        del values["deepbit", "shuffled"]
+    near = sorted(values, key=lambda key: abs(values[key] - 0.233))
+    assert [(row[0], row[2]) for row in rows[2:]] == near
+    assert rows[2][3:] == ["0.2333", "gives it"]
+    assert rows[-1][4] == f"{values[near[-1]] - 0.233:+.4f}"
 
 
 # ---------------------------------------------------------------- CalcTopMap and AP@k: docs/metrics.md

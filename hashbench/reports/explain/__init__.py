@@ -5,7 +5,8 @@ conventions       how a script is described: what it sees of a query, how it ave
 quantities        the quantities that some scripts compute instead of a metric
 evaluators        the scripts, one entry each; a new one goes there, and if it sorts into tests/reports/test_orders.py
 emulation         their values beside the exact ones, and what makes each difference
-explanation_text  tables and JSON of these, and which scripts print a given number
+explanation_text  tables and JSON of these
+answers           the scripts, metrics and orders of the database that print a given number
 figure            all scripts on the range of ties
 spreads           all cached codes of a dataset in the scripts' tie orders
 run_tools         the same for runs: trec_eval, pytrec_eval, ir_measures and ranx

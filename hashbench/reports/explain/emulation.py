@@ -26,6 +26,7 @@ from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.metrics.ndcg import exponential_gains
 from hashbench.scoring.self_pairs import check_labels, check_self
 
+TIE_ORDER = "tie order"
 _AT_A_TIME = 16  # queries whose levels are held at once
 
 
@@ -337,7 +338,7 @@ def _switches(job: _Job, n_items: int) -> dict[str, str]:
         "divisor": f"divisor: {by.DIVISOR_WORDS[script.divisor]}" if _with_divisor(job) != job.metric else "",
         "cut": "the last item is lost" if _with_cut(job.metric, job.cut, n_items) != job.metric else "",
         "distance": _DISTANCES.get(script.distance, ""),
-        "order": "tie order" if script.order is not None else "",
+        "order": TIE_ORDER if script.order is not None else "",
     }
     return {switch: text for switch, text in words.items() if text}
 

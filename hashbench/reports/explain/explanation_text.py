@@ -1,45 +1,52 @@
-"""Explanations as tables and JSON, and the scripts that print a given number."""
+"""Explanations as tables and JSON."""
 
 import json
 import math
 import textwrap
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from hashbench.errors import HashbenchError
-from hashbench.reports.explain.emulation import Explanation
+from hashbench.errors import counted
+from hashbench.reports.explain import conventions as by
+from hashbench.reports.explain import quantities
+from hashbench.reports.explain.emulation import TIE_ORDER, Explanation
 from hashbench.reports.formatting import json_number, markdown_table, plain_table
 
+_NOTHING_RELEVANT = "no query has relevant items"
 FORMATS = ("table", "markdown", "json")
 _NOTHING = "0.0000"
-_ANSWERS = {"gives": "gives it", "could": "may, with other ties", "unknown": "not with these ties", "not": "does not"}
+_NAMES_WIDTH = 44  # the room that a terminal leaves
+_ADVICE = {
+    True: "Sorts then favour some classes. Shuffle it (--database-order shuffled), or report the exact value.",
+    False: "Each sort leaves tied items in its own order. The exact value does not depend on it.",
+}
 
 
-class Answer(NamedTuple):
-    """Whether a script prints a number: ``"gives"``, ``"could"`` with other ties, ``"unknown"`` or ``"not"``."""
-
-    explanation: Explanation
-    verdict: str
-
-
-def format_explanations(explanations: Sequence[Explanation], form: str) -> str:
-    """Lay out explanations, metric by metric, in one of ``FORMATS``."""
+def format_explanations(explanations: Sequence[Explanation], form: str, database: str = "") -> str:
+    """Lay out explanations, metric by metric, in one of ``FORMATS``; ``database`` is its order in words, if known."""
     if form == "json":
-        return json.dumps([_as_json(explanation) for explanation in explanations], indent=2)
+        return json.dumps([as_json(explanation) for explanation in explanations], indent=2)
     lay_out = _as_markdown if form == "markdown" else _as_ledger
     parts = []
     for metric in dict.fromkeys(explanation.metric for explanation in explanations):
         of_metric = [explanation for explanation in explanations if explanation.metric == metric]
         shown, twins = without_twins(of_metric)
-        parts += [_heading(of_metric[0], form), lay_out(shown)]
+        parts += [heading(of_metric[0], form), lay_out(shown, _is_by_class(database))]
         note = _note(shown, twins)
         if note:
             parts.append(note if form == "markdown" else textwrap.fill(note, 80, break_on_hyphens=False))
+    is_tied = any(cause.words == TIE_ORDER for explanation in explanations for cause in explanation.causes)
+    if database and is_tied:
+        note = f"Tie order: the database is {database}. {_ADVICE[_is_by_class(database)]}"
+        parts.append(note if form == "markdown" else textwrap.fill(note, 80))
     return "\n\n".join(parts)
+
+
+def _is_by_class(database: str) -> bool:
+    return database.startswith("by class")
 
 
 def without_twins(explanations: Sequence[Explanation]) -> tuple[list[Explanation], list[Explanation]]:
@@ -65,44 +72,73 @@ def _note(shown: Sequence[Explanation], twins: Sequence[Explanation]) -> str:
     )
 
 
-def _heading(explanation: Explanation, form: str) -> str:
+def heading(explanation: Explanation, form: str) -> str:
+    """Return a line on the exact value of a metric."""
     exact = explanation.exact
     name = f"**{explanation.metric}**" if form == "markdown" else explanation.metric
+    if math.isnan(exact.mean):
+        return f"{name}: no exact value, since {_NOTHING_RELEVANT}"
     text = f"{name}: exactly {exact.mean:.4f}, from {exact.low:.4f} to {exact.high:.4f} over orders of ties"
     if not explanation.n_undefined:
         return text
     return f"{text};\n{explanation.n_undefined} of {explanation.n_queries} queries, without relevant items, left out"
 
 
-def _as_markdown(explanations: Sequence[Explanation]) -> str:
+def _as_markdown(explanations: Sequence[Explanation], is_by_class: bool) -> str:
     header = ("script", "where it is used", "why", "value", "difference")
     rows = []
     for explanation in explanations:
         script, value = explanation.evaluator, explanation.value
-        why = "; ".join(f"{words} {share}".rstrip() for words, share in _shown(explanation))
-        rows.append((script.name, script.used_by, why, f"{value:.4f}", _difference(explanation.exact.mean, value)))
+        why = "; ".join(f"{words} {share}".rstrip() for words, share in _shown(explanation, is_by_class))
+        rows.append((script.name, script.used_by, why, _number(value), _difference(explanation.exact.mean, value)))
     return markdown_table(header, rows, n_left=3)
 
 
-def _as_ledger(explanations: Sequence[Explanation]) -> str:
-    """Lay out a line per script, followed by a line per cause; no wider than 80 characters."""
-    rows = []
+def _as_ledger(explanations: Sequence[Explanation], is_by_class: bool) -> str:
+    """Lay out a line per script or scripts that agree, then one per cause; no wider than 80 characters."""
+    names: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[str]] = {}
     for explanation in explanations:
         value = explanation.value
-        rows.append((explanation.evaluator.name, f"{value:.4f}", _difference(explanation.exact.mean, value), ""))
-        rows += [(f"  {words}", "", "", share) for words, share in _shown(explanation)]
+        shown = _number(value), _difference(explanation.exact.mean, value), tuple(_shown(explanation, is_by_class))
+        names.setdefault(shown, []).append(explanation.evaluator.name)
+    rows = []
+    for (number, difference, causes), of_value in names.items():
+        rows.append((textwrap.fill(", ".join(of_value), _NAMES_WIDTH, break_on_hyphens=False), number, difference, ""))
+        rows += [(f"  {words}", "", "", share) for words, share in causes]
     return plain_table(("script", "value", "difference", "of which"), rows)
 
 
-def _shown(explanation: Explanation) -> list[tuple[str, str]]:
+def _shown(explanation: Explanation, is_by_class: bool) -> list[tuple[str, str]]:
     """Return causes in words with their shares, without those that round to nothing.
 
-    Running totals are rounded, not shares, so that the shares shown add up to the difference shown.
+    Running totals are rounded, not shares, so that the shares shown add up to the difference shown. A value that is not
+    a number has its reason instead.
     """
+    if math.isnan(explanation.value):
+        return [(_reason(explanation), "")]
     before = accumulate((cause.share for cause in explanation.causes[:-1]), initial=explanation.exact.mean)
     steps = pairwise([*before, explanation.value])
     shares = [(cause.words, _difference(*step)) for cause, step in zip(explanation.causes, steps, strict=False)]
-    return [(words, share) for words, share in shares if share != _NOTHING]
+    tie_order = f"{TIE_ORDER}, database by class" if is_by_class else TIE_ORDER
+    return [(tie_order if words == TIE_ORDER else words, share) for words, share in shares if share != _NOTHING]
+
+
+def _reason(explanation: Explanation) -> str:
+    """Return why a value is not a number."""
+    script, n_undefined = explanation.evaluator, explanation.n_undefined
+    if script.of_counts in (quantities.precision_or_share, quantities.recall_or_nothing):
+        return script.own
+    if script.of_counts is not quantities.precision_of_pairs and n_undefined == explanation.n_queries:
+        return _NOTHING_RELEVANT
+    if script.of_counts in (quantities.precision_of_pairs, quantities.recall_of_pairs):
+        return "the curve ends at a smaller radius"
+    if script.mean in (by.not_a_number, by.not_a_number_of_labelled) and n_undefined:
+        return f"0 / 0: nothing is relevant to {counted(n_undefined, 'query', 'queries')}"
+    return "0 / 0: no query has a hit above the cut"
+
+
+def _number(value: float) -> str:
+    return "NaN" if math.isnan(value) else f"{value:.4f}"
 
 
 def _difference(before: float, after: float) -> str:
@@ -111,7 +147,8 @@ def _difference(before: float, after: float) -> str:
     return "" if np.isnan(difference) else _NOTHING if abs(difference) < 5e-5 else f"{difference:+.4f}"
 
 
-def _as_json(explanation: Explanation) -> dict[str, Any]:
+def as_json(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as JSON content, all digits; NaN is null."""
     return {
         "script": explanation.evaluator.name,
         "used_by": explanation.evaluator.used_by,
@@ -126,79 +163,6 @@ def _as_json(explanation: Explanation) -> dict[str, Any]:
         "difference": json_number(explanation.difference),
         "n_queries": explanation.n_queries,
         "n_undefined": explanation.n_undefined,
+        "reason": _reason(explanation) if math.isnan(explanation.value) else None,
         "causes": [{"words": cause.words, "share": json_number(cause.share)} for cause in explanation.causes],
     }
-
-
-def answers(explanations: Sequence[Explanation], printed: str) -> list[Answer]:
-    """Return whether each script prints a number, to the digits of ``printed``, such as 0.731, or 73.1 in percent.
-
-    Any value between the bounds of a script's conventions is possible. A quantity of its own has no known bounds, only
-    the value in this tie order.
-    """
-    number, half = parse_printed(printed)
-    verdicts = []
-    for explanation in explanations:
-        script, bounds = explanation.evaluator, explanation.script_range
-        if abs(explanation.value - number) <= half:
-            verdict = "gives"
-        elif script.of_ranks is not None:
-            verdict = "unknown"
-        elif script.order is not None and bounds.low - half <= number <= bounds.high + half:
-            verdict = "could"
-        else:
-            verdict = "not"
-        verdicts.append(Answer(explanation, verdict))
-    return verdicts
-
-
-def parse_printed(printed: str) -> tuple[float, float]:
-    """Return a printed score as a number, and half a unit of its last digit."""
-    text = printed.strip()
-    try:
-        number = Decimal(text.removesuffix("%"))
-    except InvalidOperation:
-        number = Decimal("NaN")
-    if not (number.is_finite() and 0 <= number <= 100):
-        raise HashbenchError(f"--value is {printed!r}, expected a score such as 0.731, or 73.1 in percent.")
-    if number > 1 or text.endswith("%"):
-        number = number.scaleb(-2)
-    if int(number.as_tuple().exponent) > -2:
-        raise HashbenchError(f"--value {printed!r} has too few digits: give two decimal places, or percent.")
-    return float(number), 0.5000001 * 10.0 ** int(number.as_tuple().exponent)
-
-
-def _read_as(printed: str) -> str:
-    """Return a number as printed and as read, such as ``1.5 (0.0150 ± 0.0005)``."""
-    number, half = parse_printed(printed)
-    n_digits = 1 - math.floor(math.log10(2 * half))
-    return f"{printed} ({number:.{n_digits}f} ± {half:.{n_digits}f})"
-
-
-def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
-    """Lay out which scripts print the number, those that do first."""
-    if form == "json":
-        number, half = parse_printed(printed)
-        printed_value = {"value": number, "half_width": half}
-        return json.dumps(
-            [
-                {**_as_json(explanation), "asked": printed_value, "verdict": verdict}
-                for explanation, verdict in verdicts
-            ],
-            indent=2,
-        )
-    is_markdown = form == "markdown"
-    header = ["script", "where it is used"] if is_markdown else ["script"]
-    header += [printed, "value", "low", "high"]
-    lay_out = markdown_table if is_markdown else plain_table
-    parts = [f"asked for: {_read_as(printed)}"]
-    for metric in dict.fromkeys(answer.explanation.metric for answer in verdicts):
-        of_metric = [answer for answer in verdicts if answer.explanation.metric == metric]
-        rows = []
-        for explanation, verdict in sorted(of_metric, key=lambda answer: list(_ANSWERS).index(answer.verdict)):
-            script, bounds = explanation.evaluator, explanation.script_range
-            names = [script.name, script.used_by] if is_markdown else [script.name]
-            ends = ["", ""] if script.own else [f"{bounds.low:.4f}", f"{bounds.high:.4f}"]
-            rows.append([*names, _ANSWERS[verdict], f"{explanation.value:.4f}", *ends])
-        parts += [_heading(of_metric[0].explanation, form), lay_out(header, rows, n_left=len(header) - 3)]
-    return "\n\n".join(parts)

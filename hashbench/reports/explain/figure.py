@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from hashbench.errors import HashbenchError
+from hashbench.reports.explain.answers import parse_printed
 from hashbench.reports.explain.emulation import Explanation
-from hashbench.reports.explain.explanation_text import parse_printed, without_twins
+from hashbench.reports.explain.explanation_text import without_twins
 from hashbench.reports.plots.style import INK, SMALL, FigureLayout, make_panels, one_look, text_width
 
 _ROW, _BESIDE = 0.135, 0.12  # inches: the row of a script, and from a panel to its name

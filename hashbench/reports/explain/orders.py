@@ -104,6 +104,27 @@ def _sorted_by_ids(n_queries: int, n_items: int) -> IntArray:
     return libstdcxx(ids, len(ids)).reshape(n_queries, n_items)
 
 
+DATABASE_ORDERS = ("given", "by-class", "shuffled")
+
+
+def database_orders(affinity: Affinity) -> list[str]:
+    """Return the orders of a database: without ``by-class`` unless each item has one class."""
+    labels = getattr(affinity, "database_labels", None)
+    is_single = labels is not None and labels.ndim == 1
+    return [name for name in DATABASE_ORDERS if is_single or name != "by-class"]
+
+
+def describe_order(order: str, affinity: Affinity) -> str:
+    """Return an order of a database in words: ``by class: items of class 3 first`` also if it is given like that."""
+    labels = getattr(affinity, "database_labels", None)
+    if labels is not None and labels.ndim == 1:
+        labels = labels[rows_in(order, affinity)]
+        n_runs = 1 + np.count_nonzero(labels[1:] != labels[:-1])
+        if n_runs == len(np.unique(labels)) > 1:
+            return f"by class: items of class {labels[0]} first"
+    return "as given" if order == "given" else order
+
+
 def rearranged(database: ByteArray, affinity: Affinity, order: str) -> tuple[ByteArray, Affinity]:
     """Put a database into the order ``given``, ``by-class``, or ``shuffled`` with or without ``:seed``."""
     rows = rows_in(order, affinity)

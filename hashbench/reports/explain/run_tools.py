@@ -12,7 +12,15 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.conventions import Evaluator
-from hashbench.reports.explain.emulation import Explanation, Switches, TieRange, causes_of, metric_pattern, subsets
+from hashbench.reports.explain.emulation import (
+    TIE_ORDER,
+    Explanation,
+    Switches,
+    TieRange,
+    causes_of,
+    metric_pattern,
+    subsets,
+)
 from hashbench.reports.explain.evaluators import RANX, TREC
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import get_metric
@@ -120,13 +128,13 @@ def _explain(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
         divisor: divided != name,
         _MISSING: tool.counts_missing and not run.keys() >= qrels.keys(),
         _SINGLE: single != run,
-        "tie order": True,
+        TIE_ORDER: True,
     }
 
     @cache
     def evaluated(on: Switches) -> Evaluation:
         scores = single if _SINGLE in on else run
-        if "tie order" in on:
+        if TIE_ORDER in on:
             scores = {query: _without_ties(tool.order(of_query)) for query, of_query in scores.items()}
         return evaluate_run(scores, qrels, [divided if divisor in on else name], complete=_MISSING in on)
 
@@ -145,7 +153,7 @@ def _explain(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
         name,
         value=values[frozenset(used)],
         exact=averaged(frozenset()),
-        script_range=averaged(frozenset(used) - {"tie order"}),
+        script_range=averaged(frozenset(used) - {TIE_ORDER}),
         causes=causes_of(values, {words: words for words in used}, zero),
         n_queries=len(exact.queries or ()),
         n_undefined=exact.n_undefined,

@@ -22,11 +22,11 @@ from hashbench.pipeline.preparation import load_dataset
 from hashbench.reports import ties
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.explain import conventions as by
-from hashbench.reports.explain import quantities
+from hashbench.reports.explain import orders, quantities
 from hashbench.reports.explain.conventions import Evaluator, Query
 from hashbench.reports.explain.emulation import cut_of
 from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
-from hashbench.reports.explain.orders import BY_CUT, numpy_here, rearranged
+from hashbench.reports.explain.orders import BY_CUT, DATABASE_ORDERS, numpy_here, rearranged
 from hashbench.reports.formatting import json_number, markdown_table, plain_table
 from hashbench.scoring.evaluator import evaluate_packed
 from hashbench.scoring.histogram import TieHistogram
@@ -35,7 +35,6 @@ from hashbench.scoring.random_orders import without_ties
 from hashbench.store.files import data_dir
 from hashbench.store.hdf5 import open_codes, read_attributes
 
-DATABASE_ORDERS = ("given", "by-class", "shuffled")
 _AT_A_TIME = 16  # queries ranked at once by one thread
 FORMATS = ("table", "markdown", "json")
 
@@ -133,9 +132,7 @@ def explain_cached(
                 f"no script that sorts gives {name} of {affinity.n_database:,} items; ask for AP, AP@k, NDCG or P@k."
             )
     if database_orders is None:
-        labels = getattr(affinity, "database_labels", None)
-        is_single = labels is not None and labels.ndim == 1
-        database_orders = [name for name in DATABASE_ORDERS if is_single or name != "by-class"]
+        database_orders = orders.database_orders(affinity)
     cached: list[tuple[int, str, Path, str]] = []
     for path in sorted((data_dir() / "codes").glob("*/*.h5")):
         about = read_attributes(path)
