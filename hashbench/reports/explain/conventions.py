@@ -148,7 +148,7 @@ def count_zero(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> flo
 
 def count_zero_of_labelled(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
     """Count queries without relevant items as 0, and leave out those without labels."""
-    return count_zero(values, hit, n_relevant)
+    return _ratio(values.sum(), len(values))
 
 
 def not_a_number_of_labelled(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
