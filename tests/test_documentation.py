@@ -9,7 +9,7 @@ from textwrap import dedent
 import click
 import numpy as np
 import pytest
-from helpers.documents import blocks, commands
+from helpers.documents import blocks
 from helpers.paths import ROOT, benchmark, built_in_datasets, built_in_methods
 
 import hashbench as package
@@ -45,14 +45,6 @@ ROOMS = sorted(
 def test_a_page_mentions_all_that_it_is_on(page, mentions):
     text = (ROOT / page).read_text()
     assert [mention for mention in mentions if mention not in text] == []
-
-
-@pytest.mark.usefixtures("empty_folder")
-def test_commands_on_why_numbers_differ_run_on_the_files_that_the_page_writes(hashbench):
-    page = "docs/why-numbers-differ.md"
-    exec("\n".join(blocks(page, "python")), {})
-    for command in commands(page):
-        assert hashbench(*command).exit_code == 0, command
 
 
 def test_the_table_of_all_scripts_has_those_that_give_ap_at_a_cut():

@@ -24,7 +24,6 @@ ELSEWHERE = {  # pages that have tests of their own, which run their commands an
     "python.md": "reports/test_python.py",
     "run-files.md": "cli/test_run_files.py",
     "scale.md": "pipeline/test_sharded_codes.py",
-    "why-numbers-differ.md": "test_documentation.py",
 }
 ON_RESULTS = ("figures.md", "report.md", "tables.md")  # pages that lay out the committed results
 PAGES = sorted(
