@@ -92,7 +92,7 @@ test-dist: dist ## Build them and test what is in them, types of a user's projec
 
 test-cluster: $(VENV)/.installed ## Run those of jobs side by side, which start and kill processes; test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/pipeline/test_cluster.py \
-	tests/pipeline/test_workers.py --durations 3
+	tests/pipeline/test_workers.py tests/cli/test_tuning.py --durations 3
 
 test-originals: $(VENV)/.installed ## Run those of scripts beside the libraries they stand for; test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_originals.py --durations 3

@@ -90,6 +90,7 @@ def test_all_settings_are_tried_printed_and_written_and_failures_are_trials(fits
     assert again.stdout == done.stdout
 
 
+@pytest.mark.slow  # in processes of their own: `make test-cluster` has it
 def test_a_killed_command_goes_on_and_repeats_no_finished_trial(fits, tmp_path, script, monkeypatch):
     (tmp_path / "fits.txt.wait").touch()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
@@ -111,6 +112,7 @@ def test_a_killed_command_goes_on_and_repeats_no_finished_trial(fits, tmp_path, 
     assert len(read_trials(table)) == 4
 
 
+@pytest.mark.slow  # in processes of their own: `make test-cluster` has it
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 def test_a_termination_is_an_interrupt_and_leaves_no_worker(fits, tmp_path, script, monkeypatch):
     (tmp_path / "fits.txt.wait").touch()
@@ -129,6 +131,7 @@ def test_a_termination_is_an_interrupt_and_leaves_no_worker(fits, tmp_path, scri
     assert psutil.wait_procs(workers, timeout=30)[1] == []
 
 
+@pytest.mark.slow  # in processes of their own: `make test-cluster` has it
 def test_trials_of_other_code_are_repeated(fits, script, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     command = ("tune", "--method", "mine", "--bits", 8, "--param", "shift=0.0,1.0", "--resume")
@@ -143,6 +146,7 @@ def test_trials_of_other_code_are_repeated(fits, script, tmp_path, monkeypatch):
     assert len(rows[3]) == 2
 
 
+@pytest.mark.slow  # in processes of their own: `make test-cluster` has it
 def test_trials_side_by_side_are_the_same(digits_data, hashbench, tmp_path, monkeypatch):
     command = ("tune", "--method", "itq", "--param", "n_iter=1,2,5", "--bits", 8, "--output")
     assert hashbench(*command, tmp_path / "one", "--jobs", 2).exit_code == 0
