@@ -148,15 +148,21 @@ def test_point_of_a_plot_shows_its_numbers_under_the_mouse_and_in_focus(visit, f
         expect(tip).to_be_hidden()
 
 
-def test_a_seed_shows_the_origin_of_its_row(visit):
-    page = visit(VIEWS["rows"])
-    tip, seed = page.locator("#tip"), page.locator("td.column-seed abbr").first
-    for reach in (seed.hover, seed.focus):
+def assert_reached_by_mouse_and_keyboard(page, element, *texts):
+    """Check that an element shows these texts in the tip when it is reached, until Escape."""
+    tip = page.locator("#tip")
+    for reach in (element.hover, element.focus):
         reach()
-        expect(tip).to_contain_text("by hashbench 0.")
-        expect(tip).to_contain_text("s to fit and encode")
+        for text in texts:
+            expect(tip).to_contain_text(text)
         page.keyboard.press("Escape")
         expect(tip).to_be_hidden()
+
+
+def test_a_seed_shows_the_origin_of_its_row(visit):
+    page = visit(VIEWS["rows"])
+    seed = page.locator("td.column-seed abbr").first
+    assert_reached_by_mouse_and_keyboard(page, seed, "by hashbench 0.", "s to fit and encode")
 
 
 def test_the_settings_of_a_method_are_shown_on_demand(visit):
@@ -174,13 +180,8 @@ def test_the_settings_of_a_method_are_shown_on_demand(visit):
 
 def test_a_score_of_the_leaderboard_shows_what_made_it(visit):
     page = visit(VIEWS["leaderboard"])
-    value, tip = page.locator("tr[data-key=itq] .value").first, page.locator("#tip")
-    for reach in (value.hover, value.focus):
-        reach()
-        expect(tip).to_contain_text("by hashbench 0.")
-        expect(tip).to_contain_text("over 2 seeds")
-        page.keyboard.press("Escape")
-        expect(tip).to_be_hidden()
+    value = page.locator("tr[data-key=itq] .value").first
+    assert_reached_by_mouse_and_keyboard(page, value, "by hashbench 0.", "over 2 seeds")
 
 
 def test_a_tap_shows_what_made_a_score(visit):

@@ -16,7 +16,7 @@ from hashbench.reports.plots.result_figures import RANGE, count_seeds, heading, 
 from hashbench.reports.plots.style import INK, SMALL, Look, group_looks, make_panels, text_height, text_width
 from hashbench.scoring.metrics import is_error
 
-_ROW = 0.135  # inches
+TITLE_HEIGHT, _ROW = 0.15, 0.135  # inches
 _GAP, _VALUES, _NAMES = 0.2, 0.4, 0.12  # inches: between panels, for values at the right, beside names
 _MARGIN, _REACH = 0.03, 0.1  # shares of a panel's range: left free at its ends, and that a baseline may widen it by
 _COLUMNS = 3  # of the legend
@@ -34,6 +34,7 @@ def ranking(block: FigureBlock) -> Figure:
         raise too_little(block, "a single method")
     parts = [part.sort_values("value", ascending=is_error(block.metric)) for _, part in cells.groupby("n_bits")]
     seeds = block.rows.merge(cells[[*LINE, "label"]].drop_duplicates())
+    title_height = TITLE_HEIGHT * (len(parts) > 1)
     figure, grid = make_panels(
         block.layout,
         [(1, rows_height(part, block.names)) for part in parts],
@@ -46,7 +47,7 @@ def ranking(block: FigureBlock) -> Figure:
         gap=(_GAP, _GAP),
         left=names_width(cells, block.names),
         right=_VALUES,
-        above=legend_height(cells) + (0.15 if len(parts) > 1 else 0),
+        above=legend_height(cells) + title_height,
         foot=[*describe_baselines(block), *block.remarks],
     )
     for (axes,), part in zip(grid, parts, strict=True):
@@ -68,7 +69,7 @@ def ranking(block: FigureBlock) -> Figure:
         draw_baselines(axes, block.cells.loc[baselines & (block.cells["n_bits"] == n_bits), "value"].to_list())
         axes.set_xlabel(f"{block.metric} (0 to 1)" if part is parts[-1] else "")
         axes.set_title(f"{n_bits} bits" if len(parts) > 1 else "")
-    add_group_legend(grid[0][0], cells, 0.15 if len(parts) > 1 else 0.0)
+    add_group_legend(grid[0][0], cells, title_height)
     return figure
 
 

@@ -18,6 +18,7 @@ from hashbench.reports.plots.figure_selection import (
     stems_of,
 )
 from hashbench.reports.plots.ranking_figure import (
+    TITLE_HEIGHT,
     add_group_legend,
     draw_baselines,
     draw_rows,
@@ -94,7 +95,7 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
     labels = {n_bits: _sorted_labels(cells[cells["n_bits"] == n_bits], scopes, block.metric) for n_bits in lengths}
     base, n_unseen = cells[["base", "n_unseen"]].iloc[0]
     folds = most_folds(cells.loc[cells["scope"] != ALL_SEEN, "folds"])
-    left, title_height = names_width(cells, block.names), 0.15 if len(lengths) > 1 else 0.0
+    left, title_height = names_width(cells, block.names), TITLE_HEIGHT * (len(lengths) > 1)
     width = panel_width(block.layout, len(scopes), _GAP, _RIGHT, left)
     figure, grid = make_panels(
         block.layout,
