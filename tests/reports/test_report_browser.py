@@ -201,6 +201,15 @@ def test_print_is_in_light_colours_with_tie_bars_and_all_rows(visit):
     expect(page.locator("#filters")).to_be_hidden()
 
 
+def test_print_of_a_plot_names_only_its_lines(visit):
+    page = visit(VIEWS["plots"])
+    page.locator("button[data-line=lsh]").click()
+    page.emulate_media(media="print")
+    expect(page.locator("button[data-line=lsh]")).to_be_hidden()
+    expect(page.locator("button[data-line=itq]")).to_be_visible()
+    expect(page.get_by_role("button", name="None")).to_be_hidden()
+
+
 def test_the_head_of_a_table_stays_while_its_rows_scroll(visit):
     page = visit(f"rows?{FEW}", viewport={"width": 1200, "height": 500})
     page.locator(".scroll").evaluate("box => { box.scrollIntoView(); box.scrollTop = 400; }")
