@@ -168,12 +168,18 @@ def short_names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
     """
     method = dict(zip(cells["label"], cells["method"], strict=True))
     n_lines = Counter(method.values())
-    names, omitted = {}, dict[str, list[str]]()
+    names, omitted = {}, dict[str, list[str]]()  # the settings that a method's name omits
     for label, name in sorted(method.items()):
         names[label] = textwrap.fill(name if n_lines[name] == 1 else label, _LONGEST_NAME)
         if n_lines[name] == 1 and label != name:
-            omitted.setdefault(label.removeprefix(name).strip(), []).append(name)
-    return names, [f"{', '.join(methods)}: {settings}." for settings, methods in omitted.items()]
+            omitted[name] = label.removeprefix(name).split()
+    has_all = len(omitted) == len(names) > 1
+    shared = set[str]().union(*omitted.values()).intersection(*omitted.values()) if has_all else set[str]()
+    methods = dict[str, list[str]]()
+    for name, settings in omitted.items():
+        methods.setdefault(" ".join(setting for setting in settings if setting not in shared), []).append(name)
+    sentences = [f"All: {' '.join(sorted(shared))}."] if shared else []
+    return names, sentences + [f"{', '.join(of_these)}: {own}." for own, of_these in methods.items() if own]
 
 
 def drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
