@@ -6,9 +6,9 @@ import numpy as np
 
 from hashbench import evaluate, registry
 
-FIRST = ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"]
+FIRST = ["dhn", "dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"]
 OF_PAIRS = [*FIRST, "adsh", "dch"]
-OF_CLASSES = ["csq", "dfh", "dpn", "greedyhash", "hyp2", "mdsh", "orthohash"]
+OF_CLASSES = ["csq", "dfh", "dpn", "dsdh", "greedyhash", "hyp2", "idhn", "mdsh", "orthohash"]
 LEARNED = OF_PAIRS + OF_CLASSES
 UNSUPERVISED = ["bihalf", "greedyhash-unsupervised"]
 

@@ -23,8 +23,10 @@ from hashbench.methods.csq import csq_loss
 from hashbench.methods.dch import dch_loss
 from hashbench.methods.dfh import dfh_loss, update_centres
 from hashbench.methods.dpn import dpn_loss
+from hashbench.methods.dsdh import dsdh_loss, ridge, update_codes
 from hashbench.methods.greedyhash import greedyhash_loss
 from hashbench.methods.hyp2 import default_threshold, hyp2_loss
+from hashbench.methods.idhn import idhn_loss
 from hashbench.methods.mdsh import attraction, mdsh_loss
 from hashbench.methods.orthohash import orthohash_loss
 
@@ -342,6 +344,104 @@ def test_a_class_that_the_batch_lacks_goes_where_the_others_are_not():
     assert centres[2].tolist() == [-1.0, -1.0]  # the others sum to 2 and 0, and no preference is -1
 
 
+# ---------------------------------------------------------------- DSDH
+
+
+def test_dsdh_and_its_gradient_equal_a_double_loop():
+    u, cache, codes = normal(4, 5), normal(7, 5, seed=1), signs(4, 5, seed=2)
+    similar = normal(4, 7, seed=3) > 0
+    loss, slope = 0.0, torch.zeros(4, 5).double()
+    for i, j in itertools.product(range(4), range(7)):
+        theta = float(u[i] @ cache[j]) / 2
+        loss += softplus(theta) - float(similar[i, j]) * theta
+        slope[i] += (1 / (1 + math.exp(-theta)) - float(similar[i, j])) * cache[j] / 2
+    for i, k in itertools.product(range(4), range(5)):
+        loss += 3.0 * float(codes[i, k] - u[i, k]) ** 2
+        slope[i, k] += 2 * 3.0 * (u[i, k] - codes[i, k])
+    assert float(dsdh_loss(u, cache, similar, codes, 3.0)) == pytest.approx(loss / 28, abs=1e-12)
+    torch.testing.assert_close(gradient(lambda f: dsdh_loss(f, cache, similar, codes, 3.0), u), slope / 28)
+
+
+def dsdh_objective(codes, outputs, classes, weights, mu, nu, eta):
+    fit = (classes - codes @ weights).square().sum()
+    return float(mu * fit + nu * weights.square().sum() + eta * (codes - outputs).square().sum())
+
+
+def test_the_classifier_of_dsdh_is_the_best_one():
+    codes, classes = signs(6, 4), CLASSES[:6]
+    weights = ridge(codes, classes, 0.3)
+    best = dsdh_objective(codes, codes, classes, weights, 2.0, 0.6, 1.0)
+    for seed in range(20):
+        near = weights + 1e-3 * normal(4, 3, seed=seed)
+        assert dsdh_objective(codes, codes, classes, near, 2.0, 0.6, 1.0) > best
+
+
+@pytest.mark.parametrize("mu", [0.1, 50.0])
+def test_codes_of_dsdh_are_best_bit_by_bit(mu):
+    outputs, start, weights = normal(5, 3), signs(5, 3, seed=1), normal(3, 3, seed=2)
+    classes = CLASSES[:5]  # single and several
+    swept = start.clone()
+    update_codes(swept, outputs, classes, weights, 2.0 / mu)
+    for bit in range(3):  # each column as the sweep meets it: those before it new, those behind it old
+        choices = []
+        for column in itertools.product((-1.0, 1.0), repeat=5):
+            tried = torch.cat([swept[:, :bit], torch.tensor(column).double()[:, None], start[:, bit + 1 :]], dim=1)
+            choices.append(dsdh_objective(tried, outputs, classes, weights, mu, 0.1, 2.0))
+        found = torch.cat([swept[:, : bit + 1], start[:, bit + 1 :]], dim=1)
+        assert dsdh_objective(found, outputs, classes, weights, mu, 0.1, 2.0) == pytest.approx(min(choices))
+
+
+def test_updates_of_dsdh_never_raise_its_objective():
+    mu, nu, eta = 20.0, 0.1, 1.0
+    outputs, codes = 0.3 * normal(40, 6), signs(40, 6, seed=1)
+    classes = (normal(40, 4, seed=2) > 0.5).double()
+    values = []
+    for _ in range(6):
+        weights = ridge(codes, classes, nu / mu)
+        values.append(dsdh_objective(codes, outputs, classes, weights, mu, nu, eta))
+        update_codes(codes, outputs, classes, weights, eta / mu)
+        values.append(dsdh_objective(codes, outputs, classes, weights, mu, nu, eta))
+    assert (np.diff(values) <= 1e-9).all()
+    assert values[-1] < values[0]
+    assert codes.abs().eq(1).all()
+
+
+# ---------------------------------------------------------------- IDHN
+
+
+def test_idhn_and_its_gradient_equal_the_authors_formula_over_pairs():
+    """Of rows that have a class: some pairs equal, some partly so, some without one in common."""
+    classes = torch.tensor([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 0], [0, 0, 0]]).double()
+
+    def by_loops(u):
+        d, costs = u / (1 + u.abs()), []
+        for i, j in itertools.permutations(range(6), 2):
+            w = cosine(classes[i], classes[j])
+            p = d[i] @ d[j]
+            x = 5 * p / 4
+            is_soft = 0.01 < w < 0.99
+            costs.append(0.2 * 4 * ((p + 4) / 2 / 4 - w) ** 2 if is_soft else torch.log(1 + torch.exp(x)) - w * x)
+        return torch.stack(costs).mean() + 0.3 * ((d[:6].abs() - 1).abs()).mean()
+
+    def loss(u):
+        return idhn_loss(u, classes, 5.0, 0.2, 0.3)
+
+    u = 2 * normal(7, 4)
+    assert float(loss(u)) == pytest.approx(float(by_loops(u)), abs=1e-12)
+    torch.testing.assert_close(gradient(loss, u), gradient(by_loops, u))
+
+
+def test_idhn_of_one_class_per_item_is_the_likelihood_of_pairs_whatever_gamma_is():
+    u, classes = normal(6, 4), torch.eye(3).double()[[0, 1, 2, 0, 1, 0]]
+    d, labels = u / (1 + u.abs()), [0, 1, 2, 0, 1, 0]
+    costs = []
+    for i, j in itertools.permutations(range(6), 2):
+        x = 10 * float(d[i] @ d[j]) / 4
+        costs.append(softplus(-x) if labels[i] == labels[j] else softplus(x))
+    losses = [float(idhn_loss(u, classes, 10.0, gamma, 0.0)) for gamma in (0.1, 7.0)]
+    assert losses == pytest.approx([np.mean(costs)] * 2, abs=1e-12)
+
+
 # ---------------------------------------------------------------- ADSH
 
 
@@ -398,7 +498,7 @@ def test_items_without_a_class_count_where_pairs_do(name):
     """They are similar to none, as in an affinity; losses of only classes leave them out."""
     labels = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0], [0, 0, 0], [0, 1, 1]], dtype=np.uint8)
     slope = gradient(lambda f: loss_of(name, f, labels), normal(6, 8))
-    assert bool(slope[3:5].any()) == (name in ("adsh", "dch", "dfh"))
+    assert bool(slope[3:5].any()) == (name in ("adsh", "dch", "dfh", "dsdh"))
     assert slope[:3].abs().max() > 1e-4
     assert torch.isfinite(gradient(lambda f: loss_of(name, f, 0 * labels, classes=labels), normal(6, 8))).all()
 
@@ -452,6 +552,29 @@ def test_dfh_finds_its_centres_in_each_step_and_pushes_outputs_towards_them():
     far = 10 * torch.ones(3, 4).double()
     batch.own.centres.copy_(far)
     assert (method._codes(batch) == 1).all()  # u + mu M, and M is large
+
+
+def test_dsdh_finds_its_codes_after_each_epoch_and_items_without_a_class_get_their_signs():
+    labels = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0], [0, 1, 1]], dtype=np.uint8)
+    outputs = normal(5, 4)
+    params = {"mu": 40.0, "nu": 0.1, "eta": 1.0, "dcc_iter": 3}
+    method, batch = begun("dsdh", outputs, labels, **params)
+    first = dsdh_loss(outputs, outputs, batch.all_levels > 0, outputs.sign(), 1.0)
+    assert float(method._loss(batch)) == pytest.approx(float(first), abs=1e-12)  # no codes yet
+    method._end_epoch(batch)
+    has_class = [0, 1, 2, 4]
+    expected, classes = outputs.sign(), torch.from_numpy(labels).double()[has_class]
+    codes = expected[has_class]
+    for _ in range(3):
+        update_codes(codes, outputs[has_class], classes, ridge(codes, classes, 0.1 / 40), 1 / 40)
+    expected[has_class] = codes
+    np.testing.assert_array_equal(batch.own.codes, expected)
+    assert (codes != outputs[has_class].sign()).any()
+    late = dsdh_loss(outputs, outputs, batch.all_levels > 0, expected, 1.0)
+    assert float(method._loss(batch)) == pytest.approx(float(late), abs=1e-12)
+    batch.own.codes[3] *= -1  # as if outputs had changed
+    method._end_epoch(batch)
+    np.testing.assert_array_equal(batch.own.codes[3], outputs[3].sign())
 
 
 @pytest.mark.parametrize("block", [3, 100])

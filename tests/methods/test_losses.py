@@ -12,6 +12,7 @@ from helpers.thoroughness import slow
 
 from hashbench import registry
 from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
+from hashbench.methods.dhn import dhn_loss
 from hashbench.methods.dpsh import dpsh_loss
 from hashbench.methods.dsh import dispersion_loss, original_loss
 from hashbench.methods.dtsh import dtsh_loss
@@ -69,6 +70,37 @@ def test_dpsh_items_without_a_visit_cost_ln_2_and_have_no_gradient():
     loss = lambda f: dpsh_loss(f, torch.zeros(5, 4).double(), s, eta=0.0)  # noqa: E731
     assert float(loss(u)) == pytest.approx(math.log(2))
     assert not gradient(loss, u).any()
+
+
+# ---------------------------------------------------------------- DHN
+
+
+def dhn_by_loops(u, similar, quantisation):
+    """Return the loss and its gradient by the formulas of the authors' code in Caffe, without self-pairs."""
+    n, b = u.shape
+    z = np.tanh(u)
+    loss, slope = 0.0, np.zeros((n, b))
+    for i, j in itertools.permutations(range(n), 2):
+        x = float(z[i] @ z[j])
+        loss += (math.log(1 + math.exp(x)) - similar[i, j] * x) / (n * (n - 1))
+        slope[i] += 2 * (1 / (1 + math.exp(-x)) - similar[i, j]) * z[j] / (n * (n - 1))
+    for i, k in itertools.product(range(n), range(b)):
+        loss += quantisation * math.log(math.cosh(abs(z[i, k]) - 1)) / n
+        slope[i, k] += quantisation * math.tanh(abs(z[i, k]) - 1) * np.sign(z[i, k]) / n
+    return loss, slope * (1 - z**2)
+
+
+def test_dhn_and_its_gradient_equal_a_double_loop():
+    u, similar = 1.5 * normal(7, 5), same_class(np.arange(7) % 3)
+    loss, slope = dhn_by_loops(u.numpy(), similar.numpy().astype(float), 0.3)
+    assert float(dhn_loss(u, similar, 0.3)) == pytest.approx(loss, abs=1e-12)
+    np.testing.assert_allclose(gradient(lambda f: dhn_loss(f, similar, 0.3), u).numpy(), slope, atol=1e-12)
+
+
+def test_dhn_of_codes_is_the_cross_entropy_of_their_inner_products():
+    codes = 1e3 * torch.tensor([[1.0, 1, 1, 1], [1, 1, 1, 1], [1, -1, 1, -1]])
+    costs = [softplus(-4), softplus(0), softplus(0)]  # the one similar pair, and the dissimilar ones
+    assert float(dhn_loss(codes, same_class([0, 0, 1]), 5.0)) == pytest.approx(np.mean(costs), abs=1e-6)
 
 
 # ---------------------------------------------------------------- DTSH
