@@ -10,7 +10,7 @@ FIRST = ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"]
 OF_PAIRS = [*FIRST, "adsh", "dch"]
 OF_CLASSES = ["csq", "dfh", "dpn", "greedyhash", "hyp2", "mdsh", "orthohash"]
 LEARNED = OF_PAIRS + OF_CLASSES
-UNSUPERVISED = ["bihalf", "greedyhash-unsupervised"]
+UNSUPERVISED = ["bihalf", "cibhash", "greedyhash-unsupervised"]
 
 
 def average_precision(dataset, method):

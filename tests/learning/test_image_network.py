@@ -123,7 +123,7 @@ def test_what_follows_the_heads_epochs_draws_what_it_would_without(weights, few)
 OTHERS = slow(*(name for name in LEARNED if name not in ("dtsh", "orthohash")))
 
 
-@pytest.mark.parametrize("name", ["bihalf", "dtsh", "orthohash", *OTHERS])
+@pytest.mark.parametrize("name", ["bihalf", "cibhash", "dtsh", "orthohash", *OTHERS])
 def test_pretrained_layers_of_any_method_learn_with_the_head(name, weights, striped):
     method = make(weights, name, epochs=1, batch_size=20).fit(*striped)
     before = torch.load(weights, weights_only=True)
