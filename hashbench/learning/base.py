@@ -48,7 +48,7 @@ class LearnedHash(HashMethod):
     ----------
     n_bits : int, default=32
         Code length; any.
-    backbone : {None, "alexnet", "vgg-f", "squeezenet", "resnet18"}, default=None
+    backbone : {None, "alexnet", "vgg-f", "vgg16", "squeezenet", "resnet18"}, default=None
         Pretrained network for images, trained together with the head.
     weights : str, optional
         File of its weights; by default the official ones, which are downloaded once.

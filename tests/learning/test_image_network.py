@@ -202,7 +202,7 @@ def test_mean_is_that_of_what_the_trained_network_makes_of_its_items(validation,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "size"), [("alexnet", 64), ("vgg-f", 199), ("resnet18", 33)])
+@pytest.mark.parametrize(("name", "size"), [("alexnet", 64), ("vgg-f", 199), ("vgg16", 32), ("resnet18", 33)])
 def test_every_backbone_is_trained_without_dropout_and_with_the_statistics_of_the_file(name, size, striped, tmp_path):
     path = save_weights(name, tmp_path / "weights.pth")
     images, labels = (part[:4] for part in striped)
