@@ -41,13 +41,14 @@ class LearnedHash(HashMethod):
 
     A subclass is a dataclass that adds its parameters, and returns the loss of a `Batch` in ``_loss``. It may also set
     fixed targets and return parameters of the loss in ``_begin``, update these in ``_end_step`` and ``_end_epoch``,
-    and store some of them in ``_end``. A method that learns without labels sets ``supervision`` to ``"none"``.
+    and store some of them in ``_end``. A method that learns without labels sets ``supervision`` to ``"none"``. One that
+    compares random views of each item sets ``n_views``, and changes features in ``_view``.
 
     Parameters
     ----------
     n_bits : int, default=32
         Code length; any.
-    backbone : {None, "alexnet", "vgg-f", "squeezenet", "resnet18"}, default=None
+    backbone : {None, "alexnet", "vgg-f", "vgg16", "squeezenet", "resnet18"}, default=None
         Pretrained network for images, trained together with the head.
     weights : str, optional
         File of its weights; by default the official ones, which are downloaded once.
@@ -156,6 +157,7 @@ class LearnedHash(HashMethod):
     supervision: ClassVar[Supervision] = "affinity"
     is_slow = True
     criterion: ClassVar[str] = "AP"
+    n_views: ClassVar[int] = 1
     version = 2  # heads and losses in float64
     libraries = (*HashMethod.libraries, "torch")
     session = Session()
@@ -175,6 +177,13 @@ class LearnedHash(HashMethod):
         The module's parameters and buffers are in ``batch.own`` and in checkpoints, and dropped when training ends.
         """
         return None
+
+    def _view(self, features: "Tensor", generator: "Generator") -> "Tensor":
+        """Return a random view of features after the front end, (n_batch, n_features); by default themselves.
+
+        Each step draws ``n_views`` of each item. Views of images are what ``augmentation`` returns.
+        """
+        return features
 
     def _end_step(self, batch: Batch) -> None:
         """Update buffers of ``batch.own`` after the step on a batch, without gradients."""
@@ -326,7 +335,11 @@ class LearnedHash(HashMethod):
             affinity, labels = y, getattr(y, "query_labels", None)
         else:
             affinity, labels = (SameLabel(y, y) if y.ndim == 1 else SharedLabels(y, y)), y
-        items = Items(inputs, affinity, labels, features, vary)
+
+        def view(rows: "Tensor", generator: "Generator") -> "Tensor":
+            return self._view(features[rows], generator)
+
+        items = Items(inputs, affinity, labels, features, vary or view)
         own = self._begin(items, generator)
         if own is not None:
             own.double()
@@ -341,7 +354,7 @@ class LearnedHash(HashMethod):
             if self.head_epochs:
                 from hashbench.learning.image_network import train_head
 
-                of_features = replace(items, inputs=features, vary=None)
+                of_features = replace(items, inputs=features, vary=view)
                 session = train_head(network, of_features, loss, settings, session, generator)
             state = train(network, items, loss, settings, session, generator)
         except Stopped as stopped:

@@ -38,6 +38,8 @@ class Batch:
         Features of all items of the affinity; see ``features``.
     own : nn.Module, optional
         What the loss trains besides the network, as returned by `LearnedHash._begin`.
+    views : Tensor of shape (n_views, n_batch, n_bits), optional
+        Outputs of each random view of the batch, see `LearnedHash._view`; the first are ``outputs``.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Batch:
     training_labels: AnyArray | None = None
     training_features: "Tensor | None" = None
     own: Any = None
+    views: "Tensor | None" = None
 
     @cached_property
     def levels(self) -> "Tensor":

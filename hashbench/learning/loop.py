@@ -42,6 +42,7 @@ class Settings:
     mixed_precision: bool
     optimizer: str
     head_epochs: int
+    n_views: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,12 +145,13 @@ def train(
             order = torch.randperm(len(train_rows), generator=generator)
             network.train()
             for position, rows in enumerate(order.tensor_split(n_batches)):  # sizes differ by one at most
-                seen = items.seen(train_rows[rows], generator).to(device)
+                seen = torch.cat([items.seen(train_rows[rows], generator) for _ in range(settings.n_views)]).to(device)
                 with torch.autocast(device.type, torch.bfloat16, enabled=settings.mixed_precision):
                     outputs = network(seen)
-                outputs = outputs.double()
-                if not _is_sane(outputs):
+                views = outputs.double().unflatten(0, (settings.n_views, -1))  # (n_views, n_batch, n_bits)
+                if not _is_sane(views):
                     raise Stopped(f"in epoch {epoch + 1}: outputs are no longer finite")
+                outputs = views[0]
                 all_outputs[rows.to(device)] = outputs.detach()
                 batch = Batch(
                     outputs=outputs,
@@ -162,6 +164,7 @@ def train(
                     training_labels=items.labels,
                     training_features=items.features,
                     own=loss.own,
+                    views=views,
                 )
                 with torch.autocast(device.type, enabled=False):
                     value = loss.compute(batch)

@@ -10,7 +10,7 @@ FIRST = ["dhn", "dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndc
 OF_PAIRS = [*FIRST, "adsh", "dch"]
 OF_CLASSES = ["csq", "dfh", "dpn", "dsdh", "greedyhash", "hyp2", "idhn", "mdsh", "orthohash"]
 LEARNED = OF_PAIRS + OF_CLASSES
-UNSUPERVISED = ["bihalf", "greedyhash-unsupervised"]
+UNSUPERVISED = ["bihalf", "cibhash", "greedyhash-unsupervised"]
 
 
 def average_precision(dataset, method):

@@ -54,6 +54,7 @@ def begun(name, outputs, supervision, *, all_outputs=None, epoch=20, step=0, cla
         own.codes.copy_(signs(n_items, outputs.shape[1], seed=5))
     all_outputs = outputs.detach() if all_outputs is None else all_outputs
     parts = {"training_labels": labels, "training_features": features, "own": own}
+    parts["views"] = torch.stack([outputs, outputs + normal(*outputs.shape, seed=8, dtype=outputs.dtype)])
     return method, Batch(outputs, rows, all_outputs, affinity, rows, epoch, step, **parts)
 
 

@@ -33,11 +33,11 @@ def test_learned_methods_beat_itq_on_digits_by_a_fifth_or_a_quarter(name, params
 
 
 @pytest.mark.slow
-def test_bihalf_beats_itq_on_digits_and_greedyhash_without_labels_comes_near(digits, itq_on_digits):
+def test_bihalf_beats_itq_on_digits_and_others_without_labels_come_near(digits, itq_on_digits):
     items = digits.features[digits.train]
-    bihalf, greedyhash = (average_precision(digits, registry.get_method(name)(16).fit(items)) for name in UNSUPERVISED)
-    assert bihalf > itq_on_digits
-    assert greedyhash > itq_on_digits - 0.1
+    scores = {name: average_precision(digits, registry.get_method(name)(16).fit(items)) for name in UNSUPERVISED}
+    assert scores["bihalf"] > itq_on_digits
+    assert min(scores.values()) > itq_on_digits - 0.1
 
 
 @pytest.mark.parametrize("head", ["linear", *slow("mlp")])
@@ -148,6 +148,7 @@ DSH = {"margin": 2.0, "alpha": 0.01, "objective": "original"}
 DISPERSION = DSH | {"objective": "dispersion"}
 CSQ = {"optimizer": "adam", "head": "mlp", "quantisation": 1e-3}
 ORTHO = {"optimizer": "adam", "targets": "bernoulli", "scale": 8.0, "margin": 0.2}
+CIB = {"optimizer": "adam", "head": "mlp", "temperature": 0.3, "kl_weight": 1e-3}
 MIHASH = {"alpha": 20.0, "n_bins": 16, "scaling": "norm"}
 AUTHORS = {  # rate, halving, momentum, decay, batch, epochs, multipliers of biases and pretrained layers, others
     ("dpsh", "paper"): (0.05, halving(50, 0.1), 0.0, 1e-5, 128, 150, 1.0, 1.0, {"eta": 10.0}),
@@ -167,6 +168,7 @@ AUTHORS = {  # rate, halving, momentum, decay, batch, epochs, multipliers of bia
     ("adsh", "paper"): (1e-3, halving(30, 0.1), 0.0, 5e-4, 64, 150, 1.0, 1.0, {"gamma": 200.0}),
     ("dfh", "paper"): (0.01, halving(50, 0.1), 0.9, 5e-4, 128, 150, 1.0, 1.0, {"eta": 0.5, "margin": 0.0}),
     ("bihalf", "paper"): (1e-4, halving(120, 0.1), 0.9, 5e-4, 32, 300, 1.0, 1.0, {"gamma": 6.0}),
+    ("cibhash", "paper"): (1e-3, 0, 0.9, 0.0, 64, 60, 1.0, 0.0, CIB),
     ("hyp2", "paper"): (0.02, 10, 0.9, 5e-4, 100, 100, 1.0, 0.5, {"pair_weight": 0.5}),
     ("mdsh", "paper"): (1e-5, 0, 0.9, 1e-5, 64, 100, 1.0, 1.0, {"optimizer": "rmsprop", "pairs_after": 9}),
 }

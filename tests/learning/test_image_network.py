@@ -123,7 +123,7 @@ def test_what_follows_the_heads_epochs_draws_what_it_would_without(weights, few)
 OTHERS = slow(*(name for name in LEARNED if name not in ("dtsh", "orthohash")))
 
 
-@pytest.mark.parametrize("name", ["bihalf", "dtsh", "orthohash", *OTHERS])
+@pytest.mark.parametrize("name", ["bihalf", "cibhash", "dtsh", "orthohash", *OTHERS])
 def test_pretrained_layers_of_any_method_learn_with_the_head(name, weights, striped):
     method = make(weights, name, epochs=1, batch_size=20).fit(*striped)
     before = torch.load(weights, weights_only=True)
@@ -202,7 +202,7 @@ def test_mean_is_that_of_what_the_trained_network_makes_of_its_items(validation,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "size"), [("alexnet", 64), ("vgg-f", 199), ("resnet18", 33)])
+@pytest.mark.parametrize(("name", "size"), [("alexnet", 64), ("vgg-f", 199), ("vgg16", 32), ("resnet18", 33)])
 def test_every_backbone_is_trained_without_dropout_and_with_the_statistics_of_the_file(name, size, striped, tmp_path):
     path = save_weights(name, tmp_path / "weights.pth")
     images, labels = (part[:4] for part in striped)

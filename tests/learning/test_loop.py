@@ -276,3 +276,32 @@ def test_multi_hot_labels_reach_a_loss_and_missing_ones_are_reported(example, wa
     watch(TALRAP, lambda batch: batch.labels)
     with pytest.raises(HashbenchError, match="learns from labels"):
         TALRAP(4, epochs=1).fit(X, Explicit(np.equal.outer(y, y).astype(int)))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Noisy(LearnedHash):
+    """Draws three views, which differ by noise."""
+
+    n_views = 3
+
+    def _view(self, features, generator):
+        return features + 0.1 * torch.randn(features.shape, generator=generator)
+
+    def _loss(self, batch):
+        self.batch_ = batch
+        return batch.views.square().mean()
+
+
+def test_a_loss_may_see_random_views_of_each_item(example):
+    seen = []
+    for n_views in (1, 3):
+        method = Noisy(4, epochs=1, batch_size=250, head="linear")
+        method.n_views = n_views
+        batch = method.fit(*example).batch_
+        assert batch.views.shape == (n_views, 250, 4)
+        assert torch.equal(batch.views[0], batch.outputs)
+        assert torch.equal(batch.all_outputs[batch.rows], batch.outputs)
+        seen.append(batch.views.detach())
+    assert torch.equal(seen[0][0], seen[1][0])  # of one generator
+    deviations = [float((seen[1][i] - seen[1][j]).std()) for i, j in ((0, 1), (0, 2), (1, 2))]
+    np.testing.assert_allclose(deviations, 0.1 * 2**0.5 * (2 / 80) ** 0.5 * 80**0.5, rtol=0.1)

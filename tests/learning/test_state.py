@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers.learned_methods import LEARNED, StoppedError, fitted, same_network, session, stop_after
+from helpers.learned_methods import LEARNED, UNSUPERVISED, StoppedError, fitted, same_network, session, stop_after
 from helpers.result_files import contents
 from helpers.thoroughness import slow
 from sklearn.exceptions import NotFittedError
@@ -21,10 +21,16 @@ from hashbench.pipeline import steps
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.preparation import load_dataset
 
+OTHERS = [(name, 0.2) for name in LEARNED if name not in ("talr-ap", "mdsh", "adsh")]
 
-@pytest.mark.parametrize("validation", [0.2, *slow(0.0)])
+
 @pytest.mark.parametrize(
-    "name", ["talr-ap", "mdsh", "adsh", *slow(*(name for name in LEARNED if name not in ("talr-ap", "mdsh", "adsh")))]
+    ("name", "validation"),
+    [
+        *((name, 0.2) for name in ("talr-ap", "mdsh", "adsh")),
+        ("cibhash", 0.0),  # its views are drawn
+        *slow(*OTHERS, *((name, 0.0) for name in (*LEARNED, *UNSUPERVISED) if name != "cibhash")),
+    ],
 )
 def test_resumed_training_ends_exactly_as_an_uninterrupted_one(name, validation, example, tmp_path):
     whole = fitted(example, name, validation=validation, halve_every=2)

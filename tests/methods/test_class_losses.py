@@ -19,6 +19,7 @@ from hashbench.learning.loop import Items
 from hashbench.methods._straight_through import cubic, similarity_gap, straight_through
 from hashbench.methods.adsh import _pulls, adsh_loss, best_codes, zero_sum
 from hashbench.methods.bihalf import bihalf_loss, halves
+from hashbench.methods.cibhash import cibhash_loss, contrast, divergence
 from hashbench.methods.csq import csq_loss
 from hashbench.methods.dch import dch_loss
 from hashbench.methods.dfh import dfh_loss, update_centres
@@ -222,6 +223,49 @@ def test_the_gradient_of_bihalf_is_that_of_its_layer():
     by_code = gradient(lambda b: similarity_gap(b, features), codes)
     expected = by_code + 6.0 * (u - codes) / u.numel()
     torch.testing.assert_close(gradient(lambda f: bihalf_loss(f, features, 6.0), u), expected)
+
+
+def kl(p, q):
+    return sum(a * math.log(a / b) + (1 - a) * math.log((1 - a) / (1 - b)) for a, b in zip(p, q, strict=True))
+
+
+def test_cibhash_and_its_gradient_equal_loops():
+    n, n_bits, temperature, weight = 5, 4, 0.3, 0.7
+    views = 2 * normal(2, n, n_bits)
+    u = [[float(value) for value in row] for row in views.flatten(0, 1)]
+    p = [[1 / (1 + math.exp(-value)) for value in row] for row in u]
+    b = [[1.0 if value > 0 else -1.0 for value in row] for row in u]
+    other = [(i + n) % (2 * n) for i in range(2 * n)]
+    cosines = [[sum(map(math.prod, zip(x, y, strict=True))) / n_bits for y in b] for x in b]
+    total, slopes = 0.0, [[0.0] * n_bits for _ in u]
+    for i in range(2 * n):
+        powers = [0.0 if j == i else math.exp(cosines[i][j] / temperature) for j in range(2 * n)]
+        total -= math.log(powers[other[i]] / sum(powers)) / (2 * n)
+        total += weight * kl(p[i], p[other[i]]) / (2 * n)
+        for j in range(2 * n):
+            pull = (powers[j] / sum(powers) - (j == other[i])) / (2 * n * temperature)
+            for x, y in ((i, j), (j, i)):  # the slope of cos(b_x, b_y) by b_x, which are of norm sqrt(n_bits)
+                for k in range(n_bits):
+                    slopes[x][k] += pull * (b[y][k] - cosines[x][y] * b[x][k]) / n_bits
+    for i, k in itertools.product(range(2 * n), range(n_bits)):
+        slopes[i][k] += weight * (u[i][k] - u[other[i]][k]) / (2 * n)  # KL by p, whose second is fixed
+        slopes[i][k] *= p[i][k] * (1 - p[i][k])
+    loss = lambda f: cibhash_loss(*f, temperature, weight)  # noqa: E731
+    assert float(loss(views)) == pytest.approx(total, abs=1e-12)
+    np.testing.assert_allclose(gradient(loss, views).flatten(0, 1).numpy(), slopes, rtol=0, atol=1e-12)
+
+
+def test_equal_views_have_no_divergence_and_codes_without_others_no_contrast():
+    u, v = normal(6, 4), normal(6, 4, seed=1)
+    assert float(divergence(u, u)) == pytest.approx(0, abs=1e-15)
+    assert float(gradient(lambda f: divergence(f, u), u).abs().max()) < 1e-15
+    assert float(divergence(u, v)) > 0
+    assert float(contrast(signs(2, 4), 0.3)) == 0
+    equal = torch.ones(10, 4).double()  # the other view is one of nine at the same cosine
+    assert float(contrast(equal, 0.3)) == pytest.approx(math.log(9))
+    corners = torch.tensor(list(itertools.product((-1.0, 1.0), repeat=2))).double()
+    total = math.exp(1 / 0.5) + 2 * (2 * 1 + math.exp(-1 / 0.5))  # cosines 1; in two views 0, 0 and -1
+    assert float(contrast(corners.repeat(2, 1), 0.5)) == pytest.approx(math.log(total) - 1 / 0.5)
 
 
 # ---------------------------------------------------------------- DCH

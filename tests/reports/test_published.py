@@ -317,7 +317,7 @@ def test_of_several_values_of_one_place_the_nearest_is_kept(nearer, other):
 
 def test_large_networks_are_nearer_to_large_ones():
     large, small = modern(backbone="ResNet-50"), modern(backbone="AlexNet")
-    assert nearest([small, large], "resnet18") == [large]
+    assert nearest([small, large], "resnet18") == nearest([small, large], "vgg16") == [large]
     assert nearest([large, small], "gist") == [small]
 
 

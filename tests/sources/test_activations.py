@@ -15,7 +15,7 @@ from hashbench.sources.features.weights import Extractor
 from hashbench.store import provenance
 
 IMAGES = stripes()[0][:6]
-SMALLEST = {"squeezenet": SIZE, "alexnet": 64, "vgg-f": 199, "resnet18": 33}  # pixels, or near it
+SMALLEST = {"squeezenet": SIZE, "alexnet": 64, "vgg-f": 199, "vgg16": 32, "resnet18": 33}  # pixels, or near it
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,15 @@ from hashbench.sources.features.weights import blank, to_input
 N_PARAMETERS = {
     "alexnet": 61_100_840,
     "vgg-f": 60_834_536,
+    "vgg16": 138_357_544,
     "squeezenet": 1_248_424,
     "resnet18": 11_689_512,
     "resnet50": 25_557_032,
 }
+CONVOLUTIONS_OF_VGG16 = [  # their numbers in the official file, channels that they read and return
+    *[(0, 3, 64), (2, 64, 64), (5, 64, 128), (7, 128, 128), (10, 128, 256), (12, 256, 256), (14, 256, 256)],
+    *[(17, 256, 512), (19, 512, 512), (21, 512, 512), (24, 512, 512), (26, 512, 512), (28, 512, 512)],
+]
 SHAPES = {
     "alexnet": {
         "features.0.weight": (64, 3, 11, 11),
@@ -35,6 +40,16 @@ SHAPES = {
         "conv5.bias": (256,),
         "fc6.weight": (4096, 9216),
         "fc8.weight": (1000, 4096),
+    },
+    "vgg16": {
+        **{f"features.{number}.weight": (n_out, n_in, 3, 3) for number, n_in, n_out in CONVOLUTIONS_OF_VGG16},
+        **{f"features.{number}.bias": (n_out,) for number, _, n_out in CONVOLUTIONS_OF_VGG16},
+        "classifier.0.weight": (4096, 25088),
+        "classifier.0.bias": (4096,),
+        "classifier.3.weight": (4096, 4096),
+        "classifier.3.bias": (4096,),
+        "classifier.6.weight": (1000, 4096),
+        "classifier.6.bias": (1000,),
     },
     "squeezenet": {
         "features.0.weight": (96, 3, 7, 7),
@@ -60,7 +75,8 @@ SHAPES = {
         "fc.weight": (1000, 2048),
     },
 }
-N_TENSORS = {"alexnet": 16, "vgg-f": 17, "squeezenet": 52, "resnet18": 122, "resnet50": 320}  # of the state dict
+# Tensors of the state dict.
+N_TENSORS = {"alexnet": 16, "vgg-f": 17, "vgg16": 32, "squeezenet": 52, "resnet18": 122, "resnet50": 320}
 
 
 @pytest.fixture
@@ -103,6 +119,7 @@ def resolutions(network, images):
     [
         ("alexnet", 224, [55, 27, 13, 6]),
         ("vgg-f", 224, [54, 27, 13, 6]),  # table 1 of the paper; 27 and 6 need the padding of one row and column
+        ("vgg16", 224, [224, 112, 56, 28, 14, 7]),
         ("squeezenet", 224, [109, 54, 27, 13]),  # 7 x 7, stride 2, no padding; ceil(106 / 2) + 1 = 54
         ("squeezenet", 128, [61, 30, 15, 7]),
         ("squeezenet", 130, [62, 31, 15, 7]),  # ceil(59 / 2) + 1 = 31, where rounding down gives 30
@@ -120,7 +137,7 @@ def test_bottlenecks_halve_the_resolution_in_their_middle():
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [("squeezenet", 64), ("resnet18", 64), *slow(("alexnet", 63), ("vgg-f", 199))]
+    ("name", "size"), [("squeezenet", 64), ("resnet18", 64), *slow(("alexnet", 63), ("vgg-f", 199), ("vgg16", 32))]
 )
 def test_gradient_reaches_the_first_layer(name, size, pixels):
     torch.manual_seed(0)
@@ -129,6 +146,28 @@ def test_gradient_reaches_the_first_layer(name, size, pixels):
     assert network.get_parameter(next(key for key, _ in network.named_parameters())).grad.abs().sum() > 0
     unused = {key.split(".")[0] for key, parameter in network.named_parameters() if parameter.grad is None}
     assert unused <= {"classifier", "fc8", "fc"}  # class scores
+
+
+def test_vgg16_is_a_chain_of_convolutions_and_full_layers():
+    torch.manual_seed(0)
+    network = blank("vgg16").to_empty(device="cpu").eval()
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=(2 / parameter[0].numel()) ** 0.5 if parameter.ndim > 1 else 0.1)
+    images = torch.rand(2, 3, 64, 64)
+    values, maps = iter(network.state_dict().values()), images
+    for n_convolutions in (2, 2, 3, 3, 3):
+        for _ in range(n_convolutions):
+            maps = torch.nn.functional.conv2d(maps, next(values), next(values), padding=1).clamp(min=0)
+        n, n_channels, height, width = maps.shape
+        maps = maps.reshape(n, n_channels, height // 2, 2, width // 2, 2).amax(dim=(3, 5))
+    first, second = torch.eye(2)
+    shares = torch.stack([first, first, first, (first + second) / 2, second, second, second])  # of 2 rows in each of 7
+    expected = (shares @ maps @ shares.T).flatten(1)
+    for _ in ("fc6", "fc7"):
+        expected = (expected @ next(values).T + next(values)).clamp(min=0)
+    with torch.no_grad():
+        torch.testing.assert_close(network(images), expected, rtol=1e-4, atol=1e-4)
+    assert expected.std() > 0.1
 
 
 def test_residual_block_adds_its_input():

@@ -266,6 +266,7 @@ def test_a_network_sees_blocks_of_images_as_they_are(network):
     [
         ("alexnet", 36, None, 224),
         ("vgg-f", 36, None, 224),
+        ("vgg16", 36, None, 224),
         ("squeezenet", 36, None, 144),
         ("squeezenet", 100, None, 224),
         ("resnet50", 36, 64, 64),

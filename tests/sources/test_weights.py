@@ -259,7 +259,7 @@ def test_mat_file_of_another_network_is_told_apart(tmp_path):
 PIXELS = np.random.default_rng(0).integers(0, 256, (2, 40, 30, 3), dtype=np.uint8)[:, :30]
 
 
-@pytest.mark.parametrize("name", ["alexnet", "squeezenet", "resnet18", "resnet50"])
+@pytest.mark.parametrize("name", ["alexnet", "squeezenet", "vgg16", "resnet18", "resnet50"])
 def test_input_of_one_colour_is_that_colour_normalised(name):
     images = np.empty((1, 8, 8, 3), np.uint8)
     images[:] = (255, 0, 51)
@@ -376,7 +376,9 @@ def test_device_is_the_best_available(squeezenet, monkeypatch):
         Extractor("squeezenet", squeezenet[0], device="cuda")
 
 
-@pytest.mark.parametrize(("name", "size"), [("vgg-f", 128), ("alexnet", 32), ("squeezenet", 0), ("resnet18", -5)])
+@pytest.mark.parametrize(
+    ("name", "size"), [("vgg-f", 128), ("alexnet", 32), ("vgg16", 31), ("squeezenet", 0), ("resnet18", -5)]
+)
 def test_size_that_a_network_cannot_take_is_refused_before_the_file_is_read(name, size, tmp_path):
     with pytest.raises(HashbenchError, match=f"{name} cannot take images of {size} x {size} pixels"):
         Extractor(name, tmp_path / "absent.pth", image_size=size)

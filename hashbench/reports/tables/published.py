@@ -11,7 +11,7 @@ from hashbench.reports.aggregate import changed_params, known_card, setting_text
 from hashbench.reports.tables.layout import LAYOUTS, TableLayout
 
 WHOSE = ("authors", "authors, quoted", "others")  # who ran the method, nearest first
-_LARGE = ("vgg-16", "googlenet", "resnet")  # networks above the class of AlexNet
+_LARGE = ("vgg-16", "vgg16", "googlenet", "resnet")  # networks above the class of AlexNet
 
 
 class Published(NamedTuple):

@@ -1,7 +1,7 @@
-"""The layers of the networks that turn images into features: AlexNet, VGG-F, SqueezeNet, ResNet.
+"""The layers of the networks that turn images into features: AlexNet, VGG-F, VGG-16, SqueezeNet, ResNet.
 
-AlexNet, SqueezeNet and ResNet are defined here because torchvision has no builds for some platforms that hashbench
-supports. Their parameters have torchvision's names, so its weight files load.
+AlexNet, VGG-16, SqueezeNet and ResNet are defined here because torchvision has no builds for some platforms that
+hashbench supports. Their parameters have torchvision's names, so its weight files load.
 """
 
 from collections.abc import Callable, Iterable
@@ -143,6 +143,42 @@ class VGGF(Network):
 
     def _centred(self, images: Tensor) -> Tensor:
         return images - nn.functional.interpolate(self.average_image[None], images.shape[2:], mode="bilinear")
+
+
+class VGG16(Network):
+    """VGG-16, configuration D of [1]_; features are fc7 after ReLU, 4,096.
+
+    References
+    ----------
+    .. [1] K. Simonyan, A. Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition", ICLR 2015,
+       arXiv:1409.1556, table 1.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential()
+        n_in = 3
+        for n_convolutions, width in ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)):
+            for _ in range(n_convolutions):
+                self.features.extend([nn.Conv2d(n_in, width, 3, padding=1), nn.ReLU(inplace=True)])
+                n_in = width
+            self.features.append(nn.MaxPool2d(2, stride=2))
+        self.avgpool = nn.AdaptiveAvgPool2d(7)
+        self.classifier = nn.Sequential(
+            nn.Linear(512 * 7 * 7, 4096),
+            nn.ReLU(inplace=True),
+            nn.Dropout(),
+            nn.Linear(4096, 4096),
+            nn.ReLU(inplace=True),
+            nn.Dropout(),
+            nn.Linear(4096, 1000),
+        )
+
+    def layers(self) -> list[Layer]:
+        """List the five blocks of convolutions, conv1 to conv5, fc6 and fc7."""
+        conv, fc = self.features, self.classifier
+        conv5 = _chained(conv[24:], self.avgpool, nn.Flatten())  # (n, 512 * 7 * 7)
+        return [conv[:5], conv[5:10], conv[10:17], conv[17:24], conv5, fc[:3], fc[3:6]]
 
 
 class _Fire(nn.Module):

@@ -52,7 +52,7 @@ def _torchvision(architecture: str, n_features: int, file: str, sha256: str, **f
     return Backbone(architecture, n_features, url, sha256, "BSD-3-Clause", **facts)
 
 
-_ALEXNET = (*(f"conv{number}" for number in range(1, 6)), "fc6", "fc7")  # VGG-F's too
+_ALEXNET = (*(f"conv{number}" for number in range(1, 6)), "fc6", "fc7")  # VGG-F's and VGG-16's too
 _SQUEEZENET = (FIRST_LAYER, *(f"fire{number}" for number in range(2, 10)))
 _RESNET = (FIRST_LAYER, *(f"layer{number}" for number in range(1, 5)))
 
@@ -77,6 +77,13 @@ BACKBONES: dict[str, Backbone] = {
         pixel_max=255,
         mean=(0.0, 0.0, 0.0),  # it subtracts an average image itself
         std=(1.0, 1.0, 1.0),
+    ),
+    "vgg16": _torchvision(
+        "VGG16",
+        4096,
+        "vgg16-397923af.pth",
+        "397923af8e79cdbb6a7127f12361acd7a2f83e06b05044ddf496e83de57a5bf0",
+        layers=_ALEXNET,
     ),
     "resnet18": _torchvision(
         "ResNet18",
