@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
 
-def dsdh_loss(
-    outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", codes: "Tensor", eta: float
-) -> "Tensor":
+def dsdh_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", codes: "Tensor", eta: float) -> "Tensor":
     """Compute the negative log-likelihood of the pairs of a batch with all items and the distance to codes, per pair.
 
     ``all_outputs`` (n_items, n_bits) are the last outputs of all items, held constant; ``similar`` (n_batch, n_items)
