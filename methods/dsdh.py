@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
 
-def dsdh_loss(
-    outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", codes: "Tensor", eta: float
-) -> "Tensor":
+def dsdh_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", codes: "Tensor", eta: float) -> "Tensor":
     """Compute the negative log-likelihood of the pairs of a batch with all items and the distance to codes, per pair.
 
     ``all_outputs`` (n_items, n_bits) are the last outputs of all items, held constant; ``similar`` (n_batch, n_items)
@@ -102,6 +100,7 @@ class DSDH(ClassHash):
     nu: float = setting(0.1, real(0, closed="neither"))
     eta: float | None = setting(None, real(0, closed="neither"), None, tunable=(10.0, None, 150.0))
     dcc_iter: int = setting(10, whole(1))
+    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

@@ -40,8 +40,8 @@ class IDHN(ClassHash):
 
     Parameters
     ----------
-    slope : float, default=5
-        Inner products of relaxed codes are multiplied by ``slope / n_bits`` in the cross-entropy.
+    slope : float, default=10
+        In the cross-entropy, inner products of relaxed codes are multiplied by ``slope / n_bits``; the authors take 5.
     gamma : float, default=0.1
         Weight of pairs with some classes in common; without effect if each item has one class.
     quantisation : float, default=0.1
@@ -68,7 +68,8 @@ class IDHN(ClassHash):
     (60, 4)
     """
 
-    slope: float = setting(5.0, real(0, closed="neither"), tunable=(5.0, 10.0, 20.0))
+    slope: float = setting(10.0, real(0, closed="neither"), tunable=(5.0, 10.0, 20.0))
+    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
     gamma: float = setting(0.1, real(0))
     quantisation: float = setting(0.1, real(0))
 

@@ -149,6 +149,8 @@ DISPERSION = DSH | {"objective": "dispersion"}
 CSQ = {"optimizer": "adam", "head": "mlp", "quantisation": 1e-3}
 ORTHO = {"optimizer": "adam", "targets": "bernoulli", "scale": 8.0, "margin": 0.2}
 CIB = {"optimizer": "adam", "head": "mlp", "temperature": 0.3, "kl_weight": 1e-3}
+DSDH = {"mu": 0.5, "nu": 0.05, "eta": 27.5}  # half of theirs: a pair counts from one side, at twice the rate
+IDHN = {"optimizer": "adam", "slope": 5.0, "gamma": 0.1, "quantisation": 0.1}
 MIHASH = {"alpha": 20.0, "n_bins": 16, "scaling": "norm"}
 AUTHORS = {  # rate, halving, momentum, decay, batch, epochs, multipliers of biases and pretrained layers, others
     ("dpsh", "paper"): (0.05, halving(50, 0.1), 0.0, 1e-5, 128, 150, 1.0, 1.0, {"eta": 10.0}),
@@ -167,6 +169,9 @@ AUTHORS = {  # rate, halving, momentum, decay, batch, epochs, multipliers of bia
     ("dch", "paper"): (0.05, 0, 0.9, 5e-4, 128, 50, 2.0, 0.1, {"gamma": 20.0}),
     ("adsh", "paper"): (1e-3, halving(30, 0.1), 0.0, 5e-4, 64, 150, 1.0, 1.0, {"gamma": 200.0}),
     ("dfh", "paper"): (0.01, halving(50, 0.1), 0.9, 5e-4, 128, 150, 1.0, 1.0, {"eta": 0.5, "margin": 0.0}),
+    ("dhn", "paper"): (2e-4, halving(500 / (10_500 / 64), 0.3), 0.9, 5e-4, 64, 61, 2.0, 0.1, {"quantisation": 0.1}),
+    ("dsdh", "paper"): (0.02, halving(149, 1e-4), 0.0, 2.5e-4, 128, 150, 1.0, 1.0, DSDH),
+    ("idhn", "paper"): (1e-3, halving(500 / (4_000 / 128), 0.5), 0.9, 0.0, 128, 100, 1.0, 0.01, IDHN),
     ("bihalf", "paper"): (1e-4, halving(120, 0.1), 0.9, 5e-4, 32, 300, 1.0, 1.0, {"gamma": 6.0}),
     ("cibhash", "paper"): (1e-3, 0, 0.9, 0.0, 64, 60, 1.0, 0.0, CIB),
     ("hyp2", "paper"): (0.02, 10, 0.9, 5e-4, 100, 100, 1.0, 0.5, {"pair_weight": 0.5}),
