@@ -173,7 +173,8 @@ def encode(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
     from hashbench.cli.export import encode_new
-    from hashbench.pipeline.runner import Demands, in_order, remaining
+    from hashbench.pipeline.runner import in_order, remaining
+    from hashbench.pipeline.steps import Demands
 
     if model is not None:
         if items is None or output is None:
@@ -182,13 +183,13 @@ def encode(
             raise click.UsageError(f"--output {output} is written in NumPy's format; give it a name that ends in .npy.")
         encode_new(model, items, output, packed=packed, device=grid["device"])
         return
-    jobs, demands = _jobs_of(options.study_of(**grid), part), Demands(force, resume, keep_model)
+    jobs, demands = _jobs_of(options.study_of(**grid), part), Demands((), force, resume, keep_model)
     if dry_run:
-        _print_plan(jobs, remaining(jobs, (), demands))
+        _print_plan(jobs, remaining(jobs, demands))
         return
     outcomes = []
     try:
-        for outcome in console.run_jobs(jobs, (), demands, n_jobs):
+        for outcome in console.run_jobs(jobs, demands, n_jobs):
             outcomes.append(outcome)
     finally:  # the files are listed when the bar is gone
         for outcome in in_order(outcomes, jobs):
@@ -223,7 +224,8 @@ def run(
     """Prepare, encode and score; finished steps are skipped. Each combination of options is one job."""
     from hashbench.cli import console
     from hashbench.pipeline.preparation import find_prepared, results_name
-    from hashbench.pipeline.runner import Demands, in_order, remaining
+    from hashbench.pipeline.runner import in_order, remaining
+    from hashbench.pipeline.steps import Demands
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.store.results import check_files, check_folder, merge_rows
@@ -233,19 +235,19 @@ def run(
     study = options.study_of(metrics, **grid)
     if available:
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
-    jobs, metrics, demands = _jobs_of(study, part), study.metrics or DEFAULT_METRICS, Demands(force, resume)
+    jobs, demands = _jobs_of(study, part), Demands(study.metrics or DEFAULT_METRICS, force, resume)
     names = [results_name(spec) for spec in dict.fromkeys(job.dataset for job in jobs)]
     for name in names:  # before any work
         check_folder(results, name)
     if dry_run:
-        _print_plan(jobs, remaining(jobs, metrics, demands, results))
+        _print_plan(jobs, remaining(jobs, demands, results))
         return
     methods = dict.fromkeys(job.method for job in jobs)
     for name in names:
         check_files(results, name, methods)
     outcomes, folders = [], dict[Path, None]()
     try:
-        for outcome in console.run_jobs(jobs, metrics, demands, n_jobs, cluster):
+        for outcome in console.run_jobs(jobs, demands, n_jobs, cluster):
             folders |= dict.fromkeys(path.parent for path in merge_rows(results, outcome.rows, outcome.made))
             outcomes.append(outcome)
     finally:  # finished jobs are shown, whatever stops the rest

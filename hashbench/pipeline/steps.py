@@ -4,7 +4,8 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,24 @@ if TYPE_CHECKING:
     from hashbench.scoring.reranking import Vectors
 
 BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What a run does for each job."""
+
+    metrics: Sequence[str] = DEFAULT_METRICS  # without any, jobs end with their codes
+    force: bool = False  # repeat finished steps
+    resume: bool = False  # continue interrupted training after its last epoch
+    keep_models: bool = False  # keep fitted methods beside their codes
+
+    def __post_init__(self) -> None:
+        _ = self.names  # unknown metrics are refused before any work
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The canonical names of the metrics, each once."""
+        return list(dict.fromkeys(get_metric(name).name for name in self.metrics))
 
 
 def codes_path(dataset: Identified, job: Job) -> Path:
@@ -106,13 +125,7 @@ def _device_of(method: "HashMethod") -> str:
 
 
 def ensure_codes(
-    dataset: Dataset,
-    job: Job,
-    *,
-    force: bool = False,
-    resume: bool = False,
-    keep_model: bool = False,
-    on_progress: Progress = silent,
+    dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress: Progress = silent
 ) -> tuple[Path, str]:
     """Encode unless the codes are cached; return their file, and what was done in words: "" if they were cached.
 
@@ -125,23 +138,23 @@ def ensure_codes(
         raise HashbenchError(f"{job.dataset} is read and would be overwritten; move it out of the folder of codes.")
     with locked(path):
         try:
-            if not force:
+            if not demands.force:
                 with hdf5.find_codes(path, provenance) as cached:
-                    if cached and (not keep_model or holds_model(model, provenance)):
+                    if cached and (not demands.keep_models or holds_model(model, provenance)):
                         return path, ""
         except Damaged:
             words = "re-encoded damaged"
-        checkpoint, new_model = _checkpoint_path(dataset, job), model if keep_model else None
+        checkpoint, new_model = _checkpoint_path(dataset, job), model if demands.keep_models else None
         try:
             try:
-                codes = encode(dataset, job, model=new_model, resume=resume, on_progress=on_progress)
+                codes = encode(dataset, job, model=new_model, resume=demands.resume, on_progress=on_progress)
             except Damaged:
                 words = "encoded from scratch (checkpoint damaged)"
                 codes = encode(dataset, job, model=new_model, on_progress=on_progress)
         except TrainingFailure:
             checkpoint.unlink(missing_ok=True)
             raise
-        if not (keep_model or holds_model(model, provenance)):
+        if not (demands.keep_models or holds_model(model, provenance)):
             model.unlink(missing_ok=True)
         hdf5.write_codes(codes, path)
         checkpoint.unlink(missing_ok=True)
@@ -188,32 +201,26 @@ def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
 
 
 def ensure_scores(
-    dataset: Dataset,
-    path: Path,
-    metric_names: Sequence[str],
-    *,
-    force: bool = False,
-    on_progress: Progress = silent,
+    dataset: Dataset, path: Path, demands: Demands, on_progress: Progress = silent
 ) -> tuple[Evaluation, str, JobRecord | None]:
     """Score a codes file of the data folder in the metrics that are not cached.
 
     Returns the scores, what was done in words ("" if all were cached), and what made the codes.
     """
-    names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     with hdf5.open_codes(path) as codes, score_cache.opened(codes) as score_file:
         words = "computed"
         try:
-            known = {} if force else score_file.read()
+            known = {} if demands.force else score_file.read()
         except Damaged:
             known, words = {}, "recomputed damaged"
-        missing = [name for name in names if name not in known]
+        missing = [name for name in demands.names if name not in known]
         if missing:
             scored = _score(dataset, path, codes, missing, on_progress)
             known |= arrays_of(scored)
             cached = [name for name in known if name not in score_cache.SHARED and get_metric(name).is_built_in]
             if cached:
                 score_file.write({name: known[name] for name in (*cached, *score_cache.SHARED)})
-    return evaluation_of(known, names), words if missing else "", codes.job_record
+    return evaluation_of(known, demands.names), words if missing else "", codes.job_record
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
