@@ -17,8 +17,7 @@ from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
-from hashbench.pipeline.rows import rows_of
-from hashbench.pipeline.steps import arrays_of, check_content, needs_vectors, vectors_of
+from hashbench.pipeline.steps import arrays_of, check_content, needs_vectors, rows_of, vectors_of
 from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import check_counts as check_rated

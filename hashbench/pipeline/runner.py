@@ -11,8 +11,15 @@ from hashbench.errors import HashbenchError, JobFailure, Refusal
 from hashbench.pipeline.failures import contained
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset, load_dataset
-from hashbench.pipeline.rows import rows_of
-from hashbench.pipeline.steps import Demands, ensure_codes, ensure_scores, evaluation_of, kept_scores, model_path
+from hashbench.pipeline.steps import (
+    Demands,
+    ensure_codes,
+    ensure_scores,
+    evaluation_of,
+    kept_scores,
+    model_path,
+    rows_of,
+)
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.store import hdf5
 from hashbench.store.models import holds_model

@@ -26,6 +26,7 @@ from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
 from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import Provenance, digest
+from hashbench.store.result_rows import Row
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
@@ -233,6 +234,23 @@ def arrays_of(scored: Evaluation) -> dict[str, AnyArray]:
     """Return an evaluation as `score_cache.ScoreFile` writes it."""
     scores: dict[str, AnyArray] = {name: np.stack(values) for name, values in scored.scores.items()}
     return {**scores, score_cache.KINDS: scored.kind, score_cache.N_UNDEFINED: np.array([scored.n_undefined])}
+
+
+def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
+    """Return one row per metric for codes of some provenance; numbers have six decimals."""
+    return tuple(
+        Row(
+            metric=name,
+            value=f"{summary.mean:.6f}",
+            tie_sd=f"{summary.tie_sd:.6f}".replace("nan", ""),
+            low=f"{summary.low:.6f}",
+            high=f"{summary.high:.6f}",
+            n_queries=summary.n_queries,
+            n_undefined=summary.n_undefined,
+            **provenance.row,
+        )
+        for name, summary in evaluation.summary.items()
+    )
 
 
 def _score(
