@@ -1,6 +1,5 @@
 """Encoding and scoring one job: each step is cached by its provenance."""
 
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -284,12 +283,6 @@ def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None
 
     if dataset.features is None or not needs_vectors(metric_names):
         return None
-    listed = re.search(r"nearest by (angular|cosine|dot) distance", dataset.about.get("protocol", ""))
-    if listed and dataset.true_distance == "euclidean":
-        raise HashbenchError(
-            f"dataset {dataset.name!r} has neighbours by {listed[1]} distance, but was prepared before datasets held "
-            "the distance to re-rank by; prepare it again."
-        )
     query, database = (dataset.features[as_slice(rows)] for rows in (dataset.query, dataset.database))
     return Vectors(query, database, dataset.true_distance)
 
