@@ -162,29 +162,17 @@ class OwnCodes:
         on_progress: Progress = silent,
     ) -> Evaluation:
         """Score the codes; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
+        names, codes = list(metrics), (self.query, self.database)
+        rules: dict[str, Any] = {
+            "undefined": undefined,
+            "random_orders": random_orders,
+            "exclude_self": self.exclude_self,
+        }
         if self.distance != "hamming":
-            return evaluate(
-                self.query,
-                self.database,
-                self.affinity,
-                metrics,
-                distance=self.distance,
-                undefined=undefined,
-                random_orders=random_orders,
-                exclude_self=self.exclude_self,
-            )
-        metric_names = list(metrics)
+            return evaluate(*codes, self.affinity, names, distance=self.distance, **rules)
+        vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, names)
         return evaluate_packed(
-            self.query,
-            self.database,
-            self.n_bits,
-            self.affinity,
-            metric_names,
-            undefined=undefined,
-            vectors=self.vectors if self.dataset is None else vectors_of(self.dataset, metric_names),
-            random_orders=random_orders,
-            exclude_self=self.exclude_self,
-            on_progress=on_progress,
+            *codes, self.n_bits, self.affinity, names, vectors=vectors, on_progress=on_progress, **rules
         )
 
     def thresholds(self, on_progress: Progress = silent) -> Thresholds:

@@ -14,7 +14,8 @@ from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
 from hashbench.bits import check_codes, pack
 from hashbench.dataset import Dataset, as_slice, canonical_json
 from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
-from hashbench.pipeline.grid import Identified, Job
+from hashbench.pipeline.grid import Job
+from hashbench.pipeline.preparation import PreparedDataset
 from hashbench.registry import dataset_spec
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import Scores, get_metric
@@ -52,7 +53,7 @@ class Demands:
         return list(dict.fromkeys(get_metric(name).name for name in self.metrics))
 
 
-def codes_path(dataset: Identified, job: Job) -> Path:
+def codes_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
     """Return the codes file of a job in the data folder; it need not exist."""
     folder = dataset.name
     if job.dataset.startswith(f"{dataset.name}:"):  # the kind of features follows
@@ -61,13 +62,13 @@ def codes_path(dataset: Identified, job: Job) -> Path:
     return data_dir() / "codes" / folder / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
 
 
-def seconds_taken(dataset: Identified, job: Job) -> float:
+def seconds_taken(dataset: Dataset | PreparedDataset, job: Job) -> float:
     """Return how long fitting and encoding took for a job's cached codes, outdated or not; infinity without any."""
     attributes = hdf5.read_attributes(codes_path(dataset, job))
     return float(attributes.get("fit_seconds", np.inf) + attributes.get("encode_seconds", 0))
 
 
-def model_path(dataset: Identified, job: Job) -> Path:
+def model_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
     """Return the model file of a job, beside its codes; it need not exist."""
     return codes_path(dataset, job).with_suffix(SUFFIX)
 
@@ -161,7 +162,7 @@ def ensure_codes(
     return path, words
 
 
-def kept_scores(dataset: Identified, job: Job) -> dict[str, AnyArray] | None:
+def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyArray] | None:
     """Return the cached scores of a job, by metric; None if its codes are not cached. Nothing is written."""
     try:
         with hdf5.find_codes(codes_path(dataset, job), job.provenance(dataset)) as codes:
