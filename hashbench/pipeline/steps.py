@@ -176,18 +176,10 @@ def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyAr
     return {}
 
 
-def score(
-    dataset: Dataset,
-    path: Path,
-    metric_names: Sequence[str] = DEFAULT_METRICS,
-    *,
-    undefined: str = "skip",
-    random_orders: int = 0,
-    on_progress: Progress = silent,
-) -> Evaluation:
-    """Score a codes file of this dataset; options as in `hashbench.evaluate`."""
+def score(dataset: Dataset, path: Path, metric_names: Sequence[str]) -> Evaluation:
+    """Score a codes file of this dataset."""
     with hdf5.open_codes(path) as codes:
-        return _score(dataset, path, codes, metric_names, on_progress, undefined, random_orders)
+        return _score(dataset, path, codes, metric_names)
 
 
 def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
@@ -254,28 +246,13 @@ def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
 
 
 def _score(
-    dataset: Dataset,
-    path: Path,
-    codes: Codes,
-    metric_names: Sequence[str],
-    on_progress: Progress,
-    undefined: str = "skip",
-    random_orders: int = 0,
+    dataset: Dataset, path: Path, codes: Codes, metric_names: Sequence[str], on_progress: Progress = silent
 ) -> Evaluation:
     from hashbench.scoring.evaluator import evaluate_packed
 
     check_content(dataset, codes.made, path)
-    return evaluate_packed(
-        codes.query,
-        codes.database,
-        codes.n_bits,
-        dataset.affinity(),
-        metric_names,
-        undefined=undefined,
-        vectors=vectors_of(dataset, metric_names),
-        random_orders=random_orders,
-        on_progress=on_progress,
-    )
+    parts, vectors = (codes.query, codes.database, codes.n_bits), vectors_of(dataset, metric_names)
+    return evaluate_packed(*parts, dataset.affinity(), metric_names, vectors=vectors, on_progress=on_progress)
 
 
 def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None":
