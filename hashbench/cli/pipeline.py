@@ -14,6 +14,8 @@ from cloup import option, option_group
 
 from hashbench._choices import CLASSES_OF, DEVICES, OWN_RULES, TRUE_DISTANCES
 from hashbench.cli import options
+from hashbench.cli.outputs import refuse_outputs
+from hashbench.errors import counted
 
 if TYPE_CHECKING:
     from hashbench.dataset import Dataset
@@ -172,16 +174,25 @@ def encode(
     hashbench encode --model itq-32-s0.model.npz --from new.npy --output codes.npy
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
-    from hashbench.cli.export import encode_new
+    from hashbench.cli.progress import Progress
+    from hashbench.pipeline.encoding import encode_items
     from hashbench.pipeline.runner import in_order, remaining
     from hashbench.pipeline.steps import Demands
+    from hashbench.sources.array_files import split_spec
 
     if model is not None:
         if items is None or output is None:
             raise click.UsageError("--model goes with --from, the new items, and --output, a file for their codes.")
         if output.suffix.lower() != ".npy":
             raise click.UsageError(f"--output {output} is written in NumPy's format; give it a name that ends in .npy.")
-        encode_new(model, items, output, packed=packed, device=grid["device"])
+        refuse_outputs({"--output": output}, [model, split_spec(items)[0]])
+        with Progress() as progress:
+            n_items, n_bits = encode_items(
+                model, items, output, packed=packed, device=grid["device"], on_progress=progress.update
+            )
+        click.echo(
+            f"wrote {output}: codes of {counted(n_items, 'item')}, {counted(n_bits, 'bit')}{', packed' * packed}."
+        )
         return
     jobs, demands = _jobs_of(options.study_of(**grid), part), Demands((), force, resume, keep_model)
     if dry_run:
