@@ -22,13 +22,8 @@ if TYPE_CHECKING:
     from hashbench.scoring.evaluation import Evaluation
     from hashbench.scoring.shards import ShardedCodes
 
-_NO_FILES = (
-    "n_bits",
-    "bit_order",
-    "distance",
-    "true_distance",
-    "exclude_self",
-)  # options on the user's codes that name no file
+# Options on the user's codes that name no file.
+_NO_FILES = ("n_bits", "bit_order", "distance", "true_distance", "exclude_self")
 
 CODES = click.argument("codes", type=options.FILE, required=False, metavar="[CODES.h5]")
 ONLY_OWN = options.NotWith("CODES.h5", "--run")
