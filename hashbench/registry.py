@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 _LIBRARIES = ("abc", "builtins", "numpy", "scipy", "sklearn", "torch", "typing")  # recorded by version
-_OBSOLETE = ("_parameter_constraints", "depends_on", "on_epoch", "made_by")  # former class attributes of methods
 
 
 def method_names() -> list[str]:
@@ -186,13 +185,6 @@ def _checked(name: str, cls: "type[HashMethod]") -> "type[HashMethod]":
     """Return a method's class; raise HashbenchError if its class attributes break the contract."""
     from hashbench.method import GROUPS, READS, SUPERVISION
 
-    bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in _LIBRARIES]
-    obsolete = [key for key in _OBSOLETE for base in bases if key in vars(base)]
-    if obsolete:
-        raise HashbenchError(
-            f"method {name!r} declares {obsolete[0]}, which is no longer read. Declare parameters as fields of a "
-            "dataclass (see hashbench.setting), and dynamic imports in the class attribute `modules`."
-        )
     for attribute, choices in (("supervision", SUPERVISION), ("group", GROUPS), ("reads", READS)):
         if getattr(cls, attribute) not in choices:
             raise HashbenchError(

@@ -117,14 +117,6 @@ def add_built_in(tmp_path, monkeypatch):
         cache.cache_clear()
 
 
-@pytest.mark.parametrize("old", ["_parameter_constraints = {}", "depends_on = ()", "def on_epoch(self): ..."])
-def test_method_that_declares_what_is_no_longer_read_is_refused(add_built_in, old):
-    text = f'"""M."""\nfrom hashbench.method import HashMethod\nclass OfOld(HashMethod):\n    {old}\n'
-    add_built_in("methods", "of_old", text)
-    with pytest.raises(HashbenchError, match=r"method 'of-old' declares .*, which is no longer read"):
-        registry.get_method("of-old")
-
-
 @pytest.mark.parametrize("kind", ["method", "dataset"])
 @pytest.mark.parametrize("name", ["lsh+", "mine/lsh"])
 def test_plugin_with_a_name_that_no_file_could_have_is_listed_and_refused(plugin, hashbench, monkeypatch, kind, name):

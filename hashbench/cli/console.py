@@ -13,20 +13,17 @@ from hashbench.reports.formatting import json_number, markdown_table, plain_tabl
 if TYPE_CHECKING:
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
-    from hashbench.pipeline.runner import Demands, Outcome
+    from hashbench.pipeline.runner import Outcome
+    from hashbench.pipeline.steps import Demands
     from hashbench.scoring.evaluation import Evaluation
 
 
 def run_jobs(
-    jobs: Sequence["Job"],
-    metrics: Sequence[str],
-    demands: "Demands",
-    n_jobs: int = 1,
-    cluster: "Cluster | None" = None,
+    jobs: Sequence["Job"], demands: "Demands", n_jobs: int = 1, cluster: "Cluster | None" = None
 ) -> Iterator["Outcome"]:
     """Run jobs, with progress on stderr, ``n_jobs`` at a time or on a cluster; yield the outcomes of those not refused.
 
-    Without metrics they only encode. Raises HashbenchError if all jobs were refused, or, after the last one, if any
+    Raises HashbenchError if all jobs were refused, or, after the last one, if any
     failed.
     """
     from hashbench.pipeline.workers import run_side_by_side
@@ -41,7 +38,7 @@ def run_jobs(
     with Progress(len(jobs)) as progress:
         is_serial = n_jobs == 1 and cluster is None
         progress.start_job(str(jobs[0]) if is_serial else "jobs")
-        outcomes = run_side_by_side(jobs, metrics, n_jobs, demands, progress.update, cluster)
+        outcomes = run_side_by_side(jobs, n_jobs, demands, progress.update, cluster)
         for position, outcome in enumerate(outcomes, start=1):
             if outcome.refusal:
                 n_failed += outcome.has_failed

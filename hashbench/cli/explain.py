@@ -8,16 +8,15 @@ import cloup
 from cloup import option, option_group
 
 from hashbench.cli.options import METHOD, METRIC, SEEDS, NotWith, lengths, output_format, several
-from hashbench.cli.outputs import FigurePath, refuse_outputs, save_figure
+from hashbench.cli.outputs import FigurePath, save_figure
 from hashbench.cli.scoring import (
     CODES,
     DATASET,
     EXCLUDE_SELF,
     RELEVANCE,
-    files_of,
-    files_of_codes,
-    is_codes_file,
     own_codes_group,
+    read_codes_file,
+    read_own_codes,
     read_run_files,
     run_group,
 )
@@ -98,6 +97,7 @@ def explain(
     hashbench explain --run run.txt --qrels qrels.txt --metric AP
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
+    from hashbench.pipeline.sharded_codes import shards_of
     from hashbench.reports.explain import answers, explanation_text
     from hashbench.reports.explain.orders import describe_order
 
@@ -123,10 +123,11 @@ def explain(
         is_search = value is not None and not metrics
         if is_search and figure is not None:
             raise click.UsageError("--figure draws metrics; give --metric, too.")
-        if figure is not None:
-            inputs = files_of_codes(codes, dataset) if is_codes_file(codes, own) else files_of(own, dataset)
-            refuse_outputs({"--figure": figure}, inputs)
-        loaded = _read(codes, dataset, own)
+        outputs = {"--figure": figure}
+        loaded: Any = read_codes_file(codes, own, dataset, outputs)
+        if loaded is None and shards_of(**own):
+            raise click.UsageError("explain reads codes and labels whole; give each as one file, not in shards.")
+        loaded = loaded or read_own_codes(own, dataset, outputs)
         orders = [database_order] if database_order is not None else None if is_search else ["given"]
         has_twins = not scripts or form != "json"
         by_order = _explain_codes(loaded, metrics, scripts, orders, has_twins, is_search)
@@ -214,15 +215,3 @@ def _explain_run(
         if name not in explained:
             click.echo(f"Left out: {name} gives none of the metrics, or refuses the queries of this run.", err=True)
     return explanations
-
-
-def _read(codes: Path | None, dataset: str | None, own: dict[str, Any]) -> "OwnCodes":
-    """Read a codes file or the user's own codes, with what is relevant to them."""
-    from hashbench.pipeline.own_codes import OwnFiles, read_file, read_own
-    from hashbench.pipeline.sharded_codes import shards_of
-
-    if is_codes_file(codes, own):
-        return read_file(codes, dataset)
-    if shards_of(**own):
-        raise click.UsageError("explain reads codes and labels whole; give each as one file, not in shards.")
-    return read_own(OwnFiles(**own, dataset=dataset))

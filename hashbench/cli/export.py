@@ -1,4 +1,4 @@
-"""The command that writes models and codes for other programs: export; and new items encoded with a kept model."""
+"""The command that writes models and codes for other programs: export."""
 
 from pathlib import Path
 
@@ -45,16 +45,3 @@ def export(file: Path, target: str, output: Path, role: str | None, precision: s
         f"wrote {output}. Of {counted(report.n_items, 'item')}, read by {report.reader}, {report.n_differing:,} of "
         f"{report.n_items * report.n_bits:,} bits differ."
     )
-
-
-def encode_new(model: Path, items: str, output: Path, *, packed: bool, device: str | None) -> None:
-    """Encode new items with a kept model, with progress on stderr, and print what was written."""
-    from hashbench.cli.progress import Progress
-    from hashbench.pipeline.encoding import encode_items
-    from hashbench.sources.array_files import split_spec
-
-    refuse_outputs({"--output": output}, [model, split_spec(items)[0]])
-    with Progress() as progress:
-        n_items, n_bits = encode_items(model, items, output, packed=packed, device=device, on_progress=progress.update)
-    form = counted(n_bits, "bit") + (", packed" if packed else "")
-    click.echo(f"wrote {output}: codes of {counted(n_items, 'item')}, {form}.")

@@ -14,6 +14,8 @@ from cloup import option, option_group
 
 from hashbench._choices import CLASSES_OF, DEVICES, OWN_RULES, TRUE_DISTANCES
 from hashbench.cli import options
+from hashbench.cli.outputs import refuse_outputs
+from hashbench.errors import counted
 
 if TYPE_CHECKING:
     from hashbench.dataset import Dataset
@@ -172,23 +174,33 @@ def encode(
     hashbench encode --model itq-32-s0.model.npz --from new.npy --output codes.npy
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
-    from hashbench.cli.export import encode_new
-    from hashbench.pipeline.runner import Demands, in_order, remaining
+    from hashbench.cli.progress import Progress
+    from hashbench.pipeline.encoding import encode_items
+    from hashbench.pipeline.runner import in_order, remaining
+    from hashbench.pipeline.steps import Demands
+    from hashbench.sources.array_files import split_spec
 
     if model is not None:
         if items is None or output is None:
             raise click.UsageError("--model goes with --from, the new items, and --output, a file for their codes.")
         if output.suffix.lower() != ".npy":
             raise click.UsageError(f"--output {output} is written in NumPy's format; give it a name that ends in .npy.")
-        encode_new(model, items, output, packed=packed, device=grid["device"])
+        refuse_outputs({"--output": output}, [model, split_spec(items)[0]])
+        with Progress() as progress:
+            n_items, n_bits = encode_items(
+                model, items, output, packed=packed, device=grid["device"], on_progress=progress.update
+            )
+        click.echo(
+            f"wrote {output}: codes of {counted(n_items, 'item')}, {counted(n_bits, 'bit')}{', packed' * packed}."
+        )
         return
-    jobs, demands = _jobs_of(options.study_of(**grid), part), Demands(force, resume, keep_model)
+    jobs, demands = _jobs_of(options.study_of(**grid), part), Demands((), force, resume, keep_model)
     if dry_run:
-        _print_plan(jobs, remaining(jobs, (), demands))
+        _print_plan(jobs, remaining(jobs, demands))
         return
     outcomes = []
     try:
-        for outcome in console.run_jobs(jobs, (), demands, n_jobs):
+        for outcome in console.run_jobs(jobs, demands, n_jobs):
             outcomes.append(outcome)
     finally:  # the files are listed when the bar is gone
         for outcome in in_order(outcomes, jobs):
@@ -223,7 +235,8 @@ def run(
     """Prepare, encode and score; finished steps are skipped. Each combination of options is one job."""
     from hashbench.cli import console
     from hashbench.pipeline.preparation import find_prepared, results_name
-    from hashbench.pipeline.runner import Demands, in_order, remaining
+    from hashbench.pipeline.runner import in_order, remaining
+    from hashbench.pipeline.steps import Demands
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.store.results import check_files, check_folder, merge_rows
@@ -233,19 +246,19 @@ def run(
     study = options.study_of(metrics, **grid)
     if available:
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
-    jobs, metrics, demands = _jobs_of(study, part), study.metrics or DEFAULT_METRICS, Demands(force, resume)
+    jobs, demands = _jobs_of(study, part), Demands(study.metrics or DEFAULT_METRICS, force, resume)
     names = [results_name(spec) for spec in dict.fromkeys(job.dataset for job in jobs)]
     for name in names:  # before any work
         check_folder(results, name)
     if dry_run:
-        _print_plan(jobs, remaining(jobs, metrics, demands, results))
+        _print_plan(jobs, remaining(jobs, demands, results))
         return
     methods = dict.fromkeys(job.method for job in jobs)
     for name in names:
         check_files(results, name, methods)
     outcomes, folders = [], dict[Path, None]()
     try:
-        for outcome in console.run_jobs(jobs, metrics, demands, n_jobs, cluster):
+        for outcome in console.run_jobs(jobs, demands, n_jobs, cluster):
             folders |= dict.fromkeys(path.parent for path in merge_rows(results, outcome.rows, outcome.made))
             outcomes.append(outcome)
     finally:  # finished jobs are shown, whatever stops the rest

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import click
 import cloup
@@ -18,17 +18,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hashbench.pipeline.cluster import Cluster
-    from hashbench.pipeline.own_codes import OwnCodes
+    from hashbench.pipeline.own_codes import OwnCodes, Saving
     from hashbench.scoring.evaluation import Evaluation
     from hashbench.scoring.shards import ShardedCodes
 
-_NO_FILES = (
-    "n_bits",
-    "bit_order",
-    "distance",
-    "true_distance",
-    "exclude_self",
-)  # options on the user's codes that name no file
+# Options on the user's codes that name no file.
+_NO_FILES = ("n_bits", "bit_order", "distance", "true_distance", "exclude_self")
 
 CODES = click.argument("codes", type=options.FILE, required=False, metavar="[CODES.h5]")
 ONLY_OWN = options.NotWith("CODES.h5", "--run")
@@ -188,7 +183,7 @@ def evaluate(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
     from hashbench.cli.progress import Progress
-    from hashbench.pipeline import own_codes, preparation, steps
+    from hashbench.pipeline.own_codes import Saving
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
@@ -196,77 +191,95 @@ def evaluate(
     from hashbench.scoring.shards import ShardedCodes
 
     outputs, progress, reports_orders = {"--per-query": per_query, "--curves": curves}, Progress(), True
-    shown = {key: value for key, value in (("group", group), ("label", label)) if value is not None}
-    saving: dict[str, Any] = {"seed": seed, "keep_codes": keep_codes}
     score: Callable[..., Evaluation]
+    user_codes: Any = None
+    saving = None
+    if save is not None:
+        saving = Saving(save, dataset, results, group, label, seed, keep_codes)
     if run is not None:
         score = partial(evaluate_run, *read_run_files(run, qrels, outputs), complete=complete, undefined=undefined)
         reports_orders, metrics = False, metrics or RUN_METRICS
-    elif is_codes_file(codes, own):
-        dataset, sizes = own_codes.made_from(codes, dataset)
-        refuse_outputs(outputs, [codes, *_dataset_files(dataset)])
-        score = partial(steps.score, preparation.load_dataset(dataset)[0], codes, undefined=undefined)
     else:
-        sharding = {"cluster": cluster, "on_progress": progress.update}
-        rules = {"undefined": undefined, "keep_codes": keep_codes, "exclude_self": own["exclude_self"], "shown": shown}
-        user_codes: Any = _read_own(own, dataset, save, outputs, sharding, rules)
+        user_codes = read_codes_file(codes, own, dataset, outputs)
+        if user_codes is None:
+            sharding = {"cluster": cluster, "on_progress": progress.update}
+            user_codes = _read_to_save(own, dataset, outputs, saving, undefined, **sharding)
         user_codes.check_metrics(metrics or DEFAULT_METRICS)
         reports_orders = not isinstance(user_codes, ShardedCodes)  # which reports by itself
-        sizes = user_codes.n_bits, len(user_codes.database)
         score = partial(user_codes.evaluate, undefined=undefined)
-        if save is not None:
-            saved_files = user_codes.saved_files(save, results, str(dataset), **saving)
-            refuse_outputs({**outputs, **saved_files}, files_of(own, dataset))
+        if saving is not None:
+            refuse_outputs({**outputs, **user_codes.saved_files(saving)}, _files_of(own, dataset))
     orders: dict[str, Any] = {} if random_orders is None else {"random_orders": random_orders}
     if orders and reports_orders:
         orders["on_progress"] = progress.update
     with progress, reporting_compilation(progress.update):
         evaluation = score(metrics or DEFAULT_METRICS, **orders)
     notes = list(evaluation.notes)
-    if save is not None:
-        notes += user_codes.save(save, evaluation, results, str(dataset), shown=shown, **saving)
+    if saving is not None:
+        notes += user_codes.save(saving, evaluation)
     for note in notes:
         click.echo(note, err=True)
     if per_query is not None:
         write(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
     if curves is not None:
+        sizes = user_codes.n_bits, len(user_codes.database)
         points = lay_out(score(curve_metrics(*sizes, by_radius=own["distance"] == "hamming")))
         _write_curves(curves, points, label or save or (codes.stem if codes else "codes"), sizes)
     is_stdout_taken = any(path and target_of(path) == STDOUT for path in outputs.values())
     click.echo(console.format_evaluation(evaluation, form, "documents" if run else "database"), err=is_stdout_taken)
 
 
-def is_codes_file(codes: Path | None, own: Mapping[str, Any]) -> TypeGuard[Path]:
-    """Check whether codes are in CODES.h5; without them and the user's own codes it is a usage error."""
-    if codes is None and (own["query_codes"] is None or own["database_codes"] is None):
-        raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
-    return codes is not None
+def read_codes_file(
+    codes: Path | None, own: Mapping[str, Any], dataset: str | None, outputs: Mapping[str, Path | None]
+) -> "OwnCodes | None":
+    """Read CODES.h5 and its dataset, after checking the outputs; None if the user's own codes are given instead."""
+    from hashbench.pipeline.own_codes import dataset_of, read_file
+
+    if codes is None:
+        if own["query_codes"] is None or own["database_codes"] is None:
+            raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
+        return None
+    dataset = dataset_of(codes, dataset)
+    refuse_outputs(outputs, [codes, *_dataset_files(dataset)])
+    return read_file(codes, dataset)
 
 
-def _read_own(
+def read_own_codes(
     own: dict[str, Any],
     dataset: str | None,
-    save: str | None,
     outputs: Mapping[str, Path | None],
-    sharding: dict[str, Any],
-    rules: dict[str, Any],
+    **sharding: Any,
+) -> "OwnCodes | ShardedCodes":
+    """Read a user's own codes after checking the outputs; if they are in shards, open them as ``sharding`` says."""
+    from hashbench.pipeline.own_codes import OwnFiles, read_own
+    from hashbench.pipeline.sharded_codes import read_sharded, shards_of
+
+    cluster = sharding.get("cluster")
+    refuse_outputs(outputs, [*_files_of(own, dataset), *([] if cluster is None else [Path(cluster.scheduler)])])
+    files = OwnFiles(**own, dataset=dataset)
+    return read_own(files) if cluster is None and not shards_of(**own) else read_sharded(files, **sharding)
+
+
+def _read_to_save(
+    own: dict[str, Any],
+    dataset: str | None,
+    outputs: Mapping[str, Path | None],
+    saving: "Saving | None",
+    undefined: str,
+    **sharding: Any,
 ) -> "OwnCodes | ShardedCodes":
     """Read a user's own codes, after checking all that could prevent scoring or saving them."""
-    from hashbench.pipeline import own_codes, sharded_codes
+    from hashbench.pipeline.own_codes import names_dataset
+    from hashbench.pipeline.sharded_codes import shards_of
 
-    judges = dataset is not None and (save is None or own_codes.names_dataset(dataset))  # otherwise a name for rows
+    judges = dataset is not None and (saving is None or names_dataset(dataset))  # otherwise a name for rows
     has_own = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
     is_labelled = has_own and not judges
-    cluster, inputs = sharding["cluster"], files_of(own, dataset)
-    refuse_outputs(outputs, inputs if cluster is None else [*inputs, Path(cluster.scheduler)])
-    read: Callable[..., OwnCodes | ShardedCodes] = own_codes.read_own
-    if cluster is not None or sharded_codes.shards_of(**own):
-        if save is not None:
+    if saving is not None:
+        if sharding["cluster"] is not None or shards_of(**own):
             raise click.UsageError("--save needs codes in one file, on one machine. Leave out --save, or the shards.")
-        read = partial(sharded_codes.read_sharded, **sharding)
-    if save is not None:
-        own_codes.check_saving(save, dataset, is_labelled=is_labelled, distance=own["distance"], **rules)
-    codes = read(own_codes.OwnFiles(**own, dataset=None if is_labelled else dataset))
+        saving.check(own["distance"], undefined, is_labelled=is_labelled, exclude_self=own["exclude_self"])
+    codes = read_own_codes(own, None if is_labelled else dataset, outputs, **sharding)
     if judges and not has_own:
         click.echo(
             f"Codes are expected in the order of {dataset}'s split; give your own labels or affinity to check that.",
@@ -287,14 +300,7 @@ def read_run_files(
     return read_run(run), read_qrels(qrels)
 
 
-def files_of_codes(codes: Path, dataset: str | None) -> list[Path]:
-    """List the files that a codes file of hashbench, and its dataset, are read from."""
-    from hashbench.pipeline.own_codes import made_from
-
-    return [codes, *_dataset_files(made_from(codes, dataset)[0])]
-
-
-def files_of(own: Mapping[str, Any], dataset: str | None) -> list[Path]:
+def _files_of(own: Mapping[str, Any], dataset: str | None) -> list[Path]:
     """List the files that the user's own codes and their labels are read from."""
     from hashbench.pipeline.sharded_codes import shards_of
     from hashbench.sources.array_files import split_spec

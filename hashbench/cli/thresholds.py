@@ -9,16 +9,15 @@ from click import FloatRange
 from cloup import option, option_group
 
 from hashbench.cli import options
-from hashbench.cli.outputs import FIGURES, STDOUT, FigurePath, refuse_outputs, save_figure, target_of, write
+from hashbench.cli.outputs import FIGURES, STDOUT, FigurePath, save_figure, target_of, write
 from hashbench.cli.scoring import (
     CODES,
     DATASET,
     EXCLUDE_SELF,
     RELEVANCE,
-    files_of,
-    files_of_codes,
-    is_codes_file,
     own_codes_group,
+    read_codes_file,
+    read_own_codes,
 )
 
 if TYPE_CHECKING:
@@ -65,19 +64,12 @@ def thresholds(
     hashbench thresholds --query-codes ... --fpr 1e-6 --output thresholds.svg
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
-    from hashbench.pipeline import own_codes
-    from hashbench.pipeline.sharded_codes import read_sharded, shards_of
     from hashbench.scoring.compilation import reporting_compilation
 
-    outputs = {"--output": output}
-    progress = Progress()
-    if is_codes_file(codes, own):
-        refuse_outputs(outputs, files_of_codes(codes, dataset))
-        user_codes: OwnCodes | ShardedCodes = own_codes.read_file(codes, dataset)
-    else:
-        refuse_outputs(outputs, files_of(own, dataset))
-        files = own_codes.OwnFiles(**own, dataset=dataset)
-        user_codes = read_sharded(files, on_progress=progress.update) if shards_of(**own) else own_codes.read_own(files)
+    outputs, progress = {"--output": output}, Progress()
+    user_codes: OwnCodes | ShardedCodes | None = read_codes_file(codes, own, dataset, outputs)
+    if user_codes is None:
+        user_codes = read_own_codes(own, dataset, outputs, on_progress=progress.update)
     with progress, reporting_compilation(progress.update):
         found = user_codes.thresholds()
     for note in found.notes:

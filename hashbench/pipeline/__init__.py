@@ -3,8 +3,7 @@
 preparation     datasets: where their files are, whether they are current, preparing, finding and loading them
 grid            the jobs that options span, each with its method
 study           what spans a grid, from options or a TOML file
-steps           encoding and scoring one job, each step cached by its provenance
-rows            rows of results from the scores of a job
+steps           encoding and scoring one job, each step cached by its provenance, and the rows of its scores
 failures        errors of plug-ins in one sentence, with the traceback in a log file
 runner          the jobs of a grid, one after the other
 workers         jobs side by side, in processes or on a cluster

@@ -5,7 +5,7 @@ Jobs and scores are sent; datasets are opened where they are needed.
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,8 @@ from hashbench.pipeline.cluster import (
     version_difference,
 )
 from hashbench.pipeline.grid import Job
-from hashbench.pipeline.runner import Demands, Outcome, finish, load_once
+from hashbench.pipeline.runner import Outcome, finish, load_once
+from hashbench.pipeline.steps import Demands
 from hashbench.store.files import data_dir, lock_timeout
 from hashbench.store.provenance import SCORER, Provenance, code_that_decides
 
@@ -35,7 +36,7 @@ _FOLDER = os.environ.get("HASHBENCH_DATA")  # a worker's own, before it takes a 
 def on_workers(
     jobs: Mapping[int, tuple[Job, Provenance]],
     cluster: Cluster,
-    demands: tuple[Sequence[str], Demands],
+    demands: Demands,
     on_progress: Progress = silent,
 ) -> Iterator[tuple[int, Outcome]]:
     """Run jobs, each with the provenance of its codes, on workers that would give the same codes.
@@ -120,7 +121,7 @@ def _anywhere(job: Job) -> Job:
 def _run_job(
     job: Job,
     expected: tuple[Provenance, str],
-    demands: tuple[Sequence[str], Demands],
+    demands: Demands,
     settings: tuple[str, float],
 ) -> Outcome | Unfit:
     """Run a job on a worker, in the worker's data folder or else the client's, if it would give the client's codes."""
@@ -141,7 +142,7 @@ def _run_job(
     if (provenance, code_that_decides(*SCORER)) != expected:
         load_once.cache_clear()  # the dataset may be corrected before the next job
         return Unfit(worker, _difference(provenance, client_provenance))
-    return finish(job, dataset, *demands)
+    return finish(job, dataset, demands)
 
 
 def _difference(worker: Provenance, client: Provenance) -> str:

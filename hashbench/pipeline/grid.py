@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hashbench.bits import check_n_bits
 from hashbench.cards import MethodCard, method_card
-from hashbench.dataset import canonical_json
+from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, suggestion, unknown_name
 from hashbench.pipeline.failures import contained
+from hashbench.pipeline.preparation import PreparedDataset
 from hashbench.registry import get_method, is_dataset, method_names, resolve_dataset
 from hashbench.store.origin import Origin
 from hashbench.store.provenance import SCORER, Provenance, code_that_decides, versions
@@ -27,17 +28,6 @@ _OPTIONS = {"n_bits": "--bits", "random_state": "--seed"}  # of parameters that 
 FOR_SOME = ("device", "preset", "validation")  # options that methods without them ignore
 _QUOTED_OR_CHARACTER = re.compile(r"""(?<!\w)(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|.""", re.DOTALL)
 _NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)  # the last three when deeply nested
-
-
-class Identified(Protocol):
-    """A dataset, or what identifies one that was not read."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def features_name(self) -> str: ...  # noqa: D102
-    @property
-    def fingerprint(self) -> str: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +71,7 @@ class Job:
         """The digest of the code that decides its codes."""
         return code_that_decides(*self.card.modules, leaves_out=self._recorded[1])
 
-    def provenance(self, dataset: Identified) -> Provenance:
+    def provenance(self, dataset: Dataset | PreparedDataset) -> Provenance:
         """Return the provenance of this job's codes; the method is constructed only if its card does not suffice."""
         recorded, _ = self._recorded
         return Provenance(

@@ -1,6 +1,6 @@
 """Users' own codes, with labels, an affinity or a prepared dataset: read from files, scored, and saved as rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -17,8 +17,7 @@ from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
-from hashbench.pipeline.rows import rows_of
-from hashbench.pipeline.steps import arrays_of, check_content, needs_vectors, vectors_of
+from hashbench.pipeline.steps import arrays_of, check_content, needs_vectors, rows_of, vectors_of
 from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import check_counts as check_rated
@@ -93,6 +92,54 @@ class OwnFiles:
         return files
 
 
+@dataclass(frozen=True)
+class Saving:
+    """How a user's own codes become rows of results."""
+
+    name: str  # in the place of a method's
+    dataset: str | None  # of the rows, if labels or an affinity define relevance
+    results: Path  # their folder
+    group: str | None = None  # in tables
+    label: str | None = None  # likewise
+    seed: int = 0
+    keep_codes: bool = False  # for figures
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """The parameters that only affect how rows are shown."""
+        return {key: value for key, value in (("group", self.group), ("label", self.label)) if value is not None}
+
+    def check(self, distance: str, undefined: str, *, is_labelled: bool, exclude_self: bool) -> None:
+        """Check what can be saved before anything is scored; ``is_labelled`` if the user's labels define relevance."""
+        if undefined != "skip":
+            raise HashbenchError(
+                f"--save does not go with --undefined {undefined}; use --undefined skip, as in results."
+            )
+        if self.keep_codes and distance != "hamming":
+            raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
+        if self.keep_codes and exclude_self:
+            raise HashbenchError(
+                "--keep-codes keeps codes for figures, where each query would find itself; leave it or --exclude-self "
+                "out."
+            )
+        check_name(self.name, "the name of your codes")
+        check_method(self.name)
+        check_shown({**OWN, **self.shown})
+        for saved_name in (self.name, self.label or ""):
+            if saved_name.casefold() in map(str.casefold, method_names()):
+                raise HashbenchError(f"{saved_name!r} is the name of a method; save your codes under another.")
+        if self.dataset is None:
+            raise HashbenchError("--save adds rows to the results of a dataset. Name it: --dataset NAME.")
+        if is_labelled:
+            check_name(self.dataset, "a dataset's name")
+            check_fold(self.dataset)
+            for known in (*dataset_names(), *(path.stem for path in dataset_path(self.dataset).parent.glob("*.h5"))):
+                if known.casefold() == self.dataset.casefold():
+                    raise HashbenchError(
+                        f"{known!r} is a dataset with its own labels; leave out yours, or choose another --dataset."
+                    )
+
+
 @dataclass(frozen=True, eq=False)
 class OwnCodes:
     """A user's codes, and what is relevant to them."""
@@ -115,29 +162,17 @@ class OwnCodes:
         on_progress: Progress = silent,
     ) -> Evaluation:
         """Score the codes; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
+        names, codes = list(metrics), (self.query, self.database)
+        rules: dict[str, Any] = {
+            "undefined": undefined,
+            "random_orders": random_orders,
+            "exclude_self": self.exclude_self,
+        }
         if self.distance != "hamming":
-            return evaluate(
-                self.query,
-                self.database,
-                self.affinity,
-                metrics,
-                distance=self.distance,
-                undefined=undefined,
-                random_orders=random_orders,
-                exclude_self=self.exclude_self,
-            )
-        metric_names = list(metrics)
+            return evaluate(*codes, self.affinity, names, distance=self.distance, **rules)
+        vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, names)
         return evaluate_packed(
-            self.query,
-            self.database,
-            self.n_bits,
-            self.affinity,
-            metric_names,
-            undefined=undefined,
-            vectors=self.vectors if self.dataset is None else vectors_of(self.dataset, metric_names),
-            random_orders=random_orders,
-            exclude_self=self.exclude_self,
-            on_progress=on_progress,
+            *codes, self.n_bits, self.affinity, names, vectors=vectors, on_progress=on_progress, **rules
         )
 
     def thresholds(self, on_progress: Progress = silent) -> Thresholds:
@@ -153,31 +188,20 @@ class OwnCodes:
                 "Add one, such as --metric Recall@10:reranked=100, or leave the vectors out."
             )
 
-    def save(
-        self,
-        name: str,
-        scored: Evaluation,
-        results: Path,
-        dataset: str,
-        *,
-        seed: int = 0,
-        keep_codes: bool = False,
-        shown: Mapping[str, str] | None = None,
-    ) -> list[str]:
-        """Add rows to ``results`` as of a method called ``name``, and return a report of what was written.
+    def save(self, saving: Saving, scored: Evaluation) -> list[str]:
+        """Add rows to the results, and return a report of what was written; `Saving.check` must have passed.
 
         The rows replace all rows of the same name, dataset, code length and seed, whatever their metrics, group and
-        label. Every query's scores are kept for significance tests, and with ``keep_codes`` the codes for figures.
-        ``dataset`` names the dataset of the rows if labels or an affinity define relevance; ``shown`` holds their
-        ``group`` and ``label`` in tables. `check_saving` must have passed.
+        label. Every query's scores are kept for significance tests.
         """
-        params: dict[str, Any] = {**OWN, **(shown or {})}
+        name, seed, dataset = saving.name, saving.seed, self._dataset_name(saving)
+        params: dict[str, Any] = {**OWN, **saving.shown}
         if self.distance != "hamming":
             params["distance"] = self.distance
         if self.exclude_self:
             params["exclude_self"] = True
         provenance = Provenance(
-            dataset=self.dataset.name if self.dataset else dataset,
+            dataset=dataset,
             features=self.dataset.features_name if self.dataset else "own",
             method=name,
             params=canonical_json(params),
@@ -191,7 +215,7 @@ class OwnCodes:
             content = self._reranked_fingerprint if needs_vectors([metric]) else self.fingerprint
             scores_of.setdefault(replace(provenance, dataset_fingerprint=content), {})[metric] = metric_scores
         rows = [row for source, scores in scores_of.items() for row in rows_of(source, replace(scored, scores=scores))]
-        path, earlier = replace_own(results, rows)
+        path, earlier = replace_own(saving.results, rows)
         report = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]
         if earlier:
             metrics = dict.fromkeys(row.metric for row in earlier)
@@ -211,19 +235,20 @@ class OwnCodes:
             )
         if self.distance == "hamming":
             for source, scores in scores_of.items():
-                report += self._keep(source, replace(scored, scores=scores), keep_codes)
+                report += self._keep(source, replace(scored, scores=scores), saving.keep_codes)
         return report
 
-    def saved_files(
-        self, name: str, results: Path, dataset: str, *, seed: int = 0, keep_codes: bool = False
-    ) -> dict[str, Path]:
+    def saved_files(self, saving: Saving) -> dict[str, Path]:
         """Return the files that `save` writes and that other options may name too, by the option that writes them."""
-        dataset = self.dataset.name if self.dataset else dataset
-        rows = results_path(results, dataset, name)
+        dataset = self._dataset_name(saving)
+        rows = results_path(saving.results, dataset, saving.name)
         files = {"--results": rows, "--results (settings)": settings_path(rows)}
-        for content in (self.fingerprint, self._reranked_fingerprint) if keep_codes else ():
-            files[f"--keep-codes ({content})"] = _codes_path(dataset, content, name, self.n_bits, seed)
+        for content in (self.fingerprint, self._reranked_fingerprint) if saving.keep_codes else ():
+            files[f"--keep-codes ({content})"] = _codes_path(dataset, content, saving.name, self.n_bits, saving.seed)
         return files
+
+    def _dataset_name(self, saving: Saving) -> str:
+        return self.dataset.name if self.dataset else str(saving.dataset)
 
     @cached_property
     def _reranked_fingerprint(self) -> str:
@@ -257,26 +282,23 @@ def _codes_path(dataset: str, content: str, name: str, n_bits: int, seed: int) -
     return data_dir() / "codes" / f"{dataset}-{content}" / f"{name}-{n_bits}-s{seed}.h5"
 
 
-def made_from(path: Path, dataset: str | None = None) -> tuple[str, tuple[int, int]]:
-    """Return the dataset of a codes file (or ``dataset``), with the code length and the number of database items."""
+def dataset_of(path: Path, dataset: str | None = None) -> str:
+    """Return the dataset of a codes file of hashbench, found by content unless ``dataset`` is its name or file."""
     if path.suffix.lower() not in HDF5_SUFFIXES:
         raise HashbenchError(
             f"{path} is not a CODES.h5 of hashbench. Pass your own codes with --query-codes and --database-codes."
         )
     with hdf5.open_codes(path) as codes:
-        if dataset is None:
-            dataset = str(find_by_content(codes.made.dataset_fingerprint) or codes.made.dataset)
-        return dataset, (codes.n_bits, len(codes.database))
+        return dataset or str(find_by_content(codes.made.dataset_fingerprint) or codes.made.dataset)
 
 
 def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
-    """Read a codes file of hashbench and its dataset, found by content unless ``dataset`` is its name or file."""
-    spec, (n_bits, _) = made_from(path, dataset)
-    judge, _ = load_dataset(spec)
+    """Read a codes file and its dataset, as `dataset_of` finds it."""
+    judge, _ = load_dataset(dataset_of(path, dataset))
     with hdf5.open_codes(path) as codes:
         check_content(judge, codes.made, path)
         query, database = codes.query[:], codes.database[:]
-    return OwnCodes(query, database, n_bits, "hamming", judge.affinity(), judge, judge.fingerprint)
+        return OwnCodes(query, database, codes.n_bits, "hamming", judge.affinity(), judge, judge.fingerprint)
 
 
 def read_own(files: OwnFiles) -> OwnCodes:
@@ -335,44 +357,6 @@ def names_dataset(spec: str) -> bool:
     """Return whether this is a dataset file, or the name of a known or prepared dataset."""
     is_file = Path(spec).suffix.lower() in HDF5_SUFFIXES
     return is_file or is_known(spec.partition(":")[0]) or dataset_path(spec).is_file()
-
-
-def check_saving(
-    name: str,
-    dataset: str | None,
-    *,
-    is_labelled: bool,
-    distance: str,
-    undefined: str,
-    keep_codes: bool,
-    exclude_self: bool,
-    shown: Mapping[str, str],
-) -> None:
-    """Check what can be saved before anything is scored; ``is_labelled`` if the user's labels define relevance."""
-    if undefined != "skip":
-        raise HashbenchError(f"--save does not go with --undefined {undefined}; use --undefined skip, as in results.")
-    if keep_codes and distance != "hamming":
-        raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
-    if keep_codes and exclude_self:
-        raise HashbenchError(
-            "--keep-codes keeps codes for figures, where each query would find itself; leave it or --exclude-self out."
-        )
-    check_name(name, "the name of your codes")
-    check_method(name)
-    check_shown({**OWN, **shown})
-    for saved_name in (name, shown.get("label", "")):
-        if saved_name.casefold() in map(str.casefold, method_names()):
-            raise HashbenchError(f"{saved_name!r} is the name of a method; save your codes under another.")
-    if dataset is None:
-        raise HashbenchError("--save adds rows to the results of a dataset. Name it: --dataset NAME.")
-    if is_labelled:
-        check_name(dataset, "a dataset's name")
-        check_fold(dataset)
-        for known in (*dataset_names(), *(path.stem for path in dataset_path(dataset).parent.glob("*.h5"))):
-            if known.casefold() == dataset.casefold():
-                raise HashbenchError(
-                    f"{known!r} is a dataset with its own labels; leave out yours, or choose another --dataset."
-                )
 
 
 def check_rating(dataset: Dataset, spec: str, relevance: Relevance) -> None:

@@ -11,24 +11,21 @@ from hashbench.errors import HashbenchError, JobFailure, Refusal
 from hashbench.pipeline.failures import contained
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset, load_dataset
-from hashbench.pipeline.rows import rows_of
-from hashbench.pipeline.steps import ensure_codes, ensure_scores, evaluation_of, kept_scores, model_path
-from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
-from hashbench.scoring.metrics import get_metric
+from hashbench.pipeline.steps import (
+    Demands,
+    ensure_codes,
+    ensure_scores,
+    evaluation_of,
+    kept_scores,
+    model_path,
+    rows_of,
+)
+from hashbench.scoring.evaluation import Evaluation
 from hashbench.store import hdf5
 from hashbench.store.models import holds_model
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import Row
 from hashbench.store.results import read_rows
-
-
-@dataclass(frozen=True)
-class Demands:
-    """What a run does besides unfinished steps."""
-
-    force: bool = False  # repeat finished steps
-    resume: bool = False  # continue interrupted training after its last epoch
-    keep_models: bool = False  # keep fitted methods beside their codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,17 +50,8 @@ class Outcome:
         return self.has_failed or not all(note.startswith("reused") for note in self.notes)
 
 
-def run(
-    jobs: Sequence[Job],
-    metric_names: Sequence[str] = DEFAULT_METRICS,
-    demands: Demands = Demands(),
-    on_progress: Progress = silent,
-) -> Iterator[Outcome]:
-    """Run the jobs of a grid one after the other, and yield the outcome of each; a failure does not stop the next.
-
-    Without metrics, jobs end with their codes.
-    """
-    names = [get_metric(name).name for name in metric_names]
+def run(jobs: Sequence[Job], demands: Demands, on_progress: Progress = silent) -> Iterator[Outcome]:
+    """Run the jobs of a grid one after the other, and yield the outcome of each; a failure does not stop the next."""
     datasets: dict[str, Dataset | HashbenchError] = {}
     for job in jobs:
         notes = []
@@ -71,7 +59,7 @@ def run(
             datasets.clear()  # one dataset in memory at a time
             datasets[job.dataset], words = load(job.dataset, on_progress)
             notes.append(f"{words or 'reused'} dataset")
-        outcome = finish(job, datasets[job.dataset], names, demands, on_progress)
+        outcome = finish(job, datasets[job.dataset], demands, on_progress)
         yield replace(outcome, notes=(*notes, *outcome.notes))
 
 
@@ -99,33 +87,20 @@ def load_once(spec: str, fingerprint: str) -> Dataset:
     return dataset
 
 
-def finish(
-    job: Job,
-    dataset: Dataset | HashbenchError,
-    names: Sequence[str],
-    demands: Demands,
-    on_progress: Progress = silent,
-) -> Outcome:
+def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_progress: Progress = silent) -> Outcome:
     """Do the unfinished steps of a job and return its outcome, even if there is no dataset or a step fails."""
     notes = []
     try:
         if isinstance(dataset, HashbenchError):
             raise dataset
         with contained(f"method {job.method!r}", str(job)):
-            path, words = ensure_codes(
-                dataset,
-                job,
-                force=demands.force,
-                resume=demands.resume,
-                keep_model=demands.keep_models,
-                on_progress=on_progress,
-            )
+            path, words = ensure_codes(dataset, job, demands, on_progress)
         notes.append(f"{words or 'reused'} codes")
-        if not names:
+        if not demands.names:
             model = model_path(dataset, job) if demands.keep_models else None
             return Outcome(job, None, codes=path, model=model, notes=tuple(notes))
         with contained("scoring", str(job)):
-            scored, words, made = ensure_scores(dataset, path, names, force=demands.force, on_progress=on_progress)
+            scored, words, made = ensure_scores(dataset, path, demands, on_progress)
     except HashbenchError as error:
         has_failed = isinstance(error, JobFailure) or not isinstance(error, Refusal)
         return Outcome(job, None, str(error), has_failed, notes=tuple(notes))
@@ -146,17 +121,11 @@ def finish(
     )
 
 
-def remaining(
-    jobs: Sequence[Job],
-    metric_names: Sequence[str],
-    demands: Demands = Demands(),
-    results: Path | None = None,
-) -> Iterator[str]:
+def remaining(jobs: Sequence[Job], demands: Demands, results: Path | None = None) -> Iterator[str]:
     """Yield for each job what `run` would still do, "" if it is done; nothing is computed or written.
 
     ``results`` is the folder for the rows, if they are to be written. A method's refusal shows only when it is run.
     """
-    names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     datasets = {spec: find_dataset(spec) for spec in dict.fromkeys(job.dataset for job in jobs)}
     written = {spec: {*read_rows(results, dataset.name)} for spec, dataset in datasets.items() if results and dataset}
     for job in jobs:
@@ -165,11 +134,11 @@ def remaining(
         if demands.keep_models and dataset and not holds_model(model_path(dataset, job), job.provenance(dataset)):
             scores = None
         if dataset is None or scores is None:
-            yield ", ".join(["prepare"] * (dataset is None) + ["encode"] + ["score"] * bool(names))
-        elif missing := [name for name in names if name not in scores]:
+            yield ", ".join(["prepare"] * (dataset is None) + ["encode"] + ["score"] * bool(demands.names))
+        elif missing := [name for name in demands.names if name not in scores]:
             yield f"score {', '.join(missing)}"
         elif results:
-            rows = rows_of(job.provenance(dataset), evaluation_of(scores, names))
+            rows = rows_of(job.provenance(dataset), evaluation_of(scores, demands.names))
             yield "" if written[job.dataset].issuperset(rows) else "write rows"
         else:
             yield ""

@@ -1,10 +1,10 @@
 """Encoding and scoring one job: each step is cached by its provenance."""
 
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,8 @@ from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
 from hashbench.bits import check_codes, pack
 from hashbench.dataset import Dataset, as_slice, canonical_json
 from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
-from hashbench.pipeline.grid import Identified, Job
+from hashbench.pipeline.grid import Job
+from hashbench.pipeline.preparation import PreparedDataset
 from hashbench.registry import dataset_spec
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import Scores, get_metric
@@ -25,6 +26,7 @@ from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
 from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import Provenance, digest
+from hashbench.store.result_rows import Row
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
@@ -33,7 +35,25 @@ if TYPE_CHECKING:
 BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
 
 
-def codes_path(dataset: Identified, job: Job) -> Path:
+@dataclass(frozen=True)
+class Demands:
+    """What a run does for each job."""
+
+    metrics: Sequence[str] = DEFAULT_METRICS  # without any, jobs end with their codes
+    force: bool = False  # repeat finished steps
+    resume: bool = False  # continue interrupted training after its last epoch
+    keep_models: bool = False  # keep fitted methods beside their codes
+
+    def __post_init__(self) -> None:
+        _ = self.names  # unknown metrics are refused before any work
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The canonical names of the metrics, each once."""
+        return list(dict.fromkeys(get_metric(name).name for name in self.metrics))
+
+
+def codes_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
     """Return the codes file of a job in the data folder; it need not exist."""
     folder = dataset.name
     if job.dataset.startswith(f"{dataset.name}:"):  # the kind of features follows
@@ -42,13 +62,13 @@ def codes_path(dataset: Identified, job: Job) -> Path:
     return data_dir() / "codes" / folder / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
 
 
-def seconds_taken(dataset: Identified, job: Job) -> float:
+def seconds_taken(dataset: Dataset | PreparedDataset, job: Job) -> float:
     """Return how long fitting and encoding took for a job's cached codes, outdated or not; infinity without any."""
     attributes = hdf5.read_attributes(codes_path(dataset, job))
     return float(attributes.get("fit_seconds", np.inf) + attributes.get("encode_seconds", 0))
 
 
-def model_path(dataset: Identified, job: Job) -> Path:
+def model_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
     """Return the model file of a job, beside its codes; it need not exist."""
     return codes_path(dataset, job).with_suffix(SUFFIX)
 
@@ -106,13 +126,7 @@ def _device_of(method: "HashMethod") -> str:
 
 
 def ensure_codes(
-    dataset: Dataset,
-    job: Job,
-    *,
-    force: bool = False,
-    resume: bool = False,
-    keep_model: bool = False,
-    on_progress: Progress = silent,
+    dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress: Progress = silent
 ) -> tuple[Path, str]:
     """Encode unless the codes are cached; return their file, and what was done in words: "" if they were cached.
 
@@ -125,30 +139,30 @@ def ensure_codes(
         raise HashbenchError(f"{job.dataset} is read and would be overwritten; move it out of the folder of codes.")
     with locked(path):
         try:
-            if not force:
+            if not demands.force:
                 with hdf5.find_codes(path, provenance) as cached:
-                    if cached and (not keep_model or holds_model(model, provenance)):
+                    if cached and (not demands.keep_models or holds_model(model, provenance)):
                         return path, ""
         except Damaged:
             words = "re-encoded damaged"
-        checkpoint, new_model = _checkpoint_path(dataset, job), model if keep_model else None
+        checkpoint, new_model = _checkpoint_path(dataset, job), model if demands.keep_models else None
         try:
             try:
-                codes = encode(dataset, job, model=new_model, resume=resume, on_progress=on_progress)
+                codes = encode(dataset, job, model=new_model, resume=demands.resume, on_progress=on_progress)
             except Damaged:
                 words = "encoded from scratch (checkpoint damaged)"
                 codes = encode(dataset, job, model=new_model, on_progress=on_progress)
         except TrainingFailure:
             checkpoint.unlink(missing_ok=True)
             raise
-        if not (keep_model or holds_model(model, provenance)):
+        if not (demands.keep_models or holds_model(model, provenance)):
             model.unlink(missing_ok=True)
         hdf5.write_codes(codes, path)
         checkpoint.unlink(missing_ok=True)
     return path, words
 
 
-def kept_scores(dataset: Identified, job: Job) -> dict[str, AnyArray] | None:
+def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyArray] | None:
     """Return the cached scores of a job, by metric; None if its codes are not cached. Nothing is written."""
     try:
         with hdf5.find_codes(codes_path(dataset, job), job.provenance(dataset)) as codes:
@@ -162,18 +176,10 @@ def kept_scores(dataset: Identified, job: Job) -> dict[str, AnyArray] | None:
     return {}
 
 
-def score(
-    dataset: Dataset,
-    path: Path,
-    metric_names: Sequence[str] = DEFAULT_METRICS,
-    *,
-    undefined: str = "skip",
-    random_orders: int = 0,
-    on_progress: Progress = silent,
-) -> Evaluation:
-    """Score a codes file of this dataset; options as in `hashbench.evaluate`."""
+def score(dataset: Dataset, path: Path, metric_names: Sequence[str]) -> Evaluation:
+    """Score a codes file of this dataset."""
     with hdf5.open_codes(path) as codes:
-        return _score(dataset, path, codes, metric_names, on_progress, undefined, random_orders)
+        return _score(dataset, path, codes, metric_names)
 
 
 def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
@@ -188,32 +194,26 @@ def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
 
 
 def ensure_scores(
-    dataset: Dataset,
-    path: Path,
-    metric_names: Sequence[str],
-    *,
-    force: bool = False,
-    on_progress: Progress = silent,
+    dataset: Dataset, path: Path, demands: Demands, on_progress: Progress = silent
 ) -> tuple[Evaluation, str, JobRecord | None]:
     """Score a codes file of the data folder in the metrics that are not cached.
 
     Returns the scores, what was done in words ("" if all were cached), and what made the codes.
     """
-    names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     with hdf5.open_codes(path) as codes, score_cache.opened(codes) as score_file:
         words = "computed"
         try:
-            known = {} if force else score_file.read()
+            known = {} if demands.force else score_file.read()
         except Damaged:
             known, words = {}, "recomputed damaged"
-        missing = [name for name in names if name not in known]
+        missing = [name for name in demands.names if name not in known]
         if missing:
             scored = _score(dataset, path, codes, missing, on_progress)
             known |= arrays_of(scored)
             cached = [name for name in known if name not in score_cache.SHARED and get_metric(name).is_built_in]
             if cached:
                 score_file.write({name: known[name] for name in (*cached, *score_cache.SHARED)})
-    return evaluation_of(known, names), words if missing else "", codes.job_record
+    return evaluation_of(known, demands.names), words if missing else "", codes.job_record
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
@@ -228,29 +228,31 @@ def arrays_of(scored: Evaluation) -> dict[str, AnyArray]:
     return {**scores, score_cache.KINDS: scored.kind, score_cache.N_UNDEFINED: np.array([scored.n_undefined])}
 
 
+def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
+    """Return one row per metric for codes of some provenance; numbers have six decimals."""
+    return tuple(
+        Row(
+            metric=name,
+            value=f"{summary.mean:.6f}",
+            tie_sd=f"{summary.tie_sd:.6f}".replace("nan", ""),
+            low=f"{summary.low:.6f}",
+            high=f"{summary.high:.6f}",
+            n_queries=summary.n_queries,
+            n_undefined=summary.n_undefined,
+            **provenance.row,
+        )
+        for name, summary in evaluation.summary.items()
+    )
+
+
 def _score(
-    dataset: Dataset,
-    path: Path,
-    codes: Codes,
-    metric_names: Sequence[str],
-    on_progress: Progress,
-    undefined: str = "skip",
-    random_orders: int = 0,
+    dataset: Dataset, path: Path, codes: Codes, metric_names: Sequence[str], on_progress: Progress = silent
 ) -> Evaluation:
     from hashbench.scoring.evaluator import evaluate_packed
 
     check_content(dataset, codes.made, path)
-    return evaluate_packed(
-        codes.query,
-        codes.database,
-        codes.n_bits,
-        dataset.affinity(),
-        metric_names,
-        undefined=undefined,
-        vectors=vectors_of(dataset, metric_names),
-        random_orders=random_orders,
-        on_progress=on_progress,
-    )
+    parts, vectors = (codes.query, codes.database, codes.n_bits), vectors_of(dataset, metric_names)
+    return evaluate_packed(*parts, dataset.affinity(), metric_names, vectors=vectors, on_progress=on_progress)
 
 
 def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None":
@@ -259,12 +261,6 @@ def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None
 
     if dataset.features is None or not needs_vectors(metric_names):
         return None
-    listed = re.search(r"nearest by (angular|cosine|dot) distance", dataset.about.get("protocol", ""))
-    if listed and dataset.true_distance == "euclidean":
-        raise HashbenchError(
-            f"dataset {dataset.name!r} has neighbours by {listed[1]} distance, but was prepared before datasets held "
-            "the distance to re-rank by; prepare it again."
-        )
     query, database = (dataset.features[as_slice(rows)] for rows in (dataset.query, dataset.database))
     return Vectors(query, database, dataset.true_distance)
 

@@ -22,8 +22,8 @@ from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.failures import TRACEBACK
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.runner import Demands, Outcome, load_once
-from hashbench.pipeline.steps import vectors_of
+from hashbench.pipeline.runner import Outcome, load_once
+from hashbench.pipeline.steps import Demands, vectors_of
 from hashbench.pipeline.study import DEFAULT_DATASETS, Study
 from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.metrics import get_metric, is_error
@@ -273,7 +273,7 @@ def run_trials(
         else:
             by_job[id(trial.job)] = trial
     jobs = [trial.job for trial in by_job.values()]
-    for outcome in run_side_by_side(jobs, names, n_jobs, Demands(resume=resume), on_progress, cluster):
+    for outcome in run_side_by_side(jobs, n_jobs, Demands(names, resume=resume), on_progress, cluster):
         trial = by_job[id(outcome.job)]
         rows = _rows(trial, outcome, names)
         if path:

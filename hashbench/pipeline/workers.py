@@ -13,16 +13,14 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset
-from hashbench.pipeline.runner import Demands, Outcome, finish, load, load_once, remaining, run
-from hashbench.pipeline.steps import seconds_taken
-from hashbench.scoring.metrics import get_metric
+from hashbench.pipeline.runner import Outcome, finish, load, load_once, remaining, run
+from hashbench.pipeline.steps import Demands, seconds_taken
 from hashbench.store.files import data_dir, lock_timeout
 from hashbench.store.provenance import Provenance
 
 
 def run_side_by_side(
     jobs: Sequence[Job],
-    metric_names: Sequence[str],
     n_jobs: int,
     demands: Demands,
     on_progress: Progress = silent,
@@ -41,34 +39,33 @@ def run_side_by_side(
             f"n_jobs is {n_jobs}, but a cluster runs one job per worker. Leave out n_jobs or the cluster."
         )
     n_jobs = n_processors() if n_jobs == -1 else n_jobs
-    todo = [] if n_jobs == 1 and cluster is None else [*_undone(jobs, metric_names, demands)]
+    todo = [] if n_jobs == 1 and cluster is None else [*_undone(jobs, demands)]
     if not todo or (len(todo) == 1 and cluster is None):
-        yield from run(jobs, metric_names, demands, on_progress)
+        yield from run(jobs, demands, on_progress)
         return
     undone = {id(job) for job in todo}
-    yield from run([job for job in jobs if id(job) not in undone], metric_names, demands)
-    names = [get_metric(name).name for name in metric_names]
+    yield from run([job for job in jobs if id(job) not in undone], demands)
     numbered: dict[int, tuple[Job, Provenance]] = {}
     for job, provenance in _prepared(todo, on_progress):
         if isinstance(provenance, HashbenchError):
-            yield finish(job, provenance, names, demands)
+            yield finish(job, provenance, demands)
         else:
             numbered[len(numbered)] = job, provenance
     if cluster is not None:
         from hashbench.pipeline.cluster_jobs import on_workers
 
-        outcomes = on_workers(numbered, cluster, (names, demands), on_progress)
+        outcomes = on_workers(numbered, cluster, demands, on_progress)
     else:
-        outcomes = _surviving(numbered, n_jobs, (names, demands))
+        outcomes = _surviving(numbered, n_jobs, demands)
     for number, outcome in outcomes:
         yield replace(outcome, job=numbered[number][0])
 
 
-def _undone(jobs: Sequence[Job], metric_names: Sequence[str], demands: Demands) -> Iterator[Job]:
+def _undone(jobs: Sequence[Job], demands: Demands) -> Iterator[Job]:
     """Yield the unfinished jobs, and all jobs of a dataset that cannot be read."""
     for of_dataset in _by_dataset(jobs):
         try:
-            plan = [*remaining(of_dataset, metric_names, demands)]
+            plan = [*remaining(of_dataset, demands)]
         except HashbenchError:  # raised again when the dataset is loaded
             yield from of_dataset
         else:
@@ -96,7 +93,7 @@ def _prepared(jobs: Sequence[Job], on_progress: Progress) -> Iterator[tuple[Job,
 
 
 def _surviving(
-    jobs: Mapping[int, tuple[Job, Provenance]], n_jobs: int, demands: tuple[Sequence[str], Demands]
+    jobs: Mapping[int, tuple[Job, Provenance]], n_jobs: int, demands: Demands
 ) -> Iterator[tuple[int, Outcome]]:
     """Run jobs in processes. If one is killed, the jobs that ran then are repeated one by one before the others."""
     unfinished, suspects = dict(jobs), list[int]()
@@ -118,7 +115,7 @@ def _surviving(
 
 
 def _in_processes(
-    jobs: Mapping[int, tuple[Job, Provenance]], n_jobs: int, demands: tuple[Sequence[str], Demands]
+    jobs: Mapping[int, tuple[Job, Provenance]], n_jobs: int, demands: Demands
 ) -> Iterator[tuple[int, Outcome]]:
     from joblib import Parallel, delayed, parallel_config
 
@@ -168,7 +165,7 @@ def _run_job(
     number: int,
     job: Job,
     fingerprint: str,
-    demands: tuple[Sequence[str], Demands],
+    demands: Demands,
     environment: Mapping[str, str],
     seconds: float,
 ) -> tuple[int, Outcome]:
@@ -179,4 +176,4 @@ def _run_job(
         dataset: Dataset | HashbenchError = load_once(job.dataset, fingerprint)
     except HashbenchError as error:
         dataset = error
-    return number, finish(job, dataset, *demands)
+    return number, finish(job, dataset, demands)

@@ -18,6 +18,7 @@ from hashbench.errors import HashbenchError, counted, unknown_name
 from hashbench.pipeline.grid import Job, grid
 from hashbench.pipeline.preparation import dataset_path, find_dataset, load_dataset
 from hashbench.pipeline.runner import run
+from hashbench.pipeline.steps import Demands
 from hashbench.registry import dataset_class, dataset_spec, is_built_in, is_dataset, method_names
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.origin import JobRecord
@@ -304,7 +305,7 @@ def rerun(
     data = dataset_path(job.dataset)
     with _fresh_folder():
         again = Job(str(data), job.card, job.n_bits, job.seed, job.params)
-        (outcome,) = run([again], [row.metric for row in cell], on_progress=on_progress)
+        (outcome,) = run([again], Demands([row.metric for row in cell]), on_progress)
     if outcome.refusal:
         return [f"{job} ends here with: {outcome.refusal}"], []
     rerun_rows = {row.metric: row for row in outcome.rows}

@@ -11,7 +11,6 @@ features/    from images to features: GIST and pretrained networks
 splits       queries, database and training items, drawn with a seed
 unseen       datasets without some classes in training
 neighbours   exact nearest neighbours
-copies       queries with copies among other items
 inspection   checks of a dataset
 run_files    runs and relevance judgements of TREC
 _torch       PyTorch, imported on demand, and its devices

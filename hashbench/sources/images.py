@@ -6,7 +6,6 @@ import os
 import tarfile
 import warnings
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,28 +31,7 @@ _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # not all of Pi
 _LOSSY = (".jpeg", ".jpg")
 
 
-class Images(ABC):
-    """A sequence of RGB images."""
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def native_size(self) -> int | None:
-        """Width and height of all images, None if they differ."""
-
-    @abstractmethod
-    def read(self, rows: slice, size: int | None = None) -> ByteArray:
-        """Read images (n, height, width, 3), RGB, resized (bicubic) to ``size`` x ``size`` pixels if given."""
-
-    @property
-    @abstractmethod
-    def content(self) -> str:
-        """A digest of 16 hex digits, which changes when the images do."""
-
-
-class ImageArrays(Images):
+class ImageArrays:
     """RGB images of one size in memory, (n, height, width, 3)."""
 
     def __init__(self, array: ByteArray) -> None:
@@ -64,12 +42,12 @@ class ImageArrays(Images):
 
     @property
     def native_size(self) -> int | None:
-        """Width and height, None if they differ."""
+        """Width and height of all images, None if they differ."""
         height, width = self.array.shape[1:3]
         return height if height == width else None
 
     def read(self, rows: slice, size: int | None = None) -> ByteArray:
-        """Slice and resize; see `Images.read`."""
+        """Read images (n, height, width, 3), RGB, resized (bicubic) to ``size`` x ``size`` pixels if given."""
         from PIL import Image
 
         block = self.array[rows]
@@ -79,13 +57,13 @@ class ImageArrays(Images):
 
     @cached_property
     def content(self) -> str:
-        """A digest of the pixels."""
+        """A digest of the pixels, 16 hex digits."""
         digest = hashlib.sha256(str(self.array.shape).encode())
         digest.update(np.ascontiguousarray(self.array).data)
         return digest.hexdigest()[:16]
 
 
-class ImageFiles(Images):
+class ImageFiles:
     """Image files of any size."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -107,14 +85,14 @@ class ImageFiles(Images):
         return width if width == height else None
 
     def read(self, rows: slice, size: int | None = None) -> ByteArray:
-        """Decode files; see `Images.read`."""
+        """Read images as `ImageArrays.read` does."""
         if size is None and self.native_size is None:
             raise HashbenchError("image files differ in size. Choose a size to resize them to: --image-size.")
         return np.stack([_decode(path, str(path), size) for path in self.paths[rows]])
 
     @cached_property
     def content(self) -> str:
-        """A digest of the files' paths, sizes and times of change."""
+        """A digest of the files' paths, sizes and times of change, 16 hex digits."""
         digest = hashlib.sha256()
         for path in self.paths:
             try:
@@ -123,6 +101,9 @@ class ImageFiles(Images):
                 raise HashbenchError(f"cannot read image {path}: {error.strerror}.") from error
             digest.update(f"{resolved}\0{state.st_size}\0{state.st_mtime_ns}\0{state.st_ctime_ns}\0".encode())
         return digest.hexdigest()[:16]
+
+
+Images = ImageArrays | ImageFiles
 
 
 @dataclass(frozen=True, eq=False)

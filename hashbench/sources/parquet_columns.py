@@ -78,12 +78,16 @@ class ParquetColumn:
             )
 
 
+def import_parquet(path: Path) -> Any:
+    """Return the module of pyarrow that reads ``path``."""
+    try:
+        return import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise HashbenchError(f"reading {path} needs pyarrow: pip install 'hashbench[parquet]'.") from error
+
+
 @contextmanager
 def opened_parquet(path: Path) -> Iterator[Mapping[str, ParquetColumn]]:
     """Open the columns of a file by name, each read when it is sliced."""
-    try:
-        parquet: Any = import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise HashbenchError(f"reading {path} needs pyarrow: pip install 'hashbench[parquet]'.") from error
-    with parquet.ParquetFile(path) as file:
+    with import_parquet(path).ParquetFile(path) as file:
         yield Lazy(file.schema_arrow.names, lambda name: ParquetColumn(file, name, path))

@@ -11,6 +11,7 @@ import numpy as np
 from hashbench._typing import AnyArray
 from hashbench.errors import HashbenchError
 from hashbench.sources.formats import FEATURE_KEYS, LABEL_KEYS
+from hashbench.sources.parquet_columns import import_parquet
 from hashbench.store.inputs import check_fits
 
 _SHOWN = 40  # characters of a cell
@@ -119,10 +120,7 @@ def _check_names(names: Iterable[str], path: Path) -> None:
 def _read_parquet(path: Path) -> Any:
     import pandas as pd
 
-    try:
-        parquet: Any = import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise HashbenchError(f"reading {path} needs pyarrow: pip install 'hashbench[parquet]'.") from error
+    parquet = import_parquet(path)
     with parquet.ParquetFile(path) as file:
         about = file.metadata
         _check_names(file.schema_arrow.names, path)

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from platform import node
@@ -44,18 +44,14 @@ def data_dir() -> Path:
         ) from error
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> AbstractContextManager[None]:
     """Keep other processes from making the same file, by ``.NAME.lock`` beside it; the same one may enter again."""
-    with _holding(path.with_name(f".{path.name}.lock")):
-        yield
+    return _holding(path.with_name(f".{path.name}.lock"))
 
 
-@contextmanager
-def locked_folder(folder: Path) -> Iterator[None]:
+def locked_folder(folder: Path) -> AbstractContextManager[None]:
     """Keep other processes from replacing files in a folder, by ``.lock`` inside; the same one may enter again."""
-    with _holding(folder / ".lock"):
-        yield
+    return _holding(folder / ".lock")
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from hashbench.store.inputs import check_file, check_stored, open_hdf5, whole
 from hashbench.store.origin import JobRecord, Origin
 from hashbench.store.provenance import REQUIRED, Provenance
 
-SCHEMA_VERSION = 2  # version 1, before the first release, had attributes of any length
+SCHEMA_VERSION = 2  # of the first release
 _MAPPED = 1 << 20  # bytes
 _ALIGNED = 64
 _LONGEST = 60_000  # bytes of an attribute; HDF5 itself takes 64 KB
@@ -316,14 +316,13 @@ def _opened(path: Path, kind: str) -> Iterator[tuple[h5py.File, dict[str, Any]]]
             actual_kind = str(attributes.get("hashbench", ""))
             version = int(attributes.get("schema_version", 0))
             lacking = [key for key in _REQUIRED[kind] if key not in attributes and key not in file]
-        if version < SCHEMA_VERSION and "hashbench" in file.attrs:
-            raise Damaged(f"{path} was made before the first release of hashbench. Rebuild it.")
         if actual_kind != kind:
             what = f"a {actual_kind} file" if actual_kind else "an HDF5 file of another program"
             raise Damaged(f"{path} is {what}, expected a {kind} file of hashbench.")
-        if version > SCHEMA_VERSION:
+        if version != SCHEMA_VERSION:
             raise Damaged(
-                f"{path} has schema version {version}, this hashbench reads up to {SCHEMA_VERSION}. Upgrade hashbench."
+                f"{path} has schema version {version}, this hashbench reads {SCHEMA_VERSION}. Upgrade hashbench, or "
+                "rebuild the file."
             )
         if lacking:
             raise Damaged(f"{path} lacks {', '.join(lacking)}, which a {kind} file has. Rebuild it.")

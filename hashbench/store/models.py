@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hashbench.method import HashMethod
 
 SUFFIX = ".model.npz"
-_FORMAT = 2  # format 1, before the first release, had no digest
+_FORMAT = 2  # of the first release
 _RESERVED = ("about", "content")  # arrays that no method may have
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -124,15 +124,10 @@ def _read(path: Path) -> tuple[dict[str, AnyArray], Provenance, str]:
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
             model_format, writer = int(about["format"]), str(about["hashbench"])
-            if model_format > _FORMAT:
+            if model_format != _FORMAT:
                 raise HashbenchError(
-                    f"{path} is a model of format {model_format}, this hashbench reads up to {_FORMAT}. Upgrade "
-                    "hashbench."
-                )
-            if model_format < _FORMAT:
-                raise Damaged(
-                    f"{path} was written before the first release of hashbench, without a digest of its content. Fit "
-                    "it again with --keep-model."
+                    f"{path} is a model of format {model_format}, this hashbench reads {_FORMAT}. Upgrade hashbench, "
+                    "or fit it again with --keep-model."
                 )
             arrays = {name: file[name] for name in file.files}
         stored, content = str(arrays.pop("content")), _content_of(arrays)

@@ -18,7 +18,8 @@ from hashbench.cli import console, descriptions
 from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Job
-from hashbench.pipeline.runner import Demands, Outcome
+from hashbench.pipeline.runner import Outcome
+from hashbench.pipeline.steps import Demands
 from hashbench.registry import get_method
 from hashbench.store import hdf5
 
@@ -208,9 +209,9 @@ def test_refusals_are_printed_and_end_in_an_error_if_nothing_ran(n_refused, n_jo
     monkeypatch.setattr("hashbench.pipeline.workers.run", lambda *args, **kwargs: iter(outcomes))
     if words:
         with pytest.raises(HashbenchError, match=words):
-            list(console.run_jobs(jobs, ["AP"], Demands()))
+            list(console.run_jobs(jobs, Demands(["AP"])))
     else:
-        assert list(console.run_jobs(jobs, ["AP"], Demands())) == outcomes[1:]
+        assert list(console.run_jobs(jobs, Demands(["AP"]))) == outcomes[1:]
     line = "[1/2] digits itq 16 bits seed 0: refused. Too many bits.\n"
     assert (line in capsys.readouterr().err) == (n_jobs > 1)
 

@@ -35,7 +35,8 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster import Cluster, connected, is_of_this_machine, own_addresses
 from hashbench.pipeline.cluster_shards import count_on_workers
 from hashbench.pipeline.grid import grid
-from hashbench.pipeline.runner import Demands, run
+from hashbench.pipeline.runner import run
+from hashbench.pipeline.steps import Demands
 from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.curves import curve_metrics
 from hashbench.scoring.shards import ShardedCodes
@@ -59,13 +60,13 @@ def address(data, tmp_path_factory):
 
 
 def on(address, jobs, metrics=METRICS, **options):
-    return run_side_by_side(jobs, metrics, 1, Demands(), cluster=Cluster(address), **options)
+    return run_side_by_side(jobs, 1, Demands(metrics), cluster=Cluster(address), **options)
 
 
 def serial(jobs, folder, monkeypatch):
     """Return the rows of one job after the other, in their own data folder."""
     monkeypatch.setenv("HASHBENCH_DATA", str(folder))
-    return rows_of_jobs(run(jobs, METRICS), jobs)
+    return rows_of_jobs(run(jobs, Demands(METRICS)), jobs)
 
 
 def counting_on(address, rule, codes=None, **options):
@@ -312,5 +313,5 @@ def test_a_lost_scheduler_is_reported_in_a_sentence_and_finished_jobs_are_kept(d
         with pytest.raises(HashbenchError, match=rf"the scheduler at {address} is lost. Finished jobs are kept"):
             next(outcomes)
     assert first.rows
-    (outcome,) = run([jobs[1]], METRICS)
+    (outcome,) = run([jobs[1]], Demands(METRICS))
     assert "reused scores" in outcome.notes

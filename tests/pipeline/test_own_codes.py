@@ -16,7 +16,7 @@ from hashbench import evaluate
 from hashbench.affinity import Explicit
 from hashbench.errors import HashbenchError
 from hashbench.pipeline import own_codes
-from hashbench.pipeline.own_codes import OwnFiles, check_saving
+from hashbench.pipeline.own_codes import OwnFiles, Saving
 from hashbench.pipeline.preparation import dataset_path
 from hashbench.reports.aggregate import all_lines
 from hashbench.store import hdf5
@@ -392,20 +392,17 @@ def test_where_rows_cannot_be_saved_nothing_is_written(hashbench, save, codes, e
 
 def test_own_labels_take_no_name_of_a_prepared_dataset_in_any_case(tiny):
     hdf5.write_dataset(tiny(name="Flowers"), dataset_path("Flowers"))
-    saving = {
-        "is_labelled": True,
-        "distance": "hamming",
-        "undefined": "skip",
-        "keep_codes": False,
-        "exclude_self": False,
-        "shown": {},
-    }
-    check_saving("mine", "trees", **saving)
+
+    def check(dataset):
+        saving = Saving("mine", dataset, Path("results"))
+        saving.check("hamming", "skip", is_labelled=True, exclude_self=False)
+
+    check("trees")
     for name in ("Flowers", "flowers"):
         with pytest.raises(HashbenchError, match="'Flowers' is a dataset with its own labels"):
-            check_saving("mine", name, **saving)
+            check(name)
     with pytest.raises(HashbenchError, match=r"without a fold; .* digits-unseen3-fold0"):
-        check_saving("mine", "digits-unseen3", **saving)
+        check("digits-unseen3")
 
 
 WORDS = np.array(["ant", "bee", "cat", "dog"])

@@ -11,7 +11,8 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline import workers
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import grid
-from hashbench.pipeline.runner import Demands, run
+from hashbench.pipeline.runner import run
+from hashbench.pipeline.steps import Demands
 from hashbench.pipeline.workers import run_side_by_side
 from hashbench.store import hdf5
 
@@ -20,19 +21,19 @@ pytestmark = pytest.mark.slow
 
 def test_jobs_side_by_side_give_the_rows_of_one_after_the_other(monkeypatch, tmp_path):
     jobs = grid(["digits", "digits-unlabelled"], ["lsh", "pcah"], [4], [0, 1], {})
-    rows = rows_of_jobs(run_side_by_side(jobs, ["AP", "P@100"], 2, Demands()), jobs)
-    cached = [*run_side_by_side(jobs, ["AP", "P@100"], 2, Demands())]
+    rows = rows_of_jobs(run_side_by_side(jobs, 2, Demands(["AP", "P@100"])), jobs)
+    cached = [*run_side_by_side(jobs, 2, Demands(["AP", "P@100"]))]
     assert {note for outcome in cached for note in outcome.notes} == {"reused dataset", "reused codes", "reused scores"}
     assert rows_of_jobs(cached, jobs) == rows
     monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path))
-    assert rows_of_jobs(run(jobs, ["AP", "P@100"]), jobs) == rows
+    assert rows_of_jobs(run(jobs, Demands(["AP", "P@100"])), jobs) == rows
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
 def test_a_process_that_dies_fails_only_its_own_job():
     jobs = grid(["digits"], ["lsh"], [4, 6, 8], [0], {})
     jobs[1].__dict__["estimator"] = Deadly(n_bits=6)
-    outcomes = {outcome.job.n_bits: outcome for outcome in run_side_by_side(jobs, ["AP"], 2, Demands())}
+    outcomes = {outcome.job.n_bits: outcome for outcome in run_side_by_side(jobs, 2, Demands(["AP"]))}
     assert sorted(outcomes) == [4, 6, 8]
     assert outcomes[6].has_failed
     assert "lsh 6 bits seed 0 ended without an error: its process was killed" in outcomes[6].refusal
@@ -43,10 +44,10 @@ KILLED_TRACKER = """
 import os, signal, sys
 from joblib.externals.loky.backend.resource_tracker import _resource_tracker
 from hashbench.pipeline.grid import grid
-from hashbench.pipeline.runner import Demands
+from hashbench.pipeline.steps import Demands
 from hashbench.pipeline.workers import run_side_by_side
 
-outcomes = run_side_by_side(grid(["digits"], ["lsh"], [4, 5, 6, 7], [0], {}), ["AP"], 2, Demands())
+outcomes = run_side_by_side(grid(["digits"], ["lsh"], [4, 5, 6, 7], [0], {}), 2, Demands(["AP"]))
 done = [next(outcomes)]
 os.kill(_resource_tracker._pid, signal.SIGKILL)
 print(len([*done, *outcomes]))
@@ -65,14 +66,14 @@ def test_a_killed_tracker_of_joblib_leaves_no_tracebacks():
 def in_this_process(jobs, n_jobs, demands):
     """Stand in for processes, whose start takes seconds."""
     for number, (job, _) in jobs.items():
-        yield number, next(run([job], *demands))
+        yield number, next(run([job], demands))
 
 
 def test_a_dataset_that_cannot_be_prepared_fails_its_own_jobs(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "_surviving", in_this_process)
     (tmp_path / "damaged.h5").write_bytes(b"no HDF5")
     jobs = grid([str(tmp_path / "damaged.h5"), "digits"], ["lsh"], [4, 8], [0], {})
-    outcomes = [*run_side_by_side(jobs, ["AP"], 2, Demands())]
+    outcomes = [*run_side_by_side(jobs, 2, Demands(["AP"]))]
     refusals = {outcome.refusal for outcome in outcomes if outcome.job in jobs[:2]}
     assert refusals == {outcome.refusal for outcome in run(jobs[:2], ["AP"])}
     assert all(outcome.rows for outcome in outcomes if outcome.job in jobs[2:])
@@ -81,7 +82,7 @@ def test_a_dataset_that_cannot_be_prepared_fails_its_own_jobs(tmp_path, monkeypa
 def test_the_longest_jobs_go_first_after_those_never_done():
     jobs = grid(["digits"], ["lsh"], [4, 6, 8], [0], {})
     for job, seconds in ((jobs[0], 9.0), (jobs[1], 5.0)):
-        (outcome,) = run([job], [])
+        (outcome,) = run([job], Demands([]))
         with hdf5.open_codes(outcome.codes) as codes:
             content = {"query": codes.query, "database": codes.database[:], "made": codes.made}
         hdf5.write_codes(hdf5.Codes(**content, fit_seconds=seconds, encode_seconds=0.0), outcome.codes)
@@ -92,11 +93,11 @@ def test_the_longest_jobs_go_first_after_those_never_done():
 def test_an_invalid_number_of_jobs_is_refused(n_jobs):
     jobs = grid(["digits"], ["lsh"], [4, 8], [0], {})
     with pytest.raises(HashbenchError, match=rf"n_jobs is {n_jobs}, expected 1 or more, or -1"):
-        next(run_side_by_side(jobs, ["AP"], n_jobs, Demands()))
+        next(run_side_by_side(jobs, n_jobs, Demands(["AP"])))
 
 
 def test_a_cluster_without_dask_is_refused(monkeypatch):
     jobs = grid(["digits"], ["lsh"], [4], [0], {})
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(HashbenchError, match=r"--workers needs Dask, .* pip install 'hashbench\[cluster\]'"):
-        next(run_side_by_side(jobs, ["AP"], 1, Demands(), cluster=Cluster("tcp://127.0.0.1:1")))
+        next(run_side_by_side(jobs, 1, Demands(["AP"]), cluster=Cluster("tcp://127.0.0.1:1")))

@@ -210,16 +210,13 @@ def with_texts_of_any_length(path):
 
 
 @pytest.mark.parametrize("kind", READERS)
-@pytest.mark.parametrize(("version", "words"), [(1, "before the first release"), (99, "schema version 99")])
-def test_file_of_another_schema_is_named(request, kind, version, words):
+@pytest.mark.parametrize("version", [1, 99])
+def test_file_of_another_schema_is_named(request, kind, version):
     path = request.getfixturevalue(kind)
-    if version == 1:
-        with_texts_of_any_length(path)
     with h5py.File(path, "a") as file:
         file.attrs["schema_version"] = version
-    with pytest.raises(Damaged, match=words):
+    with pytest.raises(Damaged, match=f"schema version {version}.* Upgrade"):
         READERS[kind](path)
-    assert ("Upgrade" in complaint(READERS[kind], path)) == (version == 99)
 
 
 def test_heap_of_texts_of_any_length_is_not_entered(codes_file):
