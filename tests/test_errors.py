@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from hashbench.errors import HashbenchError, Refusal, unknown_name
-from hashbench.store.result_rows import COLUMNS
 
 RUN = ["run", "--method", "lsh", "--bits", 8]
 
@@ -49,30 +48,6 @@ def complain(hashbench, digits_data, tmp_path):
         return result.stderr.removeprefix("Error: ")
 
     return run
-
-
-@pytest.mark.parametrize(  # tests/test_bad_input.py has many more
-    ("arguments", "words"),
-    [
-        (["run", "--method", "pcah", "--bits", 100], ["pcah", "61", "n_bits=100", "--bits 61"]),
-        (["run", "--method", "oracle-label", "--bits", 3], ["oracle-label needs 4 bits", "10 classes", "n_bits=3"]),
-        (["run", "--method", "oracle-label", "--bits", 8, "--dataset", "digits-pairs"], ["'digits-pairs' has none"]),
-        ([*RUN, "--dataset", "/"], ["/"]),
-        (["prepare", "digit"], ["Did you mean 'digits'?"]),
-        (["prepare", "none.h5"], ["none.h5"]),
-    ],
-    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
-)
-def test_mistake_is_one_line_that_helps(complain, arguments, words):
-    message = complain(*arguments)
-    for word in words:
-        assert word in message
-
-
-def test_truncated_file_is_no_dataset(complain, tiny_file):
-    path = tiny_file()
-    path.write_bytes(path.read_bytes()[:4000])
-    assert f"cannot read {path}" in complain(*RUN, "--dataset", path)
 
 
 def test_codes_of_another_dataset_are_not_scored(complain, hashbench, tiny_file):
@@ -158,30 +133,6 @@ def test_codes_that_are_not_those_that_were_written_are_refused(complain, broken
 
     path = broken_codes(change)
     assert str(path) in complain("evaluate", path, "--dataset", tiny_file())
-
-
-@pytest.mark.parametrize("content", [b"method,value\n", b"\xff\xfe\x00\x01 binary\n"])
-def test_foreign_results_file_is_not_changed(hashbench, digits_data, tmp_path, content):
-    path = tmp_path / "results" / "digits.csv"
-    path.parent.mkdir()
-    path.write_bytes(content)
-    for arguments in (RUN, ["tables"]):
-        result = hashbench(*arguments, "--results", path.parent)
-        assert result.exit_code == 1
-        errors = [line for line in result.stderr.splitlines() if not line.startswith("[")]
-        assert len(errors) == 1
-        assert errors[0].startswith("Error: ")
-        assert str(path) in errors[0]
-        assert path.read_bytes() == content
-
-
-def test_results_whose_params_are_not_json_are_named_by_the_tables(hashbench, tmp_path):
-    path = tmp_path / "digits.csv"
-    path.write_text(f"{','.join(COLUMNS)}\ndigits,x,itq,no json,16,0,AP,0.1,,0.1,0.1,1,0,a,1\n")
-    result = hashbench("tables", "table1", "--results", tmp_path)
-    assert result.exit_code == 1
-    assert result.stderr.startswith("Error: ")
-    assert str(path) in result.stderr
 
 
 def test_equal_training_items_are_refused(complain, tiny_file):

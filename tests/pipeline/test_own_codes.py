@@ -133,36 +133,6 @@ def test_sparse_matrix_with_stored_zeros_scores_the_same(save, codes):
     assert_ap(matrix.toarray(), **codes, affinity=save("a.npz", matrix))
 
 
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"query_labels": CLASSES[0], "database_labels": MULTI_HOT[1]}, "give both"),
-        ({"query_labels": CLASSES[0] + 0.5, "database_labels": CLASSES[1]}, "whole numbers"),
-        ({"query_labels": np.array(list("abcdefg")), "database_labels": CLASSES[1]}, "Encode names"),
-        ({"query_labels": MULTI_HOT[0] * 2, "database_labels": MULTI_HOT[1]}, "multi-hot"),
-        ({"query_labels": MULTI_HOT[0], "database_labels": MULTI_HOT[1][:, :3]}, "same columns"),
-        ({"query_labels": CLASSES[0][:5], "database_labels": CLASSES[1]}, "7 query codes.*5"),
-        ({"affinity": LEVELS.T}, "7 query codes.*40"),
-        ({"affinity": LEVELS - 1}, "whole-number levels"),
-        ({"affinity": LEVELS * 0.3}, "whole-number levels"),
-        ({"affinity": np.full((7, 40), np.nan)}, "whole-number levels"),
-        ({"affinity": LEVELS[0]}, "two dimensions"),
-        ({"query_codes": QUERY[:, :10], "affinity": LEVELS}, r"query_codes\.npy have 10 columns.*d\.npy 11;"),
-        ({"query_codes": QUERY * 3, "affinity": LEVELS}, "values that are not"),
-        ({"query_codes": QUERY.astype(np.uint8) * 200, "affinity": LEVELS}, "--bits"),
-        ({"query_codes": np.where(QUERY, 1, np.nan), "affinity": LEVELS}, "values that are not"),
-        ({"query_codes": QUERY[:0], "affinity": LEVELS[:0]}, "empty"),
-        ({"query_codes": QUERY[0], "affinity": LEVELS}, "two dimensions"),
-        ({"n_bits": 40, "affinity": LEVELS}, "40 bits"),
-    ],
-)
-def test_files_that_do_not_fit_are_refused(save, codes, changes, complaint):
-    saved = {key: save(f"{key}.npy", value) if key != "n_bits" else value for key, value in changes.items()}
-    with pytest.raises(HashbenchError, match=f"(?s){complaint}") as caught:
-        read_own(**(codes | saved)).evaluate(["AP"])
-    assert "\n" not in str(caught.value)
-
-
 # ---------------------------------------------------------------- files of other programs
 
 

@@ -716,25 +716,6 @@ def test_command_writes_the_formats_asked_for(hashbench, digits_alone, tmp_path,
 # ---------------------------------------------------------------- mistakes
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["tie-range"], ["unknown figure 'tie-range'", "Did you mean 'tie-ranges'?"]),
-        (["tie-ranges", "--dataset", "digit"], ["no results of dataset 'digit'", "Did you mean 'digits'?"]),
-        (["tie-ranges", "--method", "iqt"], ["no results of method 'iqt'", "Did you mean 'itq'?"]),
-        (["tie-ranges", "--metric", "APP"], ["unknown metric 'APP'", "Did you mean 'AP'?"]),
-        (["ap-bits", "--metric", "AP@7"], ["nothing to draw", "no results in AP@7", "AP@1000"]),
-        (["ap-bits", "--bits", "7"], ["nothing to draw", "at 7 bits", "12, 16, 24"]),
-        (["ap-bits", "--dataset", "digits-pairs", "--method", "oracle-label"], ["of oracle-label on digits-pairs"]),
-    ],
-)
-def test_mistake_is_reported_in_a_line(hashbench, digits_alone, tmp_path, arguments, parts):
-    result = hashbench("plot", *arguments, "--results", digits_alone, "--output", tmp_path)
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    assert all(part in result.stderr for part in parts)
-    assert not list(tmp_path.iterdir())
-
-
 def test_missing_results_are_reported_with_the_command_that_makes_them(hashbench, tmp_path):
     result = hashbench("plot", "--results", tmp_path)
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)

@@ -251,64 +251,6 @@ def test_file_of_an_editor_is_put_in_order_by_the_next_merge(path, disorder):
     assert path.read_bytes() == whole
 
 
-FOREIGN = [
-    b"",
-    b"method,value\nitq,0.5\n",
-    HEADER.replace("low,high", "high,low").encode(),
-    b"<<<<<<< HEAD\n" + HEADER.encode(),
-    HEADER.encode() + b"<<<<<<< HEAD\n",
-    HEADER.encode() + b"digits,pixels,itq,{},sixteen,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n",
-    HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123\n",
-    HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1,and more\n",
-    HEADER.encode() + b"d\xff,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n",
-]
-
-
-@pytest.mark.parametrize("is_earlier", [False, True])
-@pytest.mark.parametrize("content", FOREIGN)
-def test_foreign_content_is_refused_by_name_and_left_alone(path, content, is_earlier):
-    merge(path, [row(params="{}")])
-    if is_earlier:
-        path = path.parents[1] / "digits.csv"
-        content = content.replace(b"settings", b"params")
-    else:
-        content = content.replace(b"{}", sha256(b"{}").hexdigest()[:8].encode())
-    path.write_bytes(content)
-    folder = path.parent if is_earlier else path.parents[1]
-    assert str(path) in complaint(results.merge_rows, folder, [row()])
-    assert str(path) in complaint(results.check_folder, folder, "digits")
-    assert str(path) in complaint(results.read_results, folder)
-    assert path.read_bytes() == content
-
-
-LINE = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.7,200,3,0123,1\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        (EARLIER + LINE + LINE, ["line 3, holds digits pixels itq {} 16 0 AP a second", "line 2", "the same numbers"]),
-        (EARLIER + LINE + LINE.replace("0.5", "0.7"), ["line 3", "line 2", "with different numbers", "Delete one"]),
-        (EARLIER + "<<<<<<< HEAD\n" + LINE, ["line 2, is a conflict marker of git (<<<<<<< HEAD)"]),
-        (EARLIER + LINE + "=======\n", ["line 3, is a conflict marker", "--ours"]),
-        (EARLIER + LINE + ">>>>>>> topic\n", ["line 3, is a conflict marker"]),
-        ("\ufeff" + EARLIER + LINE, ["byte order mark", "UTF-8 without"]),
-        ((EARLIER + LINE).replace("\n", "\r\n"), ["CR LF", "eol=lf"]),
-        ((EARLIER + LINE).replace("seed,", "").replace(",0,AP", ",AP"), ["has columns dataset,", "expected dataset,"]),
-        (EARLIER + LINE.replace(",0,AP", ",AP"), ["line 2: it has 14 cells, expected 15"]),
-        (EARLIER + LINE.replace("digits", "x/../.."), ["line 2: column dataset", "'x/../..'", "names files"]),
-        (EARLIER + LINE.replace("itq", "../itq"), ["line 2: column method", "'../itq'"]),
-        (EARLIER + LINE.replace("itq", "i" * 300), ["line 2: column method", "of 300 characters"]),
-        (EARLIER + LINE.replace("{}", "[" * 100_000), ["line 2: "]),
-    ],
-)
-def test_traces_of_git_and_editors_are_explained(earlier, text, parts):
-    earlier.write_text(text, newline="")
-    message = complaint(results.read_folder, earlier.parent)
-    assert message.startswith(str(earlier))
-    assert all(part in message for part in parts), message
-
-
 def earlier_text(*rows):
     return result_files.csv_text(EARLIER.strip().split(","), rows)
 
