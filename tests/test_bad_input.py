@@ -68,6 +68,10 @@ BY_METHOD = {  # rows, settings and what made them
     "other": (NOW, NAMED.replace("{}", '{"a": 1}')),
     "unnamed": (NOW.replace("44136fa3", "0" * 8), NAMED),
     "cut": (NOW, NAMED[:-4]),
+    "list": (NOW, "[]\n"),
+    "number": (NOW, NAMED.replace('{"params": {}}', "50")),
+    "deep": (NOW, "[" * 100_000),
+    "ours": (NOW, f"<<<<<<< ours\n{NAMED}"),
     "short": (NOW[: NOW.index("44136fa3")] + "\n", NAMED),
     "newer": (NOW.replace("method_version", "method_version,more"), NAMED),
     "jobs": (NOW, NAMED, "a,b\n"),
@@ -318,6 +322,10 @@ COMMANDS = f"""
 1 | results check n/other | 44136fa3 is not what hashbench calls the parameters {{"a": 1}}
 1 | report --results n/unnamed --output r.html | line 2: settings 00000000 are not in the file of settings
 1 | plot ap-bits --results n/cut | itq.settings.json holds no settings
+1 | {ITQ} --results n/list | itq.settings.json holds no settings
+1 | {ITQ} --results n/number | itq.settings.json holds no settings
+1 | tables --results n/deep | itq.settings.json holds no settings
+1 | tables --results n/ours | itq.settings.json, line 1, is a conflict marker of git
 1 | {ITQ} --results n/short | itq.csv, line 2: it has 4 cells, expected 15
 1 | {ITQ} --results n/newer | has more in its header | Upgrade hashbench
 1 | {ITQ} --results n/jobs | itq.jobs.csv has columns a,b
@@ -469,7 +477,7 @@ COMMANDS = f"""
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file
 1 | {OWN} --query-labels hot.npy --database-labels hot-4.npy | 6 classes | 4
 1 | {OWN} --query-labels hot-twos.npy --database-labels hot-twos.npy | neither 0 nor 1
-1 | {LABELLED.replace("codes.npy", "zero-outputs.npy")} --distance cosine | all zeros
+1 | {LABELLED.replace("codes.npy", "zero-outputs.npy")} --distance cosine | all zeros in 6 rows, first in row 0
 1 | {LABELLED.replace("codes.npy", "nan.npy")} --distance cosine | not finite
 1 | {LABELLED.replace("codes.npy", "complex.npy")} --distance cosine | real numbers
 1 | evaluate codes.npy | codes.npy is not a CODES.h5 of hashbench | --query-codes

@@ -63,11 +63,6 @@ def test_codes_of_a_dataset_that_is_not_known_need_its_file(complain, hashbench,
     assert "tiny" in complain("evaluate", codes)
 
 
-def test_dataset_is_no_codes_file(complain, tiny_file):
-    path = tiny_file()
-    assert f"{path} is a dataset file, expected a codes file" in complain("evaluate", path)
-
-
 @pytest.fixture
 def broken_codes(hashbench, tiny_file, tmp_path):
     """Codes of tiny in which something is missing or wrong."""
@@ -83,48 +78,12 @@ def broken_codes(hashbench, tiny_file, tmp_path):
     return make
 
 
-def without(key):
-    def change(file):
-        del (file if key in file else file.attrs)[key]
-
-    return change
-
-
-@pytest.mark.parametrize("command", ["info", "evaluate"])
-@pytest.mark.parametrize("key", ["query/codes", "database/codes", "fit_seconds", "method"])
-def test_codes_that_lack_something_are_named(complain, broken_codes, command, key):
-    path = broken_codes(without(key))
-    message = complain(command, path)
-    assert str(path) in message
-    assert key in message
-
-
-@pytest.mark.parametrize("command", ["info", "evaluate"])
-def test_codes_of_a_newer_version_are_named(complain, broken_codes, command):
-    path = broken_codes(lambda file: file.attrs.update(schema_version=9))
-    assert f"{path} has schema version 9" in complain(command, path)
-
-
-def test_codes_whose_libraries_are_a_list_are_named(complain, broken_codes):
-    path = broken_codes(lambda file: file.attrs.update(libraries=np.bytes_("[1]")))
-    assert f"cannot read {path} as a codes file" in complain("info", path)
-
-
 @pytest.mark.parametrize("key", ["about", "rule_params"])
 def test_a_dataset_whose_facts_are_a_word_is_named(complain, tiny_file, key):
     path = tiny_file()
     with h5py.File(path, "a") as file:
         file.attrs[key] = np.bytes_('"x"')
     assert f"{key} of dataset 'tiny' is 'x', expected a mapping" in complain("info", path)
-
-
-def test_codes_of_too_few_queries_are_refused(complain, broken_codes, tiny_file):
-    def change(file):
-        rows = file["query/codes"][:5]
-        del file["query/codes"]
-        file["query/codes"] = rows
-
-    assert "damaged" in complain("evaluate", broken_codes(change), "--dataset", tiny_file())
 
 
 def test_codes_that_are_not_those_that_were_written_are_refused(complain, broken_codes, tiny_file):
