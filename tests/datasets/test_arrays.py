@@ -2,7 +2,6 @@ import re
 import shutil
 import unicodedata
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -186,30 +185,6 @@ def test_rounding_that_loses_little_is_accepted(prepare, save):
     assert prepare(save("X", features), "--labels", save("y", LABELS))[0].features.shape == (60, 6)
 
 
-@pytest.mark.parametrize("form", ["npz", "mat", "h5"])
-def test_labels_in_the_same_file_are_found(prepare, tmp_path, form):
-    path = tmp_path / f"all.{form}"
-    if form == "npz":
-        np.savez(path, X=X, y=LABELS)
-    elif form == "mat":
-        savemat(path, {"fea": X, "gnd": LABELS})  # a row, as MATLAB has them
-    else:
-        with h5py.File(path, "w") as file:
-            file["features"], file["labels"] = X, LABELS
-    dataset, _ = prepare(path)
-    np.testing.assert_array_equal(dataset.labels, LABELS)
-    np.testing.assert_array_equal(dataset.features, X)
-
-
-@pytest.mark.parametrize("column", ["label", "digit", "species"])
-def test_a_column_of_labels_is_not_a_feature(prepare, save_table, column):
-    path = save_table(**{column: NAMES if column == "species" else LABELS})
-    options = [] if column == "label" else ["--labels", f"{path}:{column}"]
-    dataset, _ = prepare(path, *options)
-    np.testing.assert_array_equal(dataset.labels, LABELS)
-    np.testing.assert_allclose(dataset.features, X, rtol=1e-6)
-
-
 @pytest.mark.parametrize(("n_numbers", "is_refused"), [(0, False), (1, False), (20, False), (21, True), (39, True)])
 def test_a_column_is_numeric_if_most_of_its_cells_are(prepare, complaint, save_table, n_numbers, is_refused):
     cells = ["2"] * n_numbers + [""] * 20 + ["n/a?"] * (40 - n_numbers)
@@ -228,14 +203,6 @@ def test_a_label_that_is_not_a_number_where_most_are_is_refused(complaint, save,
     labels = with_value(LABELS.astype(str), 9, "?")
     arguments = [save("X", X), "--labels", save("y", labels)] if place == "a file" else [save_table(label=labels)]
     assert "are numbers, but item 9 (the first is 0) has '?'" in complaint(*arguments)
-
-
-def test_arrays_are_chosen_by_their_keys(prepare, tmp_path):
-    path = tmp_path / "all.npz"
-    np.savez(path, X=2 * X, mine=X, tags=MULTI_HOT, y=LABELS)
-    dataset, _ = prepare(f"{path}:mine", "--labels", f"{path}:tags")
-    np.testing.assert_array_equal(dataset.features, X)
-    np.testing.assert_array_equal(dataset.labels, MULTI_HOT)
 
 
 def test_without_labels_levels_are_by_distance(prepare, save):
@@ -349,20 +316,6 @@ def test_a_folder_of_images_is_kept_as_images(prepare, photos):
         np.testing.assert_array_equal(dataset.images[11], np.asarray(image))
     assert np.bincount(dataset.labels[dataset.query]).tolist() == [2, 2]
     assert "images of 36 x 36 x 3 (uint8)" in stdout
-
-
-def test_a_folder_of_images_becomes_gist(prepare, photos):
-    dataset, _ = prepare(photos, "--features", "gist", "--image-size", 32)
-    assert dataset.features.shape == (20, 512)
-    assert dataset.about["features"] == "GIST, 512-d, of 32 x 32 pixels"
-
-
-def test_images_of_different_sizes_need_a_size(prepare, complaint, photos):
-    Image.new("RGB", (30, 30)).save(photos / "cat" / "99.png")
-    assert "images differ in size; give --image-size for features 'pixels'" in complaint(photos, "--features", "pixels")
-    (photos / "cat" / "99.png").unlink()
-    dataset, _ = prepare(photos, "--features", "pixels")
-    assert dataset.features.shape == (20, 36 * 36 * 3)
 
 
 def test_images_of_only_one_class_are_refused(complaint, photos):
@@ -553,15 +506,6 @@ def test_preparing_again_replaces(hashbench, prepare, save, tmp_path):
     assert result.exit_code == 0
     assert "encoded codes" in result.stderr
     assert {row["dataset_fingerprint"] for row in rows_in(tmp_path / "results" / "mine")} == {second.fingerprint}
-
-
-def test_info_tells_about_own_data(hashbench, prepare, save):
-    dataset, stdout = prepare(save("X", X), "--labels", save("y", LABELS))
-    result = hashbench("info", "mine")
-    assert result.exit_code == 0
-    assert result.stdout == stdout.partition("\n")[2]
-    assert dataset.fingerprint in result.stdout
-    assert "own data" in result.stdout
 
 
 def test_a_folder_of_the_same_name_does_not_stand_in_the_way(hashbench, prepare, photos, monkeypatch):
