@@ -59,6 +59,7 @@ RESULTS = {
     "no-results": "a,b\n1,2\n",
     "empty": "",
     "binary": "\x00\x01\x02",
+    "latin": HEADER + ROW.replace("digits", "d\udcff"),
 }
 NOW, NAMED = HEADER.replace("params", "settings") + ROW.replace("{}", "44136fa3"), '{"44136fa3": {"params": {}}}\n'
 BY_METHOD = {  # rows, settings and what made them
@@ -67,6 +68,10 @@ BY_METHOD = {  # rows, settings and what made them
     "other": (NOW, NAMED.replace("{}", '{"a": 1}')),
     "unnamed": (NOW.replace("44136fa3", "0" * 8), NAMED),
     "cut": (NOW, NAMED[:-4]),
+    "list": (NOW, "[]\n"),
+    "number": (NOW, NAMED.replace('{"params": {}}', "50")),
+    "deep": (NOW, "[" * 100_000),
+    "ours": (NOW, f"<<<<<<< ours\n{NAMED}"),
     "short": (NOW[: NOW.index("44136fa3")] + "\n", NAMED),
     "newer": (NOW.replace("method_version", "method_version,more"), NAMED),
     "jobs": (NOW, NAMED, "a,b\n"),
@@ -163,12 +168,9 @@ def lay_out(folder):
     (folder / "pickle.pt").write_bytes(pickle.dumps({"codes": codes}))
     (folder / "long.gz").write_bytes(gzip.compress(b"a" * 1_000_000))
     (folder / "run.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2 1 r\n")
-    (folder / "run-cut.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2\n")
-    (folder / "run-nan.txt").write_text("q Q0 a 1 nan r\n")
     (folder / "run-up.txt").write_text("q Q0 a 1 0 r\nq Q0 b 2 1 r\n")
     (folder / "qrels.txt").write_text("q 0 a 1\n")
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
-    (folder / "qrels-twice.txt").write_text("q 0 a 1\nq 0 a 0\n")
     (folder / "t").mkdir()
     (folder / "t" / "trials.csv").write_text("a,b\n")
     for name in ("grid", "no-trials", "no-grid", "pipes"):
@@ -188,7 +190,7 @@ def lay_out(folder):
     os.mkfifo(folder / "pipe.npy")
     for name, text in RESULTS.items():
         (folder / "r" / name).mkdir(parents=True)
-        (folder / "r" / name / "digits.csv").write_text(text, newline="")
+        (folder / "r" / name / "digits.csv").write_text(text, newline="", errors="surrogateescape")
     for name, (rows, settings, *jobs) in BY_METHOD.items():
         place = folder / "n" / name / "digits"
         place.mkdir(parents=True)
@@ -249,6 +251,8 @@ COMMANDS = f"""
 1 | run --method itq --bits 0 | codes must have 1 to 4096 bits, got 0.
 1 | run --method itq --bits 100000 | codes must have 1 to 4096 bits, got 100000.
 1 | run --method itq --bits 100 | itq needs n_bits <= 61 | 64 features | got n_bits=100
+1 | run --method pcah --bits 100 | pcah | n_bits=100 | --bits 61
+1 | run --method oracle-label --bits 3 | oracle-label needs 4 bits | 10 classes | n_bits=3
 2 | {ITQ} --seed -1 | '--seed': -1 is not in the range 0<=x<=4294967295
 2 | {ITQ} --seed 4294967296 | '--seed': 4294967296 is not in the range 0<=x<=4294967295
 1 | {ITQ} --param n_iter | name=value
@@ -289,6 +293,9 @@ COMMANDS = f"""
 1 | run --method dpsh --bits 8 --preset papers | unknown dpsh preset 'papers'. Did you mean 'paper'
 1 | run --method dpsh --bits 8 --param backbone=resnet18 | dpsh with a backbone reads images | digits:images
 2 | encode --method itq | Missing option '--bits'
+2 | encode --method itq --bits 8 --packed | --packed needs --model
+2 | encode --model none.npz --from X.npy --output o.npy --seed 1 | --seed does not go with
+2 | encode --model none.npz --from X.npy --output o.npy --keep-model | --keep-model does not go with
 2 | encode --model none.npz | --model goes with --from
 1 | encode --model none.npz --from none.npy --output o.npy | there is no file none.npz
 2 | encode --model none.npz --from none.npy --output o.csv | --output o.csv is written | a name that ends in .npy.
@@ -315,13 +322,17 @@ COMMANDS = f"""
 1 | results check n/other | 44136fa3 is not what hashbench calls the parameters {{"a": 1}}
 1 | report --results n/unnamed --output r.html | line 2: settings 00000000 are not in the file of settings
 1 | plot ap-bits --results n/cut | itq.settings.json holds no settings
+1 | {ITQ} --results n/list | itq.settings.json holds no settings
+1 | {ITQ} --results n/number | itq.settings.json holds no settings
+1 | tables --results n/deep | itq.settings.json holds no settings
+1 | tables --results n/ours | itq.settings.json, line 1, is a conflict marker of git
 1 | {ITQ} --results n/short | itq.csv, line 2: it has 4 cells, expected 15
 1 | {ITQ} --results n/newer | has more in its header | Upgrade hashbench
 1 | {ITQ} --results n/jobs | itq.jobs.csv has columns a,b
 1 | {OWN} {OF_LABELS} --save a.jobs --dataset d | 'a.jobs' would write | another name
-1 | {ITQ} --results r/marker | line 3, is a conflict marker
-1 | {ITQ} --results r/bom | byte order mark
-1 | {ITQ} --results r/crlf | lines that end in CR LF
+1 | {ITQ} --results r/marker | line 3, is a conflict marker | --ours
+1 | {ITQ} --results r/bom | byte order mark | UTF-8 without
+1 | {ITQ} --results r/crlf | lines that end in CR LF | eol=lf
 1 | {ITQ} --results r/lacking | has columns dataset,
 1 | {ITQ} --results r/swapped | has columns | expected
 1 | {ITQ} --results r/newer | has more in its header | Upgrade hashbench
@@ -331,7 +342,7 @@ COMMANDS = f"""
 1 | {ITQ} --results r/no-length | line 2: invalid literal for int() with base 10: 'sixteen'
 1 | {ITQ} --results r/params | line 2 | JSON object
 1 | {ITQ} --results r/deep | line 2: maximum recursion depth exceeded
-1 | {ITQ} --results r/out | line 2 | x/../../..
+1 | {ITQ} --results r/out | line 2: column dataset | 'x/../../..' | names files
 1 | {ITQ} --results r/out-method | line 2: column method | got '../itq'
 1 | {ITQ} --results r/no-results | digits.csv is not a results file | Give a file that hashbench run wrote
 1 | diff text.npy r/good | text.npy is not a results file
@@ -357,6 +368,7 @@ COMMANDS = f"""
 1 | diff r/good nowhere | 'nowhere' is neither
 1 | diff '' r/good | '' is neither a file nor a folder
 2 | diff r/good r/good --fail-on-drop nan | nan is not an amount
+2 | diff r/good r/good --fail-on-drop -0.1 | -0.1 is not
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
 1 | {ITQ} --results r/infinite | value inf
 1 | diff r/good r/outside | value 0.7 lies outside its range over tie orders, 0.4 to 0.6
@@ -402,13 +414,9 @@ COMMANDS = f"""
 2 | evaluate --complete --qrels qrels.txt | --qrels needs --run
 1 | {RUN.replace("qrels.txt", "nowhere.txt")} | there is no file nowhere.txt
 1 | {RUN.replace("qrels.txt", "run.txt")} | run.txt line 1 has 6 columns, expected 4 | those of a run
-1 | {RUN.replace("run.txt", "run-cut.txt")} | run-cut.txt line 2 has 4 columns, expected 6
 1 | {RUN.replace("run.txt", "long.gz")} | long.gz line 1 has more than 65,536 characters, expected 6 columns
-1 | {RUN.replace("run.txt", "run-nan.txt")} | run-nan.txt line 1: the score 'nan' of document 'a' is not a number
 1 | {RUN.replace("run.txt", "run-up.txt")} | run-up.txt has scores that grow with the rank
-1 | {RUN.replace("qrels.txt", "qrels-twice.txt")} | qrels-twice.txt line 2: document 'a' comes a second time
 1 | {RUN.replace("qrels.txt", "qrels-other.txt")} | no query in common
-1 | {RUN.replace("run.txt", "empty.csv")} | empty.csv holds no lines
 1 | {RUN} --metric P@r2 | P@r2 counts inside a Hamming radius
 1 | {RUN} --metric PairwiseError | counts the items below each relevant one
 2 | evaluate | give CODES.h5
@@ -469,7 +477,7 @@ COMMANDS = f"""
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file
 1 | {OWN} --query-labels hot.npy --database-labels hot-4.npy | 6 classes | 4
 1 | {OWN} --query-labels hot-twos.npy --database-labels hot-twos.npy | neither 0 nor 1
-1 | {LABELLED.replace("codes.npy", "zero-outputs.npy")} --distance cosine | all zeros
+1 | {LABELLED.replace("codes.npy", "zero-outputs.npy")} --distance cosine | all zeros in 6 rows, first in row 0
 1 | {LABELLED.replace("codes.npy", "nan.npy")} --distance cosine | not finite
 1 | {LABELLED.replace("codes.npy", "complex.npy")} --distance cosine | real numbers
 1 | evaluate codes.npy | codes.npy is not a CODES.h5 of hashbench | --query-codes
@@ -504,6 +512,17 @@ COMMANDS = f"""
 1 | prepare digits --features gist | digits:gist
 1 | prepare digits --source X.npy | does not use --source
 1 | prepare digits --image-size 32 | does not use --image-size
+1 | prepare cifar10-s1 --features gist --weights X.npy | cifar10-s1:gist does not use --weights
+1 | prepare cifar10-s1:gits | Did you mean 'gist'? Known feature kinds
+1 | prepare arrays | hashbench prepare --from features.npy --labels labels.npy --name mydata
+1 | prepare none.h5 | unknown dataset 'none.h5'
+2 | prepare digits --queries 5 | --queries needs --from
+2 | prepare digits --query-from X.npy | --query-from needs --from
+2 | prepare --from X.npy --name mine --queries 0 | '--queries': 0 is not in the range x>=1
+2 | prepare --from X.npy --name mine --affinity hierarchy | 'hierarchy' is not one of
+2 | prepare --from X.npy --name mine --features gist --features pixels | Give --features once
+1 | prepare --from none --name mine --features gist | none is not a folder of images
+1 | prepare --from X.npy --name mine --query-from nowhere.npy | there is no file nowhere.npy
 2 | prepare digits --image-size 3 | '--image-size': 3 is not in the range 8<=x<=1024
 1 | prepare --from codes.npy --labels far-labels.npy --name mine | 1e+300 | no longer differ
 1 | prepare --from X.npy --labels y.npy --name mine --affinity shared-labels | of dataset 'mine' needs multi-hot
@@ -558,8 +577,8 @@ COMMANDS = f"""
 """.strip().splitlines()
 COMMANDS += [
     *(
-        f"1 | {ITQ} --results r/{name} | digits.csv, line 3, holds | a second time | line 2"
-        for name in ("twice", "twice-other")
+        f"1 | {ITQ} --results r/{name} | digits.csv, line 3, holds | a second time | line 2 | {words}"
+        for name, words in {"twice": "the same numbers", "twice-other": "with different numbers. Delete one"}.items()
     ),
     *(
         f"1 | {command} r/{name} | digits.csv"
@@ -632,7 +651,7 @@ COMMANDS += [
     "1 | prepare --from X.npy --name mine.h5 | 'mine.h5' reads like a file",
     *(
         f"1 | prepare --from X.npy --name {name} | {name!r} is, or begins like, the name of a built-in dataset"
-        for name in ("digits", "digits-2")
+        for name in ("digits", "digits-2", "Digits", "arrays")
     ),
     *(
         f"1 | prepare --from {name} --name mine | {words}"

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from hashbench.errors import HashbenchError, Refusal, unknown_name
-from hashbench.store.result_rows import COLUMNS
 
 RUN = ["run", "--method", "lsh", "--bits", 8]
 
@@ -51,30 +50,6 @@ def complain(hashbench, digits_data, tmp_path):
     return run
 
 
-@pytest.mark.parametrize(  # tests/test_bad_input.py has many more
-    ("arguments", "words"),
-    [
-        (["run", "--method", "pcah", "--bits", 100], ["pcah", "61", "n_bits=100", "--bits 61"]),
-        (["run", "--method", "oracle-label", "--bits", 3], ["oracle-label needs 4 bits", "10 classes", "n_bits=3"]),
-        (["run", "--method", "oracle-label", "--bits", 8, "--dataset", "digits-pairs"], ["'digits-pairs' has none"]),
-        ([*RUN, "--dataset", "/"], ["/"]),
-        (["prepare", "digit"], ["Did you mean 'digits'?"]),
-        (["prepare", "none.h5"], ["none.h5"]),
-    ],
-    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
-)
-def test_mistake_is_one_line_that_helps(complain, arguments, words):
-    message = complain(*arguments)
-    for word in words:
-        assert word in message
-
-
-def test_truncated_file_is_no_dataset(complain, tiny_file):
-    path = tiny_file()
-    path.write_bytes(path.read_bytes()[:4000])
-    assert f"cannot read {path}" in complain(*RUN, "--dataset", path)
-
-
 def test_codes_of_another_dataset_are_not_scored(complain, hashbench, tiny_file):
     one, other = tiny_file(name="one"), tiny_file(seed=1, name="other")
     codes = hashbench("encode", "--method", "lsh", "--bits", 8, "--dataset", one).stdout.strip()
@@ -86,11 +61,6 @@ def test_codes_of_another_dataset_are_not_scored(complain, hashbench, tiny_file)
 def test_codes_of_a_dataset_that_is_not_known_need_its_file(complain, hashbench, tiny_file):
     codes = hashbench("encode", "--method", "lsh", "--bits", 8, "--dataset", tiny_file()).stdout.strip()
     assert "tiny" in complain("evaluate", codes)
-
-
-def test_dataset_is_no_codes_file(complain, tiny_file):
-    path = tiny_file()
-    assert f"{path} is a dataset file, expected a codes file" in complain("evaluate", path)
 
 
 @pytest.fixture
@@ -108,33 +78,6 @@ def broken_codes(hashbench, tiny_file, tmp_path):
     return make
 
 
-def without(key):
-    def change(file):
-        del (file if key in file else file.attrs)[key]
-
-    return change
-
-
-@pytest.mark.parametrize("command", ["info", "evaluate"])
-@pytest.mark.parametrize("key", ["query/codes", "database/codes", "fit_seconds", "method"])
-def test_codes_that_lack_something_are_named(complain, broken_codes, command, key):
-    path = broken_codes(without(key))
-    message = complain(command, path)
-    assert str(path) in message
-    assert key in message
-
-
-@pytest.mark.parametrize("command", ["info", "evaluate"])
-def test_codes_of_a_newer_version_are_named(complain, broken_codes, command):
-    path = broken_codes(lambda file: file.attrs.update(schema_version=9))
-    assert f"{path} has schema version 9" in complain(command, path)
-
-
-def test_codes_whose_libraries_are_a_list_are_named(complain, broken_codes):
-    path = broken_codes(lambda file: file.attrs.update(libraries=np.bytes_("[1]")))
-    assert f"cannot read {path} as a codes file" in complain("info", path)
-
-
 @pytest.mark.parametrize("key", ["about", "rule_params"])
 def test_a_dataset_whose_facts_are_a_word_is_named(complain, tiny_file, key):
     path = tiny_file()
@@ -143,45 +86,12 @@ def test_a_dataset_whose_facts_are_a_word_is_named(complain, tiny_file, key):
     assert f"{key} of dataset 'tiny' is 'x', expected a mapping" in complain("info", path)
 
 
-def test_codes_of_too_few_queries_are_refused(complain, broken_codes, tiny_file):
-    def change(file):
-        rows = file["query/codes"][:5]
-        del file["query/codes"]
-        file["query/codes"] = rows
-
-    assert "damaged" in complain("evaluate", broken_codes(change), "--dataset", tiny_file())
-
-
 def test_codes_that_are_not_those_that_were_written_are_refused(complain, broken_codes, tiny_file):
     def change(file):
         file["database/codes"][:] = ~file["database/codes"][:]
 
     path = broken_codes(change)
     assert str(path) in complain("evaluate", path, "--dataset", tiny_file())
-
-
-@pytest.mark.parametrize("content", [b"method,value\n", b"\xff\xfe\x00\x01 binary\n"])
-def test_foreign_results_file_is_not_changed(hashbench, digits_data, tmp_path, content):
-    path = tmp_path / "results" / "digits.csv"
-    path.parent.mkdir()
-    path.write_bytes(content)
-    for arguments in (RUN, ["tables"]):
-        result = hashbench(*arguments, "--results", path.parent)
-        assert result.exit_code == 1
-        errors = [line for line in result.stderr.splitlines() if not line.startswith("[")]
-        assert len(errors) == 1
-        assert errors[0].startswith("Error: ")
-        assert str(path) in errors[0]
-        assert path.read_bytes() == content
-
-
-def test_results_whose_params_are_not_json_are_named_by_the_tables(hashbench, tmp_path):
-    path = tmp_path / "digits.csv"
-    path.write_text(f"{','.join(COLUMNS)}\ndigits,x,itq,no json,16,0,AP,0.1,,0.1,0.1,1,0,a,1\n")
-    result = hashbench("tables", "table1", "--results", tmp_path)
-    assert result.exit_code == 1
-    assert result.stderr.startswith("Error: ")
-    assert str(path) in result.stderr
 
 
 def test_equal_training_items_are_refused(complain, tiny_file):

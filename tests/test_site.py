@@ -19,8 +19,6 @@ ELSEWHERE = {  # pages that have tests of their own, which run their commands an
     "binary-quantisation.md": "cli/test_binary_quantisation.py",
     "files.md": "store/test_layout.py",
     "grids.md": "cli/test_grids.py",
-    "models.md": "cli/test_export.py",
-    "own-codes.md": "pipeline/test_own_codes.py",
     "python.md": "reports/test_python.py",
     "run-files.md": "cli/test_run_files.py",
     "scale.md": "pipeline/test_sharded_codes.py",

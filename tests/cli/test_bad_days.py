@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hashbench.bits import as_packed
 from hashbench.cli import descriptions, main
 from hashbench.errors import HashbenchError
 from hashbench.store import results
@@ -197,18 +196,3 @@ def test_results_without_permission_are_an_error(monkeypatch, tmp_path, what):
 def test_too_long_file_name_is_an_error(tmp_path):
     with pytest.raises(HashbenchError, match=r"File name too long\. .* choose a shorter name"):
         write_text(tmp_path / ("a" * 300), "text")
-
-
-@pytest.mark.parametrize(
-    ("codes", "hint"),
-    [
-        ([[-1, np.inf]], "Infinities and NaN mean nothing here"),
-        ([[-1e300, 1]], r"in row 0, column 0 \(counted from 0\)\.$"),
-        ([[-1, 0]], "sign"),
-        ([[-0.5, 0]], "look like real outputs"),
-    ],
-)
-def test_hint_fits_the_values(codes, hint):
-    with pytest.raises(HashbenchError, match=hint) as caught:
-        as_packed(np.array(codes))
-    assert ("sign(0)" in str(caught.value)) == (hint == "sign")

@@ -15,7 +15,6 @@ from hashbench.cli.main import COMMANDS, cli
 from hashbench.errors import HashbenchError
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
-from hashbench.store.result_rows import COLUMNS
 
 HEAVY = ["numpy", "pandas", "torch", "scipy", "sklearn", "h5py", "numba", "rich", "matplotlib"]
 IMPORTED = """
@@ -63,16 +62,6 @@ def test_installed_script_runs_outside_the_checkout(script, tmp_path):
     assert stderr == ""
     assert [line.split()[0] for line in stdout.splitlines()] == registry.method_names()
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-def test_installed_script_runs_an_experiment_into_the_folder_it_is_in(script, tmp_path):
-    process = script("run", "--method", "lsh", "--bits", 8, "--metric", "AP", "--format", "csv")
-    stdout, stderr = process.communicate()
-    assert process.returncode == 0, stderr
-    assert stdout.splitlines()[0] == ",".join(COLUMNS)
-    assert [path.name for path in tmp_path.iterdir()] == ["results"]
-    assert "AP" in (tmp_path / "results" / "digits" / "lsh.csv").read_text()
 
 
 def test_version_is_that_of_the_package(hashbench):
@@ -139,11 +128,6 @@ def test_run_says_where_its_rows_are_on_a_terminal(hashbench, digits_data, tmp_p
     monkeypatch.setattr("hashbench.cli.pipeline._is_watched", lambda: True)
     result = hashbench("run", "--method", "lsh", "--bits", 8, "--metric", "AP", "--results", tmp_path / "mine")
     assert result.stderr.splitlines()[-1] == f"Rows are in {tmp_path / 'mine' / 'digits'}."
-
-
-def test_info_describes_names_and_files(hashbench, tiny_file):
-    assert hashbench("info", "itq").stdout.startswith("method: ")
-    assert "8 queries, 32 database, 30 training" in hashbench("info", tiny_file()).stdout
 
 
 @pytest.mark.parametrize(("kind", "name"), [("method", "random"), ("dataset", "digits-unlabelled")])
@@ -316,13 +300,6 @@ def test_a_table_of_your_own_has_the_name_you_give(hashbench, tiny_file, tmp_pat
         assert result.exit_code == 1
         assert "'few-bits' can only name a table of chosen rows" in result.stderr
     assert (tmp_path / "few-bits.md").read_text().startswith("# few-bits. AP\n")
-
-
-def test_results_of_a_dataset_may_live_beside_tables(hashbench, tiny_file, tmp_path):
-    command = ["run", "--method", "lsh", "--bits", 16, "--dataset", tiny_file(), "--results", tmp_path / "results"]
-    for _ in range(2):
-        assert hashbench(*command).exit_code == 0
-        assert hashbench("tables", "table1", "--results", tmp_path / "results").exit_code == 0
 
 
 def test_grid_of_which_one_job_is_left_names_it(hashbench, digits_data, tmp_path):

@@ -83,9 +83,8 @@ def test_json_has_null_for_a_share_of_nothing(hashbench, files):
     assert "--exclude-self" in printed.stderr
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
-def test_a_picture_is_drawn_of_them(hashbench, of_files, tmp_path, suffix):
-    files = [tmp_path / f"{name}.{suffix}" for name in "ab"]
+def test_a_picture_is_drawn_of_them(hashbench, of_files, tmp_path):
+    files = [tmp_path / "a.pdf", tmp_path / "b.pdf"]
     for file in files:
         assert hashbench(*of_files, "-o", file).exit_code == 0
     assert files[0].read_bytes() == files[1].read_bytes()

@@ -2,7 +2,6 @@ import re
 import shutil
 import unicodedata
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -186,30 +185,6 @@ def test_rounding_that_loses_little_is_accepted(prepare, save):
     assert prepare(save("X", features), "--labels", save("y", LABELS))[0].features.shape == (60, 6)
 
 
-@pytest.mark.parametrize("form", ["npz", "mat", "h5"])
-def test_labels_in_the_same_file_are_found(prepare, tmp_path, form):
-    path = tmp_path / f"all.{form}"
-    if form == "npz":
-        np.savez(path, X=X, y=LABELS)
-    elif form == "mat":
-        savemat(path, {"fea": X, "gnd": LABELS})  # a row, as MATLAB has them
-    else:
-        with h5py.File(path, "w") as file:
-            file["features"], file["labels"] = X, LABELS
-    dataset, _ = prepare(path)
-    np.testing.assert_array_equal(dataset.labels, LABELS)
-    np.testing.assert_array_equal(dataset.features, X)
-
-
-@pytest.mark.parametrize("column", ["label", "digit", "species"])
-def test_a_column_of_labels_is_not_a_feature(prepare, save_table, column):
-    path = save_table(**{column: NAMES if column == "species" else LABELS})
-    options = [] if column == "label" else ["--labels", f"{path}:{column}"]
-    dataset, _ = prepare(path, *options)
-    np.testing.assert_array_equal(dataset.labels, LABELS)
-    np.testing.assert_allclose(dataset.features, X, rtol=1e-6)
-
-
 @pytest.mark.parametrize(("n_numbers", "is_refused"), [(0, False), (1, False), (20, False), (21, True), (39, True)])
 def test_a_column_is_numeric_if_most_of_its_cells_are(prepare, complaint, save_table, n_numbers, is_refused):
     cells = ["2"] * n_numbers + [""] * 20 + ["n/a?"] * (40 - n_numbers)
@@ -228,14 +203,6 @@ def test_a_label_that_is_not_a_number_where_most_are_is_refused(complaint, save,
     labels = with_value(LABELS.astype(str), 9, "?")
     arguments = [save("X", X), "--labels", save("y", labels)] if place == "a file" else [save_table(label=labels)]
     assert "are numbers, but item 9 (the first is 0) has '?'" in complaint(*arguments)
-
-
-def test_arrays_are_chosen_by_their_keys(prepare, tmp_path):
-    path = tmp_path / "all.npz"
-    np.savez(path, X=2 * X, mine=X, tags=MULTI_HOT, y=LABELS)
-    dataset, _ = prepare(f"{path}:mine", "--labels", f"{path}:tags")
-    np.testing.assert_array_equal(dataset.features, X)
-    np.testing.assert_array_equal(dataset.labels, MULTI_HOT)
 
 
 def test_without_labels_levels_are_by_distance(prepare, save):
@@ -351,20 +318,6 @@ def test_a_folder_of_images_is_kept_as_images(prepare, photos):
     assert "images of 36 x 36 x 3 (uint8)" in stdout
 
 
-def test_a_folder_of_images_becomes_gist(prepare, photos):
-    dataset, _ = prepare(photos, "--features", "gist", "--image-size", 32)
-    assert dataset.features.shape == (20, 512)
-    assert dataset.about["features"] == "GIST, 512-d, of 32 x 32 pixels"
-
-
-def test_images_of_different_sizes_need_a_size(prepare, complaint, photos):
-    Image.new("RGB", (30, 30)).save(photos / "cat" / "99.png")
-    assert "images differ in size; give --image-size for features 'pixels'" in complaint(photos, "--features", "pixels")
-    (photos / "cat" / "99.png").unlink()
-    dataset, _ = prepare(photos, "--features", "pixels")
-    assert dataset.features.shape == (20, 36 * 36 * 3)
-
-
 def test_images_of_only_one_class_are_refused(complaint, photos):
     for number in range(8):
         (photos / "dog" / f"{number:02d}.png").unlink()
@@ -472,44 +425,24 @@ OWN_LABELLED = [*OWN, "--query-labels", "qy"]
 @pytest.mark.parametrize(
     ("arrays", "options", "message"),
     [
-        ({"X": with_value(X, (3, 1), np.nan), "y": LABELS}, [], "1 values that are not finite, first nan in row 3"),
         ({"X": with_value(X, (3, 1), np.inf)}, [], "not finite in 1 rows"),
-        ({"X": with_value(X.astype(float), (3, 1), 1e300), "y": LABELS}, [], "up to 1e.300, too large for float32"),
         ({"X": X.astype(float) + 1e8, "y": LABELS}, [], r"rounding would blur .*% of their spread"),
-        ({"X": X[:, 0]}, [], r"X.npy holds float32 of shape \(60,\), expected numbers of shape \(n, n_features\)"),
-        ({"X": NAMES[:, None]}, [], r"X.npy holds <U3 of shape \(60, 1\), expected numbers"),
-        ({"X": X.astype(complex)}, [], "X.npy holds complex128"),
-        ({"X": X[:0], "y": LABELS[:0]}, [], r"X.npy holds float32 of shape \(0, 4\), expected numbers"),
         ({"X": X[:1]}, [], "of 1 items, 1 queries and 1 training items"),
-        ({"X": X, "y": LABELS[:59]}, [], r"X.npy holds 60 items, but \S*y.npy labels for 59; give one each"),
         ({"X": X, "y": MULTI_HOT[:59]}, [], "labels for 59"),
         ({"X": X, "y": np.array(3)}, [], "labels for 1;"),
         ({"X": X, "y": LABELS + 0.5}, [], r"y.npy holds float64 of shape \(60,\), expected classes"),
         ({"X": X, "y": np.where(LABELS == 0, np.inf, 1)}, [], r"y.npy holds float64 of shape \(60,\)"),
-        ({"X": X, "y": np.where(np.arange(60) == 7, np.nan, 1)}, [], "1 items of .*y.npy have no label, first item 7"),
-        ({"X": X, "y": MULTI_HOT * 2}, [], r"labels of \S*y.npy are not multi-hot"),
         ({"X": X, "y": MULTI_HOT}, ["--affinity", "same-label"], "rule 'same-label' .* needs class labels"),
-        ({"X": X, "y": LABELS}, ["--affinity", "shared-labels"], "rule 'shared-labels' .* needs multi-hot labels"),
-        ({"X": X}, ["--affinity", "same-label"], "rule 'same-label' .* needs class labels"),
-        ({"X": X}, ["--queries", 60], "of 60 items, 60 queries and 1 training items"),
         ({"X": X}, ["--queries", 70], "of 60 items, 70 queries"),
-        ({"X": X}, ["--train", 55], "of 60 items, 6 queries and 55 training items"),
-        ({"X": X}, ["--queries-per-label", 2], "to draw items for each label, give --queries-per-label and labels"),
         ({"X": X, "y": LABELS}, ["--train-per-label", 2], "give --queries-per-label and labels"),
         ({"X": X, "y": LABELS}, ["--queries-per-label", 2, "--train", 5], "per label or in total"),
         ({"X": X, "y": LABELS}, ["--queries-per-label", 30], "class 0 has 20 items, but 30 queries"),
         ({"X": X, "y": MULTI_HOT}, ["--queries-per-label", 50], "label 0 has 20 items not drawn before, but 50"),
-        ({"X": X}, ["--features", "gist"], "features 'gist' are computed from images, and .*X.npy is not a folder"),
         ({"X": X, "qy": LABELS}, ["--query-labels", "qy"], "--query-labels needs --query-from"),
-        ({"X": X, "Q": X[:5, :3]}, OWN, "Q.npy has 3 columns and .*X.npy 4"),
-        ({"X": X, "Q": X[:5], "y": LABELS}, OWN, "the database items have labels and the query items have none"),
         ({"X": X, "Q": X[:5], "qy": LABELS[:5]}, OWN_LABELLED, "the query items have labels and the database items"),
         ({"X": X, "Q": X[:5], "y": LABELS, "qy": LABELS[:6]}, OWN_LABELLED, "Q.npy holds 5 items, .* labels for 6"),
         ({"X": X, "Q": X[:5], "y": MULTI_HOT, "qy": MULTI_HOT[:5, :2]}, OWN_LABELLED, r"\(60, 3\) and .* \(5, 2\)"),
         ({"X": X, "Q": X[:5], "y": MULTI_HOT, "qy": LABELS[:5]}, OWN_LABELLED, r"\(60, 3\) and .* \(5,\)"),
-        ({"X": X, "Q": X[:5]}, [*OWN, "--queries", 3], "only training items can be drawn; leave out"),
-        ({"X": X, "y": LABELS}, ["--affinity", "distance"], "--labels have no effect"),
-        ({"X": X, "Q": X[:5]}, [*OWN, "--seed", 7], "--seed 7 has no effect"),
         ({"X": X}, ["--skip-bad-images"], "--skip-bad-images is for folders of images"),
         ({"X": X, "Q": X[:5]}, [*OWN, "--train", 61], "there are 60 database items, fewer than the 61"),
     ],
@@ -524,70 +457,6 @@ def test_wrong_data_and_options_are_refused(complaint, save, arrays, options, me
 
 def test_a_missing_name_in_a_table_is_not_a_class(complaint, save_table):
     assert "1 items of" in complaint(save_table(label=with_value(NAMES.astype(object), 9, None)))
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("digits", "'digits' is, or begins like, the name of a built-in dataset; choose another --name"),
-        ("digits-mine", "begins like"),
-        ("Digits", "built-in"),
-        ("arrays", "built-in"),
-        ("my data", "at most 100, got 'my data'"),
-        ("../mine", "made of letters"),
-        ("a/b", "made of letters"),
-        ("mine:gist", "made of letters"),
-        ("", "made of letters"),
-        ("süß", "made of letters"),
-        ("mine.h5", "'mine.h5' reads like a file; choose a --name without .h5"),
-    ],
-)
-def test_a_name_that_cannot_be_is_refused(complaint, save, name, message):
-    assert message in complaint(save("X", X), name=name)
-
-
-def test_missing_files_are_named(complaint, save, tmp_path):
-    assert "there is no file none.npy" in complaint("none.npy")
-    assert "there is no file none.npy" in complaint(save("X", X), "--labels", "none.npy")
-    assert "there is no file none.npy" in complaint(save("X", X), "--query-from", "none.npy")
-    assert "none is not a folder of images" in complaint("none", "--features", "gist")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["digits", "--from", "X.npy", "--name", "mine"],
-        ["--from", "X.npy"],
-        ["--name", "mine"],
-        ["digits", "--name", "mine"],
-        ["digits", "--labels", "y.npy"],
-        ["digits", "--queries", 5],
-        ["digits", "--query-from", "Q.npy"],
-        ["--from", "X.npy", "--name", "mine", "--queries", 0],
-        ["--from", "X.npy", "--name", "mine", "--affinity", "hierarchy"],
-        ["--from", "X.npy", "--name", "mine", "--features", "gist", "--features", "pixels"],
-    ],
-)
-def test_options_that_do_not_go_together_are_a_usage_error(hashbench, data, arguments):
-    result = hashbench("prepare", *arguments)
-    assert result.exit_code == 2
-    assert "Usage: " in result.stderr
-    assert not list(data.rglob("*.h5"))
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("digit", "Did you mean 'digits'?"),
-        ("digits:gist", "Known feature kinds: pixels."),
-        ("arrays", "hashbench prepare --from features.npy --labels labels.npy --name mydata"),
-    ],
-)
-def test_unknown_datasets_and_features_are_refused(hashbench, name, words):
-    result = hashbench("prepare", name)
-    assert result.exit_code == 1
-    assert words in result.stderr
 
 
 def test_a_rule_for_built_in_datasets_is_refused(save):
@@ -637,15 +506,6 @@ def test_preparing_again_replaces(hashbench, prepare, save, tmp_path):
     assert result.exit_code == 0
     assert "encoded codes" in result.stderr
     assert {row["dataset_fingerprint"] for row in rows_in(tmp_path / "results" / "mine")} == {second.fingerprint}
-
-
-def test_info_tells_about_own_data(hashbench, prepare, save):
-    dataset, stdout = prepare(save("X", X), "--labels", save("y", LABELS))
-    result = hashbench("info", "mine")
-    assert result.exit_code == 0
-    assert result.stdout == stdout.partition("\n")[2]
-    assert dataset.fingerprint in result.stdout
-    assert "own data" in result.stdout
 
 
 def test_a_folder_of_the_same_name_does_not_stand_in_the_way(hashbench, prepare, photos, monkeypatch):

@@ -350,12 +350,6 @@ def test_command_line_remembers_the_source_and_keeps_each_kind_of_features_apart
     assert "20 queries" in hashbench("run", *arguments).stdout
 
 
-def test_unknown_kind_of_features_suggests_a_near_one(hashbench):
-    result = hashbench("prepare", "cifar10-s1:gits")
-    assert result.exit_code == 1
-    assert "unknown feature kind 'cifar10-s1:gits'. Did you mean 'gist'? Known feature kinds: " in result.stderr
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not (DATA / "cifar10-images.tar.xz").exists(), reason="needs the real images")
 def test_real_images_have_the_official_counts():

@@ -15,7 +15,7 @@ from helpers.thoroughness import slow
 from hashbench import registry
 from hashbench.affinity import Distance, SameLabel
 from hashbench.dataset import Dataset
-from hashbench.errors import HashbenchError, Refusal
+from hashbench.errors import Refusal
 from hashbench.methods.talr_ap import TALRAP
 from hashbench.pipeline.grid import grid
 from hashbench.testing import example_dataset
@@ -127,10 +127,6 @@ def test_paper_preset_stands_for_its_settings():
         cls = registry.get_method(name)
         expected = {**cls.preset("paper", 16), "weight_decay": 0.25}
         assert {**cls().get_params(), **job.params}.items() >= expected.items()
-    with pytest.raises(HashbenchError, match=r"unknown talr-ap preset 'papers'\. Did you mean 'paper'"):
-        grid(["digits"], ["talr-ap"], [16], [0], {"preset": "papers"})
-    with pytest.raises(HashbenchError, match=r"none of itq, lsh has a preset, got 'paper'"):
-        grid(["digits"], ["itq", "lsh"], [16], [0], {"preset": "paper"})
 
 
 def test_presets_follow_the_code_length():
@@ -256,11 +252,7 @@ def test_options_of_learned_methods_do_not_reach_others():
     jobs = grid(["digits"], ["itq", "ksh", "dpsh"], [8], [0], {"validation": 0.1, "device": "cpu", "preset": "paper"})
     options = [set(job.params) & {"validation", "device", "n_items"} for job in jobs]
     assert options == [set(), {"n_items"}, {"validation", "device"}]
-    with pytest.raises(HashbenchError, match=r"none of itq has a validation, got 0\.1"):
-        grid(["digits"], ["itq"], [8], [0], {"validation": 0.1})
     assert [job.params for job in grid(["digits"], ["itq", "dpsh"], [8], [0], {"eta": 0.1})] == [{}, {"eta": 0.1}]
-    with pytest.raises(HashbenchError, match=r"unknown itq or dpsh parameter 'etta'\. Did you mean 'eta'"):
-        grid(["digits"], ["itq", "dpsh"], [8], [0], {"etta": 0.1})
 
 
 def test_options_of_learned_methods_stand_for_their_parameters(hashbench, digits_data, tmp_path):

@@ -6,8 +6,6 @@ import pytest
 
 from hashbench import registry
 from hashbench.bits import pack
-from hashbench.errors import HashbenchError
-from hashbench.store.models import read_model
 
 
 @pytest.fixture(scope="module")
@@ -106,19 +104,3 @@ def test_a_codes_file_or_a_dataset_is_refused_as_a_model(hashbench, tiny_file, d
     result = hashbench("encode", "--model", path, "--from", "items.npy", "--output", "new.npy")
     assert result.exit_code == 1
     assert f"{path} is a {kind} file, expected a fitted method; give the .model.npz" in result.stderr
-    with pytest.raises(HashbenchError, match=f"is a {kind} file, expected a fitted method"):
-        read_model(path)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--seed", "1"], "--seed does not go with"),
-        (["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--keep-model"], "--keep-model does not go"),
-        (["--method", "itq", "--bits", "8", "--packed"], "--packed needs --model"),
-    ],
-)
-def test_options_that_do_not_go_together_are_a_usage_error(hashbench, options, message):
-    result = hashbench("encode", *options)
-    assert result.exit_code == 2
-    assert message in result.stderr

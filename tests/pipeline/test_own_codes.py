@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from helpers.command_options import options
-from helpers.paths import ROOT
 
 from hashbench import evaluate
 from hashbench.affinity import Explicit
@@ -22,8 +21,6 @@ from hashbench.reports.aggregate import all_lines
 from hashbench.store import hdf5
 from hashbench.store.results import read_results, read_rows
 from hashbench.store.score_cache import find_scores
-
-SUMMARY = ("mean", "tie_sd", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
 
 rng = np.random.default_rng(0)
 QUERY, DATABASE = rng.random((7, 11)) < 0.5, rng.random((40, 11)) < 0.5
@@ -131,36 +128,6 @@ def test_sparse_matrix_with_stored_zeros_scores_the_same(save, codes):
     matrix = sp.csr_array(LEVELS)
     matrix.data[::5] = 0
     assert_ap(matrix.toarray(), **codes, affinity=save("a.npz", matrix))
-
-
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"query_labels": CLASSES[0], "database_labels": MULTI_HOT[1]}, "give both"),
-        ({"query_labels": CLASSES[0] + 0.5, "database_labels": CLASSES[1]}, "whole numbers"),
-        ({"query_labels": np.array(list("abcdefg")), "database_labels": CLASSES[1]}, "Encode names"),
-        ({"query_labels": MULTI_HOT[0] * 2, "database_labels": MULTI_HOT[1]}, "multi-hot"),
-        ({"query_labels": MULTI_HOT[0], "database_labels": MULTI_HOT[1][:, :3]}, "same columns"),
-        ({"query_labels": CLASSES[0][:5], "database_labels": CLASSES[1]}, "7 query codes.*5"),
-        ({"affinity": LEVELS.T}, "7 query codes.*40"),
-        ({"affinity": LEVELS - 1}, "whole-number levels"),
-        ({"affinity": LEVELS * 0.3}, "whole-number levels"),
-        ({"affinity": np.full((7, 40), np.nan)}, "whole-number levels"),
-        ({"affinity": LEVELS[0]}, "two dimensions"),
-        ({"query_codes": QUERY[:, :10], "affinity": LEVELS}, r"query_codes\.npy have 10 columns.*d\.npy 11;"),
-        ({"query_codes": QUERY * 3, "affinity": LEVELS}, "values that are not"),
-        ({"query_codes": QUERY.astype(np.uint8) * 200, "affinity": LEVELS}, "--bits"),
-        ({"query_codes": np.where(QUERY, 1, np.nan), "affinity": LEVELS}, "values that are not"),
-        ({"query_codes": QUERY[:0], "affinity": LEVELS[:0]}, "empty"),
-        ({"query_codes": QUERY[0], "affinity": LEVELS}, "two dimensions"),
-        ({"n_bits": 40, "affinity": LEVELS}, "40 bits"),
-    ],
-)
-def test_files_that_do_not_fit_are_refused(save, codes, changes, complaint):
-    saved = {key: save(f"{key}.npy", value) if key != "n_bits" else value for key, value in changes.items()}
-    with pytest.raises(HashbenchError, match=f"(?s){complaint}") as caught:
-        read_own(**(codes | saved)).evaluate(["AP"])
-    assert "\n" not in str(caught.value)
 
 
 # ---------------------------------------------------------------- files of other programs
@@ -538,28 +505,13 @@ def test_scores_are_laid_out_for_a_document(hashbench, save, codes, form):
     assert re.search(line, done.stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("form", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
-def test_curves_are_drawn_into_a_figure(hashbench, save, codes, tmp_path, form, begins):
-    figure = tmp_path / f"curves.{form}"
+def test_curves_are_drawn_into_a_figure(hashbench, save, codes, tmp_path):
+    figure = tmp_path / "curves.png"
     assert hashbench("evaluate", *options(**codes, affinity=save("a.npy", LEVELS), curves=figure)).exit_code == 0
-    assert figure.read_bytes().startswith(begins)
+    assert figure.read_bytes().startswith(b"\x89PNG")
 
 
 # ---------------------------------------------------------------- on the command line
-
-
-@pytest.mark.parametrize("kind", ["classes", "csr"])
-def test_own_codes_are_scored_on_the_command_line(hashbench, relevance, codes, kind):
-    levels, files = relevance(kind)
-    result = hashbench("evaluate", *options(**codes, **files, metric="AP", format="json"))
-    assert result.exit_code == 0
-    content = json.loads(result.stdout)
-    assert list(content) == ["AP"]
-    assert list(content["AP"]) == [*SUMMARY]
-    assert content["AP"]["mean"] == pytest.approx(np.mean(by_hand(levels)), abs=1e-14)
-    assert len(str(content["AP"]["mean"])) > 12  # full precision
-    assert content["AP"]["n_queries"] == 7
-    assert content["AP"]["n_undefined"] == 0
 
 
 def test_own_packed_codes_are_scored_on_the_command_line(hashbench, save, codes):
@@ -581,30 +533,3 @@ def test_superclasses_make_a_second_level(save, codes):
     files = {name: save(f"{name}.npy", array) for name, array in arrays.items()}
     expected = evaluate(QUERY, DATABASE, levels, ["NDCG", "AP"])
     assert read_own(**codes, **files).evaluate(["NDCG", "AP"]).summary == expected.summary
-    del files["query_coarse"]
-    with pytest.raises(HashbenchError, match="superclasses are needed for both"):
-        read_own(**codes, **files)
-
-
-def test_labels_in_one_column_are_refused_even_if_they_are_bits():
-    codes, labels = np.eye(4, dtype=bool), np.array([[0], [1], [0], [1]])
-    with pytest.raises(HashbenchError, match=r"of shape \(n,\)"):
-        evaluate(codes, codes, (labels, labels))
-
-
-# ---------------------------------------------------------------- the page on own codes
-
-
-def test_the_commands_of_the_page_run_as_they_are(hashbench, digits_data, empty_folder):
-    text = (ROOT / "docs" / "own-codes.md").read_text()
-    for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        exec(block, {})
-    commands = "".join(re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)).splitlines()
-    done = [hashbench(*command.split()[1:]) for command in commands]
-    assert [result.exit_code for result in done] == [0] * 10
-    numbers = [re.findall(r"[01]\.\d{4}", result.stdout) for result in done[:3]]
-    assert len(numbers[0]) == 24
-    assert numbers[0] == numbers[1] == numbers[2]
-    assert "mine codes=own" in done[5].stdout
-    assert {"curves.svg", "curves.csv"} <= {path.name for path in empty_folder.iterdir()}
-    assert {path.name for path in (empty_folder / "results").iterdir() if path.is_dir()} >= {"digits", "flowers"}

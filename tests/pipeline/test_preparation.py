@@ -268,23 +268,6 @@ def test_helpers_of_datasets_are_part_of_the_code_that_made_them():
     assert "hashbench.sources.images" in _source_code.imports_of("hashbench.datasets._image_lists")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "option"),
-    [
-        (["digits", "--source", "x"], "digits:pixels does not use --source"),
-        (["digits", "--image-size", 9], "digits:pixels does not use --image-size"),
-        (["cifar10-s1", "--features", "gist", "--weights", "x"], "cifar10-s1:gist does not use --weights"),
-        (["cifar10-s1", "--features", "gist", "--device", "cpu"], "cifar10-s1:gist does not use --device"),
-        (["--from", "X.npy", "--name", "mine", "--device", "cpu"], "arrays:features does not use --device"),
-        (["--from", "X.npy", "--name", "mine", "--source", "x"], "arrays:features does not use --source"),
-    ],
-)
-def test_options_that_a_dataset_cannot_use_are_refused(hashbench, arguments, option):
-    result = hashbench("prepare", *arguments)
-    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert option in result.stderr
-
-
 def test_a_plugin_that_takes_no_options_is_refused_in_a_sentence(hashbench, monkeypatch):
     class Bare(Toy):
         def __init__(self):

@@ -186,11 +186,6 @@ def test_drop_beyond_the_limit_is_exit_code_3(all_kinds, hashbench, limit, code)
     assert (complaint in result.stderr) is (code == 3)
 
 
-@pytest.mark.parametrize("limit", [-0.1, "much", "nan"])
-def test_limit_that_is_no_amount_is_a_usage_error(empty_folder, hashbench, limit):
-    assert hashbench("diff", "--fail-on-drop", limit).exit_code == 2
-
-
 @needs_git
 @pytest.mark.parametrize(
     "arguments",

@@ -32,7 +32,6 @@ from hashbench.reports.plots.style import FigureLayout, choose_looks, in_rows, m
 from hashbench.store import result_files, result_rows, results
 
 pytestmark = pytest.mark.slow  # make test-figures
-BASELINES = {"constant", "oracle-label", "random"}
 BANDS = FigureLayout(bands=True)
 DEFAULTS = {"continuation": 0, "objective": "original", "relaxation": "simplified"}  # of those there are variants of
 BASELINES = {"constant", "random", "oracle-label"}
@@ -716,31 +715,6 @@ def test_command_writes_the_formats_asked_for(hashbench, digits_alone, tmp_path,
 # ---------------------------------------------------------------- mistakes
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["tie-range"], ["unknown figure 'tie-range'", "Did you mean 'tie-ranges'?"]),
-        (["tie-ranges", "--dataset", "digit"], ["no results of dataset 'digit'", "Did you mean 'digits'?"]),
-        (["tie-ranges", "--method", "iqt"], ["no results of method 'iqt'", "Did you mean 'itq'?"]),
-        (["tie-ranges", "--metric", "APP"], ["unknown metric 'APP'", "Did you mean 'AP'?"]),
-        (["ap-bits", "--metric", "AP@7"], ["nothing to draw", "no results in AP@7", "AP@1000"]),
-        (["ap-bits", "--bits", "7"], ["nothing to draw", "at 7 bits", "12, 16, 24"]),
-        (["ap-bits", "--dataset", "digits-pairs", "--method", "oracle-label"], ["of oracle-label on digits-pairs"]),
-    ],
-)
-def test_mistake_is_reported_in_a_line(hashbench, digits_alone, tmp_path, arguments, parts):
-    result = hashbench("plot", *arguments, "--results", digits_alone, "--output", tmp_path)
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    assert all(part in result.stderr for part in parts)
-    assert not list(tmp_path.iterdir())
-
-
-def test_missing_results_are_reported_with_the_command_that_makes_them(hashbench, tmp_path):
-    result = hashbench("plot", "--results", tmp_path)
-    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert "hashbench run" in result.stderr
-
-
 # ---------------------------------------------------------------- figures of codes
 
 
@@ -869,15 +843,6 @@ def test_codes_that_are_missing_are_named_with_the_command_that_makes_them(hashb
     assert encode == "encode --dataset digits --method itq --method lsh --bits 12 --seed 0 --seed 1"
     assert hashbench(*encode.split()).exit_code == 0
     assert hashbench(*command).stderr == ""
-
-
-@pytest.mark.parametrize("name", CODE_FIGURES)
-def test_figure_without_any_codes_is_one_sentence(hashbench, digits_alone, name, tmp_path):
-    command = ["plot", name, "--results", digits_alone, "--dataset", "digits", "--method", "itq"]
-    result = hashbench(*command, "--output", tmp_path)
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    command = "hashbench prepare digits; hashbench encode --dataset digits --method itq --bits"
-    assert f"Make them: {command}" in result.stderr
 
 
 def test_codes_of_own_data_are_made_with_their_file_or_once_they_are_prepared_again(

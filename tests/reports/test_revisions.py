@@ -6,8 +6,6 @@ import pandas as pd
 import pytest
 from helpers.diff_rows import commit, git, needs_git, refusal, row, write, write_sides
 
-from hashbench.store.result_rows import COLUMNS
-
 
 @needs_git
 def test_fresh_repository_without_commits_or_results_is_an_empty_diff(repository, hashbench):
@@ -191,12 +189,6 @@ def test_revision_without_a_repository_or_git_is_one_sentence(empty_folder, hash
     assert "hashbench diff OLD NEW" in sentence
 
 
-def test_row_that_a_side_has_twice_is_refused(empty_folder, hashbench):
-    write(Path("old/a.csv"), row(0.5))
-    write(Path("old/b.csv"), row(0.6))
-    assert "a second time" in refusal(hashbench("diff", "old", "old"))
-
-
 @needs_git
 def test_past_file_that_can_be_read_all_the_same_is(repository, hashbench):
     commit(row(0.5), row(0.5), row(seed=1))
@@ -261,11 +253,3 @@ def test_row_of_unknown_data_is_not_comparable_even_to_itself(empty_folder, diff
     content = diff_json(path, path)
     assert content["counts"]["not_comparable"] == 1
     assert content["not_comparable"][0]["other"] == "dataset fingerprint unknown -> unknown"
-
-
-@pytest.mark.parametrize("header", [",".join((*COLUMNS, "gpu")), "# results 2\n" + ",".join(COLUMNS)])
-def test_file_of_a_newer_version_is_refused_in_a_sentence(empty_folder, hashbench, header):
-    Path("new.csv").write_text(header + "\n")
-    sentence = refusal(hashbench("diff", "new.csv", "new.csv"))
-    assert "new.csv has " in sentence
-    assert "Upgrade hashbench" in sentence

@@ -91,7 +91,7 @@ def test_methods_with_the_same_scores_do_not_differ():
 
 
 def test_best_of_equal_methods_seldom_differs_from_another():
-    rng, n_columns, alarms, by_holm = np.random.default_rng(6), 300, 0, 0
+    rng, n_columns, alarms, by_holm = np.random.default_rng(6), 120, 0, 0
     for _ in range(n_columns):
         scores = rng.uniform(0.2, 0.8, 60) + rng.normal(0, 0.1, (22, 60))
         best = int(scores.mean(axis=1).argmax())

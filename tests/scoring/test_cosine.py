@@ -125,20 +125,6 @@ def test_default_metrics_leave_out_those_of_a_radius():
     assert relevant.scores["AP"].mean.tolist() == [1.0] * 6
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda q, d: (q[:, :5], d), "query outputs have 5 columns and database outputs 12"),
-        (lambda q, d: (q, d * (np.arange(40) != 7)[:, None]), "all zeros in 1 rows, first in row 7"),
-        (lambda q, d: (q[:5], d), "there are 5 query codes, but labels or affinities for 6"),
-    ],
-)
-def test_outputs_that_do_not_fit_are_refused_in_words(change, message):
-    query, database, labels = draw(4)
-    with pytest.raises(HashbenchError, match=message):
-        evaluate(*change(query, database), labels, ["AP"], distance="cosine")
-
-
 def test_command_line_ranks_outputs_by_cosine(hashbench, tmp_path):
     query, database, labels = draw(6)
     arrays = {"query-codes": query, "database-codes": database, "query-labels": labels[0], "database-labels": labels[1]}

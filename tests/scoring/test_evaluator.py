@@ -202,22 +202,6 @@ def test_metrics_keep_their_order_and_equal_names_are_scored_once():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"query_codes": pack(query), "n_bits": 17}, r"query codes .* uint8 of shape \(n, 3\)"),
-        ({"query_codes": pack(query), "database_codes": pack(~database) | 128, "n_bits": 11}, "codes have set bits"),
-        ({"database_codes": database[:0]}, r"database codes are empty: shape \(0, 11\)"),
-        ({"database_codes": database[1:]}, "60 database codes, but labels or affinities for 61 database items"),
-        ({"affinity": matrix.T}, "12 query codes, but labels or affinities for 61 query items"),
-    ],
-)
-def test_what_does_not_fit_together_is_refused_in_words(arguments, message):
-    codes = {"query_codes": query, "database_codes": database, "affinity": classes, "metrics": ("AP",)}
-    with pytest.raises(HashbenchError, match=message):
-        evaluate(**(codes | arguments))
-
-
-@pytest.mark.parametrize(
     ("packed_query", "packed_database", "message"),
     [
         (pack(query), pack(database)[:0], "there are no database codes; at least one is needed"),

@@ -262,7 +262,8 @@ def test_whatever_an_attribute_becomes_the_file_is_read_or_called_damaged(reques
 @pytest.mark.parametrize(
     ("kind", "key"),
     [("dataset_file", key) for key in ("query", "train", "name", "rule_params", "fingerprint")]
-    + [("codes_file", key) for key in ("query/codes", "database/codes", "n_bits", "params", "content", "libraries")],
+    + [("codes_file", key) for key in ("query/codes", "database/codes", "n_bits", "params", "content", "libraries")]
+    + [("codes_file", key) for key in ("method", "fit_seconds")],
 )
 def test_missing_key_is_named(request, kind, key):
     path = request.getfixturevalue(kind)

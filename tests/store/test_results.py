@@ -134,32 +134,6 @@ def test_a_kill_between_files_loses_nothing_and_the_next_run_ends_it(path, monke
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda text: None, "itq.settings.json is missing, "),
-        (lambda text: text.replace("50", "51"), f"{NAME} is not what hashbench calls the parameters"),
-        (lambda text: text.replace(NAME, "0" * 8), f"{'0' * 8} is not what hashbench calls"),
-        (lambda text: text[:-4], "itq.settings.json holds no settings: "),
-        (lambda text: "[]\n", "holds no settings"),
-        (lambda text: text.replace('{"params": {"n_iter": 50}}', "50"), "holds no settings"),
-        (lambda text: "{}\n", f"line 2: settings {NAME} are not in the file of settings beside it"),
-        (lambda text: "<<<<<<< ours\n" + text, "line 1, is a conflict marker of git"),
-        (lambda text: "[" * 100_000, "holds no settings"),
-    ],
-)
-def test_settings_that_are_missing_or_damaged_are_refused_in_a_sentence(path, spoil, words):
-    merge(path, [row()])
-    beside = path.with_suffix(".settings.json")
-    text = spoil(beside.read_text())
-    beside.unlink() if text is None else beside.write_text(text)
-    before = path.read_bytes()
-    for message in (complaint(merge, path, [row(seed=1)]), complaint(results.read_results, path.parents[1])):
-        assert words in message
-        assert str(path.parent) in message
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
         (lambda text: text.replace("seed,", ""), "has columns dataset,features,settings,n_bits,dataset"),
         (lambda text: "", "has columns none"),
         (lambda text: text.replace(",2,cpu", ",two,cpu"), "line 2: invalid literal for int"),
@@ -249,64 +223,6 @@ def test_file_of_an_editor_is_put_in_order_by_the_next_merge(path, disorder):
     path.write_bytes("".join(disorder(lines)).encode())
     merge(path, [row(seed=1)])
     assert path.read_bytes() == whole
-
-
-FOREIGN = [
-    b"",
-    b"method,value\nitq,0.5\n",
-    HEADER.replace("low,high", "high,low").encode(),
-    b"<<<<<<< HEAD\n" + HEADER.encode(),
-    HEADER.encode() + b"<<<<<<< HEAD\n",
-    HEADER.encode() + b"digits,pixels,itq,{},sixteen,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n",
-    HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123\n",
-    HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1,and more\n",
-    HEADER.encode() + b"d\xff,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n",
-]
-
-
-@pytest.mark.parametrize("is_earlier", [False, True])
-@pytest.mark.parametrize("content", FOREIGN)
-def test_foreign_content_is_refused_by_name_and_left_alone(path, content, is_earlier):
-    merge(path, [row(params="{}")])
-    if is_earlier:
-        path = path.parents[1] / "digits.csv"
-        content = content.replace(b"settings", b"params")
-    else:
-        content = content.replace(b"{}", sha256(b"{}").hexdigest()[:8].encode())
-    path.write_bytes(content)
-    folder = path.parent if is_earlier else path.parents[1]
-    assert str(path) in complaint(results.merge_rows, folder, [row()])
-    assert str(path) in complaint(results.check_folder, folder, "digits")
-    assert str(path) in complaint(results.read_results, folder)
-    assert path.read_bytes() == content
-
-
-LINE = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.7,200,3,0123,1\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        (EARLIER + LINE + LINE, ["line 3, holds digits pixels itq {} 16 0 AP a second", "line 2", "the same numbers"]),
-        (EARLIER + LINE + LINE.replace("0.5", "0.7"), ["line 3", "line 2", "with different numbers", "Delete one"]),
-        (EARLIER + "<<<<<<< HEAD\n" + LINE, ["line 2, is a conflict marker of git (<<<<<<< HEAD)"]),
-        (EARLIER + LINE + "=======\n", ["line 3, is a conflict marker", "--ours"]),
-        (EARLIER + LINE + ">>>>>>> topic\n", ["line 3, is a conflict marker"]),
-        ("\ufeff" + EARLIER + LINE, ["byte order mark", "UTF-8 without"]),
-        ((EARLIER + LINE).replace("\n", "\r\n"), ["CR LF", "eol=lf"]),
-        ((EARLIER + LINE).replace("seed,", "").replace(",0,AP", ",AP"), ["has columns dataset,", "expected dataset,"]),
-        (EARLIER + LINE.replace(",0,AP", ",AP"), ["line 2: it has 14 cells, expected 15"]),
-        (EARLIER + LINE.replace("digits", "x/../.."), ["line 2: column dataset", "'x/../..'", "names files"]),
-        (EARLIER + LINE.replace("itq", "../itq"), ["line 2: column method", "'../itq'"]),
-        (EARLIER + LINE.replace("itq", "i" * 300), ["line 2: column method", "of 300 characters"]),
-        (EARLIER + LINE.replace("{}", "[" * 100_000), ["line 2: "]),
-    ],
-)
-def test_traces_of_git_and_editors_are_explained(earlier, text, parts):
-    earlier.write_text(text, newline="")
-    message = complaint(results.read_folder, earlier.parent)
-    assert message.startswith(str(earlier))
-    assert all(part in message for part in parts), message
 
 
 def earlier_text(*rows):
@@ -448,14 +364,10 @@ def test_conversion_fills_in_columns_that_are_missing_in_files_of_before(earlier
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"value": "1.100000", "high": "1.200000"}, "not all between 0 and 1"),
         ({"value": "-0.100000"}, "not all between 0 and 1"),
-        ({"high": "inf"}, "not all between 0 and 1"),
         ({"low": "0.500002"}, "outside its range over tie orders, 0.500002 to 1.000000"),
         ({"high": "0.499998"}, "outside its range"),
-        ({"n_undefined": 201}, "201 of 200 queries"),
         ({"n_bits": 0}, "n_bits is 0"),
-        ({"params": '{"n_iter":50}'}, """are spelled '{"n_iter": 50}' by hashbench"""),
         ({"params": "{ }"}, "are spelled '{}'"),
         ({"params": '{"b": 1, "a": 1}'}, "are spelled"),
         ({"params": '{"a": 1, "a": 1}'}, "are spelled"),
