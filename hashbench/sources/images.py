@@ -47,6 +47,10 @@ class Images(ABC):
     def read(self, rows: slice, size: int | None = None) -> ByteArray:
         """Read images (n, height, width, 3), RGB, resized (bicubic) to ``size`` x ``size`` pixels if given."""
 
+    def each(self, rows: slice) -> Iterator[ByteArray]:
+        """Read images (height, width, 3), RGB, one by one, as large as they are."""
+        yield from self.read(rows)
+
     @property
     @abstractmethod
     def content(self) -> str:
@@ -111,6 +115,10 @@ class ImageFiles(Images):
         if size is None and self.native_size is None:
             raise HashbenchError("image files differ in size. Choose a size to resize them to: --image-size.")
         return np.stack([_decode(path, str(path), size) for path in self.paths[rows]])
+
+    def each(self, rows: slice) -> Iterator[ByteArray]:
+        """Decode files one by one; see `Images.each`."""
+        return (_decode(path, str(path), None) for path in self.paths[rows])
 
     @cached_property
     def content(self) -> str:
