@@ -325,7 +325,9 @@ def _refuse_unclear(name: str, kind: str) -> None:
         stems = sorted(
             path.stem.removeprefix(f"{prefix}-") for path in dataset_path(prefix).parent.glob(f"{prefix}-*.h5")
         )
-        others = [stem for stem in stems if stem in kinds] + [spec.partition(":")[2] for spec in _prepared_models(prefix)]
+        others = [stem for stem in stems if stem in kinds] + [
+            spec.partition(":")[2] for spec in _prepared_models(prefix)
+        ]
         if others and not dataset_path(prefix).exists():
             raise HashbenchError(
                 f"dataset {prefix!r} is prepared only with features {', '.join(others)}. Name the ones you mean: "

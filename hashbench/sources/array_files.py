@@ -135,7 +135,9 @@ def read_texts(spec: str, labels: str | None = None) -> TextFile:
         raise HashbenchError(f"{spec} holds {texts.dtype} of shape {texts.shape}, expected texts of shape (n,).")
     for row, text in enumerate(texts):
         if not isinstance(text, str) or not text.strip():
-            raise HashbenchError(f"{spec} has {text!r} in row {row} (the first is 0), expected a text. Remove that row.")
+            raise HashbenchError(
+                f"{spec} has {text!r} in row {row} (the first is 0), expected a text. Remove that row."
+            )
     return TextFile(texts.astype(object), array, "")
 
 

@@ -145,7 +145,9 @@ def _by_model(
     blocks = list(gen_batches(n_items, _MODEL_BLOCK))
     features = _in_blocks(compute, model.n_features, blocks, kind, key, options, reads)
     is_named = transformers_models.parse(kind).pooling is not None
-    return Extracted(features, None, description, "" if is_named else f" ({transformers_models.POOLINGS[model.pooling]})")
+    return Extracted(
+        features, None, description, "" if is_named else f" ({transformers_models.POOLINGS[model.pooling]})"
+    )
 
 
 def _in_blocks(

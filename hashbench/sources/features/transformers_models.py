@@ -419,20 +419,20 @@ def download(model: str, revision: str | None, on_progress: Progress = silent) -
     import huggingface_hub
     from huggingface_hub import constants, errors
 
-    where = f"{model}{f'@{revision}' if revision else ''}"
+    where, endpoint = f"{model}{f'@{revision}' if revision else ''}", constants.ENDPOINT
     try:
-        info = huggingface_hub.HfApi(endpoint=constants.ENDPOINT).model_info(model, revision=revision)
+        info = huggingface_hub.HfApi(endpoint=endpoint).model_info(model, revision=revision)
     except errors.GatedRepoError as error:
         raise HashbenchError(
-            f"{model} is a gated model of {constants.ENDPOINT}. Accept its terms there, then set HF_TOKEN."
+            f"{model} is a gated model of {endpoint}. Accept its terms there, then set HF_TOKEN."
         ) from error
     except errors.RevisionNotFoundError as error:
         raise HashbenchError(
-            f"{model} has no revision {revision!r}; choose a branch, a tag or a commit of {constants.ENDPOINT}/{model}."
+            f"{model} has no revision {revision!r}; choose a branch, a tag or a commit of {endpoint}/{model}."
         ) from error
     except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
         raise HashbenchError(
-            f"there is neither a folder {model} nor a model of that name at {constants.ENDPOINT}, or it is private; "
+            f"there is neither a folder {model} nor a model of that name at {endpoint}, or it is private; "
             f"{_HOW_TO_NAME}."
         ) from error
     except Exception as error:  # no network, a broken answer, offline mode: errors of the library and of its client
@@ -440,15 +440,15 @@ def download(model: str, revision: str | None, on_progress: Progress = silent) -
         if isinstance(cached, str):
             return Path(cached).parent
         raise HashbenchError(
-            f"{where} is not in the cache, and {constants.ENDPOINT} cannot be reached: {_reason(error)}. Fetch the "
+            f"{where} is not in the cache, and {endpoint} cannot be reached: {_reason(error)}. Fetch the "
             "model on another machine, and pass hf:FOLDER."
         ) from error
     names = [file.rfilename for file in info.siblings or ()]
-    _check_weights(names, f"{where} at {constants.ENDPOINT}")
+    _check_weights(names, f"{where} at {endpoint}")
     on_progress(f"fetching {where}, commit {info.sha}", 0, 0)
     wanted = [name for name in names if _FILES.fullmatch(name)]
     try:
-        folder = huggingface_hub.snapshot_download(model, revision=revision, allow_patterns=wanted)
+        folder = huggingface_hub.snapshot_download(model, revision=revision, allow_patterns=wanted, endpoint=endpoint)
     except Exception as error:  # as above, and full disks
-        raise HashbenchError(f"cannot fetch {where} from {constants.ENDPOINT}: {_reason(error)}. Try again.") from error
+        raise HashbenchError(f"cannot fetch {where} from {endpoint}: {_reason(error)}. Try again.") from error
     return Path(folder)

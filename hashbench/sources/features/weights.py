@@ -174,9 +174,7 @@ def in_batches(
     return over_batches(compute_batch, len(images), shape, device)
 
 
-def over_batches(
-    compute: Callable[[slice], Tensor], n_items: int, shape: tuple[int, ...], device: str
-) -> Float32Array:
+def over_batches(compute: Callable[[slice], Tensor], n_items: int, shape: tuple[int, ...], device: str) -> Float32Array:
     """Compute values of many items, batch by batch, without gradients and at full precision.
 
     ``compute`` maps rows to their values (n, *shape). On a CPU, batches run in parallel, each in one thread, which is
