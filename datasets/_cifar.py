@@ -90,7 +90,8 @@ class CifarAdapter(PublishedDataset):
         extracted = extract(self.kind, items.images, self.options)
         fields = self.fields(items, extracted.features)
         about = {"source": items.source}
-        return self.dataset(extracted=extracted, about=about, features_name=f"{self.kind}{items.variant}", **fields)
+        features_name = f"{self.kind}{extracted.remark}{items.variant}"
+        return self.dataset(extracted=extracted, about=about, features_name=features_name, **fields)
 
 
 def read(path: Path, form: Format) -> CifarImages:

@@ -44,9 +44,11 @@ class PublishedDataset(DatasetAdapter):
             "licence": self.licence,
             "citation": self.citation,
         }
+        features_name = self.kind
         if extracted is not None:
             attributes["features"] = extracted.description
             fields = {"features": extracted.features, "images": extracted.images} | fields
-        fields = {"name": self.name, "rule": self.rule, "features_name": self.kind} | fields
+            features_name += extracted.remark
+        fields = {"name": self.name, "rule": self.rule, "features_name": features_name} | fields
         query, database, train = split
         return Dataset(query=query, database=database, train=train, about={**attributes, **about}, **fields)

@@ -12,8 +12,9 @@ from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
-from hashbench.sources.array_files import read_array, read_items, read_rows, split_spec
-from hashbench.sources.features.extraction import KINDS, extract
+from hashbench.sources.array_files import read_array, read_items, read_rows, read_texts, split_spec
+from hashbench.sources.features.extraction import KINDS, extract, extract_texts
+from hashbench.sources.features.transformers_models import is_model
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import read_tree, without_bad
 from hashbench.sources.neighbours import describe_neighbours, find_neighbours
@@ -52,6 +53,7 @@ class Arrays(DatasetAdapter):
         features, labels = items.get("features"), items.pop("labels")
         n_items = len(next(array for array in (features, items.get("images")) if array is not None))
         n_own, folders, n_bad = items.pop("n_queries", 0), items.pop("folders", []), items.pop("n_bad", 0)
+        features_name = f"{self.kind}{items.pop('remark', '')}"
         (query, database, train), protocol = _by_folder(own, folders) or _split(own, n_items, n_own, labels)
         if len(set(folders)) > 1 and not protocol.startswith(_BY_FOLDER):
             protocol += f"; folders {', '.join(sorted(set(folders)))} pooled"
@@ -86,7 +88,7 @@ class Arrays(DatasetAdapter):
             rule_params=params,
             labels=None if rule in _WITHOUT_LABELS else labels,
             neighbours=neighbours,
-            features_name=self.kind,
+            features_name=features_name,
             about={"summary": "own data", "protocol": protocol, "source": Path(own.items).name, **items.pop("about")},
             **items,
         )
@@ -94,17 +96,19 @@ class Arrays(DatasetAdapter):
     def _of_files(self, own: OwnData) -> dict[str, Any]:
         if own.skip_bad_images:
             raise HashbenchError(f"--skip-bad-images is for folders of images; leave it out for {own.items}.")
-        if self.kind != "features":
+        is_text = is_model(self.kind)
+        if not (is_text or self.kind == "features"):
             raise HashbenchError(
                 f"features {self.kind!r} are computed from images, and {own.items} is not a folder of images."
             )
-        features, labels, left_out = read_items(own.items, own.labels)
+        read: Any = read_texts if is_text else read_items
+        features, labels, left_out = read(own.items, own.labels)
         if labels is not None:
             labels = _one_each(labels, own.labels, own.items, len(features))
         n_queries = 0
         if own.query_items is not None:
-            query_features, query_labels, _ = read_items(own.query_items, own.query_labels)
-            if query_features.shape[1] != features.shape[1]:
+            query_features, query_labels, _ = read(own.query_items, own.query_labels)
+            if query_features.shape[1:] != features.shape[1:]:
                 raise HashbenchError(
                     f"{own.query_items} has {query_features.shape[1]} columns and {own.items} {features.shape[1]}; "
                     "queries and database items need the same features."
@@ -124,11 +128,15 @@ class Arrays(DatasetAdapter):
                     )
                 labels = np.concatenate([labels, query_labels])
             features, n_queries = np.concatenate([features, query_features]), len(query_features)
+        about, remark = "as given", ""
+        if is_text:
+            features, _, about, remark = extract_texts(self.kind, features.tolist(), self.options)
         return {
             "features": features,
             "labels": None if labels is None else _as_labels(labels, own.labels or own.items),
             "n_queries": n_queries,
-            "about": {"features": "; ".join(filter(None, ["as given", left_out]))},
+            "remark": remark,
+            "about": {"features": "; ".join(filter(None, [about, left_out]))},
         }
 
     def _of_folder(self, own: OwnData) -> dict[str, Any]:
@@ -155,6 +163,7 @@ class Arrays(DatasetAdapter):
             "labels": tree.labels if labels is None else _as_labels(labels, str(own.labels)),
             "folders": tree.splits,
             "n_bad": n_images - len(tree.images),
+            "remark": extracted.remark,
             "about": {"features": extracted.description},
         }
 

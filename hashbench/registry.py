@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -109,9 +109,21 @@ def resolve_dataset(spec: str, features: str | None = None) -> tuple[str, str, s
     name, _, kind = spec.partition(":")
     kinds = dataset_class(split_name(name)[0]).features
     kind = features or kind or kinds[0]
-    if kind not in kinds:
+    if not offers(kinds, kind):
         raise unknown_name("feature kind", f"{name}:{kind}", kinds, like=kind)
     return name, kind, name if kind == kinds[0] else f"{name}:{kind}"
+
+
+def offers(kinds: Sequence[str], kind: str) -> bool:
+    """Return whether a kind of features is among those of a dataset.
+
+    Examples
+    --------
+    >>> offers(("pixels", "hf:MODEL"), "hf:facebook/dinov2-small")
+    True
+    """
+    family, colon, _ = kind.partition(":")
+    return kind in kinds or (bool(colon) and f"{family}:MODEL" in kinds)
 
 
 def dataset_spec(name: str, features_name: str) -> str:

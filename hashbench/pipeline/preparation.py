@@ -15,9 +15,19 @@ from hashbench._validation import check_name
 from hashbench.adapter import Options, OwnData
 from hashbench.dataset import Dataset
 from hashbench.errors import Damaged, HashbenchError, unknown_name
-from hashbench.registry import dataset_class, dataset_names, get_dataset, is_dataset, modules_of, resolve_dataset
+from hashbench.registry import (
+    dataset_class,
+    dataset_names,
+    features_kind,
+    get_dataset,
+    is_dataset,
+    modules_of,
+    offers,
+    resolve_dataset,
+)
 from hashbench.sources.array_files import split_spec
 from hashbench.sources.features import extraction
+from hashbench.sources.features.transformers_models import is_model, parse
 from hashbench.sources.inspection import WARNING, with_warning
 from hashbench.sources.unseen import leave_out
 from hashbench.store import hdf5
@@ -32,7 +42,24 @@ OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
 
 def dataset_path(spec: str) -> Path:
     """Return the data folder's file of a prepared dataset, ``NAME`` or ``NAME:FEATURES``; it need not exist."""
-    return data_dir() / "datasets" / f"{spec.replace(':', '-')}.h5"
+    return data_dir() / "datasets" / f"{stem_of(spec)}.h5"
+
+
+def stem_of(spec: str) -> str:
+    """Return ``NAME`` or ``NAME:FEATURES`` as part of a file name."""
+    name, colon, kind = spec.partition(":")
+    if is_model(kind):
+        kind = parse(kind).stem
+    return f"{name}-{kind}" if colon else name
+
+
+def _with_folder(spec: str, options: Options) -> tuple[str, Options]:
+    """Shorten the features ``hf:FOLDER`` to the folder's last name, and make the folder the weights of the options."""
+    name, _, kind = spec.partition(":")
+    if not is_model(kind):
+        return spec, options
+    model = parse(kind)
+    return f"{name}:{model.short}", options if model.folder is None else replace(options, weights=model.folder)
 
 
 # ---------------------------------------------------------------- current or not
@@ -50,6 +77,9 @@ def _current(spec_or_path: str) -> dict[str, Any] | None:
     spec = resolve_dataset(spec_or_path)[2] if is_dataset(name) else spec_or_path
     attributes = hdf5.read_attributes(dataset_path(spec))
     choices, recorded_stamps = _remembered(attributes)
+    folder = _with_folder(spec, Options())[1].weights
+    if folder is not None and choices.get("weights") != str(resolved(folder)):
+        return None
     stamps = _stamps(spec, choices)
     is_same = stamps is not None and stamps.items() <= recorded_stamps.items()
     return attributes if is_same and _is_made_by(attributes, _code_of(name)) else None
@@ -130,6 +160,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
         _, kind, spec = resolve_dataset(spec, options.features)
         if protocol is None:
             _refuse_useless(name, kind, options)
+        spec, options = _with_folder(spec, options)
     elif protocol is not None:
         if _chosen(options):
             raise HashbenchError(
@@ -169,8 +200,9 @@ def _make(spec: str, choices: Mapping[str, Any], options: Options) -> tuple[Data
     paths: dict[str, Path] = {key: Path(choices[key]) for key in ("source", "weights") if key in choices}
     for key, path in paths.items():
         if getattr(options, key) is None and not path.exists():
+            option = "--features hf:FOLDER" if is_model(kind) and key == "weights" else f"--{key}"
             raise HashbenchError(
-                f"there is no {path}, which you chose earlier. Give --{key} again, or --force to start over."
+                f"there is no {path}, which you chose earlier. Give {option} again, or --force to start over."
             )
     resolved_options: dict[str, Any] = {**choices, **paths, "features": kind}
     dataset = get_dataset(name, replace(options, **resolved_options)).prepare()
@@ -215,9 +247,11 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     name = "ann-benchmarks" if _is_ann_benchmark(own) else "arrays"
     kinds = dataset_class(name).features
     kind = options.features or kinds[0]
-    if kind not in kinds:
+    if not offers(kinds, kind):
         raise unknown_name("feature kind", f"{own.name}:{kind}", kinds, like=kind)
     _refuse_useless(name, kind, options)
+    spec, options = _with_folder(f"{own.name}:{kind}", options)
+    options = replace(options, features=spec.partition(":")[2])
     dataset = with_warning(get_dataset(name, replace(options, own=own)).prepare())
     with locked(path):
         hdf5.write_dataset(dataset, path, code="own")
@@ -243,6 +277,8 @@ def _refuse_useless(name: str, kind: str, options: Options) -> None:
     useful = {*adapter.takes}
     if kind == "features":
         useful -= {"weights", "image_size"}
+    elif is_model(kind):
+        useful -= {"image_size"}
     elif kind in extraction.KINDS and kind not in extraction.NETWORKS:
         useful -= {"weights"}
     if "weights" in useful:
@@ -289,7 +325,9 @@ def _refuse_unclear(name: str, kind: str) -> None:
         stems = sorted(
             path.stem.removeprefix(f"{prefix}-") for path in dataset_path(prefix).parent.glob(f"{prefix}-*.h5")
         )
-        others = [stem for stem in stems if stem in kinds]
+        others = [stem for stem in stems if stem in kinds] + [
+            spec.partition(":")[2] for spec in _prepared_models(prefix)
+        ]
         if others and not dataset_path(prefix).exists():
             raise HashbenchError(
                 f"dataset {prefix!r} is prepared only with features {', '.join(others)}. Name the ones you mean: "
@@ -371,6 +409,7 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
         if not cls.needs:
             continue
         specs = [name if kind == cls.features[0] else f"{name}:{kind}" for kind in cls.features]
+        specs += _prepared_models(name)
         attributes = {spec: hdf5.read_attributes(dataset_path(spec)) for spec in specs}
         current = [spec for spec in specs if _is_made_by(attributes[spec], _code_of(name))]
         stale = [spec for spec in specs if attributes[spec] and spec not in current]
@@ -380,6 +419,12 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
             command = f"hashbench prepare {name}{f' --features {kind}' if kind else ''}"
             missing[spec] = f"{command} ({'made by another version' if stale else f'needs {cls.needs}'})"
     return prepared, missing
+
+
+def _prepared_models(name: str) -> list[str]:
+    """List a dataset's prepared features of transformers' models, as ``NAME:hf:MODEL``."""
+    paths = sorted((data_dir() / "datasets").glob(f"{name}-hf-*.h5"))
+    return [f"{name}:{features_kind(str(hdf5.read_attributes(path).get('features_name')))}" for path in paths]
 
 
 def find_by_content(fingerprint: str, first: Sequence[Path] = ()) -> Path | None:

@@ -15,7 +15,7 @@ from hashbench.bits import check_codes, pack
 from hashbench.dataset import Dataset, as_slice, canonical_json
 from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
 from hashbench.pipeline.grid import Job
-from hashbench.pipeline.preparation import PreparedDataset
+from hashbench.pipeline.preparation import PreparedDataset, stem_of
 from hashbench.registry import dataset_spec
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import Scores, get_metric
@@ -57,7 +57,7 @@ def codes_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
     """Return the codes file of a job in the data folder; it need not exist."""
     folder = dataset.name
     if job.dataset.startswith(f"{dataset.name}:"):  # the kind of features follows
-        folder = job.dataset.replace(":", "-", 1)
+        folder = stem_of(job.dataset)
     suffix = f"-{digest(job.params)[:8]}" if job.params else ""
     return data_dir() / "codes" / folder / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
 

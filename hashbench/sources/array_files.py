@@ -33,6 +33,7 @@ from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
 
 SUFFIXES = (".npy", ".npz", ".mat", ".pt", ".pth", ".parquet", ".csv", *HDF5_SUFFIXES)
+TEXT_KEYS = ("text", "texts")
 _CSV_FACTOR = 2  # least bytes of memory per byte of a table: measured 2 for numbers of 17 digits, 14 for one digit
 _Opener = Callable[[Path], AbstractContextManager[Mapping[str, Any]]]
 _OPENERS: dict[str, _Opener] = {
@@ -51,6 +52,14 @@ class FeatureFile(NamedTuple):
     """Features (n, n_features) and labels of a file, if any, and a description of columns left out."""
 
     features: Float32Array
+    labels: AnyArray | None
+    left_out: str
+
+
+class TextFile(NamedTuple):
+    """Texts (n,) and labels of a file, if any, and a description of columns left out."""
+
+    texts: AnyArray
     labels: AnyArray | None
     left_out: str
 
@@ -92,6 +101,55 @@ def read_items(spec: str, labels: str | None = None) -> FeatureFile:
         array = read_array(labels, LABEL_KEYS)
     left_out = f"left out, since they hold no numbers: {', '.join(map(shown, words))}" if words else ""
     return FeatureFile(features, array, left_out)
+
+
+def read_texts(spec: str, labels: str | None = None) -> TextFile:
+    """Read texts (n,) from the lines of a ``.txt`` file or a column of ``PATH`` or ``PATH:KEY``, with labels if any.
+
+    Labels come from another file or from the same, as for `read_items`. Without a key, the texts of a table are its
+    column ``text`` or its only column of words.
+    """
+    path, key = split_spec(spec)
+    label_path, label_key = split_spec(labels or spec)
+    array = None
+    check_file(path)
+    if path.suffix.lower() == ".txt":
+        with reading(path, "text"):
+            check_fits(path.stat().st_size, str(path))
+            texts = np.array(path.read_text(encoding="utf-8-sig").splitlines(), dtype=object)
+    else:
+        is_same = path.resolve() == label_path.resolve()
+        with opened_arrays(path, label_key if is_same and labels else None) as arrays:
+            if key is None and isinstance(arrays, TableFile):
+                key = _text_column(arrays, label_key)
+            texts = _as_text(_whole(find_array(arrays, path, key, TEXT_KEYS)[1], path), spec)
+            name = next((name for name in LABEL_KEYS if name in arrays and name != key), None)
+            if labels and is_same:
+                array = _as_text(_whole(find_array(arrays, path, label_key, LABEL_KEYS)[1], path), labels)
+            elif not labels and name is not None:
+                array = _as_text(_whole(arrays[name], path), spec)
+    if labels and array is None:
+        array = read_array(labels, LABEL_KEYS)
+    texts = texts.ravel() if texts.ndim == 2 and 1 in texts.shape else texts
+    if texts.ndim != 1 or not texts.size or texts.dtype.kind not in "OU":
+        raise HashbenchError(f"{spec} holds {texts.dtype} of shape {texts.shape}, expected texts of shape (n,).")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str) or not text.strip():
+            raise HashbenchError(
+                f"{spec} has {text!r} in row {row} (the first is 0), expected a text. Remove that row."
+            )
+    return TextFile(texts.astype(object), array, "")
+
+
+def _text_column(table: TableFile, label: str | None) -> str:
+    names = [name for name in table.words if name != label]
+    chosen = [name for name in TEXT_KEYS if name in names] or names
+    if len(chosen) == 1:
+        return chosen[0]
+    raise HashbenchError(
+        f"{table.path} has {len(names)} columns of words ({', '.join(map(shown, names)) or 'none'}), expected one or a "
+        f"column {TEXT_KEYS[0]!r}. Name the column: {table.path}:COLUMN."
+    )
 
 
 def read_rows(spec: str, n_rows: int) -> IntArray:

@@ -55,6 +55,10 @@ class ImageArrays:
             return block
         return np.stack([_resized(Image.fromarray(image), size) for image in block])
 
+    def each(self, rows: slice) -> Iterator[ByteArray]:
+        """Yield images (height, width, 3), RGB, one by one, as large as they are."""
+        yield from self.array[rows]
+
     @cached_property
     def content(self) -> str:
         """A digest of the pixels, 16 hex digits."""
@@ -89,6 +93,10 @@ class ImageFiles:
         if size is None and self.native_size is None:
             raise HashbenchError("image files differ in size. Choose a size to resize them to: --image-size.")
         return np.stack([_decode(path, str(path), size) for path in self.paths[rows]])
+
+    def each(self, rows: slice) -> Iterator[ByteArray]:
+        """Yield images as `ImageArrays.each` does, decoded one by one."""
+        return (_decode(path, str(path), None) for path in self.paths[rows])
 
     @cached_property
     def content(self) -> str:

@@ -1,9 +1,10 @@
-"""Features computed from images.
+"""Features computed from images or texts.
 
-extraction     from images to features of any kind, cached on disk block by block
-gist           GIST, as the hashing papers use it
-backbones      the list of pretrained networks: sizes, addresses, checksums; without PyTorch
-architectures  their layers
-weights        their files: located, read, checked, and applied to images
-activations    outputs of their frozen layers, cached for training the others
+extraction           from images or texts to features of any kind, cached on disk block by block
+gist                 GIST, as the hashing papers use it
+backbones            the list of pretrained networks: sizes, addresses, checksums; without PyTorch
+architectures        their layers
+weights              their files: located, read, checked, and applied to images
+activations          outputs of their frozen layers, cached for training the others
+transformers_models  models of the library transformers, from the hub or a folder
 """

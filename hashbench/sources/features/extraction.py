@@ -1,15 +1,16 @@
-"""From images to features, block by block; blocks are cached on disk, so a stopped run continues."""
+"""From images or texts to features, block by block; blocks are cached on disk, so a stopped run continues."""
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hashbench._typing import ByteArray, Float32Array
 from hashbench.adapter import Options
 from hashbench.errors import HashbenchError
+from hashbench.sources.features import transformers_models
 from hashbench.sources.features.backbones import BACKBONES, get_backbone
 from hashbench.sources.images import Images
 from hashbench.store.array_cache import cached_array
@@ -17,26 +18,28 @@ from hashbench.store.files import data_dir, locked
 from hashbench.store.inputs import check_fits
 
 NETWORKS = tuple(BACKBONES)
-KINDS = ("pixels", "gist", *NETWORKS, "images")
+KINDS = ("pixels", "gist", *NETWORKS, "hf:MODEL", "images")
 
 _BLOCK = 2000  # images in a cached block; fewer if they are large
+_MODEL_BLOCK = 512  # items in one of a model of transformers
 _BLOCK_BYTES = 256 << 20
 _GIST_SIZE = 128  # pixels, if images differ in size
 
 
 class Extracted(NamedTuple):
-    """Features (n, n_features), or images (n, size, size, 3), and a description of them."""
+    """Features (n, n_features), or images (n, size, size, 3), a description of them, and words after their name."""
 
     features: Float32Array | None
     images: ByteArray | None
     description: str
+    remark: str = ""  # such as " (CLS)"
 
 
 def extract(kind: str, images: Images, options: Options) -> Extracted:
     """Compute features of images, in their order, or read them from the cache.
 
-    ``kind`` is one of ``KINDS``. Raises `HashbenchError` if weights are missing, or the features would not fit into
-    memory.
+    ``kind`` is one of ``KINDS``, with the name of a model in place of MODEL. Raises `HashbenchError` if weights are
+    missing, or the features would not fit into memory.
 
     Examples
     --------
@@ -46,26 +49,42 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
     """
     if kind in NETWORKS:
         return _by_network(kind, images, options)
+    if transformers_models.is_model(kind):
+        return _by_model(kind, "images", len(images), images.each, images.content, options)
     size = options.image_size or images.native_size
     if kind == "gist":
         from hashbench.sources.features import gist
 
         size = size or _GIST_SIZE
         key = f"{_code_of('gist')} {images.content} {size}"
-        features = _in_blocks(gist.gist, gist.N_FEATURES, images, size, "gist", key, options)
+
+        def compute(rows: slice) -> Float32Array:
+            return gist.gist(images.read(rows, size))
+
+        features = _in_blocks(compute, gist.N_FEATURES, _blocks(len(images), size), "gist", key, options)
         return Extracted(features, None, f"GIST, 512-d, of {size} x {size} pixels")
     if size is None:
         raise HashbenchError(f"images differ in size; give --image-size for features {kind!r}.")
     dtype = np.uint8 if kind == "images" else np.float32
-    _check_memory(images, size * size * 3 * np.dtype(dtype).itemsize, f" of {size} x {size} pixels", kind)
+    n_bytes = size * size * 3 * np.dtype(dtype).itemsize
+    _check_memory(len(images), n_bytes, kind, f"images of {size} x {size} pixels")
     array = np.empty((len(images), size, size, 3), dtype)
-    for rows in _blocks(images, size):
+    for rows in _blocks(len(images), size):
         array[rows] = images.read(rows, size)
         options.on_progress("images", rows.stop, len(images))
     description = f"RGB, {size} x {size} pixels"
     if kind == "images":
         return Extracted(None, array, description)
     return Extracted(array.reshape(len(array), -1), None, description)
+
+
+def extract_texts(kind: str, texts: Sequence[str], options: Options) -> Extracted:
+    """Compute features of texts by a model of transformers, in their order, or read them from the cache."""
+    digest = hashlib.sha256()
+    for text in texts:
+        content = text.encode("utf-8", "surrogatepass")
+        digest.update(len(content).to_bytes(8, "little") + content)
+    return _by_model(kind, "texts", len(texts), lambda rows: texts[rows], digest.hexdigest()[:16], options)
 
 
 def _code_of(module: str) -> str:
@@ -75,15 +94,15 @@ def _code_of(module: str) -> str:
     return code_that_decides(f"hashbench.sources.features.{module}")
 
 
-def _check_memory(images: Images, n_bytes: int, what: str, kind: str) -> None:
+def _check_memory(n_items: int, n_bytes: int, kind: str, items: str = "images") -> None:
     advice = "choose a smaller --image-size or other --features"
-    check_fits(len(images) * n_bytes, f"the array of {kind} of {len(images):,} images{what}", advice)
+    check_fits(n_items * n_bytes, f"the array of {kind} of {n_items:,} {items}", advice)
 
 
-def _blocks(images: Images, size: int) -> list[slice]:
+def _blocks(n_items: int, size: int) -> list[slice]:
     from sklearn.utils import gen_batches
 
-    return list(gen_batches(len(images), max(1, min(_BLOCK, _BLOCK_BYTES // (3 * size * size)))))
+    return list(gen_batches(n_items, max(1, min(_BLOCK, _BLOCK_BYTES // (3 * size * size)))))
 
 
 def _by_network(kind: str, images: Images, options: Options) -> Extracted:
@@ -95,33 +114,68 @@ def _by_network(kind: str, images: Images, options: Options) -> Extracted:
     read_size = None if images.native_size else size  # the network itself resizes images of one size
     description = f"{network.provenance}, on {network.device}"  # devices round differently
     key = f"{_code_of('weights')} {description} {images.content}"
-    return Extracted(_in_blocks(network, network.n_features, images, read_size, kind, key, options), None, description)
+    blocks = _blocks(len(images), read_size or images.native_size or 1)
+
+    def compute(rows: slice) -> Float32Array:
+        return network(images.read(rows, read_size))
+
+    return Extracted(_in_blocks(compute, network.n_features, blocks, kind, key, options), None, description)
+
+
+def _by_model(
+    kind: str, reads: str, n_items: int, each: Callable[[slice], Iterable[Any]], content: str, options: Options
+) -> Extracted:
+    """Compute features of images or texts by a model of transformers; ``each`` reads a few of them."""
+    from sklearn.utils import gen_batches
+
+    from hashbench.sources.features import weights
+
+    model = transformers_models.Model(
+        kind, reads, folder=options.weights, device=options.device, on_progress=options.on_progress
+    )
+    description = f"{model.provenance}, on {model.device}"
+    key = f"{_code_of('transformers_models')} {reads} {description} {content}"
+
+    def compute(rows: slice) -> Float32Array:
+        def compute_batch(batch: slice) -> Any:
+            return model.of_batch(list(each(slice(rows.start + batch.start, rows.start + batch.stop))))
+
+        return weights.over_batches(compute_batch, rows.stop - rows.start, (model.n_features,), model.device)
+
+    blocks = list(gen_batches(n_items, _MODEL_BLOCK))
+    features = _in_blocks(compute, model.n_features, blocks, kind, key, options, reads)
+    is_named = transformers_models.parse(kind).pooling is not None
+    return Extracted(
+        features, None, description, "" if is_named else f" ({transformers_models.POOLINGS[model.pooling]})"
+    )
 
 
 def _in_blocks(
-    compute: Callable[[ByteArray], Float32Array],
+    compute: Callable[[slice], Float32Array],
     n_features: int,
-    images: Images,
-    size: int | None,
+    blocks: list[slice],
     kind: str,
     key: str,
     options: Options,
+    items: str = "images",
 ) -> Float32Array:
-    """Compute features block by block, caching each block."""
-    _check_memory(images, 4 * n_features, "", kind)
-    path = data_dir() / "features" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
+    """Compute features of rows block by block, caching each block."""
+    n_items = blocks[-1].stop if blocks else 0
+    _check_memory(n_items, 4 * n_features, kind, items)
+    stem = f"{kind.partition(':')[0]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    path = data_dir() / "features" / f"{stem}.npy"
     folder = path.with_suffix(".parts")
 
     def computed(rows: slice) -> Iterator[Float32Array]:
-        yield compute(images.read(rows, size))
+        yield compute(rows)
 
-    def blocks() -> Iterator[Float32Array]:
-        for rows in _blocks(images, size or images.native_size or 1):
+    def parts() -> Iterator[Float32Array]:
+        for rows in blocks:
             part, shape = folder / f"{rows.start}-{rows.stop}.npy", (rows.stop - rows.start, n_features)
             yield cached_array(part, shape, np.float32, computed(rows))
-            options.on_progress(f"{kind} features", rows.stop, len(images))
+            options.on_progress(f"{kind} features", rows.stop, n_items)
 
     with locked(path):
-        features = cached_array(path, (len(images), n_features), np.float32, blocks())
+        features = cached_array(path, (n_items, n_features), np.float32, parts())
         shutil.rmtree(folder, ignore_errors=True)
     return features

@@ -163,21 +163,32 @@ def to_input(images: AnyArray | Tensor, backbone: Backbone, size: int | None = N
 def in_batches(
     compute: Callable[[Tensor], Tensor], images: AnyArray, shape: tuple[int, ...], device: str
 ) -> Float32Array:
-    """Compute values of many images, or of their activations, batch by batch, without gradients and at full precision.
+    """Compute values of many images, or of their activations, as `over_batches` does.
 
-    ``compute`` maps images (n, height, width, n_channels) to values (n, *shape), on the device. On a CPU, batches run
-    in parallel, each in one thread, which is faster than one batch in all threads and gives the same bytes on any
-    number of threads.
+    ``compute`` maps images (n, height, width, n_channels) to values (n, *shape), on the device.
     """
-    values = np.empty((len(images), *shape), np.float32)
-    batches = chunks(0, len(images), _BATCH[device])
+
+    def compute_batch(batch: slice) -> Tensor:
+        return compute(torch.from_numpy(np.array(images[batch])).to(device))
+
+    return over_batches(compute_batch, len(images), shape, device)
+
+
+def over_batches(compute: Callable[[slice], Tensor], n_items: int, shape: tuple[int, ...], device: str) -> Float32Array:
+    """Compute values of many items, batch by batch, without gradients and at full precision.
+
+    ``compute`` maps rows to their values (n, *shape). On a CPU, batches run in parallel, each in one thread, which is
+    faster than one batch in all threads and gives the same bytes on any number of threads.
+    """
+    values = np.empty((n_items, *shape), np.float32)
+    batches = chunks(0, n_items, _BATCH[device])
     n_threads = torch.get_num_threads()
 
     def fill(batch: slice) -> None:
         if device == "cpu":
             torch.set_num_threads(1)  # for this thread, and for those that begin before it is set again
         with torch.inference_mode(), torch.autocast(device, enabled=False):  # settings of this thread
-            values[batch] = compute(torch.from_numpy(np.array(images[batch])).to(device)).cpu().numpy()
+            values[batch] = compute(batch).cpu().numpy()
 
     try:  # settings of the process
         with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):

@@ -1,0 +1,454 @@
+"""Pretrained models in the format of the library transformers: named, found, loaded, and applied to images or texts."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from threading import Lock
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hashbench._typing import Float32Array, Progress, silent
+from hashbench.errors import HashbenchError, one_line
+from hashbench.sources._torch import find_device, import_torch
+from hashbench.store.inputs import reading
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PREFIX = "hf:"
+POOLINGS = {"cls": "CLS", "mean": "mean", "projection": "projection"}  # as users type them and as rows show them
+_HOW_TO_NAME = "name a folder, or a model of the hub as hf:OWNER/MODEL or hf:OWNER/MODEL@REVISION"
+_HOW_TO_SAVE = "Save it with model.save_pretrained(FOLDER), and pass hf:FOLDER"
+_PICKLES = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth")
+_FILES = re.compile(r"(1_Pooling/)?[^/]+\.(json|txt|model)|[^/]+\.safetensors")  # of a model that are read
+_POOLING_FILE = "1_Pooling/config.json"  # of sentence-transformers
+_USUAL_LENGTH = 512  # tokens of a text, if neither tokenizer nor model has a limit
+_NO_LIMIT = 1_000_000  # tokens; a tokenizer without a limit has 10^30
+_SHOWN = 3  # parameters or files in an error
+_LOCAL = {"local_files_only": True, "trust_remote_code": False}
+
+
+class ModelName(NamedTuple):
+    """The parts of a kind of features ``hf:MODEL[@REVISION][:POOLING]``; ``folder`` is set if MODEL is a folder."""
+
+    model: str
+    revision: str | None
+    pooling: str | None
+    folder: Path | None
+
+    @property
+    def short(self) -> str:
+        """The kind under which datasets and rows record the features; for a folder with its last name only."""
+        model = self.model
+        if self.folder is not None:
+            model = re.sub(r"[^\w.-]+", "-", self.folder.resolve().name)
+        revision = f"@{self.revision}" if self.revision else ""
+        return f"{PREFIX}{model}{revision}{f':{self.pooling}' if self.pooling else ''}"
+
+    @property
+    def stem(self) -> str:
+        """The kind as part of a file name; no two kinds share one, since the hub allows neither -- nor + in names."""
+        kind = self.short.removeprefix(PREFIX).replace(":", "+").replace("/", "--")
+        return f"hf-{kind}"
+
+
+def is_model(kind: str) -> bool:
+    """Return whether a kind of features names a model of transformers."""
+    return kind.startswith(PREFIX)
+
+
+def parse(kind: str) -> ModelName:
+    """Read ``hf:MODEL[@REVISION][:POOLING]``; an existing folder comes before a model of the hub."""
+    text, pooling = kind.removeprefix(PREFIX), None
+    folder = _folder(text)
+    if folder is None:
+        head, colon, tail = text.rpartition(":")
+        if colon and not re.search(r"[/\\]", tail):
+            text, pooling = head, tail
+            folder = _folder(text)
+        if pooling is not None and pooling not in POOLINGS:
+            raise HashbenchError(f"{kind} has pooling {pooling!r}, expected one of {', '.join(POOLINGS)}.")
+    if folder is not None:
+        return ModelName(text, None, pooling, folder)
+    model, _, revision = text.partition("@")
+    if not re.fullmatch(r"(\w[\w.-]*/)?\w[\w.-]*", model) or "--" in model:
+        raise HashbenchError(f"{kind} is neither a folder that exists nor the name of a model; {_HOW_TO_NAME}.")
+    return ModelName(model, revision or None, pooling, None)
+
+
+def _folder(text: str) -> Path | None:
+    try:
+        path = Path(text).expanduser()
+        return path if text and path.is_dir() else None
+    except (OSError, RuntimeError, ValueError):  # such as a name that is too long, or of an unknown user
+        return None
+
+
+class Model:
+    """A pretrained model in evaluation mode, which computes one vector per image or text.
+
+    Parameters
+    ----------
+    kind : str
+        ``hf:MODEL[@REVISION][:POOLING]``.
+    reads : {"images", "texts"}
+        What it is applied to.
+    folder : Path, optional
+        Folder of the model, instead of the one that ``kind`` names.
+    device : {"auto", "cpu", "cuda"}
+        Device to run on: in float32 on a CPU, in float16 on a GPU.
+    on_progress : callable
+        Called before a download.
+
+    Attributes
+    ----------
+    n_features : int
+        Length of the vectors.
+    pooling : str
+        Where the vectors come from: a key of ``POOLINGS``.
+    provenance : str
+        The model with its commit or the digest of its files, pooling, dtype and version of transformers.
+
+    Raises
+    ------
+    HashbenchError
+        If transformers or the model is missing, if its weights are not safetensors or do not fit, or if it does not
+        compute one vector per item.
+    """
+
+    def __init__(
+        self, kind: str, reads: str, *, folder: Path | None = None, device: str = "auto", on_progress: Progress = silent
+    ) -> None:
+        self.torch, self.transformers = import_torch(), _import_transformers()
+        self.kind, self.reads, self.device = kind, reads, find_device(device).type
+        self.dtype = self.torch.float32 if self.device == "cpu" else self.torch.float16
+        self._lock = Lock()  # a tokenizer works for one thread at a time
+        name = parse(kind)
+        folder = folder or name.folder
+        if folder is None:
+            self.folder = download(name.model, name.revision, on_progress)
+            origin = f"{name.model}, commit {self.folder.name}"
+        else:
+            self.folder = folder
+            origin = f"{name.short.removeprefix(PREFIX).partition(':')[0]}, files {digest_of(folder)}"
+        _check_safe(kind, self.folder)
+        self._projects = f"get_{reads.removesuffix('s')}_features"  # method of models of images and texts
+        with _quiet(self.transformers.utils.logging):
+            self.model, self.config = self._load()
+            self._check_reads()
+            self.prepare = self._image_processor() if reads == "images" else self._tokenizer()
+        self._has_cls = self._finds_cls()
+        self.pooling = self._choose_pooling(name.pooling)
+        self.n_features = self._try_out()
+        dtype = str(self.dtype).removeprefix("torch.")
+        version = self.transformers.__version__
+        self.provenance = f"{origin}, {POOLINGS[self.pooling]}, {dtype}, transformers {version}"
+
+    def of_batch(self, items: Sequence[Any]) -> "Tensor":
+        """Compute the vectors (n, n_features), float32, of images (height, width, 3), uint8, or of texts."""
+        vectors = self._pooled(self._inputs(items)).float()
+        if not vectors.isfinite().all():
+            advice = "Choose --device cpu" if self.device == "cuda" else "Choose another model"
+            raise HashbenchError(f"{self.kind} computes values that are not finite in {self.dtype}. {advice}.")
+        return vectors
+
+    def __call__(self, items: Iterable[Any]) -> Float32Array:
+        """Compute the vectors of a few items; `hashbench.sources.features.weights.over_batches` computes many."""
+        with self.torch.inference_mode():
+            vectors: Float32Array = self.of_batch(list(items)).cpu().numpy()
+        return vectors
+
+    # ---------------------------------------------------------------- loading
+
+    def _load(self) -> tuple[Any, Any]:
+        """Load the model and its configuration; refuse weights that leave a parameter untrained."""
+        try:
+            config = self.transformers.AutoConfig.from_pretrained(self.folder, **_LOCAL)
+            architecture = next(iter(getattr(config, "architectures", None) or ()), "")
+            loader = self.transformers.AutoModel  # drops the projection of the classes that are named for it
+            if architecture.endswith("WithProjection"):
+                loader = getattr(self.transformers, architecture)
+            model, info = loader.from_pretrained(
+                self.folder, **_LOCAL, use_safetensors=True, dtype=self.dtype, output_loading_info=True
+            )
+        except Exception as error:  # damaged files, unknown architectures, code from the hub: errors of any kind
+            raise HashbenchError(
+                f"cannot load {self.kind} from {self.folder}: {_reason(error)}. Models that need code from the hub are "
+                "not loaded; choose one that transformers contains."
+            ) from error
+        missing = sorted(key for key in info["missing_keys"] if ".pooler." not in f".{key}")  # which is not used
+        if missing:
+            shown = ", ".join(missing[:_SHOWN])
+            raise HashbenchError(
+                f"the weights in {self.folder} lack {len(missing)} parameters of {type(model).__name__}, such as "
+                f"{shown}. {_HOW_TO_SAVE}."
+            )
+        return model.eval().to(self.device), config
+
+    def _check_reads(self) -> None:
+        """Refuse a model of the other kind of items."""
+        entry = {"images": "pixel_values", "texts": "input_ids"}[self.reads]
+        if hasattr(self.model, self._projects) or self.model.main_input_name == entry:
+            return
+        other = "texts" if self.reads == "images" else "images"
+        example = "facebook/dinov2-small" if self.reads == "images" else "sentence-transformers/all-MiniLM-L6-v2"
+        raise HashbenchError(
+            f"{self.kind} ({type(self.model).__name__}) does not read {self.reads}, only {other}. Choose a model of "
+            f"{self.reads}, such as hf:{example}."
+        )
+
+    def _image_processor(self) -> Any:
+        """Load the model's image processor, the one of Pillow, which gives the same bytes on all machines."""
+        try:
+            return self.transformers.AutoImageProcessor.from_pretrained(self.folder, **_LOCAL, backend="pil")
+        except Exception as error:  # as for the model
+            raise HashbenchError(
+                f"{self.kind} has no image processor that can be loaded ({_reason(error)}). Put the model's "
+                f"preprocessor_config.json into its folder, by processor.save_pretrained(FOLDER)."
+            ) from error
+
+    def _tokenizer(self) -> Any:
+        """Load the model's tokenizer, and limit the length of texts if it has no limit."""
+        try:
+            tokenizer = self.transformers.AutoTokenizer.from_pretrained(self.folder, **_LOCAL)
+        except Exception as error:  # as for the model
+            raise HashbenchError(
+                f"{self.kind} has no tokenizer that can be loaded ({_reason(error)}). Put the model's tokenizer.json "
+                "and tokenizer_config.json into its folder, by tokenizer.save_pretrained(FOLDER)."
+            ) from error
+        if tokenizer.model_max_length > _NO_LIMIT:
+            text_config = getattr(self.config, "text_config", self.config)
+            # RoBERTa and its relatives count two positions that no token takes
+            positions = getattr(text_config, "max_position_embeddings", None) or _USUAL_LENGTH + 2
+            tokenizer.model_max_length = positions - 2
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token  # its positions are masked
+        return tokenizer
+
+    # ---------------------------------------------------------------- pooling
+
+    def _finds_cls(self) -> bool:
+        """Return whether a CLS token comes first."""
+        if self.reads == "images":
+            names = ("cls_token", "class_embedding", "class_token")
+            return any(name.rpartition(".")[2] in names for name, _ in self.model.named_parameters())
+        first = self.prepare("text")["input_ids"][:1]
+        return self.prepare.cls_token_id is not None and first == [self.prepare.cls_token_id]
+
+    def _choose_pooling(self, chosen: str | None) -> str:
+        """Return the pooling that the user chose, or the model's: its projection, that of its files, or its CLS token.
+
+        Texts are pooled by the mean unless the files name another pooling.
+        """
+        has_projection = hasattr(self.model, self._projects) or type(self.model).__name__.endswith("WithProjection")
+        if has_projection:
+            possible = ["projection"]
+        elif self.reads == "images":
+            possible = ["cls", "mean"] if self._has_cls else ["mean"]
+        else:
+            possible = ["mean", "cls"] if self._has_cls else ["mean"]
+        if chosen is None and self.reads == "texts" and not has_projection:
+            chosen = _pooling_of_files(self.folder)
+        if chosen is not None and chosen not in possible:
+            raise HashbenchError(
+                f"{self.kind} ({type(self.model).__name__}) has no pooling {chosen!r}, only {' and '.join(possible)}. "
+                f"Write it after the name: {parse(self.kind)._replace(pooling=possible[0]).short}."
+            )
+        return chosen or possible[0]
+
+    def _inputs(self, items: Sequence[Any]) -> dict[str, "Tensor"]:
+        """Prepare a batch as the model was trained on, by its processor or tokenizer."""
+        if self.reads == "images":
+            from PIL import Image
+
+            inputs = self.prepare(images=[Image.fromarray(item) for item in items], return_tensors="pt")
+        else:
+            with self._lock:
+                inputs = self.prepare(list(items), padding=True, truncation=True, return_tensors="pt")
+        return {
+            key: tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)
+            for key, tensor in inputs.items()
+        }
+
+    def _pooled(self, inputs: dict[str, "Tensor"]) -> "Tensor":
+        if self.pooling == "projection":
+            projects = getattr(self.model, self._projects, None)
+            outputs = self.model(**inputs) if projects is None else projects(**inputs)
+            return outputs.pooler_output if projects else outputs[f"{self.reads.removesuffix('s')}_embeds"]
+        outputs = self.model(**inputs)
+        hidden = outputs.last_hidden_state
+        if self.pooling == "cls":
+            return hidden[:, 0]
+        if hidden.ndim == 4:  # (n, n_features, height, width) of convolutions; some normalise the mean
+            pooled = getattr(outputs, "pooler_output", None)
+            return hidden.mean(dim=(2, 3)) if pooled is None else pooled.flatten(1)
+        hidden = hidden.float()
+        if self.reads == "images":
+            return hidden[:, self._n_prefix :].mean(dim=1)
+        mask = inputs["attention_mask"][..., None].float()  # (n, n_tokens, 1)
+        return (hidden * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+
+    @property
+    def _n_prefix(self) -> int:
+        """The number of tokens before those of patches: CLS, a distillation token and registers."""
+        names = {name.rpartition(".")[2] for name, _ in self.model.named_parameters()}
+        n_registers = getattr(self.config, "num_register_tokens", 0) or 0
+        return int(self._has_cls) + ("distillation_token" in names) + int(n_registers)
+
+    def _try_out(self) -> int:
+        """Compute the vector of one item twice; refuse a model that fails, draws at random or gives no vector."""
+        import numpy as np
+
+        item = np.full((64, 64, 3), 128, np.uint8) if self.reads == "images" else "a text"
+        try:
+            first, second = (self([item]) for _ in range(2))
+        except HashbenchError:
+            raise
+        except Exception as error:  # models expect inputs of many kinds
+            raise HashbenchError(
+                f"{self.kind} ({type(self.model).__name__}) cannot be applied to {self.reads} only: {_reason(error)}. "
+                "Choose another model."
+            ) from error
+        if first.ndim != 2 or len(first) != 1:
+            raise HashbenchError(f"{self.kind} gives an array of shape {first.shape} for one item, expected a vector.")
+        if not np.array_equal(first, second):
+            raise HashbenchError(f"{self.kind} gives other features each time; choose a model that draws nothing.")
+        return int(first.shape[1])
+
+
+def _import_transformers() -> ModuleType:
+    """Import transformers, or raise an error with the command that installs it; a broken one keeps its own error."""
+    try:
+        return import_module("transformers")
+    except ModuleNotFoundError as error:
+        if error.name != "transformers":
+            raise
+        raise HashbenchError(
+            "features hf:MODEL need the library transformers, which is not installed: pip install 'hashbench[hf]'."
+        ) from error
+
+
+@contextmanager
+def _quiet(logging: Any) -> Iterator[None]:
+    """Keep transformers from printing advice and bars while it loads."""
+    verbosity, shows_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if shows_bars:
+            logging.enable_progress_bar()
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {one_line(error).rstrip('.')[:200]}"
+
+
+def _pooling_of_files(folder: Path) -> str | None:
+    """Read the pooling that sentence-transformers recorded; None if there is no such file."""
+    path = folder / _POOLING_FILE
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        modes = [key for key, is_on in content.items() if key.startswith("pooling_mode_") and is_on is True]
+        modes = modes or [f"pooling_mode_{content['pooling_mode']}"]
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise HashbenchError(f"{path} is damaged: {_reason(error)}. Fetch the model again.") from error
+    poolings = {"pooling_mode_cls_token": "cls", "pooling_mode_cls": "cls", "pooling_mode_mean_tokens": "mean"}
+    poolings["pooling_mode_mean"] = "mean"
+    if len(modes) == 1 and modes[0] in poolings:
+        return poolings[modes[0]]
+    raise HashbenchError(
+        f"{path} asks for {' and '.join(modes)}, and hashbench pools by cls or mean. Write one after the name: "
+        "hf:MODEL:mean."
+    )
+
+
+# ---------------------------------------------------------------- files
+
+
+def digest_of(folder: Path) -> str:
+    """Compute a digest of a model's files, 16 hex digits."""
+    digest = hashlib.sha256()
+    with reading(folder):
+        for path in _model_files(folder):
+            digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def _model_files(folder: Path) -> list[Path]:
+    files = [*folder.iterdir(), folder / _POOLING_FILE]
+    return sorted(file for file in files if file.is_file() and _FILES.fullmatch(file.relative_to(folder).as_posix()))
+
+
+def _check_safe(kind: str, folder: Path) -> None:
+    """Refuse what is not a folder with a configuration and safetensors."""
+    with reading(folder):
+        if not folder.is_dir():
+            raise HashbenchError(f"the weights of {kind} are a folder, got {folder}. Pass it as --features hf:FOLDER.")
+        names = sorted(path.name for path in folder.iterdir())
+    if "config.json" not in names:
+        raise HashbenchError(f"{folder} is not a model of transformers: it has no config.json. {_HOW_TO_SAVE}.")
+    _check_weights(names, str(folder))
+
+
+def _check_weights(names: Sequence[str], where: str) -> None:
+    """Refuse files of a model without safetensors."""
+    if any(name.endswith(".safetensors") for name in names):
+        return
+    pickles = [name for name in names if name.endswith(_PICKLES)][:_SHOWN]
+    why = f"only {', '.join(pickles)}, which could run code" if pickles else "no file of weights"
+    raise HashbenchError(f"{where} has no weights in .safetensors files, but {why}. {_HOW_TO_SAVE}.")
+
+
+def download(model: str, revision: str | None, on_progress: Progress = silent) -> Path:
+    """Download a model's files from the hub; return their folder, whose name is the commit.
+
+    The hub is the address in ``HF_ENDPOINT``, and files are kept in its client's cache. If the hub does not answer,
+    what the cache holds is used.
+    """
+    import huggingface_hub
+    from huggingface_hub import constants, errors
+
+    where, endpoint = f"{model}{f'@{revision}' if revision else ''}", constants.ENDPOINT
+    try:
+        info = huggingface_hub.HfApi(endpoint=endpoint).model_info(model, revision=revision)
+    except errors.GatedRepoError as error:
+        raise HashbenchError(
+            f"{model} is a gated model of {endpoint}. Accept its terms there, then set HF_TOKEN."
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise HashbenchError(
+            f"{model} has no revision {revision!r}; choose a branch, a tag or a commit of {endpoint}/{model}."
+        ) from error
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
+        raise HashbenchError(
+            f"there is neither a folder {model} nor a model of that name at {endpoint}, or it is private; "
+            f"{_HOW_TO_NAME}."
+        ) from error
+    except Exception as error:  # no network, a broken answer, offline mode: errors of the library and of its client
+        cached = huggingface_hub.try_to_load_from_cache(model, "config.json", revision=revision)
+        if isinstance(cached, str):
+            return Path(cached).parent
+        raise HashbenchError(
+            f"{where} is not in the cache, and {endpoint} cannot be reached: {_reason(error)}. Fetch the "
+            "model on another machine, and pass hf:FOLDER."
+        ) from error
+    names = [file.rfilename for file in info.siblings or ()]
+    _check_weights(names, f"{where} at {endpoint}")
+    on_progress(f"fetching {where}, commit {info.sha}", 0, 0)
+    wanted = [name for name in names if _FILES.fullmatch(name)]
+    try:
+        folder = huggingface_hub.snapshot_download(model, revision=revision, allow_patterns=wanted, endpoint=endpoint)
+    except Exception as error:  # as above, and full disks
+        raise HashbenchError(f"cannot fetch {where} from {endpoint}: {_reason(error)}. Try again.") from error
+    return Path(folder)
