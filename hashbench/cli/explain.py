@@ -143,8 +143,6 @@ def explain(
     else:
         text = answers.format_answers(answers.answers(by_order, value), value, form)
     click.echo(text)
-    if form != "json" and "-here" in text.replace("NAME-here", ""):
-        click.echo("\n-here: ties in the order of this machine's NumPy or numba; other machines may differ.")
 
 
 def _explain_codes(

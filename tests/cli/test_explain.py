@@ -259,7 +259,8 @@ def test_a_script_that_is_named_twice_is_shown_once(hashbench, own):
 def test_what_is_of_this_machine_alone_says_so_where_it_is_shown(hashbench, own, form):
     options = "explain", *own, "--metric", "AP", "--format", form, "--script"
     for value in ([], ["--value", "0.73"]):
-        assert hashbench(*options, "ranx-here", *value).stdout.splitlines()[-1].startswith("-here: ")
+        for script in ("ranx-here", "thulab-here", "csq-here"):
+            assert hashbench(*options, script, *value).stdout.splitlines()[-1].startswith("-here: ")
         assert "-here: " not in hashbench(*options, "dtsh", *value).stdout
 
 

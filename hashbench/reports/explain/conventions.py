@@ -257,6 +257,11 @@ class Evaluator:
         return cut if cut >= self.least_cut else None
 
     @property
+    def is_of_this_machine(self) -> bool:
+        """Whether its tie order depends on the installed NumPy or numba, or on the CPU."""
+        return self.order in orders.OF_THIS_MACHINE
+
+    @property
     def is_within(self) -> bool:
         """Whether it takes no cut beyond the database."""
         return self.cuts in ("below", "only")
