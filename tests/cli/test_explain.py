@@ -11,6 +11,7 @@ import rich.progress
 from hashbench.cli import explain, progress
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.evaluators import EVALUATORS
+from hashbench.scoring import self_pairs
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +138,20 @@ def test_queries_never_find_themselves(hashbench, explained, of_themselves, orde
     assert explanations["deepbit-p", "P@5"]["value"] == pytest.approx(np.mean(precisions), abs=1e-12)
     for (_, metric), row in explanations.items():
         assert row["exact"] == pytest.approx({key: exact[metric][key] for key in ("mean", "low", "high")}, abs=1e-12)
+
+
+def test_arrays_are_compared_once_and_two_labels_of_an_item_are_refused(
+    hashbench, of_themselves, tmp_path, monkeypatch
+):
+    calls = []
+    is_database = self_pairs._is_database
+    monkeypatch.setattr(self_pairs, "_is_database", lambda *codes: calls.append(codes) or is_database(*codes))
+    options = *of_themselves, "--exclude-self", "--value", "0.50"
+    assert hashbench("explain", *options).exit_code == 0  # in three orders of the database
+    assert len(calls) == 1
+    np.save(tmp_path / "others.npy", np.load(of_themselves[7])[::-1])
+    code, line = refused(hashbench, *options, "--database-labels", tmp_path / "others.npy")
+    assert (code, "their labels differ" in line) == (1, True)
 
 
 def test_cuts_are_within_the_others(hashbench, explained, of_themselves):

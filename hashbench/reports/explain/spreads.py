@@ -230,7 +230,8 @@ def _values(
 def _sorting_scripts(name: str, n_items: int) -> dict[str, tuple[Evaluator, int]]:
     """Choose one script for each tie order among the scripts of a metric, with how many items it looks at."""
     by_order: dict[Any, tuple[Evaluator, int]] = {}
-    for script in (*EVALUATORS, *twins_of(EVALUATORS)):
+    for evaluator in (*EVALUATORS, *twins_of(EVALUATORS)):
+        script = replace(evaluator, shares_cut=False)  # each metric is sorted for its own cut
         cut = None if "@r" in name else cut_of(script, name, n_items)  # no order matters inside a radius
         if script.order is not None and cut is not None:
             by_order.setdefault((script.order, script.item_order), (replace(script, distance=by.hamming), cut))
