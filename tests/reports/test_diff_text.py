@@ -43,6 +43,17 @@ def test_table_shows_each_kind(all_kinds, hashbench):
     assert "digits:pixels lsh 16 4 AP 0.500000" in rows
 
 
+def test_a_note_counts_changed_means_over_other_queries(hashbench, empty_folder):
+    skip = {"metric": "P@r2:skip"}
+    old = row(seed=0, n_undefined=20, **skip), row(seed=1, n_undefined=20, **skip)
+    new = row(0.7, seed=0, n_undefined=50, **skip), row(0.7, seed=1, n_undefined=20, **skip)
+    for form in ("table", "markdown"):
+        text = " ".join(hashbench("diff", *write_sides(old, new), "--format", form).stdout.split())
+        assert "Different queries: 1 of the changed values are means over another number of queries" in text
+        assert "such as P@r2:skip of lsh at 16 bits, 180 -> 150." in text
+    assert "Different queries" not in hashbench("diff", *write_sides(old[1:], new[1:])).stdout
+
+
 def test_only_changed_rows_are_listed_if_asked(all_kinds, hashbench, diff_json):
     text = hashbench("diff", *all_kinds, "--only-changed").stdout
     assert "1 not comparable, 1 new, 1 gone, 1 unchanged" in text
