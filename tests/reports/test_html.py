@@ -120,7 +120,7 @@ def test_missing_numbers_are_null_and_a_method_not_installed_has_a_page(tmp_path
     content = data_of(page)
     assert content["cells"]["value"] == [None, 500000]
     assert list(content["methods"]) == ["gone", "lsh"]
-    assert "<strong>gone</strong> is not installed" in page.read_text()
+    assert "Only the results of <strong>gone</strong> are shown" in page.read_text()
     assert [line["group"] for line in content["lines"] if line["method"] == "gone"] == [""]
 
 
