@@ -245,6 +245,8 @@ def test_other_lengths_can_be_chosen():
 def test_unknown_table_and_empty_table_are_refused():
     with pytest.raises(HashbenchError, match="Did you mean 'table1'"):
         table(*SMALL, name="table11")
+    with pytest.raises(HashbenchError, match=r"show them: hashbench tables table1 --bits 64 --bits 96\."):
+        table(cell(n_bits=64), cell(n_bits=96), name="table1")
     with pytest.raises(HashbenchError, match="no results for table2: AP@1000"):
         table(*SMALL, name="table2")
 
