@@ -96,7 +96,7 @@ def run(
     refusals = []
     for outcome in run_side_by_side(jobs, study.metrics, n_jobs, Demands(force, resume), cluster=cluster):
         if outcome.evaluation is None:
-            refusals.append(outcome.refusal)
+            refusals.append(outcome.reason)
             continue
         outcomes.append(outcome)
         if results is not None:
