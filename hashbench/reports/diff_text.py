@@ -57,7 +57,7 @@ def summarise(diff: Diff) -> str:
         n_open = sum(change.ties == OPEN for change in diff.changed)
         n_significant = sum(change.is_significant for change in diff.changed)
         text += (
-            f". Changed rows: {n_worse} worse, {n_open} not told apart by luck with ties, "
+            f". Changed rows: {n_worse} worse, {n_open} not separated by luck with ties, "
             f"{n_significant} of {diff.n_tested} tested significant"
         )
     return f"{text}."

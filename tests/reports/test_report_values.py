@@ -80,7 +80,7 @@ def test_sentence_says_what_ties_leave_open_of_the_first_two(visit, folder, n_bi
     assert sentence.locator("strong").all_inner_texts() == [first.method, second.method]
     answer = str(compare(first, second))
     assert ("open" in sentence.get_attribute("class").split()) == (answer == "open")
-    words = {"every order": "no order of ties", "luck": "are apart under luck", "open": "are not told apart by luck"}
+    words = {"every order": "no order of ties", "luck": "are apart under luck", "open": "are not separated by luck"}
     assert words.get(answer, "is unknown") in sentence.inner_text()
 
 

@@ -294,7 +294,7 @@ _ABOUT = (
     "as sklearn-ap. Worst case: the ties of each query on its own."
 )
 _ABOUT_PAIRS = (
-    "Pairs: of two methods each. Ranges meet: in the worst case. Open by luck: not told apart by luck. Scripts that "
+    "Pairs: of two methods each. Ranges meet: in the worst case. Open by luck: not separated by luck. Scripts that "
     "sort: two of them can put the pair in either order. With end of ties: the same, if scripts that give the "
     "precision at the end of each tie count too."
 )
