@@ -147,11 +147,12 @@ def _pack_any(codes: npt.ArrayLike, n_bits: int | None, name: str, bit_order: st
         _refuse_order(bit_order, form, name)
         return *_pack_words(array), form
     if array.ndim != 2:
-        hint = " If each is a hash of 64 bits, give uint64 or int64, and 64 as the number of bits (--bits, n_bits=)."
-        raise HashbenchError(
-            f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits)."
-            f"{hint if array.ndim == 1 and array.dtype.kind in 'iufO' and array.size else ''}"
-        )
+        hint = ""
+        if array.ndim > 2:
+            hint = " Booleans may also be squares, (n_samples, k, k); reshape others: codes.reshape(len(codes), -1)."
+        elif array.ndim == 1 and array.dtype.kind in "iufO" and array.size:
+            hint = " If each is a hash of 64 bits, give uint64 or int64, and 64 as the number of bits: --bits, n_bits=."
+        raise HashbenchError(f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits).{hint}")
     if 0 in array.shape:
         raise HashbenchError(f"{name} are empty: shape {array.shape}. At least one row and one bit are needed.")
     if n_bits is not None and form != _BITS:

@@ -57,6 +57,7 @@ def test_every_form_of_codes_packs_alike(codes):
 @pytest.mark.parametrize(
     ("codes", "n_bits", "message"),
     [
+        (np.zeros((5, 14, 3), bool), None, r"shape \(5, 14, 3\), .*Booleans may also be squares, .* reshape others: "),
         ([1, 0], None, r"codes have shape \(2,\), expected two dimensions: \(n_samples, n_bits\)\."),
         (np.zeros((0, 4)), None, r"codes are empty: shape \(0, 4\)"),
         (np.zeros((4, 0)), None, r"codes are empty: shape \(4, 0\)"),

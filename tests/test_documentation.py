@@ -54,6 +54,11 @@ def test_the_table_of_all_scripts_has_those_that_give_ap_at_a_cut():
     assert rows == [[script.name, script.used_by] for script in scripts if "AP@k" in script.gives]
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if "/tutorials/" in page and not page.endswith("index.md")])
+def test_a_tutorial_begins_with_how_long_it_takes(page):
+    assert re.search(r"\bminutes?\b", (ROOT / page).read_text().split("\n\n")[1])
+
+
 def test_readme_shows_what_the_quick_start_prints(hashbench, digits_data, tmp_path):
     assert ".venv/bin/hashbench run --method itq --bits 32\n" in blocks("README.md", "sh")
     result = hashbench("run", "--method", "itq", "--bits", 32, "--results", tmp_path / "results")

@@ -144,8 +144,6 @@ def explain(
     else:
         text = answers.format_answers(answers.answers(by_order, value), value, form)
     click.echo(text)
-    if form != "json" and "-here" in text.replace("NAME-here", ""):
-        click.echo("\n-here: ties in the order of this machine's NumPy or numba; other machines may differ.")
 
 
 def _explain_codes(
@@ -168,11 +166,13 @@ def _explain_codes(
     from hashbench.reports.explain.orders import database_orders, rearranged, rows_in
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.evaluator import check_counts
-    from hashbench.scoring.self_pairs import check_self
+    from hashbench.scoring.self_pairs import check_labels, check_self
 
     chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
     check_counts((len(codes.query), len(codes.database)), (codes.affinity.n_queries, codes.affinity.n_database))
     notes = check_self(codes.query, codes.database, is_excluded=codes.exclude_self)
+    if codes.exclude_self:
+        check_labels(codes.affinity)
     n_items = len(codes.database) - codes.exclude_self
     metrics_or_default = metrics or (searched_metrics(n_items) if is_search else ("AP", "AP@1000"))
     computed = tuple(emulation.metrics_of(metrics_or_default, chosen, n_items)) or metrics_or_default

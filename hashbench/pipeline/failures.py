@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from hashbench.errors import HashbenchError, JobFailure, one_line
 from hashbench.store.files import data_dir, write_text
 
-TRACEBACK = " Fix it; its traceback is in "  # between what happened and the log file
-
 
 @contextmanager
 def contained(plugin: str, job: str) -> Iterator[None]:
@@ -23,8 +21,7 @@ def contained(plugin: str, job: str) -> Iterator[None]:
         raise
     except BaseException as error:
         raise JobFailure(
-            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no message'}."
-            f"{TRACEBACK}{_log(job, error)}."
+            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no message'}.", _log(job, error)
         ) from error
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hashbench._typing import Progress, silent
 from hashbench.dataset import Dataset
-from hashbench.errors import HashbenchError, JobFailure, Refusal
+from hashbench.errors import HashbenchError, JobFailure, Refusal, with_log
 from hashbench.pipeline.failures import contained
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset, load_dataset
@@ -35,6 +35,7 @@ class Outcome:
     job: Job
     evaluation: Evaluation | None  # None if the method refused or failed, or only codes were wanted
     refusal: str = ""  # why it refused or failed
+    log: str = ""  # file of the traceback, if a plug-in failed
     has_failed: bool = False  # whether something went wrong, such as training or a plug-in
     codes: Path | None = None  # their file
     model: Path | None = None  # file of the fitted method, if it was kept and only codes were wanted
@@ -43,6 +44,11 @@ class Outcome:
     n_neighbours: int = 0  # listed for each query, and relevant; 0 for other rules of relevance
     notes: tuple[str, ...] = ()  # what was done and what was reused
     held_out: tuple[str, float] | None = None  # metric and score of the held-out items that chose the epoch, if any
+
+    @property
+    def reason(self) -> str:
+        """Why it refused or failed, and where the traceback is; empty if it did neither."""
+        return with_log(self.refusal, self.log)
 
     @property
     def is_new(self) -> bool:
@@ -102,8 +108,9 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
         with contained("scoring", str(job)):
             scored, words, made = ensure_scores(dataset, path, demands, on_progress)
     except HashbenchError as error:
-        has_failed = isinstance(error, JobFailure) or not isinstance(error, Refusal)
-        return Outcome(job, None, str(error), has_failed, notes=tuple(notes))
+        if isinstance(error, JobFailure):
+            return Outcome(job, None, error.what, error.log, has_failed=True, notes=tuple(notes))
+        return Outcome(job, None, str(error), has_failed=not isinstance(error, Refusal), notes=tuple(notes))
     notes.append(f"{words or 'reused'} scores")
     attributes = hdf5.read_attributes(path)
     held_out = None

@@ -17,9 +17,8 @@ import numpy as np
 from hashbench._typing import IntArray, Progress, silent
 from hashbench.cards import MethodCard
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import Damaged, HashbenchError, one_line
+from hashbench.errors import Damaged, HashbenchError, one_line, with_log
 from hashbench.pipeline.cluster import Cluster
-from hashbench.pipeline.failures import TRACEBACK
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.runner import Outcome, load_once
@@ -277,10 +276,9 @@ def run_trials(
         trial = by_job[id(outcome.job)]
         rows = _rows(trial, outcome, names)
         if path:
-            add_trials(
-                path, {key: row | {"failure": row["failure"].partition(TRACEBACK)[0]} for key, row in rows.items()}
-            )
-        yield trial, rows, outcome.is_new
+            add_trials(path, rows)
+        shown_rows = {key: row | {"failure": with_log(row["failure"], outcome.log)} for key, row in rows.items()}
+        yield trial, shown_rows, outcome.is_new
 
 
 def _rows(trial: Trial, outcome: Outcome, names: Sequence[str]) -> Rows:
@@ -293,12 +291,12 @@ def _rows(trial: Trial, outcome: Outcome, names: Sequence[str]) -> Rows:
         failure = str(error)
     if not failure and not any("".join(values[: len(SCORES)]) for values in scores.values()):
         failure = "no held-out item has a relevant item among those that it is ranked against."
-    what, mark, where = one_line(failure).partition(TRACEBACK)
+    failure = one_line(failure)
     for name in (trial.job.dataset, Path(trial.job.dataset).stem):  # of the split
-        what = what.replace(name, trial.dataset)
+        failure = failure.replace(name, trial.dataset)
     rows = {}
     for key in (trial.key(name) for name in names):
-        values = (*key, *scores.get(key[-1], ("", "", "")), trial.code, f"{what}{mark}{where}"[:LONGEST])
+        values = (*key, *scores.get(key[-1], ("", "", "")), trial.code, failure[:LONGEST])
         rows[key] = dict(zip(COLUMNS, values, strict=True))
     return rows
 

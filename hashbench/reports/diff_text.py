@@ -57,7 +57,7 @@ def summarise(diff: Diff) -> str:
         n_open = sum(change.ties == OPEN for change in diff.changed)
         n_significant = sum(change.is_significant for change in diff.changed)
         text += (
-            f". Changed rows: {n_worse} worse, {n_open} not told apart by luck with ties, "
+            f". Changed rows: {n_worse} worse, {n_open} not separated by luck with ties, "
             f"{n_significant} of {diff.n_tested} tested significant"
         )
     return f"{text}."
@@ -113,7 +113,19 @@ def footnotes(diff: Diff) -> list[str]:
             f"Not tested: {len(diff.changed) - diff.n_tested}, as scores of every query are not kept here for both "
             "sides. hashbench run keeps scores."
         )
+    recounted = [change for change in diff.changed if _n_counted(change.old) != _n_counted(change.new)]
+    if recounted:
+        old, new = recounted[0].old, recounted[0].new
+        notes.append(
+            f"Different queries: {len(recounted)} of the changed values are means over another number of queries than "
+            f"before, such as {new.metric} of {new.method} at {new.n_bits} bits, {_n_counted(old):,} -> "
+            f"{_n_counted(new):,}."
+        )
     return [" ".join(notes)] if notes else []
+
+
+def _n_counted(row: Row) -> int:
+    return row.n_queries - row.n_undefined
 
 
 def _sections(diff: Diff, only_changed: bool) -> list[Section]:

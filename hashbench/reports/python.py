@@ -97,7 +97,7 @@ def run(
     refusals = []
     for outcome in run_side_by_side(jobs, n_jobs, Demands(study.metrics, force, resume), cluster=cluster):
         if outcome.evaluation is None:
-            refusals.append(outcome.refusal)
+            refusals.append(outcome.reason)
             continue
         outcomes.append(outcome)
         if results is not None:

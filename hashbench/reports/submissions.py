@@ -307,7 +307,7 @@ def rerun(
         again = Job(str(data), job.card, job.n_bits, job.seed, job.params)
         (outcome,) = run([again], Demands([row.metric for row in cell]), on_progress)
     if outcome.refusal:
-        return [f"{job} ends here with: {outcome.refusal}"], []
+        return [f"{job} ends here with: {outcome.reason}"], []
     rerun_rows = {row.metric: row for row in outcome.rows}
     differing = [row for row in cell if _is_other(row, rerun_rows[row.metric])]
     origins = _compare_origins(origin, outcome.made)

@@ -17,7 +17,7 @@ EVERY_ORDER, LUCK, OPEN, UNKNOWN = "every order", "luck", "open", "unknown"
 ANSWERS = {  # from strong to weak
     EVERY_ORDER: "apart in every order",
     LUCK: "apart under luck",
-    OPEN: "not told apart by luck",
+    OPEN: "not separated by luck",
     UNKNOWN: "unknown",
 }
 

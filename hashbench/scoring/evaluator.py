@@ -84,7 +84,7 @@ def evaluate(
         Number of random orders of the database, each shared by all queries, to score too, 2 or more: the means under
         them are ``Evaluation.random_orders``. They are the same each time.
     exclude_self : bool, default=False
-        Whether queries are the items of the database, in its order, and each is left out of its own ranking. Without
+        Whether queries are the items of the database, in its order, and each ranks all items but itself. Without
         it, queries that equal the database find themselves first; ``Evaluation.notes`` says so.
 
     Returns

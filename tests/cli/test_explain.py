@@ -11,6 +11,7 @@ import rich.progress
 from hashbench.cli import explain, progress
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.evaluators import EVALUATORS
+from hashbench.scoring import self_pairs
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +140,20 @@ def test_queries_never_find_themselves(hashbench, explained, of_themselves, orde
         assert row["exact"] == pytest.approx({key: exact[metric][key] for key in ("mean", "low", "high")}, abs=1e-12)
 
 
+def test_arrays_are_compared_once_and_two_labels_of_an_item_are_refused(
+    hashbench, of_themselves, tmp_path, monkeypatch
+):
+    calls = []
+    is_database = self_pairs._is_database
+    monkeypatch.setattr(self_pairs, "_is_database", lambda *codes: calls.append(codes) or is_database(*codes))
+    options = *of_themselves, "--exclude-self", "--value", "0.50"
+    assert hashbench("explain", *options).exit_code == 0  # in three orders of the database
+    assert len(calls) == 1
+    np.save(tmp_path / "others.npy", np.load(of_themselves[7])[::-1])
+    code, line = refused(hashbench, *options, "--database-labels", tmp_path / "others.npy")
+    assert (code, "their labels differ" in line) == (1, True)
+
+
 def test_cuts_are_within_the_others(hashbench, explained, of_themselves):
     assert ("hashnet", "AP@29") in explained(*of_themselves, "--exclude-self", "--metric", "AP@29")
     options = *of_themselves, "--script", "hashnet", "--metric", "AP@30"
@@ -259,7 +274,8 @@ def test_a_script_that_is_named_twice_is_shown_once(hashbench, own):
 def test_what_is_of_this_machine_alone_says_so_where_it_is_shown(hashbench, own, form):
     options = "explain", *own, "--metric", "AP", "--format", form, "--script"
     for value in ([], ["--value", "0.73"]):
-        assert hashbench(*options, "ranx-here", *value).stdout.splitlines()[-1].startswith("-here: ")
+        for script in ("ranx-here", "thulab-here", "csq-here"):
+            assert hashbench(*options, script, *value).stdout.splitlines()[-1].startswith("-here: ")
         assert "-here: " not in hashbench(*options, "dtsh", *value).stdout
 
 

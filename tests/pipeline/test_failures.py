@@ -1,3 +1,6 @@
+import pickle
+from pathlib import Path
+
 import pytest
 from helpers.result_files import rows_in
 
@@ -129,8 +132,12 @@ def test_results_of_a_plugin_that_broke_are_still_shown(hashbench, plugin, tmp_p
 
 
 def test_a_log_has_a_valid_file_name_whatever_the_job_is_called(data):
-    with pytest.raises(JobFailure, match="failed with ValueError: no"), contained("x", "../é\0/" + 300 * "a"):
+    with pytest.raises(JobFailure, match="failed with ValueError: no") as caught, contained("x", "../é\0/" + 300 * "a"):
         raise ValueError("no")
+    failure = pickle.loads(pickle.dumps(caught.value))  # as workers send it
+    assert failure.what == "x failed with ValueError: no."
+    assert str(failure) == f"{failure.what} Fix it; its traceback is in {failure.log}."
+    assert Path(failure.log).exists()
     assert [path.name for path in (data / "logs").iterdir() if path.suffix == ".log"] == [100 * "a" + ".log"]
 
 

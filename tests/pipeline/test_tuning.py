@@ -136,8 +136,8 @@ def test_a_failure_is_one_line_of_the_file(tmp_path, monkeypatch):
 def test_a_failure_names_the_dataset_as_the_user_does(tmp_path, monkeypatch):
     trials = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
     split, _ = load_dataset(trials[0].job.dataset)
-    refusal = f"{trials[0].job} ended: {split.name!r} is bad. Fix it; its traceback is in /logs/{split.name}.log."
-    monkeypatch.setattr(tuning, "run_side_by_side", lambda *arguments: [Outcome(trials[0].job, None, refusal=refusal)])
+    outcome = Outcome(trials[0].job, None, f"{trials[0].job} ended: {split.name!r} is bad.", f"/logs/{split.name}.log")
+    monkeypatch.setattr(tuning, "run_side_by_side", lambda *arguments: [outcome])
     ((_, rows, _),) = tuning.run_trials(trials, ["AP"], tmp_path / "trials.csv")
     (row,), (written,) = rows.values(), read_trials(tmp_path / "trials.csv").values()
     assert written["failure"] == "digits itq 8 bits seed 0 ended: 'digits' is bad."

@@ -32,15 +32,26 @@ def test_table_shows_each_kind(all_kinds, hashbench):
     lines = hashbench("diff", *all_kinds).stdout.splitlines()
     assert " ".join(line.strip() for line in lines[: lines.index("")]) == (
         "old.csv -> new.csv: 2 changed, 1 not comparable, 1 new, 1 gone, 1 unchanged. Changed rows: 1 worse, "
-        "1 not told apart by luck with ties, 2 of 2 tested significant."
+        "1 not separated by luck with ties, 2 of 2 tested significant."
     )
     titles = ["Changed", "Means over seeds", "Not comparable", "New", "Gone"]
     assert [line for line in lines if line in titles] == titles
     rows = [" ".join(line.split()) for line in lines]
     test = "0.0002 * -0.020000 to -0.020000"
-    assert f"digits:pixels lsh 16 0 AP 0.500000 0.480000 -0.020000 not told apart by luck {test}" in rows
+    assert f"digits:pixels lsh 16 0 AP 0.500000 0.480000 -0.020000 not separated by luck {test}" in rows
     assert "digits:pixels lsh 16 2 of 3 AP 0.500333 0.527000 +0.026667" in rows
     assert "digits:pixels lsh 16 4 AP 0.500000" in rows
+
+
+def test_a_note_counts_changed_means_over_other_queries(hashbench, empty_folder):
+    skip = {"metric": "P@r2:skip"}
+    old = row(seed=0, n_undefined=20, **skip), row(seed=1, n_undefined=20, **skip)
+    new = row(0.55, seed=0, n_undefined=50, **skip), row(0.55, seed=1, n_undefined=20, **skip)
+    for form in ("table", "markdown"):
+        text = " ".join(hashbench("diff", *write_sides(old, new), "--format", form).stdout.split())
+        assert "Different queries: 1 of the changed values are means over another number of queries" in text
+        assert "such as P@r2:skip of lsh at 16 bits, 180 -> 150." in text
+    assert "Different queries" not in hashbench("diff", *write_sides(old[1:], new[1:])).stdout
 
 
 def test_only_changed_rows_are_listed_if_asked(all_kinds, hashbench, diff_json):
@@ -63,7 +74,7 @@ def test_csv_has_a_line_per_row(all_kinds, hashbench):
         ("gone", "3", "0.500000", ""),
     ]
     assert (rows[0]["difference"], rows[0]["p_value"]) == ("-0.020000", "0.000100")
-    assert [line["ties"] for line in rows[:2]] == ["not told apart by luck", "apart under luck"]
+    assert [line["ties"] for line in rows[:2]] == ["not separated by luck", "apart under luck"]
     assert rows[2]["other"] == "method version 1 -> 2"
 
 
@@ -81,7 +92,7 @@ def test_markdown_is_a_sentence_and_tables_with_all_but_the_changes_folded(all_k
     assert text.startswith("### old.csv -> new.csv\n\n2 changed, 1 not comparable, 1 new, 1 gone, 1 unchanged.")
     changes = text.partition("<details>")[0]
     numbers = "0.500000 | 0.480000 | -0.020000"
-    assert f"| digits:pixels | lsh | 16 | 0 | AP | {numbers} | not told apart by luck | 0.0002 * |" in changes
+    assert f"| digits:pixels | lsh | 16 | 0 | AP | {numbers} | not separated by luck | 0.0002 * |" in changes
     assert text.count("<details>") == text.count("</details>") == 4
     for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
         assert len({line.count("|") for line in block.splitlines()}) == 1

@@ -227,14 +227,23 @@ def test_orthohash_takes_no_cut_of_one():
     assert "orthohash" not in values_of(explained(["AP@1"], *EXAMPLE))
 
 
+def test_fire_takes_a_cut_of_one_only_beside_a_larger_one():
+    scripts = {"fire", "fire-old", "fire-p", "fire-hit"}
+    assert not scripts & values_of(explained(["AP@1", "P@1"], *EXAMPLE)).keys()
+    explanations = explained(["AP@1", "P@1", "Hit@2"], *EXAMPLE, sorted(scripts))
+    assert {explanation.metric for explanation in explanations} == {"AP@1", "P@1", "Hit@2"}
+
+
 @pytest.mark.parametrize(
     ("metric", "scripts", "message"),
     [
         ("RR", EVALUATORS, "gives RR"),
         ("NDCG:linear", EVALUATORS, "NDCG:linear"),
         ("AP@1", ["orthohash"], r"ask for AP, AP@k, k from 2 within the database\.$"),
-        ("Hit@13", EVALUATORS, r"gives Hit@13 of 12 items; .*, k within the database\.$"),
-        ("Hit@13", ["fire-hit", "csq"], r"gives Hit@13 of 12 items; .*, k within the database\.$"),
+        ("AP@1", ["fire", "fire-old"], r"gives AP@1 of 12 items; ask for AP, AP@k, k from 2 within the database\.$"),
+        ("Hit@1", EVALUATORS, r"gives Hit@1 of 12 items; .*, k from 2 within the database\.$"),
+        ("Hit@13", EVALUATORS, r"gives Hit@13 of 12 items; .*, k from 2 within the database\.$"),
+        ("Hit@13", ["fire-hit", "csq"], r"gives Hit@13 of 12 items; .*, k from 2 within the database\.$"),
     ],
 )
 def test_metrics_that_no_script_computes_are_refused(metric, scripts, message):
@@ -297,11 +306,11 @@ def test_leaving_out_queries_without_hits_has_a_share_beside_the_tie_order():
     assert shares["queries without hits left out"] > 0
 
 
-METRICS = "AP", "AP@7", "NDCG@7", "NDCG:trec", "P@7", "R@7", "Hit@1", "P@r2", "R@r1"
+METRICS = "AP", "AP@7", "NDCG@7", "NDCG:trec", "P@7", "R@7", "Hit@2", "P@r2", "R@r1"
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(METRICS))
+@given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.sampled_from(METRICS))
 def test_causes_sum_to_the_difference_and_values_lie_in_the_range_of_ties(seed, n_items, metric):
     rng = np.random.default_rng(seed)
     query, database = rng.random((5, 6)) < 0.5, rng.random((n_items, 6)) < 0.5

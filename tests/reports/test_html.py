@@ -120,7 +120,7 @@ def test_missing_numbers_are_null_and_a_method_not_installed_has_a_page(tmp_path
     content = data_of(page)
     assert content["cells"]["value"] == [None, 500000]
     assert list(content["methods"]) == ["gone", "lsh"]
-    assert "<strong>gone</strong> is not installed" in page.read_text()
+    assert "Only the results of <strong>gone</strong> are shown" in page.read_text()
     assert [line["group"] for line in content["lines"] if line["method"] == "gone"] == [""]
 
 
@@ -151,7 +151,7 @@ def test_changes_against_another_folder(tmp_path):
     assert "1 changed, 1 not comparable, 1 new, 1 gone" in text
     assert column(changes["status"]) == ["changed", "not comparable", "new", "gone"]
     assert (changes["old"][0], changes["new"][0]) == (500000, 550000)
-    assert column(changes["ties"])[0] == "not told apart by luck"
+    assert column(changes["ties"])[0] == "not separated by luck"
     assert column(changes["seeds"])[0] == "1 of 1"
     assert changes["new"][3] is None
     assert column(changes["other"])[1] == "method version 2 → 1"

@@ -68,7 +68,7 @@ SCORES = {  # from the hits among the first items, and how many items are releva
     "NDCG@13:trec": ndcg,
     "P@13": lambda hits, n_relevant: sum(hits) / 13,
     "R@13": lambda hits, n_relevant: sum(hits) / n_relevant,
-    "Hit@1": lambda hits, n_relevant: sum(hits),
+    "Hit@2": lambda hits, n_relevant: max(hits),
 }
 SCRIPTS = {  # by quantity and sort: the scripts that compute it in that order
     "AP": {
@@ -106,7 +106,7 @@ SCRIPTS = {  # by quantity and sort: the scripts that compute it in that order
         "numpy here": "calc-top-map-r-here calc-top-map-r-topk-here csq-r-here",
         "descending": "trec_eval-r",
     },
-    "Hit@1": {"topk": "fire-hit"},
+    "Hit@2": {"topk": "fire-hit"},
 }
 
 

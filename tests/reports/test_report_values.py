@@ -80,7 +80,7 @@ def test_sentence_says_what_ties_leave_open_of_the_first_two(visit, folder, n_bi
     assert sentence.locator("strong").all_inner_texts() == [first.method, second.method]
     answer = str(compare(first, second))
     assert ("open" in sentence.get_attribute("class").split()) == (answer == "open")
-    words = {"every order": "no order of ties", "luck": "are apart under luck", "open": "are not told apart by luck"}
+    words = {"every order": "no order of ties", "luck": "are apart under luck", "open": "are not separated by luck"}
     assert words.get(answer, "is unknown") in sentence.inner_text()
 
 
@@ -136,7 +136,7 @@ def test_paper_is_shown_with_the_gap_to_it(visit, method, shown, word):
 
 
 def test_bar_in_a_name_leaves_the_columns_of_markdown_alone(visit):
-    page = visit(f"leaderboard?{urlencode({'data': f'wild:{WORDS}', 'group': 'not installed'})}")
+    page = visit(f"leaderboard?{urlencode({'data': f'wild:{WORDS}', 'group': 'other'})}")
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.locator("button[data-copy=markdown]").click()
     lines = page.locator("textarea#copied").input_value().splitlines()

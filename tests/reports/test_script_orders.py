@@ -11,6 +11,7 @@ from helpers.script_values import values_of
 from hashbench.affinity import SameLabel
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
+from hashbench.reports.explain import orders
 from hashbench.reports.explain.emulation import explain
 from hashbench.reports.explain.orders import rearranged
 from hashbench.reports.explain.spreads import Spread, explain_cached, format_spreads, pairs, spreads
@@ -41,6 +42,19 @@ def test_spread_is_that_of_the_scripts_that_differ_only_in_the_tie_order(metric)
         assert spread.low - 1e-12 <= spread.lowest <= spread.highest <= spread.high + 1e-12
         end_of_ties = values_of(explanations)["sklearn-ap"] if metric == "AP" else math.nan
         assert spread.end_of_ties == pytest.approx(end_of_ties, nan_ok=True)
+
+
+@pytest.mark.parametrize("of_numpy", [orders.numpy_scalar, orders.numpy_partition])
+def test_every_script_that_sorts_by_numpy_is_also_sorted_by_that_of_this_machine(monkeypatch, of_numpy):
+    def even_rows_first(keys, n_first):
+        return np.argsort(np.arange(len(keys)) % 2, kind="stable")
+
+    monkeypatch.setitem(orders.BY_THIS_NUMPY, of_numpy, even_rows_first)  # as if NumPy's here
+    query, database = (pack(np.zeros((n_rows, 4), dtype=bool)) for n_rows in (1, 40))
+    affinity = SameLabel(np.ones(1, dtype=int), np.arange(1, 41) % 2)
+    (spread,) = spreads("tied", query, database, 4, affinity, ["AP"], ["given"])
+    script = {orders.numpy_scalar: "calc-top-map-here", orders.numpy_partition: "thulab-here"}[of_numpy]
+    assert (spread.highest, spread.highest_script) == (1.0, script)
 
 
 def test_a_database_by_class_moves_scripts_more_than_a_shuffled_one():

@@ -245,6 +245,8 @@ def test_other_lengths_can_be_chosen():
 def test_unknown_table_and_empty_table_are_refused():
     with pytest.raises(HashbenchError, match="Did you mean 'table1'"):
         table(*SMALL, name="table11")
+    with pytest.raises(HashbenchError, match=r"show them: hashbench tables table1 --bits 64 --bits 96\."):
+        table(cell(n_bits=64), cell(n_bits=96), name="table1")
     with pytest.raises(HashbenchError, match="no results for table2: AP@1000"):
         table(*SMALL, name="table2")
 
@@ -351,7 +353,7 @@ def test_what_luck_does_not_tell_from_the_best_is_marked_and_what_only_an_order_
     cells = BEST, ranged("lsh", value, low, high, tie_sd)
     assert shown(*cells).items() >= {"itq": "**0.5800**", "lsh": f"{value:.4f}{mark}"}.items()
     text = table(*cells).to_markdown()
-    assert ("†: not told apart from the best by luck" in text) == (mark == "†")
+    assert ("†: not separated from the best by luck" in text) == (mark == "†")
     assert ("◊: second best, apart from the best under luck" in text) == (mark == "◊")
     assert ("For 1 of 1 cell besides the best it is unknown" in text) == np.isnan(tie_sd)
 

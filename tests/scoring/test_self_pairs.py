@@ -9,7 +9,6 @@ from scipy.stats import binomtest
 import hashbench
 from hashbench import Distance, Explicit, HashbenchError, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import as_packed_pair
-from hashbench.reports.explain.emulation import explain
 from hashbench.scoring.shards import ShardedCodes
 
 N_ITEMS, N_BITS = 40, 7
@@ -120,13 +119,11 @@ def test_two_labels_of_one_item_are_refused(score):
         score(codes, codes, (labels, labels[::-1]), exclude_self=True)
 
 
-def test_shards_and_explain_refuse_two_labels_of_one_item():
+def test_shards_refuse_two_labels_of_one_item():
     query, database, n_bits = as_packed_pair(codes, codes, None, None)
     twice = SameLabel(labels, labels[::-1])
     with pytest.raises(HashbenchError, match="their labels differ"):
         ShardedCodes(query, database, n_bits, twice, exclude_self=True).evaluate(["AP"])
-    with pytest.raises(HashbenchError, match="their labels differ"):
-        explain(query, database, n_bits, twice, ["AP"], own_rows=np.arange(N_ITEMS))
 
 
 def test_thresholds_refuse_what_is_relevant_one_way_only():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain.emulation import Explanation
-from hashbench.reports.explain.explanation_text import as_json
+from hashbench.reports.explain.explanation_text import OF_THIS_MACHINE, as_json
 from hashbench.reports.formatting import markdown_table, plain_table
 
 _CUTS = (  # that papers report
@@ -107,7 +107,8 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
     n_databases = len({answer.database for answer in verdicts})
     is_markdown = form == "markdown"
     lines: list[tuple[str, ...]] = []
-    for candidate in candidates[: max(n_giving, _N_NEAREST)]:
+    shown = candidates[: max(n_giving, _N_NEAREST)]
+    for candidate in shown:
         names = ", ".join(candidate.names)
         if not is_markdown:
             names = textwrap.fill(names, _WIDTH, break_on_hyphens=False)
@@ -120,8 +121,13 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
     if not any(answer.database for answer in verdicts):
         header, lines = header[:2] + header[3:], [line[:2] + line[3:] for line in lines]
     parts = [f"asked for: {_read_as(printed)}", lay_out(header, lines, n_left=len(header) - 2)]
-    notes = _notes(verdicts, len(candidates) - len(lines), n_giving)
-    return "\n\n".join([*parts, notes if is_markdown else textwrap.fill(notes, 80)]).rstrip()
+    if notes := _notes(verdicts, len(candidates) - len(lines), n_giving):
+        parts.append(notes if is_markdown else textwrap.fill(notes, 80))
+    scripts = [answer.explanation.evaluator for answer in verdicts]
+    of_this_machine = {script.name for script in scripts if script.is_of_this_machine}
+    if any(not of_this_machine.isdisjoint(candidate.names) for candidate in shown):
+        parts.append(OF_THIS_MACHINE)
+    return "\n\n".join(parts)
 
 
 def _candidates(verdicts: Iterable[Answer], n_digits: int) -> list[_Candidate]:

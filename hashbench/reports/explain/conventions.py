@@ -224,7 +224,7 @@ class Evaluator:
     distance: Distance = hamming  # what it ranks by
     divisor: str = "retrieved"  # of AP, as in the names of hashbench's metrics
     cuts: str = "any"  # or "none"; "below": not beyond the database; "only": "below", and never the whole list
-    least_cut: int = 1
+    least_cut: int = 1  # of the largest cut asked for, if it shares that
     loses_last: bool = False  # the whole list lacks its last item
     shares_cut: bool = False  # it sorts for the largest cut asked for
     # Rows in the order in which it gets them, from the index of the query and the numbers of queries and items.
@@ -254,7 +254,12 @@ class Evaluator:
             cut = 0 if self.cuts == "only" else n_items - self.loses_last
         else:
             cut = 0 if self.cuts == "none" or (self.is_within and cutoff > n_items) else min(cutoff, n_items)
-        return cut if cut >= self.least_cut else None
+        return cut if cut >= (1 if self.shares_cut else self.least_cut) else None
+
+    @property
+    def is_of_this_machine(self) -> bool:
+        """Whether its tie order depends on the installed NumPy or numba, or on the CPU."""
+        return self.order in orders.OF_THIS_MACHINE
 
     @property
     def is_within(self) -> bool:

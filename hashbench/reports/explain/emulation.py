@@ -24,7 +24,6 @@ from hashbench.scoring.evaluator import check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram, tally
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.metrics.ndcg import exponential_gains
-from hashbench.scoring.self_pairs import check_labels, check_self
 
 TIE_ORDER = "tie order"
 _AT_A_TIME = 16  # queries whose levels are held at once
@@ -91,17 +90,16 @@ def explain(
     Metrics are AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with any cut. ``own_rows``, (n_queries,), are the
     rows of the database that are the queries themselves; each query's is left out of its ranking. Returns the
     explanations metric by metric, scripts in their order. Raises HashbenchError if no script computes one of the
-    metrics, or the queries are not these rows.
+    metrics. Whether the queries are these rows is for the caller to check (`hashbench.scoring.self_pairs`).
     """
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
     n_items = len(database)
     if own_rows is not None:
-        check_self(query, database[own_rows], is_excluded=True)
-        check_labels(affinity.part(slice(None), own_rows))
         n_items -= 1
+    accepting = _accepting(metrics, evaluators, n_items)
     jobs: list[_Job] = []
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
-        cuts = [(script, cut_of(script, name, n_items)) for script in evaluators]
+        cuts = [(script, cut_of(script, name, n_items)) for script in accepting]
         jobs_of_metric = [_Job(script, name, cut) for script, cut in cuts if cut is not None]
         if not jobs_of_metric:
             raise HashbenchError(describe_missing(name, evaluators, n_items))
@@ -112,7 +110,16 @@ def explain(
 
 def metrics_of(metrics: Sequence[str], evaluators: Sequence[Evaluator], n_items: int) -> list[str]:
     """Return the metrics that at least one script computes on a database of this size."""
-    return [name for name in metrics if any(cut_of(script, name, n_items) is not None for script in evaluators)]
+    accepting = _accepting(metrics, evaluators, n_items)
+    return [name for name in metrics if any(cut_of(script, name, n_items) is not None for script in accepting)]
+
+
+def _accepting(metrics: Iterable[str], evaluators: Iterable[Evaluator], n_items: int) -> list[Evaluator]:
+    """Return the scripts, without those that sort once for the largest cut if they do not accept that."""
+    scripts, names = list(evaluators), list(metrics)
+    cuts = [cut_of(script, name, n_items) or 0 for script in scripts if script.shares_cut for name in names]
+    largest = max(cuts, default=0)
+    return [script for script in scripts if not script.shares_cut or largest >= script.least_cut]
 
 
 def cut_of(evaluator: Evaluator, name: str, n_items: int) -> int | None:

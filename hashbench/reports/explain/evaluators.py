@@ -68,9 +68,10 @@ EVALUATORS = (
               order=orders.numpy_partition, mean=by.leave_out_without_hits, cuts="below"),
     Evaluator("orthohash", "kamwoh/orthohash, kamwoh/DPN", "kamwoh/orthohash@94c4a03 functions/hashing.py:55-129",
               order=orders.torch_topk, cuts="below", least_cut=2),
-    Evaluator("fire", "CISiPLab/cisip-FIRe", _FIRE, order=orders.torch_topk, cuts="below", shares_cut=True),
+    Evaluator("fire", "CISiPLab/cisip-FIRe", _FIRE,
+              order=orders.torch_topk, cuts="below", least_cut=2, shares_cut=True),
     Evaluator("fire-old", "CISiPLab/cisip-FIRe, old_eval", _FIRE,
-              order=orders.torch_topk, cuts="below", shares_cut=True, mean=by.leave_out_without_hits),
+              order=orders.torch_topk, cuts="below", least_cut=2, shares_cut=True, mean=by.leave_out_without_hits),
     Evaluator("treezzz", "TreezzZ's DPSH, ADSH and DSDH in PyTorch",
               "TreezzZ/DPSH_PyTorch@bb6ac2e, ADSH_PyTorch@50df03f, DSDH_PyTorch@c60b7ae utils/evaluate.py:4-54",
               order=orders.libstdcxx, loses_last=True),
@@ -167,7 +168,8 @@ EVALUATORS = (
               "ColumbiaDVMM/Supervised-Hashing-with-Kernels@b0acf3b KSH_demo.m:106-119", "P@k", cuts="below"),
     Evaluator("pytorch-deephash-p", "flyingpot/pytorch_deephash", _DEEPHASH, "P@k", orders.numpy_scalar,
               cuts="below"),
-    Evaluator("fire-p", "CISiPLab/cisip-FIRe", _FIRE, "P@k", orders.torch_topk, shares_cut=True, cuts="below"),
+    Evaluator("fire-p", "CISiPLab/cisip-FIRe", _FIRE, "P@k", orders.torch_topk,
+              least_cut=2, shares_cut=True, cuts="below"),
     # beyond the database it divides by k, and ours by what there is
     Evaluator("trec_eval-p", "trec_eval, pytrec_eval", TREC, "P@k", orders.descending, cuts="below"),
     Evaluator("mteb-binary-p", _MTEB_COSINE, _MTEB, "P@k", orders.descending, by.leave_out,
@@ -191,7 +193,7 @@ EVALUATORS = (
               distance=by.dot_of_bits, cuts="below"),
 
     Evaluator("fire-hit", "CISiPLab/cisip-FIRe, printed as recall", _FIRE, "Hit@k", orders.torch_topk,
-              shares_cut=True, cuts="below"),
+              least_cut=2, shares_cut=True, cuts="below"),
 
     Evaluator("sdh-r2", "SDH, MATLAB, at radius 2", _SDH, "P@r", None, distance=by.bytes_of_seven),
     Evaluator("mihash-prec-n", "fcakir/mihash, MATLAB", _MIHASH, "P@r", None, distance=by.radii_of_int8),

@@ -17,6 +17,7 @@ from hashbench.reports.formatting import json_number, markdown_table, plain_tabl
 
 _NOTHING_RELEVANT = "no query has relevant items"
 FORMATS = ("table", "markdown", "json")
+OF_THIS_MACHINE = "-here: ties ordered by this machine's NumPy or numba; other machines may differ."
 _NOTHING = "0.0000"
 _NAMES_WIDTH = 44  # the room that a terminal leaves
 _ADVICE = {
@@ -31,9 +32,11 @@ def format_explanations(explanations: Sequence[Explanation], form: str, database
         return json.dumps([as_json(explanation) for explanation in explanations], indent=2)
     lay_out = _as_markdown if form == "markdown" else _as_ledger
     parts = []
+    is_of_this_machine = False
     for metric in dict.fromkeys(explanation.metric for explanation in explanations):
         of_metric = [explanation for explanation in explanations if explanation.metric == metric]
         shown, twins = without_twins(of_metric)
+        is_of_this_machine |= any(explanation.evaluator.is_of_this_machine for explanation in shown)
         parts += [heading(of_metric[0], form), lay_out(shown, _is_by_class(database))]
         note = _note(shown, twins)
         if note:
@@ -42,6 +45,8 @@ def format_explanations(explanations: Sequence[Explanation], form: str, database
     if database and is_tied:
         note = f"Tie order: the database is {database}. {_ADVICE[_is_by_class(database)]}"
         parts.append(note if form == "markdown" else textwrap.fill(note, 80))
+    if is_of_this_machine:
+        parts.append(OF_THIS_MACHINE)
     return "\n\n".join(parts)
 
 

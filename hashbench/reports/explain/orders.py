@@ -89,6 +89,9 @@ BY_CUT = (numpy_partition, numpy_partition_here, torch_topk)
 BY_THIS_NUMPY: dict[Order, Order] = {numpy_scalar: numpy_here, numpy_partition: numpy_partition_here}
 """The orders of scripts that sort by NumPy, on this machine."""
 
+OF_THIS_MACHINE = (*BY_THIS_NUMPY.values(), numba_here, numba_reversed)
+"""Orders that depend on the installed NumPy or numba, or on the CPU."""
+
 
 def by_ids(number: int, n_queries: int, n_items: int) -> IntArray:
     """Return the order in which torchmetrics' classes have the items of a query after sorting by query."""

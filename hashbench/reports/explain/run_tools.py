@@ -66,8 +66,8 @@ class RunTool:
     needs_all_queries: bool = False  # it refuses runs whose queries are not those of the qrels
 
 
-def _evaluator(name: str, used_by: str, source: str) -> Evaluator:
-    return Evaluator(name, used_by, source, divisor="relevant")
+def _evaluator(name: str, used_by: str, source: str, order: orders.Order = orders.stable) -> Evaluator:
+    return Evaluator(name, used_by, source, order=order, divisor="relevant")
 
 
 # fmt: off
@@ -75,11 +75,11 @@ TOOLS = (
     RunTool(_evaluator("trec_eval", "trec_eval", TREC), _by_names, is_single=True),
     RunTool(_evaluator("pytrec_eval", "pytrec_eval, the mean over what it gives", TREC), _by_names, is_single=True),
     RunTool(_evaluator("ir_measures", "ir_measures", TREC), _by_names, is_single=True, counts_missing=True),
-    RunTool(_evaluator("ranx-here", "ranx of a dict, by this machine's numba", RANX),
+    RunTool(_evaluator("ranx-here", "ranx of a dict, by this machine's numba", RANX, orders.numba_reversed),
             _by_numba_reversed, _METRICS_OF_RANX, needs_all_queries=True),
-    RunTool(_evaluator("ranx-run-here", "ranx of a Run, by this machine's numba", RANX),
+    RunTool(_evaluator("ranx-run-here", "ranx of a Run, by this machine's numba", RANX, orders.numba_here),
             _by_numba, _METRICS_OF_RANX, needs_all_queries=True),
-    RunTool(_evaluator("ranx-comparable-here", "ranx of a Run, make_comparable=True", RANX),
+    RunTool(_evaluator("ranx-comparable-here", "ranx of a Run, make_comparable=True", RANX, orders.numba_here),
             _by_numba_twice, _METRICS_OF_RANX, counts_missing=True),
 )
 # fmt: on

@@ -26,7 +26,7 @@ from hashbench.reports.explain import orders, quantities
 from hashbench.reports.explain.conventions import Evaluator, Query
 from hashbench.reports.explain.emulation import cut_of
 from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
-from hashbench.reports.explain.orders import BY_CUT, DATABASE_ORDERS, numpy_here, rearranged
+from hashbench.reports.explain.orders import BY_CUT, DATABASE_ORDERS, rearranged
 from hashbench.reports.formatting import json_number, markdown_table, plain_table
 from hashbench.scoring.evaluator import evaluate_packed
 from hashbench.scoring.histogram import TieHistogram
@@ -230,8 +230,8 @@ def _values(
 def _sorting_scripts(name: str, n_items: int) -> dict[str, tuple[Evaluator, int]]:
     """Choose one script for each tie order among the scripts of a metric, with how many items it looks at."""
     by_order: dict[Any, tuple[Evaluator, int]] = {}
-    of_this_machine = (script for script in twins_of(EVALUATORS) if script.order is numpy_here)
-    for script in (*EVALUATORS, *of_this_machine):
+    for evaluator in (*EVALUATORS, *twins_of(EVALUATORS)):
+        script = replace(evaluator, shares_cut=False)  # each metric is sorted for its own cut
         cut = None if "@r" in name else cut_of(script, name, n_items)  # no order matters inside a radius
         if script.order is not None and cut is not None:
             by_order.setdefault((script.order, script.item_order), (replace(script, distance=by.hamming), cut))
@@ -294,7 +294,7 @@ _ABOUT = (
     "as sklearn-ap. Worst case: the ties of each query on its own."
 )
 _ABOUT_PAIRS = (
-    "Pairs: of two methods each. Ranges meet: in the worst case. Open by luck: not told apart by luck. Scripts that "
+    "Pairs: of two methods each. Ranges meet: in the worst case. Open by luck: not separated by luck. Scripts that "
     "sort: two of them can put the pair in either order. With end of ties: the same, if scripts that give the "
     "precision at the end of each tie count too."
 )

@@ -88,7 +88,7 @@ def describe_baselines(block: FigureBlock) -> list[str]:
 
 
 def _title(group: str) -> str:
-    return {"": "not installed", "baseline": "baselines"}.get(group, group)
+    return {"": "other", "baseline": "baselines"}.get(group, group)
 
 
 def _split(title: str, labels: list[str], block: FigureBlock) -> list[Panel]:

@@ -21,7 +21,7 @@ from hashbench.store.result_rows import NUMBERS
 
 MARKS = {"within": "≈", "above": "↑", "below": "↓", "unknown": "?"}  # of ours, beside the published value
 _IN_WORDS = {
-    "within": "within our spread or not told apart by luck with ties",
+    "within": "within our spread or not separated by luck with ties",
     "above": "ours above",
     "below": "ours below",
     "unknown": "unknown, as is the luck with ties of our row",
@@ -71,7 +71,7 @@ class Agreement(NamedTuple):
 def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     """Compare two orders; None if the paper or we have fewer than two values.
 
-    Two methods that luck does not tell apart, or of which it is unknown, could stand either way, so that each bound
+    Two methods that luck does not separate, or of which it is unknown, could stand either way, so that each bound
     counts them all in its favour. Possibly no order of ties reaches it, as those choices can contradict each other.
     """
     papers = np.array([float(pair.published.value) for pair in pairs])

@@ -17,7 +17,7 @@ VERDICTS = {
     ("holds", LUCK): "hold here under luck",
     ("turned", EVERY_ORDER): "are turned in every order",
     ("turned", LUCK): "are turned under luck",
-    ("open", OPEN): "are not told apart by luck",
+    ("open", OPEN): "are not separated by luck",
     ("open", UNKNOWN): "are unknown, as a row lacks tie_sd",
 }
 

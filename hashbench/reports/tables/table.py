@@ -210,7 +210,7 @@ def make_table(results: pd.DataFrame, name: str, selection: TableSelection | Non
     selection = selection or TableSelection()
     table = _table(results, name, selection)
     if table.cells.empty:
-        raise _no_results(table, selection)
+        raise _no_results(results, table, selection)
     return table
 
 
@@ -266,7 +266,7 @@ def _table(results: pd.DataFrame, name: str, selection: TableSelection) -> Resul
     return ResultTable(name, layout, cells, [value for value in published if selection.has(value)])
 
 
-def _no_results(table: ResultTable, selection: TableSelection) -> HashbenchError:
+def _no_results(results: pd.DataFrame, table: ResultTable, selection: TableSelection) -> HashbenchError:
     layout, lengths = table.layout, list(selection.n_bits) or list(table.layout.n_bits) or [32]
     methods = sorted({value.our_method for value in table.published if not layout.is_open})
     usable = [method for method in methods or ["itq"] if method in method_names()]
@@ -274,7 +274,12 @@ def _no_results(table: ResultTable, selection: TableSelection) -> HashbenchError
     several = ", with several settings of one method" if layout.is_ablation else ""
     options = " --dataset digits-unseen3-fold0" if layout.is_over_folds else ""
     advice = "There is no such method here; see: hashbench list methods."
-    if usable:
+    other_lengths = sorted(set(results["n_bits"]))
+    others = _table(results, table.name, replace(selection, n_bits=tuple(other_lengths))).cells
+    if not others.empty:
+        options = "".join(f" --bits {n_bits}" for n_bits in sorted(set(others["n_bits"])))
+        advice = f"There are results at other lengths; show them: hashbench tables {table.name}{options}."
+    elif usable:
         advice = f"Run: hashbench run{options} --method {usable[0]} --bits {lengths[0]} --metric {layout.metrics[0]}."
     return HashbenchError(
         f"there are no results for {table.name}: {metrics}{' of ' * bool(methods)}{' or '.join(methods)} at "

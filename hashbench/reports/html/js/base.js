@@ -100,7 +100,7 @@ function rowsOf(some) {
   return some.flatMap((cell) => Array.from({length: cell.n_rows}, (_, k) => row(cell, cell.row + k)));
 }
 
-const groupName = (line) => line.group || "not installed";
+const groupName = (line) => line.group || "other";
 const supervisionName = (line) => line.supervision || "unknown";
 const namesOf = (some) => some.map((one) => one.name);
 const metricsOf = (some) => data.metrics.filter((metric) => some.some((cell) => cell.metric === metric));

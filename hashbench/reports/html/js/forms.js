@@ -24,7 +24,7 @@ const FIELDS = {
   one: (name, label, options, usual = options[0][0]) => ({name, label, kind: "select", options, usual}),
   allOr: (name, label, names) => FIELDS.one(name, label, [["", "all"], ...pairs(names)]),
   bits: (some) => ({name: "bits", label: "Bits", kind: "checks", options: pairs(bitsOf(some))}),
-  group: (some) => checks("group", "Group", linesOf(some).map(groupName), [...data.groups, "not installed"]),
+  group: (some) => checks("group", "Group", linesOf(some).map(groupName), [...data.groups, "other"]),
   supervision: (some) =>
     checks("supervision", "Supervision", linesOf(some).map(supervisionName), ["none", "labels", "affinity", "unknown"]),
   flag: (name, label) => ({name, label, kind: "flag"}),

@@ -60,7 +60,7 @@ function scoreNode(cell, scale, marks) {
   const more = others.length ? ` and ${others.length} more` : "";
   const title = cell.papers.map(told).join("\n");
   const papers = paper && h("span", {class: "paper", title}, `paper ${gapText(cell, paper)}${more}`);
-  const dagger = marks.isOpen && h("abbr", {title: "not told apart from the best by luck with ties"}, "†");
+  const dagger = marks.isOpen && h("abbr", {title: "not separated from the best by luck with ties"}, "†");
   const tipped = {"aria-describedby": "tip", ...tipping([...numbersOf(cell), ...originOf(cell)])};
   return h(
     "div",
