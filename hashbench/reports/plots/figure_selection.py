@@ -48,7 +48,7 @@ class FigureBlock:
     dataset_fingerprint: str
     metric: str
     cells: pd.DataFrame  # of `average_over_seeds`, in its order
-    rows: pd.DataFrame  # the results behind the cells, one row per seed
+    rows: pd.DataFrame  # the results behind the cells, one row per seed, and the ``label`` of each
     looks: Mapping[str, Look]  # by label
     names: Mapping[str, str]  # names as shown, by label
     remarks: list[str]  # sentences on the settings that names omit
@@ -104,7 +104,7 @@ def choose_blocks(
         if (selection.methods or names) and (selection.n_bits or usual_bits is None):
             notes += filter(None, [describe_hidden(part)])
         shown, remarks = short_names(part)
-        rows = chosen.merge(part[[*BLOCK, *LINE, "n_bits"]])
+        rows = chosen.merge(part[[*BLOCK, *LINE, "n_bits", "label"]])
         stem = [stems[dataset, features]]
         stem += [fingerprint] if n_contents[dataset, features] > 1 else []
         stem += [metric.replace(":", "-")] if metric != DEFAULT_METRIC else []
