@@ -75,7 +75,7 @@ def thresholds(
     for note in found.notes:
         click.echo(note, err=True)
     if output is not None and output.suffix.lower() in FIGURES:
-        from hashbench.reports.plots.thresholds_figure import draw_thresholds
+        from hashbench.reports.plots.curves_figure import draw_thresholds
 
         save_figure(output, draw_thresholds(found, codes.stem if codes else "codes"))
     elif output is not None:

@@ -1,6 +1,8 @@
 """What users call the datasets and features of results, and the check that a name has results."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Any
 
 import pandas as pd
 
@@ -21,6 +23,30 @@ def names_of_features(features: str) -> set[str]:
 def names_of_dataset(dataset: str, features: str) -> set[str]:
     """Return the names that users may give a dataset of the results, with or without its features."""
     return {dataset, *(f"{dataset}:{name}" for name in names_of_features(features))}
+
+
+def chooser(results: pd.DataFrame, selection: Any, kind: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Check a selection's datasets, methods and features, and return a function that chooses rows of a frame by them.
+
+    An empty field chooses all; ``kind`` is what errors call features.
+    """
+    datasets = {place: names_of_dataset(*place) for place in places(results).unique()}
+    features = {place: names_of_features(place[1]) for place in datasets}
+    demand("dataset", selection.datasets, chain.from_iterable(datasets.values()))
+    demand("method", selection.methods, results["method"])
+    demand(kind, selection.features, chain.from_iterable(features.values()))
+    chosen = [
+        place
+        for place in datasets
+        if (not selection.datasets or datasets[place] & set(selection.datasets))
+        and (not selection.features or features[place] & set(selection.features))
+    ]
+
+    def choose(frame: pd.DataFrame) -> pd.DataFrame:
+        is_chosen = places(frame).isin(chosen)
+        return frame[is_chosen & frame["method"].isin(selection.methods or frame["method"])]
+
+    return choose
 
 
 def demand(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -74,7 +74,7 @@ def code_usage(codes: npt.ArrayLike, n_bits: int | None = None) -> CodeUsage:
     2
     """
     packed, length = as_packed(codes, n_bits)
-    sizes = _bucket_sizes(packed)
+    sizes = bucket_sizes(packed, length)
     ones, both = _moments(packed, length)
     mean = ones / len(packed)
     covariance = both / len(packed) - np.outer(mean, mean)
@@ -86,7 +86,7 @@ def code_usage(codes: npt.ArrayLike, n_bits: int | None = None) -> CodeUsage:
         n_codes=len(packed),
         n_bits=length,
         n_distinct=len(sizes),
-        largest_bucket=int(sizes.max()),
+        largest_bucket=int(sizes[0]),
         share_of_space=len(sizes) / 2.0**length if length < 1024 else 0.0,
         bit_balance=float(np.minimum(mean, 1 - mean).mean()),
         bit_correlation=float(np.abs(pairs).mean()) if pairs.size else 0.0,
@@ -100,12 +100,8 @@ def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> IntArray:
     array([3, 1])
     """
     packed, _ = as_packed(codes, n_bits)
-    return np.sort(_bucket_sizes(packed))[::-1]
-
-
-def _bucket_sizes(packed: ByteArray) -> IntArray:
     order, first = sort_equal_rows(list(to_words(packed).T))
-    return np.diff(first, append=len(order))
+    return np.sort(np.diff(first, append=len(order)))[::-1]
 
 
 def _moments(packed: ByteArray, n_bits: int) -> tuple[FloatArray, FloatArray]:

@@ -152,12 +152,10 @@ class _LevelsBlock:
         self.index[affinity.levels] = np.arange(len(affinity.levels))
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
-        no_weights = np.zeros(0, dtype=np.int64)
         for columns in chunks(self.rows.start, self.rows.stop, _LEVEL_COLUMNS):
             levels = self.index[self.affinity.block(queries, columns)]
             here = slice(columns.start - self.rows.start, columns.stop - self.rows.start)
-            part = np.ascontiguousarray(self.words[:, here])
-            kernels.count_levels(words, part, levels, no_weights, counts)
+            kernels.count_levels(words, np.ascontiguousarray(self.words[:, here]), levels, counts)
 
 
 def _columns(words: WordArray, rows: IntArray) -> WordArray:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._choices import DISTANCES, TRUE_DISTANCES
-from hashbench._parallel import chunks, in_threads, query_chunks
+from hashbench._parallel import chunks, in_threads
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
 from hashbench._validation import as_array, check_choice
 from hashbench.affinity import Affinity, as_affinity, row_digests
@@ -21,15 +21,14 @@ from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n_blocks
 from hashbench.scoring.equal_rows import sort_equal_rows
-from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, ScoreTable
 from hashbench.scoring.histogram import TieHistogram, tally
-from hashbench.scoring.metrics import Metric, Scores, checked_metrics
+from hashbench.scoring.metrics import Metric, checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
 from hashbench.scoring.self_pairs import check_self, own_levels, without_self
 
 _ALL = slice(None)
-_WORTH_A_THREAD = 1 << 16  # counts; fewer are scored before a thread has started
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes held between groups of queries
 
 
@@ -173,7 +172,7 @@ def evaluate_packed(
         query, affinity, origin = query[kinds.first], affinity.part(kinds.first), kinds.of_query
         own = None if own is None else own[kinds.first]
     n_queries = len(query)
-    table = _ScoreTable(chosen, undefined, n_queries)
+    table = ScoreTable(chosen, undefined, n_queries)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
     is_read_again = n_queries > at_a_time
@@ -275,7 +274,7 @@ def evaluate_counts(
     count: Callable[[slice], TieHistogram], n_queries: int, at_a_time: int, metrics: Iterable[str], *, undefined: str
 ) -> Evaluation:
     """Score queries with a function that counts the histogram of some of them."""
-    table = _ScoreTable(checked_metrics(metrics, undefined), undefined, n_queries)
+    table = ScoreTable(checked_metrics(metrics, undefined), undefined, n_queries)
 
     def score(queries: slice) -> None:
         table.fill(queries, count(queries))
@@ -283,43 +282,6 @@ def evaluate_counts(
     for _ in in_threads(score, chunks(0, n_queries, at_a_time)):
         pass
     return table.evaluation()
-
-
-class _ScoreTable:
-    """Scores of queries, filled in some at a time and in any order."""
-
-    def __init__(self, metrics: Sequence[Metric], undefined: str, n_queries: int) -> None:
-        self.metrics, self.undefined = metrics, undefined
-        self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
-        self.is_undefined = np.empty(n_queries, dtype=bool)
-        balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
-        self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
-        self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
-
-    def fill(self, queries: slice, histogram: TieHistogram) -> None:
-        self.is_undefined[queries] = histogram.n_relevant == 0
-        for name, radius in self.radii.items():
-            is_scored = (histogram.n_relevant > 0) | (name.endswith(":skip") and self.undefined != "skip")
-            self.is_empty[name][queries] = is_scored & ~histogram.size[:, : radius + 1].any(axis=1)
-        for metric in self.metrics:
-            scores = metric.scores(histogram, self.undefined)
-            for out, values in zip(self.scores[metric.name], scores, strict=True):
-                out[queries] = values
-
-    def fill_in_threads(self, first: int, histogram: TieHistogram) -> None:
-        """Fill in all queries of a histogram, from query ``first`` on."""
-
-        def score(chunk: slice) -> None:
-            self.fill(slice(first + chunk.start, first + chunk.stop), histogram.part(chunk))
-
-        at_least = -(-_WORTH_A_THREAD // histogram.counts[0].size)
-        for _ in in_threads(score, query_chunks(histogram.n_queries, at_least)):
-            pass
-
-    def evaluation(self, origin: Rows = _ALL, kinds: IntArray | None = None) -> Evaluation:
-        scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
-        n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
-        return Evaluation(scores, int(self.is_undefined[origin].sum()), kinds=kinds, n_empty=n_empty)
 
 
 class Kinds(NamedTuple):

@@ -374,12 +374,11 @@ def count_shared(query, query_masks, database, masks, first, weights, counts):  
 
 
 @to_machine_code
-def count_levels(query, database, levels, weights, counts):  # type: ignore[no-untyped-def]
+def count_levels(query, database, levels, counts):  # type: ignore[no-untyped-def]
     """Count distances where ``levels``, (n_queries, n_rows), holds the index of each pair's level."""
     n_rows, n_groups = database.shape[1], np.uint32(counts.shape[2])
     cells = np.empty(_CHUNK, np.uint32)
     lanes = np.zeros((_LANES, counts.shape[1] * counts.shape[2]), np.uint16)
-    sums = np.zeros(lanes.shape[1], np.int64)
     for row in range(len(query)):
         for tile in range(0, n_rows, _TILE):
             for start in range(tile, min(tile + _TILE, n_rows), _CHUNK):
@@ -388,10 +387,5 @@ def count_levels(query, database, levels, weights, counts):  # type: ignore[no-u
                 here = levels[row, start:stop]
                 for i in range(len(here)):
                     cells[i] += n_groups * np.uint32(here[i])
-                if weights.size:
-                    _tally_weights(cells[: stop - start], weights[start:stop], sums)
-                else:
-                    _tally(cells[: stop - start], lanes)
+                _tally(cells[: stop - start], lanes)
             _flush(lanes, counts[row])
-        counts[row] += sums.reshape(counts.shape[1:])
-        sums[:] = 0

@@ -51,10 +51,7 @@ def without_ties(
     """
     if n_ranked is None:
         n_ranked = np.full(len(ranks), ranks.shape[1])
-    n_runs = np.empty(len(ranks), dtype=np.int64)
-    _tally_runs(ranks, n_ranked, n_runs)
-    counts = np.zeros((len(ranks), len(levels), max(n_runs.max(initial=0), 1)), dtype=np.int64)
-    _count_runs(ranks, n_ranked, counts)
+    counts = _count_runs(ranks, n_ranked, len(levels))
     return TieHistogram(counts, levels, by_radius=False, unretrieved=unretrieved)
 
 
@@ -132,21 +129,19 @@ def _place(group, level, order, before, ranks):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _tally_runs(ranks, n_ranked, n_runs):  # type: ignore[no-untyped-def]
-    """Count the runs of equal levels."""
-    for q in range(len(ranks)):
-        n_runs[q] = 0
-        for rank in range(n_ranked[q]):
-            if rank == 0 or ranks[q, rank] != ranks[q, rank - 1]:
-                n_runs[q] += 1
-
-
-@compiled
-def _count_runs(ranks, n_ranked, counts):  # type: ignore[no-untyped-def]
+def _count_runs(ranks, n_ranked, n_levels):  # type: ignore[no-untyped-def]
     """Count the items of each run of equal levels as one group."""
+    n_runs = 1
+    for q in range(len(ranks)):
+        run = 1
+        for rank in range(1, n_ranked[q]):
+            run += int(ranks[q, rank] != ranks[q, rank - 1])
+        n_runs = max(n_runs, run)
+    counts = np.zeros((len(ranks), n_levels, n_runs), np.int64)
     for q in range(len(ranks)):
         run = 0
         for rank in range(n_ranked[q]):
             if rank > 0 and ranks[q, rank] != ranks[q, rank - 1]:
                 run += 1
             counts[q, ranks[q, rank], run] += 1
+    return counts

@@ -15,9 +15,9 @@ from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import as_array, check_levels
 from hashbench.errors import HashbenchError
-from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics import Scores, checked_metrics
+from hashbench.scoring.evaluation import Evaluation, ScoreTable
+from hashbench.scoring.histogram import TieHistogram, tally
+from hashbench.scoring.metrics import checked_metrics
 
 _METRICS = ("AP", "NDCG@10:trec")
 _COUNTS = 1 << 21  # of a histogram held at a time
@@ -70,16 +70,11 @@ def evaluate_ranking(
     for number, (grade, score) in enumerate(zip(grades, lists, strict=True)):
         _check(grade, score, number)
     levels = check_levels(np.concatenate(grades))
-    by_metric = {metric.name: Scores(*np.empty((4, len(grades)))) for metric in chosen}
-    n_undefined = 0
+    table = ScoreTable(chosen, undefined, len(grades))
     at_a_time = max(_COUNTS // (len(levels) * max(map(len, lists))), 1)
     for part in chunks(0, len(grades), at_a_time):
-        histogram = _count(grades[part], lists[part], levels)
-        n_undefined += int((histogram.n_relevant == 0).sum())
-        for metric in chosen:
-            for out, values in zip(by_metric[metric.name], metric.scores(histogram, undefined), strict=True):
-                out[part] = values
-    return Evaluation(by_metric, n_undefined)
+        table.fill(part, _count(grades[part], lists[part], levels))
+    return table.evaluation()
 
 
 def _rows(values: npt.ArrayLike | Sequence[npt.ArrayLike], name: str) -> list[AnyArray]:
@@ -126,6 +121,5 @@ def _count(grades: Sequence[AnyArray], lists: Sequence[AnyArray], levels: IntArr
     n_groups = 1 + max(int(group.max()) for group in groups)
     counts = np.zeros((len(lists), len(levels), n_groups), dtype=np.int64)
     for row, (grade, group) in enumerate(zip(grades, groups, strict=True)):
-        cells = np.searchsorted(levels, grade) * n_groups + group
-        counts[row] = np.bincount(cells, minlength=len(levels) * n_groups).reshape(len(levels), n_groups)
+        counts[row] = tally(np.searchsorted(levels, grade), group, len(levels), n_groups)
     return TieHistogram(counts, levels, by_radius=False)

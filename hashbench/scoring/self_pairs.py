@@ -20,26 +20,19 @@ FINDS_ITSELF = "The queries are the database, so each finds itself. To leave it 
 
 def check_self(query: AnyArray, database: SliceableCodes, *, is_excluded: bool) -> list[str]:
     """Return a note if queries find themselves; where they must not, refuse those that are not the database."""
-    if is_excluded:
-        _check_database(query, database)
-        return []
-    return [FINDS_ITSELF] * _is_database(query, database)
-
-
-def _is_database(query: AnyArray, database: SliceableCodes) -> bool:
-    return query.shape == tuple(database.shape) and all(
+    is_database = query.shape == tuple(database.shape) and all(
         np.array_equal(query[rows], database[rows]) for rows in chunks(0, len(query), _ROWS)
     )
-
-
-def _check_database(query: AnyArray, database: SliceableCodes) -> None:
-    if not _is_database(query, database):
+    if not is_excluded:
+        return [FINDS_ITSELF] * is_database
+    if not is_database:
         raise HashbenchError(
             f"without themselves, queries are the items of the database in the same order, but the {len(query):,} "
             f"queries and {database.shape[0]:,} database items differ. Give the same codes as both."
         )
     if len(query) < 2:
         raise HashbenchError("there is one item, and without itself nothing is left to rank; give more.")
+    return []
 
 
 def own_levels(affinity: Affinity) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -176,7 +176,7 @@ class Thresholds:
         Match or None
             None if even equal codes have more false matches.
         """
-        return self._last(match for match in self.matches if match.fpr <= rate)
+        return next((match for match in reversed(self.matches) if match.fpr <= rate), None)
 
     def at_precision(self, precision: float) -> Match | None:
         """Return the largest radius whose precision over all pairs is at least ``precision``.
@@ -191,11 +191,7 @@ class Thresholds:
         Match or None
             None if no radius has it.
         """
-        return self._last(match for match in self.matches if match.precision >= precision)
-
-    @staticmethod
-    def _last(matches: Iterable[Match]) -> Match | None:
-        return max(matches, key=lambda match: match.radius, default=None)
+        return next((match for match in reversed(self.matches) if match.precision >= precision), None)
 
     @property
     def uap(self) -> Summary:
@@ -208,11 +204,7 @@ class Thresholds:
         """One row per radius: the fields of `Match`, and what single queries see."""
         import pandas as pd
 
-        by_query = {
-            "query_precision": self.query_precision,
-            "query_recall": self.query_recall,
-            "n_empty": self.n_empty,
-        }
+        by_query = {name: getattr(self, name) for name in ("query_precision", "query_recall", "n_empty")}
         return pd.DataFrame(self.matches, columns=Match._fields).assign(**by_query)
 
     def __repr__(self) -> str:
@@ -268,19 +260,13 @@ class PairCounts:
     def thresholds(self, notes: Sequence[str], *, are_met_twice: bool) -> Thresholds:
         """Return the counts of all queries, or half of them if each pair was met from both sides."""
         if are_met_twice:
-            self._halve()
-        n_defined = self.n_queries - self.n_undefined
-        means = {name: self.sums[name] / n_defined if n_defined else self.sums[name] * np.nan for name in _MEANS}
-        return Thresholds(**{**self.sums, **means}, n_queries=self.n_queries, n_undefined=self.n_undefined, notes=notes)
-
-    def _halve(self) -> None:
-        for name in ("n_true", "n_false"):
-            if (self.sums[name] % 2).any():
+            if any((self.sums[name] % 2).any() for name in ("n_true", "n_false")):
                 raise not_symmetric()
-            self.sums[name] //= 2
-
-
-_MEANS = ("query_precision", "query_recall")
+            self.sums |= {name: self.sums[name] // 2 for name in ("n_true", "n_false")}
+        n_defined = self.n_queries - self.n_undefined
+        for name in ("query_precision", "query_recall"):
+            self.sums[name] = self.sums[name] / n_defined if n_defined else self.sums[name] * np.nan
+        return Thresholds(**self.sums, n_queries=self.n_queries, n_undefined=self.n_undefined, notes=notes)
 
 
 def queries_at_a_time(n_bits: int, n_levels: int = 2) -> int:

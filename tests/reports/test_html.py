@@ -133,7 +133,7 @@ def test_two_contents_of_a_dataset_stay_apart(tmp_path):
 def test_a_method_is_described_with_its_reference(cells_of_small):
     (itq, _) = method_cards(cells_of_small)
     assert "Procrustean" in itq["references"][0]
-    assert "n_iter=50" in dict(itq["params"])
+    assert itq["card"].params["n_iter"] == 50
 
 
 def test_a_dataset_is_described_with_its_grid(cells_of_small):

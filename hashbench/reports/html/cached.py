@@ -22,7 +22,13 @@ from hashbench.reports.plots.cached_codes import (
     read_times,
     read_usage,
 )
-from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, FigureSelection, choose_blocks
+from hashbench.reports.plots.figure_selection import (
+    DEFAULT_METRIC,
+    FigureBlock,
+    FigureSelection,
+    choose_blocks,
+    nearest_length,
+)
 from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
@@ -47,8 +53,7 @@ def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator
 def main_part(block: FigureBlock, cells_of_block: pd.DataFrame) -> FigureBlock:
     """Return a block with one line per method, that of `main_lines`, at 32 bits or the nearest length."""
     cells = main_lines(block.cells, cells_of_block)
-    nearest = min(cells["n_bits"], key=lambda length: (abs(length - USUAL_BITS), length))
-    cells = cells[cells["n_bits"] == nearest].reset_index(drop=True)
+    cells = nearest_length(cells, USUAL_BITS).reset_index(drop=True)
     return replace(block, cells=cells, rows=block.rows.merge(cells[[*BLOCK, *LINE, "n_bits"]]), notes=[])
 
 
@@ -89,9 +94,8 @@ def read_queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
     A tie group is three numbers in a row: distance, size, and relevant items; empty ones are left out. Raises
     HashbenchError if the codes or the dataset are not in the data folder.
     """
-    rows = block.rows.sort_values("seed").drop_duplicates(list(LINE))
-    labels = block.cells.set_index(list(LINE))["label"].to_dict()
-    cached = {labels[tuple(row[key] for key in LINE)]: find_scores(as_row(row)) for row in rows.to_dict("records")}
+    rows = block.rows.sort_values("seed").drop_duplicates("label")
+    cached = {row["label"]: find_scores(as_row(row)) for row in rows.to_dict("records")}
     scores = {label: values for label in block.labels if (values := cached[label]) is not None}
     if not scores:
         find_codes(block)  # raises if there are none
@@ -121,8 +125,7 @@ def read_queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
 
 def first_codes(block: FigureBlock) -> dict[str, CodesFile]:
     """Find the codes of the first seed of each line, whose scores are shown; by label."""
-    labels = block.cells.set_index(list(LINE))["label"].to_dict()
-    seeds = {labels[line]: seed for line, seed in block.rows.groupby(list(LINE))["seed"].min().items()}
+    seeds = block.rows.groupby("label")["seed"].min()
     return {file.label: file for file in find_codes(block) if file.seed == seeds[file.label]}
 
 

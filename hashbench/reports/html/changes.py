@@ -13,7 +13,6 @@ from hashbench.reports.aggregate import method_labels
 from hashbench.reports.diff import Change, Diff
 from hashbench.reports.diff_text import footnotes, headline, summarise
 from hashbench.reports.html.content import coded, whole
-from hashbench.reports.significance import PairedTest
 from hashbench.reports.ties import ANSWERS
 from hashbench.store.result_rows import Row
 
@@ -64,20 +63,10 @@ def _with_arrow(text: str) -> str:
 def _rows(diff: Diff) -> Iterator[tuple[Any, ...]]:
     rows = [*(change.new for change in diff.changed), *(pair.new for pair in diff.incomparable), *diff.new, *diff.gone]
     labels = method_labels((row.method, row.params) for row in rows)
+    unknown = (math.nan, math.nan, math.nan)
 
-    def line(
-        status: str,
-        row: Row,
-        old: str,
-        new: str,
-        seeds: str = "",
-        ties: str = "",
-        test: PairedTest | None = None,
-        other: str = "",
-    ) -> tuple[Any, ...]:
-        key = (f"{row.dataset}:{row.features}", labels[row.method, row.params], row.n_bits, row.seed, row.metric)
-        tested = (test.p_holm, test.low, test.high) if test else (math.nan, math.nan, math.nan)
-        return (status, *key, float(old), float(new), seeds, ties, *tested, other)
+    def key(status: str, row: Row) -> tuple[Any, ...]:
+        return status, f"{row.dataset}:{row.features}", labels[row.method, row.params], row.n_bits, row.seed, row.metric
 
     signs = defaultdict[Any, list[float]](list)  # of all seeds, by what else is in a key
     for change in (*diff.changed, *(Change(row, row) for row in diff.unchanged)):
@@ -85,14 +74,16 @@ def _rows(diff: Diff) -> Iterator[tuple[Any, ...]]:
     for change in diff.changed:
         of_seeds = signs[_without_seed(change)]
         seeds = f"{of_seeds.count(np.sign(change.difference))} of {len(of_seeds)}"
-        values = change.old.value, change.new.value
-        yield line("changed", change.new, *values, seeds, ANSWERS[change.ties], change.test)
+        tested = change.test[1:] if change.test else unknown
+        values = float(change.old.value), float(change.new.value)
+        yield (*key("changed", change.new), *values, seeds, ANSWERS[change.ties], *tested, "")
     for pair in diff.incomparable:
-        yield line("not comparable", pair.new, pair.old.value, pair.new.value, other=_with_arrow(pair.reason))
+        values = float(pair.old.value), float(pair.new.value)
+        yield (*key("not comparable", pair.new), *values, "", "", *unknown, _with_arrow(pair.reason))
     for row in diff.new:
-        yield line("new", row, "nan", row.value)
+        yield (*key("new", row), math.nan, float(row.value), "", "", *unknown, "")
     for row in diff.gone:
-        yield line("gone", row, row.value, "nan")
+        yield (*key("gone", row), float(row.value), math.nan, "", "", *unknown, "")
 
 
 def _without_seed(change: Change) -> tuple[Any, ...]:

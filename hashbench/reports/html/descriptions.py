@@ -66,26 +66,12 @@ def _counts(cells: pd.DataFrame) -> dict[str, Any]:
 def _method(name: str) -> dict[str, Any]:
     card = known_card(name)
     if card is None:
-        return {"name": name, "is_installed": False, "summary": "", "paper": {}}
+        return {"name": name, "card": None, "summary": "", "paper": {}}
     references = _references(name)
     paper = _paper(references[0]) if references else {}
     if registry.is_built_in(name):
         paper["code"] = _CODE.format(name.replace("-", "_"))
-    return {
-        "name": name,
-        "is_installed": True,
-        "summary": card.summary,
-        "version": card.version,
-        "group": card.group,
-        "supervision": card.supervision,
-        "references": references,
-        "paper": paper,
-        "params": [(f"{key}={value}", card.meanings.get(key, "")) for key, value in card.params.items()],
-        "presets": {
-            preset: ", ".join(f"{key}={value}" for key, value in sorted(card.preset(preset, 32).items()))
-            for preset in card.presets
-        },
-    }
+    return {"name": name, "card": card, "summary": card.summary, "references": references, "paper": paper}
 
 
 def _paper(reference: str) -> dict[str, Any]:

@@ -8,8 +8,7 @@
     unseen_figure     the figure of classes that training does not see
     code_figures      figures of codes in the data folder
     cached_codes      finds and reads these codes
-    curves_figure     the curves of one set of codes, cached or not
-    thresholds_figure  what Hamming thresholds match
+    curves_figure     the curves of one set of codes, cached or not, and what its Hamming thresholds match
 
 A new kind of figure is a function from a `FigureBlock` to a matplotlib Figure, a line in ``FIGURES``, and one in the
 help of ``plot``.

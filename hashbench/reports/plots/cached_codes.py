@@ -56,22 +56,11 @@ def cached_files(block: FigureBlock) -> list[CodesFile]:
     all_codes = sorted((data_dir() / "codes").glob("*/*.h5"), reverse=True)
     paths = {_key_of(_attributes(path, path.stat().st_mtime_ns)): path for path in all_codes}
     files = []
-    for label, row in zip(_labels(block), _rows(block, _KEY), strict=True):
-        fields = dict(zip(_KEY, row, strict=True))
-        if path := paths.get(_key_of(fields)):
-            files.append(CodesFile(label, fields["n_bits"], fields["seed"], path))
+    for row in block.rows.to_dict("records"):
+        if path := paths.get(_key_of(row)):
+            files.append(CodesFile(row["label"], row["n_bits"], row["seed"], path))
     rank = {label: position for position, label in enumerate(block.labels)}
     return sorted(files, key=lambda file: (rank[file.label], file.n_bits, file.seed))
-
-
-def _labels(block: FigureBlock) -> list[str]:
-    """Return the label of each row of a block."""
-    labels = block.cells.set_index(list(LINE))["label"].to_dict()
-    return [labels[line] for line in _rows(block, LINE)]
-
-
-def _rows(block: FigureBlock, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(block.rows[name].tolist() for name in columns), strict=True)
 
 
 def read_curves(block: FigureBlock) -> pd.DataFrame:
@@ -174,7 +163,7 @@ def _commands(block: FigureBlock, files: Sequence[CodesFile]) -> Iterator[str]:
     if path is None:
         yield _preparation(block)
     cached = {file[:3] for file in files}
-    keys = zip(_labels(block), block.rows["n_bits"], block.rows["seed"], strict=True)
+    keys = block.rows[["label", "n_bits", "seed"]].itertuples(index=False, name=None)
     missing = block.rows[[key not in cached for key in keys]]
     is_own = missing["params"].map(result_rows.is_own)
     for method in sorted(missing.loc[is_own, "method"].unique()):

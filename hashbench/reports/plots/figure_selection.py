@@ -5,7 +5,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -16,7 +15,7 @@ from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, describe_hidden, main_lines
 from hashbench.reports.folds import without_folds
-from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
+from hashbench.reports.names import chooser, places
 from hashbench.reports.plots.style import FigureLayout, Look, choose_looks
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
@@ -48,7 +47,7 @@ class FigureBlock:
     dataset_fingerprint: str
     metric: str
     cells: pd.DataFrame  # of `average_over_seeds`, in its order
-    rows: pd.DataFrame  # the results behind the cells, one row per seed
+    rows: pd.DataFrame  # the results behind the cells, one row per seed, and the ``label`` of each
     looks: Mapping[str, Look]  # by label
     names: Mapping[str, str]  # names as shown, by label
     remarks: list[str]  # sentences on the settings that names omit
@@ -85,7 +84,7 @@ def choose_blocks(
     """
     metric = get_metric(selection.metric).name
     names, files = dataset_names(selection.datasets)
-    choose = chooser(results, replace(selection, metric=metric, datasets=names))
+    choose = figure_chooser(results, replace(selection, metric=metric, datasets=names))
     lines = all_lines(results)
     everything = average_over_seeds(results, lines)
     cells, chosen = without_folds(choose(everything), names), without_folds(choose(results), names)
@@ -104,7 +103,7 @@ def choose_blocks(
         if (selection.methods or names) and (selection.n_bits or usual_bits is None):
             notes += filter(None, [describe_hidden(part)])
         shown, remarks = short_names(part)
-        rows = chosen.merge(part[[*BLOCK, *LINE, "n_bits"]])
+        rows = chosen.merge(part[[*BLOCK, *LINE, "n_bits", "label"]])
         stem = [stems[dataset, features]]
         stem += [fingerprint] if n_contents[dataset, features] > 1 else []
         stem += [metric.replace(":", "-")] if metric != DEFAULT_METRIC else []
@@ -127,29 +126,15 @@ def choose_blocks(
     return blocks
 
 
-def chooser(results: pd.DataFrame, selection: FigureSelection) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def figure_chooser(results: pd.DataFrame, selection: FigureSelection) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Check the names of a selection, and return a function that filters a frame of results or cells by it."""
-    names = {key: names_of_dataset(*key) for key in places(results).unique()}
-    kinds = {key: names_of_features(key[1]) for key in names}
-    demand("dataset", selection.datasets, chain.from_iterable(names.values()))
-    demand("method", selection.methods, results["method"])
-    demand("features", selection.features, chain.from_iterable(kinds.values()))
-    chosen = [
-        key
-        for key in names
-        if (not selection.datasets or names[key] & set(selection.datasets))
-        and (not selection.features or kinds[key] & set(selection.features))
-    ]
+    choose = chooser(results, selection, "features")
 
-    def choose(frame: pd.DataFrame) -> pd.DataFrame:
-        is_chosen = (frame["metric"] == selection.metric) & places(frame).isin(chosen)
-        if selection.methods:
-            is_chosen &= frame["method"].isin(selection.methods)
-        if selection.n_bits:
-            is_chosen &= frame["n_bits"].isin(selection.n_bits)
-        return frame.loc[is_chosen]
+    def choose_scored(frame: pd.DataFrame) -> pd.DataFrame:
+        chosen = choose(frame[frame["metric"] == selection.metric])
+        return chosen[chosen["n_bits"].isin(selection.n_bits or chosen["n_bits"])]
 
-    return choose
+    return choose_scored
 
 
 def nearest_length(cells: pd.DataFrame, n_bits: int | None) -> pd.DataFrame:

@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from hashbench.reports.aggregate import LINE
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import baselines_of, describe_baselines
 from hashbench.reports.plots.result_figures import RANGE, count_seeds, heading, too_little
@@ -33,7 +32,6 @@ def ranking(block: FigureBlock) -> Figure:
     if len(set(cells["label"])) < 2:
         raise too_little(block, "a single method")
     parts = [part.sort_values("value", ascending=is_error(block.metric)) for _, part in cells.groupby("n_bits")]
-    seeds = block.rows.merge(cells[[*LINE, "label"]].drop_duplicates())
     title_height = TITLE_HEIGHT * (len(parts) > 1)
     figure, grid = make_panels(
         block.layout,
@@ -54,7 +52,7 @@ def ranking(block: FigureBlock) -> Figure:
         n_bits = part["n_bits"].iloc[0]
         draw_rows(axes, part, block.names)
         for place, label in enumerate(part["label"]):
-            values = seeds.loc[(seeds["label"] == label) & (seeds["n_bits"] == n_bits), "value"]
+            values = block.rows.loc[(block.rows["label"] == label) & (block.rows["n_bits"] == n_bits), "value"]
             if len(values) > 1:
                 axes.plot(values, [place] * len(values), ".", color="black", markersize=1.8, label="_", zorder=3)
             axes.text(

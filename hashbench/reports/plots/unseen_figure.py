@@ -10,9 +10,9 @@ from hashbench.reports.folds import ALL_SEEN, SCOPES, bases, fold_cells, most_fo
 from hashbench.reports.plots.figure_selection import (
     FigureBlock,
     FigureSelection,
-    chooser,
     dataset_names,
     drawable,
+    figure_chooser,
     nearest_length,
     short_names,
     stems_of,
@@ -46,7 +46,7 @@ def choose_fold_blocks(
     """
     metric = get_metric(selection.metric).name
     of_bases = bases(results)
-    choose = chooser(of_bases, replace(selection, metric=metric, datasets=dataset_names(selection.datasets)[0]))
+    choose = figure_chooser(of_bases, replace(selection, metric=metric, datasets=dataset_names(selection.datasets)[0]))
     cells = fold_cells(results.loc[choose(of_bases).index], has_variants=selection.variants)
     cells = cells[cells["scope"].isin(_SCOPES)]
     if cells.empty:

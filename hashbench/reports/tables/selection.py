@@ -3,13 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import pandas as pd
 
 from hashbench.errors import HashbenchError
 from hashbench.reports.folds import without_folds
-from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
+from hashbench.reports.names import chooser
 from hashbench.reports.tables.layout import LAYOUTS, TableLayout
 from hashbench.reports.tables.published import Published
 from hashbench.scoring.metrics import get_metric
@@ -60,18 +59,7 @@ class TableSelection:
 
     def of_rows(self, results: pd.DataFrame) -> pd.DataFrame:
         """Return the chosen rows; datasets with unseen classes only if they are named."""
-        of_row = places(results)
-        features = {place: names_of_features(place[1]) for place in of_row.unique()}
-        datasets = {place: names_of_dataset(*place) for place in of_row.unique()}
-        is_chosen = pd.Series(True, index=results.index)
-        for kind, names, known in (("dataset", self.datasets, datasets), ("feature kind", self.features, features)):
-            demand(kind, names, chain.from_iterable(known.values()))
-            if names:
-                is_chosen &= of_row.isin([place for place, spellings in known.items() if spellings & set(names)])
-        demand("method", self.methods, results["method"])
-        if self.methods:
-            is_chosen &= results["method"].isin(self.methods)
-        return without_folds(results[is_chosen], self.datasets)
+        return without_folds(chooser(results, self, "feature kind")(results), self.datasets)
 
     def has(self, value: Published) -> bool:
         """Return whether a published value belongs to what was chosen."""

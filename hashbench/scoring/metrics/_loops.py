@@ -87,13 +87,6 @@ def tie_moments(  # type: ignore[no-untyped-def]
 
 
 @compiled_beside_numba
-def relevant_in_a_row(before, rel_before, n_rel, harmonic, out):  # type: ignore[no-untyped-def]
-    """Sum the precision at relevant items that follow each other, the first at rank before + 1."""
-    for i in range(len(n_rel)):
-        out[i] = n_rel[i] + (rel_before[i] - before[i]) * harmonic[i]
-
-
-@compiled_beside_numba
 def hypergeometric_ratio(  # type: ignore[no-untyped-def]
     size, n_rel, slots, rel_before, constant, per_one, per_pair, variance, effects, out, out_variance
 ):

@@ -76,8 +76,7 @@ def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: st
     sums = Sums(*sum_groups(_whole_groups(histogram.dense), cut.group))
     if divisor == "retrieved":
         return _over_retrieved(sums, cut)
-    mean, variance = np.empty((2, histogram.n_queries))
-    _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 4)), mean, variance)
+    mean, variance = _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 4)))
     low, high = sums.low + _worst_of(cut, cut.fewest), sums.high + _best_of(cut, cut.most)
     n_relevant = histogram.n_relevant
     n_divisor = np.minimum(n_relevant, k) if divisor == "capped" else n_relevant
@@ -102,40 +101,34 @@ def average_precision_at_r(histogram: TieHistogram) -> Scores:
 def _whole_groups(histogram: TieHistogram) -> FloatArray:
     """Sum the precision at the relevant items of each tie: the parts of `Sums`, (4, n_queries, n_groups)."""
     before, rel_before, size, n_rel = histogram.before, histogram.rel_before, histogram.size, histogram.n_rel
-    parts = np.empty((4, *size.shape))
-    mean, low, high, variance = parts
-    _moments(before, rel_before, size, n_rel, size, np.empty((1, 4)), mean, variance)
-    first = before + size - n_rel
-    for start, out in ((first, low), (before, high)):
-        arrays = start, rel_before, n_rel, harmonic_range(start, n_rel)
-        _loops.relevant_in_a_row(*(array.ravel() for array in arrays), out.ravel())
-    return parts
+    mean, variance = _moments(before, rel_before, size, n_rel, size, np.empty((1, 4)))
+    low, high = _in_a_row(before + size - n_rel, rel_before, n_rel), _in_a_row(before, rel_before, n_rel)
+    return np.stack([mean, low, high, variance])
 
 
 def _moments(
-    before: IntArray,
-    rel_before: IntArray,
-    size: IntArray,
-    n_rel: IntArray,
-    slots: IntArray,
-    effects: FloatArray,
-    mean: FloatArray,
-    variance: FloatArray,
-) -> None:
-    """Fill in mean and variance of the sum of precision at each tie's relevant items in its first ``slots`` places."""
+    before: IntArray, rel_before: IntArray, size: IntArray, n_rel: IntArray, slots: IntArray, effects: FloatArray
+) -> FloatArray:
+    """Compute mean and variance of the sum of precision at each tie's relevant items in its first ``slots`` places."""
+    moments = np.empty((2, *size.shape))
     arrays = before, rel_before, size, n_rel, slots, harmonic_range(before, slots * (n_rel > 0))  # else of no use
-    _loops.tie_moments(*(array.ravel() for array in arrays), SQUARES, effects, mean.ravel(), variance.ravel())
+    _loops.tie_moments(*(array.ravel() for array in arrays), SQUARES, effects, *moments.reshape(2, -1))
+    return moments
+
+
+def _in_a_row(before: IntArray, rel_before: IntArray, n_rel: IntArray) -> FloatArray:
+    """Sum the precision at relevant items that follow each other, the first at rank before + 1."""
+    return np.asarray(n_rel + (rel_before - before) * harmonic_range(before, n_rel))
 
 
 def _worst_of(cut: Cut, n_above: IntArray) -> FloatArray:
     """Compute the smallest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
-    first = cut.before + cut.slots - n_above
-    return np.asarray(n_above + (cut.rel_before - first) * harmonic_range(first, n_above))
+    return _in_a_row(cut.before + cut.slots - n_above, cut.rel_before, n_above)
 
 
 def _best_of(cut: Cut, n_above: IntArray) -> FloatArray:
     """Compute the largest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
-    return np.asarray(n_above + (cut.rel_before - cut.before) * harmonic_range(cut.before, n_above))
+    return _in_a_row(cut.before, cut.rel_before, n_above)
 
 
 def _over_retrieved(sums: Sums, cut: Cut) -> Scores:
@@ -158,10 +151,9 @@ def _over_retrieved(sums: Sums, cut: Cut) -> Scores:
     slots = np.maximum(cut.slots, 1)
     per_one = (cut.rel_before + 1) * harmonic / slots
     per_pair = (cut.slots - (cut.before + 1) * harmonic) / (slots * np.maximum(slots - 1, 1))
-    mean, variance = np.empty((2, len(slots)))
     effects = np.zeros((len(slots), 4))  # of a tie of all slots, some of which are relevant
     some = np.minimum(cut.slots - 1, 1)
-    _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects, mean, variance)
+    mean, variance = _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects)  # filled in below
     drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
     _loops.hypergeometric_ratio(*drawn, sums.mean, per_one, per_pair, sums.variance, effects, mean, variance)
     high = best(np.stack([cut.fewest, cut.most])).max(axis=0)

@@ -1,6 +1,6 @@
 """Normalised discounted cumulative gain over graded levels."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,31 +12,22 @@ from hashbench.scoring.metrics._grammar import Scores, register_metric
 from hashbench.scoring.metrics._sums import check_whole, discount_sums, rank_variance, sum_groups
 
 
-class Discounts(Protocol):
-    """The discounts of ranks."""
-
-    def sums(self, first: IntArray, last: IntArray) -> FloatArray:
-        """Sum the discounts of the ranks first + 1 to last of each tie."""
-
-    def variance(self, histogram: TieHistogram, gains: FloatArray) -> FloatArray:
-        """Compute the variance of each query's discounted gain over tie orders."""
-
-
 class _Linear(NamedTuple):
-    """N - rank."""
+    """The discount N - rank."""
 
     n_items: IntArray  # N of each query
 
     def sums(self, first: IntArray, last: IntArray) -> FloatArray:
-        n = self.n_items[:, None] if first.ndim == 2 else self.n_items
-        return (last - first) * (n - (first + last + 1) / 2)
+        """Sum the discounts of the ranks first + 1 to last of each tie, (n_queries, n_groups)."""
+        return (last - first) * (self.n_items[:, None] - (first + last + 1) / 2)
 
     def variance(self, histogram: TieHistogram, gains: FloatArray) -> FloatArray:
+        """Compute the variance of each query's discounted gain over tie orders."""
         return rank_variance(histogram.counts, gains)
 
 
 class _Logarithmic(NamedTuple):
-    """1 / log2(rank + 1), and 0 beyond a cutoff."""
+    """The discount 1 / log2(rank + 1), and 0 beyond a cutoff; with the methods of `_Linear`."""
 
     up_to: FloatArray  # sums over the first ranks, as many as count
     squares: FloatArray  # the same of squares
@@ -122,23 +113,15 @@ def _n_ranks(histogram: TieHistogram) -> int:
     return int(histogram.n_at_level.sum(axis=1).max(initial=1))
 
 
-def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: Discounts) -> Scores:
+def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: _Linear | _Logarithmic) -> Scores:
     """Divide expected, worst and best discounted gain by the ideal one."""
     histogram = histogram.dense
     before, size, counts = histogram.before, histogram.size, histogram.counts
     mean_gain = np.einsum("l,qlg->qg", gains, counts) / np.maximum(size, 1)  # (n_queries, n_groups)
     (mean,) = sum_groups((mean_gain * discounts.sums(before, before + size))[None])
-    low, high = (np.zeros(histogram.n_queries) for _ in range(2))
-    first_low = before + counts[:, 0]  # irrelevant items add nothing, but come first in the worst order
-    for level in range(1, len(gains)):
-        last_low = first_low + counts[:, level]
-        low += gains[level] * sum_groups(discounts.sums(first_low, last_low)[None])[0]
-        first_low = last_low
-    first_high = before
-    for level in range(len(gains) - 1, 0, -1):
-        last_high = first_high + counts[:, level]
-        high += gains[level] * sum_groups(discounts.sums(first_high, last_high)[None])[0]
-        first_high = last_high
+    upward = range(1, len(gains))  # irrelevant items add nothing, but come first in the worst order
+    low = _gain_in_order(upward, before + counts[:, 0], counts, gains, discounts)
+    high = _gain_in_order(upward[::-1], before, counts, gains, discounts)
     unit = np.exp2(np.frexp(gains[-1])[1])  # a power of two, so that squares overflow nothing and round as they would
     tie_sd = unit * np.sqrt(discounts.variance(histogram, gains / unit))
     ideal = _ideal(histogram, gains, discounts)
@@ -146,11 +129,19 @@ def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: Discounts
     return Scores(*(np.where(ideal > 0, part / ideal, 1.0) for part in (mean, low, high, tie_sd)))
 
 
-def _ideal(histogram: TieHistogram, gains: FloatArray, discounts: Discounts) -> FloatArray:
+def _ideal(histogram: TieHistogram, gains: FloatArray, discounts: _Linear | _Logarithmic) -> FloatArray:
     """Compute the discounted gain of the items in order of level, in the ranking or not."""
-    ideal, first = np.zeros(histogram.n_queries), np.zeros(histogram.n_queries, dtype=np.int64)
-    for level in range(len(gains) - 1, 0, -1):
-        last = first + histogram.n_at_level[:, level]
-        ideal += gains[level] * discounts.sums(first, last)
+    counts = histogram.n_at_level[:, :, None]  # one group
+    return _gain_in_order(range(len(gains) - 1, 0, -1), np.zeros_like(counts[:, 0]), counts, gains, discounts)
+
+
+def _gain_in_order(
+    levels: range, first: IntArray, counts: IntArray, gains: FloatArray, discounts: _Linear | _Logarithmic
+) -> FloatArray:
+    """Sum the discounted gains where each tie has its items in this order of levels, from rank ``first`` + 1 on."""
+    gain = np.zeros(len(counts))
+    for level in levels:
+        last = first + counts[:, level]
+        gain += gains[level] * sum_groups(discounts.sums(first, last)[None])[0]
         first = last
-    return ideal
+    return gain

@@ -24,8 +24,7 @@ def recall_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
 
     The cutoff k is at most m, the number of items that are re-ranked.
     """
-    first = _first(histogram, k, n_reranked)
-    return first.sums_of(_is_relevant(first), *_ones(first.k)).over(histogram.n_relevant)
+    return _first(histogram, k, n_reranked).n_relevant().over(histogram.n_relevant)
 
 
 @register_metric("P@k:reranked=m", source=_SOURCE, needs_candidates=True)
@@ -34,9 +33,7 @@ def precision_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scor
 
     A cutoff beyond the database is cut to it, also as the divisor.
     """
-    first = _first(histogram, k, n_reranked)
-    divisor = np.minimum(k, histogram.n_database)
-    return first.sums_of(_is_relevant(first), *_ones(first.k)).over(divisor)
+    return _first(histogram, k, n_reranked).n_relevant().over(np.minimum(k, histogram.n_database))
 
 
 @register_metric("NDCG@k:reranked=m", source=_SOURCE, paper_value=1.0, needs_candidates=True)
@@ -58,15 +55,10 @@ def average_precision_reranked(histogram: TieHistogram, k: int, n_reranked: int,
     The divisor is min(k, all relevant items) (``capped``), or the number of all relevant items (``relevant``).
     """
     first = _first(histogram, k, n_reranked)
-    is_relevant = _is_relevant(first)
     weights = np.append(0.0, 1 / np.arange(1, first.k + 1))
-    sums, squares = np.cumsum(weights), np.cumsum(weights**2)
-    mean, low, high, variance = np.empty((4, histogram.n_queries))
-    _reranking_loops.moments(*first.arrays(is_relevant), sums, squares, True, mean, variance)
-    _reranking_loops.extreme(*first.arrays(is_relevant), sums, True, False, low)
-    _reranking_loops.extreme(*first.arrays(is_relevant), sums, True, True, high)
+    sums = first.sums_of(first.is_relevant, np.cumsum(weights), np.cumsum(weights**2), of_precision=True)
     n_divisor = histogram.n_relevant
-    return Sums(mean, low, high, variance).over(np.minimum(n_divisor, k) if divisor == "capped" else n_divisor)
+    return sums.over(np.minimum(n_divisor, k) if divisor == "capped" else n_divisor)
 
 
 class _First(NamedTuple):
@@ -78,18 +70,24 @@ class _First(NamedTuple):
     slots: IntArray
     k: int
 
-    def arrays(self, gain: FloatArray) -> tuple[np.ndarray, ...]:
-        items = self.candidates
-        return items.starts, items.value, items.hamming, gain, self.radius, self.size, self.slots
+    @property
+    def is_relevant(self) -> FloatArray:
+        return (self.candidates.level > 0).astype(np.float64)
 
-    def sums_of(self, gain: FloatArray, sums: FloatArray, squares: FloatArray) -> Sums:
-        """Sum gain times weight over the first k ranks, given the sums of the first weights, and of their squares."""
+    def sums_of(self, gain: FloatArray, sums: FloatArray, squares: FloatArray, of_precision: bool = False) -> Sums:
+        """Sum gain, or precision, times weight over the first k ranks, given sums of the first weights and squares."""
+        items = self.candidates
+        arrays = items.starts, items.value, items.hamming, gain, self.radius, self.size, self.slots, sums
         mean, low, high, variance = np.empty((4, len(self.radius)))
-        _reranking_loops.moments(*self.arrays(gain), sums, squares, False, mean, variance)
+        _reranking_loops.moments(*arrays, squares, of_precision, mean, variance)
         for is_most, out in ((False, low), (True, high)):
-            _reranking_loops.extreme(*self.arrays(gain), sums, False, is_most, out)
-            _reranking_loops.graded_extreme(*self.arrays(gain), sums, 1.0 if is_most else -1.0, out)
+            _reranking_loops.extreme(*arrays, of_precision, is_most, out)
+            _reranking_loops.graded_extreme(*arrays, 1.0 if is_most else -1.0, out)
         return Sums(mean, low, high, variance)
+
+    def n_relevant(self) -> Sums:
+        ones = np.arange(self.k + 1.0)  # sums of weights 1, and of their squares
+        return self.sums_of(self.is_relevant, ones, ones)
 
 
 def _first(histogram: TieHistogram, k: int, n_reranked: int) -> _First:
@@ -97,13 +95,3 @@ def _first(histogram: TieHistogram, k: int, n_reranked: int) -> _First:
     most = int(histogram.n_database.max(initial=1))
     candidates = cast("Candidates", histogram.candidates)  # or `Metric.scores` had refused
     return _First(candidates, cut.group, cut.size, cut.slots, min(k, most))
-
-
-def _ones(k: int) -> tuple[FloatArray, FloatArray]:
-    """Return the sums of weights 1 over the first ranks, and of their squares."""
-    sums = np.arange(k + 1.0)
-    return sums, sums
-
-
-def _is_relevant(first: _First) -> FloatArray:
-    return (first.candidates.level > 0).astype(np.float64)
