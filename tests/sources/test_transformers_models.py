@@ -498,7 +498,12 @@ def hub(models, copy, tmp_path, monkeypatch):
         server.repositories = {"me/vit": {OLD: models("vit"), NEW: newer}, "me/pickles": {NEW: pickles}}
         server.paths = []
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        endpoint = (
+            f"http://127.0.0.1:{server.server_port}"  # as the client reads it from HF_ENDPOINT when it is imported
+        )
+        address = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, endpoint)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address)
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()

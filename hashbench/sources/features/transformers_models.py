@@ -150,7 +150,7 @@ class Model:
 
     def of_batch(self, items: Sequence[Any]) -> "Tensor":
         """Compute the vectors (n, n_features), float32, of images (height, width, 3), uint8, or of texts."""
-        vectors = self._pooled(self._inputs(items)).float()
+        vectors: Tensor = self._pooled(self._inputs(items)).float()
         if not vectors.isfinite().all():
             advice = "Choose --device cpu" if self.device == "cuda" else "Choose another model"
             raise HashbenchError(f"{self.kind} computes values that are not finite in {self.dtype}. {advice}.")
@@ -274,7 +274,7 @@ class Model:
             for key, tensor in inputs.items()
         }
 
-    def _pooled(self, inputs: dict[str, "Tensor"]) -> "Tensor":
+    def _pooled(self, inputs: dict[str, "Tensor"]) -> Any:
         if self.pooling == "projection":
             projects = getattr(self.model, self._projects, None)
             outputs = self.model(**inputs) if projects is None else projects(**inputs)
@@ -448,7 +448,7 @@ def download(model: str, revision: str | None, on_progress: Progress = silent) -
     on_progress(f"fetching {where}, commit {info.sha}", 0, 0)
     wanted = [name for name in names if _FILES.fullmatch(name)]
     try:
-        folder = huggingface_hub.snapshot_download(model, revision=revision, allow_patterns=wanted, endpoint=endpoint)
+        folder = huggingface_hub.snapshot_download(model, revision=revision, allow_patterns=wanted)
     except Exception as error:  # as above, and full disks
         raise HashbenchError(f"cannot fetch {where} from {endpoint}: {_reason(error)}. Try again.") from error
     return Path(folder)
