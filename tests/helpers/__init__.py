@@ -22,4 +22,5 @@ command_options    options of a command line, from keywords
 jobs               rows of jobs, and methods that wait or kill their process
 script_values      what scripts say of codes
 thoroughness       how much tests do: before a commit, or all
+tiny_models        models of transformers with seeded weights, saved as those of the hub are
 """
