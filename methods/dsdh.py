@@ -1,4 +1,4 @@
-"""DSDH: likelihood of pairs, and outputs pulled to discrete codes from which a classifier predicts the labels."""
+"""DSDH: likelihood of pairs, and discrete codes from which a classifier predicts the labels."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar

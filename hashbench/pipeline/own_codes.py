@@ -162,14 +162,15 @@ class OwnCodes:
         on_progress: Progress = silent,
     ) -> Evaluation:
         """Score the codes; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
-        names, codes = list(metrics), (self.query, self.database)
+        codes = self.query, self.database
         rules: dict[str, Any] = {
             "undefined": undefined,
             "random_orders": random_orders,
             "exclude_self": self.exclude_self,
         }
         if self.distance != "hamming":
-            return evaluate(*codes, self.affinity, names, distance=self.distance, **rules)
+            return evaluate(*codes, self.affinity, metrics, distance=self.distance, **rules)
+        names = list(metrics)
         vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, names)
         return evaluate_packed(
             *codes, self.n_bits, self.affinity, names, vectors=vectors, on_progress=on_progress, **rules

@@ -144,8 +144,10 @@ def test_arrays_are_compared_once_and_two_labels_of_an_item_are_refused(
     hashbench, of_themselves, tmp_path, monkeypatch
 ):
     calls = []
-    is_database = self_pairs._is_database
-    monkeypatch.setattr(self_pairs, "_is_database", lambda *codes: calls.append(codes) or is_database(*codes))
+    check_self = self_pairs.check_self
+    monkeypatch.setattr(
+        self_pairs, "check_self", lambda *codes, **how: calls.append(codes) or check_self(*codes, **how)
+    )
     options = *of_themselves, "--exclude-self", "--value", "0.50"
     assert hashbench("explain", *options).exit_code == 0  # in three orders of the database
     assert len(calls) == 1

@@ -49,17 +49,6 @@ def test_datasets_with_different_true_distances_have_different_fingerprints(tiny
     assert len({*fingerprints, tiny().fingerprint}) == 3
 
 
-@pytest.mark.parametrize("distance", ["angular", "dot", "euclidean"])
-def test_reranking_is_refused_if_the_distance_of_neighbours_was_not_recorded(hashbench, tiny_file, tmp_path, distance):
-    about = {"protocol": f"level 1 for the 3 nearest by {distance} distance as the file gives them"}
-    path = tiny_file("neighbours", neighbours=np.tile(np.arange(3), (8, 1)), about=about)
-    command = ["run", "--method", "lsh", "--bits", 2, "--dataset", path, "--results", tmp_path / "results"]
-    reranked = hashbench(*command, "--metric", NAME)
-    assert reranked.exit_code == (distance != "euclidean")
-    assert (f"has neighbours by {distance} distance, but was prepared before" in reranked.stderr) == reranked.exit_code
-    assert hashbench(*command, "--metric", "R@10").exit_code == 0
-
-
 def test_a_dataset_of_only_images_has_nothing_to_rerank_by(hashbench, tiny_file, tmp_path):
     images = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3), dtype=np.uint8)
     path = tiny_file(features=None, images=images)
