@@ -1,5 +1,6 @@
 """The commands of the site: each page's blocks run in order, in an empty folder, as a reader would copy them."""
 
+import json
 import os
 import re
 import shlex
@@ -147,3 +148,9 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     for page in PAGES:
         assert (tmp_path / page).with_suffix(".html").exists()
+    content = (tmp_path / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(content[content.index("(") + 1 : content.rindex(")")])
+    page = index["docnames"].index("why-numbers-differ")
+    for word in ("explain", "calctopmap"):  # of a command, and of a script that people search
+        pages = [index[terms].get(word, []) for terms in ("terms", "titleterms")]
+        assert any(page == found or (isinstance(found, list) and page in found) for found in pages), word

@@ -52,7 +52,7 @@ _OF_PAIRS = "pairs of all queries together"
 
 # fmt: off
 EVALUATORS = (
-    Evaluator("calc-top-map", "DeepHash-pytorch, DPSH, ADSH, BiHalf, GreedyHash, CIBHash", _CALC_TOP_MAP,
+    Evaluator("calc-top-map", "CalcTopMap in DeepHash-pytorch; DPSH, ADSH, BiHalf, GreedyHash, CIBHash", _CALC_TOP_MAP,
               order=orders.numpy_scalar, loses_last=True),
     Evaluator("calc-map", "DeepHash-pytorch and others, the whole list",
               "jiangqy/DPSH-pytorch@0423181 utils/CalcHammingRanking.py:8-62",
