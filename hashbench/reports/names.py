@@ -30,7 +30,8 @@ def chooser(results: pd.DataFrame, selection: Any, kind: str) -> Callable[[pd.Da
 
     An empty field chooses all; ``kind`` is what errors call features.
     """
-    datasets = {place: names_of_dataset(*place) for place in places(results).unique()}
+    of_places = results[["dataset", "features"]].drop_duplicates().itertuples(index=False, name=None)
+    datasets = {place: names_of_dataset(*place) for place in of_places}
     features = {place: names_of_features(place[1]) for place in datasets}
     demand("dataset", selection.datasets, chain.from_iterable(datasets.values()))
     demand("method", selection.methods, results["method"])
@@ -43,8 +44,9 @@ def chooser(results: pd.DataFrame, selection: Any, kind: str) -> Callable[[pd.Da
     ]
 
     def choose(frame: pd.DataFrame) -> pd.DataFrame:
-        is_chosen = places(frame).isin(chosen)
-        return frame[is_chosen & frame["method"].isin(selection.methods or frame["method"])]
+        if selection.datasets or selection.features:
+            frame = frame[places(frame).isin(chosen)]
+        return frame[frame["method"].isin(selection.methods)] if selection.methods else frame
 
     return choose
 

@@ -275,7 +275,7 @@ def test_methods_are_sorted_by_group_and_then_by_score(figure_of):
     assert [label for panel in panels for label in map(Line2D.get_label, panel.get_lines()) if label in score] == order
     assert [text.get_text() for panel in panels for text in panel.get_legend().get_texts()] == order
     titles = ["unsupervised (1 of 2)", "unsupervised (2 of 2)", "pair-based (1 of 2)", "pair-based (2 of 2)"]
-    titles += ["triplet-based and list-based", "class-based"]
+    titles += ["triplet-based and list-based", "class-based (1 of 2)", "class-based (2 of 2)"]
     assert [panel.get_title(loc="left") for panel in panels] == titles
 
 
@@ -364,7 +364,7 @@ def test_each_panel_has_the_range_of_its_own_lines_and_of_baselines_that_are_nea
         assert max(values) < high < max(values) + margin
         drawn = [y for line in panel.get_lines() for y in line.get_ydata()]
         assert low < min(drawn) < max(drawn) < high
-    assert len(set(limits.values())) == len(limits) == 6
+    assert len(set(limits.values())) == len(limits) == 7
     assert "constant 0.1" in " ".join(text.get_text() for text in figure.texts)
 
 
@@ -373,6 +373,14 @@ def test_a_method_stands_once_unless_variants_are_asked_for(digits_alone):
     assert lines(draw("ap-bits", digits_alone, **choice).figure).keys() == {"talr-ap", "itq"}
     variants = draw("ap-bits", digits_alone, **choice, variants=True).figure
     assert lines(variants).keys() == {"itq", "talr-ap", "talr-ap continuation=5", "talr-ap relaxation=full"}
+
+
+def test_settings_that_all_lines_share_are_named_once(itq_rows, tmp_path):
+    of_ap = [row for row in itq_rows if (row.metric, row.seed) == ("AP", 0)]
+    params = {"itq": '{"a": 1, "n_iter": 7}', "mine": '{"a": 1, "n_iter": 7}', "other": '{"a": 1, "c": 2}'}
+    results.merge_rows(tmp_path, [row._replace(method=name, params=params[name]) for name in params for row in of_ap])
+    foot = " ".join(text.get_text() for text in draw("ranking", tmp_path).figure.texts)
+    assert "All: a=1. itq, mine: n_iter=7. other: c=2." in " ".join(foot.split())
 
 
 def test_a_method_has_the_same_parameters_in_figures_of_other_metrics(itq_rows, tmp_path):
