@@ -127,13 +127,17 @@ class TieHistogram:
         candidates = None if self.candidates is None else self.candidates.part(queries)
         return TieHistogram(self.counts[queries], self.levels, self.by_radius, largest, unretrieved, candidates)
 
-    @cached_property
+    @property
     def dense(self) -> "TieHistogram":
         """The same ranking without groups that are empty for all queries, if these are half of them (long codes)."""
+        return self if self._dense is None else self._dense
+
+    @cached_property
+    def _dense(self) -> "TieHistogram | None":
         is_used = np.asarray(self.size.any(axis=0))
         is_used[:1] = True  # one group remains if all lists are empty
         if 2 * np.count_nonzero(is_used) > is_used.size:
-            return self
+            return None  # not itself: large arrays would stay until the garbage collector finds the cycle
         return TieHistogram(self.counts[:, :, is_used], self.levels, by_radius=False, unretrieved=self.unretrieved)
 
     @property

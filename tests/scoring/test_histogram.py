@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from helpers import oracles
@@ -12,6 +15,7 @@ from hashbench.errors import HashbenchError
 from hashbench.scoring import counting
 from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import get_metric
 
 
 def count_all(codes, affinity):
@@ -78,3 +82,16 @@ def test_histograms_add_up_where_queries_and_groups_agree_and_may_know_other_lev
     for other in (TieHistogram.from_pairs([[0]], [[2]], n_bits=3), TieHistogram.from_pairs([[0], [0]], [[2], [2]], 2)):
         with pytest.raises(HashbenchError, match=r"histograms of shapes .* do not add up\.$"):
             one + other
+
+
+def test_a_scored_histogram_is_freed_without_the_garbage_collector():
+    histogram = TieHistogram(np.array([[[1, 2, 0, 4], [0, 1, 3, 0]]]), np.array([0, 1]), by_radius=True)
+    gc.disable()
+    try:
+        for name in ("AP", "AP@2", "NDCG", "NDCG@2", "P@2", "R@2", "RR"):
+            get_metric(name).scores(histogram, "skip")
+        reference = weakref.ref(histogram)
+        del histogram
+        assert reference() is None
+    finally:
+        gc.enable()
