@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/luck.py [--again]
 
 Scores cached codes of seed 0 in random orders of the database, each shared by all queries (`hashbench evaluate
---random-orders 300`): all of ``digits`` at 12 and 32 bits, and some of CIFAR-10, which has more queries.
+--random-orders 300`): all of ``digits`` at 12 and 32 bits, some of CIFAR-10, which has more queries, and some of
+``digits-pairs``, whose items have several labels.
 """
 
 from pathlib import Path
@@ -37,6 +38,7 @@ GRIDS = (
     Grid("digits", {}, ("AP", "AP@1000", "NDCG", "P@100"), 300),
     Grid("cifar10-s1:squeezenet", dict.fromkeys(FIVE, (12, 48)), ("AP", "AP@1000"), 25),
     Grid("cifar10-s2:squeezenet", {"lsh": (12,), "itq": (48,)}, ("AP",), 8),
+    Grid("digits-pairs", dict.fromkeys(("lsh", "itq", "cibhash", "dhn", "idhn"), (12, 32)), ("AP", "NDCG"), 100),
 )
 COLUMNS = ["dataset", "method", "n_bits", "metric", "queries", "kinds", "mean", "tie_sd", "bound", "measured"]
 

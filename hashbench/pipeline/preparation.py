@@ -275,13 +275,11 @@ def _refuse_useless(name: str, kind: str, options: Options) -> None:
     """Refuse options that a dataset with such features cannot use."""
     adapter = dataset_class(name)
     useful = {*adapter.takes}
-    if kind == "features":
+    if kind == "features" or is_model(kind):
         useful -= {"weights", "image_size"}
-    elif is_model(kind):
-        useful -= {"image_size"}
     elif kind in extraction.KINDS and kind not in extraction.NETWORKS:
         useful -= {"weights"}
-    if "weights" in useful:
+    if "weights" in useful or is_model(kind):
         useful.add("device")
     for key in ("source", "weights", "image_size", "device"):
         if getattr(options, key) not in (None, "auto") and key not in useful:

@@ -310,7 +310,7 @@ def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:
     if stored.ndim != 2 or not stored.size or stored.dtype.kind not in "biuf":
         raise HashbenchError(
             f"{spec} holds {stored.dtype} of shape {stored.shape}, expected numbers of shape (n, n_features), not "
-            "empty."
+            f"empty.{' For texts, add --features hf:MODEL.' if stored.dtype.kind in 'OSU' else ''}"
         )
     if type(stored) is np.ndarray and stored.dtype == np.float32:
         return np.ascontiguousarray(stored)

@@ -305,8 +305,8 @@ def test_other_columns_and_missing_texts_are_refused(models, tmp_path, hashbench
 # ---------------------------------------------------------------- models that are refused
 
 
-def without(name):
-    return lambda folder: (folder / name).unlink()
+def without(*names):
+    return lambda folder: [(folder / name).unlink() for name in names]
 
 
 def pickled(folder):
@@ -348,7 +348,13 @@ def with_code(folder):
         ("vit", "images", incomplete, r"lack \d+ parameters of ViTModel, such as .*layernorm"),
         ("vit", "images", with_code, "cannot load hf:my-vit .* Models that need code from the hub are not loaded"),
         ("vit", "images", without("preprocessor_config.json"), "has no image processor that can be loaded"),
-        ("bert", "texts", without("tokenizer.json"), "has no tokenizer that can be loaded|cannot be applied to texts"),
+        ("bert", "texts", without("tokenizer.json"), "has no tokenizer that can be loaded"),
+        (
+            "bert",
+            "texts",
+            without("tokenizer.json", "tokenizer_config.json"),
+            "has a tokenizer of 5 tokens for a model of 11: the files of its own are missing",
+        ),
         ("bert", "images", None, r"\(BertModel\) does not read images, only texts. Choose a model of images"),
         ("convnext", "texts", None, r"\(ConvNextModel\) does not read texts, only images. Choose a model of texts"),
     ],

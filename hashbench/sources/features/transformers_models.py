@@ -220,8 +220,15 @@ class Model:
                 f"{self.kind} has no tokenizer that can be loaded ({_reason(error)}). Put the model's tokenizer.json "
                 "and tokenizer_config.json into its folder, by tokenizer.save_pretrained(FOLDER)."
             ) from error
+        text_config = getattr(self.config, "text_config", self.config)
+        n_tokens, n_known = len(tokenizer), getattr(text_config, "vocab_size", 0)
+        if 2 * n_tokens < n_known:  # without its files, transformers makes up one that knows no word
+            raise HashbenchError(
+                f"{self.kind} has a tokenizer of {n_tokens} tokens for a model of {n_known}: the files of its own are "
+                "missing. Put the model's tokenizer.json and tokenizer_config.json into its folder, by "
+                "tokenizer.save_pretrained(FOLDER)."
+            )
         if tokenizer.model_max_length > _NO_LIMIT:
-            text_config = getattr(self.config, "text_config", self.config)
             # RoBERTa and its relatives count two positions that no token takes
             positions = getattr(text_config, "max_position_embeddings", None) or _USUAL_LENGTH + 2
             tokenizer.model_max_length = positions - 2
