@@ -183,10 +183,11 @@ def test_what_is_said_of_the_estimate_of_luck_is_that_of_its_rows():
     n_queries = {"digits": 200, "cifar10-s1:squeezenet": 1000, "cifar10-s2:squeezenet": 10_000}
     few, more, most = (f"{5 * (number / 200) ** 0.5 * least[name]:.1f}" for name, number in n_queries.items())
     assert states(CLOSED_FORMS, few, "200 queries", more, "1,000", most, "10,000")
-    of_digits, of_s1, of_s2 = (tied["dataset"].value_counts()[name] for name in n_queries)
+    of_digits, of_s1, of_s2, of_pairs = (tied["dataset"].value_counts()[name] for name in (*n_queries, "digits-pairs"))
     measured = len(tied), "measurements", of_digits, "digits", 300, of_s1, "cifar10-s1", 25, of_s2
-    assert states(CLOSED_FORMS, *measured)
-    assert [grid.n_orders for grid in luck.GRIDS] == [300, 25, 8]
+    assert states(CLOSED_FORMS, *measured, "cifar10-s2", of_pairs, "digits-pairs")
+    assert states(CLOSED_FORMS, "digits-pairs", f"{5 * (300 / 200) ** 0.5 * least['digits-pairs']:.1f} measured")
+    assert [grid.n_orders for grid in luck.GRIDS] == [300, 25, 8, 100]
     assert (tied["measured"] <= 1.1 * tied["bound"]).all()  # of so few orders a deviation is itself uncertain
     assert states(CLOSED_FORMS, "estimate", f"{constant['tie_sd'] / constant['measured']:.1f} times too large")
 
