@@ -94,8 +94,9 @@ test-cluster: $(VENV)/.installed ## Run those of jobs side by side, which start 
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/pipeline/test_cluster.py \
 	tests/pipeline/test_workers.py tests/cli/test_tuning.py --durations 3
 
-test-originals: $(VENV)/.installed ## Run those of scripts beside the libraries they stand for; test-all has them, too
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_originals.py --durations 3
+test-originals: $(VENV)/.installed ## Run those beside other libraries: originals of scripts, models of transformers; test-all has them, too
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_originals.py \
+	tests/sources/test_transformers_models.py --durations 3
 
 test-figures: $(VENV)/.installed ## Run those of figures, and of the report in a browser; test-all has them, too
 	$(TEST) tests/reports/test_plots.py tests/reports/test_html.py tests/reports/test_report_*.py --durations 3

@@ -23,6 +23,8 @@ from hashbench.store import hdf5
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+pytestmark = pytest.mark.slow  # `make test-originals` has them
+
 PIXELS = np.random.default_rng(0).integers(0, 256, (40, 20, 20, 3)).astype(np.uint8)
 IMAGES = ImageArrays(PIXELS)
 TEXTS = ["a red text", "big", "a small blue text", *("a big green text " * n for n in range(1, 6))]
