@@ -383,6 +383,14 @@ def test_a_pooling_that_the_model_does_not_have_is_refused(models, family, pooli
         Model(f"hf:{models(family)}:{pooling}", "images", device="cpu")
 
 
+def test_texts_of_a_model_without_a_mask_do_not_depend_on_others_of_their_batch(copy):
+    folder = copy("clip")
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_input_names": ["input_ids"]}))
+    model = Model(f"hf:{folder}", "texts", device="cpu")
+    np.testing.assert_allclose(model(["red"]), model(["red", "big small red green blue a text"])[:1], atol=1e-6)
+
+
 def test_values_that_are_not_finite_are_refused(copy):
     from safetensors.torch import load_file, save_file
 

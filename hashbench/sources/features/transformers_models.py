@@ -127,6 +127,7 @@ class Model:
         self.kind, self.reads, self.device = kind, reads, find_device(device).type
         self.dtype = self.torch.float32 if self.device == "cpu" else self.torch.float16
         self._lock = Lock()  # a tokenizer works for one thread at a time
+        self._padding = "longest"
         name = parse(kind)
         folder = folder or name.folder
         if folder is None:
@@ -275,7 +276,7 @@ class Model:
             inputs = self.prepare(images=[Image.fromarray(item) for item in items], return_tensors="pt")
         else:
             with self._lock:
-                inputs = self.prepare(list(items), padding=True, truncation=True, return_tensors="pt")
+                inputs = self.prepare(list(items), padding=self._padding, truncation=True, return_tensors="pt")
         return {
             key: tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)
             for key, tensor in inputs.items()
@@ -313,6 +314,8 @@ class Model:
         item = np.full((64, 64, 3), 128, np.uint8) if self.reads == "images" else "a text"
         try:
             first, second = (self([item]) for _ in range(2))
+            if self.reads == "texts" and not np.allclose(first, self([item, f"{item} " * 4])[:1], 1e-2, 1e-2):
+                self._padding = "max_length"  # as SigLIP, which reads the padding too
         except HashbenchError:
             raise
         except Exception as error:  # models expect inputs of many kinds
