@@ -31,6 +31,6 @@ def find_device(name: str) -> "Device":
     if name not in DEVICES:
         raise HashbenchError(f"device is {name!r}, expected 'auto', 'cpu' or 'cuda'.")
     if name == "cuda" and not torch.cuda.is_available():
-        raise HashbenchError("device is 'cuda', but PyTorch finds no CUDA GPU here. Choose device='cpu' or 'auto'.")
+        raise HashbenchError("device is 'cuda', but PyTorch finds no CUDA GPU here. Choose cpu or auto.")
     device: Device = torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
     return device
