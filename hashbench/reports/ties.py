@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-N_DEVIATIONS = 5  # of the estimates, of up to so many queries: three true ones even if both are a third too small
-N_QUERIES = 200  # beyond, as the root of their number: what queries have in common does not average out
+N_DEVIATIONS = 3
+CORRELATION = 0.25  # of the scores of two queries in random orders, on average: at most, by benchmarks/luck.py
 _DIGIT = 5e-7  # results have six decimals: a deviation shown as 0 is less than this
 
 EVERY_ORDER, LUCK, OPEN, UNKNOWN = "every order", "luck", "open", "unknown"
@@ -39,14 +39,13 @@ def compare(first: Any, second: Any) -> Any:
     or columns of them, of one metric.
 
     - ``every order``: the ranges do not meet.
-    - ``luck``: the values are more than five deviations of their difference apart, sqrt(sd^2 + sd^2); of more than 200
-      queries, 5 sqrt(n_queries / 200).
+    - ``luck``: the values are more than three deviations of their difference apart, sqrt(sd^2 + sd^2), each times the
+      design effect of correlated queries, sqrt(1 + (n_queries - 1) / 4).
     - ``open``: they are not.
     - ``unknown``: ranges meet, or are unknown, and a deviation is not known.
 
-    The estimate takes queries of different codes as independent. What they have in common stays as their number grows,
-    so that it falls short by as much as their root: benchmarks/luck.py measures .56 of what random orders show at 200
-    queries, and .31 at 1,000.
+    A ``tie_sd`` takes queries of different codes as independent. They are not: an item that a random order moves up
+    raises the scores of all queries it is relevant to. The design effect is from L. Kish, "Survey Sampling", 1965.
     """
     first, second = (
         Score(*(np.asarray(getattr(side, name, 0), dtype=float) for name in Score._fields)) for side in (first, second)
@@ -55,7 +54,7 @@ def compare(first: Any, second: Any) -> Any:
     deviation = np.hypot(_deviation(first), _deviation(second))
     difference = np.abs(first.value - second.value).round(6)
     n_queries = np.maximum(first.n_queries, second.n_queries)
-    most = N_DEVIATIONS * np.sqrt(np.maximum(n_queries / N_QUERIES, 1)) * deviation
+    most = N_DEVIATIONS * np.sqrt(1 + CORRELATION * np.maximum(n_queries - 1, 0)) * deviation
     return np.select(
         [is_apart, np.isnan(deviation + difference), difference > most], [EVERY_ORDER, UNKNOWN, LUCK], OPEN
     )

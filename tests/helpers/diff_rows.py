@@ -42,7 +42,7 @@ FIELDS = {  # of a made-up row, without its numbers
 }
 
 
-def row(value=0.5, low=0.4, high=0.6, tie_sd=0.01, **changes):
+def row(value=0.5, low=0.4, high=0.6, tie_sd=0.005, **changes):
     numbers = {"value": value, "tie_sd": tie_sd, "low": low, "high": high}
     texts = {name: "" if number is None else f"{number:.6f}" for name, number in numbers.items()}
     return Row(**(FIELDS | texts | changes))

@@ -20,7 +20,7 @@ def table(*cells, name="table1", **chosen):
     return tables.make_table(pd.DataFrame(cells), name, tables.TableSelection(**chosen))
 
 
-def ranged(method, value, low, high, tie_sd=0.02, **changes):
+def ranged(method, value, low, high, tie_sd=0.004, **changes):
     return cell(method, 16, value, low=low, high=high, tie_sd=tie_sd, **changes)
 
 

@@ -17,8 +17,8 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("first", "second", "answer"),
     [
-        ((0.5, 0.003, 0.4, 0.6), (0.526, 0.004, 0.4, 0.7), "luck"),  # the root of .003^2 + .004^2 is .005
-        ((0.5, 0.003, 0.4, 0.6), (0.525, 0.004, 0.4, 0.7), "open"),  # just five of them
+        ((0.5, 0.003, 0.4, 0.6), (0.516, 0.004, 0.4, 0.7), "luck"),  # the root of .003^2 + .004^2 is .005
+        ((0.5, 0.003, 0.4, 0.6), (0.515, 0.004, 0.4, 0.7), "open"),  # just three of them
         ((0.5, 0.003, 0.4, 0.6), (0.7, 0.004, 0.6, 0.8), "luck"),  # the edge belongs to a range
         ((0.5, 0.003, 0.4, 0.6), (0.7, 0.004, 0.600001, 0.8), "every order"),
         ((0.5, 0.003, 0.4, 0.6), (0.5, 0.004, 0.4, 0.7), "open"),
@@ -29,9 +29,9 @@ NAN = float("nan")
         ((0.5, NAN, 0.5, 0.5), (0.5, NAN, 0.5, 0.5), "open"),  # no ties: known to be 0
         ((0.5, NAN, 0.5, 0.5), (0.500001, NAN, 0.500001, 0.500001), "every order"),
         ((NAN, NAN, NAN, NAN), (0.5, 0.1, 0.4, 0.6), "unknown"),
-        # A deviation shown as 0.000000 is less than 0.0000005, and five of two such are 0.0000035.
-        ((0.5, 0.0, 0.4, 0.6), (0.500003, 0.0, 0.4, 0.6), "open"),
-        ((0.5, 0.0, 0.4, 0.6), (0.500004, 0.0, 0.4, 0.6), "luck"),
+        # A deviation shown as 0.000000 is less than 0.0000005, and three of two such are 0.0000021.
+        ((0.5, 0.0, 0.4, 0.6), (0.500002, 0.0, 0.4, 0.6), "open"),
+        ((0.5, 0.0, 0.4, 0.6), (0.500003, 0.0, 0.4, 0.6), "luck"),
     ],
 )
 def test_two_values_are_apart_as_far_as_ties_leave_them(first, second, answer):
@@ -39,8 +39,8 @@ def test_two_values_are_apart_as_far_as_ties_leave_them(first, second, answer):
     assert answer in ANSWERS
 
 
-def test_more_queries_need_more_deviations_as_the_root_of_their_number():
-    score, near, far = (Score(value, 0.003, 0.3, 0.7, 800) for value in (0.5, 0.542, 0.543))  # 10 of .0042426
+def test_more_queries_need_more_deviations_since_a_quarter_of_their_variance_is_in_common():
+    score, near, far = (Score(value, 0.003, 0.3, 0.7, 397) for value in (0.5, 0.627, 0.628))  # 30 of .0042426
     assert (compare(score, near), compare(score, far)) == ("open", "luck")
     assert compare(score._replace(n_queries=100), near._replace(n_queries=200)) == "luck"
     assert compare(score._replace(n_queries=100), near) == "open"  # the more queries of the two
@@ -48,7 +48,7 @@ def test_more_queries_need_more_deviations_as_the_root_of_their_number():
 
 def test_columns_are_compared_row_by_row():
     rows = pd.DataFrame([(0.5, 0.003, 0.4, 0.6), (0.9, 0.003, 0.8, 1.0)], columns=Score._fields[:4])
-    assert compare(rows, Score(0.55, 0.003, 0.4, 0.7)).tolist() == ["luck", "every order"]
+    assert compare(rows, Score(0.56, 0.003, 0.4, 0.7)).tolist() == ["luck", "every order"]
 
 
 scores = st.builds(
@@ -70,12 +70,18 @@ def test_values_that_are_moved_apart_are_no_less_apart(first, second, by):
     assert rank(str(compare(low, moved))) <= rank(str(compare(low, high)))
 
 
-def test_random_orders_reverse_no_two_codes_that_are_apart_under_luck():
+CLASSES = [np.eye(10, dtype=bool)[np.arange(10).repeat(n_items)] for n_items in (2, 60)]
+TOPICS = np.split(
+    np.random.default_rng(0).normal(size=(350, 3)) @ np.random.default_rng(1).normal(size=(3, 6)) > 0, [50]
+)
+
+
+@pytest.mark.parametrize("labels", [CLASSES, TOPICS], ids=["one label", "several labels"])
+def test_random_orders_reverse_no_two_codes_that_are_apart_under_luck(labels):
     rng = np.random.default_rng(0)
-    labels = np.arange(10).repeat(2), np.arange(10).repeat(60)
     scored = []
-    for share in (0.1, 0.12, 0.2, 0.3, 0.45):  # of bits that are wrong
-        codes = [np.eye(10, dtype=bool)[classes] ^ (rng.random((len(classes), 10)) < share) for classes in labels]
+    for share in (0.1, *3 * [0.2], *4 * [0.3], 0.45, 0.45):  # of bits that are wrong
+        codes = [hot ^ (rng.random(hot.shape) < share) for hot in labels]
         evaluation = evaluate(*codes, labels, ["AP"], random_orders=100)
         summary = evaluation.summary["AP"]
         scored.append((Score(summary.mean, summary.tie_sd, summary.low, summary.high), evaluation.random_orders["AP"]))

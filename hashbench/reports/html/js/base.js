@@ -53,7 +53,7 @@ function ties(a, b) {
   const both = Math.hypot(deviation(a), deviation(b));
   const difference = Math.round(Math.abs(a.value - b.value) * MILLION) / MILLION;
   const nQueries = Math.max(a.n_queries, b.n_queries);
-  const most = data.luck.n_deviations * Math.sqrt(Math.max(nQueries / data.luck.n_queries, 1)) * both;
+  const most = data.luck.n_deviations * Math.sqrt(1 + data.luck.correlation * (nQueries - 1)) * both;
   return Number.isNaN(both) ? "unknown" : difference > most ? "luck" : "open";
 }
 const isBetter = (metric, a, b) => (metric.is_error ? a < b : a > b);
