@@ -60,6 +60,8 @@ class Arrays(DatasetAdapter):
         if n_bad:
             protocol += f"; {n_bad:,} of {n_items + n_bad:,} images left out, since they cannot be decoded"
         rule = _rule(own, labels)
+        if rule == "same-label" and labels is not None and labels.max() > 1 and (n_minus := np.sum(labels == -1)):
+            protocol += f"; label -1, of {n_minus:,} items, is a class like any other"
         is_drawn = (own.n_train, own.train_per_label) != (None, None)
         is_split_drawn = is_drawn or not (n_own or protocol.startswith(_BY_FOLDER))
         _refuse_idle(own, rule, is_drawn=is_split_drawn or (rule == "distance" and len(train) > _THRESHOLD_ITEMS))

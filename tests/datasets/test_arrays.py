@@ -107,6 +107,14 @@ def test_by_default_a_tenth_are_queries_and_all_others_are_for_training(prepare,
     assert dataset.about["source"] == "X.npy"
 
 
+@pytest.mark.parametrize(("classes", "is_said"), [((-1, 0, 1, 2), True), ((-1, 1), False), ((0, 1, 2), False)])
+def test_a_label_that_others_read_as_unknown_is_a_class_and_said_to_be_one(prepare, save, classes, is_said):
+    labels = np.resize(classes, 60)
+    dataset, stdout = prepare(save("X", X), "--labels", save("y", labels))
+    np.testing.assert_array_equal(dataset.labels, labels)
+    assert ("label -1, of 15 items, is a class" in " ".join(stdout.split())) == is_said
+
+
 @pytest.mark.parametrize(("n_items", "n_queries"), [(59, 5), (19, 1), (9, 1), (3, 1), (10_020, 1000)])
 def test_a_tenth_is_rounded_down_to_between_1_and_1000(prepare, save, n_items, n_queries):
     dataset, _ = prepare(save("X", np.arange(1.0 * n_items)[:, None]), "--labels", save("y", np.arange(n_items) % 2))
