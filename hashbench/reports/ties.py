@@ -29,14 +29,14 @@ class Score(NamedTuple):
     tie_sd: Any
     low: Any
     high: Any
-    n_queries: Any = 0
+    n_queries: Any = 1
 
 
 def compare(first: Any, second: Any) -> Any:
     """Return how far ties leave the order of two values as it is, as keys of ``ANSWERS``.
 
-    Each side has attributes ``value``, ``tie_sd``, ``low``, ``high`` and, if known, ``n_queries``: numbers, or arrays
-    or columns of them, of one metric.
+    Each side has attributes ``value``, ``tie_sd``, ``low``, ``high`` and ``n_queries``: numbers, or arrays or columns
+    of them, of one metric.
 
     - ``every order``: the ranges do not meet.
     - ``luck``: the values are more than three deviations of their difference apart, sqrt(sd^2 + sd^2), each times the
@@ -48,13 +48,13 @@ def compare(first: Any, second: Any) -> Any:
     raises the scores of all queries it is relevant to. The design effect is from L. Kish, "Survey Sampling", 1965.
     """
     first, second = (
-        Score(*(np.asarray(getattr(side, name, 0), dtype=float) for name in Score._fields)) for side in (first, second)
+        Score(*(np.asarray(getattr(side, name), dtype=float) for name in Score._fields)) for side in (first, second)
     )
     is_apart = (first.low > second.high) | (first.high < second.low)
     deviation = np.hypot(_deviation(first), _deviation(second))
     difference = np.abs(first.value - second.value).round(6)
     n_queries = np.maximum(first.n_queries, second.n_queries)
-    most = N_DEVIATIONS * np.sqrt(1 + CORRELATION * np.maximum(n_queries - 1, 0)) * deviation
+    most = N_DEVIATIONS * np.sqrt(1 + CORRELATION * (n_queries - 1)) * deviation
     return np.select(
         [is_apart, np.isnan(deviation + difference), difference > most], [EVERY_ORDER, UNKNOWN, LUCK], OPEN
     )

@@ -188,7 +188,7 @@ def test_an_accepted_row_changes_only_with_its_version(hashbench, accepted, chan
     write(Path("results/digits.csv"), *accepted[:2], digits_row(seed=1, **changes))
     result = check_against_head(hashbench)
     assert result.exit_code == 1
-    assert "lsh 16 bits seed 1 AP changed from 0.500000 0.010000 0.400000 0.600000 200 0 " in result.stderr
+    assert "lsh 16 bits seed 1 AP changed from 0.500000 0.005000 0.400000 0.600000 200 0 " in result.stderr
 
 
 @needs_git

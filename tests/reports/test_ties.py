@@ -47,7 +47,7 @@ def test_more_queries_need_more_deviations_since_a_quarter_of_their_variance_is_
 
 
 def test_columns_are_compared_row_by_row():
-    rows = pd.DataFrame([(0.5, 0.003, 0.4, 0.6), (0.9, 0.003, 0.8, 1.0)], columns=Score._fields[:4])
+    rows = pd.DataFrame([(0.5, 0.003, 0.4, 0.6), (0.9, 0.003, 0.8, 1.0)], columns=Score._fields[:4]).assign(n_queries=1)
     assert compare(rows, Score(0.56, 0.003, 0.4, 0.7)).tolist() == ["luck", "every order"]
 
 

@@ -41,7 +41,7 @@ _ABOUT = {  # what an answer says of two methods
     EVERY_ORDER: "Their ranges do not meet: no order of ties reverses the two.",
     LUCK: "They are apart under luck: a random order of ties is not expected to reverse the two; an order that "
     "depends on the classes might.",
-    OPEN: "They are not separated by luck: that a random order of ties reverses the two is not ruled out.",
+    OPEN: "They are not separated by luck: a reversal by a random order of ties is not ruled out.",
     UNKNOWN: "Whether luck with ties could reverse the two is unknown: a row is older than the column tie_sd.",
 }
 _VERDICTS = {  # of a published value

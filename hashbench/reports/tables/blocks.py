@@ -301,9 +301,7 @@ def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = F
         best = "the best of each method" if is_ablation else "the best, sanity baselines aside"
         notes.append(f"Bold: {best}.")
     if any("†" in entry.marks for entry in entries):
-        notes.append(
-            "†: not separated from the best by luck; that a random order of ties reverses the two is not ruled out."
-        )
+        notes.append("†: not separated from the best by luck; a reversal by a random order of ties is not ruled out.")
     if any("◊" in entry.marks for entry in entries):
         notes.append(
             "◊: second best, apart from the best under luck though ranges meet: a random order of ties is not expected "
