@@ -33,7 +33,7 @@ def codes_of(method, datasets, lengths, folder, **environment):
     command = [Path(sysconfig.get_path("scripts")) / "hashbench", "encode", "--method", method, "--seed", "1"]
     command += [word for name in datasets for word in ("--dataset", name)]
     command += [word for n_bits in lengths for word in ("--bits", str(n_bits))]
-    command += [] if ALL or method != "dpn" else ["--param", "epochs=3"]
+    command += [] if ALL or method != "dpn" else ["--param", "epochs=1"]
     settings = {**os.environ, "HASHBENCH_DATA": str(folder), **environment}
     subprocess.run(command, env=settings, check=False, capture_output=True)  # some refuse a dataset
     codes = {}
