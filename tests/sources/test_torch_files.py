@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 from helpers.error_sentences import complaint
-from helpers.processes import printed_by
 
 from hashbench.sources.array_files import opened_arrays, read_array, read_codes, read_features, read_items, read_matrix
 
@@ -138,9 +137,3 @@ def test_what_is_no_tensor_is_refused(tmp_path, content, words):
 def test_what_is_no_file_of_pytorch_is_refused(tmp_path, content):
     (tmp_path / "a.pt").write_bytes(content)
     assert "a.pt is damaged, or holds more than tensors" in complaint(read_codes, str(tmp_path / "a.pt"))
-
-
-def test_pytorch_is_imported_for_its_files_alone(tmp_path):
-    np.save(tmp_path / "a.npy", X.numpy())
-    code = "from hashbench.sources.array_files import read_codes; read_codes('a.npy'); print('torch' in sys.modules)"
-    assert printed_by(code, cwd=tmp_path) == "False\n"
