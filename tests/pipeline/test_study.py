@@ -206,7 +206,6 @@ def test_a_file_may_have_presets_validation_and_device_that_chosen_methods_lack(
     command = ["encode", "--grid", path, "--dry-run", "--method"]
     assert hashbench(*command, "lsh").stdout.startswith("digits lsh 8 bits seed 0: ")
     assert " validation=0.1 " in hashbench(*command, "dpsh").stdout
-    assert "none of lsh has a device, got 'cpu'. Leave it out." in hashbench(*command, "lsh", "--device", "cpu").stderr
 
 
 def test_parameters_of_all_methods_are_for_those_that_have_them(hashbench, study):
@@ -217,7 +216,6 @@ def test_parameters_of_all_methods_are_for_those_that_have_them(hashbench, study
     assert hashbench(*command, "--method", "lsh").stdout.startswith("digits lsh 8 bits seed 0: ")
     other = hashbench(*command, "--method", "itq", "--method", "lsh", "--param", "n_iter=5").stdout
     assert "digits itq n_iter=5 8 bits" in other
-    assert "unknown lsh parameter 'n_iter'" in hashbench(*command, "--method", "lsh", "--param", "n_iter=5").stderr
 
 
 def test_seeds_that_no_method_uses_are_reported_once(hashbench):
