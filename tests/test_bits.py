@@ -59,11 +59,8 @@ def test_every_form_of_codes_packs_alike(codes):
     [
         (np.zeros((5, 14, 3), bool), None, r"shape \(5, 14, 3\), .*Booleans may also be squares, .* reshape others: "),
         ([1, 0], None, r"codes have shape \(2,\), expected two dimensions: \(n_samples, n_bits\)\."),
-        (np.zeros((0, 4)), None, r"codes are empty: shape \(0, 4\)"),
         (np.zeros((4, 0)), None, r"codes are empty: shape \(4, 0\)"),
-        ([[0, 1], [2, 1]], None, "hold 1 values that are not 0 or 1, first 2 in row 1, column 0"),
         ([[0.5, 1]], None, "hold 1 values that are not 0 or 1, first 0.5 in row 0, column 0"),
-        ([[np.nan, 1]], None, "hold 1 values that are not 0 or 1, first nan"),
         ([[-1, 1], [1, 0]], None, r"not -1 or 1, first 0 in row 1, column 1 .* A zero beside -1 and \+1 is"),
         ([["a", "b"]], None, r"strings of shape \(1, 2\), expected numbers in two dimensions, or hexa"),
         ([[1j, 0]], None, "of dtype complex128, expected booleans, 0/1 or -1/"),
@@ -76,8 +73,6 @@ def test_every_form_of_codes_packs_alike(codes):
         ([[0, 255, 1]], None, "hold 1 values that are not 0 or 1"),
         (np.array([[0, 1], [0, 16], [0, 32]], dtype=np.uint8), 12, "beyond bit 12 in 2 rows, first in row 1"),
         (np.zeros((4, 16), dtype=bool), 24, r"booleans of shape \(4, 16\), a column .* codes of 24 bits have 24"),
-        (np.zeros((1, 4097), dtype=bool), None, "codes must have 1 to 4096 bits, got 4097"),
-        (np.zeros((1, 1), dtype=np.uint8), 0, "codes must have 1 to 4096 bits, got 0"),
     ],
 )
 def test_what_cannot_be_codes_is_refused_in_words(codes, n_bits, message):
@@ -153,7 +148,6 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (["ff"], 9, None, "of which 9 cannot"),
         (["ff"], None, "big", "strings, where the order of bits .big. has no effect"),
         (np.array([2**40]), None, "little", "integers of 64 bits, where the order of bits"),
-        (AS_BITS, None, "big", "a column for each bit, where the order"),
         (BYTES, None, "big", "as packed codes are"),
         (BYTES, 24, "middle", "one of little, big, got 'middle'"),
         (BYTES | 1, 23, "big", r"beyond bit 23 in 5 rows.*bit_order='big'\)\.$"),
@@ -212,7 +206,6 @@ def test_integers_and_hexadecimal_texts_may_be_compared():
 @pytest.mark.parametrize(
     ("codes", "n_bits", "message"),
     [
-        (np.arange(5), None, "two dimensions.* If each is a hash of 64 bits, give uint64 or int64, and 64 as the"),
         (HASHES, 32, "two dimensions.* If each is a hash of 64 bits"),
         (HASHES.astype(float), None, "two dimensions.* If each is a hash of 64 bits"),
         (np.zeros((2, 8, 7), dtype=bool), None, r"codes have shape \(2, 8, 7\), expected two dimensions"),

@@ -37,25 +37,6 @@ def test_dataset_is_found_by_its_name_and_has_a_line_about_it(name):
     assert 10 < len(adapter.summary) < 100
 
 
-@pytest.mark.parametrize(
-    ("get", "name", "near"),
-    [
-        (registry.get_method, "iqt", "itq"),
-        (registry.get_method, "ITQ", "itq"),
-        (registry.get_method, "oracle_label", "oracle-label"),
-        (registry.get_dataset, "digit", "digits"),
-        (registry.get_dataset, "digits_pairs", "digits-pairs"),
-    ],
-)
-def test_unknown_name_suggests_a_near_one_and_lists_all(get, name, near):
-    with pytest.raises(HashbenchError) as caught:
-        get(name)
-    text = str(caught.value)
-    assert f"unknown {get.__name__[4:]} {name!r}. Did you mean {near!r}?" in text
-    for known in (registry.method_names if get is registry.get_method else registry.dataset_names)():
-        assert known in text
-
-
 @pytest.mark.parametrize("name", ["", "qqqqqq", "_linear", "../itq", "__init__"])
 def test_name_far_from_all_gets_no_suggestion(name):
     with pytest.raises(HashbenchError, match="unknown method"):

@@ -1,8 +1,5 @@
 """What a shell completes, as click's own scripts ask for it."""
 
-import subprocess
-import sys
-
 import pytest
 from click.shell_completion import ShellComplete
 from helpers.paths import built_in_datasets
@@ -76,14 +73,3 @@ def test_datasets_of_plugins_and_of_the_user_are_offered_too(plugin, data):
     for stem in ("mine", "digits", "cifar10-s1-gist"):
         (data / "datasets" / f"{stem}.h5").touch()
     assert set(completion.datasets()) - {*built_in_datasets()} == {"other", "mine"}
-
-
-def test_completing_imports_nothing_heavy():
-    heavy = {"numpy", "pandas", "torch", "scipy", "sklearn", "h5py", "numba", "rich", "matplotlib"}
-    code = (
-        "import sys\n"
-        "from hashbench.cli import completion, main\n"
-        "for names in completion.NAMES.values(): names()\n"
-        f"print({heavy!r} & {{*sys.modules}})\n"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"

@@ -267,24 +267,6 @@ def test_dataset_by_distance_shows_its_thresholds_as_distances(tiny):
     )
 
 
-def test_duplicates_between_roles_are_counted(tiny):
-    features = tiny().features.copy()
-    features[0] = features[39]  # outside the training items
-    features[1] = features[2] = features[20]
-    features[3, 0], features[21] = -0.0, features[3]
-    features[21, 0] = 0.0
-    assert re.findall(r"\d+", facts(descriptions.describe_dataset(tiny(features=features)))["duplicates"]) == list(
-        "4030"
-    )
-
-
-def test_multi_label_dataset_counts_labels(tiny):
-    labels = np.zeros((40, 3), np.uint8)
-    labels[:10, 0] = labels[5:30, 1] = 1
-    info = facts(descriptions.describe_dataset(tiny("shared-labels", labels=labels)))["classes"]
-    assert info == "3, 0 to 25 items each, 0.88 labels per item, 10 items without"
-
-
 def test_codes_file_is_described(hashbench, digits_data):
     path = hashbench("encode", "--method", "itq", "--bits", 12, "--seed", 4).stdout.strip()
     info = facts(descriptions.describe(path))

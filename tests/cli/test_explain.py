@@ -164,11 +164,6 @@ def test_cuts_are_within_the_others(hashbench, explained, of_themselves):
     assert (code, "AP@30 of 29 items" in line) == (1, True)
 
 
-def test_a_ball_whose_empty_ones_are_left_out_is_no_metric_of_a_script(hashbench, own):
-    code, line = refused(hashbench, *own, "--metric", "P@r2:skip")
-    assert (code, "gives P@r2:skip" in line) == (1, True)
-
-
 def test_queries_that_find_themselves_are_reported(hashbench, own, of_themselves):
     note = "The queries are the database, so each finds itself. To leave it out: --exclude-self"
     assert note in hashbench("explain", *of_themselves, "--metric", "AP").stderr
@@ -380,6 +375,7 @@ def test_long_work_is_reported_in_lines_only_where_there_is_no_terminal(hashbenc
         ("--script talr-ndcg", "AP of 30 items; ask for NDCG, NDCG@k"),
         ("--script talr-ndcg --script calc-map --metric P@5", "ask for NDCG, NDCG@k, AP"),
         ("--script calc-map --metric AP@5 --metric P@5", "AP@5 of 30 items; ask for AP"),
+        ("--metric P@r2:skip", "gives P@r2:skip"),
         ("--script hashnt", "Did you mean 'hashnet' or "),
         ("--script qqqq", "hashbench list scripts"),
         ("--script hashnet --metric AP@31", "AP@31 of 30 items; ask for AP, AP@k, k within"),

@@ -3,7 +3,6 @@ import dataclasses
 import numpy as np
 import pytest
 from helpers.paths import built_in_datasets
-from helpers.processes import printed_by
 from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 
@@ -197,14 +196,3 @@ def test_words_in_place_of_features_are_refused_in_a_sentence(tmp_path):
 def test_a_missing_file_is_asked_for_in_the_name_of_the_dataset():
     with pytest.raises(HashbenchError, match=r"^dataset 'corel5k' lacks 1 of 1 files"):
         registry.get_dataset("corel5k").prepare()
-
-
-def test_all_adapters_are_imported_without_what_only_their_data_need():
-    heavy = {"sklearn", "scipy", "pandas", "h5py", "torch", "PIL", "requests", "numba"}
-    code = (
-        "from importlib import import_module; from pkgutil import iter_modules; import hashbench.datasets\n"
-        "names = [module.name for module in iter_modules(hashbench.datasets.__path__)]\n"
-        "modules = [import_module(f'hashbench.datasets.{name}') for name in names]\n"
-        f"print(len(modules) > 5, *{heavy} & set(sys.modules))"
-    )
-    assert printed_by(code) == "True\n"

@@ -284,8 +284,6 @@ def test_jobs_go_over_tls_only_with_the_own_certificate(data, tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("scheduler", "words"),
     [
-        ("", "expected the address of a scheduler"),
-        ("nowhere", "expected the address of a scheduler"),
         ("{folder}/other.json", "expected the address of a scheduler, such as tcp://127.0.0.1:8786, or the file"),
         ("tls://127.0.0.1:8786", "needs certificates, and Dask's configuration has none"),
     ],

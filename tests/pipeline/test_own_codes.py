@@ -514,17 +514,6 @@ def test_curves_are_drawn_into_a_figure(hashbench, save, codes, tmp_path):
 # ---------------------------------------------------------------- on the command line
 
 
-def test_own_packed_codes_are_scored_on_the_command_line(hashbench, save, codes):
-    query, database = save("pq.npy", little_endian(QUERY)), save("pd.npy", little_endian(DATABASE))
-    common = options(affinity=save("a.npy", LEVELS), format="csv")
-    packed = ["evaluate", *options(query_codes=query, database_codes=database), *common]
-    with_length = hashbench(*packed, "--bits", 11)
-    assert (with_length.exit_code, with_length.stdout) == (0, hashbench("evaluate", *options(**codes), *common).stdout)
-    without = hashbench(*packed)
-    assert without.exit_code == 1
-    assert "--bits" in without.stderr
-
-
 def test_superclasses_make_a_second_level(save, codes):
     query, database = CLASSES
     levels = np.equal.outer(query, database) * 1 + np.equal.outer(query // 2, database // 2)

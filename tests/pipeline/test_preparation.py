@@ -139,20 +139,6 @@ def test_the_first_kind_of_features_has_the_plain_name_and_others_their_own(toy,
     assert dataset_path("toy:far") == data / "datasets" / "toy-far.h5"
 
 
-@pytest.mark.parametrize("spec", ["toy:middle", "toy:far:near", "digits:gist"])
-def test_unknown_features_are_refused_and_the_known_ones_listed(toy, spec):
-    with pytest.raises(HashbenchError, match=rf"unknown feature kind '{spec}'\..*Known feature kinds: "):
-        prepare(spec)
-    assert toy == []
-
-
-def test_an_unknown_dataset_is_refused():
-    with pytest.raises(HashbenchError, match=r"unknown dataset 'toyy'\. Did you mean 'toy'\?"):
-        prepare("toyy")
-    with pytest.raises(HashbenchError, match="unknown dataset 'toyy:far'"):
-        load_dataset("toyy:far")
-
-
 def test_the_plain_name_does_not_prepare_another_kind_than_the_prepared_one(toy):
     prepare("toy:far")
     with pytest.raises(HashbenchError, match=r"'toy' is prepared only with features far.*toy:far \(or toy:near"):

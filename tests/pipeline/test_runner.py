@@ -13,7 +13,6 @@ from helpers.result_files import contents, rows_in
 from helpers.thoroughness import ALL
 
 from hashbench.cards import method_card
-from hashbench.errors import HashbenchError
 from hashbench.method import HashMethod
 from hashbench.pipeline import grid
 from hashbench.registry import get_method
@@ -101,19 +100,6 @@ def test_values_with_commas_between_them_are_a_sweep(text, values):
     parsed = grid.parse_params([f"n={text}"])["n"]
     assert isinstance(parsed, grid.Sweep)
     assert tuple(parsed) == values
-
-
-@pytest.mark.parametrize(
-    ("texts", "words"),
-    [
-        (["n=20,", "n=,20", "n=a,,b", "n=,"], "comma with nothing before or after"),
-        (["n", "=5", "", ":n=5", "itq:=5"], "name=value"),
-    ],
-)
-def test_parameters_without_a_name_or_a_value_are_refused(texts, words):
-    for text in texts:
-        with pytest.raises(HashbenchError, match=words):
-            grid.parse_params([text])
 
 
 def settings(methods, params):
@@ -221,18 +207,6 @@ def test_parameters_have_their_own_codes_and_rows(hashbench, results, fits):
 
 
 @pytest.mark.usefixtures("digits_data")
-def test_methods_that_refuse_are_printed_and_the_rest_completes(hashbench, results):
-    jobs = ["--method", "pcah", "--method", "lsh", "--bits", 32, "--bits", 100]
-    result = hashbench("run", *jobs, "--metric", "AP", "--results", results)
-    assert result.exit_code == 0
-    refusal = notes(result)[1]
-    assert "refused" in refusal
-    assert "61" in refusal
-    keys = [(row["method"], row["n_bits"]) for row in rows_in(results / "digits")]
-    assert keys == [("lsh", "32"), ("lsh", "100"), ("pcah", "32")]
-
-
-@pytest.mark.usefixtures("digits_data")
 def test_a_grid_whose_jobs_all_refuse_fails(hashbench, results):
     result = hashbench("run", "--method", "pcah", "--method", "itq", "--bits", 100, "--bits", 62, "--results", results)
     assert result.exit_code == 1
@@ -241,13 +215,6 @@ def test_a_grid_whose_jobs_all_refuse_fails(hashbench, results):
     assert all("refused" in line for line in refusals)
     assert last.startswith("Error: ")
     assert not results.exists()
-
-
-def test_each_dataset_has_its_own_file(hashbench, results, tiny_file):
-    first, second = tiny_file(name="first"), tiny_file("shared-labels", name="second")
-    hashbench("run", "--method", "lsh", "--bits", 8, "--dataset", first, "--dataset", second, "--results", results)
-    assert {row["dataset"] for row in rows_in(results / "first")} == {"first"}
-    assert {row["dataset"] for row in rows_in(results / "second")} == {"second"}
 
 
 @pytest.mark.parametrize("rule", ["same-label", "shared-labels", "distance", "explicit"])
@@ -306,17 +273,6 @@ def test_codes_of_changed_content_are_not_scored(hashbench, tiny_file):
     assert f"{codes} was encoded from tiny with content {old}, but dataset tiny now holds {new}. " in result.stderr
     assert "hashbench encode --method lsh --dataset " in result.stderr
     assert result.stderr.count("\n") == 1
-
-
-@pytest.mark.usefixtures("digits_data")
-def test_damaged_codes_are_encoded_again(hashbench, results):
-    command = ["run", "--method", "lsh", "--bits", 8, "--results", results]
-    hashbench(*command)
-    content = contents(results / "digits")
-    path = Path(encoded(hashbench("encode", "--method", "lsh", "--bits", 8)))
-    path.write_bytes(path.read_bytes()[:3000])
-    assert notes(hashbench(*command))[0].split(", ")[1] == "re-encoded damaged codes"
-    assert contents(results / "digits") == content
 
 
 @pytest.mark.usefixtures("digits_data")
@@ -406,24 +362,6 @@ def interrupt(process, signal_number):
     return stderr + process.communicate(timeout=30)[1]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("digits_data")
-def test_killed_run_loses_nothing_and_the_next_one_completes(script, hashbench, results, tmp_path):
-    process = script("run", *LONG, "--results", results)
-    interrupt(process, signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
-    n_done = len(rows_in(results / "digits"))
-    assert 2 <= n_done < 300
-    short = [part for part in LONG if part not in {f"--seed={seed}" for seed in range(n_done + 2, 300)}]
-    again = hashbench("run", *short, "--results", results)
-    assert again.exit_code == 0
-    assert all("reused codes" in note for note in notes(again)[:n_done])
-    assert notes(again)[-1] == "encoded codes, computed scores"
-    hashbench("run", *short, "--results", tmp_path / "whole", "--force")
-    assert contents(results / "digits") == contents(tmp_path / "whole" / "digits")
-    assert not [path for path in results.iterdir() if path.name.endswith(".part")]
-
-
 INTERRUPTED = "Error: interrupted; finished steps are kept."
 
 
@@ -460,11 +398,6 @@ def test_an_interrupted_process_reports_it_in_one_sentence(script, results):
     assert lines[-1].startswith(INTERRUPTED)
     assert all(line.startswith("[") for line in lines[:-1])
     assert len(rows_in(results / "digits")) >= 2
-
-
-def test_a_job_is_written_in_one_line():
-    job = grid.Job("digits", method_card("itq"), 16, 2, {"n_iter": 5, "a": "b"})
-    assert str(job) == "digits itq a=b n_iter=5 16 bits seed 2"
 
 
 def test_scores_as_json_are_those_of_the_rows(hashbench, results, tiny_file):

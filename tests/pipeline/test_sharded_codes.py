@@ -143,13 +143,9 @@ LABELLED = {"query_labels": CLASSES[0], "database_labels": CLASSES[1]}
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"affinity": LEVELS, "true_distance": "dot"}, "vectors re-rank the nearest items of the whole database"),
-        ({"affinity": LEVELS[:, 1:]}, "there are 41 database codes, but labels or affinities for 40 database items"),
         (LABELLED | {"database_labels": CLASSES[1][1:]}, "41 database codes, but labels or affinities for 40"),
         (LABELLED | {"database_labels": MULTI_HOT[1]}, "give both as class labels"),
         (LABELLED | {"database_labels": CLASSES[1] + 0.5}, "not whole numbers"),
-        ({"affinity": LEVELS, "query_codes": QUERY[:, :9]}, "query codes have 9 bits and database codes 12"),
-        ({"affinity": LEVELS, "n_bits": 40}, "booleans of shape (9, 12), a column for each bit"),
         (
             LABELLED | {"query_coarse": CLASSES[0], "database_coarse": CLASSES[1][:-1]},
             "there are classes for 41 database items and superclasses for 40",

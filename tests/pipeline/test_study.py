@@ -206,7 +206,6 @@ def test_a_file_may_have_presets_validation_and_device_that_chosen_methods_lack(
     command = ["encode", "--grid", path, "--dry-run", "--method"]
     assert hashbench(*command, "lsh").stdout.startswith("digits lsh 8 bits seed 0: ")
     assert " validation=0.1 " in hashbench(*command, "dpsh").stdout
-    assert "none of lsh has a device, got 'cpu'. Leave it out." in hashbench(*command, "lsh", "--device", "cpu").stderr
 
 
 def test_parameters_of_all_methods_are_for_those_that_have_them(hashbench, study):
@@ -217,7 +216,6 @@ def test_parameters_of_all_methods_are_for_those_that_have_them(hashbench, study
     assert hashbench(*command, "--method", "lsh").stdout.startswith("digits lsh 8 bits seed 0: ")
     other = hashbench(*command, "--method", "itq", "--method", "lsh", "--param", "n_iter=5").stdout
     assert "digits itq n_iter=5 8 bits" in other
-    assert "unknown lsh parameter 'n_iter'" in hashbench(*command, "--method", "lsh", "--param", "n_iter=5").stderr
 
 
 def test_seeds_that_no_method_uses_are_reported_once(hashbench):
@@ -343,19 +341,3 @@ def test_a_part_runs_alone_and_parts_together_are_the_whole(hashbench, tmp_path)
     assert contents(tmp_path / "parts" / "digits") == contents(tmp_path / "whole" / "digits")
     empty = hashbench(*common, tmp_path / "none", "--part", "9/9")
     assert (empty.exit_code, empty.stdout) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--part", "4/3"], "'4/3' is not a part, expected I/N such as 2/5"),
-        (["--part", "0/3"], "'0/3' is not a part"),
-        (["--part", "half"], "'half' is not a part"),
-        (["--part", "1/2", "--available"], "--available does not go with --part"),
-        (["--jobs", "0"], "0 is not in the range x>=1"),
-    ],
-)
-def test_invalid_parts_and_jobs_are_refused(hashbench, options, words):
-    result = hashbench("run", "--method", "lsh", "--bits", 8, *options)
-    assert result.exit_code == 2
-    assert words in result.stderr

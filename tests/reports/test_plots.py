@@ -720,9 +720,6 @@ def test_command_writes_the_formats_asked_for(hashbench, digits_alone, tmp_path,
     assert all(path.stat().st_size > 1000 for path in written)
 
 
-# ---------------------------------------------------------------- mistakes
-
-
 # ---------------------------------------------------------------- figures of codes
 
 

@@ -77,7 +77,6 @@ def test_one_value_of_any_kind_is_a_sequence_of_one(digits_data, few):
     ("options", "words"),
     [
         ({"n_bits": 16.0}, "1 to 4096 bits, got 16.0. Give a whole number"),
-        ({"n_bits": None}, "1 to 4096 bits, got None. Give a whole number"),
         ({"seeds": 1.5}, "Got 1.5 instead"),
         ({"methods": None}, "unknown method 'None'"),
         ({"datasets": 5}, "unknown dataset '5'"),

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -66,13 +63,3 @@ def test_an_evaluation_shows_its_means():
     assert text == (
         "<Evaluation of 2 queries; AP: 0.7500 ± 0.0625 (0.6250 to 0.8750), P@5: 0.3000 ± nan (0.3000 to 0.4000)>"
     )
-
-
-def test_what_reads_scores_waits_for_no_large_library():
-    modules = [
-        f"hashbench.{name}" for name in ("affinity", "scoring.code_statistics", "scoring.evaluation", "scoring.metrics")
-    ]
-    heavy = {"joblib", "numba", "pandas", "scipy", "sklearn"}
-    command = f"import sys, {', '.join(modules)}; print(*{heavy} & {{*sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"

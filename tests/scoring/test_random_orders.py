@@ -113,7 +113,7 @@ def test_outputs_that_are_equal_are_of_one_kind_too():
 
 
 X, y = load_digits(return_X_y=True)
-N_ORDERS = 1000 if thoroughness.ALL else 200
+N_ORDERS = 1000 if thoroughness.ALL else 60
 
 
 @pytest.mark.parametrize("codes", ["random", "learned", "collapsed", "wrong"])

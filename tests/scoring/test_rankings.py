@@ -70,6 +70,7 @@ def test_values_are_torchmetrics_where_these_are_exact(ranking):
             assert found[name].mean[number] == pytest.approx(expected, abs=1e-6)  # in 32 bits there
 
 
+@pytest.mark.slow  # compiles ranx
 @pytest.mark.filterwarnings("ignore:unsafe cast")  # in loops of ranx
 def test_values_without_ties_are_those_of_ranx_and_of_runs():
     ranx = pytest.importorskip("ranx", reason="ranx is not installed")
@@ -113,7 +114,6 @@ print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.sco
         ([[1, 0]], [[0.5]], r"query 0 has relevance of shape \(2,\) and scores of shape \(1,\)"),
         ([[1], [1]], [[1]], "relevance for 2 queries and there are scores for 1"),
         ([[1, 0]], [[0.5, np.nan]], "item 1 of query 0 has score NaN"),
-        ([[-1, 0]], [[0.5, 1]], "whole-number levels 0 to 1000, got 1 other values"),
         ([[0.5, 0]], [[0.5, 1]], "whole-number levels"),
         ([["a"]], [["b"]], "expected numbers"),
         ([[[1]]], [[[1]]], "3 dimensions"),

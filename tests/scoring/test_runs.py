@@ -212,8 +212,6 @@ RUN, QRELS = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 1}}
 @pytest.mark.parametrize(
     ("run", "qrels", "message"),
     [
-        (RUN, {"Q": {"a": 1}}, "no query in common: the first of the run is 'q', that of the qrels 'Q'"),
-        ({}, QRELS, "the run is empty, expected documents"),
         (
             {"p": {}, "q": {"10.0": 1.0}, "r": {"11.0": 1.0}},
             {"p": {"9": 1}, "q": {"10": 1}, "r": {"11": 1}},

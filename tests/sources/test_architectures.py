@@ -18,37 +18,24 @@ N_PARAMETERS = {
     "resnet18": 11_689_512,
     "resnet50": 25_557_032,
 }
-CONVOLUTIONS_OF_VGG16 = [  # their numbers in the official file, channels that they read and return
-    *[(0, 3, 64), (2, 64, 64), (5, 64, 128), (7, 128, 128), (10, 128, 256), (12, 256, 256), (14, 256, 256)],
-    *[(17, 256, 512), (19, 512, 512), (21, 512, 512), (24, 512, 512), (26, 512, 512), (28, 512, 512)],
-]
-SHAPES = {
+SHAPES = {  # of some parameters of the official file, among them the first and the last
     "alexnet": {
         "features.0.weight": (64, 3, 11, 11),
-        "features.3.weight": (192, 64, 5, 5),
-        "features.6.weight": (384, 192, 3, 3),
-        "features.8.weight": (256, 384, 3, 3),
         "features.10.bias": (256,),
         "classifier.1.weight": (4096, 9216),
-        "classifier.4.weight": (4096, 4096),
         "classifier.6.bias": (1000,),
     },
     "vgg-f": {
         "average_image": (3, 224, 224),
-        "conv1.weight": (64, 3, 11, 11),
         "conv2.weight": (256, 64, 5, 5),
-        "conv5.bias": (256,),
         "fc6.weight": (4096, 9216),
         "fc8.weight": (1000, 4096),
     },
     "vgg16": {
-        **{f"features.{number}.weight": (n_out, n_in, 3, 3) for number, n_in, n_out in CONVOLUTIONS_OF_VGG16},
-        **{f"features.{number}.bias": (n_out,) for number, _, n_out in CONVOLUTIONS_OF_VGG16},
+        **{f"features.{number}.weight": (512, 512, 3, 3) for number in (19, 21, 24, 26, 28)},
+        **{f"features.{number}.bias": (256,) for number in (10, 12, 14)},
+        "features.0.weight": (64, 3, 3, 3),
         "classifier.0.weight": (4096, 25088),
-        "classifier.0.bias": (4096,),
-        "classifier.3.weight": (4096, 4096),
-        "classifier.3.bias": (4096,),
-        "classifier.6.weight": (1000, 4096),
         "classifier.6.bias": (1000,),
     },
     "squeezenet": {
@@ -59,18 +46,14 @@ SHAPES = {
         "classifier.1.weight": (1000, 512, 1, 1),
     },
     "resnet18": {
-        "conv1.weight": (64, 3, 7, 7),
         "bn1.running_mean": (64,),
         "layer1.0.conv2.weight": (64, 64, 3, 3),
         "layer2.0.downsample.0.weight": (128, 64, 1, 1),
-        "layer4.1.bn2.weight": (512,),
         "fc.weight": (1000, 512),
     },
     "resnet50": {
         "layer1.0.downsample.0.weight": (256, 64, 1, 1),
-        "layer2.0.conv1.weight": (128, 256, 1, 1),
         "layer3.5.conv2.weight": (256, 256, 3, 3),
-        "layer4.0.downsample.1.running_var": (2048,),
         "layer4.2.bn3.bias": (2048,),
         "fc.weight": (1000, 2048),
     },

@@ -1,5 +1,4 @@
 import pytest
-from helpers.processes import printed_by
 
 from hashbench.errors import HashbenchError
 from hashbench.sources.features.backbones import BACKBONES, TRAINABLE, get_backbone
@@ -10,11 +9,6 @@ def test_each_backbone_is_a_kind_of_features_and_most_are_trained_end_to_end():
     assert list(TRAINABLE) == ["squeezenet", "alexnet", "vgg-f", "vgg16", "resnet18"]
     assert list(KINDS) == ["pixels", "gist", *TRAINABLE, "resnet50", "hf:MODEL", "images"]
     assert all(BACKBONES[name].n_features >= 512 for name in KINDS[2:-2])
-
-
-def test_backbones_are_known_without_torch():
-    code = "import hashbench.sources.features.backbones; print('torch' in sys.modules)"
-    assert printed_by(code) == "False\n"
 
 
 def test_unknown_backbone_suggests_a_near_name():

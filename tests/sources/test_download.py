@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.processes import printed_by
 from helpers.thoroughness import slow
 from helpers.website import CONTENT, cut, ranged, whole, zipped
 
@@ -359,11 +358,6 @@ def test_stopped_process_leaves_a_part_that_another_continues(site, path, proces
     fetch(site.url, SHA256, path)
     assert site.ranges == [None, f"bytes={1 << 17}-"]
     assert path.read_bytes() == CONTENT
-
-
-def test_module_is_imported_without_what_only_a_download_needs():
-    code = "import hashbench.sources.download; print(*{'requests', 'urllib3', 'rich', 'pandas'} & set(sys.modules))"
-    assert printed_by(code) == "\n"
 
 
 IMAGES = Needed("images.tar", "https://example.org/images.tar", SHA256, "after filling in their form")

@@ -42,7 +42,6 @@ def test_lines_of_windows_and_names_in_any_script_are_read(written):
     [
         (read_run, RUN + "q2 Q0 d2\n", r"line 5 has 3 columns, expected 6: query, Q0, document, rank, score"),
         (read_run, QRELS, "line 1 has 4 columns, expected 6.* those of qrels"),
-        (read_qrels, RUN, "line 1 has 6 columns, expected 4.* those of a run"),
         (read_run, RUN.replace("7", "seven"), "line 4: the score 'seven' of document 'd1' is not a number"),
         (read_run, RUN.replace("7", "nan"), "line 4: the score 'nan' of document 'd1' is not a number"),
         (read_run, RUN + "q1 Q0 d2 9 -5 ours\n", "line 5: document 'd2' comes a second time for query 'q1'"),
@@ -55,17 +54,15 @@ def test_lines_of_windows_and_names_in_any_script_are_read(written):
         (read_run, b"\xff\xfe\x00", "cannot read .* as lines of text"),
     ],
 )
-def test_wrong_files_are_refused_with_their_line(read, text, message, written, tmp_path):
+def test_wrong_files_are_refused_with_their_line(read, text, message, written):
     with pytest.raises(HashbenchError, match=message):
         read(written(text))
-    with pytest.raises(HashbenchError, match="there is no file"):
-        read(tmp_path / "none.txt")
 
 
 @plain_or_zipped
 @pytest.mark.parametrize("filler", ["a", " "])
 def test_a_line_without_end_is_refused_before_it_is_read_whole(pack, filler, written):
-    path = written(pack(RUN + filler * 50_000_000))
+    path = written(pack(RUN + filler * 20_000_000))
     tracemalloc.start()
     with pytest.raises(HashbenchError, match="line 5 has more than 65,536 characters, expected 6 columns: query"):
         read_run(path)

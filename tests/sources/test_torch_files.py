@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 from helpers.error_sentences import complaint
-from helpers.processes import printed_by
 
 from hashbench.sources.array_files import opened_arrays, read_array, read_codes, read_features, read_items, read_matrix
 
@@ -119,7 +118,7 @@ def nested():
         (torch.zeros(1).expand(10**8, 10**8), "GB of memory"),
         (sparse(0, (10**8, 10**8)), "GB of memory"),
         ({"labels": [[1], [2, 3]]}, "lists of unequal lengths"),
-        ({"labels": [[1] * 10**6] * 10**5}, "a list of 100,000,000,000 values, takes"),
+        ({"labels": [[1] * 300_000] * 300_000}, "a list of 90,000,000,000 values, takes"),
         ({"labels": ["a" * 10**7] * 10**5}, "a list of 100,000 values, takes"),
         ({"labels": [[[1]]]}, "is a list that holds list, expected numbers or strings"),
         ({"labels": [1, {}]}, "is a list that holds dict, expected numbers or strings"),
@@ -138,9 +137,3 @@ def test_what_is_no_tensor_is_refused(tmp_path, content, words):
 def test_what_is_no_file_of_pytorch_is_refused(tmp_path, content):
     (tmp_path / "a.pt").write_bytes(content)
     assert "a.pt is damaged, or holds more than tensors" in complaint(read_codes, str(tmp_path / "a.pt"))
-
-
-def test_pytorch_is_imported_for_its_files_alone(tmp_path):
-    np.save(tmp_path / "a.npy", X.numpy())
-    code = "from hashbench.sources.array_files import read_codes; read_codes('a.npy'); print('torch' in sys.modules)"
-    assert printed_by(code, cwd=tmp_path) == "False\n"

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 import h5py
 import numpy as np
-import pytest
 from helpers.diff_rows import git, needs_git
 from helpers.paths import ROOT
 from helpers.processes import printed_by
@@ -78,25 +77,27 @@ def test_what_differs_is_said_in_words():
 
 
 @needs_git
-@pytest.mark.parametrize(
-    ("change", "mark"),
-    [("", ""), ("hashbench/methods/itq.py", "+"), ("hashbench/methods/lsh.py", ""), ("hashbench/cli/main.py", "")],
-)
-def test_a_commit_is_marked_where_a_file_that_decides_the_codes_differs(tmp_path, change, mark):
+def test_a_commit_is_marked_where_a_file_that_decides_the_codes_differs(tmp_path):
     tree = tmp_path / "tree"
     shutil.copytree(ROOT / "hashbench", tree / "hashbench", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("methods", "datasets"):
         shutil.copytree(ROOT / name, tree / "hashbench" / name, ignore=shutil.ignore_patterns("__pycache__"))
     ask = "from hashbench.store.origin import Origin; print(Origin.here(('hashbench.methods.itq',)).commit)"
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "GIT_DIR": "/nowhere"}
+
+    def commit():
+        return printed_by(ask, cwd=tmp_path, env=environment).strip()
+
     git("init", "-q", cwd=tree)
-    assert printed_by(ask, cwd=tmp_path, env=environment) == "\n"  # installed into a folder of another repository
+    assert commit() == ""  # installed into a folder of another repository
     git("add", ".", cwd=tree)
     git("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "all", cwd=tree)
-    if change:
-        with (tree / change).open("a") as file:
+    committed = git("rev-parse", "HEAD", cwd=tree)[:10]
+    assert commit() == committed
+    for change, mark in (("methods/lsh.py", ""), ("cli/main.py", ""), ("methods/itq.py", "+")):
+        with (tree / "hashbench" / change).open("a") as file:
             file.write("\n")
-    assert printed_by(ask, cwd=tmp_path, env=environment).strip() == git("rev-parse", "HEAD", cwd=tree)[:10] + mark
+        assert commit() == committed + mark
 
 
 def test_processors_are_classed_by_what_numpy_finds(monkeypatch):

@@ -1,0 +1,48 @@
+"""What starts quickly imports no library that only some of its work needs."""
+
+import pytest
+from helpers.processes import printed_by
+
+LARGE = "numpy, h5py, joblib, matplotlib, numba, pandas, rich, scipy, sklearn, torch"
+NAMES_OF_ALL = """
+from hashbench.cli import completion, main
+for names in completion.NAMES.values(): names()
+"""
+CARDS_OF_ALL = """
+from hashbench import cards, registry
+for name in registry.built_in_methods(): cards.method_card(name)
+"""
+ADAPTERS = """
+from importlib import import_module; from pkgutil import iter_modules; import hashbench.datasets
+names = [module.name for module in iter_modules(hashbench.datasets.__path__)]
+assert len([import_module(f"hashbench.datasets.{name}") for name in names]) > 5
+"""
+SOURCE_OF_A_MODULE = """
+from hashbench import _source_code
+assert str(_source_code.file_of("hashbench.scoring.kernels")).endswith("kernels.py")
+"""
+SCORES = """
+import hashbench.affinity, hashbench.scoring.code_statistics, hashbench.scoring.evaluation, hashbench.scoring.metrics
+"""
+CODES_OF_NUMPY = """
+import numpy as np; from hashbench.sources.array_files import read_codes
+np.save("a.npy", np.eye(2)); read_codes("a.npy")
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "libraries"),
+    [
+        (NAMES_OF_ALL, LARGE),
+        (CARDS_OF_ALL, LARGE),
+        (ADAPTERS, "PIL, h5py, numba, pandas, requests, scipy, sklearn, torch"),
+        (SOURCE_OF_A_MODULE, "numba"),
+        (CODES_OF_NUMPY, "torch"),
+        ("import hashbench.sources.features.backbones", "torch"),
+        ("import hashbench.sources.download", "pandas, requests, rich, urllib3"),
+        (SCORES, "joblib, numba, pandas, scipy, sklearn"),
+    ],
+)
+def test_libraries_that_are_not_needed_are_not_imported(code, libraries, tmp_path):
+    unwanted = set(libraries.split(", "))
+    assert printed_by(f"{code}\nprint(*{unwanted} & {{*sys.modules}})", cwd=tmp_path) == "\n"
