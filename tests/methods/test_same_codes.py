@@ -18,7 +18,7 @@ from helpers.thoroughness import ALL, slow
 from hashbench import registry
 
 # docs/explanation/numbers.md names them, too
-DEPEND_ON_THE_PROCESSOR = {"adsh", "mihash", "structhash", "talr-ap", "talr-ndcg"}
+DEPEND_ON_THE_PROCESSOR = {"adsh", "cibhash", "mihash", "structhash", "talr-ap", "talr-ndcg"}
 QUICK = ("itq", "dpn")
 OLDER = {
     "OPENBLAS_CORETYPE": "Nehalem",
