@@ -8,7 +8,7 @@ import scipy.fft
 
 from hashbench._parallel import in_threads
 from hashbench._typing import ByteArray, Float32Array
-from hashbench.errors import HashbenchError
+from hashbench._validation import unexpected
 
 N_SCALES = 4
 N_ORIENTATIONS = 8
@@ -104,11 +104,9 @@ def gist(images: ByteArray) -> Float32Array:
 def _check(images: ByteArray) -> None:
     is_image = images.ndim == 3 or (images.ndim == 4 and images.shape[3] in (1, 3))
     if images.dtype != np.uint8 or not is_image or min(images.shape[1:3]) < _SMALLEST_SIDE:
-        raise HashbenchError(
-            f"images are {images.dtype} of shape {images.shape}, expected uint8 of shape (n, height, width), "
-            f"(n, height, width, 1) or (n, height, width, 3) with height and width of at least {_SMALLEST_SIDE}; "
-            "convert or resize them."
-        )
+        shapes = "(n, height, width), (n, height, width, 1) or (n, height, width, 3)"
+        least = f"height and width of at least {_SMALLEST_SIDE}; convert or resize them"
+        raise unexpected(images, "images", f"uint8 of shape {shapes} with {least}")
 
 
 def _stretched(image: ByteArray) -> FloatArray:
