@@ -168,12 +168,11 @@ def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyAr
         with hdf5.find_codes(codes_path(dataset, job), job.provenance(dataset)) as codes:
             if codes is None:
                 return None
-            score_file = score_cache.score_file(codes)
+            with suppress(Damaged):
+                return score_cache.read(codes)
+            return {}
     except Damaged:
         return None
-    with suppress(Damaged):
-        return score_file.read()
-    return {}
 
 
 def score(dataset: Dataset, path: Path, metric_names: Sequence[str]) -> Evaluation:
@@ -200,10 +199,10 @@ def ensure_scores(
 
     Returns the scores, what was done in words ("" if all were cached), and what made the codes.
     """
-    with hdf5.open_codes(path) as codes, score_cache.opened(codes) as score_file:
+    with hdf5.open_codes(path) as codes, score_cache.locked_scores(codes):
         words = "computed"
         try:
-            known = {} if demands.force else score_file.read()
+            known = {} if demands.force else score_cache.read(codes)
         except Damaged:
             known, words = {}, "recomputed damaged"
         missing = [name for name in demands.names if name not in known]
@@ -212,18 +211,18 @@ def ensure_scores(
             known |= arrays_of(scored)
             cached = [name for name in known if name not in score_cache.SHARED and get_metric(name).is_built_in]
             if cached:
-                score_file.write({name: known[name] for name in (*cached, *score_cache.SHARED)})
+                score_cache.write(codes, {name: known[name] for name in (*cached, *score_cache.SHARED)})
     return evaluation_of(known, demands.names), words if missing else "", codes.job_record
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
-    """Return an evaluation in some metrics from scores as `score_cache.ScoreFile` reads them."""
+    """Return an evaluation in some metrics from scores as `score_cache.read` returns them."""
     scores = {name: Scores(*known[name]) for name in metric_names}
     return Evaluation(scores, int(known[score_cache.N_UNDEFINED][0]), kinds=known[score_cache.KINDS])
 
 
 def arrays_of(scored: Evaluation) -> dict[str, AnyArray]:
-    """Return an evaluation as `score_cache.ScoreFile` writes it."""
+    """Return an evaluation as `score_cache.write` takes it."""
     scores: dict[str, AnyArray] = {name: np.stack(values) for name, values in scored.scores.items()}
     return {**scores, score_cache.KINDS: scored.kind, score_cache.N_UNDEFINED: np.array([scored.n_undefined])}
 
