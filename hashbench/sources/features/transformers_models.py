@@ -23,6 +23,10 @@ PREFIX = "hf:"
 POOLINGS = {"cls": "CLS", "mean": "mean", "projection": "projection"}  # as users type them and as rows show them
 _HOW_TO_NAME = "name a folder, or a model of the hub as hf:OWNER/MODEL or hf:OWNER/MODEL@REVISION"
 _HOW_TO_SAVE = "Save it with model.save_pretrained(FOLDER), and pass hf:FOLDER"
+_ADD_PROCESSOR = "Put the model's preprocessor_config.json into its folder, by processor.save_pretrained(FOLDER)."
+_ADD_TOKENIZER = (
+    "Put the model's tokenizer.json and tokenizer_config.json into its folder, by tokenizer.save_pretrained(FOLDER)."
+)
 _PICKLES = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth")
 _FILES = re.compile(r"(1_Pooling/)?[^/]+\.(json|txt|model)|[^/]+\.safetensors")  # of a model that are read
 _POOLING_FILE = "1_Pooling/config.json"  # of sentence-transformers
@@ -202,32 +206,28 @@ class Model:
             f"{self.reads}, such as hf:{example}."
         )
 
-    def _image_processor(self) -> Any:
-        """Load the model's image processor, the one of Pillow, which gives the same bytes on all machines."""
+    def _part(self, loader: Any, what: str, advice: str, **options: Any) -> Any:
+        """Load what prepares the model's inputs."""
         try:
-            return self.transformers.AutoImageProcessor.from_pretrained(self.folder, **_LOCAL, backend="pil")
+            return loader.from_pretrained(self.folder, **_LOCAL, **options)
         except Exception as error:  # as for the model
             raise HashbenchError(
-                f"{self.kind} has no image processor that can be loaded ({_reason(error)}). Put the model's "
-                f"preprocessor_config.json into its folder, by processor.save_pretrained(FOLDER)."
+                f"{self.kind} has no {what} that can be loaded ({_reason(error)}). {advice}"
             ) from error
+
+    def _image_processor(self) -> Any:
+        """Load the model's image processor, the one of Pillow, which gives the same bytes on all machines."""
+        return self._part(self.transformers.AutoImageProcessor, "image processor", _ADD_PROCESSOR, backend="pil")
 
     def _tokenizer(self) -> Any:
         """Load the model's tokenizer, and limit the length of texts if it has no limit."""
-        try:
-            tokenizer = self.transformers.AutoTokenizer.from_pretrained(self.folder, **_LOCAL)
-        except Exception as error:  # as for the model
-            raise HashbenchError(
-                f"{self.kind} has no tokenizer that can be loaded ({_reason(error)}). Put the model's tokenizer.json "
-                "and tokenizer_config.json into its folder, by tokenizer.save_pretrained(FOLDER)."
-            ) from error
+        tokenizer = self._part(self.transformers.AutoTokenizer, "tokenizer", _ADD_TOKENIZER)
         text_config = getattr(self.config, "text_config", self.config)
         n_tokens, n_known = len(tokenizer), getattr(text_config, "vocab_size", 0)
         if 2 * n_tokens < n_known:  # without its files, transformers makes up one that knows no word
             raise HashbenchError(
                 f"{self.kind} has a tokenizer of {n_tokens} tokens for a model of {n_known}: the files of its own are "
-                "missing. Put the model's tokenizer.json and tokenizer_config.json into its folder, by "
-                "tokenizer.save_pretrained(FOLDER)."
+                f"missing. {_ADD_TOKENIZER}"
             )
         if tokenizer.model_max_length > _NO_LIMIT:
             # RoBERTa and its relatives count two positions that no token takes
@@ -371,10 +371,9 @@ def _pooling_of_files(folder: Path) -> str | None:
         modes = modes or [f"pooling_mode_{content['pooling_mode']}"]
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise HashbenchError(f"{path} is damaged: {_reason(error)}. Fetch the model again.") from error
-    poolings = {"pooling_mode_cls_token": "cls", "pooling_mode_cls": "cls", "pooling_mode_mean_tokens": "mean"}
-    poolings["pooling_mode_mean"] = "mean"
-    if len(modes) == 1 and modes[0] in poolings:
-        return poolings[modes[0]]
+    poolings = {"cls_token": "cls", "cls": "cls", "mean_tokens": "mean", "mean": "mean"}
+    if len(modes) == 1 and (pooling := poolings.get(modes[0].removeprefix("pooling_mode_"))):
+        return pooling
     raise HashbenchError(
         f"{path} asks for {' and '.join(modes)}, and hashbench pools by cls or mean. Write one after the name: "
         "hf:MODEL:mean."
