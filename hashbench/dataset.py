@@ -88,7 +88,9 @@ class Dataset:
     def __post_init__(self) -> None:
         check_name(self.name, "a dataset's name")
         check_words(self.features_name, "a dataset's features_name")
-        _check_mappings(self)
+        for key in ("rule_params", "about"):
+            if not isinstance(getattr(self, key), Mapping):
+                raise HashbenchError(f"{key} of dataset {self.name!r} is {getattr(self, key)!r}, expected a mapping.")
         _check_features(self)
         _check_split(self)
         _check_labels(self)
@@ -191,12 +193,6 @@ def canonical_json(value: Any) -> str:
         raise HashbenchError(f"{other!r} cannot be stored as JSON; use numbers, strings, lists or None.")
 
     return json.dumps(value, sort_keys=True, default=plain)
-
-
-def _check_mappings(dataset: Dataset) -> None:
-    for key in ("rule_params", "about"):
-        if not isinstance(getattr(dataset, key), Mapping):
-            raise HashbenchError(f"{key} of dataset {dataset.name!r} is {getattr(dataset, key)!r}, expected a mapping.")
 
 
 def _check_features(dataset: Dataset) -> None:

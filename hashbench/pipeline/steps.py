@@ -92,7 +92,10 @@ def encode(
     provenance = job.provenance(dataset)
     _open_session(method, provenance, _checkpoint_path(dataset, job), resume, on_progress)
     start = time.perf_counter()
-    method.fit(_inputs(dataset, method, dataset.train), _supervision(dataset, method))
+    supervision: Any = dataset.train_affinity() if method.supervision == "affinity" else None
+    if method.supervision == "labels" and dataset.labels is not None:
+        supervision = dataset.labels[dataset.train]
+    method.fit(_inputs(dataset, method, dataset.train), supervision)
     fit_end = time.perf_counter()
     n_items, n_done = len(dataset.query) + len(dataset.database), 0
     packed: dict[str, ByteArray] = {}
@@ -108,21 +111,17 @@ def encode(
         packed[role] = np.concatenate(parts)
     if model is not None:
         write_model(method, provenance, model)
+    device = str(getattr(method, "device", "cpu"))
+    device = find_device(device).type if device == "auto" else device.partition(":")[0]
     return Codes(
         query=packed["query"],
         database=packed["database"],
         made=provenance,
         fit_seconds=fit_end - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fit_end,
-        origin=job.origin(_device_of(method)),
+        origin=job.origin(device),
         **_held_out(method),
     )
-
-
-def _device_of(method: "HashMethod") -> str:
-    """Return the kind of device that a method ran on."""
-    device = str(getattr(method, "device", "cpu"))
-    return find_device(device).type if device == "auto" else device.partition(":")[0]
 
 
 def ensure_codes(
@@ -288,12 +287,6 @@ def _held_out(method: Any) -> dict[str, Any]:
     """Return the best score of held-out items, whose epoch is used, and its metric; {} if none were held out."""
     scores = [epoch.score for epoch in method.history_] if hasattr(method, "session") else []
     return {"held_out": max(scores), "held_out_metric": method.criterion} if np.isfinite(scores).any() else {}
-
-
-def _supervision(dataset: Dataset, method: "HashMethod") -> Any:
-    if method.supervision == "labels" and dataset.labels is not None:
-        return dataset.labels[dataset.train]
-    return dataset.train_affinity() if method.supervision == "affinity" else None
 
 
 def _checkpoint_path(dataset: Dataset, job: Job) -> Path:
