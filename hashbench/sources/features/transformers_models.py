@@ -5,15 +5,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from threading import Lock
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hashbench._typing import Float32Array, Progress, silent
 from hashbench.errors import HashbenchError, one_line
-from hashbench.sources._torch import find_device, import_torch
+from hashbench.sources._torch import find_device, import_library, import_torch
 from hashbench.store.inputs import reading
 
 if TYPE_CHECKING:
@@ -21,6 +19,9 @@ if TYPE_CHECKING:
 
 PREFIX = "hf:"
 POOLINGS = {"cls": "CLS", "mean": "mean", "projection": "projection"}  # as users type them and as rows show them
+_HOW_TO_INSTALL = (
+    "features hf:MODEL need the library transformers, which is not installed: pip install 'hashbench[hf]'."
+)
 _HOW_TO_NAME = "name a folder, or a model of the hub as hf:OWNER/MODEL or hf:OWNER/MODEL@REVISION"
 _HOW_TO_SAVE = "Save it with model.save_pretrained(FOLDER), and pass hf:FOLDER"
 _ADD_PROCESSOR = "Put the model's preprocessor_config.json into its folder, by processor.save_pretrained(FOLDER)."
@@ -127,7 +128,7 @@ class Model:
     def __init__(
         self, kind: str, reads: str, *, folder: Path | None = None, device: str = "auto", on_progress: Progress = silent
     ) -> None:
-        self.torch, self.transformers = import_torch(), _import_transformers()
+        self.torch, self.transformers = import_torch(), import_library("transformers", _HOW_TO_INSTALL)
         self.kind, self.reads, self.device = kind, reads, find_device(device).type
         self.dtype = self.torch.float32 if self.device == "cpu" else self.torch.float16
         self._lock = Lock()  # a tokenizer works for one thread at a time
@@ -328,18 +329,6 @@ class Model:
         if not np.array_equal(first, second):
             raise HashbenchError(f"{self.kind} gives other features each time; choose a model that draws nothing.")
         return int(first.shape[1])
-
-
-def _import_transformers() -> ModuleType:
-    """Import transformers, or raise an error with the command that installs it; a broken one keeps its own error."""
-    try:
-        return import_module("transformers")
-    except ModuleNotFoundError as error:
-        if error.name != "transformers":
-            raise
-        raise HashbenchError(
-            "features hf:MODEL need the library transformers, which is not installed: pip install 'hashbench[hf]'."
-        ) from error
 
 
 @contextmanager
