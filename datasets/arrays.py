@@ -129,7 +129,8 @@ class Arrays(DatasetAdapter):
             features, n_queries = np.concatenate([features, query_features]), len(query_features)
         about, remark = "as given", ""
         if is_text:
-            features, _, about, remark = extract_texts(self.kind, features.tolist(), self.options)
+            extracted = extract_texts(self.kind, features.tolist(), self.options)
+            features, about, remark = np.asarray(extracted.features), extracted.description, extracted.remark
         return {
             "features": features,
             "labels": None if labels is None else _as_labels(labels, own.labels or own.items),

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._typing import FloatArray, IntArray
+from hashbench._typing import AnyArray, FloatArray, IntArray
 from hashbench.errors import HashbenchError
 
 T = TypeVar("T")
@@ -182,7 +182,9 @@ class TieHistogram:
         return np.asarray(self.n_at_level[:, 1:].sum(axis=1))
 
 
-def count_groups(level: Sequence[IntArray], group: Sequence[IntArray], levels: IntArray) -> TieHistogram:
+def count_groups(
+    level: Sequence[AnyArray] | AnyArray, group: Sequence[AnyArray] | AnyArray, levels: IntArray
+) -> TieHistogram:
     """Count rankings by the level, as an index, and the tie group of each query's items; groups are -1 if left out."""
     n_groups = 1 + max(0, *(int(of_query.max(initial=-1)) for of_query in group))
     counts = np.empty((len(group), len(levels), n_groups), dtype=np.int64)

@@ -214,7 +214,8 @@ class _Ranked:
                 for variant, scores in ranked.items():
                     scores[:, row] = _in_order(variant, query_view, largest)
             for distance, cells_of_queries in groups.items():
-                histogram = count_groups(*zip(*cells_of_queries, strict=True), levels)
+                at_levels, keys = ([part[i] for part in cells_of_queries] for i in range(2))
+                histogram = count_groups(at_levels, keys, levels)
                 for (name, of_distance), scores in exact.items():
                     if of_distance is distance:
                         scores[:, queries] = get_metric(name).scores(histogram)
