@@ -423,6 +423,7 @@ def as_affinity(affinity: Any) -> Affinity:
 
 
 def row_digests(rows: AnyArray) -> ByteArray:
-    """Compute a digest of 16 bytes for each row, (n_rows, 16)."""
-    whole = np.ascontiguousarray(rows)
-    return np.array([[*blake2b(row, digest_size=16).digest()] for row in whole], dtype=np.uint8).reshape(-1, 16)
+    """Compute a digest of 16 bytes for each row, (n_rows, 16); rows may have several dimensions."""
+    zero = rows.dtype.type(0)  # adding zero turns -0.0 into 0.0
+    parts = (blake2b(np.ascontiguousarray(row + zero).data, digest_size=16).digest() for row in rows)
+    return np.frombuffer(b"".join(parts), np.uint8).reshape(-1, 16)
