@@ -16,10 +16,9 @@ from hashbench._validation import as_array, check_choice
 from hashbench.affinity import Affinity, as_affinity, row_digests
 from hashbench.bits import as_packed_pair, n_words, to_words
 from hashbench.errors import HashbenchError
-from hashbench.scoring.buckets import Buckets
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
-from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n_blocks
+from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, n_blocks
 from hashbench.scoring.equal_rows import sort_equal_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, ScoreTable
 from hashbench.scoring.histogram import TieHistogram, count_groups
