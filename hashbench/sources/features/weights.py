@@ -264,14 +264,10 @@ def _differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
 
 def _check_size(name: str, size: int) -> None:
     """Check that a blank network accepts images of that size."""
-    if size >= 1:
-        try:
-            blank(name)(torch.empty(1, 3, size, size, device="meta"))
-        except RuntimeError:
-            pass
-        else:
-            return
-    raise HashbenchError(
-        f"{name} cannot take images of {size} x {size} pixels. Choose image_size={get_backbone(name).input_size}, "
-        "the size it was trained on, or one near it."
-    )
+    try:
+        blank(name)(torch.empty(1, 3, size, size, device="meta"))
+    except RuntimeError as error:
+        raise HashbenchError(
+            f"{name} cannot take images of {size} x {size} pixels. Choose image_size={get_backbone(name).input_size}, "
+            "the size it was trained on, or one near it."
+        ) from error
