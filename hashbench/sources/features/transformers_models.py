@@ -96,33 +96,11 @@ def _folder(text: str) -> Path | None:
 class Model:
     """A pretrained model in evaluation mode, which computes one vector per image or text.
 
-    Parameters
-    ----------
-    kind : str
-        ``hf:MODEL[@REVISION][:POOLING]``.
-    reads : {"images", "texts"}
-        What it is applied to.
-    folder : Path, optional
-        Folder of the model, instead of the one that ``kind`` names.
-    device : {"auto", "cpu", "cuda"}
-        Device to run on: in float32 on a CPU, in float16 on a GPU.
-    on_progress : callable
-        Called before a download.
-
-    Attributes
-    ----------
-    n_features : int
-        Length of the vectors.
-    pooling : str
-        Where the vectors come from: a key of ``POOLINGS``.
-    provenance : str
-        The model with its commit or the digest of its files, pooling, dtype and version of transformers.
-
-    Raises
-    ------
-    HashbenchError
-        If transformers or the model is missing, if its weights are not safetensors or do not fit, or if it does not
-        compute one vector per item.
+    It is in ``folder`` or where ``kind``, ``hf:MODEL[@REVISION][:POOLING]``, says, ``reads`` images or texts, and runs
+    in float32 on a CPU, in float16 on a GPU. ``n_features`` is the length of the vectors, ``pooling`` the key of
+    ``POOLINGS`` by which they come about, and ``provenance`` names the model with its commit or the digest of its
+    files, pooling, dtype and version of transformers. Raises HashbenchError if transformers or the model is missing, if
+    its weights are not safetensors or do not fit, or if it does not compute one vector per item.
     """
 
     def __init__(
