@@ -368,11 +368,11 @@ def real_row_pair(query: npt.ArrayLike, database: npt.ArrayLike, what: str, colu
     return query, database
 
 
-def check_directions(rows: AnyArray, name: str) -> None:
+def check_directions(rows: AnyArray, name: str, advice: str = "Leave such items out") -> None:
     """Refuse rows, called ``name`` in messages, that are all zeros."""
     bad = np.flatnonzero(~rows.any(axis=1))
     if bad.size:
         raise HashbenchError(
             f"{name} are all zeros in {bad.size} rows, first in row {bad[0]} (counted from 0), and have no direction. "
-            "Leave such items out."
+            f"{advice}."
         )
