@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,18 +38,14 @@ BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at 
 class Demands:
     """What a run does for each job."""
 
-    metrics: Sequence[str] = DEFAULT_METRICS  # without any, jobs end with their codes
+    metrics: Sequence[str] = DEFAULT_METRICS  # by canonical name, each once; without any, jobs end with their codes
     force: bool = False  # repeat finished steps
     resume: bool = False  # continue interrupted training after its last epoch
     keep_models: bool = False  # keep fitted methods beside their codes
 
     def __post_init__(self) -> None:
-        _ = self.names  # unknown metrics are refused before any work
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The canonical names of the metrics, each once."""
-        return list(dict.fromkeys(get_metric(name).name for name in self.metrics))
+        names = dict.fromkeys(get_metric(name).name for name in self.metrics)  # unknown ones are refused here
+        object.__setattr__(self, "metrics", tuple(names))
 
 
 def codes_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
@@ -204,14 +199,14 @@ def ensure_scores(
             known = {} if demands.force else score_cache.read(codes)
         except Damaged:
             known, words = {}, "recomputed damaged"
-        missing = [name for name in demands.names if name not in known]
+        missing = [name for name in demands.metrics if name not in known]
         if missing:
             scored = _score(dataset, path, codes, missing, on_progress)
             known |= arrays_of(scored)
             cached = [name for name in known if name not in score_cache.SHARED and get_metric(name).is_built_in]
             if cached:
                 score_cache.write(codes, {name: known[name] for name in (*cached, *score_cache.SHARED)})
-    return evaluation_of(known, demands.names), words if missing else "", codes.job_record
+    return evaluation_of(known, demands.metrics), words if missing else "", codes.job_record
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:

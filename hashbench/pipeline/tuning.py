@@ -254,7 +254,8 @@ def run_trials(
     at ``path`` as soon as a trial is done. Finished jobs are skipped; with ``resume`` also all trials in the file that
     the same code made, failed ones too.
     """
-    names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
+    demands = Demands(metric_names, resume=resume)
+    names = demands.metrics
     known = read_trials(path) if path else {}
     by_job: dict[int, Trial] = {}
     for trial in trials:
@@ -264,7 +265,7 @@ def run_trials(
         else:
             by_job[id(trial.job)] = trial
     jobs = [trial.job for trial in by_job.values()]
-    for outcome in run_side_by_side(jobs, n_jobs, Demands(names, resume=resume), on_progress, cluster):
+    for outcome in run_side_by_side(jobs, n_jobs, demands, on_progress, cluster):
         trial = by_job[id(outcome.job)]
         rows = _rows(trial, outcome, names)
         if path:
