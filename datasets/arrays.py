@@ -12,7 +12,7 @@ from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
-from hashbench.sources.array_files import read_array, read_items, read_rows, read_texts, split_spec
+from hashbench.sources.array_files import read_array, read_items, read_rows, split_spec
 from hashbench.sources.features.extraction import KINDS, extract, extract_texts
 from hashbench.sources.features.transformers_models import is_model
 from hashbench.sources.formats import LABEL_KEYS
@@ -103,13 +103,12 @@ class Arrays(DatasetAdapter):
             raise HashbenchError(
                 f"features {self.kind!r} are computed from images, and {own.items} is not a folder of images."
             )
-        read: Any = read_texts if is_text else read_items
-        features, labels, left_out = read(own.items, own.labels)
+        features, labels, left_out = read_items(own.items, own.labels, are_texts=is_text)
         if labels is not None:
             labels = _one_each(labels, own.labels, own.items, len(features))
         n_queries = 0
         if own.query_items is not None:
-            query_features, query_labels, _ = read(own.query_items, own.query_labels)
+            query_features, query_labels, _ = read_items(own.query_items, own.query_labels, are_texts=is_text)
             if query_features.shape[1:] != features.shape[1:]:
                 raise HashbenchError(
                     f"{own.query_items} has {query_features.shape[1]} columns and {own.items} {features.shape[1]}; "
@@ -132,7 +131,8 @@ class Arrays(DatasetAdapter):
             features, n_queries = np.concatenate([features, query_features]), len(query_features)
         about, remark = "as given", ""
         if is_text:
-            features, _, about, remark = extract_texts(self.kind, features.tolist(), self.options)
+            extracted = extract_texts(self.kind, features.tolist(), self.options)
+            features, about, remark = np.asarray(extracted.features), extracted.description, extracted.remark
         return {
             "features": features,
             "labels": None if labels is None else _as_labels(labels, own.labels or own.items),

@@ -69,11 +69,16 @@ def as_array(value: Any, name: str) -> AnyArray:
         raise HashbenchError(f"{name} cannot be read as an array: {what}. Give a NumPy array.") from error
 
 
+def unexpected(array: Any, name: str, expected: str) -> HashbenchError:
+    """Build the error for an array, called ``name`` in messages, of another dtype or shape than ``expected``."""
+    return HashbenchError(f"{name} are {array.dtype} of shape {array.shape}, expected {expected}.")
+
+
 def list_of_numbers(value: Any, name: str) -> list[Any]:
     """Convert real numbers, called ``name`` in messages, to a list."""
     array = as_array(value, name)
     if array.ndim != 1 or array.dtype.kind not in "iuf":
-        raise HashbenchError(f"{name} are {array.dtype} of shape {array.shape}, expected a list of numbers.")
+        raise unexpected(array, name, "a list of numbers")
     return array.tolist()  # type: ignore[no-any-return]
 
 
@@ -88,11 +93,11 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
                 "(counted from 0). Leave such items out, or give each a class."
             )
     if array.ndim != 1 or array.dtype.kind not in "iub":
-        raise HashbenchError(
-            f"{name} are {array.dtype} of shape {array.shape}, expected whole numbers of shape (n,). Cast floats "
-            "with .astype(int). Encode names as numbers, those of queries and database together: numpy.unique(names, "
-            "return_inverse=True)[1]."
+        advice = (
+            "Cast floats with .astype(int). Encode names as numbers, those of queries and database together: "
+            "numpy.unique(names, return_inverse=True)[1]"
         )
+        raise unexpected(array, name, f"whole numbers of shape (n,). {advice}")
     return as_int64(array, name)
 
 
@@ -342,10 +347,7 @@ def real_rows(values: npt.ArrayLike, name: str, columns: str) -> AnyArray:
     """Check rows of finite real numbers, (n, ``columns``), not empty; float32 is kept, others become float64."""
     array = as_array(values, name)
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
-        raise HashbenchError(
-            f"{name} are {array.dtype} of shape {array.shape}, expected real numbers of shape (n, {columns}), not "
-            "empty."
-        )
+        raise unexpected(array, name, f"real numbers of shape (n, {columns}), not empty")
     array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if bad.size:
@@ -366,11 +368,11 @@ def real_row_pair(query: npt.ArrayLike, database: npt.ArrayLike, what: str, colu
     return query, database
 
 
-def check_directions(rows: AnyArray, name: str) -> None:
+def check_directions(rows: AnyArray, name: str, advice: str = "Leave such items out") -> None:
     """Refuse rows, called ``name`` in messages, that are all zeros."""
     bad = np.flatnonzero(~rows.any(axis=1))
     if bad.size:
         raise HashbenchError(
             f"{name} are all zeros in {bad.size} rows, first in row {bad[0]} (counted from 0), and have no direction. "
-            "Leave such items out."
+            f"{advice}."
         )

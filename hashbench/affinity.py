@@ -24,6 +24,7 @@ from hashbench._validation import (
     largest_row_sum,
     list_of_numbers,
     multi_hot,
+    real_row_pair,
     summed_csr,
 )
 from hashbench.distances import exact_at, fast_squared_distances
@@ -300,17 +301,8 @@ class Distance(Affinity):
         squared_thresholds: Sequence[float],
         levels: Sequence[int],
     ) -> None:
-        self.query_features = as_array(query_features, "query features")
-        self.database_features = as_array(database_features, "database features")
-        shapes = self.query_features.shape, self.database_features.shape
-        if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
-            raise HashbenchError(
-                f"query features have shape {shapes[0]} and database features {shapes[1]}; both must be "
-                "(n, n_features) with the same features."
-            )
-        for name, features in (("query", self.query_features), ("database", self.database_features)):
-            if not np.isfinite(features).all():
-                raise HashbenchError(f"{name} features hold {int((~np.isfinite(features)).sum())} values not finite.")
+        pair = real_row_pair(query_features, database_features, "features", "n_features")
+        self.query_features, self.database_features = pair
         levels = list_of_numbers(levels, "levels")
         self.squared_thresholds = thresholds = list_of_numbers(squared_thresholds, "squared thresholds")
         self._levels = check_levels([0, *levels])
@@ -431,6 +423,7 @@ def as_affinity(affinity: Any) -> Affinity:
 
 
 def row_digests(rows: AnyArray) -> ByteArray:
-    """Compute a digest of 16 bytes for each row, (n_rows, 16)."""
-    whole = np.ascontiguousarray(rows)
-    return np.array([[*blake2b(row, digest_size=16).digest()] for row in whole], dtype=np.uint8).reshape(-1, 16)
+    """Compute a digest of 16 bytes for each row, (n_rows, 16); rows may have several dimensions."""
+    zero = rows.dtype.type(0)  # adding zero turns -0.0 into 0.0
+    parts = (blake2b(np.ascontiguousarray(row + zero).data, digest_size=16).digest() for row in rows)
+    return np.frombuffer(b"".join(parts), np.uint8).reshape(-1, 16)

@@ -135,7 +135,9 @@ def as_packed(
 
 def _pack_any(codes: npt.ArrayLike, n_bits: int | None, name: str, bit_order: str | None) -> tuple[ByteArray, int, str]:
     """Return the packed codes, their length, and the form they were in."""
-    array = _flat(as_array(codes, name))
+    array = as_array(codes, name)
+    if array.dtype == np.bool_ and array.ndim == 3 and array.shape[1] == array.shape[2]:  # squares, as of imagehash
+        array = array.reshape(len(array), array.shape[1] ** 2)
     check_choice(bit_order, (None, *BIT_ORDERS), "bit_order")
     if n_bits is not None:
         check_n_bits(n_bits)
@@ -193,12 +195,6 @@ _BITS, _TEXT = "a column for each bit", "strings"
 _PACKED, _SIGNED = "packed bytes", "packed signed bytes"
 _WORDS = "integers of 64 bits"
 _LARGE = 1 << 32  # beyond class labels and counts, below nearly all random hashes
-
-
-def _flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Flatten square booleans (n, k, k), as of imagehash, to one column per bit."""
-    is_square = array.dtype == np.bool_ and array.ndim == 3 and array.shape[1] == array.shape[2]
-    return array.reshape(len(array), array.shape[1] ** 2) if is_square else array
 
 
 def _form(array: npt.NDArray[Any], n_bits: int | None) -> str:

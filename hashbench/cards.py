@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from hashbench import _source_code, registry
-from hashbench.errors import HashbenchError, one_line
 
 _ATTRIBUTES = ("group", "supervision", "version", "modules", "libraries", "presets", "is_slow")
 _DECIDING = ("recorded_params", "leaves_out", "check_parameters")  # functions that change what parameters mean
@@ -56,13 +55,8 @@ def _card_of_class(name: str) -> MethodCard:
     from hashbench._validation import tunable_values
 
     cls = registry.get_method(name)
-    try:
+    with registry.loading("method", name, "constructed without arguments", " Give its parameters defaults."):
         params = cls().get_params(deep=False)
-    except (Exception, SystemExit) as error:
-        raise HashbenchError(
-            f"method plugin {name!r} cannot be constructed without arguments: {type(error).__name__}: "
-            f"{one_line(error)}. Give its parameters defaults."
-        ) from error
     return MethodCard(
         name=name,
         summary=registry.method_summary(name),

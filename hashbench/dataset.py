@@ -11,7 +11,7 @@ import numpy as np
 
 from hashbench._choices import TRUE_DISTANCES
 from hashbench._typing import AnyArray, ByteArray, Float32Array, IntArray, Rows
-from hashbench._validation import check_name, check_words, is_sparse, summed_csr
+from hashbench._validation import check_name, check_words, is_sparse, summed_csr, unexpected
 from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 
@@ -88,7 +88,9 @@ class Dataset:
     def __post_init__(self) -> None:
         check_name(self.name, "a dataset's name")
         check_words(self.features_name, "a dataset's features_name")
-        _check_mappings(self)
+        for key in ("rule_params", "about"):
+            if not isinstance(getattr(self, key), Mapping):
+                raise HashbenchError(f"{key} of dataset {self.name!r} is {getattr(self, key)!r}, expected a mapping.")
         _check_features(self)
         _check_split(self)
         _check_labels(self)
@@ -122,7 +124,7 @@ class Dataset:
         Affinity
             Of shape (n_query, n_database), in the order of ``query`` and ``database``.
         """
-        return RULES[self.rule](self, self.query, self.database)
+        return RULES[self.rule](self, as_slice(self.query), as_slice(self.database))
 
     def train_affinity(self) -> Affinity:
         """Return the affinity of the training items to each other.
@@ -142,7 +144,8 @@ class Dataset:
                 f"dataset {self.name!r} has {self.rule} affinities, which do not rate pairs of training items; "
                 "choose an unsupervised method."
             )
-        return RULES[self.rule](self, self.train, self.train)
+        rows = as_slice(self.train)
+        return RULES[self.rule](self, rows, rows)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -192,19 +195,11 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=plain)
 
 
-def _check_mappings(dataset: Dataset) -> None:
-    for key in ("rule_params", "about"):
-        if not isinstance(getattr(dataset, key), Mapping):
-            raise HashbenchError(f"{key} of dataset {dataset.name!r} is {getattr(dataset, key)!r}, expected a mapping.")
-
-
 def _check_features(dataset: Dataset) -> None:
     features, images = dataset.features, dataset.images
     if images is not None and (images.ndim != 4 or images.dtype != np.uint8 or images.shape[3] not in (1, 3)):
-        raise HashbenchError(
-            f"images of dataset {dataset.name!r} are {images.dtype} of shape {images.shape}, "
-            "expected uint8 of shape (n_samples, height, width, 1 or 3)."
-        )
+        expected = "uint8 of shape (n_samples, height, width, 1 or 3)"
+        raise unexpected(images, f"images of dataset {dataset.name!r}", expected)
     if features is None:
         if images is None or not images.size:
             raise HashbenchError(f"dataset {dataset.name!r} has neither features nor images; give at least one.")
@@ -212,10 +207,8 @@ def _check_features(dataset: Dataset) -> None:
     if images is not None and len(images) != len(features):
         raise HashbenchError(f"dataset {dataset.name!r} has {len(features)} rows of features but {len(images)} images.")
     if features.ndim != 2 or 0 in features.shape or features.dtype != np.float32:
-        raise HashbenchError(
-            f"features of dataset {dataset.name!r} are {features.dtype} of shape {features.shape}, "
-            "expected float32 of shape (n_samples, n_features), not empty."
-        )
+        expected = "float32 of shape (n_samples, n_features), not empty"
+        raise unexpected(features, f"features of dataset {dataset.name!r}", expected)
     starts = range(0, len(features), _CHECKED_ROWS)
     n_bad = [int((~np.isfinite(features[start : start + _CHECKED_ROWS])).sum()) for start in starts]
     if any(n_bad):
@@ -233,10 +226,7 @@ def _check_split(dataset: Dataset) -> None:
     for role in ("query", "database", "train"):
         index = getattr(dataset, role)
         if index.ndim != 1 or index.dtype != np.int64:
-            raise HashbenchError(
-                f"{role} of dataset {dataset.name!r} is {index.dtype} of shape {index.shape}, "
-                "expected int64 row numbers of shape (n,)."
-            )
+            raise unexpected(index, f"{role} rows of dataset {dataset.name!r}", "int64 row numbers of shape (n,)")
         if not index.size:
             raise HashbenchError(f"dataset {dataset.name!r} has no {role} items; at least one is needed.")
         if index.min() < 0 or index.max() >= n_samples:
@@ -265,19 +255,14 @@ def _check_split(dataset: Dataset) -> None:
 def _check_labels(dataset: Dataset) -> None:
     labels, coarse = dataset.labels, dataset.coarse_labels
     if coarse is not None and (coarse.shape, coarse.dtype) != ((dataset.n_samples,), np.dtype(np.int64)):
-        raise HashbenchError(
-            f"coarse_labels of dataset {dataset.name!r} are {coarse.dtype} of shape {coarse.shape}, expected int64 of "
-            f"shape {(dataset.n_samples,)}."
-        )
+        raise unexpected(coarse, f"coarse_labels of dataset {dataset.name!r}", f"int64 of shape {(dataset.n_samples,)}")
     if labels is None:
         return
     if labels.ndim and len(labels) != dataset.n_samples:
         raise HashbenchError(f"dataset {dataset.name!r} has {dataset.n_samples} items but labels for {len(labels)}.")
     if (labels.ndim, labels.dtype) not in ((1, np.dtype(np.int64)), (2, np.dtype(np.uint8))):
-        raise HashbenchError(
-            f"labels of dataset {dataset.name!r} are {labels.dtype} of shape {labels.shape}, expected int64 "
-            "of shape (n,) or uint8 multi-hot of shape (n, n_classes)."
-        )
+        expected = "int64 of shape (n,) or uint8 multi-hot of shape (n, n_classes)"
+        raise unexpected(labels, f"labels of dataset {dataset.name!r}", expected)
 
 
 def _check_rule(dataset: Dataset) -> None:
@@ -300,25 +285,24 @@ def _labels_of(dataset: Dataset, n_dims: int) -> AnyArray:
     return dataset.labels
 
 
-def _same_label(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
+def _same_label(dataset: Dataset, rows: Rows, columns: Rows) -> Affinity:
     labels = _labels_of(dataset, 1)
-    return SameLabel(labels[as_slice(rows)], labels[as_slice(columns)])
+    return SameLabel(labels[rows], labels[columns])
 
 
-def _shared_labels(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
+def _shared_labels(dataset: Dataset, rows: Rows, columns: Rows) -> Affinity:
     labels = _labels_of(dataset, 2)
-    return SharedLabels(labels[as_slice(rows)], labels[as_slice(columns)])
+    return SharedLabels(labels[rows], labels[columns])
 
 
-def _hierarchy(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
+def _hierarchy(dataset: Dataset, rows: Rows, columns: Rows) -> Affinity:
     labels, coarse = _labels_of(dataset, 1), dataset.coarse_labels
     if coarse is None:
         raise HashbenchError(f"rule 'hierarchy' of dataset {dataset.name!r} needs superclasses, coarse_labels (n,).")
-    rated, by = as_slice(rows), as_slice(columns)
-    return Hierarchy(labels[rated], labels[by], coarse[rated], coarse[by])
+    return Hierarchy(labels[rows], labels[columns], coarse[rows], coarse[columns])
 
 
-def _distance(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
+def _distance(dataset: Dataset, rows: Rows, columns: Rows) -> Affinity:
     features = dataset.features
     if features is None:
         raise HashbenchError(f"rule 'distance' of dataset {dataset.name!r} needs features, and it has images only.")
@@ -327,13 +311,13 @@ def _distance(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
             f"rule 'distance' of dataset {dataset.name!r} needs squared_thresholds and levels, "
             f"got {sorted(dataset.rule_params)}."
         )
-    return Distance(features[as_slice(rows)], features[as_slice(columns)], **dataset.rule_params)
+    return Distance(features[rows], features[columns], **dataset.rule_params)
 
 
-def _neighbours(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
+def _neighbours(dataset: Dataset, rows: Rows, columns: Rows) -> Affinity:
     from scipy.sparse import csr_array
 
-    nearest, n_query, n_database = dataset.neighbours, len(rows), len(columns)
+    nearest, n_query, n_database = dataset.neighbours, len(dataset.query), len(dataset.database)
     if nearest is None or nearest.ndim != 2 or nearest.dtype != np.int64 or len(nearest) != n_query or not nearest.size:
         form = "none" if nearest is None else f"{nearest.dtype} of shape {nearest.shape}"
         raise HashbenchError(
@@ -356,8 +340,8 @@ def _neighbours(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity
     return Explicit(csr_array((ones, nearest.ravel(), starts), shape=(n_query, n_database)))
 
 
-def _explicit(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
-    expected = len(rows), len(columns)
+def _explicit(dataset: Dataset, rows: Rows, columns: Rows) -> Affinity:
+    expected = len(dataset.query), len(dataset.database)
     shape = None if dataset.matrix is None else dataset.matrix.shape
     if shape != expected:
         raise HashbenchError(
@@ -369,7 +353,7 @@ def _explicit(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
 
 # The affinity rules by name: each checks that a dataset has what it needs, and rates the items of some rows (first)
 # for those of others.
-RULES: dict[str, Callable[[Dataset, IntArray, IntArray], Affinity]] = {
+RULES: dict[str, Callable[[Dataset, Rows, Rows], Affinity]] = {
     "same-label": _same_label,
     "shared-labels": _shared_labels,
     "hierarchy": _hierarchy,

@@ -56,7 +56,7 @@ def get_method(name: str) -> "type[HashMethod]":
 
     _demand_one("method", name, name in _module_names("hashbench.methods"))
     if name in _module_names("hashbench.methods"):
-        with _importing("method", name):
+        with loading("method", name):
             module = import_module(f"hashbench.methods.{name.replace('-', '_')}")
         classes = [cls for cls in _classes(module) if issubclass(cls, HashMethod)]
         if len(classes) != 1:
@@ -223,7 +223,7 @@ def _adapters() -> "dict[str, type[DatasetAdapter] | HashbenchError]":
     adapters: dict[str, type[DatasetAdapter] | HashbenchError] = {}
     for stem in _module_names("hashbench.datasets"):
         try:
-            with _importing("dataset", stem):
+            with loading("dataset", stem):
                 module = import_module(f"hashbench.datasets.{stem.replace('-', '_')}")
             adapters |= {cls.name: cls for cls in _classes(module) if issubclass(cls, DatasetAdapter)}
         except HashbenchError as error:
@@ -241,13 +241,13 @@ def _classes(module: ModuleType) -> list[type]:
 
 
 @contextmanager
-def _importing(kind: str, name: str) -> Iterator[None]:
-    """Raise HashbenchError with the name of the plug-in if importing it fails."""
+def loading(kind: str, name: str, done: str = "imported", advice: str = "") -> Iterator[None]:
+    """Raise HashbenchError with the name of the plug-in if it cannot be imported, or constructed."""
     try:
         yield
     except (Exception, SystemExit) as error:
         raise HashbenchError(
-            f"{kind} plugin {name!r} cannot be imported: {type(error).__name__}: {one_line(error)}."
+            f"{kind} plugin {name!r} cannot be {done}: {type(error).__name__}: {one_line(error)}.{advice}"
         ) from error
 
 
@@ -255,7 +255,7 @@ def _load(point: EntryPoint, kind: str) -> object:
     from hashbench._validation import check_name
 
     check_name(point.name, f"the name of {kind} plugin {point.value}")
-    with _importing(kind, point.name):
+    with loading(kind, point.name):
         return point.load()
 
 

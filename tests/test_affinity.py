@@ -230,8 +230,11 @@ def test_a_part_that_is_no_level_is_refused(parts, shown):
         (lambda: Distance([[0]], [[0]], [2.0, 1.0], [2, 1]), "one ascending level above 0"),
         (lambda: Distance([[0]], [[0]], [1.0], [0]), "one ascending level above 0"),
         (lambda: Distance([[0]], [[0]], [1.0, 2.0], [1, 2]), r"thresholds must descend.*\[1\.0, 2\.0\]"),
-        (lambda: Distance([[0, 1]], [[0, 1, 2]], [1.0], [1]), r"shape \(1, 2\) and database features \(1, 3\)"),
-        (lambda: Distance([0, 1], [0, 1], [1.0], [1]), r"shape \(2,\) and database features \(2,\)"),
+        (lambda: Distance([[0, 1]], [[0, 1, 2]], [1.0], [1]), "query features have 2 columns and database features 3"),
+        (
+            lambda: Distance([0, 1], [0, 1], [1.0], [1]),
+            r"query features are int64 of shape \(2,\), expected real numbers",
+        ),
         (lambda: Distance([[0]], [[0]], [1.0], [1.5]), r"got 1 other values \(1\.5\)"),
         (lambda: Distance([[0]], [[0]], [1.0], [1001]), r"got 1 other values \(1001\)"),
         (lambda: SharedLabels(np.ones((1, 1001)), np.ones((1, 1001))).levels, r"got 1 other values \(1001\)"),

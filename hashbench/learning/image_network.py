@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,17 +13,11 @@ from hashbench.learning.collapse import Stopped, StoppedHead
 from hashbench.learning.loop import Items, Loss, Session, Settings, train
 from hashbench.learning.networks import are_mirrored, augmented, moved, reproducible
 from hashbench.learning.state import Epoch
-from hashbench.sources._torch import find_device, import_torch
+from hashbench.sources._tensors import Tensor, nn, torch
+from hashbench.sources._torch import find_device
 from hashbench.sources.features.activations import BLOCK, FrozenBelow
 from hashbench.sources.features.backbones import get_backbone
 from hashbench.sources.features.weights import Weights, find_weights, in_batches, weights_digest
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-else:
-    torch = import_torch()
-    Tensor, nn = torch.Tensor, torch.nn
 
 __all__ = [
     "ImageNetwork",

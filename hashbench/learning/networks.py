@@ -3,19 +3,12 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hashbench._typing import FloatArray
-from hashbench.sources._torch import import_torch
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-else:
-    torch = import_torch()
-    Tensor, nn = torch.Tensor, torch.nn
+from hashbench.sources._tensors import Tensor, nn, torch
 
 Layers = list[tuple[FloatArray, FloatArray]]
 

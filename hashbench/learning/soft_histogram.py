@@ -10,22 +10,10 @@ from torch.autograd.function import once_differentiable
 def soft_histogram(codes: Tensor, level_index: Tensor, n_levels: int, n_bins: int) -> Tensor:
     """Count the distances of relaxed codes by interpolation, for each item and level, the item itself left out.
 
-    Parameters
-    ----------
-    codes : Tensor of shape (n_items, n_bits)
-        Relaxed codes in [-1, 1].
-    level_index : Tensor of shape (n_items, n_items), int64
-        Position of each pair's level, below ``n_levels``.
-    n_levels : int
-        How many levels there are.
-    n_bins : int
-        Intervals between the bins' centres; equal to ``n_bits``, whole codes are counted exactly.
-
-    Returns
-    -------
-    Tensor of shape (n_items, n_levels, n_bins + 1), float64
-        Bin l is centred at distance l * n_bits / n_bins. The bins of an item and level add up to the
-        number of other items at that level, whatever the codes.
+    Relaxed codes (n_items, n_bits) lie in [-1, 1]. ``level_index`` (n_items, n_items), int64, is the position of each
+    pair's level, below ``n_levels``. ``n_bins`` intervals lie between the bins' centres; with ``n_bits`` of them, whole
+    codes are counted exactly. Returns float64 (n_items, n_levels, n_bins + 1): bin l is centred at distance l * n_bits
+    / n_bins, and the bins of an item and level add up to the number of other items at that level, whatever the codes.
 
     Notes
     -----

@@ -25,30 +25,14 @@ _BLOCK = 1000  # codes drawn at a time
 def draw_targets(n_classes: int, n_bits: int, kind: str, rng: np.random.Generator) -> IntArray:
     """Draw a target code for each class.
 
-    Parameters
-    ----------
-    n_classes, n_bits : int
-        Number of targets, and their length.
-    kind : {"auto", "hadamard", "max-distance", "balanced", "bernoulli"}
-        ``"hadamard"``: random rows of a Hadamard matrix, each multiplied by a random sign, so that no bit is constant
-        or repeats another where possible; for more classes than bits, also their negatives. Two targets differ in
-        ``n_bits / 2`` bits or in all; if there are only two, in all. Available where ``n_bits`` is a power of two, or a
-        power of two times q + 1, q a prime congruent to 3 modulo 4. ``"max-distance"``: random codes, each far from the
-        others. ``"balanced"``: as many ones as zeros, else random, the best of 20 draws. ``"bernoulli"``: independent
-        bits. A target that another class has is drawn again. ``"auto"``: Hadamard rows where they exist, else
-        max-distance.
-    rng : numpy.random.Generator
-        Source of random numbers.
+    Returns int8 (n_classes, n_bits), -1 and +1, no two rows alike; raises Refusal if there are no such targets. Kinds:
 
-    Returns
-    -------
-    ndarray of shape (n_classes, n_bits), int8
-        -1 and +1, no two rows alike.
-
-    Raises
-    ------
-    Refusal
-        If there are no such targets.
+    ``"hadamard"``: random rows of a Hadamard matrix, each multiplied by a random sign, so that no bit is constant or
+    repeats another where possible; for more classes than bits, also their negatives. Two targets differ in ``n_bits /
+    2`` bits or in all; if there are only two, in all. Available where ``n_bits`` is a power of two, or a power of two
+    times q + 1, q a prime congruent to 3 modulo 4. ``"max-distance"``: random codes, each far from the others.
+    ``"balanced"``: as many ones as zeros, else random, the best of 20 draws. ``"bernoulli"``: independent bits. A
+    target that another class has is drawn again. ``"auto"``: Hadamard rows where they exist, else max-distance.
 
     Notes
     -----

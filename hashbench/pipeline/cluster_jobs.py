@@ -52,9 +52,11 @@ def on_workers(
 
         def submit(number: int, workers: list[str] | None = None) -> "Future":
             job, provenance = jobs[number]
+            if (path := Path(job.dataset)).is_file():  # a worker may have another working directory
+                job = replace(job, dataset=str(path.absolute()))
             future: Future = client.submit(
                 _run_job,
-                _anywhere(job),
+                job,
                 (provenance, code_that_decides(*SCORER)),
                 demands,
                 (str(data_dir().absolute()), lock_timeout.get()),
@@ -110,12 +112,6 @@ def _result(future: "Future", job: Job) -> Outcome | Unfit | None:
 
 def _failed(job: Job, why: str) -> Outcome:
     return Outcome(job, None, f"{job} {why}", has_failed=True)
-
-
-def _anywhere(job: Job) -> Job:
-    """Return the job with the absolute path of its dataset file, for another working directory."""
-    path = Path(job.dataset)
-    return replace(job, dataset=str(path.absolute())) if path.is_file() else job
 
 
 def _run_job(

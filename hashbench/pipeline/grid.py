@@ -138,8 +138,11 @@ def grid(
     jobs: dict[str, Job] = {}
     for spec, (card, settings, n_trials) in itertools.product(_unique(map(spelled, datasets)), variants):
         own_seeds = all_seeds if "random_state" in card.params else [0]
-        for setting, length in itertools.product(_combinations(settings), lengths):
-            changed = _changed(card, _with_preset(card, length, setting))
+        values = [value if isinstance(value, Sweep) else (value,) for value in settings.values()]
+        for combination, length in itertools.product(itertools.product(*values), lengths):
+            setting = dict(zip(settings, combination, strict=True))
+            preset = card.preset(str(setting.pop("preset")), length) if "preset" in setting else {}
+            changed = _changed(card, preset | setting)
             for seed in own_seeds:
                 key = f"{spec} {card.name} {length} {seed} {sorted(changed.items())}"
                 jobs.setdefault(key, Job(spec, card, length, seed, changed, n_trials))
@@ -170,18 +173,14 @@ def by_variant(
                 raise unknown_name(f"{name} parameter", key, {*cards[name].params, TUNED} - {*_OPTIONS}, meant=TUNED)
         shared = {key: value for key, value in general.items() if key in known[name]}
         settings = {**shared, **variant}
-        n_trials = _n_trials(name, settings.pop(TUNED, 0))
+        n_trials = settings.pop(TUNED, 0)
+        if type(n_trials) is not int or n_trials < 0:
+            raise HashbenchError(
+                f"{TUNED} of {name} is {n_trials!r}, expected the number of settings that were tried to choose its "
+                "parameters. Leave it out if none were."
+            )
         resolved.append((cards[name], {**settings, **own[name]}, n_trials))
     return resolved
-
-
-def _n_trials(method: str, value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise HashbenchError(
-            f"{TUNED} of {method} is {value!r}, expected the number of settings that were tried to choose its "
-            "parameters. Leave it out if none were."
-        )
-    return value
 
 
 def parse_params(texts: Iterable[str]) -> dict[str, Any]:
@@ -250,16 +249,6 @@ def _by_method(params: Mapping[str, Any], methods: Iterable[str]) -> tuple[dict[
             )
         (own[name] if colon else general)[param] = value
     return general, own
-
-
-def _combinations(params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    values = [tuple(value) if isinstance(value, Sweep) else (value,) for value in params.values()]
-    return [dict(zip(params, combination, strict=True)) for combination in itertools.product(*values)]
-
-
-def _with_preset(card: MethodCard, n_bits: int, params: Mapping[str, Any]) -> dict[str, Any]:
-    others = {key: value for key, value in params.items() if key != "preset"}
-    return {**card.preset(str(params["preset"]), n_bits), **others} if "preset" in params else others
 
 
 def _check_known(general: Mapping[str, Any], known: Mapping[str, set[str]]) -> None:

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from hashbench._typing import AnyArray
 from hashbench.errors import HashbenchError
 from hashbench.learning.base import HIDDEN_MEAN, LearnedHash
-from hashbench.method import HashMethod, Hyperplanes
+from hashbench.method import HashMethod
 
 _OPSETS = {"": 17, "ai.onnx.ml": 3}
 _ON_THE_SPHERE = 1e-12  # what rounding may do to a squared distance, as a share of it
@@ -77,7 +77,7 @@ def _values(method: HashMethod, graph: Graph) -> str:
     """Add a method's projection to a graph."""
     planes = method.hyperplanes()
     if planes is not None:
-        return _planes(planes, graph)
+        return graph("Add", graph("MatMul", graph("Sub", "X", planes.origin), planes.normals), planes.offsets)
     if isinstance(method, LearnedHash) and method.backbone is None:
         return _head(method, graph)
     formula = _FORMULAS.get(method.label)
@@ -87,10 +87,6 @@ def _values(method: HashMethod, graph: Graph) -> str:
             "here. Encode with it by hashbench encode --model, and export the codes."
         )
     return formula(method, graph)
-
-
-def _planes(planes: Hyperplanes, graph: Graph) -> str:
-    return graph("Add", graph("MatMul", graph("Sub", "X", planes.origin), planes.normals), planes.offsets)
 
 
 def _head(method: LearnedHash, graph: Graph) -> str:

@@ -1,6 +1,7 @@
 """Users' own codes, with labels, an affinity or a prepared dataset: read from files, scored, and saved as rows."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -263,12 +264,11 @@ class OwnCodes:
     def _keep(self, source: Provenance, scored: Evaluation, keep_codes: bool) -> list[str]:
         """Keep every query's scores, and with ``keep_codes`` the codes; return a report."""
         codes = Codes(self.query, self.database, source)
-        with score_cache.opened(codes) as cached:
-            try:
-                earlier = cached.read()
-            except HashbenchError:  # damaged
-                earlier = {}
-            cached.write({**earlier, **arrays_of(scored)})
+        with score_cache.locked_scores(codes):
+            earlier: dict[str, AnyArray] = {}
+            with suppress(HashbenchError):  # damaged
+                earlier = score_cache.read(codes)
+            score_cache.write(codes, {**earlier, **arrays_of(scored)})
         path = _codes_path(source.dataset, source.dataset_fingerprint, source.method, source.n_bits, source.seed)
         if keep_codes:
             with locked(path):

@@ -102,7 +102,7 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
         with contained(f"method {job.method!r}", str(job)):
             path, words = ensure_codes(dataset, job, demands, on_progress)
         notes.append(f"{words or 'reused'} codes")
-        if not demands.names:
+        if not demands.metrics:
             model = model_path(dataset, job) if demands.keep_models else None
             return Outcome(job, None, codes=path, model=model, notes=tuple(notes))
         with contained("scoring", str(job)):
@@ -141,11 +141,11 @@ def remaining(jobs: Sequence[Job], demands: Demands, results: Path | None = None
         if demands.keep_models and dataset and not holds_model(model_path(dataset, job), job.provenance(dataset)):
             scores = None
         if dataset is None or scores is None:
-            yield ", ".join(["prepare"] * (dataset is None) + ["encode"] + ["score"] * bool(demands.names))
-        elif missing := [name for name in demands.names if name not in scores]:
+            yield ", ".join(["prepare"] * (dataset is None) + ["encode"] + ["score"] * bool(demands.metrics))
+        elif missing := [name for name in demands.metrics if name not in scores]:
             yield f"score {', '.join(missing)}"
         elif results:
-            rows = rows_of(job.provenance(dataset), evaluation_of(scores, demands.names))
+            rows = rows_of(job.provenance(dataset), evaluation_of(scores, demands.metrics))
             yield "" if written[job.dataset].issuperset(rows) else "write rows"
         else:
             yield ""

@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,18 +38,14 @@ BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at 
 class Demands:
     """What a run does for each job."""
 
-    metrics: Sequence[str] = DEFAULT_METRICS  # without any, jobs end with their codes
+    metrics: Sequence[str] = DEFAULT_METRICS  # by canonical name, each once; without any, jobs end with their codes
     force: bool = False  # repeat finished steps
     resume: bool = False  # continue interrupted training after its last epoch
     keep_models: bool = False  # keep fitted methods beside their codes
 
     def __post_init__(self) -> None:
-        _ = self.names  # unknown metrics are refused before any work
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The canonical names of the metrics, each once."""
-        return list(dict.fromkeys(get_metric(name).name for name in self.metrics))
+        names = dict.fromkeys(get_metric(name).name for name in self.metrics)  # unknown ones are refused here
+        object.__setattr__(self, "metrics", tuple(names))
 
 
 def codes_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
@@ -92,7 +87,10 @@ def encode(
     provenance = job.provenance(dataset)
     _open_session(method, provenance, _checkpoint_path(dataset, job), resume, on_progress)
     start = time.perf_counter()
-    method.fit(_inputs(dataset, method, dataset.train), _supervision(dataset, method))
+    supervision: Any = dataset.train_affinity() if method.supervision == "affinity" else None
+    if method.supervision == "labels" and dataset.labels is not None:
+        supervision = dataset.labels[dataset.train]
+    method.fit(_inputs(dataset, method, dataset.train), supervision)
     fit_end = time.perf_counter()
     n_items, n_done = len(dataset.query) + len(dataset.database), 0
     packed: dict[str, ByteArray] = {}
@@ -108,21 +106,17 @@ def encode(
         packed[role] = np.concatenate(parts)
     if model is not None:
         write_model(method, provenance, model)
+    device = str(getattr(method, "device", "cpu"))
+    device = find_device(device).type if device == "auto" else device.partition(":")[0]
     return Codes(
         query=packed["query"],
         database=packed["database"],
         made=provenance,
         fit_seconds=fit_end - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fit_end,
-        origin=job.origin(_device_of(method)),
+        origin=job.origin(device),
         **_held_out(method),
     )
-
-
-def _device_of(method: "HashMethod") -> str:
-    """Return the kind of device that a method ran on."""
-    device = str(getattr(method, "device", "cpu"))
-    return find_device(device).type if device == "auto" else device.partition(":")[0]
 
 
 def ensure_codes(
@@ -168,12 +162,11 @@ def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyAr
         with hdf5.find_codes(codes_path(dataset, job), job.provenance(dataset)) as codes:
             if codes is None:
                 return None
-            score_file = score_cache.score_file(codes)
+            with suppress(Damaged):
+                return score_cache.read(codes)
+            return {}
     except Damaged:
         return None
-    with suppress(Damaged):
-        return score_file.read()
-    return {}
 
 
 def score(dataset: Dataset, path: Path, metric_names: Sequence[str]) -> Evaluation:
@@ -200,30 +193,30 @@ def ensure_scores(
 
     Returns the scores, what was done in words ("" if all were cached), and what made the codes.
     """
-    with hdf5.open_codes(path) as codes, score_cache.opened(codes) as score_file:
+    with hdf5.open_codes(path) as codes, score_cache.locked_scores(codes):
         words = "computed"
         try:
-            known = {} if demands.force else score_file.read()
+            known = {} if demands.force else score_cache.read(codes)
         except Damaged:
             known, words = {}, "recomputed damaged"
-        missing = [name for name in demands.names if name not in known]
+        missing = [name for name in demands.metrics if name not in known]
         if missing:
             scored = _score(dataset, path, codes, missing, on_progress)
             known |= arrays_of(scored)
             cached = [name for name in known if name not in score_cache.SHARED and get_metric(name).is_built_in]
             if cached:
-                score_file.write({name: known[name] for name in (*cached, *score_cache.SHARED)})
-    return evaluation_of(known, demands.names), words if missing else "", codes.job_record
+                score_cache.write(codes, {name: known[name] for name in (*cached, *score_cache.SHARED)})
+    return evaluation_of(known, demands.metrics), words if missing else "", codes.job_record
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
-    """Return an evaluation in some metrics from scores as `score_cache.ScoreFile` reads them."""
+    """Return an evaluation in some metrics from scores as `score_cache.read` returns them."""
     scores = {name: Scores(*known[name]) for name in metric_names}
     return Evaluation(scores, int(known[score_cache.N_UNDEFINED][0]), kinds=known[score_cache.KINDS])
 
 
 def arrays_of(scored: Evaluation) -> dict[str, AnyArray]:
-    """Return an evaluation as `score_cache.ScoreFile` writes it."""
+    """Return an evaluation as `score_cache.write` takes it."""
     scores: dict[str, AnyArray] = {name: np.stack(values) for name, values in scored.scores.items()}
     return {**scores, score_cache.KINDS: scored.kind, score_cache.N_UNDEFINED: np.array([scored.n_undefined])}
 
@@ -289,12 +282,6 @@ def _held_out(method: Any) -> dict[str, Any]:
     """Return the best score of held-out items, whose epoch is used, and its metric; {} if none were held out."""
     scores = [epoch.score for epoch in method.history_] if hasattr(method, "session") else []
     return {"held_out": max(scores), "held_out_metric": method.criterion} if np.isfinite(scores).any() else {}
-
-
-def _supervision(dataset: Dataset, method: "HashMethod") -> Any:
-    if method.supervision == "labels" and dataset.labels is not None:
-        return dataset.labels[dataset.train]
-    return dataset.train_affinity() if method.supervision == "affinity" else None
 
 
 def _checkpoint_path(dataset: Dataset, job: Job) -> Path:

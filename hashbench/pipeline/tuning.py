@@ -148,27 +148,19 @@ def settings_to_try(
     >>> settings_to_try({"rate": [0.1, 0.3]}, {"rate": 0.1}, 9, seed=0)
     [{}, {'rate': 0.3}]
     """
-    default = tuple(
-        list(values).index(defaults[key]) if key in defaults and defaults[key] in values else -1
-        for key, values in space.items()
-    )
-    n_others = n_settings(space, defaults) - 1
-    n_drawn = min(n_others, n_trials - 1)
-    places: dict[tuple[int, ...], None] = {}  # in order
-    if n_drawn == n_others:
-        places = dict.fromkeys(product(*(range(len(values)) for values in space.values())))
-        places.pop(default, None)
-    elif n_drawn:
-        from scipy.stats import qmc
+    default = {key: defaults.get(key) for key in space}
+    if n_settings(space, defaults) <= n_trials:
+        grid_points = (dict(zip(space, values, strict=True)) for values in product(*space.values()))
+        return [{}, *(setting for setting in grid_points if setting != default)]
+    from scipy.stats import qmc
 
-        sizes = [len(values) for values in space.values()]
-        sampler = qmc.Halton(len(space), rng=seed)
-        while len(places) < n_drawn:
-            drawn = tuple(int(share * size) for share, size in zip(sampler.random()[0], sizes, strict=True))
-            if drawn != default:
-                places[drawn] = None
-    drawn_settings = [{key: space[key][place] for key, place in zip(space, drawn, strict=True)} for drawn in places]
-    return [{}, *drawn_settings]
+    sampler, settings = qmc.Halton(len(space), rng=seed), list[dict[str, Any]]()
+    while len(settings) < n_trials - 1:
+        shares = zip(space.items(), sampler.random()[0], strict=True)
+        setting = {key: values[int(share * len(values))] for (key, values), share in shares}
+        if setting not in (default, *settings):
+            settings.append(setting)
+    return [{}, *settings]
 
 
 def n_settings(space: Mapping[str, Sequence[Any]], defaults: Mapping[str, Any]) -> int:
@@ -262,7 +254,8 @@ def run_trials(
     at ``path`` as soon as a trial is done. Finished jobs are skipped; with ``resume`` also all trials in the file that
     the same code made, failed ones too.
     """
-    names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
+    demands = Demands(metric_names, resume=resume)
+    names = demands.metrics
     known = read_trials(path) if path else {}
     by_job: dict[int, Trial] = {}
     for trial in trials:
@@ -272,7 +265,7 @@ def run_trials(
         else:
             by_job[id(trial.job)] = trial
     jobs = [trial.job for trial in by_job.values()]
-    for outcome in run_side_by_side(jobs, n_jobs, Demands(names, resume=resume), on_progress, cluster):
+    for outcome in run_side_by_side(jobs, n_jobs, demands, on_progress, cluster):
         trial = by_job[id(outcome.job)]
         rows = _rows(trial, outcome, names)
         if path:

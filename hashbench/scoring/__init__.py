@@ -3,10 +3,9 @@
     evaluator        `hashbench.evaluate`: calls all modules below, in parts that fit memory
     compilation      reports that numba compiles
     equal_rows       equal queries and equal database rows, which are counted once
-    counting         the database in blocks, each prepared for the rule of its affinity
+    counting         the database in blocks, each prepared for the rule of its affinity; items that share a code
     kernels          the counting loops: XOR, popcount, tally
     histogram        items per query, level and distance: all that a metric needs
-    buckets          how many items share a code, for metrics that need it
     cosine           histograms of real-valued outputs, grouped by equal distance
     runs             histograms of scored lists of documents and their judgements
     rankings         histograms of any rankings, by scores that tie, with NumPy alone

@@ -16,13 +16,12 @@ from hashbench._validation import as_array, check_choice
 from hashbench.affinity import Affinity, as_affinity, row_digests
 from hashbench.bits import as_packed_pair, n_words, to_words
 from hashbench.errors import HashbenchError
-from hashbench.scoring.buckets import Buckets
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
-from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n_blocks
+from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, n_blocks
 from hashbench.scoring.equal_rows import sort_equal_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, ScoreTable
-from hashbench.scoring.histogram import TieHistogram, tally
+from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.metrics import Metric, checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
@@ -218,13 +217,8 @@ def evaluate_packed(
 
 def _ties(group: AnyArray, affinity: Affinity, queries: Rows) -> Ties:
     """Count the items of some queries by tie and level; tie groups are (n_queries, n_database), -1 if left out."""
-    n_groups, levels = int(group.max()) + 1, affinity.levels
-    level = np.searchsorted(levels, affinity.block(queries, _ALL)).astype(np.int16)
-    counts = [
-        tally(levels_of_query[groups >= 0], groups[groups >= 0], len(levels), n_groups)
-        for levels_of_query, groups in zip(level, group, strict=True)
-    ]
-    return Ties(group, level, TieHistogram(np.stack(counts), levels, by_radius=False))
+    level = np.searchsorted(affinity.levels, affinity.block(queries, _ALL)).astype(np.int16)
+    return Ties(group, level, count_groups(level, group, affinity.levels))
 
 
 def _n_reranked(metrics: Sequence[Metric], vectors: Vectors | None) -> int:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._typing import FloatArray, IntArray
+from hashbench._typing import AnyArray, FloatArray, IntArray
 from hashbench.errors import HashbenchError
 
 T = TypeVar("T")
@@ -182,10 +182,16 @@ class TieHistogram:
         return np.asarray(self.n_at_level[:, 1:].sum(axis=1))
 
 
-def tally(level: IntArray, group: IntArray, n_levels: int, n_groups: int) -> IntArray:
-    """Count one query's items by level, given as an index, and by group: (n_levels, n_groups)."""
-    cells = level.astype(np.int64) * n_groups + group
-    return np.bincount(cells, minlength=n_levels * n_groups).reshape(n_levels, n_groups)
+def count_groups(
+    level: Sequence[AnyArray] | AnyArray, group: Sequence[AnyArray] | AnyArray, levels: IntArray
+) -> TieHistogram:
+    """Count rankings by the level, as an index, and the tie group of each query's items; groups are -1 if left out."""
+    n_groups = 1 + max(0, *(int(of_query.max(initial=-1)) for of_query in group))
+    counts = np.empty((len(group), len(levels), n_groups), dtype=np.int64)
+    for row, (levels_of_query, groups) in enumerate(zip(level, group, strict=True)):
+        cells = levels_of_query.astype(np.int64) * n_groups + groups
+        counts[row] = np.bincount(cells[groups >= 0], minlength=counts[row].size).reshape(counts[row].shape)
+    return TieHistogram(counts, levels, by_radius=False)
 
 
 def once_per_histogram(function: Callable[[TieHistogram], T]) -> Callable[[TieHistogram], T]:

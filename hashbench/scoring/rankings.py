@@ -16,7 +16,7 @@ from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import as_array, check_levels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluation import Evaluation, ScoreTable
-from hashbench.scoring.histogram import TieHistogram, tally
+from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.metrics import checked_metrics
 
 _METRICS = ("AP", "NDCG@10:trec")
@@ -118,8 +118,4 @@ def _count(grades: Sequence[AnyArray], lists: Sequence[AnyArray], levels: IntArr
     for score in lists:
         distinct, ascending = np.unique(score, return_inverse=True)
         groups.append(len(distinct) - 1 - ascending)
-    n_groups = 1 + max(int(group.max()) for group in groups)
-    counts = np.zeros((len(lists), len(levels), n_groups), dtype=np.int64)
-    for row, (grade, group) in enumerate(zip(grades, groups, strict=True)):
-        counts[row] = tally(np.searchsorted(levels, grade), group, len(levels), n_groups)
-    return TieHistogram(counts, levels, by_radius=False)
+    return count_groups([np.searchsorted(levels, grade) for grade in grades], groups, levels)

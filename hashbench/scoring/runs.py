@@ -14,7 +14,7 @@ from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
 from hashbench.scoring.evaluator import evaluate_counts
-from hashbench.scoring.histogram import TieHistogram, tally
+from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.random_orders import Ties, measure
 
 if TYPE_CHECKING:
@@ -172,14 +172,11 @@ class _RunRanking:
         return self._count(self.lists[queries])
 
     def _count(self, lists: Sequence[_Judged]) -> TieHistogram:
-        n_levels = len(self.levels)
-        n_groups = max([1, *(int(judged.groups.max(initial=-1)) + 1 for judged in lists)])
-        counts = np.zeros((len(lists), n_levels, n_groups), dtype=np.int64)
-        unretrieved = np.zeros((len(lists), n_levels), dtype=np.int64)
-        for row, judged in enumerate(lists):
-            counts[row] = tally(np.searchsorted(self.levels, judged.grades), judged.groups, n_levels, n_groups)
-            unretrieved[row] = np.bincount(np.searchsorted(self.levels, judged.unretrieved), minlength=n_levels)
-        return TieHistogram(counts, self.levels, by_radius=False, unretrieved=unretrieved)
+        level = [np.searchsorted(self.levels, judged.grades) for judged in lists]
+        others = [np.searchsorted(self.levels, judged.unretrieved) for judged in lists]
+        unretrieved = np.array([np.bincount(indices, minlength=len(self.levels)) for indices in others])
+        histogram = count_groups(level, [judged.groups for judged in lists], self.levels)
+        return replace(histogram, unretrieved=unretrieved)
 
     def notes(self) -> list[str]:
         """Report grades below 0, ties only in 32 bits, and lists that end in a tie at the depth of several."""

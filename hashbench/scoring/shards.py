@@ -18,7 +18,7 @@ from hashbench.scoring.evaluator import Kinds, check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import checked_metrics, get_metric
 from hashbench.scoring.self_pairs import check_self, check_symmetry, level_values, without_self
-from hashbench.scoring.thresholds import PairCounts, Thresholds, queries_at_a_time
+from hashbench.scoring.thresholds import Thresholds, pooled, queries_at_a_time
 from hashbench.store.inputs import check_fits
 
 _ALL = slice(None)
@@ -135,10 +135,9 @@ class ShardedCodes:
         if self.exclude_self:
             check_symmetry(self.relevance)
         first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
-        pairs = PairCounts(self.n_bits)
-        for part in chunks(0, len(first), queries_at_a_time(self.n_bits)):
-            pairs.add(self._counted(first[part]), weights[part])
-        return pairs.thresholds(notes, are_met_twice=self.exclude_self)
+        parts = chunks(0, len(first), queries_at_a_time(self.n_bits))
+        counted = ((self._counted(first[part]), weights[part]) for part in parts)
+        return pooled(counted, notes, are_met_twice=self.exclude_self)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse metrics that need more than counts that add up."""

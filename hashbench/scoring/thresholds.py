@@ -2,8 +2,8 @@
 
 from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -228,45 +228,36 @@ def clopper_pearson(n_hits: int, n_trials: int) -> tuple[float, float]:
     return low, high
 
 
-@dataclass
-class PairCounts:
-    """Sums over histograms of queries, some at a time, from which `Thresholds` follow."""
+def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str], *, are_met_twice: bool) -> Thresholds:
+    """Add up the counts of all queries, or half of them if each pair was met from both sides.
 
-    n_bits: int
-    n_queries: int = 0
-    n_undefined: int = 0
-    sums: dict[str, Any] = field(default_factory=dict)
-
-    def add(self, histogram: TieHistogram, weights: IntArray) -> None:
-        """Add the counts of some queries, each as often as its weight says."""
+    A part holds some queries, each counted as often as its weight says.
+    """
+    sums: dict[str, Any] = {}
+    n_queries, n_undefined = 0, 0
+    for histogram, weights in parts:
         n_rel, n_within = histogram.n_rel, np.cumsum(histogram.size, axis=1)
         n_rel_within = np.cumsum(n_rel, axis=1)
         is_defined = weights * (histogram.n_relevant > 0)
-        precision = n_rel_within / np.maximum(n_within, 1)
-        recall = n_rel_within / np.maximum(histogram.n_relevant, 1)[:, None]
-        parts = {
+        of_part = {
             "n_true": weights @ n_rel,
             "n_false": weights @ (histogram.size - n_rel),
             "n_empty": weights @ (n_within == 0),
             "n_queries_with_false": weights @ (n_within > n_rel_within),
-            "query_precision": is_defined @ precision,
-            "query_recall": is_defined @ recall,
+            "query_precision": is_defined @ (n_rel_within / np.maximum(n_within, 1)),
+            "query_recall": is_defined @ (n_rel_within / np.maximum(histogram.n_relevant, 1)[:, None]),
         }
-        for name, part in parts.items():
-            self.sums[name] = self.sums.get(name, 0) + part
-        self.n_queries += int(weights.sum())
-        self.n_undefined += int(weights.sum() - is_defined.sum())
-
-    def thresholds(self, notes: Sequence[str], *, are_met_twice: bool) -> Thresholds:
-        """Return the counts of all queries, or half of them if each pair was met from both sides."""
-        if are_met_twice:
-            if any((self.sums[name] % 2).any() for name in ("n_true", "n_false")):
-                raise not_symmetric()
-            self.sums |= {name: self.sums[name] // 2 for name in ("n_true", "n_false")}
-        n_defined = self.n_queries - self.n_undefined
-        for name in ("query_precision", "query_recall"):
-            self.sums[name] = self.sums[name] / n_defined if n_defined else self.sums[name] * np.nan
-        return Thresholds(**self.sums, n_queries=self.n_queries, n_undefined=self.n_undefined, notes=notes)
+        sums = {name: sums.get(name, 0) + part for name, part in of_part.items()}
+        n_queries += int(weights.sum())
+        n_undefined += int(weights.sum() - is_defined.sum())
+    if are_met_twice:
+        if any((sums[name] % 2).any() for name in ("n_true", "n_false")):
+            raise not_symmetric()
+        sums |= {name: sums[name] // 2 for name in ("n_true", "n_false")}
+    n_defined = n_queries - n_undefined
+    for name in ("query_precision", "query_recall"):
+        sums[name] = sums[name] / n_defined if n_defined else sums[name] * np.nan
+    return Thresholds(**sums, n_queries=n_queries, n_undefined=n_undefined, notes=notes)
 
 
 def queries_at_a_time(n_bits: int, n_levels: int = 2) -> int:
@@ -330,10 +321,11 @@ def count_pairs(
     kinds = Kinds.of(query, affinity.query_keys(), own)
     weights = np.bincount(kinds.of_query, minlength=len(kinds.first))
     query, affinity = query[kinds.first], affinity.part(kinds.first)
-    pairs, n_done = PairCounts(n_bits), 0
-    for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
-        histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
-        pairs.add(histogram if own is None else without_self(histogram, own[kinds.first[queries]]), weights[queries])
-        n_done += queries.stop - queries.start
-        on_progress("queries", n_done, len(query))
-    return pairs.thresholds(notes, are_met_twice=exclude_self)
+
+    def parts() -> Iterator[tuple[TieHistogram, IntArray]]:
+        for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
+            histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
+            yield histogram if own is None else without_self(histogram, own[kinds.first[queries]]), weights[queries]
+            on_progress("queries", queries.stop, len(query))
+
+    return pooled(parts(), notes, are_met_twice=exclude_self)

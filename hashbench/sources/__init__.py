@@ -13,5 +13,6 @@ unseen       datasets without some classes in training
 neighbours   exact nearest neighbours
 inspection   checks of a dataset
 run_files    runs and relevance judgements of TREC
-_torch       PyTorch, imported on demand, and its devices
+_torch       libraries that need not be installed, and PyTorch's devices
+_tensors     PyTorch for modules that need it throughout
 """

@@ -1,4 +1,4 @@
-"""PyTorch, imported on demand, and its devices."""
+"""Libraries that need not be installed, imported on demand, and PyTorch's devices."""
 
 from importlib import import_module
 from types import ModuleType
@@ -15,14 +15,19 @@ HOW_TO_INSTALL = (
 )
 
 
-def import_torch() -> ModuleType:
-    """Import PyTorch, or raise an error with the command that installs it; a broken PyTorch keeps its own error."""
+def import_library(module: str, advice: str) -> ModuleType:
+    """Import a module of a library, or raise an error with ``advice``; a broken library keeps its own error."""
     try:
-        return import_module("torch")
+        return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if error.name not in (module, module.partition(".")[0]):
             raise
-        raise HashbenchError(f"this needs PyTorch: {HOW_TO_INSTALL}.") from error
+        raise HashbenchError(advice) from error
+
+
+def import_torch() -> ModuleType:
+    """Import PyTorch, or raise an error with the command that installs it."""
+    return import_library("torch", f"this needs PyTorch: {HOW_TO_INSTALL}.")
 
 
 def find_device(name: str) -> "Device":

@@ -48,18 +48,10 @@ _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
 
 
-class FeatureFile(NamedTuple):
-    """Features (n, n_features) and labels of a file, if any, and a description of columns left out."""
+class ItemFile(NamedTuple):
+    """Items and labels of a file, if any, and a description of columns left out."""
 
-    features: Float32Array
-    labels: AnyArray | None
-    left_out: str
-
-
-class TextFile(NamedTuple):
-    """Texts (n,) and labels of a file, if any, and a description of columns left out."""
-
-    texts: AnyArray
+    features: AnyArray  # (n, n_features), float32; or texts (n,)
     labels: AnyArray | None
     left_out: str
 
@@ -78,58 +70,44 @@ def read_features(spec: str) -> Float32Array:
         return _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
 
 
-def read_items(spec: str, labels: str | None = None) -> FeatureFile:
-    """Read features as `read_features` does, with labels from another file or from the same, opened once.
+def read_items(spec: str, labels: str | None = None, *, are_texts: bool = False) -> ItemFile:
+    """Read features as `read_features` does, or texts, with labels from another file or from the same, opened once.
 
-    If ``labels`` names a column of the same table, that column is not a feature.
+    Texts are the lines of a ``.txt`` file or a column of words; without a key, that of a table is its column ``text``
+    or its only one. If ``labels`` names a column of the same table, that column is not a feature.
     """
     path, key = split_spec(spec)
     label_path, label_key = split_spec(labels or spec)
     for file in (path, label_path):
         check_file(file)
-    is_same = path.resolve() == label_path.resolve()
-    array = None
-    with opened_arrays(path, label_key if is_same and labels else None) as arrays:
-        features = _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
-        name = next((name for name in LABEL_KEYS if name in arrays), None)
-        if labels and is_same:
-            array = _as_text(_whole(find_array(arrays, path, label_key, LABEL_KEYS)[1], path), labels)
-        elif not labels and name is not None:
-            array = _as_text(_whole(arrays[name], path), spec)
-        words = arrays.words if isinstance(arrays, TableFile) and key is None else []
-    if labels and not is_same:
-        array = read_array(labels, LABEL_KEYS)
-    left_out = f"left out, since they hold no numbers: {', '.join(map(shown, words))}" if words else ""
-    return FeatureFile(features, array, left_out)
-
-
-def read_texts(spec: str, labels: str | None = None) -> TextFile:
-    """Read texts (n,) from the lines of a ``.txt`` file or a column of ``PATH`` or ``PATH:KEY``, with labels if any.
-
-    Labels come from another file or from the same, as for `read_items`. Without a key, the texts of a table are its
-    column ``text`` or its only column of words.
-    """
-    path, key = split_spec(spec)
-    label_path, label_key = split_spec(labels or spec)
-    array = None
-    check_file(path)
-    if path.suffix.lower() == ".txt":
+    are_lines = are_texts and path.suffix.lower() == ".txt"
+    is_beside = bool(labels) and not are_lines and path.resolve() == label_path.resolve()
+    array = read_array(labels, LABEL_KEYS) if labels and not is_beside else None
+    if are_lines:
         with reading(path, "text"):
             check_fits(path.stat().st_size, str(path))
-            texts = np.array(path.read_text(encoding="utf-8-sig").splitlines(), dtype=object)
-    else:
-        is_same = path.resolve() == label_path.resolve()
-        with opened_arrays(path, label_key if is_same and labels else None) as arrays:
-            if key is None and isinstance(arrays, TableFile):
-                key = _text_column(arrays, label_key)
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        return ItemFile(_checked_texts(np.array(lines, dtype=object), spec), array, "")
+    words: list[str] = []
+    with opened_arrays(path, label_key if is_beside else None) as arrays:
+        if are_texts:
+            key = _text_column(arrays, label_key) if key is None and isinstance(arrays, TableFile) else key
             texts = _as_text(_whole(find_array(arrays, path, key, TEXT_KEYS)[1], path), spec)
-            name = next((name for name in LABEL_KEYS if name in arrays and name != key), None)
-            if labels and is_same:
-                array = _as_text(_whole(find_array(arrays, path, label_key, LABEL_KEYS)[1], path), labels)
-            elif not labels and name is not None:
-                array = _as_text(_whole(arrays[name], path), spec)
-    if labels and array is None:
-        array = read_array(labels, LABEL_KEYS)
+            items: AnyArray = _checked_texts(texts, spec)
+        else:
+            items = _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
+            words = arrays.words if key is None and isinstance(arrays, TableFile) else []
+        name = next((name for name in LABEL_KEYS if name in arrays and not (are_texts and name == key)), None)
+        if is_beside:
+            name, _ = find_array(arrays, path, label_key, LABEL_KEYS)
+        if array is None and name is not None:
+            array = _as_text(_whole(arrays[name], path), labels or spec)
+    left_out = f"left out, since they hold no numbers: {', '.join(map(shown, words))}" if words else ""
+    return ItemFile(items, array, left_out)
+
+
+def _checked_texts(texts: AnyArray, spec: str) -> AnyArray:
+    """Return texts as (n,); refuse other shapes, and what is not a text or blank."""
     texts = texts.ravel() if texts.ndim == 2 and 1 in texts.shape else texts
     if texts.ndim != 1 or not texts.size or texts.dtype.kind not in "OU":
         raise HashbenchError(f"{spec} holds {texts.dtype} of shape {texts.shape}, expected texts of shape (n,).")
@@ -138,7 +116,7 @@ def read_texts(spec: str, labels: str | None = None) -> TextFile:
             raise HashbenchError(
                 f"{spec} has {text!r} in row {row} (the first is 0), expected a text. Remove that row."
             )
-    return TextFile(texts.astype(object), array, "")
+    return texts.astype(object)
 
 
 def _text_column(table: TableFile, label: str | None) -> str:

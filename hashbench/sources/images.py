@@ -103,10 +103,8 @@ class ImageFiles:
         """A digest of the files' paths, sizes and times of change, 16 hex digits."""
         digest = hashlib.sha256()
         for path in self.paths:
-            try:
+            with reading(path, "an image"):
                 resolved, state = path.resolve(), path.stat()
-            except OSError as error:
-                raise HashbenchError(f"cannot read image {path}: {error.strerror}.") from error
             digest.update(f"{resolved}\0{state.st_size}\0{state.st_mtime_ns}\0{state.st_ctime_ns}\0".encode())
         return digest.hexdigest()[:16]
 

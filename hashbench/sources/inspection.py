@@ -1,14 +1,13 @@
 """Checks of a dataset: copies of queries, constant features, missing labels."""
 
-import hashlib
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
 import numpy as np
-import numpy.typing as npt
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, BoolArray, Float32Array, FloatArray, IntArray
+from hashbench._typing import BoolArray, Float32Array, FloatArray, IntArray
+from hashbench.affinity import row_digests
 from hashbench.dataset import Dataset
 from hashbench.errors import counted
 
@@ -50,7 +49,8 @@ def inspect(dataset: Dataset) -> Inspection:
 
 def _inspect(dataset: Dataset) -> Inspection:
     features, labels = dataset.features, dataset.labels
-    keys = row_digests(features if features is not None else np.asarray(dataset.images))
+    digests = row_digests(features if features is not None else np.asarray(dataset.images))
+    keys = digests.view(np.dtype((np.void, digests.shape[1]))).ravel()
     parts = {role: getattr(dataset, role) for role in ("database", "train")}
     equal = {role: np.isin(keys[dataset.query], keys[rows]) for role, rows in parts.items()}
     near: dict[str, int | None] = dict.fromkeys(parts)
@@ -104,15 +104,6 @@ def with_warning(dataset: Dataset) -> Dataset:
 
 
 # ---------------------------------------------------------------- copies
-
-
-def row_digests(rows: AnyArray) -> npt.NDArray[np.void]:
-    """Compute a digest of 16 bytes for each row."""
-    flat = rows.reshape(len(rows), -1)
-    parts = b"".join(
-        hashlib.blake2b(np.ascontiguousarray(row + row.dtype.type(0)).data, digest_size=16).digest() for row in flat
-    )  # adding zero turns -0.0 into 0.0
-    return np.frombuffer(parts, dtype=np.dtype((np.void, 16)))
 
 
 def find_near(features: Float32Array, query: IntArray, rows: IntArray) -> BoolArray:

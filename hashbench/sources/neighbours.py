@@ -4,6 +4,7 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, Float32Array, FloatArray, IntArray, Progress, silent
+from hashbench._validation import check_directions
 from hashbench.distances import COSINE_DECIMALS, exact_at, fast_squared_distances
 from hashbench.errors import HashbenchError
 
@@ -30,12 +31,7 @@ def find_neighbours(
         )
     if distance == "cosine":
         for role, items in (("queries", query), ("database items", database)):
-            n_zero = int((~items.any(axis=1)).sum())
-            if n_zero:
-                raise HashbenchError(
-                    f"{n_zero:,} {role} are all zeros, which have no direction and no cosine. Leave such items out, or "
-                    "choose another --true-distance."
-                )
+            check_directions(items, f"features of {role}", "Leave such items out, or choose another --true-distance")
     neighbours = np.empty((len(query), n_neighbours), dtype=np.int64)
     n_tied = 0
     for rows in chunks(0, len(query), max(_PAIRS // len(database), 1)):

@@ -11,6 +11,7 @@ import numpy as np
 
 from hashbench._typing import AnyArray
 from hashbench.errors import HashbenchError
+from hashbench.sources._torch import import_library
 from hashbench.sources.formats import Lazy
 
 
@@ -80,10 +81,7 @@ class ParquetColumn:
 
 def import_parquet(path: Path) -> Any:
     """Return the module of pyarrow that reads ``path``."""
-    try:
-        return import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise HashbenchError(f"reading {path} needs pyarrow: pip install 'hashbench[parquet]'.") from error
+    return import_library("pyarrow.parquet", f"reading {path} needs pyarrow: pip install 'hashbench[parquet]'.")
 
 
 @contextmanager

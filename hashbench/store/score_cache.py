@@ -4,9 +4,8 @@ A job (dataset, features, method, parameters, length, seed) has a folder in the 
 content that its codes had, so that `hashbench.reports.diff` finds the queries behind a row of an earlier commit.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,39 +22,32 @@ N_KEPT = 20  # files per job; the oldest goes first
 KINDS, N_UNDEFINED = SHARED = ("(kinds)", "(n_undefined)")  # of all metrics; no metrics' names
 
 
-@dataclass(frozen=True)
-class ScoreFile:
-    """The file of the scores of one content of codes, which may not exist yet, and what they are computed from."""
-
-    path: Path
-    made: Mapping[str, Any]
-
-    def read(self) -> dict[str, AnyArray]:
-        """Read what `write` wrote, empty if there is no file; refuse a damaged one."""
-        return read_scores(self.path, self.made)
-
-    def write(self, scores: Mapping[str, AnyArray]) -> None:
-        """Write the parts of `Scores`, (4, n_queries) by metric, and remove the job's oldest of over ``N_KEPT`` files.
-
-        ``KINDS`` holds the kind of each query, (n_queries,), and ``N_UNDEFINED`` the number without relevant items.
-        """
-        write_scores(self.path, scores, self.made)
-        newest_first = sorted(self.path.parent.glob("*.h5"), key=lambda path: -path.stat().st_mtime_ns)
-        for path in newest_first[N_KEPT:]:
-            path.unlink()
+def locked_scores(codes: Codes) -> AbstractContextManager[None]:
+    """Keep other processes from scoring codes of the same job."""
+    return locked(_folder(codes.made.job))
 
 
-@contextmanager
-def opened(codes: Codes) -> Iterator[ScoreFile]:
-    """Yield the file for the scores of codes, and lock its job's folder."""
-    with locked(_folder(codes.made.job)):
-        yield score_file(codes)
+def read(codes: Codes) -> dict[str, AnyArray]:
+    """Read the scores of codes that `write` wrote, empty if there are none; refuse a damaged file."""
+    return read_scores(*place(codes))
 
 
-def score_file(codes: Codes) -> ScoreFile:
-    """Return the file for the scores of codes, which may not exist yet."""
+def write(codes: Codes, scores: Mapping[str, AnyArray]) -> None:
+    """Write the parts of `Scores`, (4, n_queries) by metric, and remove the job's oldest of over ``N_KEPT`` files.
+
+    ``KINDS`` holds the kind of each query, (n_queries,), and ``N_UNDEFINED`` the number without relevant items.
+    """
+    path, made = place(codes)
+    write_scores(path, scores, made)
+    newest_first = sorted(path.parent.glob("*.h5"), key=lambda path: -path.stat().st_mtime_ns)
+    for old in newest_first[N_KEPT:]:
+        old.unlink()
+
+
+def place(codes: Codes) -> tuple[Path, dict[str, Any]]:
+    """Return the file for the scores of codes, and what they are computed from."""
     made = {"schema_version": SCHEMA_VERSION, **codes.made.of_scores(codes.content)}
-    return ScoreFile(_folder(codes.made.job) / f"{digest(made)}.h5", made)
+    return _folder(codes.made.job) / f"{digest(made)}.h5", made
 
 
 def find_scores(row: Row) -> AnyArray | None:

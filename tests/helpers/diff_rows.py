@@ -89,6 +89,6 @@ def keep(values, **changes):
     scored = row(mean, mean - 0.1, mean + 0.1, n_queries=len(values), n_undefined=n_undefined, **changes)
     query, database = rng.integers(0, 256, (2, len(values), 2), dtype=np.uint8)
     provenance = Provenance(*scored.key[:6], scored.dataset_fingerprint, scored.method_version)
-    with score_cache.opened(Codes(query=query, database=database, made=provenance)) as cache:
-        cache.write({scored.metric: np.stack([values, values - 0.1, values + 0.1])})
+    codes = Codes(query=query, database=database, made=provenance)
+    score_cache.write(codes, {scored.metric: np.stack([values, values - 0.1, values + 0.1])})
     return scored

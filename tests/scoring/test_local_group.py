@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hashbench
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
-from hashbench.scoring.buckets import Buckets
+from hashbench.scoring.counting import Buckets
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
 

@@ -158,7 +158,7 @@ def test_missing_image_is_named(tmp_path):
     images = ImageFiles([tmp_path / "gone.png"])
     with pytest.raises(HashbenchError, match=r"gone\.png"):
         images.read(slice(0, 1), 8)
-    with pytest.raises(HashbenchError, match=r"cannot read image .*gone\.png"):
+    with pytest.raises(HashbenchError, match=r"cannot read .*gone\.png as an image"):
         _ = images.content
 
 

@@ -93,5 +93,5 @@ def test_distances_of_pairs_are_those_of_scipy(distance):
 def test_what_has_no_answer_is_refused():
     with pytest.raises(HashbenchError, match="40 database items, 41 neighbours of each query"):
         find_neighbours(QUERY, DATABASE, 41)
-    with pytest.raises(HashbenchError, match=r"1 queries are all zeros, .* choose another --true-distance"):
+    with pytest.raises(HashbenchError, match=r"queries are all zeros in 1 rows, .* choose another --true-distance"):
         find_neighbours(np.vstack([QUERY, np.zeros((1, 6), np.float32)]), DATABASE, 3, "cosine")

@@ -24,9 +24,10 @@ def codes(seed=0, dataset="tiny"):
 
 
 def keep(values, of_codes=None):
-    with score_cache.opened(of_codes or codes()) as scores_file:
-        scores_file.write({**scores_file.read(), "AP": np.stack([values, values - 0.1, values + 0.1, 0 * values])})
-    return scores_file.path
+    scored = of_codes or codes()
+    scores = np.stack([values, values - 0.1, values + 0.1, 0 * values])
+    score_cache.write(scored, {**score_cache.read(scored), "AP": scores})
+    return score_cache.place(scored)[0]
 
 
 def test_queries_behind_a_row_are_found():
@@ -97,6 +98,6 @@ def test_damaged_scores_are_not_given(key):
             file[key][0, 0] += 0.125
         else:
             file.attrs[key] = "0" * 16
-    with score_cache.opened(codes()) as scores_file, pytest.raises(Damaged, match="is damaged: its scores"):
-        scores_file.read()
+    with pytest.raises(Damaged, match="is damaged: its scores"):
+        score_cache.read(codes())
     assert score_cache.find_scores(ROW) is None

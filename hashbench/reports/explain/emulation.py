@@ -21,7 +21,7 @@ from hashbench.reports.explain.conventions import MEAN_WORDS, Distance, Evaluato
 from hashbench.reports.explain.evaluators import EVALUATORS
 from hashbench.reports.explain.orders import BY_CUT
 from hashbench.scoring.evaluator import check_counts, evaluate_counts
-from hashbench.scoring.histogram import TieHistogram, tally
+from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.metrics.ndcg import exponential_gains
 
@@ -214,9 +214,8 @@ class _Ranked:
                 for variant, scores in ranked.items():
                     scores[:, row] = _in_order(variant, query_view, largest)
             for distance, cells_of_queries in groups.items():
-                n_groups = 1 + max(int(keys.max()) for _, keys in cells_of_queries)
-                tables = [tally(at_level, keys, len(levels), n_groups) for at_level, keys in cells_of_queries]
-                histogram = TieHistogram(np.stack(tables), levels, by_radius=False)
+                at_levels, keys = ([part[i] for part in cells_of_queries] for i in range(2))
+                histogram = count_groups(at_levels, keys, levels)
                 for (name, of_distance), scores in exact.items():
                     if of_distance is distance:
                         scores[:, queries] = get_metric(name).scores(histogram)

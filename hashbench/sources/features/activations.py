@@ -4,25 +4,17 @@ import hashlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hashbench._typing import AnyArray, ByteArray
 from hashbench.errors import HashbenchError
-from hashbench.sources._torch import import_torch
+from hashbench.sources._tensors import Tensor, torch
 from hashbench.sources.features.backbones import FIRST_LAYER, get_backbone
 from hashbench.sources.features.weights import Extractor, Weights, blank, in_batches
 from hashbench.store.array_cache import cached_array
 from hashbench.store.files import locked
 from hashbench.store.inputs import check_fits
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-else:
-    torch = import_torch()
-    Tensor = torch.Tensor
 
 BLOCK = 512  # images whose activations are computed together
 

@@ -6,17 +6,8 @@ hashbench supports. Their parameters have torchvision's names, so its weight fil
 
 from collections.abc import Callable, Iterable
 from functools import partial, reduce
-from typing import TYPE_CHECKING
 
-from hashbench.sources._torch import import_torch
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-else:
-    torch = import_torch()
-    Tensor, nn = torch.Tensor, torch.nn
-
+from hashbench.sources._tensors import Tensor, nn, torch
 
 Layer = Callable[[Tensor], Tensor]
 

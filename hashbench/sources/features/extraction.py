@@ -166,13 +166,10 @@ def _in_blocks(
     path = data_dir() / "features" / f"{stem}.npy"
     folder = path.with_suffix(".parts")
 
-    def computed(rows: slice) -> Iterator[Float32Array]:
-        yield compute(rows)
-
     def parts() -> Iterator[Float32Array]:
         for rows in blocks:
             part, shape = folder / f"{rows.start}-{rows.stop}.npy", (rows.stop - rows.start, n_features)
-            yield cached_array(part, shape, np.float32, computed(rows))
+            yield cached_array(part, shape, np.float32, map(compute, [rows]))  # if it is not cached
             options.on_progress(f"{kind} features", rows.stop, n_items)
 
     with locked(path):

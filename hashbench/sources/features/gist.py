@@ -8,7 +8,7 @@ import scipy.fft
 
 from hashbench._parallel import in_threads
 from hashbench._typing import ByteArray, Float32Array
-from hashbench.errors import HashbenchError
+from hashbench._validation import unexpected
 
 N_SCALES = 4
 N_ORIENTATIONS = 8
@@ -33,22 +33,11 @@ FloatArray = npt.NDArray[np.floating[Any]]  # float32 throughout
 def gist(images: ByteArray) -> Float32Array:
     """Compute the GIST descriptor of images, 4 scales x 8 orientations x 4 x 4 cells.
 
-    Parameters
-    ----------
-    images : ndarray of shape (n, height, width, 3), (n, height, width, 1) or (n, height, width), uint8
-        RGB or grey, height and width at least 16 pixels, not necessarily equal.
-
-    Returns
-    -------
-    ndarray of shape (n, 512), float32
-        Mean magnitudes, at least 0, in the order (scale, orientation, row, column), finest scale first.
-        The wave vector of orientation o points o * 22.5 degrees counterclockwise from the right: o = 0
-        answers to vertical stripes. The descriptor of an image does not depend on the others.
-
-    Raises
-    ------
-    HashbenchError
-        If the images are not uint8, not of such a shape or too small.
+    Images, uint8, are RGB (n, height, width, 3) or grey, (n, height, width, 1) or (n, height, width), with sides of at
+    least 16 pixels, not necessarily equal; others raise HashbenchError. Returns float32 (n, 512), mean magnitudes, at
+    least 0, in the order (scale, orientation, row, column), finest scale first. The wave vector of orientation o points
+    o * 22.5 degrees counterclockwise from the right: o = 0 answers to vertical stripes. The descriptor of an image does
+    not depend on the others.
 
     Notes
     -----
@@ -104,11 +93,9 @@ def gist(images: ByteArray) -> Float32Array:
 def _check(images: ByteArray) -> None:
     is_image = images.ndim == 3 or (images.ndim == 4 and images.shape[3] in (1, 3))
     if images.dtype != np.uint8 or not is_image or min(images.shape[1:3]) < _SMALLEST_SIDE:
-        raise HashbenchError(
-            f"images are {images.dtype} of shape {images.shape}, expected uint8 of shape (n, height, width), "
-            f"(n, height, width, 1) or (n, height, width, 3) with height and width of at least {_SMALLEST_SIDE}; "
-            "convert or resize them."
-        )
+        shapes = "(n, height, width), (n, height, width, 1) or (n, height, width, 3)"
+        least = f"height and width of at least {_SMALLEST_SIDE}; convert or resize them"
+        raise unexpected(images, "images", f"uint8 of shape {shapes} with {least}")
 
 
 def _stretched(image: ByteArray) -> FloatArray:

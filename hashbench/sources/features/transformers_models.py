@@ -5,15 +5,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from threading import Lock
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hashbench._typing import Float32Array, Progress, silent
 from hashbench.errors import HashbenchError, one_line
-from hashbench.sources._torch import find_device, import_torch
+from hashbench.sources._torch import find_device, import_library, import_torch
 from hashbench.store.inputs import reading
 
 if TYPE_CHECKING:
@@ -21,8 +19,15 @@ if TYPE_CHECKING:
 
 PREFIX = "hf:"
 POOLINGS = {"cls": "CLS", "mean": "mean", "projection": "projection"}  # as users type them and as rows show them
+_HOW_TO_INSTALL = (
+    "features hf:MODEL need the library transformers, which is not installed: pip install 'hashbench[hf]'."
+)
 _HOW_TO_NAME = "name a folder, or a model of the hub as hf:OWNER/MODEL or hf:OWNER/MODEL@REVISION"
 _HOW_TO_SAVE = "Save it with model.save_pretrained(FOLDER), and pass hf:FOLDER"
+_ADD_PROCESSOR = "Put the model's preprocessor_config.json into its folder, by processor.save_pretrained(FOLDER)."
+_ADD_TOKENIZER = (
+    "Put the model's tokenizer.json and tokenizer_config.json into its folder, by tokenizer.save_pretrained(FOLDER)."
+)
 _PICKLES = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth")
 _FILES = re.compile(r"(1_Pooling/)?[^/]+\.(json|txt|model)|[^/]+\.safetensors")  # of a model that are read
 _POOLING_FILE = "1_Pooling/config.json"  # of sentence-transformers
@@ -91,39 +96,17 @@ def _folder(text: str) -> Path | None:
 class Model:
     """A pretrained model in evaluation mode, which computes one vector per image or text.
 
-    Parameters
-    ----------
-    kind : str
-        ``hf:MODEL[@REVISION][:POOLING]``.
-    reads : {"images", "texts"}
-        What it is applied to.
-    folder : Path, optional
-        Folder of the model, instead of the one that ``kind`` names.
-    device : {"auto", "cpu", "cuda"}
-        Device to run on: in float32 on a CPU, in float16 on a GPU.
-    on_progress : callable
-        Called before a download.
-
-    Attributes
-    ----------
-    n_features : int
-        Length of the vectors.
-    pooling : str
-        Where the vectors come from: a key of ``POOLINGS``.
-    provenance : str
-        The model with its commit or the digest of its files, pooling, dtype and version of transformers.
-
-    Raises
-    ------
-    HashbenchError
-        If transformers or the model is missing, if its weights are not safetensors or do not fit, or if it does not
-        compute one vector per item.
+    It is in ``folder`` or where ``kind``, ``hf:MODEL[@REVISION][:POOLING]``, says, ``reads`` images or texts, and runs
+    in float32 on a CPU, in float16 on a GPU. ``n_features`` is the length of the vectors, ``pooling`` the key of
+    ``POOLINGS`` by which they come about, and ``provenance`` names the model with its commit or the digest of its
+    files, pooling, dtype and version of transformers. Raises HashbenchError if transformers or the model is missing, if
+    its weights are not safetensors or do not fit, or if it does not compute one vector per item.
     """
 
     def __init__(
         self, kind: str, reads: str, *, folder: Path | None = None, device: str = "auto", on_progress: Progress = silent
     ) -> None:
-        self.torch, self.transformers = import_torch(), _import_transformers()
+        self.torch, self.transformers = import_torch(), import_library("transformers", _HOW_TO_INSTALL)
         self.kind, self.reads, self.device = kind, reads, find_device(device).type
         self.dtype = self.torch.float32 if self.device == "cpu" else self.torch.float16
         self._lock = Lock()  # a tokenizer works for one thread at a time
@@ -202,32 +185,28 @@ class Model:
             f"{self.reads}, such as hf:{example}."
         )
 
-    def _image_processor(self) -> Any:
-        """Load the model's image processor, the one of Pillow, which gives the same bytes on all machines."""
+    def _part(self, loader: Any, what: str, advice: str, **options: Any) -> Any:
+        """Load what prepares the model's inputs."""
         try:
-            return self.transformers.AutoImageProcessor.from_pretrained(self.folder, **_LOCAL, backend="pil")
+            return loader.from_pretrained(self.folder, **_LOCAL, **options)
         except Exception as error:  # as for the model
             raise HashbenchError(
-                f"{self.kind} has no image processor that can be loaded ({_reason(error)}). Put the model's "
-                f"preprocessor_config.json into its folder, by processor.save_pretrained(FOLDER)."
+                f"{self.kind} has no {what} that can be loaded ({_reason(error)}). {advice}"
             ) from error
+
+    def _image_processor(self) -> Any:
+        """Load the model's image processor, the one of Pillow, which gives the same bytes on all machines."""
+        return self._part(self.transformers.AutoImageProcessor, "image processor", _ADD_PROCESSOR, backend="pil")
 
     def _tokenizer(self) -> Any:
         """Load the model's tokenizer, and limit the length of texts if it has no limit."""
-        try:
-            tokenizer = self.transformers.AutoTokenizer.from_pretrained(self.folder, **_LOCAL)
-        except Exception as error:  # as for the model
-            raise HashbenchError(
-                f"{self.kind} has no tokenizer that can be loaded ({_reason(error)}). Put the model's tokenizer.json "
-                "and tokenizer_config.json into its folder, by tokenizer.save_pretrained(FOLDER)."
-            ) from error
+        tokenizer = self._part(self.transformers.AutoTokenizer, "tokenizer", _ADD_TOKENIZER)
         text_config = getattr(self.config, "text_config", self.config)
         n_tokens, n_known = len(tokenizer), getattr(text_config, "vocab_size", 0)
         if 2 * n_tokens < n_known:  # without its files, transformers makes up one that knows no word
             raise HashbenchError(
                 f"{self.kind} has a tokenizer of {n_tokens} tokens for a model of {n_known}: the files of its own are "
-                "missing. Put the model's tokenizer.json and tokenizer_config.json into its folder, by "
-                "tokenizer.save_pretrained(FOLDER)."
+                f"missing. {_ADD_TOKENIZER}"
             )
         if tokenizer.model_max_length > _NO_LIMIT:
             # RoBERTa and its relatives count two positions that no token takes
@@ -330,18 +309,6 @@ class Model:
         return int(first.shape[1])
 
 
-def _import_transformers() -> ModuleType:
-    """Import transformers, or raise an error with the command that installs it; a broken one keeps its own error."""
-    try:
-        return import_module("transformers")
-    except ModuleNotFoundError as error:
-        if error.name != "transformers":
-            raise
-        raise HashbenchError(
-            "features hf:MODEL need the library transformers, which is not installed: pip install 'hashbench[hf]'."
-        ) from error
-
-
 @contextmanager
 def _quiet(logging: Any) -> Iterator[None]:
     """Keep transformers from printing advice and bars while it loads."""
@@ -371,10 +338,9 @@ def _pooling_of_files(folder: Path) -> str | None:
         modes = modes or [f"pooling_mode_{content['pooling_mode']}"]
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise HashbenchError(f"{path} is damaged: {_reason(error)}. Fetch the model again.") from error
-    poolings = {"pooling_mode_cls_token": "cls", "pooling_mode_cls": "cls", "pooling_mode_mean_tokens": "mean"}
-    poolings["pooling_mode_mean"] = "mean"
-    if len(modes) == 1 and modes[0] in poolings:
-        return poolings[modes[0]]
+    poolings = {"cls_token": "cls", "cls": "cls", "mean_tokens": "mean", "mean": "mean"}
+    if len(modes) == 1 and (pooling := poolings.get(modes[0].removeprefix("pooling_mode_"))):
+        return pooling
     raise HashbenchError(
         f"{path} asks for {' and '.join(modes)}, and hashbench pools by cls or mean. Write one after the name: "
         "hf:MODEL:mean."

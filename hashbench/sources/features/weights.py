@@ -4,26 +4,20 @@ import hashlib
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hashbench._parallel import chunks, in_threads
 from hashbench._typing import AnyArray, ByteArray, Float32Array, Progress, silent
 from hashbench.errors import HashbenchError
-from hashbench.sources._torch import find_device, import_torch
+from hashbench.sources._tensors import Tensor, nn, torch
+from hashbench.sources._torch import find_device
 from hashbench.sources.download import fetch
 from hashbench.sources.features.architectures import Network
 from hashbench.sources.features.backbones import Backbone, get_backbone
 from hashbench.store.files import data_dir
 from hashbench.store.inputs import check_file, reading
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-else:
-    torch = import_torch()
-    Tensor, nn = torch.Tensor, torch.nn
 
 _BATCH = {"cpu": 32, "cuda": 256}  # images that go through the network at a time
 _N_NAMED = 3  # offending parameters in an error
@@ -270,14 +264,10 @@ def _differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
 
 def _check_size(name: str, size: int) -> None:
     """Check that a blank network accepts images of that size."""
-    if size >= 1:
-        try:
-            blank(name)(torch.empty(1, 3, size, size, device="meta"))
-        except RuntimeError:
-            pass
-        else:
-            return
-    raise HashbenchError(
-        f"{name} cannot take images of {size} x {size} pixels. Choose image_size={get_backbone(name).input_size}, "
-        "the size it was trained on, or one near it."
-    )
+    try:
+        blank(name)(torch.empty(1, 3, size, size, device="meta"))
+    except RuntimeError as error:
+        raise HashbenchError(
+            f"{name} cannot take images of {size} x {size} pixels. Choose image_size={get_backbone(name).input_size}, "
+            "the size it was trained on, or one near it."
+        ) from error
