@@ -71,11 +71,13 @@ def test_a_name_has_a_model_a_revision_and_a_pooling(kind, parts, stem):
     assert (name.short, name.stem) == (kind, stem)
 
 
-def test_a_folder_is_recorded_by_its_last_name(tmp_path):
+def test_a_folder_is_recorded_by_its_last_name_and_the_digest_of_its_files(tmp_path):
     folder = tmp_path / "my models" / "tiny (2)"
     folder.mkdir(parents=True)
     assert parse(f"hf:{folder}:mean") == (str(folder), None, "mean", folder)
-    assert parse(f"hf:{folder}:mean").short == "hf:tiny-2-:mean"
+    (folder / "config.json").touch()
+    digest = transformers_models.digest_of(folder)[:8]
+    assert parse(f"hf:{folder}:mean").short == f"hf:tiny-2-@{digest}:mean"
 
 
 @pytest.mark.parametrize(
@@ -277,7 +279,7 @@ def test_texts_of_a_column_and_of_lines_give_the_same_dataset(models, texts, has
         datasets.append(hdf5.read_dataset(data / "datasets" / f"{name}.h5"))
     assert len({dataset.fingerprint for dataset in datasets}) == 1
     np.testing.assert_allclose(datasets[0].features, by_hand(folder, "mean"), rtol=1e-4, atol=1e-5)
-    assert datasets[0].features_name == "hf:bert (mean)"
+    assert re.fullmatch(r"hf:bert@[0-9a-f]{8} \(mean\)", datasets[0].features_name)
     assert datasets[0].labels.tolist() == [0, 1] * 4
     assert datasets[0].about["features"].startswith("bert, files ")
 
@@ -373,7 +375,7 @@ def test_models_that_do_not_fit_are_refused(copy, family, reads, change, words):
 @pytest.mark.parametrize(
     ("family", "pooling", "words"),
     [
-        ("convnext", "cls", "has no pooling 'cls', only mean. Write it after the name: hf:convnext:mean"),
+        ("convnext", "cls", "has no pooling 'cls', only mean. Write it after the name: hf:MODEL:mean"),
         ("clip", "mean", "has no pooling 'mean', only projection"),
         ("vit", "projection", "has no pooling 'projection', only cls and mean"),
     ],
@@ -432,23 +434,43 @@ class Photos(DatasetAdapter):
 """
 
 
-def test_a_folder_is_remembered_under_its_last_name(plugin, copy, hashbench, data, monkeypatch):
+def test_a_folder_is_remembered_under_the_name_of_its_features(plugin, copy, hashbench, data, monkeypatch):
     plugin("photos", PHOTOS, "datasets", "Photos")
     folder = copy("vit")
     result = hashbench("prepare", "photos", "--features", f"hf:{folder}", "--device", "cpu")
     assert result.exit_code == 0, result.stderr
-    path = data / "datasets" / "photos-hf-my-vit.h5"
+    name = f"my-vit@{transformers_models.digest_of(folder)[:8]}"
+    path = data / "datasets" / f"photos-hf-{name}.h5"
     assert result.stdout.startswith(f"prepared {path}\n")
-    first = preparation.find_dataset("photos:hf:my-vit")
-    assert first.features_name == "hf:my-vit (CLS)"
+    first = preparation.find_dataset(f"photos:hf:{name}")
+    assert first.features_name == f"hf:{name} (CLS)"
     assert preparation.find_dataset(f"photos:hf:{folder}") == first
-    assert preparation.find_prepared()[0] == ["photos:hf:my-vit"]
-    assert preparation.load_dataset("photos:hf:my-vit")[1] == ""
+    assert preparation.find_prepared()[0] == [f"photos:hf:{name}"]
+    assert preparation.load_dataset(f"photos:hf:{name}")[1] == ""
     folder.rename(folder.with_name("elsewhere"))
-    assert preparation.load_dataset("photos:hf:my-vit")[1] == ""
+    assert preparation.load_dataset(f"photos:hf:{name}")[1] == ""
     monkeypatch.setattr(preparation, "_code_of", lambda name: "other code")
     with pytest.raises(HashbenchError, match=r"which you chose earlier\. Give --features hf:FOLDER again"):
-        preparation.load_dataset("photos:hf:my-vit")
+        preparation.load_dataset(f"photos:hf:{name}")
+    shutil.copytree(folder.with_name("elsewhere"), folder)
+    tiny_models.edit_json(folder / "config.json", layer_norm_eps=0.1)
+    with pytest.raises(HashbenchError, match=r"are not those of hf:my-vit@\w+, .* as --features hf:/"):
+        preparation.load_dataset(f"photos:hf:{name}")
+
+
+def test_models_in_folders_of_one_name_are_told_apart(plugin, models, hashbench, tmp_path):
+    plugin("photos", PHOTOS, "datasets", "Photos")
+    specs = []
+    for parent, family in (("a", "vit"), ("b", "dinov2")):
+        folder = shutil.copytree(models(family), tmp_path / parent / "net")
+        specs.append(f"photos:hf:{folder}")
+        command = ("prepare", "photos", "--features", f"hf:{folder}", "--device", "cpu")
+        assert hashbench(*command).exit_code == 0
+    datasets = [preparation.load_dataset(spec) for spec in specs]
+    assert [words for _, words in datasets] == ["", ""]
+    (a, _), (b, _) = datasets
+    assert a.features_name != b.features_name
+    assert a.fingerprint != b.fingerprint
 
 
 # ---------------------------------------------------------------- the hub

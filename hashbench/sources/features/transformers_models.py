@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
@@ -28,6 +29,7 @@ _FILES = re.compile(r"(1_Pooling/)?[^/]+\.(json|txt|model)|[^/]+\.safetensors") 
 _POOLING_FILE = "1_Pooling/config.json"  # of sentence-transformers
 _USUAL_LENGTH = 512  # tokens of a text, if neither tokenizer nor model has a limit
 _NO_LIMIT = 1_000_000  # tokens; a tokenizer without a limit has 10^30
+_DIGEST = 8  # hex digits of a folder's digest in names
 _SHOWN = 3  # parameters or files in an error
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 
@@ -42,11 +44,12 @@ class ModelName(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The kind under which datasets and rows record the features; for a folder with its last name only."""
-        model = self.model
+        """The kind under which datasets and rows record the features; a folder is its last name and a digest."""
+        model, revision = self.model, self.revision
         if self.folder is not None:
             model = re.sub(r"[^\w.-]+", "-", self.folder.resolve().name)
-        revision = f"@{self.revision}" if self.revision else ""
+            revision = digest_of(self.folder)[:_DIGEST]
+        revision = f"@{revision}" if revision else ""
         return f"{PREFIX}{model}{revision}{f':{self.pooling}' if self.pooling else ''}"
 
     @property
@@ -135,7 +138,13 @@ class Model:
             origin = f"{name.model}, commit {self.folder.name}"
         else:
             self.folder = folder
-            origin = f"{name.short.removeprefix(PREFIX).partition(':')[0]}, files {digest_of(folder)}"
+            digest = digest_of(folder)
+            if name.folder is None and name.revision and not digest.startswith(name.revision):
+                raise HashbenchError(
+                    f"the files in {folder} are not those of {kind}, but have the digest {digest}. Pass the folder as "
+                    f"--features hf:{folder}."
+                )
+            origin = f"{re.split('[@:]', name.short.removeprefix(PREFIX))[0]}, files {digest}"
         _check_safe(kind, self.folder)
         self._projects = f"get_{reads.removesuffix('s')}_features"  # method of models of images and texts
         with _quiet(self.transformers.utils.logging):
@@ -264,7 +273,7 @@ class Model:
         if chosen is not None and chosen not in possible:
             raise HashbenchError(
                 f"{self.kind} ({type(self.model).__name__}) has no pooling {chosen!r}, only {' and '.join(possible)}. "
-                f"Write it after the name: {parse(self.kind)._replace(pooling=possible[0]).short}."
+                f"Write it after the name: hf:MODEL:{possible[0]}."
             )
         return chosen or possible[0]
 
@@ -386,12 +395,19 @@ def _pooling_of_files(folder: Path) -> str | None:
 
 def digest_of(folder: Path) -> str:
     """Compute a digest of a model's files, 16 hex digits."""
-    digest = hashlib.sha256()
     with reading(folder):
-        for path in _model_files(folder):
-            digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+        states = [(path, path.stat()) for path in _model_files(folder)]
+        return _digest(folder, *((path, state.st_size, state.st_mtime_ns, state.st_ctime_ns) for path, state in states))
+
+
+@lru_cache
+def _digest(folder: Path, *files: tuple[Path, int, int, int]) -> str:
+    """Compute the digest of files, given with their sizes and times, once per process."""
+    digest = hashlib.sha256()
+    for path, *_ in files:
+        digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]
 
 
