@@ -157,7 +157,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
         _, kind, spec = resolve_dataset(spec, options.features)
         if protocol is None:
             _refuse_useless(name, kind, options)
-        spec, options = _with_folder(spec, options)
+            spec, options = _with_folder(spec, options)
     elif protocol is not None:
         if _chosen(options):
             raise HashbenchError(

@@ -429,7 +429,7 @@ class Photos(DatasetAdapter):
         rows = np.arange(40)
         pixels = np.random.default_rng(0).integers(0, 256, (40, 20, 20, 3)).astype(np.uint8)
         extracted = extract(self.kind, ImageArrays(pixels), self.options)
-        return Dataset(self.name, extracted.features, rows[:8], rows[8:], rows[8:], "same-label", labels=rows % 2,
+        return Dataset(self.name, extracted.features, rows[:8], rows[8:], rows[8:], "same-label", labels=rows % 4,
                        features_name=self.kind + extracted.remark, about={"features": extracted.description})
 """
 
@@ -456,6 +456,20 @@ def test_a_folder_is_remembered_under_the_name_of_its_features(plugin, copy, has
     tiny_models.edit_json(folder / "config.json", layer_norm_eps=0.1)
     with pytest.raises(HashbenchError, match=r"are not those of hf:my-vit@\w+, .* as --features hf:/"):
         preparation.load_dataset(f"photos:hf:{name}")
+
+
+def test_classes_of_features_of_a_folder_can_be_hidden(plugin, models, hashbench):
+    plugin("photos", PHOTOS, "datasets", "Photos")
+    kind = f"hf:{models('vit')}"
+    command = ("prepare", "photos", "--features", kind, "--unseen-classes", 2, "--fold", 0, "--device", "cpu")
+    result = hashbench(*command)
+    assert result.exit_code == 0, result.stderr
+    assert hashbench(*command).stdout.startswith("reused")
+    dataset, words = preparation.load_dataset(f"photos-unseen2-fold0:{kind}")
+    assert (words, len(np.unique(dataset.labels[dataset.query]))) == ("", 2)
+    assert dataset.features_name.startswith("hf:vit@")
+    shutil.rmtree(preparation.dataset_path("photos").parent)
+    assert preparation.load_dataset(f"photos-unseen2-fold0:{kind}")[1] == "prepared"
 
 
 def test_models_in_folders_of_one_name_are_told_apart(plugin, models, hashbench, tmp_path):
