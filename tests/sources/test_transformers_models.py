@@ -372,6 +372,20 @@ def test_models_that_do_not_fit_are_refused(copy, family, reads, change, words):
     assert not (folder / "it-ran").exists()
 
 
+@pytest.mark.parametrize("kernel", ["them/kernel", "kernels-community/flash-attn", "flash_attention_2"])
+def test_kernels_of_the_hub_are_not_run(copy, models, monkeypatch, kernel):
+    from transformers.integrations import hub_kernels
+
+    folder = copy("clip")
+    content = json.loads((folder / "config.json").read_text())
+    content["text_config"]["attn_implementation"] = content["attn_implementation"] = kernel
+    (folder / "config.json").write_text(json.dumps(content))
+    monkeypatch.setattr(hub_kernels, "is_kernels_available", lambda *arguments, **options: True)
+    monkeypatch.setattr(hub_kernels, "get_kernel", lambda *arguments, **options: pytest.fail("fetched a kernel"))
+    texts = [Model(f"hf:{path}", "texts", device="cpu")(TEXTS) for path in (folder, models("clip"))]
+    np.testing.assert_array_equal(*texts)
+
+
 @pytest.mark.parametrize(
     ("family", "pooling", "words"),
     [

@@ -183,7 +183,13 @@ class Model:
             if architecture.endswith("WithProjection"):
                 loader = getattr(self.transformers, architecture)
             model, info = loader.from_pretrained(
-                self.folder, **_LOCAL, use_safetensors=True, dtype=self.dtype, output_loading_info=True
+                self.folder,
+                **_LOCAL,
+                config=config,
+                attn_implementation=None,  # that of transformers, not kernels of the hub, which the files may name
+                use_safetensors=True,
+                dtype=self.dtype,
+                output_loading_info=True,
             )
         except Exception as error:  # damaged files, unknown architectures, code from the hub: errors of any kind
             raise HashbenchError(
