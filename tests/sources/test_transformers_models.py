@@ -331,10 +331,10 @@ def incomplete(folder):
 
 
 def with_code(folder):
-    """Make it a model whose code is a file that must not be run."""
-    code = {"AutoConfig": "code.Config", "AutoModel": "code.Model"}
+    """Make it a model whose code is a file that must not be run; transformers would run a copy of it."""
+    code = {"AutoConfig": "my_code.Config", "AutoModel": "my_code.Model"}
     tiny_models.edit_json(folder / "config.json", model_type="unheard-of", auto_map=code)
-    (folder / "code.py").write_text("import pathlib\npathlib.Path(__file__).with_name('it-ran').touch()\n")
+    (folder / "my_code.py").write_text(f"import pathlib\npathlib.Path({str(folder / 'it-ran')!r}).touch()\n")
 
 
 @pytest.mark.parametrize(
@@ -370,6 +370,19 @@ def test_models_that_do_not_fit_are_refused(copy, family, reads, change, words):
     with pytest.raises(HashbenchError, match=words):
         Model(f"hf:my-{family}", reads, folder=folder, device="cpu")
     assert not (folder / "it-ran").exists()
+
+
+def test_code_of_the_hub_would_run_if_it_was_trusted(copy, tmp_path, monkeypatch):
+    from transformers import dynamic_module_utils
+
+    folder = copy("vit")
+    with_code(folder)
+    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr(sys, "path", sys.path[:])  # where transformers adds it
+    monkeypatch.setitem(transformers_models._LOCAL, "trust_remote_code", True)
+    with pytest.raises(HashbenchError):
+        Model("hf:my-vit", "images", folder=folder, device="cpu")
+    assert (folder / "it-ran").exists()
 
 
 @pytest.mark.parametrize("kernel", ["them/kernel", "kernels-community/flash-attn", "flash_attention_2"])
