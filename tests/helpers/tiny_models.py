@@ -81,10 +81,25 @@ def _bert():
     return BertModel(config, add_pooling_layer=False), _tokenizer()
 
 
+def _roberta():
+    from transformers import RobertaConfig, RobertaModel
+
+    config = RobertaConfig(**_sizes(vocab_size=len(_WORDS), max_position_embeddings=14, pad_token_id=0))
+    return RobertaModel(config, add_pooling_layer=False), _tokenizer()
+
+
+def _siglip():
+    from transformers import SiglipConfig, SiglipModel
+
+    text = _sizes(vocab_size=len(_WORDS), max_position_embeddings=12, projection_size=16)
+    config = SiglipConfig(text_config=text, vision_config=_sizes(image_size=16, patch_size=8))
+    return SiglipModel(config), _tokenizer(model_input_names=["input_ids"])  # it reads padding, too
+
+
 _WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "text", "red", "green", "blue", "big", "small"]
 
 
-def _tokenizer():
+def _tokenizer(**options):
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -94,7 +109,7 @@ def _tokenizer():
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     tokens = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **tokens, eos_token="[SEP]", bos_token="[CLS]")
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **tokens, eos_token="[SEP]", bos_token="[CLS]", **options)
 
 
 FAMILIES = {
@@ -105,6 +120,8 @@ FAMILIES = {
     "clip": _clip,
     "clip-vision": _clip_vision,
     "bert": _bert,
+    "roberta": _roberta,
+    "siglip": _siglip,
 }
 
 

@@ -222,7 +222,7 @@ def by_hand(folder, pooling):
     """Compute the vectors of texts one by one, without padding."""
     model, rows = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False), []
     for text in TEXTS:
-        words = [tiny_models._WORDS.index(word) for word in text.split()][:8]
+        words = [tiny_models._WORDS.index(word) for word in text.split()][:10]
         tokens = model(torch.tensor([[2, *words, 3]])).last_hidden_state[0]
         rows.append(tokens[0] if pooling == "cls" else tokens.mean(dim=0))
     return torch.stack(rows).numpy()
@@ -249,6 +249,25 @@ def test_texts_are_pooled_as_sentence_transformers_recorded(copy, content):
     with pytest.raises(HashbenchError, match=r"asks for pooling_mode_max_tokens, and .* hf:MODEL:mean"):
         extract_texts(f"hf:{folder}", TEXTS, CPU())
     assert extract_texts(f"hf:{folder}:mean", TEXTS, CPU()).features.shape == (8, 16)
+
+
+@pytest.mark.parametrize(("family", "n_positions"), [("bert", 12), ("roberta", 13), ("siglip", 12), ("clip", 12)])
+@pytest.mark.parametrize("limit", [None, 7, 512])
+def test_texts_are_as_long_as_tokenizer_and_positions_allow(copy, family, n_positions, limit):
+    folder = copy(family)
+    tiny_models.edit_json(folder / "tokenizer_config.json", model_max_length=limit or 10**30)
+    model = Model(f"hf:{folder}", "texts", device="cpu")
+    assert model._inputs(["red " * 20])["input_ids"].shape == (1, min(limit or n_positions, n_positions))
+    assert model(["red " * 20]).shape == (1, model.n_features)
+
+
+@torch.inference_mode()
+def test_siglip_reads_texts_padded_to_its_full_length(models):
+    folder = models("siglip")
+    model = transformers.SiglipModel.from_pretrained(folder)
+    expected = model.text_model(torch.tensor([[2, 6, 3, *[0] * 9]])).pooler_output
+    extracted = extract_texts(f"hf:{folder}", ["red", "a text"], CPU())
+    np.testing.assert_allclose(extracted.features[:1], expected, rtol=1e-4, atol=1e-5)
 
 
 @torch.inference_mode()

@@ -244,13 +244,21 @@ class Model:
                 "missing. Put the model's tokenizer.json and tokenizer_config.json into its folder, by "
                 "tokenizer.save_pretrained(FOLDER)."
             )
-        if tokenizer.model_max_length > _NO_LIMIT:
-            # RoBERTa and its relatives count two positions that no token takes
-            positions = getattr(text_config, "max_position_embeddings", None) or _USUAL_LENGTH + 2
-            tokenizer.model_max_length = positions - 2
+        longest = tokenizer.model_max_length
+        positions = self._n_positions(text_config) or (_USUAL_LENGTH if longest > _NO_LIMIT else longest)
+        tokenizer.model_max_length = min(longest, positions)
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token  # its positions are masked
         return tokenizer
+
+    def _n_positions(self, config: Any) -> int:
+        """Return how many tokens a text may have; 0 if there is no limit."""
+        n_positions = getattr(config, "max_position_embeddings", None) or 0
+        for name, module in self.model.named_modules():
+            padding = getattr(module, "padding_idx", None)
+            if "position" in name and padding is not None:  # RoBERTa and its relatives count on from that of padding
+                return int(n_positions - padding - 1)
+        return int(n_positions)
 
     # ---------------------------------------------------------------- pooling
 
