@@ -431,6 +431,21 @@ def test_a_pooling_that_the_model_does_not_have_is_refused(models, family, pooli
         Model(f"hf:{models(family)}:{pooling}", "images", device="cpu")
 
 
+def test_items_on_which_a_model_fails_are_refused(copy):
+    folder = copy("bert")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["green"] = 11  # the model knows 0 to 10
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    words = r"\(BertModel\) cannot be applied to texts such as 'red': IndexError: .* Check that the tokenizer in .*bert"
+    with pytest.raises(HashbenchError, match=words):
+        extract_texts(f"hf:{folder}", ["red", "green"], CPU())
+    folder = copy("dinov2")
+    tiny_models.edit_json(folder / "preprocessor_config.json", do_resize=False, do_center_crop=False)
+    model = Model(f"hf:{folder}", "images", device="cpu")
+    with pytest.raises(HashbenchError, match=r"to images of 28 x 14, 28 x 28 pixels: .* Give images of one size that"):
+        model([np.zeros((14, 28, 3), np.uint8), np.zeros((28, 28, 3), np.uint8)])
+
+
 def test_texts_of_a_model_without_a_mask_do_not_depend_on_others_of_their_batch(copy):
     folder = copy("clip")
     path = folder / "tokenizer_config.json"

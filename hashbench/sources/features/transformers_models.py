@@ -30,7 +30,8 @@ _POOLING_FILE = "1_Pooling/config.json"  # of sentence-transformers
 _USUAL_LENGTH = 512  # tokens of a text, if neither tokenizer nor model has a limit
 _NO_LIMIT = 1_000_000  # tokens; a tokenizer without a limit has 10^30
 _DIGEST = 8  # hex digits of a folder's digest in names
-_SHOWN = 3  # parameters or files in an error
+_SHOWN = 3  # parameters, files or sizes in an error
+_SHOWN_TEXT = 40  # characters
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 
 
@@ -160,7 +161,20 @@ class Model:
 
     def of_batch(self, items: Sequence[Any]) -> "Tensor":
         """Compute the vectors (n, n_features), float32, of images (height, width, 3), uint8, or of texts."""
-        vectors: Tensor = self._pooled(self._inputs(items)).float()
+        try:
+            vectors: Tensor = self._pooled(self._inputs(items)).float()
+        except Exception as error:  # models expect inputs of many kinds
+            if self.reads == "images":
+                sizes = sorted({f"{item.shape[1]} x {item.shape[0]}" for item in items})
+                what = f"images of {', '.join(sizes[:_SHOWN])} pixels"
+                advice = "Give images of one size that the model takes"
+            else:
+                what = f"texts such as {items[0][:_SHOWN_TEXT]!r}"
+                advice = f"Check that the tokenizer in {self.folder} is the model's own"
+            raise HashbenchError(
+                f"{self.kind} ({type(self.model).__name__}) cannot be applied to {what}: {_reason(error)}. {advice}, "
+                "or choose another model."
+            ) from error
         if not vectors.isfinite().all():
             advice = "Choose --device cpu" if self.device == "cuda" else "Choose another model"
             raise HashbenchError(f"{self.kind} computes values that are not finite in {self.dtype}. {advice}.")
@@ -335,21 +349,13 @@ class Model:
         import numpy as np
 
         item = np.full((64, 64, 3), 128, np.uint8) if self.reads == "images" else "a text"
-        try:
-            first, second = (self([item]) for _ in range(2))
-            if self.reads == "texts" and not np.allclose(first, self([item, f"{item} " * 4])[:1], 1e-2, 1e-2):
-                self._padding = "max_length"  # as SigLIP, which reads the padding too
-        except HashbenchError:
-            raise
-        except Exception as error:  # models expect inputs of many kinds
-            raise HashbenchError(
-                f"{self.kind} ({type(self.model).__name__}) cannot be applied to {self.reads} only: {_reason(error)}. "
-                "Choose another model."
-            ) from error
+        first, second = (self([item]) for _ in range(2))
         if first.ndim != 2 or len(first) != 1:
             raise HashbenchError(f"{self.kind} gives an array of shape {first.shape} for one item, expected a vector.")
         if not np.array_equal(first, second):
             raise HashbenchError(f"{self.kind} gives other features each time; choose a model that draws nothing.")
+        if self.reads == "texts" and not np.allclose(first, self([item, f"{item} " * 4])[:1], 1e-2, 1e-2):
+            self._padding = "max_length"  # as SigLIP, which reads the padding too
         return int(first.shape[1])
 
 
