@@ -32,6 +32,7 @@ _NO_LIMIT = 1_000_000  # tokens; a tokenizer without a limit has 10^30
 _DIGEST = 8  # hex digits of a folder's digest in names
 _SHOWN = 3  # parameters, files or sizes in an error
 _SHOWN_TEXT = 40  # characters
+_ROUNDING = 1e-2  # of a vector's norm, which float16 may take
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 
 
@@ -354,8 +355,10 @@ class Model:
             raise HashbenchError(f"{self.kind} gives an array of shape {first.shape} for one item, expected a vector.")
         if not np.array_equal(first, second):
             raise HashbenchError(f"{self.kind} gives other features each time; choose a model that draws nothing.")
-        if self.reads == "texts" and not np.allclose(first, self([item, f"{item} " * 4])[:1], 1e-2, 1e-2):
-            self._padding = "max_length"  # as SigLIP, which reads the padding too
+        if self.reads == "texts":
+            change = np.linalg.norm(first - self([item, f"{item} " * 4])[:1])
+            if change > _ROUNDING * np.linalg.norm(first):
+                self._padding = "max_length"  # as SigLIP, which reads the padding too
         return int(first.shape[1])
 
 
