@@ -274,6 +274,35 @@ def test_siglip_reads_texts_padded_to_its_full_length(copy, scale):
     np.testing.assert_allclose(extracted.features[:1], expected, rtol=1e-4, atol=1e-5 * scale)
 
 
+def with_modules(folder, *names):
+    """Write the files of sentence-transformers."""
+    paths = {"Transformer": "", "Pooling": "1_Pooling"}
+    modules = [
+        {"idx": idx, "name": str(idx), "path": paths.get(name, f"{idx}_{name}"), "type": f"sentence_transformers.{name}"}
+        for idx, name in enumerate(names)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 4, "do_lower_case": true}')
+
+
+def test_length_case_and_norm_are_those_that_sentence_transformers_recorded(copy, models):
+    folder, expected = copy("bert"), by_hand(models("bert"), "mean")[:3]
+    with_modules(folder, "Transformer", "Pooling", "Normalize")
+    extracted = extract_texts(f"hf:{folder}", ["A red text", "BIG", "a small blue text"], CPU())
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(extracted.features[1], expected[1], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(extracted.features, axis=1), 1, rtol=1e-5)
+    assert not np.allclose(extracted.features[0], expected[0], atol=1e-3)  # cut to two words
+    np.testing.assert_array_equal(extracted.features[0], extract_texts(f"hf:{folder}", ["a red"], CPU()).features[0])
+    assert ", mean, normalised, float32" in extracted.description
+    with_modules(folder, "Transformer", "Pooling", "Dense")
+    with pytest.raises(HashbenchError, match=r"the module Dense \(2_Dense\) of .* pass their file with --from"):
+        extract_texts(f"hf:{folder}", TEXTS, CPU())
+    (folder / "modules.json").write_text("[1]")
+    with pytest.raises(HashbenchError, match=r"cannot read .*modules\.json as modules of sentence-transformers"):
+        extract_texts(f"hf:{folder}", TEXTS, CPU())
+
+
 @torch.inference_mode()
 def test_clip_projects_texts_too(models):
     folder = models("clip")

@@ -27,6 +27,7 @@ _HOW_TO_SAVE = "Save it with model.save_pretrained(FOLDER), and pass hf:FOLDER"
 _PICKLES = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth")
 _FILES = re.compile(r"(1_Pooling/)?[^/]+\.(json|txt|model)|[^/]+\.safetensors")  # of a model that are read
 _POOLING_FILE = "1_Pooling/config.json"  # of sentence-transformers
+_MODULES = (("Transformer", ""), ("Pooling", "1_Pooling"))  # of sentence-transformers that are applied, and Normalize
 _USUAL_LENGTH = 512  # tokens of a text, if neither tokenizer nor model has a limit
 _NO_LIMIT = 1_000_000  # tokens; a tokenizer without a limit has 10^30
 _DIGEST = 8  # hex digits of a folder's digest in names
@@ -148,6 +149,7 @@ class Model:
                 )
             origin = f"{re.split('[@:]', name.short.removeprefix(PREFIX))[0]}, files {digest}"
         _check_safe(kind, self.folder)
+        self._is_normalised = reads == "texts" and _normalises(kind, self.folder)
         self._projects = f"get_{reads.removesuffix('s')}_features"  # method of models of images and texts
         with _quiet(self.transformers.utils.logging):
             self.model, self.config = self._load()
@@ -158,12 +160,15 @@ class Model:
         self.n_features = self._try_out()
         dtype = str(self.dtype).removeprefix("torch.")
         version = self.transformers.__version__
-        self.provenance = f"{origin}, {POOLINGS[self.pooling]}, {dtype}, transformers {version}"
+        pooling = f"{POOLINGS[self.pooling]}{', normalised' if self._is_normalised else ''}"
+        self.provenance = f"{origin}, {pooling}, {dtype}, transformers {version}"
 
     def of_batch(self, items: Sequence[Any]) -> "Tensor":
         """Compute the vectors (n, n_features), float32, of images (height, width, 3), uint8, or of texts."""
         try:
             vectors: Tensor = self._pooled(self._inputs(items)).float()
+            if self._is_normalised:
+                vectors = self.torch.nn.functional.normalize(vectors)
         except Exception as error:  # models expect inputs of many kinds
             if self.reads == "images":
                 sizes = sorted({f"{item.shape[1]} x {item.shape[0]}" for item in items})
@@ -259,7 +264,9 @@ class Model:
                 "missing. Put the model's tokenizer.json and tokenizer_config.json into its folder, by "
                 "tokenizer.save_pretrained(FOLDER)."
             )
-        longest = tokenizer.model_max_length
+        recorded = _text_settings(self.folder)
+        self._is_lowered = bool(recorded.get("do_lower_case"))
+        longest = recorded.get("max_seq_length") or tokenizer.model_max_length
         positions = self._n_positions(text_config) or (_USUAL_LENGTH if longest > _NO_LIMIT else longest)
         tokenizer.model_max_length = min(longest, positions)
         if tokenizer.pad_token is None:
@@ -313,8 +320,9 @@ class Model:
 
             inputs = self.prepare(images=[Image.fromarray(item) for item in items], return_tensors="pt")
         else:
+            texts = [text.lower() if self._is_lowered else text for text in items]
             with self._lock:
-                inputs = self.prepare(list(items), padding=self._padding, truncation=True, return_tensors="pt")
+                inputs = self.prepare(texts, padding=self._padding, truncation=True, return_tensors="pt")
         return {
             key: tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)
             for key, tensor in inputs.items()
@@ -392,17 +400,49 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {one_line(error).rstrip('.')[:200]}"
 
 
-def _pooling_of_files(folder: Path) -> str | None:
-    """Read the pooling that sentence-transformers recorded; None if there is no such file."""
-    path = folder / _POOLING_FILE
+# ---------------------------------------------------------------- files of sentence-transformers
+
+
+def _read_json(path: Path, default: Any) -> Any:
+    """Read a file of settings; return the default if it is missing, refuse another type than the default's."""
     if not path.is_file():
-        return None
-    try:
+        return default
+    with reading(path, "JSON"):
         content = json.loads(path.read_text(encoding="utf-8"))
-        modes = [key for key, is_on in content.items() if key.startswith("pooling_mode_") and is_on is True]
-        modes = modes or [f"pooling_mode_{content['pooling_mode']}"]
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise HashbenchError(f"{path} is damaged: {_reason(error)}. Fetch the model again.") from error
+    if not isinstance(content, type(default)):
+        raise HashbenchError(f"{path} holds a {type(content).__name__}, expected a {type(default).__name__}.")
+    return content
+
+
+def _normalises(kind: str, folder: Path) -> bool:
+    """Return whether the recorded modules normalise vectors; refuse modules that hashbench does not apply."""
+    path = folder / "modules.json"
+    with reading(path, "modules of sentence-transformers"):
+        modules = [(module["type"].rpartition(".")[2], module["path"]) for module in _read_json(path, [])]
+    for name, where in modules:
+        if name != "Normalize" and (name, where) not in _MODULES:
+            raise HashbenchError(
+                f"{kind} has the module {name} ({where}) of sentence-transformers, which hashbench does not apply. "
+                "Compute the vectors with sentence-transformers, and pass their file with --from."
+            )
+    return "Normalize" in dict(modules)
+
+
+def _text_settings(folder: Path) -> dict[str, Any]:
+    """Read the length of texts and whether they are lowered, if recorded."""
+    paths = sorted(folder.glob("sentence_*_config.json"))  # of BERT, RoBERTa and others
+    settings: dict[str, Any] = _read_json(paths[0], {}) if paths else {}
+    return settings
+
+
+def _pooling_of_files(folder: Path) -> str | None:
+    """Read the recorded pooling; None if there is none."""
+    path = folder / _POOLING_FILE
+    content = _read_json(path, {})
+    if not content:
+        return None
+    modes = [key for key, is_on in content.items() if key.startswith("pooling_mode_") and is_on is True]
+    modes = modes or [f"pooling_mode_{content.get('pooling_mode')}"]
     poolings = {"pooling_mode_cls_token": "cls", "pooling_mode_cls": "cls", "pooling_mode_mean_tokens": "mean"}
     poolings["pooling_mode_mean"] = "mean"
     if len(modes) == 1 and modes[0] in poolings:
