@@ -77,7 +77,18 @@ def test_a_folder_is_recorded_by_its_last_name_and_the_digest_of_its_files(tmp_p
     assert parse(f"hf:{folder}:mean") == (str(folder), None, "mean", folder)
     (folder / "config.json").touch()
     digest = transformers_models.digest_of(folder)[:8]
-    assert parse(f"hf:{folder}:mean").short == f"hf:tiny-2-@{digest}:mean"
+    assert parse(f"hf:{folder}:mean").short == f"hf:tiny-2@{digest}:mean"
+
+
+@pytest.mark.parametrize(
+    ("last", "model"), [("models--x--y", "models-x-y"), ("(v1)", "v1"), (".a-(b", "a-b"), ("((", "model")]
+)
+def test_the_name_of_a_folder_can_be_read_again(tmp_path, last, model):
+    (tmp_path / last).mkdir()
+    name = parse(f"hf:{tmp_path / last}:cls")
+    again = parse(name.short)
+    assert (again.model, again.pooling, again.folder) == (model, "cls", None)
+    assert (again.short, again.stem) == (name.short, name.stem)
 
 
 @pytest.mark.parametrize(

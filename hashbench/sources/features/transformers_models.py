@@ -50,7 +50,7 @@ class ModelName(NamedTuple):
         """The kind under which datasets and rows record the features; a folder is its last name and a digest."""
         model, revision = self.model, self.revision
         if self.folder is not None:
-            model = re.sub(r"[^\w.-]+", "-", self.folder.resolve().name)
+            model = re.sub(r"[^\w.]+", "-", self.folder.resolve().name).strip("-.") or "model"
             revision = digest_of(self.folder)[:_DIGEST]
         revision = f"@{revision}" if revision else ""
         return f"{PREFIX}{model}{revision}{f':{self.pooling}' if self.pooling else ''}"
