@@ -116,7 +116,8 @@ def read_texts(spec: str, labels: str | None = None) -> TextFile:
     if path.suffix.lower() == ".txt":
         with reading(path, "text"):
             check_fits(path.stat().st_size, str(path))
-            texts = np.array(path.read_text(encoding="utf-8-sig").splitlines(), dtype=object)
+            *lines, last = path.read_bytes().decode("utf-8-sig").split("\n")  # at no other ends of lines
+            texts = np.array([line.rstrip("\r") for line in (*lines, *filter(None, [last]))], dtype=object)
     else:
         is_same = path.resolve() == label_path.resolve()
         with opened_arrays(path, label_key if is_same and labels else None) as arrays:

@@ -19,6 +19,7 @@ from hashbench.sources.array_files import (
     read_codes,
     read_features,
     read_items,
+    read_texts,
     split_spec,
 )
 from hashbench.sources.formats import FEATURE_KEYS, LABEL_KEYS, in_memory
@@ -211,6 +212,14 @@ def test_hashes_of_64_bits_are_read_from_tables(tmp_path, name, column):
     expected = as_packed(HEXADECIMAL)[0]
     np.testing.assert_array_equal(as_packed(read_codes(f"{path}:hash"))[0], expected)
     np.testing.assert_array_equal(as_packed(read_codes(str(path)))[0], expected)
+
+
+def test_lines_of_texts_end_only_at_newlines(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffone\u2028line\r\n\x0btwo\x85lines\x1c\nthree\r\n".encode())
+    assert read_texts(str(path)).texts.tolist() == ["one\u2028line", "\x0btwo\x85lines\x1c", "three"]
+    path.write_bytes(b"a\nb")
+    assert read_texts(str(path)).texts.tolist() == ["a", "b"]
 
 
 def test_digits_that_may_be_hexadecimal_are_texts_in_parquet_and_refused_in_csv(tmp_path):
