@@ -123,7 +123,11 @@ def read_texts(spec: str, labels: str | None = None) -> TextFile:
         with opened_arrays(path, label_key if is_same and labels else None) as arrays:
             if key is None and isinstance(arrays, TableFile):
                 key = _text_column(arrays, label_key)
-            texts = _as_text(_whole(find_array(arrays, path, key, TEXT_KEYS)[1], path), spec)
+            column, stored = find_array(arrays, path, key, TEXT_KEYS)
+            if isinstance(arrays, TableFile) and column in arrays.columns:
+                with _reading(path):
+                    stored = arrays.texts(column)
+            texts = _as_text(_whole(stored, path), spec)
             name = next((name for name in LABEL_KEYS if name in arrays and name != key), None)
             if labels and is_same:
                 array = _as_text(_whole(find_array(arrays, path, label_key, LABEL_KEYS)[1], path), labels)
@@ -144,7 +148,7 @@ def read_texts(spec: str, labels: str | None = None) -> TextFile:
 
 def _text_column(table: TableFile, label: str | None) -> str:
     names = [name for name in table.words if name != label]
-    chosen = [name for name in TEXT_KEYS if name in names] or names
+    chosen = [name for name in TEXT_KEYS if name in table.columns and name != label] or names
     if len(chosen) == 1:
         return chosen[0]
     raise HashbenchError(

@@ -222,6 +222,19 @@ def test_lines_of_texts_end_only_at_newlines(tmp_path):
     assert read_texts(str(path)).texts.tolist() == ["a", "b"]
 
 
+@pytest.mark.parametrize("texts", [["000", "001"], ["NA", "None"], ["nan", "a"], ["1e3", "0x1"]])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_texts_that_read_like_numbers_or_gaps_stay_as_they_are(tmp_path, texts, suffix):
+    path = save_table(tmp_path / f"a.{suffix}", pd.DataFrame({"id": [1, 2], "text": texts, "other": texts}))
+    assert read_texts(str(path)).texts.tolist() == texts
+    assert read_texts(f"{path}:other", f"{path}:text").texts.tolist() == texts
+
+
+def test_numbers_are_not_texts(tmp_path):
+    np.save(tmp_path / "a.npy", Y)
+    assert "holds int64 of shape (7,), expected texts" in complaint(read_texts, str(tmp_path / "a.npy"))
+
+
 def test_digits_that_may_be_hexadecimal_are_texts_in_parquet_and_refused_in_csv(tmp_path):
     table = pd.DataFrame({"hash": ["1234567890123456", "6543210987654321"]})
     codes = read_codes(str(save_table(tmp_path / "a.parquet", table)))

@@ -356,7 +356,7 @@ def test_texts_of_a_column_and_of_lines_give_the_same_dataset(models, texts, has
             r"2 columns of words \(head, title\), .* Name the column: .*:COLUMN",
         ),
         ("c.csv", "id,title\n1,a\n2,\n", r"has nan in row 1 \(the first is 0\), expected a text"),
-        ("d.csv:id", "id,title\n1,a\n2,b\n", r"holds int64 of shape \(2,\), expected texts"),
+        ("d.csv", "id,text\n1,a\n2,\n", r"has nan in row 1"),
         ("e.txt", "a\n\nb\n", "has '' in row 1"),
         ("f.txt", "", r"of shape \(0,\), expected texts"),
     ],
