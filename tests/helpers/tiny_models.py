@@ -96,6 +96,13 @@ def _siglip():
     return SiglipModel(config), _tokenizer(model_input_names=["input_ids"])  # it reads padding, too
 
 
+def _t5():
+    from transformers import T5Config, T5EncoderModel
+
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2}
+    return T5EncoderModel(T5Config(**sizes, vocab_size=len(_WORDS), pad_token_id=0, eos_token_id=3)), _tokenizer()
+
+
 _WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "text", "red", "green", "blue", "big", "small"]
 
 
@@ -122,6 +129,7 @@ FAMILIES = {
     "bert": _bert,
     "roberta": _roberta,
     "siglip": _siglip,
+    "t5": _t5,
 }
 
 

@@ -315,6 +315,14 @@ def test_length_case_and_norm_are_those_that_sentence_transformers_recorded(copy
 
 
 @torch.inference_mode()
+def test_an_encoder_without_its_decoder_is_applied(models):
+    folder = models("t5")
+    tokens = transformers.T5EncoderModel.from_pretrained(folder)(torch.tensor([[2, 6, 3]])).last_hidden_state
+    extracted = extract_texts(f"hf:{folder}", ["red", "a small blue text"], CPU())
+    np.testing.assert_allclose(extracted.features[:1], tokens.mean(dim=1), rtol=1e-4, atol=1e-5)
+
+
+@torch.inference_mode()
 def test_clip_projects_texts_too(models):
     folder = models("clip")
     model = transformers.CLIPModel.from_pretrained(folder)

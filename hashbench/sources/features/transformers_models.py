@@ -199,8 +199,8 @@ class Model:
         try:
             config = self.transformers.AutoConfig.from_pretrained(self.folder, **_LOCAL)
             architecture = next(iter(getattr(config, "architectures", None) or ()), "")
-            loader = self.transformers.AutoModel  # drops the projection of the classes that are named for it
-            if architecture.endswith("WithProjection"):
+            loader = self.transformers.AutoModel  # drops a projection, and expects a decoder beside an encoder
+            if architecture.endswith(("WithProjection", "EncoderModel")):
                 loader = getattr(self.transformers, architecture)
             model, info = loader.from_pretrained(
                 self.folder,
