@@ -4,6 +4,8 @@ import re
 import shutil
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -178,6 +180,33 @@ def test_preparing_twice_gives_the_same_bytes(models, compute, pooling, n_featur
     monkeypatch.setattr(Model, "of_batch", lambda *arguments: pytest.fail("computed again"))
     monkeypatch.setattr(Model, "_try_out", lambda model: n_features)
     assert of_images(models(compute.__name__)).features.tobytes() == first
+
+
+def test_other_items_are_not_those_of_the_cache(models):
+    vit, bert = (f"hf:{models(family)}" for family in ("vit", "bert"))
+    first, other = (extract(vit, ImageArrays(pixels), CPU()).features for pixels in (PIXELS, PIXELS[::-1].copy()))
+    np.testing.assert_allclose(first, other[::-1], rtol=1e-4, atol=1e-5)
+    assert not np.allclose(first, other, atol=1e-2)
+    first, other = (extract_texts(bert, texts, CPU()).features for texts in (["red", "big"], ["big", "red"]))
+    np.testing.assert_allclose(first, other[::-1], rtol=1e-4, atol=1e-5)
+    assert not np.allclose(first, other, atol=1e-2)
+
+
+def test_a_tokenizer_works_for_one_thread_at_a_time(models):
+    model = Model(f"hf:{models('bert')}", "texts", device="cpu")
+    tokenize, running, most = model.prepare, [], []
+
+    def slow(*arguments, **options):
+        running.append(None)
+        most.append(len(running))
+        time.sleep(0.05)
+        running.pop()
+        return tokenize(*arguments, **options)
+
+    model.prepare = slow
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(model._inputs, [["red"]] * 4))
+    assert most == [1] * 4
 
 
 @torch.inference_mode()
