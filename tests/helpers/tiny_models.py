@@ -116,7 +116,9 @@ def _tokenizer(**options):
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     tokens = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **tokens, eos_token="[SEP]", bos_token="[CLS]", **options)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, **tokens, eos_token="[SEP]", bos_token="[CLS]", **options
+    )
 
 
 FAMILIES = {

@@ -318,7 +318,7 @@ def with_modules(folder, *names):
     """Write the files of sentence-transformers."""
     paths = {"Transformer": "", "Pooling": "1_Pooling"}
     modules = [
-        {"idx": idx, "name": str(idx), "path": paths.get(name, f"{idx}_{name}"), "type": f"sentence_transformers.{name}"}
+        {"name": str(idx), "path": paths.get(name, f"{idx}_{name}"), "type": f"sentence_transformers.{name}"}
         for idx, name in enumerate(names)
     ]
     (folder / "modules.json").write_text(json.dumps(modules))
