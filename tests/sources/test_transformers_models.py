@@ -523,7 +523,7 @@ def test_items_on_which_a_model_fails_are_refused(copy):
     folder = copy("dinov2")
     tiny_models.edit_json(folder / "preprocessor_config.json", do_resize=False, do_center_crop=False)
     model = Model(f"hf:{folder}", "images", device="cpu")
-    with pytest.raises(HashbenchError, match=r"to images of 28 x 14, 28 x 28 pixels: .* Give images of one size that"):
+    with pytest.raises(HashbenchError, match=r"to images of 28 x 14, 28 x 28 pixels: .* Give images of one size, or"):
         model([np.zeros((14, 28, 3), np.uint8), np.zeros((28, 28, 3), np.uint8)])
 
 

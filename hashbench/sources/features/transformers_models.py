@@ -173,13 +173,12 @@ class Model:
             if self.reads == "images":
                 sizes = sorted({f"{item.shape[1]} x {item.shape[0]}" for item in items})
                 what = f"images of {', '.join(sizes[:_SHOWN])} pixels"
-                advice = "Give images of one size that the model takes"
+                advice = "Give images of one size, or choose a model whose processor resizes them"
             else:
                 what = f"texts such as {items[0][:_SHOWN_TEXT]!r}"
-                advice = f"Check that the tokenizer in {self.folder} is the model's own"
+                advice = f"Check that the tokenizer in {self.folder} is the model's own, or choose another model"
             raise HashbenchError(
-                f"{self.kind} ({type(self.model).__name__}) cannot be applied to {what}: {_reason(error)}. {advice}, "
-                "or choose another model."
+                f"{self.kind} ({type(self.model).__name__}) cannot be applied to {what}: {_reason(error)}. {advice}."
             ) from error
         if not vectors.isfinite().all():
             advice = "Choose --device cpu" if self.device == "cuda" else "Choose another model"
