@@ -54,7 +54,7 @@ def stem_of(spec: str) -> str:
 
 
 def _with_folder(spec: str, options: Options) -> tuple[str, Options]:
-    """Shorten the features ``hf:FOLDER`` to the folder's last name, and make the folder the weights of the options."""
+    """Shorten the features ``hf:FOLDER`` to what rows record, and make the folder the weights of the options."""
     name, _, kind = spec.partition(":")
     if not is_model(kind):
         return spec, options
@@ -77,9 +77,6 @@ def _current(spec_or_path: str) -> dict[str, Any] | None:
     spec = resolve_dataset(spec_or_path)[2] if is_dataset(name) else spec_or_path
     attributes = hdf5.read_attributes(dataset_path(spec))
     choices, recorded_stamps = _remembered(attributes)
-    folder = _with_folder(spec, Options())[1].weights
-    if folder is not None and choices.get("weights") != str(resolved(folder)):
-        return None
     stamps = _stamps(spec, choices)
     is_same = stamps is not None and stamps.items() <= recorded_stamps.items()
     return attributes if is_same and _is_made_by(attributes, _code_of(name)) else None
@@ -160,7 +157,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
         _, kind, spec = resolve_dataset(spec, options.features)
         if protocol is None:
             _refuse_useless(name, kind, options)
-        spec, options = _with_folder(spec, options)
+            spec, options = _with_folder(spec, options)
     elif protocol is not None:
         if _chosen(options):
             raise HashbenchError(

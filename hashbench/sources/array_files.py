@@ -86,14 +86,18 @@ def read_items(spec: str, labels: str | None = None, *, are_texts: bool = False)
     if are_lines:
         with reading(path, "text"):
             check_fits(path.stat().st_size, str(path))
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
-        return ItemFile(_checked_texts(np.array(lines, dtype=object), spec), array, "")
+            *lines, last = path.read_bytes().decode("utf-8-sig").split("\n")  # at no other ends of lines
+            texts = np.array([line.rstrip("\r") for line in (*lines, *filter(None, [last]))], dtype=object)
+        return ItemFile(_checked_texts(texts, spec), array, "")
     words: list[str] = []
     with opened_arrays(path, label_key if is_beside else None) as arrays:
         if are_texts:
             key = _text_column(arrays, label_key) if key is None and isinstance(arrays, TableFile) else key
-            texts = _as_text(_whole(find_array(arrays, path, key, TEXT_KEYS)[1], path), spec)
-            items: AnyArray = _checked_texts(texts, spec)
+            column, stored = find_array(arrays, path, key, TEXT_KEYS)
+            if isinstance(arrays, TableFile) and column in arrays.columns:
+                with _reading(path):
+                    stored = arrays.texts(column)
+            items: AnyArray = _checked_texts(_as_text(_whole(stored, path), spec), spec)
         else:
             items = _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
             words = arrays.words if key is None and isinstance(arrays, TableFile) else []
@@ -121,7 +125,7 @@ def _checked_texts(texts: AnyArray, spec: str) -> AnyArray:
 
 def _text_column(table: TableFile, label: str | None) -> str:
     names = [name for name in table.words if name != label]
-    chosen = [name for name in TEXT_KEYS if name in names] or names
+    chosen = [name for name in TEXT_KEYS if name in table.columns and name != label] or names
     if len(chosen) == 1:
         return chosen[0]
     raise HashbenchError(

@@ -80,6 +80,13 @@ class TableFile(Mapping[str, AnyArray]):
         texts = _read_csv(self.path, dtype=str, nrows=_TRIED)
         return texts.rename(columns=str)[name].tolist()  # type: ignore[no-any-return]
 
+    def texts(self, name: str) -> AnyArray:
+        """Return a column of texts, also of texts such as 001 and NA, which pandas reads as numbers in a .csv file."""
+        if self._keeps_types:
+            return self.as_written(name)
+        table = _read_csv(self.path, dtype=str, keep_default_na=False, na_values=[""])
+        return table.rename(columns=str)[name].to_numpy(dtype=object)  # type: ignore[no-any-return]
+
     def __iter__(self) -> Iterator[str]:
         yield from self.columns
         if self._has_features and "features" not in self.columns:

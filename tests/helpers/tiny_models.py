@@ -81,10 +81,32 @@ def _bert():
     return BertModel(config, add_pooling_layer=False), _tokenizer()
 
 
+def _roberta():
+    from transformers import RobertaConfig, RobertaModel
+
+    config = RobertaConfig(**_sizes(vocab_size=len(_WORDS), max_position_embeddings=14, pad_token_id=0))
+    return RobertaModel(config, add_pooling_layer=False), _tokenizer()
+
+
+def _siglip():
+    from transformers import SiglipConfig, SiglipModel
+
+    text = _sizes(vocab_size=len(_WORDS), max_position_embeddings=12, projection_size=16)
+    config = SiglipConfig(text_config=text, vision_config=_sizes(image_size=16, patch_size=8))
+    return SiglipModel(config), _tokenizer(model_input_names=["input_ids"])  # it reads padding, too
+
+
+def _t5():
+    from transformers import T5Config, T5EncoderModel
+
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2}
+    return T5EncoderModel(T5Config(**sizes, vocab_size=len(_WORDS), pad_token_id=0, eos_token_id=3)), _tokenizer()
+
+
 _WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "text", "red", "green", "blue", "big", "small"]
 
 
-def _tokenizer():
+def _tokenizer(**options):
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -94,7 +116,9 @@ def _tokenizer():
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     tokens = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **tokens, eos_token="[SEP]", bos_token="[CLS]")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, **tokens, eos_token="[SEP]", bos_token="[CLS]", **options
+    )
 
 
 FAMILIES = {
@@ -105,6 +129,9 @@ FAMILIES = {
     "clip": _clip,
     "clip-vision": _clip_vision,
     "bert": _bert,
+    "roberta": _roberta,
+    "siglip": _siglip,
+    "t5": _t5,
 }
 
 

@@ -213,6 +213,31 @@ def test_hashes_of_64_bits_are_read_from_tables(tmp_path, name, column):
     np.testing.assert_array_equal(as_packed(read_codes(str(path)))[0], expected)
 
 
+def texts_of(*specs):
+    return read_items(*map(str, specs), are_texts=True).features.tolist()
+
+
+def test_lines_of_texts_end_only_at_newlines(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffone\u2028line\r\n\x0btwo\x85lines\x1c\nthree\r\n".encode())
+    assert texts_of(path) == ["one\u2028line", "\x0btwo\x85lines\x1c", "three"]
+    path.write_bytes(b"a\nb")
+    assert texts_of(path) == ["a", "b"]
+
+
+@pytest.mark.parametrize("texts", [["000", "001"], ["NA", "None"], ["nan", "a"], ["1e3", "0x1"]])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_texts_that_read_like_numbers_or_gaps_stay_as_they_are(tmp_path, texts, suffix):
+    path = save_table(tmp_path / f"a.{suffix}", pd.DataFrame({"id": [1, 2], "text": texts, "other": texts}))
+    assert texts_of(path) == texts
+    assert texts_of(f"{path}:other", f"{path}:text") == texts
+
+
+def test_numbers_are_not_texts(tmp_path):
+    np.save(tmp_path / "a.npy", Y)
+    assert "holds int64 of shape (7,), expected texts" in complaint(texts_of, tmp_path / "a.npy")
+
+
 def test_digits_that_may_be_hexadecimal_are_texts_in_parquet_and_refused_in_csv(tmp_path):
     table = pd.DataFrame({"hash": ["1234567890123456", "6543210987654321"]})
     codes = read_codes(str(save_table(tmp_path / "a.parquet", table)))

@@ -4,6 +4,8 @@ import re
 import shutil
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -71,11 +73,24 @@ def test_a_name_has_a_model_a_revision_and_a_pooling(kind, parts, stem):
     assert (name.short, name.stem) == (kind, stem)
 
 
-def test_a_folder_is_recorded_by_its_last_name(tmp_path):
+def test_a_folder_is_recorded_by_its_last_name_and_the_digest_of_its_files(tmp_path):
     folder = tmp_path / "my models" / "tiny (2)"
     folder.mkdir(parents=True)
     assert parse(f"hf:{folder}:mean") == (str(folder), None, "mean", folder)
-    assert parse(f"hf:{folder}:mean").short == "hf:tiny-2-:mean"
+    (folder / "config.json").touch()
+    digest = transformers_models.digest_of(folder)[:8]
+    assert parse(f"hf:{folder}:mean").short == f"hf:tiny-2@{digest}:mean"
+
+
+@pytest.mark.parametrize(
+    ("last", "model"), [("models--x--y", "models-x-y"), ("(v1)", "v1"), (".a-(b", "a-b"), ("((", "model")]
+)
+def test_the_name_of_a_folder_can_be_read_again(tmp_path, last, model):
+    (tmp_path / last).mkdir()
+    name = parse(f"hf:{tmp_path / last}:cls")
+    again = parse(name.short)
+    assert (again.model, again.pooling, again.folder) == (model, "cls", None)
+    assert (again.short, again.stem) == (name.short, name.stem)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +182,33 @@ def test_preparing_twice_gives_the_same_bytes(models, compute, pooling, n_featur
     assert of_images(models(compute.__name__)).features.tobytes() == first
 
 
+def test_other_items_are_not_those_of_the_cache(models):
+    vit, bert = (f"hf:{models(family)}" for family in ("vit", "bert"))
+    first, other = (extract(vit, ImageArrays(pixels), CPU()).features for pixels in (PIXELS, PIXELS[::-1].copy()))
+    np.testing.assert_allclose(first, other[::-1], rtol=1e-4, atol=1e-5)
+    assert not np.allclose(first, other, atol=1e-2)
+    first, other = (extract_texts(bert, texts, CPU()).features for texts in (["red", "big"], ["big", "red"]))
+    np.testing.assert_allclose(first, other[::-1], rtol=1e-4, atol=1e-5)
+    assert not np.allclose(first, other, atol=1e-2)
+
+
+def test_a_tokenizer_works_for_one_thread_at_a_time(models):
+    model = Model(f"hf:{models('bert')}", "texts", device="cpu")
+    tokenize, running, most = model.prepare, [], []
+
+    def slow(*arguments, **options):
+        running.append(None)
+        most.append(len(running))
+        time.sleep(0.05)
+        running.pop()
+        return tokenize(*arguments, **options)
+
+    model.prepare = slow
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(model._inputs, [["red"]] * 4))
+    assert most == [1] * 4
+
+
 @torch.inference_mode()
 def test_the_mean_is_that_of_patches_without_cls_and_registers(models):
     folder = models("registers")
@@ -220,7 +262,7 @@ def by_hand(folder, pooling):
     """Compute the vectors of texts one by one, without padding."""
     model, rows = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False), []
     for text in TEXTS:
-        words = [tiny_models._WORDS.index(word) for word in text.split()][:8]
+        words = [tiny_models._WORDS.index(word) for word in text.split()][:10]
         tokens = model(torch.tensor([[2, *words, 3]])).last_hidden_state[0]
         rows.append(tokens[0] if pooling == "cls" else tokens.mean(dim=0))
     return torch.stack(rows).numpy()
@@ -247,6 +289,66 @@ def test_texts_are_pooled_as_sentence_transformers_recorded(copy, content):
     with pytest.raises(HashbenchError, match=r"asks for pooling_mode_max_tokens, and .* hf:MODEL:mean"):
         extract_texts(f"hf:{folder}", TEXTS, CPU())
     assert extract_texts(f"hf:{folder}:mean", TEXTS, CPU()).features.shape == (8, 16)
+
+
+@pytest.mark.parametrize(("family", "n_positions"), [("bert", 12), ("roberta", 13), ("siglip", 12), ("clip", 12)])
+@pytest.mark.parametrize("limit", [None, 7, 512])
+def test_texts_are_as_long_as_tokenizer_and_positions_allow(copy, family, n_positions, limit):
+    folder = copy(family)
+    tiny_models.edit_json(folder / "tokenizer_config.json", model_max_length=limit or 10**30)
+    model = Model(f"hf:{folder}", "texts", device="cpu")
+    assert model._inputs(["red " * 20])["input_ids"].shape == (1, min(limit or n_positions, n_positions))
+    assert model(["red " * 20]).shape == (1, model.n_features)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("scale", [1, 1e-3])
+def test_siglip_reads_texts_padded_to_its_full_length(copy, scale):
+    folder = copy("siglip")
+    model = transformers.SiglipModel.from_pretrained(folder)
+    for parameter in model.text_model.head.parameters():
+        parameter.mul_(scale)
+    model.save_pretrained(folder)
+    expected = model.text_model(torch.tensor([[2, 6, 3, *[0] * 9]])).pooler_output
+    extracted = extract_texts(f"hf:{folder}", ["red", "a text"], CPU())
+    np.testing.assert_allclose(extracted.features[:1], expected, rtol=1e-4, atol=1e-5 * scale)
+
+
+def with_modules(folder, *names):
+    """Write the files of sentence-transformers."""
+    paths = {"Transformer": "", "Pooling": "1_Pooling"}
+    modules = [
+        {"name": str(idx), "path": paths.get(name, f"{idx}_{name}"), "type": f"sentence_transformers.{name}"}
+        for idx, name in enumerate(names)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 4, "do_lower_case": true}')
+
+
+def test_length_case_and_norm_are_those_that_sentence_transformers_recorded(copy, models):
+    folder, expected = copy("bert"), by_hand(models("bert"), "mean")[:3]
+    with_modules(folder, "Transformer", "Pooling", "Normalize")
+    extracted = extract_texts(f"hf:{folder}", ["A red text", "BIG", "a small blue text"], CPU())
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(extracted.features[1], expected[1], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(extracted.features, axis=1), 1, rtol=1e-5)
+    assert not np.allclose(extracted.features[0], expected[0], atol=1e-3)  # cut to two words
+    np.testing.assert_array_equal(extracted.features[0], extract_texts(f"hf:{folder}", ["a red"], CPU()).features[0])
+    assert ", mean, normalised, float32" in extracted.description
+    with_modules(folder, "Transformer", "Pooling", "Dense")
+    with pytest.raises(HashbenchError, match=r"the module Dense \(2_Dense\) of .* pass their file with --from"):
+        extract_texts(f"hf:{folder}", TEXTS, CPU())
+    (folder / "modules.json").write_text("[1]")
+    with pytest.raises(HashbenchError, match=r"cannot read .*modules\.json as modules of sentence-transformers"):
+        extract_texts(f"hf:{folder}", TEXTS, CPU())
+
+
+@torch.inference_mode()
+def test_an_encoder_without_its_decoder_is_applied(models):
+    folder = models("t5")
+    tokens = transformers.T5EncoderModel.from_pretrained(folder)(torch.tensor([[2, 6, 3]])).last_hidden_state
+    extracted = extract_texts(f"hf:{folder}", ["red", "a small blue text"], CPU())
+    np.testing.assert_allclose(extracted.features[:1], tokens.mean(dim=1), rtol=1e-4, atol=1e-5)
 
 
 @torch.inference_mode()
@@ -277,7 +379,7 @@ def test_texts_of_a_column_and_of_lines_give_the_same_dataset(models, texts, has
         datasets.append(hdf5.read_dataset(data / "datasets" / f"{name}.h5"))
     assert len({dataset.fingerprint for dataset in datasets}) == 1
     np.testing.assert_allclose(datasets[0].features, by_hand(folder, "mean"), rtol=1e-4, atol=1e-5)
-    assert datasets[0].features_name == "hf:bert (mean)"
+    assert re.fullmatch(r"hf:bert@[0-9a-f]{8} \(mean\)", datasets[0].features_name)
     assert datasets[0].labels.tolist() == [0, 1] * 4
     assert datasets[0].about["features"].startswith("bert, files ")
 
@@ -291,7 +393,7 @@ def test_texts_of_a_column_and_of_lines_give_the_same_dataset(models, texts, has
             r"2 columns of words \(head, title\), .* Name the column: .*:COLUMN",
         ),
         ("c.csv", "id,title\n1,a\n2,\n", r"has nan in row 1 \(the first is 0\), expected a text"),
-        ("d.csv:id", "id,title\n1,a\n2,b\n", r"holds int64 of shape \(2,\), expected texts"),
+        ("d.csv", "id,text\n1,a\n2,\n", r"has nan in row 1"),
         ("e.txt", "a\n\nb\n", "has '' in row 1"),
         ("f.txt", "", r"of shape \(0,\), expected texts"),
     ],
@@ -329,10 +431,10 @@ def incomplete(folder):
 
 
 def with_code(folder):
-    """Make it a model whose code is a file that must not be run."""
-    code = {"AutoConfig": "code.Config", "AutoModel": "code.Model"}
+    """Make it a model whose code is a file that must not be run; transformers would run a copy of it."""
+    code = {"AutoConfig": "my_code.Config", "AutoModel": "my_code.Model"}
     tiny_models.edit_json(folder / "config.json", model_type="unheard-of", auto_map=code)
-    (folder / "code.py").write_text("import pathlib\npathlib.Path(__file__).with_name('it-ran').touch()\n")
+    (folder / "my_code.py").write_text(f"import pathlib\npathlib.Path({str(folder / 'it-ran')!r}).touch()\n")
 
 
 @pytest.mark.parametrize(
@@ -370,10 +472,37 @@ def test_models_that_do_not_fit_are_refused(copy, family, reads, change, words):
     assert not (folder / "it-ran").exists()
 
 
+def test_code_of_the_hub_would_run_if_it_was_trusted(copy, tmp_path, monkeypatch):
+    from transformers import dynamic_module_utils
+
+    folder = copy("vit")
+    with_code(folder)
+    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr(sys, "path", sys.path[:])  # where transformers adds it
+    monkeypatch.setitem(transformers_models._LOCAL, "trust_remote_code", True)
+    with pytest.raises(HashbenchError):
+        Model("hf:my-vit", "images", folder=folder, device="cpu")
+    assert (folder / "it-ran").exists()
+
+
+@pytest.mark.parametrize("kernel", ["them/kernel", "kernels-community/flash-attn", "flash_attention_2"])
+def test_kernels_of_the_hub_are_not_run(copy, models, monkeypatch, kernel):
+    from transformers.integrations import hub_kernels
+
+    folder = copy("clip")
+    content = json.loads((folder / "config.json").read_text())
+    content["text_config"]["attn_implementation"] = content["attn_implementation"] = kernel
+    (folder / "config.json").write_text(json.dumps(content))
+    monkeypatch.setattr(hub_kernels, "is_kernels_available", lambda *arguments, **options: True)
+    monkeypatch.setattr(hub_kernels, "get_kernel", lambda *arguments, **options: pytest.fail("fetched a kernel"))
+    texts = [Model(f"hf:{path}", "texts", device="cpu")(TEXTS) for path in (folder, models("clip"))]
+    np.testing.assert_array_equal(*texts)
+
+
 @pytest.mark.parametrize(
     ("family", "pooling", "words"),
     [
-        ("convnext", "cls", "has no pooling 'cls', only mean. Write it after the name: hf:convnext:mean"),
+        ("convnext", "cls", "has no pooling 'cls', only mean. Write it after the name: hf:MODEL:mean"),
         ("clip", "mean", "has no pooling 'mean', only projection"),
         ("vit", "projection", "has no pooling 'projection', only cls and mean"),
     ],
@@ -381,6 +510,21 @@ def test_models_that_do_not_fit_are_refused(copy, family, reads, change, words):
 def test_a_pooling_that_the_model_does_not_have_is_refused(models, family, pooling, words):
     with pytest.raises(HashbenchError, match=words):
         Model(f"hf:{models(family)}:{pooling}", "images", device="cpu")
+
+
+def test_items_on_which_a_model_fails_are_refused(copy):
+    folder = copy("bert")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["green"] = 11  # the model knows 0 to 10
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    words = r"\(BertModel\) cannot be applied to texts such as 'red': IndexError: .* Check that the tokenizer in .*bert"
+    with pytest.raises(HashbenchError, match=words):
+        extract_texts(f"hf:{folder}", ["red", "green"], CPU())
+    folder = copy("dinov2")
+    tiny_models.edit_json(folder / "preprocessor_config.json", do_resize=False, do_center_crop=False)
+    model = Model(f"hf:{folder}", "images", device="cpu")
+    with pytest.raises(HashbenchError, match=r"to images of 28 x 14, 28 x 28 pixels: .* Give images of one size, or"):
+        model([np.zeros((14, 28, 3), np.uint8), np.zeros((28, 28, 3), np.uint8)])
 
 
 def test_texts_of_a_model_without_a_mask_do_not_depend_on_others_of_their_batch(copy):
@@ -427,28 +571,62 @@ class Photos(DatasetAdapter):
         rows = np.arange(40)
         pixels = np.random.default_rng(0).integers(0, 256, (40, 20, 20, 3)).astype(np.uint8)
         extracted = extract(self.kind, ImageArrays(pixels), self.options)
-        return Dataset(self.name, extracted.features, rows[:8], rows[8:], rows[8:], "same-label", labels=rows % 2,
+        return Dataset(self.name, extracted.features, rows[:8], rows[8:], rows[8:], "same-label", labels=rows % 4,
                        features_name=self.kind + extracted.remark, about={"features": extracted.description})
 """
 
 
-def test_a_folder_is_remembered_under_its_last_name(plugin, copy, hashbench, data, monkeypatch):
+def test_a_folder_is_remembered_under_the_name_of_its_features(plugin, copy, hashbench, data, monkeypatch):
     plugin("photos", PHOTOS, "datasets", "Photos")
     folder = copy("vit")
     result = hashbench("prepare", "photos", "--features", f"hf:{folder}", "--device", "cpu")
     assert result.exit_code == 0, result.stderr
-    path = data / "datasets" / "photos-hf-my-vit.h5"
+    name = f"my-vit@{transformers_models.digest_of(folder)[:8]}"
+    path = data / "datasets" / f"photos-hf-{name}.h5"
     assert result.stdout.startswith(f"prepared {path}\n")
-    first = preparation.find_dataset("photos:hf:my-vit")
-    assert first.features_name == "hf:my-vit (CLS)"
+    first = preparation.find_dataset(f"photos:hf:{name}")
+    assert first.features_name == f"hf:{name} (CLS)"
     assert preparation.find_dataset(f"photos:hf:{folder}") == first
-    assert preparation.find_prepared()[0] == ["photos:hf:my-vit"]
-    assert preparation.load_dataset("photos:hf:my-vit")[1] == ""
+    assert preparation.find_prepared()[0] == [f"photos:hf:{name}"]
+    assert preparation.load_dataset(f"photos:hf:{name}")[1] == ""
     folder.rename(folder.with_name("elsewhere"))
-    assert preparation.load_dataset("photos:hf:my-vit")[1] == ""
+    assert preparation.load_dataset(f"photos:hf:{name}")[1] == ""
     monkeypatch.setattr(preparation, "_code_of", lambda name: "other code")
     with pytest.raises(HashbenchError, match=r"which you chose earlier\. Give --features hf:FOLDER again"):
-        preparation.load_dataset("photos:hf:my-vit")
+        preparation.load_dataset(f"photos:hf:{name}")
+    shutil.copytree(folder.with_name("elsewhere"), folder)
+    tiny_models.edit_json(folder / "config.json", layer_norm_eps=0.1)
+    with pytest.raises(HashbenchError, match=r"are not those of hf:my-vit@\w+, .* as --features hf:/"):
+        preparation.load_dataset(f"photos:hf:{name}")
+
+
+def test_classes_of_features_of_a_folder_can_be_hidden(plugin, models, hashbench):
+    plugin("photos", PHOTOS, "datasets", "Photos")
+    kind = f"hf:{models('vit')}"
+    command = ("prepare", "photos", "--features", kind, "--unseen-classes", 2, "--fold", 0, "--device", "cpu")
+    result = hashbench(*command)
+    assert result.exit_code == 0, result.stderr
+    assert hashbench(*command).stdout.startswith("reused")
+    dataset, words = preparation.load_dataset(f"photos-unseen2-fold0:{kind}")
+    assert (words, len(np.unique(dataset.labels[dataset.query]))) == ("", 2)
+    assert dataset.features_name.startswith("hf:vit@")
+    shutil.rmtree(preparation.dataset_path("photos").parent)
+    assert preparation.load_dataset(f"photos-unseen2-fold0:{kind}")[1] == "prepared"
+
+
+def test_models_in_folders_of_one_name_are_told_apart(plugin, models, hashbench, tmp_path):
+    plugin("photos", PHOTOS, "datasets", "Photos")
+    specs = []
+    for parent, family in (("a", "vit"), ("b", "dinov2")):
+        folder = shutil.copytree(models(family), tmp_path / parent / "net")
+        specs.append(f"photos:hf:{folder}")
+        command = ("prepare", "photos", "--features", f"hf:{folder}", "--device", "cpu")
+        assert hashbench(*command).exit_code == 0
+    datasets = [preparation.load_dataset(spec) for spec in specs]
+    assert [words for _, words in datasets] == ["", ""]
+    (a, _), (b, _) = datasets
+    assert a.features_name != b.features_name
+    assert a.fingerprint != b.fingerprint
 
 
 # ---------------------------------------------------------------- the hub

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,9 +32,13 @@ _ADD_TOKENIZER = (
 _PICKLES = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth")
 _FILES = re.compile(r"(1_Pooling/)?[^/]+\.(json|txt|model)|[^/]+\.safetensors")  # of a model that are read
 _POOLING_FILE = "1_Pooling/config.json"  # of sentence-transformers
+_MODULES = (("Transformer", ""), ("Pooling", "1_Pooling"))  # of sentence-transformers that are applied, and Normalize
 _USUAL_LENGTH = 512  # tokens of a text, if neither tokenizer nor model has a limit
 _NO_LIMIT = 1_000_000  # tokens; a tokenizer without a limit has 10^30
-_SHOWN = 3  # parameters or files in an error
+_DIGEST = 8  # hex digits of a folder's digest in names
+_SHOWN = 3  # parameters, files or sizes in an error
+_SHOWN_TEXT = 40  # characters
+_ROUNDING = 1e-2  # of a vector's norm, which float16 may take
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 
 
@@ -47,11 +52,12 @@ class ModelName(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The kind under which datasets and rows record the features; for a folder with its last name only."""
-        model = self.model
+        """The kind under which datasets and rows record the features; a folder is its last name and a digest."""
+        model, revision = self.model, self.revision
         if self.folder is not None:
-            model = re.sub(r"[^\w.-]+", "-", self.folder.resolve().name)
-        revision = f"@{self.revision}" if self.revision else ""
+            model = re.sub(r"[^\w.]+", "-", self.folder.resolve().name).strip("-.") or "model"
+            revision = digest_of(self.folder)[:_DIGEST]
+        revision = f"@{revision}" if revision else ""
         return f"{PREFIX}{model}{revision}{f':{self.pooling}' if self.pooling else ''}"
 
     @property
@@ -118,8 +124,15 @@ class Model:
             origin = f"{name.model}, commit {self.folder.name}"
         else:
             self.folder = folder
-            origin = f"{name.short.removeprefix(PREFIX).partition(':')[0]}, files {digest_of(folder)}"
+            digest = digest_of(folder)
+            if name.folder is None and name.revision and not digest.startswith(name.revision):
+                raise HashbenchError(
+                    f"the files in {folder} are not those of {kind}, but have the digest {digest}. Pass the folder as "
+                    f"--features hf:{folder}."
+                )
+            origin = f"{re.split('[@:]', name.short.removeprefix(PREFIX))[0]}, files {digest}"
         _check_safe(kind, self.folder)
+        self._is_normalised = reads == "texts" and _normalises(kind, self.folder)
         self._projects = f"get_{reads.removesuffix('s')}_features"  # method of models of images and texts
         with _quiet(self.transformers.utils.logging):
             self.model, self.config = self._load()
@@ -130,11 +143,26 @@ class Model:
         self.n_features = self._try_out()
         dtype = str(self.dtype).removeprefix("torch.")
         version = self.transformers.__version__
-        self.provenance = f"{origin}, {POOLINGS[self.pooling]}, {dtype}, transformers {version}"
+        pooling = f"{POOLINGS[self.pooling]}{', normalised' if self._is_normalised else ''}"
+        self.provenance = f"{origin}, {pooling}, {dtype}, transformers {version}"
 
     def of_batch(self, items: Sequence[Any]) -> "Tensor":
         """Compute the vectors (n, n_features), float32, of images (height, width, 3), uint8, or of texts."""
-        vectors: Tensor = self._pooled(self._inputs(items)).float()
+        try:
+            vectors: Tensor = self._pooled(self._inputs(items)).float()
+            if self._is_normalised:
+                vectors = self.torch.nn.functional.normalize(vectors)
+        except Exception as error:  # models expect inputs of many kinds
+            if self.reads == "images":
+                sizes = sorted({f"{item.shape[1]} x {item.shape[0]}" for item in items})
+                what = f"images of {', '.join(sizes[:_SHOWN])} pixels"
+                advice = "Give images of one size, or choose a model whose processor resizes them"
+            else:
+                what = f"texts such as {items[0][:_SHOWN_TEXT]!r}"
+                advice = f"Check that the tokenizer in {self.folder} is the model's own, or choose another model"
+            raise HashbenchError(
+                f"{self.kind} ({type(self.model).__name__}) cannot be applied to {what}: {_reason(error)}. {advice}."
+            ) from error
         if not vectors.isfinite().all():
             advice = "Choose --device cpu" if self.device == "cuda" else "Choose another model"
             raise HashbenchError(f"{self.kind} computes values that are not finite in {self.dtype}. {advice}.")
@@ -153,11 +181,17 @@ class Model:
         try:
             config = self.transformers.AutoConfig.from_pretrained(self.folder, **_LOCAL)
             architecture = next(iter(getattr(config, "architectures", None) or ()), "")
-            loader = self.transformers.AutoModel  # drops the projection of the classes that are named for it
-            if architecture.endswith("WithProjection"):
+            loader = self.transformers.AutoModel  # drops a projection, and expects a decoder beside an encoder
+            if architecture.endswith(("WithProjection", "EncoderModel")):
                 loader = getattr(self.transformers, architecture)
             model, info = loader.from_pretrained(
-                self.folder, **_LOCAL, use_safetensors=True, dtype=self.dtype, output_loading_info=True
+                self.folder,
+                **_LOCAL,
+                config=config,
+                attn_implementation=None,  # that of transformers, not kernels of the hub, which the files may name
+                use_safetensors=True,
+                dtype=self.dtype,
+                output_loading_info=True,
             )
         except Exception as error:  # damaged files, unknown architectures, code from the hub: errors of any kind
             raise HashbenchError(
@@ -208,13 +242,23 @@ class Model:
                 f"{self.kind} has a tokenizer of {n_tokens} tokens for a model of {n_known}: the files of its own are "
                 f"missing. {_ADD_TOKENIZER}"
             )
-        if tokenizer.model_max_length > _NO_LIMIT:
-            # RoBERTa and its relatives count two positions that no token takes
-            positions = getattr(text_config, "max_position_embeddings", None) or _USUAL_LENGTH + 2
-            tokenizer.model_max_length = positions - 2
+        recorded = _text_settings(self.folder)
+        self._is_lowered = bool(recorded.get("do_lower_case"))
+        longest = recorded.get("max_seq_length") or tokenizer.model_max_length
+        positions = self._n_positions(text_config) or (_USUAL_LENGTH if longest > _NO_LIMIT else longest)
+        tokenizer.model_max_length = min(longest, positions)
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token  # its positions are masked
         return tokenizer
+
+    def _n_positions(self, config: Any) -> int:
+        """Return how many tokens a text may have; 0 if there is no limit."""
+        n_positions = getattr(config, "max_position_embeddings", None) or 0
+        for name, module in self.model.named_modules():
+            padding = getattr(module, "padding_idx", None)
+            if "position" in name and padding is not None:  # RoBERTa and its relatives count on from that of padding
+                return int(n_positions - padding - 1)
+        return int(n_positions)
 
     # ---------------------------------------------------------------- pooling
 
@@ -243,7 +287,7 @@ class Model:
         if chosen is not None and chosen not in possible:
             raise HashbenchError(
                 f"{self.kind} ({type(self.model).__name__}) has no pooling {chosen!r}, only {' and '.join(possible)}. "
-                f"Write it after the name: {parse(self.kind)._replace(pooling=possible[0]).short}."
+                f"Write it after the name: hf:MODEL:{possible[0]}."
             )
         return chosen or possible[0]
 
@@ -254,8 +298,9 @@ class Model:
 
             inputs = self.prepare(images=[Image.fromarray(item) for item in items], return_tensors="pt")
         else:
+            texts = [text.lower() if self._is_lowered else text for text in items]
             with self._lock:
-                inputs = self.prepare(list(items), padding=self._padding, truncation=True, return_tensors="pt")
+                inputs = self.prepare(texts, padding=self._padding, truncation=True, return_tensors="pt")
         return {
             key: tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)
             for key, tensor in inputs.items()
@@ -291,21 +336,15 @@ class Model:
         import numpy as np
 
         item = np.full((64, 64, 3), 128, np.uint8) if self.reads == "images" else "a text"
-        try:
-            first, second = (self([item]) for _ in range(2))
-            if self.reads == "texts" and not np.allclose(first, self([item, f"{item} " * 4])[:1], 1e-2, 1e-2):
-                self._padding = "max_length"  # as SigLIP, which reads the padding too
-        except HashbenchError:
-            raise
-        except Exception as error:  # models expect inputs of many kinds
-            raise HashbenchError(
-                f"{self.kind} ({type(self.model).__name__}) cannot be applied to {self.reads} only: {_reason(error)}. "
-                "Choose another model."
-            ) from error
+        first, second = (self([item]) for _ in range(2))
         if first.ndim != 2 or len(first) != 1:
             raise HashbenchError(f"{self.kind} gives an array of shape {first.shape} for one item, expected a vector.")
         if not np.array_equal(first, second):
             raise HashbenchError(f"{self.kind} gives other features each time; choose a model that draws nothing.")
+        if self.reads == "texts":
+            change = np.linalg.norm(first - self([item, f"{item} " * 4])[:1])
+            if change > _ROUNDING * np.linalg.norm(first):
+                self._padding = "max_length"  # as SigLIP, which reads the padding too
         return int(first.shape[1])
 
 
@@ -327,20 +366,53 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {one_line(error).rstrip('.')[:200]}"
 
 
-def _pooling_of_files(folder: Path) -> str | None:
-    """Read the pooling that sentence-transformers recorded; None if there is no such file."""
-    path = folder / _POOLING_FILE
+# ---------------------------------------------------------------- files of sentence-transformers
+
+
+def _read_json(path: Path, default: Any) -> Any:
+    """Read a file of settings; return the default if it is missing, refuse another type than the default's."""
     if not path.is_file():
-        return None
-    try:
+        return default
+    with reading(path, "JSON"):
         content = json.loads(path.read_text(encoding="utf-8"))
-        modes = [key for key, is_on in content.items() if key.startswith("pooling_mode_") and is_on is True]
-        modes = modes or [f"pooling_mode_{content['pooling_mode']}"]
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise HashbenchError(f"{path} is damaged: {_reason(error)}. Fetch the model again.") from error
-    poolings = {"cls_token": "cls", "cls": "cls", "mean_tokens": "mean", "mean": "mean"}
-    if len(modes) == 1 and (pooling := poolings.get(modes[0].removeprefix("pooling_mode_"))):
-        return pooling
+    if not isinstance(content, type(default)):
+        raise HashbenchError(f"{path} holds a {type(content).__name__}, expected a {type(default).__name__}.")
+    return content
+
+
+def _normalises(kind: str, folder: Path) -> bool:
+    """Return whether the recorded modules normalise vectors; refuse modules that hashbench does not apply."""
+    path = folder / "modules.json"
+    with reading(path, "modules of sentence-transformers"):
+        modules = [(module["type"].rpartition(".")[2], module["path"]) for module in _read_json(path, [])]
+    for name, where in modules:
+        if name != "Normalize" and (name, where) not in _MODULES:
+            raise HashbenchError(
+                f"{kind} has the module {name} ({where}) of sentence-transformers, which hashbench does not apply. "
+                "Compute the vectors with sentence-transformers, and pass their file with --from."
+            )
+    return "Normalize" in dict(modules)
+
+
+def _text_settings(folder: Path) -> dict[str, Any]:
+    """Read the length of texts and whether they are lowered, if recorded."""
+    paths = sorted(folder.glob("sentence_*_config.json"))  # of BERT, RoBERTa and others
+    settings: dict[str, Any] = _read_json(paths[0], {}) if paths else {}
+    return settings
+
+
+def _pooling_of_files(folder: Path) -> str | None:
+    """Read the recorded pooling; None if there is none."""
+    path = folder / _POOLING_FILE
+    content = _read_json(path, {})
+    if not content:
+        return None
+    modes = [key for key, is_on in content.items() if key.startswith("pooling_mode_") and is_on is True]
+    modes = modes or [f"pooling_mode_{content.get('pooling_mode')}"]
+    poolings = {"pooling_mode_cls_token": "cls", "pooling_mode_cls": "cls", "pooling_mode_mean_tokens": "mean"}
+    poolings["pooling_mode_mean"] = "mean"
+    if len(modes) == 1 and modes[0] in poolings:
+        return poolings[modes[0]]
     raise HashbenchError(
         f"{path} asks for {' and '.join(modes)}, and hashbench pools by cls or mean. Write one after the name: "
         "hf:MODEL:mean."
@@ -352,12 +424,19 @@ def _pooling_of_files(folder: Path) -> str | None:
 
 def digest_of(folder: Path) -> str:
     """Compute a digest of a model's files, 16 hex digits."""
-    digest = hashlib.sha256()
     with reading(folder):
-        for path in _model_files(folder):
-            digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+        states = [(path, path.stat()) for path in _model_files(folder)]
+        return _digest(folder, *((path, state.st_size, state.st_mtime_ns, state.st_ctime_ns) for path, state in states))
+
+
+@lru_cache
+def _digest(folder: Path, *files: tuple[Path, int, int, int]) -> str:
+    """Compute the digest of files, given with their sizes and times, once per process."""
+    digest = hashlib.sha256()
+    for path, *_ in files:
+        digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]
 
 
