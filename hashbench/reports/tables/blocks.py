@@ -123,8 +123,7 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
         return make_line(labels[_line_of(cell)], entries)
 
     for keys, block in grouped(cells, [*BLOCK, "metric"]):
-        columns = grouped(block.sort_values("n_bits", kind="stable"), ["n_bits"])
-        groups = [(f"{n_bits} bits", list(map(line, records(column)))) for (n_bits,), column in columns]
+        groups = [(f"{n_bits} bits", [*map(line, records(column))]) for n_bits, column in block.groupby("n_bits")]
         notes = [
             "Spread: standard deviation over seeds. Confidence: 95 % bootstrap interval over queries, of the mean over "
             "seeds. Luck: standard deviation over random orders of ties. Worst case: the ties of each query on its own "

@@ -1,8 +1,6 @@
 """From rows of results to cells: which a table shows, their means over seeds, the best of each column."""
 
-from collections import namedtuple
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -46,20 +44,14 @@ def in_order(cells: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Any:
     """Split a frame by the values of several columns, in the order of their first rows."""
-    for values, part in frame.groupby(list(keys), sort=False):
-        yield (values if isinstance(values, tuple) else (values,)), part
+    return iter(frame.groupby(list(keys), sort=False))
 
 
 def records(frame: pd.DataFrame) -> Iterator[Any]:
-    """Yield the rows of a frame as namedtuples, from one array, as columns of Arrow texts are slow one by one."""
-    yield from map(_record(tuple(frame.columns))._make, frame.to_numpy(dtype=object).tolist())
-
-
-@lru_cache
-def _record(names: tuple[str, ...]) -> Any:
-    return namedtuple("Record", names)
+    """Yield the rows of a frame as namedtuples; as objects, since Arrow texts are slow one by one."""
+    return frame.astype(object).itertuples(index=False)
 
 
 def records_by(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...], list[Any]]:
