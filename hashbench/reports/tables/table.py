@@ -219,9 +219,10 @@ def make_selection(results: pd.DataFrame, selection: TableSelection) -> ResultTa
 
     Raises HashbenchError if there are no such rows.
     """
-    cells = make_cells(selection.of_rows(results), selection.layout, (), selection)
+    selection.check(results)
+    cells = make_cells(selection.of(results), selection.layout, (), selection)
     if cells.empty:
-        raise selection.nothing_left(results)
+        raise selection.nothing_left(results, " or ".join(selection.layout.metrics))
     return ResultTable(selection.name, selection.layout, cells)
 
 
@@ -261,8 +262,9 @@ def write_tables(
 
 def _table(results: pd.DataFrame, name: str, selection: TableSelection) -> ResultTable:
     layout, published = LAYOUTS[name], [value for value in published_values() if value.layout == name]
-    chosen = selection.of_rows(bases(results) if layout.is_over_folds else results)
-    cells = make_cells(results.loc[chosen.index], layout, published, selection)
+    rows = bases(results) if layout.is_over_folds else results
+    selection.check(rows)
+    cells = make_cells(results.loc[selection.of(rows).index], layout, published, selection)
     return ResultTable(name, layout, cells, [value for value in published if selection.has(value)])
 
 
