@@ -129,8 +129,7 @@ def _n_counted(row: Row) -> int:
 
 
 def _sections(diff: Diff, only_changed: bool) -> list[Section]:
-    rows = [*(change.new for change in diff.changed), *(pair.new for pair in diff.incomparable), *diff.new, *diff.gone]
-    labels = method_labels((row.method, row.params) for row in rows)
+    labels = method_labels((row.method, row.params) for row in diff.rows())
 
     def label(row: Row) -> list[str]:
         dataset, method = f"{row.dataset}:{row.features}", labels[row.method, row.params]
