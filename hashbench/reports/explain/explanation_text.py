@@ -16,7 +16,6 @@ from hashbench.reports.explain.emulation import TIE_ORDER, Explanation
 from hashbench.reports.formatting import json_number, markdown_table, plain_table
 
 _NOTHING_RELEVANT = "no query has relevant items"
-FORMATS = ("table", "markdown", "json")
 OF_THIS_MACHINE = "-here: ties ordered by this machine's NumPy or numba; other machines may differ."
 _NOTHING = "0.0000"
 _NAMES_WIDTH = 44  # the room that a terminal leaves
@@ -27,7 +26,7 @@ _ADVICE = {
 
 
 def format_explanations(explanations: Sequence[Explanation], form: str, database: str = "") -> str:
-    """Lay out explanations, metric by metric, in one of ``FORMATS``; ``database`` is its order in words, if known."""
+    """Lay out explanations as table, markdown or json; ``database`` is its order in words, if known."""
     if form == "json":
         return json.dumps([as_json(explanation) for explanation in explanations], indent=2)
     lay_out = _as_markdown if form == "markdown" else _as_ledger
