@@ -147,13 +147,7 @@ def _data(cells: pd.DataFrame, names: Mapping[tuple[str, str, str], str]) -> lis
     counts = cells.groupby(list(BLOCK)).agg(n_queries=("n_queries", "first"), n_undefined=("least_undefined", "min"))
     first: Any = counts.to_dict("index")  # the fewest undefined: those without relevant items
     return [
-        {
-            "name": name,
-            "fingerprint": key[2],
-            **first[key],
-            "is_fold": is_fold(key[0]),
-        }
-        for key, name in names.items()
+        {"name": name, "fingerprint": key[2], **first[key], "is_fold": is_fold(key[0])} for key, name in names.items()
     ]
 
 
