@@ -12,8 +12,8 @@ from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_line
 from hashbench.reports.folds import fold_cells
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, origin_of
-from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.cells import records
+from hashbench.reports.tables.nearness import make_pairs
 from hashbench.reports.tables.published import published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, LUCK, N_DEVIATIONS, N_QUERIES, OPEN, UNKNOWN
 from hashbench.scoring.metrics import is_error

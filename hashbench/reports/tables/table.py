@@ -20,9 +20,8 @@ from hashbench.reports.tables.cells import grouped, make_cells, records, records
 from hashbench.reports.tables.latex import latex
 from hashbench.reports.tables.layout import LAYOUTS, TableLayout
 from hashbench.reports.tables.markdown import Style, TableBlock, markdown
-from hashbench.reports.tables.nearness import count_verdicts
+from hashbench.reports.tables.nearness import PaperOrder, count_orders, count_verdicts, make_orders
 from hashbench.reports.tables.over_folds import make_fold_blocks
-from hashbench.reports.tables.paper_orders import PaperOrder, count_orders, make_orders
 from hashbench.reports.tables.published import Published, published_values
 from hashbench.reports.tables.selection import TableSelection
 from hashbench.reports.tables.uncertainty import add_confidence
