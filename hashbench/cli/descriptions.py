@@ -204,7 +204,6 @@ def _describe_model(path: Path) -> str:
 
 
 def _origin(provenance: "Provenance") -> dict[str, str]:
-    """Return the provenance of codes or a model."""
     return {
         "method": f"{provenance.method}, version {provenance.method_version}",
         "parameters": provenance.params,

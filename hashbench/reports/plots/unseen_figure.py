@@ -68,7 +68,6 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
         raise too_little(block, "a single method")
     scopes = [scope for scope in _SCOPES if scope in set(cells["scope"])]
     lengths = sorted(cells["n_bits"].unique().tolist())
-    labels = {n_bits: _sorted_labels(cells[cells["n_bits"] == n_bits], scopes, block.metric) for n_bits in lengths}
     base, n_unseen = cells[["base", "n_unseen"]].iloc[0]
     folds = most_folds(cells.loc[cells["scope"] != ALL_SEEN, "folds"])
     left, title_height = names_width(cells, block.names), TITLE_HEIGHT * (len(lengths) > 1)
@@ -93,8 +92,10 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
     for n_bits, row in zip(lengths, grid, strict=True):
         at_length = cells[cells["n_bits"] == n_bits]
         groups = at_length.groupby("label")["group"].first()
+        scores = at_length.pivot_table(index="label", columns="scope", values="value").reindex(columns=scopes)
+        labels = scores.sort_values(scopes, ascending=is_error(block.metric)).index  # by the first scope that has one
         for axes, scope in zip(row, scopes, strict=True):
-            part = at_length[at_length["scope"] == scope].set_index("label").reindex(labels[n_bits]).reset_index()
+            part = at_length[at_length["scope"] == scope].set_index("label").reindex(labels).reset_index()
             part["group"] = part["label"].map(groups)
             draw_rows(axes, part, block.names if axes is row[0] else None)
             without_labels = part.loc[part["group"] == "unsupervised", "value"].dropna()
@@ -105,9 +106,3 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
             axes.set_title(f"{n_bits} bits" if len(lengths) > 1 and axes is row[0] else "")
     add_group_legend(grid[0][0], cells, title_height)
     return figure
-
-
-def _sorted_labels(cells: pd.DataFrame, scopes: list[str], metric: str) -> list[str]:
-    """Return the labels by their score in the first scope that has one, the best first."""
-    scores = cells.pivot_table(index="label", columns="scope", values="value").reindex(columns=scopes)
-    return [str(label) for label in scores.sort_values(scopes, ascending=is_error(metric)).index]

@@ -41,14 +41,6 @@ class TableSelection(Selection):
         heading = "Selection" if self.name == TableSelection.name else self.name
         return TableLayout(heading, ", ".join(metrics), metrics, tuple(self.n_bits))
 
-    def check_name(self, tables: Sequence[str]) -> None:
-        """Check that a name is given only with a table of chosen rows."""
-        if self.name != TableSelection.name and (tables or not self.is_of_rows):
-            raise HashbenchError(
-                f"{self.name!r} can only name a table of chosen rows. Choose them by dataset, method, metric or "
-                "features, and leave out the names of other tables."
-            )
-
     def has(self, value: Published) -> bool:
         """Return whether a published value belongs to what was chosen."""
         datasets = [name.partition(":")[0] for name in self.datasets]

@@ -231,7 +231,11 @@ def make_tables(
     """Lay out the results of a folder: the tables named, else that of the chosen rows, else all that have results."""
     results, selection = read_results(results_folder), selection or TableSelection()
     results = with_trials(results, read_origins(find_files(results_folder)))
-    selection.check_name(names)
+    if selection.name != TableSelection.name and (names or not selection.is_of_rows):
+        raise HashbenchError(
+            f"{selection.name!r} can only name a table of chosen rows. Choose them by dataset, method, metric or "
+            "features, and leave out the names of other tables."
+        )
     if names:
         return {name: make_table(results, name, selection) for name in names}
     if selection.is_of_rows:
