@@ -1,6 +1,5 @@
 """Which scripts print a given number: those that do, then the nearest."""
 
-import json
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import NamedTuple
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain.emulation import Explanation
 from hashbench.reports.explain.explanation_text import OF_THIS_MACHINE, as_json
-from hashbench.reports.formatting import markdown_table, plain_table
+from hashbench.reports.formatting import json_text, markdown_table, plain_table
 
 _CUTS = (  # that papers report
     ("AP", (100, 500, 1000, 5000, 10_000, 50_000)),
@@ -93,7 +92,7 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
             {**as_json(explanation), "database_order": database or None, "asked": asked, "verdict": verdict}
             for explanation, database, verdict in verdicts
         ]
-        return json.dumps(rows, indent=2)
+        return json_text(rows)
     n_digits = max(4, round(-math.log10(2 * half)))
     candidates = sorted(_candidates(verdicts, n_digits), key=lambda candidate: abs(candidate.value - number))
     n_giving = sum(abs(candidate.value - number) <= half for candidate in candidates)

@@ -4,7 +4,6 @@ Only the tie order is a script's; all else is hashbench's. A script that compute
 has no order: it counts ties near their worst whatever the database, and is reported apart.
 """
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,7 +26,7 @@ from hashbench.reports.explain.conventions import Evaluator, Query
 from hashbench.reports.explain.emulation import cut_of
 from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
 from hashbench.reports.explain.orders import BY_CUT, DATABASE_ORDERS, rearranged
-from hashbench.reports.formatting import json_number, markdown_table, plain_table
+from hashbench.reports.formatting import json_text, markdown_table, plain_table
 from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.evaluator import evaluate_packed
 from hashbench.scoring.histogram import TieHistogram
@@ -249,11 +248,8 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
     """Lay out spreads, and the pairs of methods whose order luck and scripts leave open."""
     all_pairs = pairs(all_spreads)
     if form == "json":
-        rows = [
-            {key: json_number(value) if isinstance(value, float) else value for key, value in spread._asdict().items()}
-            for spread in all_spreads
-        ]
-        return json.dumps({"codes": rows, "pairs": [group._asdict() for group in all_pairs]}, indent=2)
+        codes = [spread._asdict() for spread in all_spreads]
+        return json_text({"codes": codes, "pairs": [group._asdict() for group in all_pairs]})
     lay_out = markdown_table if form == "markdown" else plain_table
     header = ["method", "bits", "metric", "database", "mean ± sd", "scripts that sort", "end of ties", "worst case"]
     lines = []
