@@ -69,7 +69,8 @@ def suggestion(typed: str, choices: Iterable[str], n: int = 1) -> str:
 
     folded, wanted = {choice.casefold(): choice for choice in choices}, typed.casefold()
     kinds = [choice for choice in folded if choice.startswith(f"{wanted}-")]  # cifar10 of cifar10-s1 and cifar10-s2
-    near = [folded[choice] for choice in kinds or get_close_matches(wanted, folded, n=n, cutoff=0.6)]
+    exact = [choice for choice in folded if choice == wanted]
+    near = [folded[choice] for choice in exact or kinds or get_close_matches(wanted, folded, n=n, cutoff=0.6)]
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 

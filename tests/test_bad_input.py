@@ -359,7 +359,7 @@ COMMANDS = f"""
 1 | plot --results nowhere | there are no results in nowhere
 1 | plot ap-bit --results r/good | unknown figure 'ap-bit' | 'ap-bits'
 1 | plot ap-bits --results r/good --metric APP | unknown metric 'APP'
-1 | plot ap-bits --results r/good --metric NDCG | nothing to draw | AP
+1 | plot ap-bits --results r/good --metric NDCG | no results in NDCG | AP
 1 | plot ap-bits --results r/good --method iqt | no results of method 'iqt'. Did you mean 'itq'
 1 | plot ap-bits --results r/good --dataset digit | no results of dataset 'digit'. Did you mean 'digits'
 1 | plot ap-bits --results r/good --bits 9 | no results in AP at 9 bits

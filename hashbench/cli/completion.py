@@ -68,14 +68,12 @@ NAMES: dict[str, Callable[[], list[str]]] = {
 
 
 def _trees(package: str) -> Iterator[ast.Module]:
-    """Parse the modules of a package."""
     home = _source_code.file_of(package)
     for path in sorted(home.parent.glob("*.py")) if home else []:
         yield _source_code.tree_of(package if path == home else f"{package}.{path.stem}")
 
 
 def _is_call_of(node: ast.AST, start: str) -> TypeGuard[ast.Call]:
-    """Check whether a node calls a function whose name starts like this."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith(start)
 
 

@@ -1,6 +1,5 @@
 """Runs with their progress, and scores as text."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError, counted
-from hashbench.reports.formatting import json_number, markdown_table, plain_table, sheet_text
+from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text
 
 if TYPE_CHECKING:
     from hashbench.pipeline.cluster import Cluster
@@ -77,11 +76,7 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
     """
     summary = evaluation.summary
     if form == "json":
-        content = {
-            name: {key: None if value is None else json_number(value) for key, value in values.by_name.items()}
-            for name, values in summary.items()
-        }
-        return json.dumps(content, indent=2)
+        return json_text(_by_name(evaluation))
     if form == "csv":
         rows = [[name, *map(_six, values.by_name.values())] for name, values in summary.items()]
         return sheet_text(("metric", *next(iter(summary.values())).by_name), rows).rstrip("\n")
@@ -110,6 +105,10 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
         return "\n".join([*(f"% {note}" for note in notes), *tabular(header, lines)])
     text = (markdown_table if form == "markdown" else plain_table)(header, lines)
     return "\n".join([text, "", *notes])
+
+
+def _by_name(evaluation: "Evaluation") -> dict[str, dict[str, float | None]]:
+    return {name: values.by_name for name, values in evaluation.summary.items()}
 
 
 def luck_and_worst_case(ordered: str = "database") -> tuple[str, str]:
@@ -152,12 +151,12 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
                 "n_bits": outcome.job.n_bits,
                 "seed": outcome.job.seed,
                 "params": dict(outcome.job.params),
-                "scores": json.loads(format_evaluation(_evaluation(outcome), "json")),
+                "scores": _by_name(_evaluation(outcome)),
             }
             if outcome.held_out:
                 job["held_out"] = {outcome.held_out[0]: outcome.held_out[1]}
             content.append(job)
-        return json.dumps(content, indent=2)
+        return json_text(content)
     lines = [_grid_table(outcomes) if is_grid else format_evaluation(_evaluation(outcomes[0]), "table")]
     if any(outcome.held_out for outcome in outcomes):
         score = "" if is_grid else f" {_held_out(outcomes[0])},"

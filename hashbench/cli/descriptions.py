@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from hashbench import registry
 from hashbench.cards import MethodCard, method_card
-from hashbench.errors import HashbenchError, counted
+from hashbench.errors import HashbenchError, counted, suggestion
 from hashbench.unseen import split_name
 
 if TYPE_CHECKING:
@@ -92,19 +91,12 @@ def _suggestion(name: str) -> str:
 
     if suggested_file := near_file(Path(name)):
         return suggested_file
-    stem, at, cutoff = name.partition("@")
-    generic = stem + at + ("rN" if cutoff.startswith("r") else "k") * bool(at)
     own = [path.stem for path in (data_dir() / "datasets").glob("*.h5")]
     metrics = [pattern for family in FAMILIES.values() for pattern in (*family.aliases, family.pattern)]
-    names = [*own, *metrics, *registry.dataset_names(), *registry.method_names()]
-    by_folded = {known.casefold(): known for known in names}
-    for typed in (name, generic):
-        for near in get_close_matches(typed.casefold(), by_folded, n=1):
-            suggested = by_folded[near]
-            if cutoff.removeprefix("r").isdecimal() and suggested in metrics and ":" not in suggested:
-                suggested = suggested.partition("@")[0] + at + cutoff
-            return f" Did you mean {suggested!r}?"
-    return ""
+    cutoff = name.partition("@")[2]
+    if cutoff.removeprefix("r").isdecimal():
+        metrics = [pattern.replace("@rN" if cutoff[0] == "r" else "@k", f"@{cutoff}") for pattern in metrics]
+    return suggestion(name, [*own, *metrics, *registry.dataset_names(), *registry.method_names()])
 
 
 def _describe_family(name: str, family: "Family") -> str:
@@ -212,7 +204,6 @@ def _describe_model(path: Path) -> str:
 
 
 def _origin(provenance: "Provenance") -> dict[str, str]:
-    """Return the provenance of codes or a model."""
     return {
         "method": f"{provenance.method}, version {provenance.method_version}",
         "parameters": provenance.params,

@@ -154,7 +154,6 @@ def _warn(sentence: str) -> None:
 
 
 def _accepted(against: str | None) -> dict[tuple[Any, ...], "Row"]:
-    """Read the accepted rows."""
     if against is None:
         return {}
     from hashbench.reports.revisions import read_side

@@ -85,9 +85,7 @@ def thresholds(
 
 
 def _format(found: "Thresholds", rates: tuple[float, ...], precisions: tuple[float, ...], form: str) -> str:
-    import json
-
-    from hashbench.reports.formatting import json_number, markdown_table, plain_table
+    from hashbench.reports.formatting import json_text, markdown_table, plain_table
 
     asked: dict[str, Match | None] = {"best F1": found.best_f1}
     asked |= {f"precision {number:g}": found.at_precision(number) for number in precisions}
@@ -95,12 +93,9 @@ def _format(found: "Thresholds", rates: tuple[float, ...], precisions: tuple[flo
     if form == "csv":
         return found.to_frame().to_csv(index=False, lineterminator="\n").rstrip("\n")
     if form == "json":
-        content: dict[str, Any] = {
-            name: match and {key: json_number(value) for key, value in match._asdict().items()}
-            for name, match in asked.items()
-        }
-        summary = {key: json_number(getattr(found.uap, key)) for key in ("mean", "tie_sd", "low", "high")}
-        return json.dumps({"n_bits": found.n_bits, "uAP": summary, **content}, indent=2)
+        summary = {key: getattr(found.uap, key) for key in ("mean", "tie_sd", "low", "high")}
+        content = {name: match and match._asdict() for name, match in asked.items()}
+        return json_text({"n_bits": found.n_bits, "uAP": summary, **content})
     chosen = {match.radius for match in asked.values() if match is not None}
     first = next((match.radius for match in found.matches if match.n_matches), 0)
     shown = found.matches[first : max(chosen, default=first) + _MORE + 1]

@@ -1,7 +1,7 @@
 """From rows of results to what people read.
 
     aggregate     means over seeds, and the label of each line
-    names         what users call datasets and features of results
+    selection     which results users choose, by the names of datasets and features
     row_origins   when, where and with what each row was computed
     folds         classes that training does not see: means over folds, beside scores of training on all classes
     ties          what ties leave open between two values

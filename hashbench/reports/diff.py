@@ -22,11 +22,22 @@ from hashbench.store.score_cache import find_scores
 
 @dataclass(frozen=True)
 class Change:
-    """Two comparable rows that differ: of the same key, fingerprint and method version."""
+    """Two rows of the same key."""
 
     old: Row
     new: Row
     test: PairedTest | None = None  # over the queries, if the scores of both sides are cached
+
+    @property
+    def reason(self) -> str:
+        """Why the two are not comparable: other data or another version of the method; empty if they are."""
+        parts = []
+        old, new = self.old.dataset_fingerprint, self.new.dataset_fingerprint
+        if old != new or old == UNKNOWN:
+            parts.append(f"dataset fingerprint {old} -> {new}")
+        if self.old.method_version != self.new.method_version:
+            parts.append(f"method version {self.old.method_version} -> {self.new.method_version}")
+        return ", ".join(parts)
 
     @property
     def is_real(self) -> bool:
@@ -70,24 +81,6 @@ class Change:
         return self.test is not None and self.test.p_holm < ALPHA
 
 
-class Incomparable(NamedTuple):
-    """A row whose numbers come from other data or another version of the method, with the same key."""
-
-    old: Row
-    new: Row
-
-    @property
-    def reason(self) -> str:
-        """What differs, from which to which."""
-        parts = []
-        old, new = self.old.dataset_fingerprint, self.new.dataset_fingerprint
-        if old != new or old == UNKNOWN:
-            parts.append(f"dataset fingerprint {old} -> {new}")
-        if self.old.method_version != self.new.method_version:
-            parts.append(f"method version {self.old.method_version} -> {self.new.method_version}")
-        return ", ".join(parts)
-
-
 class OverSeeds(NamedTuple):
     """Means over the seeds of a row on both sides."""
 
@@ -110,7 +103,7 @@ class Diff:
     old_name: str
     new_name: str
     changed: tuple[Change, ...]
-    incomparable: tuple[Incomparable, ...]
+    incomparable: tuple[Change, ...]
     new: tuple[Row, ...]
     gone: tuple[Row, ...]
     unchanged: tuple[Row, ...]
@@ -130,13 +123,21 @@ class Diff:
         """Return the changes for the worse by more than this, whatever ties leave open, the greatest loss first."""
         return [change for change in self.changed if change.loss > limit]
 
-    def over_seeds(self) -> list[OverSeeds]:
-        """Average over seeds the rows with two or more comparable ones of which one or more changed, by key."""
+    def by_seeds(self) -> dict[tuple[Any, ...], list[Change]]:
+        """Return the comparable rows that differ in the seed alone, by their key with seed 0."""
         groups: dict[tuple[Any, ...], list[Change]] = defaultdict(list)
         for change in (*self.changed, *(Change(row, row) for row in self.unchanged)):
             groups[change.new._replace(seed=0).key].append(change)
+        return groups
+
+    def rows(self) -> list[Row]:
+        """Return all rows but the unchanged."""
+        return [*(change.new for change in (*self.changed, *self.incomparable)), *self.new, *self.gone]
+
+    def over_seeds(self) -> list[OverSeeds]:
+        """Average over seeds the rows with two or more comparable ones of which one or more changed, by key."""
         means = []
-        for _, group in sorted(groups.items()):
+        for _, group in sorted(self.by_seeds().items()):
             n_changed = sum(change.is_real for change in group)
             if n_changed and len(group) > 1:
                 old = round(fmean(float(change.old.value) for change in group), 6)
@@ -170,19 +171,17 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
             f"{old.name} and {new.name}. Check the names of folders, files and metrics."
         )
     shared = sorted(before.keys() & after.keys())
-    pairs = [Incomparable(before[key], after[key]) for key in shared]
-    incomparable = [pair for pair in pairs if pair.reason]
-    comparable = [Change(pair.old, pair.new) for pair in pairs if not pair.reason]
+    pairs = [Change(before[key], after[key]) for key in shared]
+    comparable = [pair for pair in pairs if not pair.reason]
     changed = [change for change in comparable if change.is_real]
-    changed_keys = {change.old.key for change in changed}
     return Diff(
         old_name=old.name,
         new_name=new.name,
         changed=tuple(sorted(changed, key=lambda change: -change.loss)),
-        incomparable=tuple(incomparable),
+        incomparable=tuple(pair for pair in pairs if pair.reason),
         new=tuple(after[key] for key in sorted(after.keys() - before.keys())),
         gone=tuple(before[key] for key in sorted(before.keys() - after.keys())),
-        unchanged=tuple(change.new for change in comparable if change.old.key not in changed_keys),
+        unchanged=tuple(change.new for change in comparable if not change.is_real),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.diff import Change, Diff
-from hashbench.reports.formatting import json_number, markdown_table, markdown_text, plain_table, sheet_text, wrapped
+from hashbench.reports.formatting import json_text, markdown_table, markdown_text, plain_table, sheet_text, wrapped
 from hashbench.reports.significance import ALPHA
 from hashbench.reports.ties import ANSWERS, OPEN
 from hashbench.store.result_rows import COLUMNS, NUMBERS, Row
@@ -32,7 +32,7 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
     if form == "csv":
         return _csv(diff, only_changed).rstrip("\n")
     if form == "json":
-        return json.dumps(_content(diff, only_changed), indent=2)
+        return json_text(_content(diff, only_changed))
     sections = _sections(diff, only_changed)
     if form == "markdown":
         texts = (_comment(diff, sections, n_lines) for n_lines in _LENGTHS)
@@ -129,8 +129,7 @@ def _n_counted(row: Row) -> int:
 
 
 def _sections(diff: Diff, only_changed: bool) -> list[Section]:
-    rows = [*(change.new for change in diff.changed), *(pair.new for pair in diff.incomparable), *diff.new, *diff.gone]
-    labels = method_labels((row.method, row.params) for row in rows)
+    labels = method_labels((row.method, row.params) for row in diff.rows())
 
     def label(row: Row) -> list[str]:
         dataset, method = f"{row.dataset}:{row.features}", labels[row.method, row.params]
@@ -211,7 +210,7 @@ def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:
                 **_key(change.new),
                 "old": _numbers(change.old),
                 "new": _numbers(change.new),
-                "difference": json_number(change.difference),
+                "difference": change.difference,
                 "ties": ANSWERS[change.ties],
                 "test": change.test and {**change.test._asdict(), "is_significant": change.is_significant},
             }
@@ -222,9 +221,9 @@ def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:
                 **{key: value for key, value in _key(mean.row).items() if key != "seed"},
                 "n_seeds": mean.n_seeds,
                 "n_changed": mean.n_changed,
-                "old": json_number(mean.old),
-                "new": json_number(mean.new),
-                "difference": json_number(mean.difference),
+                "old": mean.old,
+                "new": mean.new,
+                "difference": mean.difference,
             }
             for mean in diff.over_seeds()
         ],
@@ -246,5 +245,5 @@ def _key(row: Row) -> dict[str, Any]:
     return {**dict(zip(_KEY, row.key, strict=True)), "params": json.loads(row.params)}
 
 
-def _numbers(row: Row) -> dict[str, float | None]:
-    return {name: json_number(float(getattr(row, name) or "nan")) for name in NUMBERS}
+def _numbers(row: Row) -> dict[str, float]:
+    return {name: float(getattr(row, name) or "nan") for name in NUMBERS}

@@ -1,9 +1,11 @@
-"""Tables as text, for a terminal, in Markdown and as CSV, and numbers as JSON allows them."""
+"""Tables as text, for a terminal, in Markdown and as CSV, and JSON."""
 
 import io
+import json
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from hashbench._validation import FORMULA
 
@@ -92,6 +94,14 @@ def as_text(cell: object) -> object:
     return cell
 
 
-def json_number(value: float) -> float | None:
-    """Return a number as JSON allows it: None instead of NaN, as for a mean over no query."""
-    return None if value != value else value
+def json_text(content: Any) -> str:
+    """Write JSON, with null for NaN, such as a mean over no query."""
+    return json.dumps(_without_nan(content), indent=2)
+
+
+def _without_nan(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {key: _without_nan(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_without_nan(value) for value in content]
+    return None if content != content else content

@@ -185,35 +185,27 @@ def tune(
     """
     import pandas as pd
 
-    from hashbench.pipeline.tuning import (
-        TRIALS,
-        Rows,
-        about_effort,
-        about_left_out,
-        check_folder,
-        conclude,
-        plan,
-        run_trials,
-        variant_of,
-    )
+    from hashbench.pipeline import tuning
 
     if n_trials < 1:
         raise HashbenchError(f"n_trials is {n_trials}, expected 1 or more.")
     study = _study(methods, n_bits, datasets, seeds, metrics, params)
     names = [get_metric(name).name for name in study.metrics]
     folder = Path(output)
-    check_folder(folder)
-    trials = plan(study, n_trials)
-    for sentence in about_effort(study, n_trials, "n_trials="):
+    tuning.check_folder(folder)
+    trials = tuning.plan(study, n_trials)
+    for sentence in tuning.about_effort(study, n_trials, "n_trials="):
         warnings.warn(sentence, stacklevel=2)
     cluster = None if workers is None else Cluster(workers, trust_workers)
-    rows: Rows = {}
-    for _, trial_rows, _ in run_trials(trials, names, folder / TRIALS, n_jobs, resume=resume, cluster=cluster):
+    rows: tuning.Rows = {}
+    for _, trial_rows, _ in tuning.run_trials(
+        trials, names, folder / tuning.TRIALS, n_jobs, resume=resume, cluster=cluster
+    ):
         rows |= trial_rows
-    choices = conclude(study, trials, names, rows, folder)
-    if left_out := about_left_out(choices):
+    choices = tuning.conclude(study, trials, names, rows, folder)
+    if left_out := tuning.about_left_out(choices):
         warnings.warn(left_out, stacklevel=2)
-    return pd.DataFrame([vars(choice) | {"params": variant_of(choice)} for choice in choices])
+    return pd.DataFrame([vars(choice) | {"params": tuning.variant_of(choice)} for choice in choices])
 
 
 def tables(

@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hashbench._typing import Progress, silent
 from hashbench._validation import has_markup
 from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
@@ -294,9 +293,7 @@ def _job_of(row: Row) -> Job | str:
     return job if job.seed == row.seed else "deterministic, so only seed 0 is run"
 
 
-def rerun(
-    job: Job, cell: Sequence[Row], origin: JobRecord | None = None, on_progress: Progress = silent
-) -> tuple[list[str], list[str]]:
+def rerun(job: Job, cell: Sequence[Row], origin: JobRecord | None = None) -> tuple[list[str], list[str]]:
     """Rerun a job from nothing but its dataset, in a fresh folder; ``origin`` is that of the rows, if recorded.
 
     Returns a sentence for each row that differs, and one on those where another processor may be the reason.
@@ -305,7 +302,7 @@ def rerun(
     data = dataset_path(job.dataset)
     with _fresh_folder():
         again = Job(str(data), job.card, job.n_bits, job.seed, job.params)
-        (outcome,) = run([again], Demands([row.metric for row in cell]), on_progress)
+        (outcome,) = run([again], Demands([row.metric for row in cell]))
     if outcome.refusal:
         return [f"{job} ends here with: {outcome.reason}"], []
     rerun_rows = {row.metric: row for row in outcome.rows}

@@ -12,7 +12,7 @@ from helpers.thoroughness import slow
 from scipy import stats
 
 from hashbench import cards, registry
-from hashbench.reports.diff import Change, Incomparable, compare
+from hashbench.reports.diff import Change, compare
 
 
 def test_rows_are_sorted_by_what_became_of_them():
@@ -20,7 +20,7 @@ def test_rows_are_sorted_by_what_became_of_them():
     gone, new = row(seed=3), row(seed=4)
     diff = compare(side(same, old, other, gone), side(same, row(0.55, seed=1), other._replace(method_version=2), new))
     assert diff.changed == (Change(old, row(0.55, seed=1)),)
-    assert diff.incomparable == (Incomparable(other, other._replace(method_version=2)),)
+    assert diff.incomparable == (Change(other, other._replace(method_version=2)),)
     assert (diff.new, diff.gone, diff.unchanged) == ((new,), (gone,), (same,))
 
 

@@ -1,6 +1,8 @@
+import json
+
 import pytest
 
-from hashbench.reports.formatting import json_number, markdown_table, markdown_text, plain_table
+from hashbench.reports.formatting import json_text, markdown_table, markdown_text, plain_table
 
 HEADER, ROWS = ["method", "bits", "AP"], [["lsh", "16", "0.25"], ["sh|a", "128", "-"]]
 
@@ -46,4 +48,4 @@ def test_plain_table_has_names_at_the_left_and_numbers_at_the_right():
 
 
 def test_json_knows_no_nan():
-    assert [json_number(value) for value in (0.5, float("nan"))] == [0.5, None]
+    assert json.loads(json_text({"a": [0.5, (float("nan"),)]})) == {"a": [0.5, [None]]}

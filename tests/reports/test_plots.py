@@ -414,7 +414,7 @@ def test_figures_are_chosen_by_kind_of_features(itq_rows, tmp_path):
     results.merge_rows(tmp_path, [*itq_rows, *(row._replace(features="gist (JPEG)") for row in itq_rows)])
     for features in ("gist", "gist (JPEG)"):
         assert draw("ap-bits", tmp_path, features=[features]).stem == "ap-bits-digits-gist-JPEG"
-    with pytest.raises(HashbenchError, match=r"no results of features 'gits'.*Did you mean 'gist'"):
+    with pytest.raises(HashbenchError, match=r"no results of feature kind 'gits'.*Did you mean 'gist'"):
         draw("ap-bits", tmp_path, features=["gits"])
 
 

@@ -6,7 +6,7 @@ import pytest
 from helpers.table_rows import parsed
 
 from hashbench.reports import tables
-from hashbench.reports.tables.paper_orders import count_orders, make_orders
+from hashbench.reports.tables.nearness import count_orders, make_orders
 from hashbench.reports.tables.published import published_values
 
 HYP2 = [value for value in published_values() if value.source.startswith("HyP2") and value.our_dataset == "nuswide"]

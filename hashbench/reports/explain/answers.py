@@ -1,6 +1,5 @@
 """Which scripts print a given number: those that do, then the nearest."""
 
-import json
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import NamedTuple
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain.emulation import Explanation
 from hashbench.reports.explain.explanation_text import OF_THIS_MACHINE, as_json
-from hashbench.reports.formatting import markdown_table, plain_table
+from hashbench.reports.formatting import json_text, markdown_table, plain_table
 
 _CUTS = (  # that papers report
     ("AP", (100, 500, 1000, 5000, 10_000, 50_000)),
@@ -84,13 +83,6 @@ def parse_printed(printed: str) -> tuple[float, float]:
     return float(number), 0.5000001 * 10.0 ** int(number.as_tuple().exponent)
 
 
-def _read_as(printed: str) -> str:
-    """Return a number as printed and as read, such as ``1.5 (0.0150 ± 0.0005)``."""
-    number, half = parse_printed(printed)
-    n_digits = 1 - math.floor(math.log10(2 * half))
-    return f"{printed} ({number:.{n_digits}f} ± {half:.{n_digits}f})"
-
-
 def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
     """Lay out the scripts that print the number, then the nearest, with metric and order of the database."""
     number, half = parse_printed(printed)
@@ -100,7 +92,7 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
             {**as_json(explanation), "database_order": database or None, "asked": asked, "verdict": verdict}
             for explanation, database, verdict in verdicts
         ]
-        return json.dumps(rows, indent=2)
+        return json_text(rows)
     n_digits = max(4, round(-math.log10(2 * half)))
     candidates = sorted(_candidates(verdicts, n_digits), key=lambda candidate: abs(candidate.value - number))
     n_giving = sum(abs(candidate.value - number) <= half for candidate in candidates)
@@ -120,7 +112,9 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
     lay_out = markdown_table if is_markdown else plain_table
     if not any(answer.database for answer in verdicts):
         header, lines = header[:2] + header[3:], [line[:2] + line[3:] for line in lines]
-    parts = [f"asked for: {_read_as(printed)}", lay_out(header, lines, n_left=len(header) - 2)]
+    n_more = 1 - math.floor(math.log10(2 * half))
+    asked_for = f"asked for: {printed} ({number:.{n_more}f} ± {half:.{n_more}f})"
+    parts = [asked_for, lay_out(header, lines, n_left=len(header) - 2)]
     if notes := _notes(verdicts, len(candidates) - len(lines), n_giving):
         parts.append(notes if is_markdown else textwrap.fill(notes, 80))
     scripts = [answer.explanation.evaluator for answer in verdicts]

@@ -157,9 +157,7 @@ Switches = frozenset[str]  # the script's conventions that are on; hashbench's s
 class _Ranked:
     """Scores of every query, arrays (n_queries,), 0 where nothing is relevant; and the counts behind exact scores."""
 
-    plain: dict[_Job, FloatArray]  # the metric, under the script's tie order
-    own: dict[_Job, FloatArray]  # the script's own quantity, or the same
-    hit: dict[_Job, FloatArray]  # whether there is a relevant item above the cut
+    ranked: dict[_Job, FloatArray]  # of `_in_order`, (3, n_queries)
     counts: dict[Distance, TieHistogram]  # of distances with few keys; exact scores by the others are known
     is_labelled: BoolArray  # queries
     _exact_scores: dict[tuple[str, Distance], Scores]  # scripts share most of them
@@ -225,15 +223,13 @@ class _Ranked:
         for n_ranked in in_threads(rank, chunks(0, n_queries, _AT_A_TIME)):
             n_done += n_ranked
             progress("queries ranked", n_done, n_queries)
-        plain, own, hit = ({variant: scores[i] for variant, scores in ranked.items()} for i in range(3))
         histograms = {distance: TieHistogram(table, levels) for distance, table in counts.items()}
         is_labelled: BoolArray = np.ones(n_queries, dtype=bool)
         if isinstance(affinity, SharedLabels):
             is_labelled = np.asarray(affinity.query_labels.any(axis=1))
-        exact_scores: dict[tuple[str, Distance], Scores] = {
-            key: Scores(*np.nan_to_num(scores)) for key, scores in exact.items()
-        }
-        return cls(plain, own, hit, histograms, is_labelled, exact_scores)
+        exact_scores: dict[tuple[str, Distance], Scores]
+        exact_scores = {key: Scores(*np.nan_to_num(scores)) for key, scores in exact.items()}
+        return cls(ranked, histograms, is_labelled, exact_scores)
 
     @cached_property
     def n_relevant(self) -> IntArray:
@@ -269,14 +265,16 @@ class _Ranked:
         mean = job.evaluator.mean if "mean" in on else by.leave_out
         variant = _variant(job, on, self.n_items)
         if "order" in on:
-            return self._averaged(mean, self.plain[variant], self.hit[variant])
+            plain, _, hit = self.ranked[variant]
+            return self._averaged(mean, plain, hit)
         metric = _exact_metric(variant, self.n_items)
         return self._exact(metric, variant.cut, variant.evaluator.distance, mean).mean
 
     def _own(self, job: _Job) -> float:
         mean, of_counts = job.evaluator.mean, job.evaluator.of_counts
         if of_counts is None:
-            return self._averaged(mean, self.own[job], self.hit[job])
+            _, own, hit = self.ranked[job]
+            return self._averaged(mean, own, hit)
         quantity = of_counts(self.counts[job.evaluator.distance], job.cut)
         if isinstance(quantity, float):
             return quantity

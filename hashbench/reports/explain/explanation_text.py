@@ -1,6 +1,5 @@
 """Explanations as tables and JSON."""
 
-import json
 import math
 import textwrap
 from collections.abc import Sequence
@@ -13,10 +12,9 @@ from hashbench.errors import counted
 from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain import quantities
 from hashbench.reports.explain.emulation import TIE_ORDER, Explanation
-from hashbench.reports.formatting import json_number, markdown_table, plain_table
+from hashbench.reports.formatting import json_text, markdown_table, plain_table
 
 _NOTHING_RELEVANT = "no query has relevant items"
-FORMATS = ("table", "markdown", "json")
 OF_THIS_MACHINE = "-here: ties ordered by this machine's NumPy or numba; other machines may differ."
 _NOTHING = "0.0000"
 _NAMES_WIDTH = 44  # the room that a terminal leaves
@@ -27,9 +25,9 @@ _ADVICE = {
 
 
 def format_explanations(explanations: Sequence[Explanation], form: str, database: str = "") -> str:
-    """Lay out explanations, metric by metric, in one of ``FORMATS``; ``database`` is its order in words, if known."""
+    """Lay out explanations as table, markdown or json; ``database`` is its order in words, if known."""
     if form == "json":
-        return json.dumps([as_json(explanation) for explanation in explanations], indent=2)
+        return json_text([as_json(explanation) for explanation in explanations])
     lay_out = _as_markdown if form == "markdown" else _as_ledger
     parts = []
     is_of_this_machine = False
@@ -153,21 +151,19 @@ def _difference(before: float, after: float) -> str:
 
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
-    """Return an explanation as JSON content, all digits; NaN is null."""
+    """Return an explanation as content for JSON, all digits."""
+    bounds = explanation.script_range._asdict()
     return {
         "script": explanation.evaluator.name,
         "used_by": explanation.evaluator.used_by,
         "source": explanation.evaluator.source,
         "metric": explanation.metric,
-        "value": json_number(explanation.value),
-        "exact": {key: json_number(value) for key, value in explanation.exact._asdict().items()},
-        "by_its_conventions": {
-            key: None if explanation.evaluator.own else json_number(value)
-            for key, value in explanation.script_range._asdict().items()
-        },
-        "difference": json_number(explanation.difference),
+        "value": explanation.value,
+        "exact": explanation.exact._asdict(),
+        "by_its_conventions": dict.fromkeys(bounds) if explanation.evaluator.own else bounds,
+        "difference": explanation.difference,
         "n_queries": explanation.n_queries,
         "n_undefined": explanation.n_undefined,
         "reason": _reason(explanation) if math.isnan(explanation.value) else None,
-        "causes": [{"words": cause.words, "share": json_number(cause.share)} for cause in explanation.causes],
+        "causes": [cause._asdict() for cause in explanation.causes],
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -46,14 +46,6 @@ def _by_numba(scores: DocumentScores, order: Callable[[AnyArray, int], IntArray]
     return [names[row] for row in order(keys, len(keys))]
 
 
-def _by_numba_reversed(scores: DocumentScores) -> list[str]:
-    return _by_numba(scores, orders.numba_reversed)
-
-
-def _by_numba_twice(scores: DocumentScores) -> list[str]:
-    return _by_numba({name: scores[name] for name in _by_numba(scores)})
-
-
 @dataclass(frozen=True)
 class RunTool:
     """A tool, its order of documents, and its conventions."""
@@ -76,11 +68,12 @@ TOOLS = (
     RunTool(_evaluator("pytrec_eval", "pytrec_eval, the mean over what it gives", TREC), _by_names, is_single=True),
     RunTool(_evaluator("ir_measures", "ir_measures", TREC), _by_names, is_single=True, counts_missing=True),
     RunTool(_evaluator("ranx-here", "ranx of a dict, by this machine's numba", RANX, orders.numba_reversed),
-            _by_numba_reversed, _METRICS_OF_RANX, needs_all_queries=True),
+            partial(_by_numba, order=orders.numba_reversed), _METRICS_OF_RANX, needs_all_queries=True),
     RunTool(_evaluator("ranx-run-here", "ranx of a Run, by this machine's numba", RANX, orders.numba_here),
             _by_numba, _METRICS_OF_RANX, needs_all_queries=True),
     RunTool(_evaluator("ranx-comparable-here", "ranx of a Run, make_comparable=True", RANX, orders.numba_here),
-            _by_numba_twice, _METRICS_OF_RANX, counts_missing=True),
+            lambda scores: _by_numba({name: scores[name] for name in _by_numba(scores)}), _METRICS_OF_RANX,
+            counts_missing=True),
 )
 # fmt: on
 
@@ -135,7 +128,8 @@ def _explain(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
     def evaluated(on: Switches) -> Evaluation:
         scores = single if _SINGLE in on else run
         if TIE_ORDER in on:
-            scores = {query: _without_ties(tool.order(of_query)) for query, of_query in scores.items()}
+            ranked = {query: tool.order(of_query) for query, of_query in scores.items()}
+            scores = {query: {name: -float(rank) for rank, name in enumerate(ranked[query])} for query in scores}
         return evaluate_run(scores, qrels, [divided if divisor in on else name], complete=_MISSING in on)
 
     def averaged(on: Switches) -> TieRange:
@@ -165,7 +159,3 @@ def _rounded(run: Run) -> Run:
         return {
             query: {name: float(np.float32(score)) for name, score in scores.items()} for query, scores in run.items()
         }
-
-
-def _without_ties(names: Sequence[str]) -> dict[str, float]:
-    return {name: -float(rank) for rank, name in enumerate(names)}

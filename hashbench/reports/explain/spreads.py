@@ -4,7 +4,6 @@ Only the tie order is a script's; all else is hashbench's. A script that compute
 has no order: it counts ties near their worst whatever the database, and is reported apart.
 """
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,7 +26,8 @@ from hashbench.reports.explain.conventions import Evaluator, Query
 from hashbench.reports.explain.emulation import cut_of
 from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
 from hashbench.reports.explain.orders import BY_CUT, DATABASE_ORDERS, rearranged
-from hashbench.reports.formatting import json_number, markdown_table, plain_table
+from hashbench.reports.formatting import json_text, markdown_table, plain_table
+from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.evaluator import evaluate_packed
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
@@ -36,7 +36,6 @@ from hashbench.store.files import data_dir
 from hashbench.store.hdf5 import open_codes, read_attributes
 
 _AT_A_TIME = 16  # queries ranked at once by one thread
-FORMATS = ("table", "markdown", "json")
 
 
 class Spread(NamedTuple):
@@ -85,9 +84,11 @@ def spreads(
     Raises HashbenchError if the database has no such order.
     """
     exact = evaluate_packed(query, database, n_bits, affinity, metrics)
+    histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, slice(0, len(query)))
+    end_of_ties = _mean(quantities.at_end_of_ties(histogram, 0)[histogram.n_relevant > 0])
     for name in database_orders:
         items, relevance = rearranged(database, affinity, name)
-        by_script, end_of_ties = _values(query, items, n_bits, relevance, list(exact.scores))
+        by_script = _values(query, items, n_bits, relevance, list(exact.scores))
         for metric, summary in exact.summary.items():
             values = by_script[metric]
             lowest, highest = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
@@ -190,11 +191,10 @@ def _highest(spread: Spread) -> float:
 
 def _values(
     query: ByteArray, database: ByteArray, n_bits: int, affinity: Affinity, metrics: Sequence[str]
-) -> tuple[dict[str, dict[str, float]], float]:
-    """Compute each metric in each tie order, by the name of a script with that order, and AP at the end of ties."""
+) -> dict[str, dict[str, float]]:
+    """Compute each metric in each tie order, by the name of a script with that order."""
     n_queries, n_items, levels = len(query), len(database), affinity.levels
     scripts = {name: _sorting_scripts(name, n_items) for name in metrics}
-    distances = np.zeros((n_queries, len(levels), n_bits + 1), dtype=np.int64)
     values = {(name, script): np.full(n_queries, np.nan) for name in metrics for script in scripts[name]}
 
     def rank(queries: slice) -> None:
@@ -203,9 +203,6 @@ def _values(
             Query(query[row], database, n_bits, levels[at_level], row, n_queries)
             for row, at_level in enumerate(block, start=queries.start)
         ]
-        for row, (view, at_level) in enumerate(zip(views, block, strict=True), start=queries.start):
-            cells = at_level.astype(np.int64) * (n_bits + 1) + view.keys(by.hamming)
-            distances[row] = np.bincount(cells, minlength=distances[row].size).reshape(distances[row].shape)
         ranked: dict[Any, TieHistogram] = {}
         for name, scripts_of_metric in scripts.items():
             for script, (evaluator, cut) in scripts_of_metric.items():
@@ -219,12 +216,7 @@ def _values(
 
     for _ in in_threads(rank, chunks(0, n_queries, _AT_A_TIME)):
         pass
-    means: dict[str, dict[str, float]] = {name: {} for name in metrics}
-    for (name, script), scores in values.items():
-        means[name][script] = _mean(scores)
-    histogram = TieHistogram(distances, levels)
-    is_defined = histogram.n_relevant > 0
-    return means, _mean(np.where(is_defined, quantities.at_end_of_ties(histogram, n_items), np.nan))
+    return {name: {script: _mean(values[name, script]) for script in scripts[name]} for name in metrics}
 
 
 def _sorting_scripts(name: str, n_items: int) -> dict[str, tuple[Evaluator, int]]:
@@ -256,11 +248,8 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
     """Lay out spreads, and the pairs of methods whose order luck and scripts leave open."""
     all_pairs = pairs(all_spreads)
     if form == "json":
-        rows = [
-            {key: json_number(value) if isinstance(value, float) else value for key, value in spread._asdict().items()}
-            for spread in all_spreads
-        ]
-        return json.dumps({"codes": rows, "pairs": [group._asdict() for group in all_pairs]}, indent=2)
+        codes = [spread._asdict() for spread in all_spreads]
+        return json_text({"codes": codes, "pairs": [group._asdict() for group in all_pairs]})
     lay_out = markdown_table if form == "markdown" else plain_table
     header = ["method", "bits", "metric", "database", "mean ± sd", "scripts that sort", "end of ties", "worst case"]
     lines = []

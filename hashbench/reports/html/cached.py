@@ -59,33 +59,35 @@ def main_part(block: FigureBlock, cells_of_block: pd.DataFrame) -> FigureBlock:
 
 def read_costs(blocks: Iterable[tuple[str, FigureBlock]]) -> dict[str, Any]:
     """Read times and usage of the cached codes of named blocks."""
-    times, usage = [], []
+    times: list[dict[Any, Any]] = []
+    usage: list[dict[str, Any]] = []
     for name, block in blocks:
         if files := cached_files(block):
             with suppress(HashbenchError):  # none record their times
-                times += [(name, *time) for time in read_times(files)[list(_TIMES)].itertuples(index=False, name=None)]
+                times += [{"data": name, **time} for time in read_times(files).to_dict("records")]
             with suppress(HashbenchError):
-                usage += [(name, file.label, file.n_bits, file.seed, *_usage(n)) for file, n in read_usage(files)]
-    timed = pd.DataFrame(times, columns=["data", *_TIMES])
-    used = pd.DataFrame(usage, columns=["data", *_USAGE])
+                usage += [{"data": name, **file._asdict(), **_usage(sizes)} for file, sizes in read_usage(files)]
     return {
-        "times": {**_place(timed), **{key: whole(timed[key]) for key in _TIMES[2:]}},
-        "usage": {**_place(used), **{key: used[key].tolist() for key in _USAGE[2:]}},
+        "times": {**_place(times), **{key: whole(time[key] for time in times) for key in _TIMES}},
+        "usage": {**_place(usage), **{key: [used[key] for used in usage] for key in _USAGE}},
     }
 
 
-_TIMES = ("label", "n_bits", "fit_seconds", "encode_seconds")
-_USAGE = ("label", "n_bits", "seed", "n_items", "n_distinct", "curve")
+_TIMES, _USAGE = ("fit_seconds", "encode_seconds"), ("seed", "n_items", "n_distinct", "curve")
 
 
-def _place(frame: pd.DataFrame) -> dict[str, Any]:
-    return {"data": coded(frame["data"]), "label": coded(frame["label"]), "bits": frame["n_bits"].tolist()}
+def _place(rows: list[dict[Any, Any]]) -> dict[str, Any]:
+    return {
+        **{key: coded(row[key] for row in rows) for key in ("data", "label")},
+        "bits": [row["n_bits"] for row in rows],
+    }
 
 
-def _usage(sizes: IntArray) -> tuple[int, int, list[int]]:
+def _usage(sizes: IntArray) -> dict[str, Any]:
     """Count items and distinct codes, and list geometrically spaced ranks with the number of items at each."""
     ranks = np.unique(np.geomspace(1, len(sizes), _N_RANKS).round().astype(int))
-    return int(sizes.sum()), len(sizes), [int(number) for rank in ranks for number in (rank, sizes[rank - 1])]
+    curve = np.column_stack([ranks, sizes[ranks - 1]]).ravel().tolist()
+    return {"n_items": int(sizes.sum()), "n_distinct": len(sizes), "curve": curve}
 
 
 def read_queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
@@ -108,6 +110,7 @@ def read_queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
     matrix = np.array([scores[label] for label in order])  # (n_lines, n_queries)
     chosen = _choose_queries(matrix, n_queries)
     histograms = {label: _count(block, file, chosen) for label, file in first_codes(block).items() if label in scores}
+    recomputed = {label: get_metric(block.metric).scores(histogram).mean for label, histogram in histograms.items()}
     return {
         "metric": block.metric,
         "bits": block.n_bits[0],
@@ -116,9 +119,10 @@ def read_queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
         "scores": [_short(line) for line in matrix],
         "chosen": chosen.tolist(),
         "groups": {
-            label: [_flat(histograms[label], query) for query in range(len(chosen))]
+            label: list(map(_flat, histograms[label].size, histograms[label].n_rel))
             for label in order
-            if label in histograms and _agree(histograms[label], block.metric, scores[label][chosen])
+            if label in histograms  # of codes that have these scores, which may be of earlier ones
+            and np.allclose(recomputed[label], scores[label][chosen], rtol=0, atol=1e-6, equal_nan=True)
         },
     }
 
@@ -127,11 +131,6 @@ def first_codes(block: FigureBlock) -> dict[str, CodesFile]:
     """Find the codes of the first seed of each line, whose scores are shown; by label."""
     seeds = block.rows.groupby("label")["seed"].min()
     return {file.label: file for file in find_codes(block) if file.seed == seeds[file.label]}
-
-
-def _agree(histogram: TieHistogram, metric: str, scores: FloatArray) -> bool:
-    """Return whether codes have these scores; they may have been recomputed since."""
-    return np.allclose(get_metric(metric).scores(histogram).mean, scores, rtol=0, atol=1e-6, equal_nan=True)
 
 
 def _choose_queries(scores: FloatArray, n_queries: int) -> IntArray:
@@ -167,7 +166,6 @@ def _count(block: FigureBlock, file: CodesFile, queries: IntArray) -> TieHistogr
         return count(codes.query[queries], parts, codes.n_bits, affinity, slice(0, len(queries)))
 
 
-def _flat(histogram: TieHistogram, query: int) -> list[int]:
-    size, n_rel = histogram.size[query], histogram.n_rel[query]
+def _flat(size: IntArray, n_rel: IntArray) -> list[int]:
     distances = np.flatnonzero(size)
-    return [int(number) for row in zip(distances, size[distances], n_rel[distances], strict=True) for number in row]
+    return np.column_stack([distances, size[distances], n_rel[distances]]).ravel().tolist()

@@ -1,7 +1,6 @@
 """Changes since another commit: in words, and row by row."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,30 +9,11 @@ from typing import Any
 import numpy as np
 
 from hashbench.reports.aggregate import method_labels
-from hashbench.reports.diff import Change, Diff
+from hashbench.reports.diff import Diff
 from hashbench.reports.diff_text import footnotes, headline, summarise
 from hashbench.reports.html.content import coded, whole
 from hashbench.reports.ties import ANSWERS
 from hashbench.store.result_rows import Row
-
-_COLUMNS = (
-    "status",
-    "data",
-    "label",
-    "bits",
-    "seed",
-    "metric",
-    "old",
-    "new",
-    "seeds",
-    "ties",
-    "p",
-    "low",
-    "high",
-    "other",
-)
-_NUMBERS = ("old", "new", "p", "low", "high")
-_WHOLE = ("bits", "seed")
 
 
 def changes_text(diff: Diff) -> dict[str, str | bool]:
@@ -46,13 +26,15 @@ def changes_text(diff: Diff) -> dict[str, str | bool]:
 
 def changes_content(diff: Diff) -> dict[str, Any]:
     """Return the rows that changed, are not comparable, new or gone, in this order, each with others of its line."""
-    place: dict[tuple[Any, ...], int] = {}  # of the lines of a dataset, by dataset and label
-    rows = sorted(_rows(diff), key=lambda row: place.setdefault(row[1:3], len(place)))
-    columns = {key: [row[position] for row in rows] for position, key in enumerate(_COLUMNS)}
+    place: dict[tuple[str, str], int] = {}  # of the lines of a dataset
+    rows = sorted(_rows(diff), key=lambda row: place.setdefault((row["data"], row["label"]), len(place)))
     return {
-        **{key: whole(columns[key]) for key in _NUMBERS},
-        **{key: columns[key] for key in _WHOLE},
-        **{key: coded(columns[key]) for key in _COLUMNS if key not in (*_NUMBERS, *_WHOLE)},
+        **{key: whole(row.get(key, math.nan) for row in rows) for key in ("old", "new", "p", "low", "high")},
+        **{key: [row[key] for row in rows] for key in ("bits", "seed")},
+        **{
+            key: coded(row.get(key, "") for row in rows)
+            for key in ("status", "data", "label", "metric", "seeds", "ties", "other")
+        },
     }
 
 
@@ -60,31 +42,28 @@ def _with_arrow(text: str) -> str:
     return text.replace(" -> ", " → ")
 
 
-def _rows(diff: Diff) -> Iterator[tuple[Any, ...]]:
-    rows = [*(change.new for change in diff.changed), *(pair.new for pair in diff.incomparable), *diff.new, *diff.gone]
-    labels = method_labels((row.method, row.params) for row in rows)
-    unknown = (math.nan, math.nan, math.nan)
+def _rows(diff: Diff) -> Iterator[dict[str, Any]]:
+    labels = method_labels((row.method, row.params) for row in diff.rows())
 
-    def key(status: str, row: Row) -> tuple[Any, ...]:
-        return status, f"{row.dataset}:{row.features}", labels[row.method, row.params], row.n_bits, row.seed, row.metric
+    def about(status: str, row: Row) -> dict[str, Any]:
+        place = {"data": f"{row.dataset}:{row.features}", "label": labels[row.method, row.params]}
+        return {"status": status, **place, "bits": row.n_bits, "seed": row.seed, "metric": row.metric}
 
-    signs = defaultdict[Any, list[float]](list)  # of all seeds, by what else is in a key
-    for change in (*diff.changed, *(Change(row, row) for row in diff.unchanged)):
-        signs[_without_seed(change)].append(np.sign(change.difference))
+    groups = diff.by_seeds()
     for change in diff.changed:
-        of_seeds = signs[_without_seed(change)]
-        seeds = f"{of_seeds.count(np.sign(change.difference))} of {len(of_seeds)}"
-        tested = change.test[1:] if change.test else unknown
-        values = float(change.old.value), float(change.new.value)
-        yield (*key("changed", change.new), *values, seeds, ANSWERS[change.ties], *tested, "")
+        signs = [np.sign(other.difference) for other in groups[change.new._replace(seed=0).key]]
+        yield {
+            **about("changed", change.new),
+            "old": float(change.old.value),
+            "new": float(change.new.value),
+            "seeds": f"{signs.count(np.sign(change.difference))} of {len(signs)}",
+            "ties": ANSWERS[change.ties],
+            **(dict(zip(("p", "low", "high"), change.test[1:], strict=True)) if change.test else {}),
+        }
     for pair in diff.incomparable:
-        values = float(pair.old.value), float(pair.new.value)
-        yield (*key("not comparable", pair.new), *values, "", "", *unknown, _with_arrow(pair.reason))
+        values = {"old": float(pair.old.value), "new": float(pair.new.value)}
+        yield {**about("not comparable", pair.new), **values, "other": _with_arrow(pair.reason)}
     for row in diff.new:
-        yield (*key("new", row), math.nan, float(row.value), "", "", *unknown, "")
+        yield {**about("new", row), "new": float(row.value)}
     for row in diff.gone:
-        yield (*key("gone", row), float(row.value), math.nan, "", "", *unknown, "")
-
-
-def _without_seed(change: Change) -> tuple[Any, ...]:
-    return change.new._replace(seed=0).key
+        yield {**about("gone", row), "old": float(row.value)}

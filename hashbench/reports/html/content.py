@@ -12,8 +12,8 @@ from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_line
 from hashbench.reports.folds import fold_cells
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, origin_of
-from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.cells import records
+from hashbench.reports.tables.nearness import make_pairs
 from hashbench.reports.tables.published import published_values
 from hashbench.reports.ties import ANSWERS, CORRELATION, EVERY_ORDER, LUCK, N_DEVIATIONS, OPEN, UNKNOWN
 from hashbench.scoring.metrics import is_error
@@ -147,13 +147,7 @@ def _data(cells: pd.DataFrame, names: Mapping[tuple[str, str, str], str]) -> lis
     counts = cells.groupby(list(BLOCK)).agg(n_queries=("n_queries", "first"), n_undefined=("least_undefined", "min"))
     first: Any = counts.to_dict("index")  # the fewest undefined: those without relevant items
     return [
-        {
-            "name": name,
-            "fingerprint": key[2],
-            **first[key],
-            "is_fold": is_fold(key[0]),
-        }
-        for key, name in names.items()
+        {"name": name, "fingerprint": key[2], **first[key], "is_fold": is_fold(key[0])} for key, name in names.items()
     ]
 
 

@@ -31,7 +31,7 @@ except ValueError as error:  # invalid settings; figures are drawn into files, w
     raise HashbenchError(f"matplotlib refuses its settings: {reason}. Correct MPLBACKEND or matplotlibrc.") from error
 
 from hashbench.reports.plots import code_figures, result_figures
-from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelection, choose_blocks, nothing_left
+from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelection, choose_blocks
 from hashbench.reports.plots.ranking_figure import ranking
 from hashbench.reports.plots.style import METADATA, FigureLayout, one_look
 from hashbench.reports.plots.unseen_figure import choose_fold_blocks, unseen_beside_seen
@@ -113,7 +113,7 @@ def draw_figures(
                 caption = "" if layout.has_title else str(figure.get_label())
                 yield Drawing(stem, figure, tuple(block.notes), caption)
         if names and not blocks:
-            raise nothing_left(results, selection, f"{selection.metric} with unseen classes (NAME-unseenN-foldK)")
+            raise selection.nothing_left(results, f"{selection.metric} with unseen classes (NAME-unseenN-foldK)")
         if names and len(failed) == len(blocks):
             raise HashbenchError(failed[0].notes[0])
         yield from failed

@@ -38,13 +38,13 @@ def draw_curves(
     return figure
 
 
-def draw_thresholds(found: Thresholds, name: str, layout: FigureLayout | None = None) -> Figure:
+def draw_thresholds(found: Thresholds, name: str) -> Figure:
     """Draw precision and recall against the radius, and recall against the false positive rate."""
     matches = [match for match in found.matches if match.n_matches]
     radii = [match.radius for match in matches]
     with one_look():
         figure, [(by_radius, by_rate)] = make_panels(
-            layout or FigureLayout(),
+            FigureLayout(),
             [(2, _HEIGHT)],
             f"{name}, {found.n_bits} bits: what a Hamming threshold matches",
             [

@@ -3,7 +3,7 @@
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
@@ -12,11 +12,9 @@ import numpy as np
 import pandas as pd
 
 from hashbench._typing import Progress, silent
-from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, describe_hidden, main_lines
-from hashbench.reports.folds import without_folds
-from hashbench.reports.names import chooser, places
 from hashbench.reports.plots.style import FigureLayout, Look, choose_looks
+from hashbench.reports.selection import Selection, places
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES
@@ -27,15 +25,23 @@ _LONGEST_NAME = 24  # letters before a name is broken
 
 
 @dataclass(frozen=True)
-class FigureSelection:
-    """The results that figures show; an empty field chooses all."""
+class FigureSelection(Selection):
+    """The results that figures show; datasets may be files, too."""
 
-    datasets: Sequence[str] = ()  # names, NAME:FEATURES, or dataset files
-    methods: Sequence[str] = ()
-    n_bits: Sequence[int] = ()
     metric: str = DEFAULT_METRIC
-    features: Sequence[str] = ()  # as results name them, or without what stands in brackets
-    variants: bool = False  # all lines of a method, not only that of `main_lines`
+
+    def of(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the chosen rows in the metric at the chosen code lengths."""
+        frame = super().of(frame[frame["metric"] == self.metric])
+        return frame[frame["n_bits"].isin(self.n_bits or frame["n_bits"])]
+
+    def read(self) -> tuple[Self, tuple[Path, ...]]:
+        """Return the selection with the canonical name of the metric and names of datasets for files, and the files."""
+        files = tuple(Path(spec) for spec in self.datasets if spec.endswith(HDF5_SUFFIXES))
+        datasets = [hdf5.read_dataset(path) for path in files]
+        names = [spec for spec in self.datasets if Path(spec) not in files]
+        names += [f"{dataset.name}:{dataset.features_name}" for dataset in datasets]
+        return replace(self, datasets=names, metric=get_metric(self.metric).name), files
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,59 +88,53 @@ def choose_blocks(
     Without a choice of code lengths, a block has the length nearest to ``usual_bits``, or all if that is None. Labels,
     looks and the order of lines do not depend on the choice. Datasets with unseen classes are left out unless named.
     """
-    metric = get_metric(selection.metric).name
-    names, files = dataset_names(selection.datasets)
-    choose = figure_chooser(results, replace(selection, metric=metric, datasets=names))
+    selection, files = selection.read()
+    selection.check(results)
     lines = all_lines(results)
     everything = average_over_seeds(results, lines)
-    cells, chosen = without_folds(choose(everything), names), without_folds(choose(results), names)
+    cells, chosen = selection.of(everything), selection.of(results)
     looks = choose_looks(lines)
     cells = cells if selection.variants else main_lines(cells, everything)
     if cells.empty:
-        raise nothing_left(results, selection, metric)
+        raise selection.nothing_left(results, selection.metric)
     n_contents = results.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
     stems = stems_of(places(results).unique())
     blocks = []
     for keys, part in cells.groupby(list(BLOCK), sort=True):
         dataset, features, fingerprint = map(str, keys)
-        part, notes = drawable(part)
-        if not selection.n_bits:
-            part = nearest_length(part, usual_bits)
-        if (selection.methods or names) and (selection.n_bits or usual_bits is None):
-            notes += filter(None, [describe_hidden(part)])
-        shown, remarks = short_names(part)
-        rows = chosen.merge(part[[*BLOCK, *LINE, "n_bits", "label"]])
-        stem = [stems[dataset, features]]
-        stem += [fingerprint] if n_contents[dataset, features] > 1 else []
-        stem += [metric.replace(":", "-")] if metric != DEFAULT_METRIC else []
-        blocks.append(
-            FigureBlock(
-                dataset,
-                features,
-                fingerprint,
-                metric,
-                cells=part.reset_index(drop=True),
-                rows=rows,
-                looks=looks,
-                names=shown,
-                remarks=remarks,
-                stem=tuple(stem),
-                dataset_files=files,
-                notes=notes,
-            )
-        )
+        stem = [stems[dataset, features], *([fingerprint] if n_contents[dataset, features] > 1 else [])]
+        block = make_block(selection, usual_bits, (dataset, features, fingerprint), part, looks, stem)
+        if (selection.methods or selection.datasets) and (selection.n_bits or usual_bits is None):
+            block.notes.extend(filter(None, [describe_hidden(block.cells)]))
+        rows = chosen.merge(block.cells[[*BLOCK, *LINE, "n_bits", "label"]])
+        blocks.append(replace(block, rows=rows, dataset_files=files))
     return blocks
 
 
-def figure_chooser(results: pd.DataFrame, selection: FigureSelection) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Check the names of a selection, and return a function that filters a frame of results or cells by it."""
-    choose = chooser(results, selection, "features")
-
-    def choose_scored(frame: pd.DataFrame) -> pd.DataFrame:
-        chosen = choose(frame[frame["metric"] == selection.metric])
-        return chosen[chosen["n_bits"].isin(selection.n_bits or chosen["n_bits"])]
-
-    return choose_scored
+def make_block(
+    selection: FigureSelection,
+    usual_bits: int | None,
+    place: tuple[str, str, str],
+    cells: pd.DataFrame,
+    looks: Mapping[str, Look],
+    stem: Sequence[str],
+) -> FigureBlock:
+    """Return the drawable cells of a dataset, features and fingerprint as a block without the rows behind them."""
+    cells, notes = _drawable(cells)
+    if not selection.n_bits:
+        cells = nearest_length(cells, usual_bits)
+    names, remarks = short_names(cells)
+    return FigureBlock(
+        *place,
+        metric=selection.metric,
+        cells=cells.reset_index(drop=True),
+        rows=cells[:0],
+        looks=looks,
+        names=names,
+        remarks=remarks,
+        stem=(*stem, *[selection.metric.replace(":", "-")] * (selection.metric != DEFAULT_METRIC)),
+        notes=notes,
+    )
 
 
 def nearest_length(cells: pd.DataFrame, n_bits: int | None) -> pd.DataFrame:
@@ -167,7 +167,7 @@ def short_names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
     return names, sentences + [f"{', '.join(of_these)}: {own}." for own, of_these in methods.items() if own]
 
 
-def drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def _drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return the cells that have a value, and notes on missing values and ranges."""
     has_value, has_range = np.isfinite(cells["value"]), np.isfinite(cells[["low", "high"]]).all(axis=1)
     n_values, n_ranges = int(has_value.sum()), int((has_value & has_range).sum())
@@ -182,28 +182,8 @@ def drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return cells[has_value], notes
 
 
-def dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
-    """Separate names from files, and add the names of the datasets in these."""
-    files = tuple(Path(spec) for spec in specs if spec.endswith(HDF5_SUFFIXES))
-    datasets = [hdf5.read_dataset(path) for path in files]
-    names = [spec for spec in specs if Path(spec) not in files]
-    return [*names, *(f"{dataset.name}:{dataset.features_name}" for dataset in datasets)], files
-
-
 def stems_of(all_places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Return a unique stem for the file names of each dataset and kind of features."""
     plain = {place: "-".join([place[0], re.sub(r"[^A-Za-z0-9._-]+", "-", place[1]).strip("-")]) for place in all_places}
     counts = Counter(plain.values())
     return {place: f"{stem}-{digest(place)[:8]}" if counts[stem] > 1 else stem for place, stem in plain.items()}
-
-
-def nothing_left(results: pd.DataFrame, selection: FigureSelection, metric: str) -> HashbenchError:
-    """Build the error for a choice without results."""
-    lengths = " at " + " or ".join(map(str, selection.n_bits)) + " bits" if selection.n_bits else ""
-    of = " of " + " or ".join(selection.methods) if selection.methods else ""
-    on = " on " + " or ".join(selection.datasets) if selection.datasets else ""
-    return HashbenchError(
-        f"there is nothing to draw: no results in {metric}{of}{on}{lengths}. There are results in "
-        f"{', '.join(sorted(results['metric'].unique()))} at {', '.join(map(str, sorted(results['n_bits'].unique())))} "
-        "bits; choose among these, or add results with hashbench run."
-    )

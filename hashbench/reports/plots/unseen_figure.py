@@ -1,7 +1,5 @@
 """The figure of unseen classes: a row per method, its scores on classes that training did not see and on seen ones."""
 
-from dataclasses import replace
-
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -10,11 +8,7 @@ from hashbench.reports.folds import ALL_SEEN, SCOPES, bases, fold_cells, most_fo
 from hashbench.reports.plots.figure_selection import (
     FigureBlock,
     FigureSelection,
-    dataset_names,
-    drawable,
-    figure_chooser,
-    nearest_length,
-    short_names,
+    make_block,
     stems_of,
 )
 from hashbench.reports.plots.ranking_figure import (
@@ -28,7 +22,7 @@ from hashbench.reports.plots.ranking_figure import (
 )
 from hashbench.reports.plots.result_figures import RANGE, too_little
 from hashbench.reports.plots.style import group_looks, make_panels, panel_width
-from hashbench.scoring.metrics import get_metric, is_error
+from hashbench.scoring.metrics import is_error
 
 # Columns, from left to right, and their names.
 _SCOPES = {SCOPES["unseen", "unseen"]: "unseen", SCOPES["unseen", "all"]: "among all", ALL_SEEN: "all seen"}
@@ -44,10 +38,9 @@ def choose_fold_blocks(
     Cells are means over folds for queries of unseen classes, searched among these or among all, and scores of the same
     lines trained on all classes, by ``scope``.
     """
-    metric = get_metric(selection.metric).name
-    of_bases = bases(results)
-    choose = figure_chooser(of_bases, replace(selection, metric=metric, datasets=dataset_names(selection.datasets)[0]))
-    cells = fold_cells(results.loc[choose(of_bases).index], has_variants=selection.variants)
+    selection, of_bases = selection.read()[0], bases(results)
+    selection.check(of_bases)
+    cells = fold_cells(results.loc[selection.of(of_bases).index], has_variants=selection.variants)
     cells = cells[cells["scope"].isin(_SCOPES)]
     if cells.empty:
         return []
@@ -58,26 +51,9 @@ def choose_fold_blocks(
     blocks = []
     for keys, part in cells.groupby(["dataset", "features"], sort=True):
         dataset, features = map(str, keys)
-        part, notes = drawable(part)
-        part = part if selection.n_bits else nearest_length(part, usual_bits)
-        names, remarks = short_names(part)
-        stem = (stems[dataset, features], *([metric.replace(":", "-")] if metric != FigureSelection.metric else []))
         looks = {label: group_looks()[group] for label, group in zip(part["label"], part["group"], strict=True)}
-        blocks.append(
-            FigureBlock(
-                dataset,
-                features,
-                dataset_fingerprint="",
-                metric=metric,
-                cells=part.reset_index(drop=True),
-                rows=part,
-                looks=looks,
-                names=names,
-                remarks=remarks,
-                stem=stem,
-                notes=notes,
-            )
-        )
+        stem = [stems[dataset, features]]
+        blocks.append(make_block(selection, usual_bits, (dataset, features, ""), part, looks, stem))
     return blocks
 
 
@@ -92,7 +68,6 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
         raise too_little(block, "a single method")
     scopes = [scope for scope in _SCOPES if scope in set(cells["scope"])]
     lengths = sorted(cells["n_bits"].unique().tolist())
-    labels = {n_bits: _sorted_labels(cells[cells["n_bits"] == n_bits], scopes, block.metric) for n_bits in lengths}
     base, n_unseen = cells[["base", "n_unseen"]].iloc[0]
     folds = most_folds(cells.loc[cells["scope"] != ALL_SEEN, "folds"])
     left, title_height = names_width(cells, block.names), TITLE_HEIGHT * (len(lengths) > 1)
@@ -117,8 +92,10 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
     for n_bits, row in zip(lengths, grid, strict=True):
         at_length = cells[cells["n_bits"] == n_bits]
         groups = at_length.groupby("label")["group"].first()
+        scores = at_length.pivot_table(index="label", columns="scope", values="value").reindex(columns=scopes)
+        labels = scores.sort_values(scopes, ascending=is_error(block.metric)).index  # by the first scope that has one
         for axes, scope in zip(row, scopes, strict=True):
-            part = at_length[at_length["scope"] == scope].set_index("label").reindex(labels[n_bits]).reset_index()
+            part = at_length[at_length["scope"] == scope].set_index("label").reindex(labels).reset_index()
             part["group"] = part["label"].map(groups)
             draw_rows(axes, part, block.names if axes is row[0] else None)
             without_labels = part.loc[part["group"] == "unsupervised", "value"].dropna()
@@ -129,9 +106,3 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
             axes.set_title(f"{n_bits} bits" if len(lengths) > 1 and axes is row[0] else "")
     add_group_legend(grid[0][0], cells, title_height)
     return figure
-
-
-def _sorted_labels(cells: pd.DataFrame, scopes: list[str], metric: str) -> list[str]:
-    """Return the labels by their score in the first scope that has one, the best first."""
-    scores = cells.pivot_table(index="label", columns="scope", values="value").reindex(columns=scopes)
-    return [str(label) for label in scores.sort_values(scopes, ascending=is_error(metric)).index]

@@ -1,7 +1,7 @@
 """From cells to blocks: lines in groups, the paper's values beside ours, marks and their notes."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -23,7 +23,7 @@ from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
 from hashbench.reports.tables.layout import TableLayout
 from hashbench.reports.tables.markdown import Entry, Groups, Line, Span, Style, TableBlock
-from hashbench.reports.tables.nearness import MARKS, Pair, count_verdicts, describe_agreement
+from hashbench.reports.tables.nearness import MARKS, Pair, count_verdicts, describe_agreement, make_pairs
 from hashbench.reports.tables.published import Published, is_own, values_beside
 from hashbench.reports.ties import LUCK, OPEN, UNKNOWN
 from hashbench.unseen import split_name
@@ -53,7 +53,9 @@ def make_blocks(
         block_labels, common = _without_common_settings(labels, block)
         block_labels, effort = _with_effort(block_labels, block)
         groups = _groups(block_labels, block, columns, paper, pairs, style)
-        notes = [*_notes_on_protocol(dataset), *_notes_on_cells(block, style), *common]
+        protocol = split_name(dataset)[1]
+        notes = [f"Unseen classes: {protocol.in_words}."] if protocol else []
+        notes += [*_notes_on_cells(block, style), *common]
         notes += notes_on_marks(block, groups, is_ablation=layout.is_ablation)
         notes += [*effort, *_notes_on_versions(block)]
         place = f"{dataset} ({features})"
@@ -97,14 +99,6 @@ def compared(
     return [*compared_values, *((value, []) for place, value in without_cells.items() if place not in run)]
 
 
-def make_pairs(cells: pd.DataFrame, published: Iterable[Published]) -> Iterator[tuple[Published, list[Pair]]]:
-    """Yield published values, each with the cells that stand for it."""
-    by_column = records_by(cells, ["dataset", "metric", "n_bits"])
-    for value in published:
-        column = by_column.get((value.our_dataset, value.our_metric, value.n_bits), [])
-        yield value, [Pair(value, cell) for cell in column if value.is_of(cell.method, cell.params)]
-
-
 def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
     """Lay out the uncertainty of cells: a column per kind, and one for p."""
     kinds = ("spread over seeds", "confidence over queries", "luck with ties", "worst case of ties")
@@ -123,8 +117,7 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
         return make_line(labels[_line_of(cell)], entries)
 
     for keys, block in grouped(cells, [*BLOCK, "metric"]):
-        columns = grouped(block.sort_values("n_bits", kind="stable"), ["n_bits"])
-        groups = [(f"{n_bits} bits", list(map(line, records(column)))) for (n_bits,), column in columns]
+        groups = [(f"{n_bits} bits", [*map(line, records(column))]) for n_bits, column in block.groupby("n_bits")]
         notes = [
             "Spread: standard deviation over seeds. Confidence: 95 % bootstrap interval over queries, of the mean over "
             "seeds. Luck: standard deviation over random orders of ties. Worst case: the ties of each query on its own "
@@ -263,7 +256,8 @@ def make_line(label: str, entries: Sequence[Entry]) -> Line:
 
 
 def _entry(cell: Any, style: Style, *, is_mixed: bool) -> Entry:
-    is_single = is_mixed and cell.n_seeds == 1 and _is_random(cell.method)
+    card = known_card(cell.method) if is_mixed and cell.n_seeds == 1 else None
+    is_single = card is not None and "random_state" in card.params
     return make_entry(cell, style, {"‡": getattr(cell, "p_value", 0) >= ALPHA, "§": is_single})
 
 
@@ -273,16 +267,6 @@ def make_entry(cell: Any, style: Style, marks: Mapping[str, bool]) -> Entry:
     marks = {"†": cell.ties == OPEN, "◊": cell.ties == LUCK and cell.is_second, **marks}
     shown_marks = "".join(mark for mark, is_shown in marks.items() if is_shown)
     return Entry(style.number(cell.value), spread, bool(cell.is_best), shown_marks)
-
-
-def _is_random(method: str) -> bool:
-    card = known_card(method)
-    return card is not None and "random_state" in card.params
-
-
-def _notes_on_protocol(dataset: str) -> list[str]:
-    protocol = split_name(dataset)[1]
-    return [f"Unseen classes: {protocol.in_words}."] if protocol else []
 
 
 def _notes_on_cells(block: pd.DataFrame, style: Style) -> list[str]:

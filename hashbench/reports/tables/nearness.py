@@ -1,4 +1,4 @@
-"""How near our values are to the papers', and whether methods rank alike.
+"""How near our values are to the papers', whether methods rank alike, and which orders of two methods hold here.
 
 A verdict compares our value with the published one, up to half a unit of its last digit. It is **within** if the two
 differ by at most one standard deviation over seeds, or by no more than luck with ties may (`hashbench.reports.ties`);
@@ -7,7 +7,8 @@ differ by at most one standard deviation over seeds, or by no more than luck wit
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 from hashbench._typing import FloatArray
-from hashbench.reports.tables.published import Published
+from hashbench.reports.tables.cells import records_by
+from hashbench.reports.tables.published import Published, is_large, nearest
 from hashbench.reports.ties import EVERY_ORDER, LUCK, OPEN, UNKNOWN, Score, compare
 from hashbench.store.result_rows import NUMBERS
 
@@ -39,13 +41,13 @@ class Pair(NamedTuple):
         """How our value compares with the published one: a key of ``MARKS``."""
         value, spread = self.cell.value, self.cell.spread if self.cell.n_seeds > 1 else 0
         printed, half = float(self.published.value), 0.5 / 10 ** len(self.published.value.partition(".")[2])
-        nearest = min(max(value, printed - half), printed + half)  # of what would be printed so
-        answer = compare(self.cell, Score(nearest, 0.0, nearest, nearest))
-        if abs(value - nearest) <= spread or answer == OPEN:
+        closest = min(max(value, printed - half), printed + half)  # of what would be printed so
+        answer = compare(self.cell, Score(closest, 0.0, closest, closest))
+        if abs(value - closest) <= spread or answer == OPEN:
             return "within"
         if answer == UNKNOWN:
             return "unknown"
-        return "above" if value > nearest else "below"
+        return "above" if value > closest else "below"
 
     @property
     def differs(self) -> list[tuple[str, str]]:
@@ -57,6 +59,14 @@ class Pair(NamedTuple):
         """The verdict, and the parts of the set-up that differ."""
         parts = ", ".join(dict.fromkeys(part for part, _ in self.differs))
         return self.verdict + (f"; set-up differs ({parts})" if parts else "")
+
+
+def make_pairs(cells: pd.DataFrame, published: Iterable[Published]) -> Iterator[tuple[Published, list[Pair]]]:
+    """Yield published values, each with the cells that stand for it."""
+    by_column = records_by(cells, ["dataset", "metric", "n_bits"])
+    for value in published:
+        column = by_column.get((value.our_dataset, value.our_metric, value.n_bits), [])
+        yield value, [Pair(value, cell) for cell in column if value.is_of(cell.method, cell.params)]
 
 
 class Agreement(NamedTuple):
@@ -139,3 +149,64 @@ def describe_agreement(columns: Mapping[str, Sequence[Pair]]) -> str:
         "Kendall's tau between the paper's order of methods and ours, and bounds where luck with ties could reverse "
         f"two of ours: {'; '.join(texts)}."
     )
+
+
+ORDERS = {
+    ("holds", EVERY_ORDER): "hold here in every order of ties",
+    ("holds", LUCK): "hold here under luck",
+    ("turned", EVERY_ORDER): "are turned in every order",
+    ("turned", LUCK): "are turned under luck",
+    ("open", OPEN): "are not separated by luck",
+    ("open", UNKNOWN): "are unknown, as a row lacks tie_sd",
+}
+
+
+class PaperOrder(NamedTuple):
+    """Two methods that a paper ranks, each with our cell."""
+
+    higher: Pair
+    lower: Pair
+
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """A key of ``ORDERS``: what became of the order, and what `hashbench.reports.ties` answers about ours."""
+        ours, other = self.higher.cell, self.lower.cell
+        answer = str(compare(ours, other))
+        if answer in (OPEN, UNKNOWN):
+            return "open", answer
+        return "holds" if ours.value > other.value else "turned", answer
+
+
+def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[PaperOrder]:
+    """List every two methods that one table of a paper orders, on networks of one class, with cells of one block.
+
+    Numbers that a table quotes from several papers order no two methods.
+    """
+    tables: dict[tuple[Any, ...], list[Pair]] = {}
+    for value, pairs in make_pairs(cells, [value for value in published if value.whose != "authors, quoted"]):
+        table = value.source, value.table, value.setting, is_large(value.backbone)
+        column = value.our_dataset, value.our_metric, value.n_bits
+        for pair in pairs:
+            key = (*table, *column, pair.cell.features, pair.cell.dataset_fingerprint)
+            tables.setdefault(key, []).append(pair)
+    orders = []
+    for (*_, features, _), pairs in tables.items():
+        values = nearest((pair.published for pair in pairs), features)
+        ranked = sorted(pairs, key=lambda pair: -float(pair.published.value))
+        orders += [
+            PaperOrder(higher, lower)
+            for higher, lower in combinations([pair for pair in ranked if pair.published in values], 2)
+            if float(higher.published.value) > float(lower.published.value) and higher.cell is not lower.cell
+        ]
+    return orders
+
+
+def count_orders(orders: Sequence[PaperOrder]) -> str:
+    """Count verdicts in a sentence; empty if there are none."""
+    if not orders:
+        return ""
+    counts = Counter(order.verdict for order in orders)
+    verdicts = ", ".join(f"{counts[verdict]} {words}" for verdict, words in ORDERS.items() if counts[verdict])
+    sources = Counter(order.higher.published.source.partition(" (")[0] for order in orders)
+    named = ", ".join(f"{source} {n}" for source, n in sources.most_common())
+    return f"Of {len(orders)} orders of two methods in one table of a paper ({named}) {verdicts}."

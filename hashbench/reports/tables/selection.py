@@ -4,29 +4,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pandas as pd
-
 from hashbench.errors import HashbenchError
-from hashbench.reports.folds import without_folds
-from hashbench.reports.names import chooser
+from hashbench.reports.selection import Selection
 from hashbench.reports.tables.layout import LAYOUTS, TableLayout
 from hashbench.reports.tables.published import Published
 from hashbench.scoring.metrics import get_metric
 
 
 @dataclass(frozen=True)
-class TableSelection:
-    """Which results tables show; an empty field chooses all.
+class TableSelection(Selection):
+    """Which results tables show; code lengths are columns other than the papers'.
 
     Raises HashbenchError if ``name`` is that of another table, or cannot be the name of a file.
     """
 
-    datasets: Sequence[str] = ()  # names, or NAME:FEATURES
-    methods: Sequence[str] = ()
     metrics: Sequence[str] = ()  # of a table of chosen rows
-    features: Sequence[str] = ()  # kinds of features, or their full names
-    n_bits: Sequence[int] = ()  # columns other than the papers'
-    variants: bool = False  # whether a method has a line for all parameters and versions, not only one
     name: str = "selection"  # of a table of chosen rows, in its files and labels in LaTeX
 
     def __post_init__(self) -> None:
@@ -49,18 +41,6 @@ class TableSelection:
         heading = "Selection" if self.name == TableSelection.name else self.name
         return TableLayout(heading, ", ".join(metrics), metrics, tuple(self.n_bits))
 
-    def check_name(self, tables: Sequence[str]) -> None:
-        """Check that a name is given only with a table of chosen rows."""
-        if self.name != TableSelection.name and (tables or not self.is_of_rows):
-            raise HashbenchError(
-                f"{self.name!r} can only name a table of chosen rows. Choose them by dataset, method, metric or "
-                "features, and leave out the names of other tables."
-            )
-
-    def of_rows(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Return the chosen rows; datasets with unseen classes only if they are named."""
-        return without_folds(chooser(results, self, "feature kind")(results), self.datasets)
-
     def has(self, value: Published) -> bool:
         """Return whether a published value belongs to what was chosen."""
         datasets = [name.partition(":")[0] for name in self.datasets]
@@ -68,18 +48,4 @@ class TableSelection:
             (not datasets or value.our_dataset in datasets)
             and (not self.methods or value.our_method in self.methods)
             and (not self.n_bits or value.n_bits in self.n_bits)
-        )
-
-    def nothing_left(self, results: pd.DataFrame) -> HashbenchError:
-        """Build the error for a choice without rows."""
-        of = " of " + " or ".join(self.methods) if self.methods else ""
-        on = " on " + " or ".join([*self.datasets, *self.features]) if self.datasets or self.features else ""
-        lengths = " at " + " or ".join(map(str, self.n_bits)) + " bits" if self.n_bits else ""
-        rows = self.of_rows(results)
-        rows = results if rows.empty else rows
-        return HashbenchError(
-            f"there are no results in {' or '.join(self.layout.metrics)}{of}{on}{lengths}. There are results in "
-            f"{', '.join(sorted(rows['metric'].unique()))} at "
-            f"{', '.join(map(str, sorted(rows['n_bits'].unique())))} bits; choose others, or run "
-            f"hashbench run --metric {self.layout.metrics[0]}."
         )

@@ -20,9 +20,8 @@ from hashbench.reports.tables.cells import grouped, make_cells, records, records
 from hashbench.reports.tables.latex import latex
 from hashbench.reports.tables.layout import LAYOUTS, TableLayout
 from hashbench.reports.tables.markdown import Style, TableBlock, markdown
-from hashbench.reports.tables.nearness import count_verdicts
+from hashbench.reports.tables.nearness import PaperOrder, count_orders, count_verdicts, make_orders
 from hashbench.reports.tables.over_folds import make_fold_blocks
-from hashbench.reports.tables.paper_orders import PaperOrder, count_orders, make_orders
 from hashbench.reports.tables.published import Published, published_values
 from hashbench.reports.tables.selection import TableSelection
 from hashbench.reports.tables.uncertainty import add_confidence
@@ -219,9 +218,10 @@ def make_selection(results: pd.DataFrame, selection: TableSelection) -> ResultTa
 
     Raises HashbenchError if there are no such rows.
     """
-    cells = make_cells(selection.of_rows(results), selection.layout, (), selection)
+    selection.check(results)
+    cells = make_cells(selection.of(results), selection.layout, (), selection)
     if cells.empty:
-        raise selection.nothing_left(results)
+        raise selection.nothing_left(results, " or ".join(selection.layout.metrics))
     return ResultTable(selection.name, selection.layout, cells)
 
 
@@ -231,7 +231,11 @@ def make_tables(
     """Lay out the results of a folder: the tables named, else that of the chosen rows, else all that have results."""
     results, selection = read_results(results_folder), selection or TableSelection()
     results = with_trials(results, read_origins(find_files(results_folder)))
-    selection.check_name(names)
+    if selection.name != TableSelection.name and (names or not selection.is_of_rows):
+        raise HashbenchError(
+            f"{selection.name!r} can only name a table of chosen rows. Choose them by dataset, method, metric or "
+            "features, and leave out the names of other tables."
+        )
     if names:
         return {name: make_table(results, name, selection) for name in names}
     if selection.is_of_rows:
@@ -261,8 +265,9 @@ def write_tables(
 
 def _table(results: pd.DataFrame, name: str, selection: TableSelection) -> ResultTable:
     layout, published = LAYOUTS[name], [value for value in published_values() if value.layout == name]
-    chosen = selection.of_rows(bases(results) if layout.is_over_folds else results)
-    cells = make_cells(results.loc[chosen.index], layout, published, selection)
+    rows = bases(results) if layout.is_over_folds else results
+    selection.check(rows)
+    cells = make_cells(results.loc[selection.of(rows).index], layout, published, selection)
     return ResultTable(name, layout, cells, [value for value in published if selection.has(value)])
 
 
