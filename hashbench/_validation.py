@@ -26,8 +26,8 @@ def check_name(name: str, what: str) -> None:
     if not _NAME.fullmatch(name):
         shown = repr(name) if len(name) <= MAX_NAME else f"{name[:20]!r}... of {len(name):,} characters"
         raise HashbenchError(
-            f"{what} is made of letters a to z and A to Z, digits, '.', '_' and '-', at most {MAX_NAME}, got {shown}: "
-            "it names files."
+            f"{what} may contain only letters a to z and A to Z, digits, '.', '_' and '-', at most {MAX_NAME}, as it "
+            f"names files; got {shown}."
         )
 
 
@@ -36,7 +36,7 @@ def check_words(text: str, what: str) -> None:
     if text != " ".join(text.split()) or not text.isprintable() or not text:
         raise HashbenchError(f"{what} must be words with single blanks between them, got {text!r}.")
     if text[0] in FORMULA:
-        raise HashbenchError(f"{what} begins with none of {FORMULA}, got {text!r}. Rename it.")
+        raise HashbenchError(f"{what} must begin with none of {FORMULA}, got {text!r}. Rename it.")
 
 
 def check_choice(value: Any, choices: Sequence[str | None], name: str) -> None:

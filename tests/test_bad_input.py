@@ -388,7 +388,7 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
 1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
 1 | prepare --from X.npy --name mine --true-distance cosine | Euclidean distance
-1 | results check r/formula | column features begins with none of =+-@, got '=1+1'. Rename it.
+1 | results check r/formula | column features must begin with none of =+-@, got '=1+1'. Rename it.
 1 | results check r/no-group | line 2: unknown group 'pairs'. Did you mean 'pair-based'?
 1 | results check r/no-label | line 2: a label is a string of up to 40 characters without =<>|`, got 5
 1 | {LABELLED} --save mine --dataset own --group pairs | unknown group 'pairs'. Did you mean 'pair-based'?
@@ -463,7 +463,7 @@ COMMANDS = f"""
 1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
 1 | {LABELLED} --save mine --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with its own labels
-1 | {LABELLED} --save ../mine --dataset own | the name of your codes is made of letters | it names files
+1 | {LABELLED} --save ../mine --dataset own | the name of your codes may contain only letters | it names files
 1 | {LABELLED} --save mine --dataset own --distance cosine --keep-codes | --keep-codes keeps binary codes
 1 | {LABELLED} --bit-order big | a column for each bit, where the order of bits (big) has no effect
 1 | {OWN.replace("codes.npy", "two.npz")} {OF_LABELS} | two.npz holds arrays a, b | two.npz:a
@@ -645,7 +645,7 @@ COMMANDS += [
         }.items()
     ),
     *(
-        f"1 | prepare --from X.npy --name {name} | a dataset's name is made of letters"
+        f"1 | prepare --from X.npy --name {name} | a dataset's name may contain only letters"
         for name in ("../mine", "a/b", "a:b", "süß", "'a b'", "a" * 300, "''")
     ),
     "1 | prepare --from X.npy --name mine.h5 | 'mine.h5' reads like a file",
@@ -779,7 +779,7 @@ CALLS = [
     (lambda: call(affinity=np.eye(3)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(metrics=5), "metrics are names"),
     (lambda: call(metrics=[None]), "metrics are names"),
-    (lambda: call(metrics=[]), "no metrics were asked for"),
+    (lambda: call(metrics=[]), "there are no metrics"),
     (lambda: call(metrics=["AP", ""]), "unknown metric ''"),
     (lambda: call(distance="euclidean"), "distance must be one of"),
     (lambda: call(true_distance="manhattan"), "true_distance must be one of euclidean"),

@@ -105,7 +105,7 @@ def test_plugin_with_a_name_that_no_file_could_have_is_listed_and_refused(plugin
     points = [EntryPoint(name, "mine:Mine", f"hashbench.{kind}s")]
     monkeypatch.setattr(registry, "entry_points", lambda group: [point for point in points if point.group == group])
     registry._entry_points.cache_clear()
-    reason = f"the name of {kind} plugin mine:Mine is made of letters a to z and A to Z, digits, '.', '_' and '-'"
+    reason = f"the name of {kind} plugin mine:Mine may contain only letters a to z and A to Z, digits, '.', '_' and '-'"
     (line,) = [line for line in hashbench("list", f"{kind}s").stdout.splitlines() if line.split()[0] == name]
     assert f"({reason}" in line
     grid = ["--method", name] if kind == "method" else ["--method", "lsh", "--dataset", name]

@@ -1,4 +1,4 @@
-"""The command line: it parses and prints, and leaves the work to the rooms below.
+"""The command line: it parses and prints, and leaves the work to other packages.
 
 main          the group of all commands, where a new one is a line of ``COMMANDS``, and its errors
 catalogue     list, info, check

@@ -114,10 +114,9 @@ def _by_name(evaluation: "Evaluation") -> dict[str, dict[str, float | None]]:
 def luck_and_worst_case(ordered: str = "database") -> tuple[str, str]:
     """Return the notes on the columns sd, low and high of a table."""
     return (
-        f"sd: luck, the standard deviation of the mean over random orders of the {ordered}, each the same for all "
-        "queries (an estimate).",
-        "low, high: the worst case, the ties of each query on its own at their worst and best; no one order need reach "
-        "it.",
+        f"sd: luck, the estimated standard deviation of the mean over random orders of the {ordered}, each shared by "
+        "all queries.",
+        "low, high: the worst case, with each query's ties broken separately; no single order need reach it.",
     )
 
 

@@ -28,7 +28,7 @@ _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
     help="Items whose codes to compare.",
 )
 def export(file: Path, target: str, output: Path, role: str | None, precision: str | None, items: str | None) -> None:
-    """Write a kept model (faiss, npz, onnx) or a codes file (faiss, hex, npy, pgvector, usearch) for other programs.
+    """Write a saved model (faiss, npz, onnx) or a codes file (faiss, hex, npy, pgvector, usearch) for other programs.
 
     The program's own library reads the file back, and the bits that differ are counted.
 

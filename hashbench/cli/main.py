@@ -26,10 +26,10 @@ _STDOUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBAD
 COMMANDS = {  # the module of each, and what it does
     "check": ("catalogue", "Check a method, dataset or metric against its contract."),
     "diff": ("reports", "Compare the results of two commits or folders."),
-    "encode": ("pipeline", "Fit methods and write codes; encode new items with a kept model."),
+    "encode": ("pipeline", "Fit methods and write codes; encode new items with a saved model."),
     "evaluate": ("scoring", "Score a codes file, your own codes, or a run."),
     "explain": ("explain", "Show why your number differs: codes scored by the scripts that people use."),
-    "export": ("export", "Write a kept model or codes for faiss, ONNX, usearch or pgvector."),
+    "export": ("export", "Write a saved model or codes for faiss, ONNX, usearch or pgvector."),
     "info": ("catalogue", "Describe a dataset, method, metric, codes file or model."),
     "list": ("catalogue", "List methods, datasets, metrics, scripts, or what is missing."),
     "plot": ("reports", "Draw figures of the results, and of the codes behind them."),

@@ -140,8 +140,8 @@ def prepare(
 @option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
 @option_group(
     "Models",
-    option("--keep-model", is_flag=True, help="Keep each fitted method beside its codes, and print its file."),
-    option("--model", type=options.FILE, help="Kept model to encode new items with; nothing is fitted."),
+    option("--keep-model", is_flag=True, help="Save each fitted method beside its codes, and print its path."),
+    option("--model", type=options.FILE, help="Saved model to encode new items with; nothing is fitted."),
 )
 @option_group(
     "New items",

@@ -177,10 +177,10 @@ def plot(
     """Draw figures of the results and of the codes behind them, and print their paths.
 
     \b
-    ranking           methods sorted by score, a row each, at 32 bits
+    ranking           methods sorted by score, one per row, at 32 bits
     tie-ranges        the worst case of ties of each score
     ap-bits           the metric against the code length
-    unseen            the metric on classes that training did not see beside that where it saw all, at 32 bits
+    unseen            the metric on classes unseen in training, beside that when all were seen, at 32 bits
     precision-recall  from codes in the data folder, at 32 bits
     precision-at-k    from codes in the data folder, at 32 bits
     code-usage        how many items share each code, from codes in the data folder, at 12 bits
@@ -216,7 +216,7 @@ def plot(
     show_default="RESULTS/report.html",
     help="An .html file for everything, or a folder, whose page loads queries when they are opened.",
 )
-@option("--against", metavar="REVISION", help="Revision, folder or file to show changes from.")
+@option("--against", metavar="REVISION", help="Revision, folder or file to show changes since.")
 @option(
     "--queries",
     "n_queries",

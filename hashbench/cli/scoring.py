@@ -28,7 +28,9 @@ _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance", "exclude_self")
 CODES = click.argument("codes", type=options.FILE, required=False, metavar="[CODES.h5]")
 ONLY_OWN = options.NotWith("CODES.h5", "--run")
 EXCLUDE_SELF = option(
-    "--exclude-self", is_flag=True, help="Leave each query out of its own ranking; queries and database are the same."
+    "--exclude-self",
+    is_flag=True,
+    help="Leave each query out of its own ranking; queries and database must be the same.",
 )
 DATASET = option(
     "--dataset",
@@ -120,7 +122,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
         "--undefined",
         type=Choice(UNDEFINED),
         default="skip",
-        help="Queries without relevant items: skip them, count AP 0 and NDCG 1 as the paper does, or 0 as others do.",
+        help="Queries without relevant items: skip them; paper: NDCG 1 and others 0, as the TALR code; zero: all 0.",
     ),
     option(
         "--random-orders",

@@ -1,4 +1,4 @@
-"""The command for those who do not rank but match: thresholds."""
+"""The command that counts matches at each radius: thresholds."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,8 +120,8 @@ def _sentence(name: str, match: "Match | None", found: "Thresholds") -> str:
         return f"{name}: no radius has it."
     return (
         f"{name}: radius {match.radius}, F1 {match.f1:.4f}; {match.n_false:,} of {found.n_irrelevant:,} irrelevant "
-        f"pairs match, {match.fpr:.3g} of them (95 % interval {match.fpr_low:.2g} to {match.fpr_high:.2g}, were pairs "
-        f"independent), in {match.n_queries_with_false:,} of {found.n_queries:,} queries."
+        f"pairs match, {match.fpr:.3g} of them (95 % interval {match.fpr_low:.2g} to {match.fpr_high:.2g}, assuming "
+        f"independent pairs), in {match.n_queries_with_false:,} of {found.n_queries:,} queries."
     )
 
 

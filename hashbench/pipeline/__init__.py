@@ -13,7 +13,7 @@ cluster_shards  shards of a database on the workers of a cluster
 tuning          settings of methods, chosen on held-out training items
 own_codes       users' own codes: read from files, scored and saved
 sharded_codes   users' own codes of a database larger than memory
-encoding        new items encoded with a kept model
+encoding        new items encoded with a saved model
 exporting       models and codes in other programs' formats, compared with hashbench's
 onnx_graphs     fitted methods as ONNX graphs
 """

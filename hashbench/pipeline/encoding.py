@@ -1,4 +1,4 @@
-"""Encoding new items with a kept model."""
+"""Encoding new items with a saved model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ def encode_items(
     device: str | None = None,
     on_progress: Progress = silent,
 ) -> tuple[int, int]:
-    """Encode items, ``FILE`` or ``FILE:KEY``, with a kept model to an ``.npy`` file; return (n_items, n_bits).
+    """Encode items, ``FILE`` or ``FILE:KEY``, with a saved model to an ``.npy`` file; return (n_items, n_bits).
 
     The array is bool (n, n_bits), or packed uint8 (n, ceil(n_bits / 8)), least significant bit first. ``device``
     replaces the one that the method learned on.

@@ -219,11 +219,13 @@ def _lines(cells: pd.DataFrame) -> set[LineKey]:
 
 def _groups(lines: pd.DataFrame) -> pd.Series:
     settings = pd.MultiIndex.from_frame(lines[["method", "params"]])
-    groups = {
-        (method, params): card.group if (card := known_card(method)) else own_shown(params).get("group", "")
-        for method, params in settings.unique()
-    }
+    groups = {setting: _group(*setting) for setting in settings.unique()}
     return pd.Series([groups[setting] for setting in settings], lines.index, dtype=object)
+
+
+def _group(method: str, params: str) -> str:
+    card = known_card(method)
+    return card.group if card else own_shown(params).get("group", "")
 
 
 def known_card(method: str) -> MethodCard | None:

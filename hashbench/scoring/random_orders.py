@@ -58,7 +58,7 @@ def without_ties(
 def check_orders(n_orders: int, metrics: Iterable[Metric]) -> None:
     """Refuse fewer than two orders, and metrics that re-rank."""
     if n_orders < 2:
-        raise HashbenchError(f"random_orders is {n_orders}, expected 2 or more, as a standard deviation takes.")
+        raise HashbenchError(f"random_orders is {n_orders}, expected 2 or more, since a standard deviation needs two.")
     reranked = next((metric.name for metric in metrics if metric.family.needs_candidates), None)
     if reranked is not None:
         raise HashbenchError(

@@ -27,8 +27,8 @@ def check_self(query: AnyArray, database: SliceableCodes, *, is_excluded: bool) 
         return [FINDS_ITSELF] * is_database
     if not is_database:
         raise HashbenchError(
-            f"without themselves, queries are the items of the database in the same order, but the {len(query):,} "
-            f"queries and {database.shape[0]:,} database items differ. Give the same codes as both."
+            f"excluding self-matches needs the same items as queries and database, in the same order, but the "
+            f"{len(query):,} queries and {database.shape[0]:,} database items differ. Give the same codes as both."
         )
     if len(query) < 2:
         raise HashbenchError("there is one item, and without itself nothing is left to rank; give more.")
@@ -46,8 +46,8 @@ def check_labels(affinity: Affinity) -> None:
         of_query, of_database = (getattr(affinity, f"{role}_{kind}", ()) for role in ("query", "database"))
         if not np.array_equal(of_query, of_database):
             raise HashbenchError(
-                f"without themselves, queries are the items of the database, but their {kind} differ. Give the same "
-                f"{kind} as both."
+                f"excluding self-matches needs the same items as queries and database, but their {kind} differ. Give "
+                f"the same {kind} as both."
             )
 
 

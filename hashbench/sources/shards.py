@@ -105,7 +105,7 @@ def _read_manifest(path: Path) -> list[str]:
     shards = content["shards"] if isinstance(content, dict) and set(content) == {"shards"} else None
     if not isinstance(shards, list) or not shards or not all(isinstance(shard, str) and shard for shard in shards):
         raise HashbenchError(
-            f"{path} is not a manifest of shards; it holds one key, shards: a list of FILE or FILE:KEY in order."
+            f"{path} is not a manifest of shards, expected one key, shards: a list of FILE or FILE:KEY in order."
         )
     return [str(path.parent / shard) for shard in shards]
 

@@ -40,7 +40,7 @@ def data_dir() -> Path:
         return chosen.expanduser()
     except RuntimeError as error:
         raise HashbenchError(
-            f"HASHBENCH_DATA is {chosen}, and there is no home folder of {chosen.parts[0]}. Set it to a whole path."
+            f"HASHBENCH_DATA is {chosen}, and there is no home folder of {chosen.parts[0]}. Set it to an absolute path."
         ) from error
 
 

@@ -161,7 +161,9 @@ def to_arrays(method: "HashMethod", about: Mapping[str, Any]) -> dict[str, AnyAr
     arrays: dict[str, AnyArray] = {}
     state = {name: _to_json(value, name, arrays, type(method)) for name, value in sorted(method.fitted_state().items())}
     if reserved := sorted(arrays.keys() & _RESERVED):
-        raise HashbenchError(f"{type(method).__name__} cannot be kept: {reserved[0]} is reserved; choose another name.")
+        raise HashbenchError(
+            f"{type(method).__name__} cannot be saved: {reserved[0]} is reserved; choose another name."
+        )
     return {"about": np.array(json.dumps({**about, "state": state}, sort_keys=True)), **arrays}
 
 
@@ -182,20 +184,20 @@ def _to_json(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) -> A
     if isinstance(value, np.ndarray):
         is_text = value.dtype == object and all(isinstance(item, str) for item in value.flat)
         if value.dtype.hasobject and not is_text:
-            raise HashbenchError(f"{cls.__name__} cannot be kept: {name} is an array of objects, expected numbers.")
+            raise HashbenchError(f"{cls.__name__} cannot be saved: {name} is an array of objects, expected numbers.")
         arrays[name] = value.astype(str) if is_text else value
         return {"array": name, "text": True} if is_text else {"array": name}
     parts = _parts(value)
     if parts is None:
         raise HashbenchError(
-            f"{cls.__name__} cannot be kept: {name} is a {type(value).__name__}, expected arrays, numbers, strings, "
+            f"{cls.__name__} cannot be saved: {name} is a {type(value).__name__}, expected arrays, numbers, strings, "
             "lists, dicts or dataclasses. Convert it in fitted_state and set_fitted_state."
         )
     kind, content = parts
     named = content.items() if isinstance(content, dict) else enumerate(content)
     if kind == "dict" and (other_keys := [key for key in content if not isinstance(key, str)]):
         raise HashbenchError(
-            f"{cls.__name__} cannot be kept: {name} is a dict with the key {other_keys[0]!r}, expected strings as "
+            f"{cls.__name__} cannot be saved: {name} is a dict with the key {other_keys[0]!r}, expected strings as "
             "keys. Convert it in fitted_state and set_fitted_state."
         )
     inner = {str(key): _to_json(part, f"{name}.{key}", arrays, cls) for key, part in named}

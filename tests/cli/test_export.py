@@ -21,7 +21,7 @@ def test_the_commands_of_the_page_do_what_it_says(hashbench, prepared, tmp_path,
             if language == "python":
                 exec(block, scope)
                 continue
-            for line in block.splitlines():
+            for line in filter(lambda line: line.startswith("hashbench"), block.splitlines()):
                 result = hashbench(*shlex.split(line)[1:])
                 assert result.exit_code == 0, result.stderr
                 printed += result.stdout.splitlines()

@@ -457,7 +457,7 @@ def with_code(folder):
             "bert",
             "texts",
             without("tokenizer.json", "tokenizer_config.json"),
-            "has a tokenizer of 5 tokens for a model of 11: the files of its own are missing",
+            "has a tokenizer of 5 tokens for a model of 11: its own tokenizer files are missing",
         ),
         ("bert", "images", None, r"\(BertModel\) does not read images, only texts. Choose a model of images"),
         ("convnext", "texts", None, r"\(ConvNextModel\) does not read texts, only images. Choose a model of texts"),

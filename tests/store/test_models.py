@@ -92,7 +92,7 @@ def test_values_of_any_plain_kind_come_back_as_they_were():
 def test_values_that_are_not_plain_are_refused(tmp_path, value, words):
     method = LSH(4).fit(X)
     method.odd_ = value
-    with pytest.raises(HashbenchError, match=rf"LSH cannot be kept: odd_\S* {words}.*expected"):
+    with pytest.raises(HashbenchError, match=rf"LSH cannot be saved: odd_\S* {words}.*expected"):
         write_model(method, replace(MADE, n_bits=4), tmp_path / "lsh.npz")
     assert not list(tmp_path.iterdir())
 
@@ -179,7 +179,7 @@ def test_a_method_does_not_call_an_array_as_the_file_does(name):
         def fitted_state(self):
             return {**super().fitted_state(), name: np.zeros(3)}
 
-    with pytest.raises(HashbenchError, match=f"Clashes cannot be kept: {name} is reserved"):
+    with pytest.raises(HashbenchError, match=f"Clashes cannot be saved: {name} is reserved"):
         to_arrays(Clashes(4).fit(X), {})
 
 

@@ -69,7 +69,7 @@ def _note_on_means(block: pd.DataFrame, n_unseen: int, all_folds: dict[str, str]
     classes = "another class" if n_unseen == 1 else f"{n_unseen} other classes"
     return (
         f"Means over queries, seeds{_of_seeds(block)} and {names}{spread}; in each fold training does not see "
-        f"{classes}. Range: the worst case, the ties of each query on its own at their worst and best."
+        f"{classes}. Range: the worst case, with each query's ties broken separately."
     )
 
 

@@ -231,7 +231,7 @@ def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
         raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {names}.")
     chosen = list({metric.name: metric for metric in map(get_metric, names)}.values())
     if not chosen:
-        raise HashbenchError("no metrics were asked for; name at least one, such as AP.")
+        raise HashbenchError("there are no metrics; name at least one, such as AP.")
     check_choice(undefined, UNDEFINED, "undefined")
     return chosen
 

@@ -228,7 +228,7 @@ def extreme(  # type: ignore[no-untyped-def]
 def graded_extreme(  # type: ignore[no-untyped-def]
     starts, value, hamming, gain, radius, size, slots, sums, sign, out
 ):
-    """Choose who of the tie enters, and the order of equal values, for the most or least sum of gain times weight.
+    """Choose which tied items enter, and the order of equal values, for the most or least sum of gain times weight.
 
     Only of queries with several gains above 0; `extreme` has the others. ``sign`` is 1 or -1. ``best[h]`` is the
     largest sum once h of the tie have entered; the last of it, at k, means k or more. Costs O(candidates *

@@ -29,7 +29,7 @@ def local_group_average_precision(histogram: TieHistogram, radius: int) -> Score
     if radius > n_bits:
         raise HashbenchError(f"LGAP@r{radius} needs codes of {radius} bits or more, these have {n_bits}.")
     if histogram.largest_bucket is None:
-        raise HashbenchError("LGAP needs the largest buckets, which counts of distances lack. Give codes.")
+        raise HashbenchError("LGAP needs the largest buckets, which distance counts do not contain. Pass codes.")
     inside = slice(0, radius + 1)
     n_rel = np.cumsum(histogram.n_rel[:, inside], axis=1)
     largest = np.maximum.accumulate(histogram.largest_bucket[:, inside], axis=1)

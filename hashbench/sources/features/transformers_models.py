@@ -239,8 +239,8 @@ class Model:
         n_tokens, n_known = len(tokenizer), getattr(text_config, "vocab_size", 0)
         if 2 * n_tokens < n_known:  # without its files, transformers makes up one that knows no word
             raise HashbenchError(
-                f"{self.kind} has a tokenizer of {n_tokens} tokens for a model of {n_known}: the files of its own are "
-                f"missing. {_ADD_TOKENIZER}"
+                f"{self.kind} has a tokenizer of {n_tokens} tokens for a model of {n_known}: its own tokenizer files "
+                f"are missing. {_ADD_TOKENIZER}"
             )
         recorded = _text_settings(self.folder)
         self._is_lowered = bool(recorded.get("do_lower_case"))
