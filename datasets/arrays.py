@@ -9,7 +9,7 @@ from hashbench._choices import OWN_RULES
 from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import as_int64, check_labelled, multi_hot, number_words
 from hashbench.adapter import DatasetAdapter, OwnData
-from hashbench.dataset import Dataset
+from hashbench.dataset import Dataset, check_finite
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_array, read_items, read_rows, split_spec
@@ -60,7 +60,8 @@ class Arrays(DatasetAdapter):
         if n_bad:
             protocol += f"; {n_bad:,} of {n_items + n_bad:,} images left out, since they cannot be decoded"
         rule = _rule(own, labels)
-        if rule == "same-label" and labels is not None and labels.max() > 1 and (n_minus := np.sum(labels == -1)):
+        n_minus = 0 if labels is None else np.sum(labels == -1)
+        if n_minus and len(np.unique(labels)) > 2:
             protocol += f"; label -1, of {n_minus:,} items, is a class like any other"
         is_drawn = (own.n_train, own.train_per_label) != (None, None)
         is_split_drawn = is_drawn or not (n_own or protocol.startswith(_BY_FOLDER))
@@ -78,6 +79,7 @@ class Arrays(DatasetAdapter):
             )
             protocol += f"; level 1 for the {describe_neighbours(own.neighbours, distance, n_tied)}"
         if rule == "distance" and features is not None:
+            check_finite(features, own.name)  # names rows of the file, not of those that are measured
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
             params = distance_rule(features[measured])["rule_params"]
             protocol += f"; levels by percentiles of the distances between {len(measured):,} training items"

@@ -209,13 +209,18 @@ def _check_features(dataset: Dataset) -> None:
     if features.ndim != 2 or 0 in features.shape or features.dtype != np.float32:
         expected = "float32 of shape (n_samples, n_features), not empty"
         raise unexpected(features, f"features of dataset {dataset.name!r}", expected)
+    check_finite(features, dataset.name)
+
+
+def check_finite(features: Float32Array, name: str) -> None:
+    """Refuse features (n_samples, n_features) of the dataset ``name`` with values that are not finite."""
     starts = range(0, len(features), _CHECKED_ROWS)
     n_bad = [int((~np.isfinite(features[start : start + _CHECKED_ROWS])).sum()) for start in starts]
     if any(n_bad):
         first = starts[next(block for block, n in enumerate(n_bad) if n)]
         row, column = np.argwhere(~np.isfinite(features[first : first + _CHECKED_ROWS]))[0]
         raise HashbenchError(
-            f"features of dataset {dataset.name!r} hold {sum(n_bad)} values that are not finite, first "
+            f"features of dataset {name!r} hold {sum(n_bad)} values that are not finite, first "
             f"{features[first + row, column]} in row {first + row}, column {column} (counted from 0). Remove "
             "or impute them."
         )

@@ -180,7 +180,7 @@ def spaces(study: Study) -> Iterator[tuple[MethodCard, dict[str, Any], Mapping[s
             raise HashbenchError("tune starts from the defaults, and takes no preset. Give its values by --param.")
         fixed = {key: value for key, value in params.items() if not isinstance(value, Sweep)}
         listed = {key: _distinct(value) for key, value in params.items() if isinstance(value, Sweep)}
-        declared = {key: values for key, values in card.tunable.items() if key not in fixed}
+        declared = {key: _distinct(values) for key, values in card.tunable.items() if key not in fixed}
         yield card, fixed, listed or declared, bool(listed)
 
 

@@ -45,7 +45,8 @@ class Selection:
     def nothing_left(self, results: pd.DataFrame, metric: str) -> HashbenchError:
         """Build the error for a choice without rows in a metric."""
         of = " of " + " or ".join(self.methods) if self.methods else ""
-        on = " on " + " or ".join([*self.datasets, *self.features]) if self.datasets or self.features else ""
+        on = " on " + " or ".join(self.datasets) if self.datasets else ""
+        on += " with features " + " or ".join(self.features) if self.features else ""
         lengths = " at " + " or ".join(map(str, self.n_bits)) + " bits" if self.n_bits else ""
         rows = Selection.of(self, results)
         rows = results if rows.empty else rows

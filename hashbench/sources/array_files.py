@@ -60,7 +60,14 @@ def read_array(spec: str, keys: tuple[str, ...]) -> AnyArray:
     """Read the array that ``PATH:KEY`` names; without a key, the first of ``keys`` that is there, or the only one."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        return _as_text(_whole(find_array(arrays, path, key, keys)[1], path), spec)
+        name, stored = find_array(arrays, path, key, keys)
+        return _labels(arrays, path, name, spec) if keys == LABEL_KEYS else _as_text(_whole(stored, path), spec)
+
+
+def _labels(arrays: Mapping[str, Any], path: Path, name: str, spec: str) -> AnyArray:
+    with _reading(path):
+        stored = arrays.labels(name) if isinstance(arrays, TableFile) else arrays[name]
+    return _as_text(_whole(stored, path), spec)
 
 
 def read_features(spec: str) -> Float32Array:
@@ -105,7 +112,7 @@ def read_items(spec: str, labels: str | None = None, *, are_texts: bool = False)
         if is_beside:
             name, _ = find_array(arrays, path, label_key, LABEL_KEYS)
         if array is None and name is not None:
-            array = _as_text(_whole(arrays[name], path), labels or spec)
+            array = _labels(arrays, path, name, labels or spec)
     left_out = f"left out, since they hold no numbers: {', '.join(map(shown, words))}" if words else ""
     return ItemFile(items, array, left_out)
 

@@ -1,5 +1,6 @@
 """Tables, .csv and .parquet, as arrays: which columns are features, labels or words."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
@@ -86,6 +87,14 @@ class TableFile(Mapping[str, AnyArray]):
             return self.as_written(name)
         table = _read_csv(self.path, dtype=str, keep_default_na=False, na_values=[""])
         return table.rename(columns=str)[name].to_numpy(dtype=object)  # type: ignore[no-any-return]
+
+    def labels(self, name: str) -> AnyArray:
+        """Return a column of labels: words as they are written, also NA, and numbers unless one is written as 01."""
+        if self._keeps_types or name not in self.columns or self.columns[name].ndim > 1:
+            return self[name]
+        texts = self.texts(name)
+        is_padded = any(isinstance(text, str) and re.match(r"[+-]?0\d", text.strip()) for text in texts)
+        return texts if is_padded or self.columns[name].dtype.kind == "O" else self.columns[name]
 
     def __iter__(self) -> Iterator[str]:
         yield from self.columns

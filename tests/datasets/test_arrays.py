@@ -107,7 +107,9 @@ def test_by_default_a_tenth_are_queries_and_all_others_are_for_training(prepare,
     assert dataset.about["source"] == "X.npy"
 
 
-@pytest.mark.parametrize(("classes", "is_said"), [((-1, 0, 1, 2), True), ((-1, 1), False), ((0, 1, 2), False)])
+@pytest.mark.parametrize(
+    ("classes", "is_said"), [((-1, 0, 1, 2), True), ((-1, 0, 1, 0), True), ((-1, 1), False), ((0, 1, 2), False)]
+)
 def test_a_label_that_others_read_as_unknown_is_a_class_and_said_to_be_one(prepare, save, classes, is_said):
     labels = np.resize(classes, 60)
     dataset, stdout = prepare(save("X", X), "--labels", save("y", labels))

@@ -213,6 +213,23 @@ def test_hashes_of_64_bits_are_read_from_tables(tmp_path, name, column):
     np.testing.assert_array_equal(as_packed(read_codes(str(path)))[0], expected)
 
 
+@pytest.mark.parametrize(
+    ("written", "labels"),
+    [
+        (["1", "01", "2"], ["1", "01", "2"]),  # three classes, not two
+        (["1", "10", "-2"], [1, 10, -2]),
+        (["NA", "null", "a"], ["NA", "null", "a"]),
+        (["0", "0.5", "1"], [0, 0.5, 1]),
+    ],
+)
+def test_labels_of_a_csv_file_are_words_as_they_are_written(tmp_path, written, labels):
+    (tmp_path / "y.csv").write_text("\n".join(["label", *written]) + "\n")
+    assert read_array(str(tmp_path / "y.csv"), LABEL_KEYS).tolist() == labels
+    lines = [f"{row},{label}" for row, label in enumerate(written)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,label", *lines]) + "\n")
+    assert read_items(str(tmp_path / "a.csv")).labels.tolist() == labels
+
+
 def texts_of(*specs):
     return read_items(*map(str, specs), are_texts=True).features.tolist()
 

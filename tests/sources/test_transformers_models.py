@@ -338,6 +338,10 @@ def test_length_case_and_norm_are_those_that_sentence_transformers_recorded(copy
     with_modules(folder, "Transformer", "Pooling", "Dense")
     with pytest.raises(HashbenchError, match=r"the module Dense \(2_Dense\) of .* pass their file with --from"):
         extract_texts(f"hf:{folder}", TEXTS, CPU())
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": "8"}')
+    (folder / "modules.json").unlink()
+    with pytest.raises(HashbenchError, match=r"max_seq_length '8', expected a whole number from 1, or null"):
+        extract_texts(f"hf:{folder}", TEXTS, CPU())
     (folder / "modules.json").write_text("[1]")
     with pytest.raises(HashbenchError, match=r"cannot read .*modules\.json as modules of sentence-transformers"):
         extract_texts(f"hf:{folder}", TEXTS, CPU())

@@ -152,6 +152,8 @@ class Model:
             vectors: Tensor = self._pooled(self._inputs(items)).float()
             if self._is_normalised:
                 vectors = self.torch.nn.functional.normalize(vectors)
+        except self.torch.OutOfMemoryError as error:
+            raise HashbenchError(f"{self.kind} does not fit into the GPU's memory: choose --device cpu.") from error
         except Exception as error:  # models expect inputs of many kinds
             if self.reads == "images":
                 sizes = sorted({f"{item.shape[1]} x {item.shape[0]}" for item in items})
@@ -253,7 +255,7 @@ class Model:
 
     def _n_positions(self, config: Any) -> int:
         """Return how many tokens a text may have; 0 if there is no limit."""
-        n_positions = getattr(config, "max_position_embeddings", None) or 0
+        n_positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # of XLNet -1
         for name, module in self.model.named_modules():
             padding = getattr(module, "padding_idx", None)
             if "position" in name and padding is not None:  # RoBERTa and its relatives count on from that of padding
@@ -398,6 +400,9 @@ def _text_settings(folder: Path) -> dict[str, Any]:
     """Read the length of texts and whether they are lowered, if recorded."""
     paths = sorted(folder.glob("sentence_*_config.json"))  # of BERT, RoBERTa and others
     settings: dict[str, Any] = _read_json(paths[0], {}) if paths else {}
+    longest = settings.get("max_seq_length")
+    if longest is not None and (type(longest) is not int or longest < 1):
+        raise HashbenchError(f"{paths[0]} has max_seq_length {longest!r}, expected a whole number from 1, or null.")
     return settings
 
 
