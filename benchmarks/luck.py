@@ -43,7 +43,7 @@ GRIDS = (
     Grid("digits", {}, ("AP", "AP@1000", "NDCG", "P@100"), 300),
     Grid("cifar10-s1:squeezenet", dict.fromkeys(FIVE, (12, 48)), ("AP", "AP@1000"), 25),
     Grid("cifar10-s2:squeezenet", {"lsh": (12,), "itq": (48,)}, ("AP",), 8),
-    Grid("digits", dict.fromkeys(FIVE, (12, 32)), ("AP", "NDCG"), 300, is_relabelled=True),
+    Grid("digits", dict.fromkeys((*FIVE, "bihalf"), (12, 32, 48, 64)), ("AP", "NDCG"), 300, is_relabelled=True),
     Grid("digits-pairs", dict.fromkeys(MULTI_LABEL, (12, 32)), ("AP", "NDCG"), 100),
     Grid("tmc2007", dict.fromkeys(MULTI_LABEL, (16, 32)), ("AP", "NDCG"), 25),
 )

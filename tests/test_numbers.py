@@ -182,14 +182,15 @@ def test_what_is_said_of_the_estimate_of_luck_is_that_of_its_rows():
     least = (tied["tie_sd"] / tied["measured"]).groupby(tied["dataset"]).min()
     names = [grid.dataset + grid.is_relabelled * luck.ZERO for grid in luck.GRIDS]
     n_queries = tied.groupby("dataset")["queries"].max()
-    factors = 3 * (1 + (n_queries - 1) / 4) ** 0.5
+    factors = 3 * (1 + (n_queries - 1) / 3) ** 0.5
     few, some, many = (int(factors[name]) for name in names[:3])
     assert states(CLOSED_FORMS, few, "200 queries", some, "1,000", many, "10,000")
     required = factors * least
-    assert states(CLOSED_FORMS, f"at least {required.min():.1f} measured deviations in all of them")
-    assert states(CLOSED_FORMS, f"at least {required['digits']:.1f} measured deviations", "digits")
+    assert required.min() > 3
+    assert states(CLOSED_FORMS, "more than three measured deviations in all of them")
+    assert states(CLOSED_FORMS, f"more than {int(required['digits'])} measured deviations", "digits")
     correlations = ((tied["measured"] / tied["tie_sd"]) ** 2 - 1) / (tied["queries"] - 1)
-    assert states(CLOSED_FORMS, "correlation", f"at most {correlations.max():.3f}", "allows for 0.25")
+    assert states(CLOSED_FORMS, f"{correlations.max():.3f} at most", "allows for a third")
     sizes = tied["dataset"].value_counts()
     counted = [part for grid, name in zip(luck.GRIDS, names, strict=True) for part in (sizes[name], grid.n_orders)]
     assert states(CLOSED_FORMS, len(tied), "measurements", *counted)
@@ -650,8 +651,8 @@ def test_what_luck_leaves_open_of_unseen_classes_is_that_of_the_rows():
         assert answers[scope].total() == 22
     assert answers["unseen among all"] == {("luck", False): 22}
     assert states(TABLES, "22 of the 22", "ITQ", "all are below")
-    assert answers["unseen"] == {("luck", False): 20, ("luck", True): 1, ("open", False): 1}
-    assert states(TABLES, "21", "20 are below", "talr-ndcg is above", "sdh is open")
+    assert answers["unseen"] == {("luck", False): 19, ("luck", True): 1, ("open", False): 2}
+    assert states(TABLES, "20", "19 are below", "talr-ndcg is above", "csq and sdh are open")
 
 
 def test_what_labels_teach_of_unseen_classes_is_as_in_the_committed_table():

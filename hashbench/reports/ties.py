@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 N_DEVIATIONS = 3
-CORRELATION = 0.25  # of the scores of two queries in random orders, on average: at most, by benchmarks/luck.py
+CORRELATION = 1 / 3  # of the scores of two queries in random orders, on average: more than benchmarks/luck.py measures
 _DIGIT = 5e-7  # results have six decimals: a deviation shown as 0 is less than this
 
 EVERY_ORDER, LUCK, OPEN, UNKNOWN = "every order", "luck", "open", "unknown"
@@ -40,7 +40,7 @@ def compare(first: Any, second: Any) -> Any:
 
     - ``every order``: the ranges do not meet.
     - ``luck``: the values are more than three deviations of their difference apart, sqrt(sd^2 + sd^2), each times the
-      design effect of correlated queries, sqrt(1 + (n_queries - 1) / 4).
+      design effect of correlated queries, sqrt(1 + (n_queries - 1) / 3).
     - ``open``: they are not.
     - ``unknown``: ranges meet, or are unknown, and a deviation is not known.
 

@@ -64,13 +64,13 @@ def test_a_database_by_class_moves_scripts_more_than_a_shuffled_one():
 
 
 def make_spread(method, value, lowest, highest, end_of_ties=math.nan, low=0.0, high=1.0):
-    return Spread(method, 12, "AP", "given", 200, value, 0.0003, low, high, lowest, highest, "a", "b", end_of_ties)
+    return Spread(method, 12, "AP", "given", 200, value, 0.00025, low, high, lowest, highest, "a", "b", end_of_ties)
 
 
 def test_pairs_are_counted_by_worst_case_luck_and_scripts():
     codes = [
         make_spread("one", 0.500, 0.49, 0.51, 0.45, low=0.4, high=0.6),
-        make_spread("two", 0.505, 0.50, 0.52, 0.46, low=0.4, high=0.6),  # .005 apart, less than 21.4 times .00042
+        make_spread("two", 0.505, 0.50, 0.52, 0.46, low=0.4, high=0.6),  # .005 apart, less than 24.6 times .00035
         make_spread("three", 0.515, 0.511, 0.52, 0.47, low=0.45, high=0.6),
         make_spread("four", 0.9, 0.9, 0.9, 0.9, low=0.8, high=1.0),
     ]
@@ -83,6 +83,7 @@ def test_pairs_are_counted_by_worst_case_luck_and_scripts():
 def test_cached_codes_are_shown_with_the_pairs_that_scripts_turn(hashbench, digits_data, empty_folder):
     hashbench("run", "--method", "lsh", "--method", "pcah", "--bits", 8, "--metric", "AP", "--results", "r")
     codes = explain_cached("digits", [8])
+    assert {spread.n_queries for spread in codes} == {200}
     assert [(spread.method, spread.database) for spread in codes] == [
         (name, order) for name in ("lsh", "pcah") for order in ("given", "by-class", "shuffled")
     ]

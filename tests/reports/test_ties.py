@@ -39,8 +39,8 @@ def test_two_values_are_apart_as_far_as_ties_leave_them(first, second, answer):
     assert answer in ANSWERS
 
 
-def test_more_queries_need_more_deviations_since_a_quarter_of_their_variance_is_in_common():
-    score, near, far = (Score(value, 0.003, 0.3, 0.7, 397) for value in (0.5, 0.627, 0.628))  # 30 of .0042426
+def test_more_queries_need_more_deviations_since_a_third_of_their_variance_is_in_common():
+    score, near, far = (Score(value, 0.003, 0.3, 0.7, 298) for value in (0.5, 0.627, 0.628))  # 30 of .0042426
     assert (compare(score, near), compare(score, far)) == ("open", "luck")
     assert compare(score._replace(n_queries=100), near._replace(n_queries=200)) == "luck"
     assert compare(score._replace(n_queries=100), near) == "open"  # the more queries of the two
@@ -84,7 +84,12 @@ def test_random_orders_reverse_no_two_codes_that_are_apart_under_luck(labels):
         codes = [hot ^ (rng.random(hot.shape) < share) for hot in labels]
         evaluation = evaluate(*codes, labels, ["AP"], random_orders=100)
         summary = evaluation.summary["AP"]
-        scored.append((Score(summary.mean, summary.tie_sd, summary.low, summary.high), evaluation.random_orders["AP"]))
+        scored.append(
+            (
+                Score(summary.mean, summary.tie_sd, summary.low, summary.high, len(labels[0])),
+                evaluation.random_orders["AP"],
+            )
+        )
     n_apart = 0
     for (first, first_orders), (second, second_orders) in combinations(scored, 2):
         if compare(first, second) in ("luck", "every order"):

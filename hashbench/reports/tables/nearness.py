@@ -86,7 +86,7 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     """
     papers = np.array([float(pair.published.value) for pair in pairs])
     columns = (*NUMBERS, "n_queries")
-    rows = [[getattr(pair.cell, name, 0) for name in columns] for pair in pairs]
+    rows = [[getattr(pair.cell, name) for name in columns] for pair in pairs]
     ours = pd.DataFrame(rows, columns=columns).round(6)
     if len(set(papers)) < 2 or len(set(ours["value"])) < 2:
         return None
