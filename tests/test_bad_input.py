@@ -162,6 +162,7 @@ def lay_out(folder):
     (folder / "label-gap.csv").write_text("label,file\na,1\nb,2\n,3\na,4\nb,5\na,6\n")
     (folder / "bit-gap.csv").write_text("a,b,c,d,e,f,g,h\n" + "1,0,0,1,1,0,1,0\n,0,1,1,0,0,1,0\n" * 3)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
+    (folder / "head.csv").write_text("label\n")
     (folder / "empty.csv").touch()
     (folder / "twice.json").write_text('{"shards": ["codes.npy", "codes.npy"]}')
     (folder / "text.pt").write_text("hello")
@@ -436,6 +437,7 @@ COMMANDS = f"""
 1 | {OWN} --query-labels labels.npy | --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
+1 | {OWN} --query-labels labels.npy --database-labels head.csv | database labels are object of shape (0,)
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
@@ -656,7 +658,7 @@ COMMANDS += [
     *(
         f"1 | prepare --from {name} --name mine | {words}"
         for name, words in {
-            "X-nan.npy": "not finite",
+            "X-nan.npy": "not finite, first nan in row 1, column 3",
             "X-huge.npy": "too large for float32",
             "X-flat.npy": "shape (40,)",
             "X-words.npy": "shape (40, 4)",
