@@ -109,7 +109,7 @@ def check_labelled(labels: AnyArray, name: str) -> None:
     if missing.size:
         raise HashbenchError(
             f"{missing.size} items of {name} have no label, first item {missing[0]} (counted from 0); add labels, or "
-            "leave items out."
+            f"leave items out.{' Words such as NA and null count as missing in a .csv file.' if '.csv' in name else ''}"
         )
 
 

@@ -163,6 +163,7 @@ def lay_out(folder):
     (folder / "bit-gap.csv").write_text("a,b,c,d,e,f,g,h\n" + "1,0,0,1,1,0,1,0\n,0,1,1,0,0,1,0\n" * 3)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
     (folder / "head.csv").write_text("label\n")
+    (folder / "gaps.csv").write_text("label\n" + 20 * "a\nNA\n")
     (folder / "empty.csv").touch()
     (folder / "twice.json").write_text('{"shards": ["codes.npy", "codes.npy"]}')
     (folder / "text.pt").write_text("hello")
@@ -650,6 +651,7 @@ COMMANDS += [
         f"1 | prepare --from X.npy --name {name} | a dataset's name may contain only letters"
         for name in ("../mine", "a/b", "a:b", "süß", "'a b'", "a" * 300, "''")
     ),
+    "1 | prepare --from X.npy --labels gaps.csv --name mine | 20 items of gaps.csv have no label, first item 1 | as NA",
     "1 | prepare --from X.npy --name mine.h5 | 'mine.h5' reads like a file",
     *(
         f"1 | prepare --from X.npy --name {name} | {name!r} is, or begins like, the name of a built-in dataset"

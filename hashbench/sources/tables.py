@@ -89,12 +89,12 @@ class TableFile(Mapping[str, AnyArray]):
         return table.rename(columns=str)[name].to_numpy(dtype=object)  # type: ignore[no-any-return]
 
     def labels(self, name: str) -> AnyArray:
-        """Return a column of labels: words as they are written, also NA, and numbers unless one is written as 01."""
-        if self._keeps_types or name not in self.columns or self.columns[name].ndim > 1:
+        """Return a column of labels: numbers, unless one is written as 01, or words."""
+        if self._keeps_types or name not in self.columns or self.columns[name].dtype.kind not in "iuf":
             return self[name]
-        texts = self.texts(name)
+        texts = _read_csv(self.path, dtype=str).rename(columns=str)[name].to_numpy(dtype=object)
         is_padded = any(isinstance(text, str) and re.match(r"[+-]?0\d", text.strip()) for text in texts)
-        return texts if is_padded or self.columns[name].dtype.kind == "O" else self.columns[name]
+        return texts if is_padded else self.columns[name]
 
     def __iter__(self) -> Iterator[str]:
         yield from self.columns

@@ -218,11 +218,11 @@ def test_hashes_of_64_bits_are_read_from_tables(tmp_path, name, column):
     [
         (["1", "01", "2"], ["1", "01", "2"]),  # three classes, not two
         (["1", "10", "-2"], [1, 10, -2]),
-        (["NA", "null", "a"], ["NA", "null", "a"]),
+        (["a", "b", "1"], ["a", "b", "1"]),
         (["0", "0.5", "1"], [0, 0.5, 1]),
     ],
 )
-def test_labels_of_a_csv_file_are_words_as_they_are_written(tmp_path, written, labels):
+def test_labels_of_a_csv_file_keep_the_zeros_they_are_written_with(tmp_path, written, labels):
     (tmp_path / "y.csv").write_text("\n".join(["label", *written]) + "\n")
     assert read_array(str(tmp_path / "y.csv"), LABEL_KEYS).tolist() == labels
     lines = [f"{row},{label}" for row, label in enumerate(written)]
