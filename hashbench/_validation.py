@@ -105,7 +105,7 @@ def check_labelled(labels: AnyArray, name: str) -> None:
     """Refuse labels (n,) or (n, n_classes) of a file, called ``name`` in messages, if some are missing."""
     import pandas as pd
 
-    missing = np.flatnonzero(pd.isna(labels).reshape(len(labels), -1).any(axis=1)) if labels.size else labels
+    missing = np.flatnonzero(pd.isna(labels).any(axis=tuple(range(1, labels.ndim))))
     if missing.size:
         raise HashbenchError(
             f"{missing.size} items of {name} have no label, first item {missing[0]} (counted from 0); add labels, or "

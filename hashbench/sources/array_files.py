@@ -60,13 +60,15 @@ def read_array(spec: str, keys: tuple[str, ...]) -> AnyArray:
     """Read the array that ``PATH:KEY`` names; without a key, the first of ``keys`` that is there, or the only one."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        name, stored = find_array(arrays, path, key, keys)
-        return _labels(arrays, path, name, spec) if keys == LABEL_KEYS else _as_text(_whole(stored, path), spec)
+        return _read_found(arrays, path, key, keys, spec)
 
 
-def _labels(arrays: Mapping[str, Any], path: Path, name: str, spec: str) -> AnyArray:
-    with _reading(path):
-        stored = arrays.labels(name) if isinstance(arrays, TableFile) else arrays[name]
+def _read_found(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...], spec: str) -> AnyArray:
+    """Read the array that `find_array` finds; labels and texts of a table as they are written."""
+    name, stored = find_array(arrays, path, key, keys)
+    if isinstance(arrays, TableFile) and name in arrays.columns and keys in (LABEL_KEYS, TEXT_KEYS):
+        with _reading(path):
+            stored = arrays.labels(name) if keys == LABEL_KEYS else arrays.texts(name)
     return _as_text(_whole(stored, path), spec)
 
 
@@ -100,19 +102,13 @@ def read_items(spec: str, labels: str | None = None, *, are_texts: bool = False)
     with opened_arrays(path, label_key if is_beside else None) as arrays:
         if are_texts:
             key = _text_column(arrays, label_key) if key is None and isinstance(arrays, TableFile) else key
-            column, stored = find_array(arrays, path, key, TEXT_KEYS)
-            if isinstance(arrays, TableFile) and column in arrays.columns:
-                with _reading(path):
-                    stored = arrays.texts(column)
-            items: AnyArray = _checked_texts(_as_text(_whole(stored, path), spec), spec)
+            items: AnyArray = _checked_texts(_read_found(arrays, path, key, TEXT_KEYS, spec), spec)
         else:
             items = _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
             words = arrays.words if key is None and isinstance(arrays, TableFile) else []
         name = next((name for name in LABEL_KEYS if name in arrays and not (are_texts and name == key)), None)
-        if is_beside:
-            name, _ = find_array(arrays, path, label_key, LABEL_KEYS)
-        if array is None and name is not None:
-            array = _labels(arrays, path, name, labels or spec)
+        if is_beside or (array is None and name is not None):
+            array = _read_found(arrays, path, label_key if is_beside else name, LABEL_KEYS, labels or spec)
     left_out = f"left out, since they hold no numbers: {', '.join(map(shown, words))}" if words else ""
     return ItemFile(items, array, left_out)
 

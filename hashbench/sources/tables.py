@@ -78,23 +78,26 @@ class TableFile(Mapping[str, AnyArray]):
         """Read the first cells of a numeric column as text; empty for Parquet, which stores numbers."""
         if self._keeps_types:
             return []
-        texts = _read_csv(self.path, dtype=str, nrows=_TRIED)
-        return texts.rename(columns=str)[name].tolist()  # type: ignore[no-any-return]
+        return self._read_texts(name, nrows=_TRIED).tolist()  # type: ignore[no-any-return]
 
     def texts(self, name: str) -> AnyArray:
         """Return a column of texts, also of texts such as 001 and NA, which pandas reads as numbers in a .csv file."""
         if self._keeps_types:
             return self.as_written(name)
-        table = _read_csv(self.path, dtype=str, keep_default_na=False, na_values=[""])
-        return table.rename(columns=str)[name].to_numpy(dtype=object)  # type: ignore[no-any-return]
+        return self._read_texts(name, keep_default_na=False, na_values=[""])
 
     def labels(self, name: str) -> AnyArray:
         """Return a column of labels: numbers, unless one is written as 01, or words."""
-        if self._keeps_types or name not in self.columns or self.columns[name].dtype.kind not in "iuf":
-            return self[name]
-        texts = _read_csv(self.path, dtype=str).rename(columns=str)[name].to_numpy(dtype=object)
+        if self._keeps_types or self.columns[name].dtype.kind not in "iuf":
+            return self.columns[name]
+        texts = self._read_texts(name)
         is_padded = any(isinstance(text, str) and re.match(r"[+-]?0\d", text.strip()) for text in texts)
         return texts if is_padded else self.columns[name]
+
+    def _read_texts(self, name: str, **options: Any) -> AnyArray:
+        """Read a column of a .csv file again, its cells as texts, NaN if missing."""
+        table = _read_csv(self.path, dtype=str, **options)
+        return table.rename(columns=str)[name].to_numpy(dtype=object)  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
         yield from self.columns
