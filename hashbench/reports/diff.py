@@ -124,7 +124,7 @@ class Diff:
         return [change for change in self.changed if change.loss > limit]
 
     def by_seeds(self) -> dict[tuple[Any, ...], list[Change]]:
-        """Return the comparable rows that differ in the seed alone, by their key with seed 0."""
+        """Return the comparable rows that differ only in the seed, by their key with seed 0."""
         groups: dict[tuple[Any, ...], list[Change]] = defaultdict(list)
         for change in (*self.changed, *(Change(row, row) for row in self.unchanged)):
             groups[change.new._replace(seed=0).key].append(change)

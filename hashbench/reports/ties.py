@@ -1,8 +1,8 @@
 """What ties leave open between two values: the one comparison that tables, figures, the diff and the page share.
 
 There are three questions. Luck: ties in random order, as in a shuffled database, move a value by its ``tie_sd``. A
-given order under a real script: `hashbench.reports.explain`. The worst case: ``low`` and ``high``, the ties of each
-query on its own at their worst and best.
+given order under a real script: `hashbench.reports.explain`. The worst case: ``low`` and ``high``, each query's ties
+broken separately.
 """
 
 from typing import Any, NamedTuple

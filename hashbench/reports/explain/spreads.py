@@ -280,7 +280,7 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
 _ABOUT = (
     "sd: luck, over random orders of the database. Scripts that sort: the lowest and highest value among the orders of "
     "ties that they have, all else as ours. End of ties: scripts that give the precision at the end of each tie, such "
-    "as sklearn-ap. Worst case: the ties of each query on its own."
+    "as sklearn-ap. Worst case: each query's ties broken separately."
 )
 _ABOUT_PAIRS = (
     "Pairs: of two methods each. Ranges meet: in the worst case. Open by luck: not separated by luck. Scripts that "

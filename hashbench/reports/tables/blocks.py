@@ -120,8 +120,8 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
         groups = [(f"{n_bits} bits", [*map(line, records(column))]) for n_bits, column in block.groupby("n_bits")]
         notes = [
             "Spread: standard deviation over seeds. Confidence: 95 % bootstrap interval over queries, of the mean over "
-            "seeds. Luck: standard deviation over random orders of ties. Worst case: the ties of each query on its own "
-            "at their worst and best. p: corrected as for ‡. A dash: one seed, not tested, its queries' scores are not "
+            "seeds. Luck: standard deviation over random orders of ties. Worst case: each query's ties broken "
+            "separately. p: corrected as for ‡. A dash: one seed, not tested, its queries' scores are not "
             "in the data folder, or the row is older than the column tie_sd."
         ]
         title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
