@@ -134,11 +134,56 @@ def hypergeometric_ratio(  # type: ignore[no-untyped-def]
 
 
 @compiled_beside_numba
-def expected_reciprocal(before, size, n_rel, out, out_variance):  # type: ignore[no-untyped-def]
-    """Compute mean and variance of 1 / (before + t) over the place t of the first relevant item in a tie."""
+def hypergeometric_slopes(  # type: ignore[no-untyped-def]
+    size, n_rel, slots, rel_before, constant, per_one, per_pair, one, more, reciprocal, slope
+):
+    """Compute the cut tie's slope for the ratio of `hypergeometric_ratio`, and the mean of 1 / (rel_before + m).
+
+    Given m relevant items in all ``slots``, the slope of the numerator is ``one`` + (m - 1) ``more`` in a tie of the
+    slots; and the relevant items' places add up to m size / 2 less than a constant.
+    """
+    for q in range(len(size)):
+        n, r, s, c = size[q], n_rel[q], slots[q], rel_before[q]
+        reciprocal[q] = slope[q] = 0.0
+        fewest, most = max(0, s - (n - r)), min(s, r)
+        mode = min(max(((s + 1) * (r + 1)) // (n + 2), fewest), most)
+        weight_sum, total, inverse, inner, near, with_m, means = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for step in (1, -1):
+            weight, m = 1.0, mode
+            while fewest <= m <= most and weight > 1e-19:
+                if m != mode or step == 1:
+                    weight_sum += weight
+                    value = 0.0
+                    if c + m > 0:
+                        value = (constant[q] + per_one[q] * m + per_pair[q] * m * (m - 1)) / (c + m)
+                        inverse += weight / (c + m)
+                        if 0 < m < s:
+                            inner += weight * m * (s - m) * (one[q] + (m - 1) * more[q]) * (s + 1.0) / s / (c + m)
+                    if m == mode:
+                        near = value
+                    total += weight * (value - near)
+                    means += weight * (m - mode)
+                    with_m += weight * (value - near) * (m - mode)
+                if step == 1:
+                    weight *= (r - m) / (m + 1) * (s - m) / (n - r - s + m + 1)
+                else:
+                    weight *= m / (r - m + 1) * (n - r - s + m) / (s - m + 1)
+                m += step
+        reciprocal[q] = inverse / weight_sum
+        if 0 < r < n:
+            covariance = with_m / weight_sum - total / weight_sum * (means / weight_sum)
+            slope[q] = (inner / weight_sum - n / 2 * covariance) * n / (r * (n + 1.0) * (n - r))
+
+
+@compiled_beside_numba
+def expected_reciprocal(before, size, n_rel, out, out_variance, covariance):  # type: ignore[no-untyped-def]
+    """Compute mean and variance of 1 / (before + t) over the place t of the first relevant item in a tie.
+
+    Also its covariance with t.
+    """
     for q in range(len(size)):
         n, r = size[q], n_rel[q]
-        total, shift, squares = 0.0, 0.0, 0.0
+        total, shift, squares, with_place = 0.0, 0.0, 0.0, 0.0
         if r > 0:
             probability = r / n  # of the first relevant item at place t
             near = 1 / (before[q] + (n + 1) / (r + 1))  # the mean place
@@ -147,11 +192,13 @@ def expected_reciprocal(before, size, n_rel, out, out_variance):  # type: ignore
                 total += probability * value
                 shift += probability * (value - near)
                 squares += probability * (value - near) * (value - near)
+                with_place += probability * (value - near) * (t - (n + 1) / (r + 1))
                 if probability < 1e-19 * total or t == n:
                     break
                 probability *= (n - t - r + 1) / (n - t)
         out[q] = total
         out_variance[q] = squares - shift * shift
+        covariance[q] = with_place
 
 
 @compiled_beside_numba
@@ -230,3 +277,87 @@ def sums_above(parts, group, out):  # type: ignore[no-untyped-def]
                 rest += (total - both) + term if abs(total) >= abs(term) else (term - both) + total
                 total = both
             out[part, q] = total + rest
+
+
+@compiled_beside_numba
+def precision_slopes(before, rel_before, size, n_rel, slots, harmonic, out):  # type: ignore[no-untyped-def]
+    """Compute each tie's slope for the sum of precision at the relevant items in its first ``slots`` places.
+
+    v_k = (N + 1) w_k + (r - 1) (B_k - mean B) / (n - 2), with w_k and ``harmonic`` as in `tie_moments`, B_k = (k - 1)
+    w_k + the weights after k, and N relevant items before the tie. Of a whole tie far below the top, w_k is its series
+    about the middle, since differences of large sums would keep no digits.
+    """
+    for i in range(len(size)):
+        n, r, c, a = size[i], n_rel[i], slots[i], harmonic[i]
+        out[i] = 0.0
+        if r < 1 or r >= n or c < 1:
+            continue
+        first, ahead, middle = before[i] + 1.0, rel_before[i] + 1.0, (n + 1) / 2
+        if c == n and before[i] > 32 * n:
+            x = before[i] + middle
+            second = n * (n * n - 1.0) / 12  # sum of (k - middle)^2
+            fourth = second * (3.0 * n * n - 7) / 20
+            of_weights = -(second + fourth / (x * x)) / (x * x)
+            of_pairs = (2 * fourth / 3 - second / 6) / (x * x * x) / max(n - 2, 1) + of_weights / 2
+        else:
+            of_weights = c - (before[i] + middle) * a  # sum of w_k (k - middle)
+            later = c - first * a  # sum of (k - 1) w_k
+            squares = c * (c + 1.0) / 2 - c * first + before[i] * first * a  # sum of k (k - 1) w_k
+            of_pairs = (1.5 * squares - 2 * middle * later) / max(n - 2, 1)
+        if n == 2:
+            of_pairs = 0.0
+        out[i] = (ahead * of_weights + (r - 1) * of_pairs) / (n * n - 1.0)
+
+
+@compiled_beside_numba
+def discount_slopes(size, before, sums, weighted, out):  # type: ignore[no-untyped-def]
+    """Compute each tie's slope for the discounts 1 / log2(rank + 1), (n_queries, n_groups).
+
+    ``sums`` are those of the first ranks' discounts, ``weighted`` of rank times discount; ranks beyond their end have
+    the discount 0. Of a tie far below the top the discount is its Taylor series, as in `dcg_variance`.
+    """
+    k = len(sums) - 1
+    for q in range(len(size)):
+        for g in range(size.shape[1]):
+            n, start = size[q, g], before[q, g]
+            out[q, g] = 0.0
+            if n < 2 or start >= k:
+                continue
+            end = min(start + n, k)
+            c = end - start  # ranks that count
+            total = sums[end] - sums[start]
+            if start < 32 * c:
+                within = weighted[end] - weighted[start] - (start + (c + 1) / 2) * total
+            else:
+                x = start + (c + 3) / 2  # rank + 1 in the middle
+                log = math.log(x)
+                slope = -math.log(2.0) / (x * log * log)
+                third = slope * (2 + 6 / log + 6 / (log * log)) / (x * x)
+                second = c * (c * c - 1.0) / 12
+                within = slope * second + third / 6 * second * (3.0 * c * c - 7) / 20
+            out[q, g] = (within - total * (n - c) / 2) / (n * n - 1.0)
+
+
+@compiled_beside_numba
+def item_covariances(counts, slope, gains, out, explained):  # type: ignore[no-untyped-def]
+    """Compute (gain - mean gain of the tie) * slope where there are items, and the variance that items' keys explain.
+
+    ``counts`` and ``out`` are (n_queries, n_levels, n_groups), ``out`` filled with 0.
+    """
+    n_levels, n_groups = counts.shape[1:]
+    for q in range(len(counts)):
+        total = 0.0
+        for g in range(n_groups):
+            if slope[q, g] == 0.0:
+                continue
+            size, mean = 0, 0.0
+            for level in range(n_levels):
+                size += counts[q, level, g]
+                mean += counts[q, level, g] * gains[level]
+            mean /= size
+            for level in range(n_levels):
+                if counts[q, level, g]:
+                    covariance = (gains[level] - mean) * slope[q, g]
+                    out[q, level, g] = covariance
+                    total += counts[q, level, g] * covariance * covariance
+        explained[q] = 12 * total

@@ -5,14 +5,36 @@ import numpy as np
 from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
-from hashbench.scoring.metrics._grammar import Scores, register_metric
+from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
 from hashbench.scoring.metrics._sums import SQUARES, Cut, Sums, cut_at, harmonic_range, sum_groups
+
+
+def _slopes(histogram: TieHistogram, ties: str = "ranked") -> Slopes:
+    slope = np.zeros(histogram.size.shape)
+    if ties == "ranked":
+        slope = histogram.spread(_whole_slopes(histogram.dense)) / histogram.n_relevant[:, None]
+    return Slopes.of_relevance(slope, histogram)
+
+
+def _slopes_at(histogram: TieHistogram, k: int | IntArray, divisor: str = "retrieved") -> Slopes:
+    dense = histogram.dense
+    cut, slope, n_groups = cut_at(dense, k), _whole_slopes(dense), dense.size.shape[1]
+    slope = np.where(np.arange(n_groups) < cut.group[:, None], slope, 0.0)
+    if divisor == "retrieved":
+        sums = Sums(*sum_groups(_whole_groups(dense), cut.group))
+        reciprocal, cut_slope = _slopes_over_retrieved(sums, cut)
+        slope = slope * reciprocal[:, None] + cut.in_group(cut_slope, n_groups)
+    else:
+        cut_slope = _precision_slopes(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots)
+        slope = (slope + cut.in_group(cut_slope, n_groups)) / _divisor(histogram, k, divisor)[:, None]
+    return Slopes.of_relevance(histogram.spread(slope), histogram)
 
 
 @register_metric(
     "AP",
     options=("ranked", "thresholds"),
     source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008 (ranked); scikit-learn (thresholds)",
+    slopes=_slopes,
 )
 def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
     """Mean over the relevant items of the precision at their rank.
@@ -50,6 +72,7 @@ def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
     "AP@k",
     options=("retrieved", "relevant", "capped"),
     source="CBIR metrics eq. 2 (retrieved); McSherry & Najork, ECIR 2008 (relevant)",
+    slopes=_slopes_at,
 )
 def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: str = "retrieved") -> Scores:
     """Sum of the precision at each relevant item among the first k, over a divisor.
@@ -78,12 +101,18 @@ def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: st
         return _over_retrieved(sums, cut)
     mean, variance = _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 4)))
     low, high = sums.low + _worst_of(cut, cut.fewest), sums.high + _best_of(cut, cut.most)
-    n_relevant = histogram.n_relevant
-    n_divisor = np.minimum(n_relevant, k) if divisor == "capped" else n_relevant
-    return Sums(sums.mean + mean, low, high, sums.variance + variance).over(n_divisor)
+    return Sums(sums.mean + mean, low, high, sums.variance + variance).over(_divisor(histogram, k, divisor))
 
 
-@register_metric("AP@R", source="Musgrave et al., ECCV 2020: MAP@R of pytorch-metric-learning")
+def _divisor(histogram: TieHistogram, k: int | IntArray, divisor: str) -> IntArray:
+    return np.minimum(histogram.n_relevant, k) if divisor == "capped" else histogram.n_relevant
+
+
+@register_metric(
+    "AP@R",
+    source="Musgrave et al., ECCV 2020: MAP@R of pytorch-metric-learning",
+    slopes=lambda histogram: _slopes_at(histogram, histogram.n_relevant, "relevant"),
+)
 def average_precision_at_r(histogram: TieHistogram) -> Scores:
     """Sum of the precision at each relevant item among the first R, over R, the number of relevant items.
 
@@ -104,6 +133,23 @@ def _whole_groups(histogram: TieHistogram) -> FloatArray:
     mean, variance = _moments(before, rel_before, size, n_rel, size, np.empty((1, 4)))
     low, high = _in_a_row(before + size - n_rel, rel_before, n_rel), _in_a_row(before, rel_before, n_rel)
     return np.stack([mean, low, high, variance])
+
+
+@once_per_histogram
+def _whole_slopes(histogram: TieHistogram) -> FloatArray:
+    """Compute each tie's slope of the sum of precision at its relevant items, (n_queries, n_groups)."""
+    return _precision_slopes(
+        histogram.before, histogram.rel_before, histogram.size, histogram.n_rel, histogram.size
+    )
+
+
+def _precision_slopes(
+    before: IntArray, rel_before: IntArray, size: IntArray, n_rel: IntArray, slots: IntArray
+) -> FloatArray:
+    slope = np.empty(size.shape)
+    arrays = before, rel_before, size, n_rel, slots, harmonic_range(before, slots * (n_rel > 0))
+    _loops.precision_slopes(*(np.ascontiguousarray(array).ravel() for array in arrays), slope.ravel())
+    return slope
 
 
 def _moments(
@@ -145,16 +191,34 @@ def _over_retrieved(sums: Sums, cut: Cut) -> Scores:
         here, next_one = worst(np.stack([middle, middle + 1]))
         falls = (first < last) & (next_one < here)
         first, last = np.where(falls, middle + 1, first), np.where(falls, last, middle)
-    # Given m relevant items in all slots, place t holds one with probability m / slots, and so on as above:
-    # their expected sum is per_one * m + per_pair * m (m - 1), averaged over the hypergeometric m.
-    harmonic = harmonic_range(cut.before, cut.slots)
-    slots = np.maximum(cut.slots, 1)
-    per_one = (cut.rel_before + 1) * harmonic / slots
-    per_pair = (cut.slots - (cut.before + 1) * harmonic) / (slots * np.maximum(slots - 1, 1))
-    effects = np.zeros((len(slots), 4))  # of a tie of all slots, some of which are relevant
+    per_one, per_pair = _given_hits(cut)
+    effects = np.zeros((len(cut.slots), 4))  # of a tie of all slots, some of which are relevant
     some = np.minimum(cut.slots - 1, 1)
     mean, variance = _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects)  # filled in below
     drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
     _loops.hypergeometric_ratio(*drawn, sums.mean, per_one, per_pair, sums.variance, effects, mean, variance)
     high = best(np.stack([cut.fewest, cut.most])).max(axis=0)
     return Scores(mean, worst(first), high, np.sqrt(np.maximum(variance, 0)))
+
+
+def _given_hits(cut: Cut) -> tuple[FloatArray, FloatArray]:
+    """Return the parts of the cut tie's expected sum of precision, per_one m + per_pair m (m - 1).
+
+    Given m relevant items in all slots, place t holds one with probability m / slots, and so on as in `tie_moments`.
+    """
+    harmonic, slots = harmonic_range(cut.before, cut.slots), np.maximum(cut.slots, 1)
+    per_one = (cut.rel_before + 1) * harmonic / slots
+    per_pair = (cut.slots - (cut.before + 1) * harmonic) / (slots * np.maximum(slots - 1, 1))
+    return per_one, per_pair
+
+
+def _slopes_over_retrieved(sums: Sums, cut: Cut) -> tuple[FloatArray, FloatArray]:
+    """Return the mean of one over the relevant items above the cutoff, and the cut tie's slope, (n_queries,) each."""
+    slots, ones = cut.slots, np.ones_like(cut.slots)
+    one = _precision_slopes(cut.before, cut.rel_before, slots, ones, slots)
+    two = _precision_slopes(cut.before, cut.rel_before, slots, 2 * ones, slots)
+    more = np.where(slots > 2, two - one, 0.0)
+    reciprocal, slope = np.empty((2, len(slots)))
+    drawn = cut.size, cut.n_rel, slots, cut.rel_before
+    _loops.hypergeometric_slopes(*drawn, sums.mean, *_given_hits(cut), one, more, reciprocal, slope)
+    return reciprocal, slope
