@@ -24,6 +24,21 @@ DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
 RUN_METRICS = ("AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR")
 
 
+class OrderEffect(NamedTuple):
+    """What one random order of the database, shared by all queries, does to the scores of a metric.
+
+    Parameters
+    ----------
+    explained : float
+        Variance of the sum over queries that random keys of the items explain.
+    remainder : ndarray of shape (n_queries,), float64
+        Deviation of each query that they leave; NaN where its score is undefined.
+    """
+
+    explained: float
+    remainder: FloatArray
+
+
 class Summary(NamedTuple):
     """A metric over all queries.
 
@@ -34,11 +49,11 @@ class Summary(NamedTuple):
     n_queries, n_undefined : int
         All queries, and those without relevant items; of ``P@rN:skip`` also those whose ball is empty.
     tie_sd : float
-        Estimate of the standard deviation of the mean over random orders of the database, each shared by all queries.
-        Queries of one kind, alike in code and labels, are taken to move together, others independently; it is too low
-        if many queries have similar codes (see docs/explanation/closed-forms.md). NaN if it is not known.
-    tie_sd_bound : float
-        Upper bound of that deviation: the mean of the queries' own deviations.
+        Estimate of the standard deviation of the mean over random orders of the database, each shared by all queries
+        (docs/explanation/shuffle-deviation.md). NaN if it is not known.
+    tie_sd_low, tie_sd_bound : float
+        Bounds of that deviation. The lower one is 0 for metrics that do not know how their scores follow single items:
+        re-ranked ones, and those of plug-ins.
     tie_sd_measured : float or None
         The deviation over ``random_orders``; None without them.
 
@@ -56,13 +71,14 @@ class Summary(NamedTuple):
     n_queries: int
     n_undefined: int
     tie_sd: float = float("nan")
+    tie_sd_low: float = float("nan")
     tie_sd_bound: float = float("nan")
     tie_sd_measured: float | None = None
 
     @property
     def by_name(self) -> dict[str, float | None]:
         """The fields in the order in which they are printed: the mean, its deviations, the range, the queries."""
-        names = ("mean", "tie_sd", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
+        names = ("mean", "tie_sd", "tie_sd_low", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
         return {name: getattr(self, name) for name in names}
 
 
@@ -124,6 +140,7 @@ class Evaluation:
     notes: Sequence[str] = ()
     kinds: IntArray | None = None
     random_orders: dict[str, FloatArray] = field(default_factory=dict)
+    order_effects: dict[str, OrderEffect] = field(default_factory=dict)
     n_empty: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -156,11 +173,15 @@ class Evaluation:
         n_undefined = n_queries - n_defined if name.endswith(":skip") else self.n_undefined
         if not n_defined:
             return Summary(np.nan, np.nan, np.nan, n_queries, n_undefined)
-        mean, low, high, bound = (float(part[is_defined].mean()) for part in scores)
-        by_kind = np.bincount(self.kind[is_defined], weights=scores.tie_sd[is_defined])
+        mean, low, high = (float(part[is_defined].mean()) for part in scores[:3])
+        explained, remainder = self.order_effects.get(name, OrderEffect(0.0, scores.tie_sd))
+        by_kind = np.bincount(self.kind[is_defined], weights=remainder[is_defined])
         measured = float(self.random_orders[name].std(ddof=1)) if name in self.random_orders else None
-        tie_sd = float(np.linalg.norm(np.sort(by_kind))) / n_defined  # sorted: however kinds are numbered
-        return Summary(mean, low, high, n_queries, n_undefined, tie_sd, bound, measured)
+        variances = np.append(explained, np.sort(by_kind) ** 2)  # sorted: however kinds are numbered
+        tie_sd, least = np.sqrt([variances.sum(), explained]) / n_defined
+        most = float(np.hypot(least, remainder[is_defined].mean()))
+        deviations = float(tie_sd), float(least), most, measured
+        return Summary(mean, low, high, n_queries, n_undefined, *deviations)
 
     @property
     def per_query(self) -> "pd.DataFrame":

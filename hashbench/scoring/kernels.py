@@ -239,6 +239,13 @@ def collect(query, database, first_row, radius, fill, index, hamming):  # type: 
 
 
 @to_machine_code
+def all_distances(query, database, out):  # type: ignore[no-untyped-def]
+    """Put the Hamming distances of all pairs into ``out``, (n_queries, n_rows)."""
+    for row in range(len(query)):
+        _distances(query[row], database, 0, database.shape[1], out[row])
+
+
+@to_machine_code
 def _count_all(query, n_rows, database, weights, counts):  # type: ignore[no-untyped-def]
     """Count distances of the first rows, of any level, into ``counts``, (n_queries, 1, n_groups)."""
     n_groups = counts.shape[2]

@@ -342,7 +342,7 @@ def discount_slopes(size, before, sums, weighted, out):  # type: ignore[no-untyp
 def item_covariances(counts, slope, gains, out, explained):  # type: ignore[no-untyped-def]
     """Compute (gain - mean gain of the tie) * slope where there are items, and the variance that items' keys explain.
 
-    ``counts`` and ``out`` are (n_queries, n_levels, n_groups), ``out`` filled with 0.
+    ``counts`` are (n_queries, n_levels, n_groups); ``out``, (n_queries, n_levels * n_groups + 1), is filled with 0.
     """
     n_levels, n_groups = counts.shape[1:]
     for q in range(len(counts)):
@@ -358,6 +358,20 @@ def item_covariances(counts, slope, gains, out, explained):  # type: ignore[no-u
             for level in range(n_levels):
                 if counts[q, level, g]:
                     covariance = (gains[level] - mean) * slope[q, g]
-                    out[q, level, g] = covariance
+                    out[q, level * n_groups + g] = covariance
                     total += counts[q, level, g] * covariance * covariance
         explained[q] = 12 * total
+
+
+@compiled_beside_numba
+def add_cells(cells, tables, sums):  # type: ignore[no-untyped-def]
+    """Add each query's table at the cells of the items: ``tables`` is (n_metrics, n_queries, n_cells + 1).
+
+    ``cells`` are (n_queries, n_items), -1 for the last cell; ``sums`` are (n_metrics, n_items).
+    """
+    for metric in range(len(tables)):
+        of_items = sums[metric]
+        for q in range(len(cells)):
+            table, row = tables[metric, q], cells[q]
+            for i in range(len(row)):
+                of_items[i] += table[row[i]]
