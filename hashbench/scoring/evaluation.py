@@ -212,8 +212,10 @@ class Evaluation:
 class ScoreTable:
     """Scores of queries, filled in some at a time and in any order."""
 
-    def __init__(self, metrics: Sequence[Metric], undefined: str, n_queries: int) -> None:
-        self.metrics, self.undefined = metrics, undefined
+    def __init__(
+        self, metrics: Sequence[Metric], undefined: str, n_queries: int, items: "ItemSums | None" = None
+    ) -> None:
+        self.metrics, self.undefined, self.items = metrics, undefined, items
         self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
         self.is_undefined = np.empty(n_queries, dtype=bool)
         balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
@@ -234,15 +236,24 @@ class ScoreTable:
     def fill_in_threads(self, first: int, histogram: TieHistogram) -> None:
         """Fill in all queries of a histogram, from query ``first`` on."""
 
-        def score(chunk: slice) -> None:
-            self.fill(slice(first + chunk.start, first + chunk.stop), histogram.part(chunk))
+        def score(chunk: slice) -> FloatArray | None:
+            queries, part = slice(first + chunk.start, first + chunk.stop), histogram.part(chunk)
+            self.fill(queries, part)
+            return None if self.items is None else self.items.of(queries, part, self.scores)
 
-        at_least = -(-_WORTH_A_THREAD // histogram.counts[0].size)
-        for _ in in_threads(score, query_chunks(histogram.n_queries, at_least)):
-            pass
+        if self.items is None:
+            at_least = -(-_WORTH_A_THREAD // histogram.counts[0].size)
+            parts = query_chunks(histogram.n_queries, at_least)
+        else:
+            parts = self.items.parts(histogram)
+        for sums in in_threads(score, parts):
+            if self.items is not None and sums is not None:
+                self.items.add(sums)
 
     def evaluation(self, origin: Rows = _ALL, kinds: IntArray | None = None) -> Evaluation:
         """Return the scores of all queries; of each query, those of the row ``origin``."""
         scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
         n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
-        return Evaluation(scores, int(self.is_undefined[origin].sum()), kinds=kinds, n_empty=n_empty)
+        effects = {} if self.items is None else self.items.effects(origin)
+        n_undefined = int(self.is_undefined[origin].sum())
+        return Evaluation(scores, n_undefined, kinds=kinds, n_empty=n_empty, order_effects=effects)

@@ -172,9 +172,9 @@ def evaluate_packed(
         query, affinity, origin = query[kinds.first], affinity.part(kinds.first), kinds.of_query
         own = None if own is None else own[kinds.first]
     n_queries, n_alike = len(query), None if origin is _ALL else np.bincount(kinds.of_query)
-    table = ScoreTable(chosen, undefined, n_queries)
     sample = PackedSample(query, database, n_bits, affinity)
-    items = ItemSums(chosen, n_queries, sample.items)
+    items = ItemSums(chosen, n_queries, sample.items, sample.cells, n_alike, own)
+    table = ScoreTable(chosen, undefined, n_queries, items)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
     is_read_again = n_queries > at_a_time
@@ -195,17 +195,14 @@ def evaluate_packed(
                 histogram = replace(histogram, largest_bucket=buckets.largest(query[queries], n_bits))
             if own is not None:
                 histogram = without_self(histogram, own[queries])
-            if vectors is not None and n_reranked:
-                codes = query, database, n_bits
-                rerank = n_reranked, exclude_self
-                for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, *rerank):
-                    of_part = replace(histogram.part(part), candidates=candidates)
-                    table.fill_in_threads(queries.start + part.start, of_part)
-            else:
+            if vectors is None or not n_reranked:
                 table.fill_in_threads(queries.start, histogram)
-            items.add(queries, histogram, table.scores, sample.cells, n_alike, own)
-    effects = items.effects(origin)
-    evaluation = replace(table.evaluation(origin, kinds.of_query), notes=notes, order_effects=effects)
+                continue
+            codes = query, database, n_bits
+            rerank = n_reranked, exclude_self
+            for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, *rerank):
+                table.fill_in_threads(queries.start + part.start, replace(histogram.part(part), candidates=candidates))
+    evaluation = replace(table.evaluation(origin, kinds.of_query), notes=notes)
     if not random_orders:
         return evaluation
     words, all_words = to_words(all_query), to_words(np.asarray(database[:]))

@@ -239,10 +239,14 @@ def collect(query, database, first_row, radius, fill, index, hamming):  # type: 
 
 
 @to_machine_code
-def all_distances(query, database, out):  # type: ignore[no-untyped-def]
-    """Put the Hamming distances of all pairs into ``out``, (n_queries, n_rows)."""
+def all_cells(query, database, levels, n_groups, out):  # type: ignore[no-untyped-def]
+    """Put level * n_groups + distance of all pairs into ``out``, (n_queries, n_rows); ``levels`` are indices."""
+    distances = np.empty(database.shape[1], np.uint32)
     for row in range(len(query)):
-        _distances(query[row], database, 0, database.shape[1], out[row])
+        _distances(query[row], database, 0, len(distances), distances)
+        cells, of_items = out[row], levels[row]
+        for i in range(len(cells)):
+            cells[i] = of_items[i] * n_groups + distances[i]
 
 
 @to_machine_code

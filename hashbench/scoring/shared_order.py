@@ -11,8 +11,8 @@ from typing import NamedTuple, Self, cast
 
 import numpy as np
 
-from hashbench._parallel import chunks, in_threads
-from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Rows, WordArray
+from hashbench._parallel import chunks
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
 from hashbench.affinity import Affinity
 from hashbench.bits import n_words, to_words
 from hashbench.scoring import kernels
@@ -73,16 +73,20 @@ class PackedSample:
 
     def cells(self, queries: slice) -> IntArray:
         """Return the cell of each item, level * n_groups + distance, (n_queries, n_sampled)."""
-        distances = np.empty((queries.stop - queries.start, len(self.items.rows)), dtype=np.uint32)
-        kernels.all_distances(self._query[queries], self._columns, distances)
-        return level_indices(self._affinity, queries) * self._n_groups + distances
+        levels = level_indices(self._affinity, queries)
+        cells = np.empty(levels.shape, dtype=np.int64)
+        kernels.all_cells(self._query[queries], self._columns, levels, self._n_groups, cells)
+        return cells
 
 
-def level_indices(affinity: Affinity, queries: Rows) -> IntArray:
+def level_indices(affinity: Affinity, queries: Rows) -> LevelArray:
     """Return the level of each item as an index, (n_queries, n_database)."""
-    index = np.zeros(int(affinity.levels[-1]) + 1, dtype=np.int64)
-    index[affinity.levels] = np.arange(len(affinity.levels))
-    return index[affinity.block(queries, _ALL)]
+    levels, block = affinity.levels, affinity.block(queries, _ALL)
+    if len(levels) == levels[-1] + 1:
+        return block
+    index = np.zeros(levels[-1] + 1, dtype=np.int16)
+    index[levels] = np.arange(len(levels))
+    return index[block]
 
 
 def _mixed(words: WordArray) -> WordArray:
@@ -102,68 +106,61 @@ def _hash_rows(*tables: AnyArray) -> WordArray:
 
 
 class ItemSums:
-    """Sums over queries of the covariances of their scores with the key of each sampled item."""
+    """Sums over queries of the covariances of their scores with the key of each sampled item.
 
-    def __init__(self, metrics: Sequence[Metric], n_queries: int, sample: ItemSample) -> None:
-        self.metrics = [metric for metric in metrics if metric.family.slopes is not None]
-        self.sample = sample
-        self._sums = np.zeros((len(self.metrics), len(sample.rows)))
-        self._remainders, self._own = np.zeros((2, len(self.metrics), n_queries))
+    For some queries ``cells`` returns the place of each sampled item among the histogram's (n_levels, n_groups), flat,
+    or -1. ``n_alike`` is how many queries each stands for, and ``own`` the level, as an index, of each with itself,
+    where queries are the items and leave themselves out.
+    """
 
-    def add(
+    def __init__(
         self,
-        queries: slice,
-        histogram: TieHistogram,
-        scores: Mapping[str, Scores],
+        metrics: Sequence[Metric],
+        n_queries: int,
+        sample: ItemSample,
         cells: Callable[[slice], IntArray],
         n_alike: IntArray | None = None,
         own: IntArray | None = None,
     ) -> None:
-        """Add some queries, given their histogram, and the scores of all queries.
+        self._metrics = [metric for metric in metrics if metric.family.slopes is not None]
+        self._sample, self._cells, self._n_alike, self._own_levels = sample, cells, n_alike, own
+        n_columns = len(self._metrics) + -len(self._metrics) % 4
+        self._sums = np.zeros((len(sample.rows), n_columns))
+        self._remainders, self._own = np.zeros((len(self._metrics), n_queries)), np.zeros((n_queries, n_columns))
 
-        For some queries ``cells`` returns the place of each sampled item among the histogram's (n_levels, n_groups),
-        flat, or -1. ``n_alike`` is how many queries each stands for, and ``own`` the level, as an index, of each with
-        itself, where queries are the items and leave themselves out.
-        """
-        if not self.metrics:
-            return
-        n_groups = histogram.counts.shape[2]
+    def parts(self, histogram: TieHistogram) -> list[slice]:
+        """Cut queries into parts whose tables fit into memory, the same with any number of processors."""
+        bytes_per_query = 8 * self._sums.shape[1] * histogram.counts[0].size
+        return chunks(0, histogram.n_queries, max(min(_TABLES // max(bytes_per_query, 1), _QUERIES), 1))
 
-        def summed(part: slice) -> FloatArray:
-            here = slice(queries.start + part.start, queries.start + part.stop)
-            tables = self._tables(here, histogram.part(part), scores)
-            if own is not None:
-                self._own[:, here] = tables[:, np.arange(tables.shape[1]), own[here] * n_groups]
-            if n_alike is not None:
-                tables *= n_alike[here, None]
-            sums = np.zeros_like(self._sums)
-            _loops.add_cells(cells(here), tables, sums)
+    def of(self, queries: slice, histogram: TieHistogram, scores: Mapping[str, Scores]) -> FloatArray:
+        """Return the sums of some queries, given their histogram, and the scores of all queries."""
+        counts, sums = histogram.counts, np.zeros_like(self._sums)
+        if not self._metrics:
             return sums
-
-        at_a_time = max(min(_TABLES // (8 * len(self.metrics) * histogram.counts[0].size), _QUERIES), 1)
-        for sums in in_threads(summed, chunks(0, histogram.n_queries, at_a_time)):
-            self._sums += sums
-
-    def _tables(self, queries: slice, histogram: TieHistogram, scores: Mapping[str, Scores]) -> FloatArray:
-        """Return the covariance of an item in each cell and, last, 0: (n_metrics, n_queries, n_levels * n_groups + 1).
-
-        Also keeps the remainders of these queries.
-        """
-        counts = histogram.counts
-        tables = np.zeros((len(self.metrics), len(counts), counts[0].size + 1))
-        for table, remainder, metric in zip(tables, self._remainders, self.metrics, strict=True):
+        tables = np.zeros((len(counts), counts[0].size + 1, sums.shape[1]))
+        for number, metric in enumerate(self._metrics):
             slopes, explained = cast("Slopes", metric.slopes(histogram)), np.empty(len(counts))
-            _loops.item_covariances(counts, *slopes, table, explained)
-            remainder[queries] = np.sqrt(np.maximum(scores[metric.name].tie_sd[queries] ** 2 - explained, 0))
-        return tables
+            _loops.item_covariances(counts, *slopes, tables[:, :, number], explained)
+            rest = scores[metric.name].tie_sd[queries] ** 2 - explained
+            self._remainders[number, queries] = np.sqrt(np.maximum(rest, 0))
+        if self._own_levels is not None:
+            own_cells = self._own_levels[queries] * counts.shape[2]
+            self._own[queries] = tables[np.arange(len(counts)), own_cells]
+        if self._n_alike is not None:
+            tables *= self._n_alike[queries, None, None]
+        _loops.add_cells(self._cells(queries), tables, sums)
+        return sums
+
+    def add(self, sums: FloatArray) -> None:
+        """Add the sums of some queries."""
+        self._sums += sums
 
     def effects(self, origin: Rows = _ALL) -> dict[str, OrderEffect]:
         """Return the effect of an order by metric, with the remainders of all queries: each that of row ``origin``."""
-        rows, weights = self.sample
-        sums = self._sums
-        if self._own.any():
-            sums = sums - self._own[:, origin][:, rows]
+        rows, weights = self._sample
+        sums = self._sums if self._own_levels is None else self._sums - self._own[origin][rows]
         return {
-            metric.name: OrderEffect(12 * fsum(weights * of_items**2), remainder[origin])
-            for metric, of_items, remainder in zip(self.metrics, sums, self._remainders, strict=True)
+            metric.name: OrderEffect(12 * fsum(weights * sums[:, number] ** 2), self._remainders[number, origin])
+            for number, metric in enumerate(self._metrics)
         }

@@ -26,17 +26,20 @@ def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
 
 @compiled_beside_numba
 def tie_moments(  # type: ignore[no-untyped-def]
-    before, rel_before, size, n_rel, slots, harmonic, table, effects, mean, variance
+    before, rel_before, size, n_rel, slots, harmonic, table, effects, mean, variance, slope
 ):
     """Compute mean and variance of the sum of precision at the relevant items in the first ``slots`` places of a tie.
 
+    Also its slope (see `Slopes`), from the effects of single places. Of a whole tie far below the top, these are their
+    series about the middle, since differences of large sums would keep no digits.
+
     The mean: place t holds a relevant item with probability n_rel / size; then rel_before + 1 relevant items are
-    certain up to it, and each of the t - 1 places before it holds one with probability ``slope``.
+    certain up to it, and each of the t - 1 places before it holds one with probability ``chance``.
 
     The variance is that of the effects of single places, which are (N + 1) w_k + (r - 1) u_k for r relevant items, and
     of pairs of places; w_k is 1 / rank above the cut and 0 below it. ``effects`` gets a row a tie: the sum of the
-    squares of the former as coefficients of 1, r - 1 and (r - 1)^2, and the latter's; if it has one row, that of the
-    last. ``harmonic`` is the sum of w_k. ``table`` holds the sums of 1/t^2 up to rank 0, 1, ... 60 or beyond; from
+    squares of the former as coefficients of 1, r - 1 and (r - 1)^2, and the latter's, then the slope's coefficients of
+    1 and r - 1; if it has one row, that of the last. ``harmonic`` is the sum of w_k. ``table`` holds the sums of 1/t^2 up to rank 0, 1, ... 60 or beyond; from
     there on they are a difference of the trigamma function's expansion around half-integers, psi'(x + 1/2) = 1/x -
     1/(12 x^3) + 7/(240 x^5) - 31/(1344 x^7) + ...
     """
@@ -44,11 +47,11 @@ def tie_moments(  # type: ignore[no-untyped-def]
     for i in range(len(size)):
         n, r, c, a = size[i], n_rel[i], slots[i], harmonic[i]
         first, ahead = before[i] + 1.0, rel_before[i] + 1.0
-        mean[i] = variance[i] = 0.0
+        mean[i] = variance[i] = slope[i] = 0.0
         if r < 1:
             continue
-        slope = (r - 1) / max(n - 1, 1)
-        mean[i] = r / n * (slope * c + (ahead - slope * first) * a)
+        chance = (r - 1) / max(n - 1, 1)
+        mean[i] = r / n * (chance * c + (ahead - chance * first) * a)
         if r >= n or c < 1:
             continue
         b, start, end = 0.0, before[i], before[i] + c  # the sum of w_k^2
@@ -78,8 +81,24 @@ def tie_moments(  # type: ignore[no-untyped-def]
             quadratic = max((place_squares - n * average * average) * (n2 * n2), 0.0)
             if n > 3:
                 of_pairs = max(with_self - average * average * n * n1 / 2 - (n - 2) * quadratic, 0.0)
+        middle, per_one, per_more = (n + 1) / 2, 0.0, 0.0
+        if c == n and before[i] > 32 * n:
+            x = 1 / (before[i] + middle)
+            second = n * (n * n - 1.0) / 12  # sum of (k - middle)^2
+            fourth = second * (3.0 * n * n - 7) / 20
+            per_one = -(second + fourth * (x * x)) * (x * x)
+            per_more = (2 * fourth / 3 - second / 6) * (x * x * x) * n2 + per_one / 2
+        else:
+            later = c - first * a
+            per_one = c - (before[i] + middle) * a  # sum of w_k (k - middle)
+            ends = c * (c + 1.0) / 2 - c * first + before[i] * first * a  # sum of k (k - 1) w_k
+            per_more = (1.5 * ends - 2 * middle * later) * n2
+        if n == 2:
+            per_more = 0.0
+        per_one, per_more = ahead * per_one / (n * n - 1.0), per_more / (n * n - 1.0)
+        slope[i] = per_one + (r - 1) * per_more
         row = effects[min(i, last_row)]
-        row[0], row[1], row[2], row[3] = constant, linear, quadratic, of_pairs
+        row[0], row[1], row[2], row[3], row[4], row[5] = constant, linear, quadratic, of_pairs, per_one, per_more
         others, more = float(n - r), r - 1.0  # irrelevant items, and relevant ones besides the first
         of_places = max(constant + more * (linear + more * quadratic), 0.0)
         total = (of_places + of_pairs * (more * (others - 1)) * (n2 * n3)) * (r * others) * (n0 * n1)
@@ -135,12 +154,12 @@ def hypergeometric_ratio(  # type: ignore[no-untyped-def]
 
 @compiled_beside_numba
 def hypergeometric_slopes(  # type: ignore[no-untyped-def]
-    size, n_rel, slots, rel_before, constant, per_one, per_pair, one, more, reciprocal, slope
+    size, n_rel, slots, rel_before, constant, per_one, per_pair, effects, reciprocal, slope
 ):
     """Compute the cut tie's slope for the ratio of `hypergeometric_ratio`, and the mean of 1 / (rel_before + m).
 
-    Given m relevant items in all ``slots``, the slope of the numerator is ``one`` + (m - 1) ``more`` in a tie of the
-    slots; and the relevant items' places add up to m size / 2 less than a constant.
+    Given m relevant items in all ``slots``, the numerator has the slope of a tie of the slots with these ``effects``;
+    and the relevant items' places add up to a constant less m size / 2.
     """
     for q in range(len(size)):
         n, r, s, c = size[q], n_rel[q], slots[q], rel_before[q]
@@ -158,7 +177,8 @@ def hypergeometric_slopes(  # type: ignore[no-untyped-def]
                         value = (constant[q] + per_one[q] * m + per_pair[q] * m * (m - 1)) / (c + m)
                         inverse += weight / (c + m)
                         if 0 < m < s:
-                            inner += weight * m * (s - m) * (one[q] + (m - 1) * more[q]) * (s + 1.0) / s / (c + m)
+                            of_places = effects[q, 4] + (m - 1.0) * effects[q, 5]
+                            inner += weight * m * (s - m) * of_places * (s + 1.0) / s / (c + m)
                     if m == mode:
                         near = value
                     total += weight * (value - near)
@@ -280,36 +300,6 @@ def sums_above(parts, group, out):  # type: ignore[no-untyped-def]
 
 
 @compiled_beside_numba
-def precision_slopes(before, rel_before, size, n_rel, slots, harmonic, out):  # type: ignore[no-untyped-def]
-    """Compute each tie's slope for the sum of precision at the relevant items in its first ``slots`` places.
-
-    v_k = (N + 1) w_k + (r - 1) (B_k - mean B) / (n - 2), with w_k and ``harmonic`` as in `tie_moments`, B_k = (k - 1)
-    w_k + the weights after k, and N relevant items before the tie. Of a whole tie far below the top, w_k is its series
-    about the middle, since differences of large sums would keep no digits.
-    """
-    for i in range(len(size)):
-        n, r, c, a = size[i], n_rel[i], slots[i], harmonic[i]
-        out[i] = 0.0
-        if r < 1 or r >= n or c < 1:
-            continue
-        first, ahead, middle = before[i] + 1.0, rel_before[i] + 1.0, (n + 1) / 2
-        if c == n and before[i] > 32 * n:
-            x = before[i] + middle
-            second = n * (n * n - 1.0) / 12  # sum of (k - middle)^2
-            fourth = second * (3.0 * n * n - 7) / 20
-            of_weights = -(second + fourth / (x * x)) / (x * x)
-            of_pairs = (2 * fourth / 3 - second / 6) / (x * x * x) / max(n - 2, 1) + of_weights / 2
-        else:
-            of_weights = c - (before[i] + middle) * a  # sum of w_k (k - middle)
-            later = c - first * a  # sum of (k - 1) w_k
-            squares = c * (c + 1.0) / 2 - c * first + before[i] * first * a  # sum of k (k - 1) w_k
-            of_pairs = (1.5 * squares - 2 * middle * later) / max(n - 2, 1)
-        if n == 2:
-            of_pairs = 0.0
-        out[i] = (ahead * of_weights + (r - 1) * of_pairs) / (n * n - 1.0)
-
-
-@compiled_beside_numba
 def discount_slopes(size, before, sums, weighted, out):  # type: ignore[no-untyped-def]
     """Compute each tie's slope for the discounts 1 / log2(rank + 1), (n_queries, n_groups).
 
@@ -356,22 +346,24 @@ def item_covariances(counts, slope, gains, out, explained):  # type: ignore[no-u
                 mean += counts[q, level, g] * gains[level]
             mean /= size
             for level in range(n_levels):
-                if counts[q, level, g]:
-                    covariance = (gains[level] - mean) * slope[q, g]
-                    out[q, level * n_groups + g] = covariance
-                    total += counts[q, level, g] * covariance * covariance
+                covariance = (gains[level] - mean) * slope[q, g]
+                out[q, level * n_groups + g] = covariance
+                total += counts[q, level, g] * covariance * covariance
         explained[q] = 12 * total
 
 
 @compiled_beside_numba
 def add_cells(cells, tables, sums):  # type: ignore[no-untyped-def]
-    """Add each query's table at the cells of the items: ``tables`` is (n_metrics, n_queries, n_cells + 1).
+    """Add each query's table, (n_cells + 1, n_metrics), at the cells of the items, -1 for the last cell.
 
-    ``cells`` are (n_queries, n_items), -1 for the last cell; ``sums`` are (n_metrics, n_items).
+    ``cells`` are (n_queries, n_items), ``sums`` (n_items, n_metrics); the number of metrics is a multiple of 4.
     """
-    for metric in range(len(tables)):
-        of_items = sums[metric]
-        for q in range(len(cells)):
-            table, row = tables[metric, q], cells[q]
-            for i in range(len(row)):
-                of_items[i] += table[row[i]]
+    for q in range(len(cells)):
+        table, row = tables[q], cells[q]
+        for i in range(len(row)):
+            cell, of_item = table[row[i]], sums[i]
+            for metric in range(0, len(of_item), 4):
+                of_item[metric] += cell[metric]
+                of_item[metric + 1] += cell[metric + 1]
+                of_item[metric + 2] += cell[metric + 2]
+                of_item[metric + 3] += cell[metric + 3]

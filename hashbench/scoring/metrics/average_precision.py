@@ -12,20 +12,20 @@ from hashbench.scoring.metrics._sums import SQUARES, Cut, Sums, cut_at, harmonic
 def _slopes(histogram: TieHistogram, ties: str = "ranked") -> Slopes:
     slope = np.zeros(histogram.size.shape)
     if ties == "ranked":
-        slope = histogram.spread(_whole_slopes(histogram.dense)) / histogram.n_relevant[:, None]
+        slope = histogram.spread(_whole_groups(histogram.dense)[4]) / histogram.n_relevant[:, None]
     return Slopes.of_relevance(slope, histogram)
 
 
 def _slopes_at(histogram: TieHistogram, k: int | IntArray, divisor: str = "retrieved") -> Slopes:
     dense = histogram.dense
-    cut, slope, n_groups = cut_at(dense, k), _whole_slopes(dense), dense.size.shape[1]
-    slope = np.where(np.arange(n_groups) < cut.group[:, None], slope, 0.0)
+    cut, n_groups = cut_at(dense, k), dense.size.shape[1]
+    slope = np.where(np.arange(n_groups) < cut.group[:, None], _whole_groups(dense)[4], 0.0)
     if divisor == "retrieved":
-        sums = Sums(*sum_groups(_whole_groups(dense), cut.group))
+        sums = Sums(*sum_groups(_whole_groups(dense)[:4], cut.group))
         reciprocal, cut_slope = _slopes_over_retrieved(sums, cut)
         slope = slope * reciprocal[:, None] + cut.in_group(cut_slope, n_groups)
     else:
-        cut_slope = _precision_slopes(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots)
+        cut_slope = _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 6)))[2]
         slope = (slope + cut.in_group(cut_slope, n_groups)) / _divisor(histogram, k, divisor)[:, None]
     return Slopes.of_relevance(histogram.spread(slope), histogram)
 
@@ -65,7 +65,7 @@ def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
         n_rel_within = histogram.rel_before + histogram.n_rel
         value = (histogram.n_rel * n_rel_within / n_within).sum(axis=1) / histogram.n_relevant
         return Scores.without_ties(value)
-    return Sums(*sum_groups(_whole_groups(histogram.dense))).over(histogram.n_relevant)
+    return Sums(*sum_groups(_whole_groups(histogram.dense)[:4])).over(histogram.n_relevant)
 
 
 @register_metric(
@@ -96,10 +96,10 @@ def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: st
     array([1.])
     """
     cut = cut_at(histogram.dense, k)
-    sums = Sums(*sum_groups(_whole_groups(histogram.dense), cut.group))
+    sums = Sums(*sum_groups(_whole_groups(histogram.dense)[:4], cut.group))
     if divisor == "retrieved":
         return _over_retrieved(sums, cut)
-    mean, variance = _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 4)))
+    mean, variance, _ = _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 6)))
     low, high = sums.low + _worst_of(cut, cut.fewest), sums.high + _best_of(cut, cut.most)
     return Sums(sums.mean + mean, low, high, sums.variance + variance).over(_divisor(histogram, k, divisor))
 
@@ -128,37 +128,20 @@ def average_precision_at_r(histogram: TieHistogram) -> Scores:
 
 @once_per_histogram
 def _whole_groups(histogram: TieHistogram) -> FloatArray:
-    """Sum the precision at the relevant items of each tie: the parts of `Sums`, (4, n_queries, n_groups)."""
+    """Sum the precision at the relevant items of each tie: the parts of `Sums` and slopes, (5, n_queries, n_groups)."""
     before, rel_before, size, n_rel = histogram.before, histogram.rel_before, histogram.size, histogram.n_rel
-    mean, variance = _moments(before, rel_before, size, n_rel, size, np.empty((1, 4)))
+    mean, variance, slope = _moments(before, rel_before, size, n_rel, size, np.empty((1, 6)))
     low, high = _in_a_row(before + size - n_rel, rel_before, n_rel), _in_a_row(before, rel_before, n_rel)
-    return np.stack([mean, low, high, variance])
-
-
-@once_per_histogram
-def _whole_slopes(histogram: TieHistogram) -> FloatArray:
-    """Compute each tie's slope of the sum of precision at its relevant items, (n_queries, n_groups)."""
-    return _precision_slopes(
-        histogram.before, histogram.rel_before, histogram.size, histogram.n_rel, histogram.size
-    )
-
-
-def _precision_slopes(
-    before: IntArray, rel_before: IntArray, size: IntArray, n_rel: IntArray, slots: IntArray
-) -> FloatArray:
-    slope = np.empty(size.shape)
-    arrays = before, rel_before, size, n_rel, slots, harmonic_range(before, slots * (n_rel > 0))
-    _loops.precision_slopes(*(np.ascontiguousarray(array).ravel() for array in arrays), slope.ravel())
-    return slope
+    return np.stack([mean, low, high, variance, slope])
 
 
 def _moments(
     before: IntArray, rel_before: IntArray, size: IntArray, n_rel: IntArray, slots: IntArray, effects: FloatArray
 ) -> FloatArray:
-    """Compute mean and variance of the sum of precision at each tie's relevant items in its first ``slots`` places."""
-    moments = np.empty((2, *size.shape))
+    """Compute mean, variance and slope of the sum of precision at each tie's relevant items in its first ``slots``."""
+    moments = np.empty((3, *size.shape))
     arrays = before, rel_before, size, n_rel, slots, harmonic_range(before, slots * (n_rel > 0))  # else of no use
-    _loops.tie_moments(*(array.ravel() for array in arrays), SQUARES, effects, *moments.reshape(2, -1))
+    _loops.tie_moments(*(array.ravel() for array in arrays), SQUARES, effects, *moments.reshape(3, -1))
     return moments
 
 
@@ -192,9 +175,8 @@ def _over_retrieved(sums: Sums, cut: Cut) -> Scores:
         falls = (first < last) & (next_one < here)
         first, last = np.where(falls, middle + 1, first), np.where(falls, last, middle)
     per_one, per_pair = _given_hits(cut)
-    effects = np.zeros((len(cut.slots), 4))  # of a tie of all slots, some of which are relevant
-    some = np.minimum(cut.slots - 1, 1)
-    mean, variance = _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects)  # filled in below
+    effects = _effects_in_slots(cut)
+    mean, variance = np.empty((2, len(effects)))
     drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
     _loops.hypergeometric_ratio(*drawn, sums.mean, per_one, per_pair, sums.variance, effects, mean, variance)
     high = best(np.stack([cut.fewest, cut.most])).max(axis=0)
@@ -212,13 +194,16 @@ def _given_hits(cut: Cut) -> tuple[FloatArray, FloatArray]:
     return per_one, per_pair
 
 
+def _effects_in_slots(cut: Cut) -> FloatArray:
+    """Return the effects of places, as in `tie_moments`, for a tie of all slots with some relevant items."""
+    effects, some = np.zeros((len(cut.slots), 6)), np.minimum(cut.slots - 1, 1)
+    _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects)
+    return effects
+
+
 def _slopes_over_retrieved(sums: Sums, cut: Cut) -> tuple[FloatArray, FloatArray]:
     """Return the mean of one over the relevant items above the cutoff, and the cut tie's slope, (n_queries,) each."""
-    slots, ones = cut.slots, np.ones_like(cut.slots)
-    one = _precision_slopes(cut.before, cut.rel_before, slots, ones, slots)
-    two = _precision_slopes(cut.before, cut.rel_before, slots, 2 * ones, slots)
-    more = np.where(slots > 2, two - one, 0.0)
-    reciprocal, slope = np.empty((2, len(slots)))
-    drawn = cut.size, cut.n_rel, slots, cut.rel_before
-    _loops.hypergeometric_slopes(*drawn, sums.mean, *_given_hits(cut), one, more, reciprocal, slope)
+    reciprocal, slope = np.empty((2, len(cut.slots)))
+    drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
+    _loops.hypergeometric_slopes(*drawn, sums.mean, *_given_hits(cut), _effects_in_slots(cut), reciprocal, slope)
     return reciprocal, slope
