@@ -6,19 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from hashbench._parallel import in_threads, query_chunks
-from hashbench._typing import FloatArray, IntArray, Rows
+from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import HashbenchError, counted
-from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics import Metric, Scores, get_metric
+from hashbench.scoring.metrics import Scores, get_metric
 
 if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
-
-_ALL = slice(None)
-_WORTH_A_THREAD = 1 << 16  # counts; fewer are scored before a thread has started
 
 DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
 RUN_METRICS = ("AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR")
@@ -78,7 +73,17 @@ class Summary(NamedTuple):
     @property
     def by_name(self) -> dict[str, float | None]:
         """The fields in the order in which they are printed: the mean, its deviations, the range, the queries."""
-        names = ("mean", "tie_sd", "tie_sd_low", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
+        names = (
+            "mean",
+            "tie_sd",
+            "tie_sd_low",
+            "tie_sd_bound",
+            "tie_sd_measured",
+            "low",
+            "high",
+            "n_queries",
+            "n_undefined",
+        )
         return {name: getattr(self, name) for name in names}
 
 
@@ -207,53 +212,3 @@ class Evaluation:
         """Return the means as a table for notebooks."""
         table: str = self.to_frame().to_html(index=False, float_format=lambda value: f"{value:.4f}")
         return table
-
-
-class ScoreTable:
-    """Scores of queries, filled in some at a time and in any order."""
-
-    def __init__(
-        self, metrics: Sequence[Metric], undefined: str, n_queries: int, items: "ItemSums | None" = None
-    ) -> None:
-        self.metrics, self.undefined, self.items = metrics, undefined, items
-        self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
-        self.is_undefined = np.empty(n_queries, dtype=bool)
-        balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
-        self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
-        self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
-
-    def fill(self, queries: slice, histogram: TieHistogram) -> None:
-        """Score the histogram of these queries."""
-        self.is_undefined[queries] = histogram.n_relevant == 0
-        for name, radius in self.radii.items():
-            is_scored = (histogram.n_relevant > 0) | (name.endswith(":skip") and self.undefined != "skip")
-            self.is_empty[name][queries] = is_scored & ~histogram.size[:, : radius + 1].any(axis=1)
-        for metric in self.metrics:
-            scores = metric.scores(histogram, self.undefined)
-            for out, values in zip(self.scores[metric.name], scores, strict=True):
-                out[queries] = values
-
-    def fill_in_threads(self, first: int, histogram: TieHistogram) -> None:
-        """Fill in all queries of a histogram, from query ``first`` on."""
-
-        def score(chunk: slice) -> FloatArray | None:
-            queries, part = slice(first + chunk.start, first + chunk.stop), histogram.part(chunk)
-            self.fill(queries, part)
-            return None if self.items is None else self.items.of(queries, part, self.scores)
-
-        if self.items is None:
-            at_least = -(-_WORTH_A_THREAD // histogram.counts[0].size)
-            parts = query_chunks(histogram.n_queries, at_least)
-        else:
-            parts = self.items.parts(histogram)
-        for sums in in_threads(score, parts):
-            if self.items is not None and sums is not None:
-                self.items.add(sums)
-
-    def evaluation(self, origin: Rows = _ALL, kinds: IntArray | None = None) -> Evaluation:
-        """Return the scores of all queries; of each query, those of the row ``origin``."""
-        scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
-        n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
-        effects = {} if self.items is None else self.items.effects(origin)
-        n_undefined = int(self.is_undefined[origin].sum())
-        return Evaluation(scores, n_undefined, kinds=kinds, n_empty=n_empty, order_effects=effects)

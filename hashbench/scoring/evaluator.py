@@ -4,13 +4,14 @@ from __future__ import annotations  # so that help() shows npt.ArrayLike, not al
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from hashbench._choices import DISTANCES, TRUE_DISTANCES
-from hashbench._parallel import chunks, in_threads
+from hashbench._parallel import QUERY_CHUNK, chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
 from hashbench._validation import as_array, check_choice
 from hashbench.affinity import Affinity, as_affinity, row_digests
@@ -20,12 +21,13 @@ from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, n_blocks
 from hashbench.scoring.equal_rows import sort_equal_rows
-from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, ScoreTable
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.item_sample import PackedSample
 from hashbench.scoring.metrics import Metric, checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
-from hashbench.scoring.shared_order import ItemSums, PackedSample
+from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
 from hashbench.scoring.self_pairs import check_self, own_levels, without_self
 
 _ALL = slice(None)
@@ -172,8 +174,8 @@ def evaluate_packed(
         query, affinity, origin = query[kinds.first], affinity.part(kinds.first), kinds.of_query
         own = None if own is None else own[kinds.first]
     n_queries, n_alike = len(query), None if origin is _ALL else np.bincount(kinds.of_query)
-    sample = PackedSample(query, database, n_bits, affinity)
-    items = ItemSums(chosen, n_queries, sample.items, sample.cells, n_alike, own)
+    sample = PackedSample.of(query, database, n_bits, affinity)
+    items = ItemSums(chosen, n_queries, sample.rows, database.shape[0], n_alike, own)
     table = ScoreTable(chosen, undefined, n_queries, items)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
@@ -187,6 +189,13 @@ def evaluate_packed(
         n_done += n_counted
         on_progress("items", n_done, n_all)
 
+    def fill(queries: slice, histogram: TieHistogram) -> None:
+        def counted(part: slice) -> Counted:
+            relative = slice(part.start - queries.start, part.stop - queries.start)
+            return Counted(histogram.part(relative), partial(sample.cells, part))
+
+        table.fill(items.parts(queries, histogram.counts[0].size), counted)
+
     with reporting_compilation(on_progress):
         for queries in chunks(0, n_queries, at_a_time):
             blocks = held_blocks or database_blocks(database, n_bits, affinity)
@@ -196,12 +205,13 @@ def evaluate_packed(
             if own is not None:
                 histogram = without_self(histogram, own[queries])
             if vectors is None or not n_reranked:
-                table.fill_in_threads(queries.start, histogram)
+                fill(queries, histogram)
                 continue
             codes = query, database, n_bits
             rerank = n_reranked, exclude_self
             for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, *rerank):
-                table.fill_in_threads(queries.start + part.start, replace(histogram.part(part), candidates=candidates))
+                absolute = slice(queries.start + part.start, queries.start + part.stop)
+                fill(absolute, replace(histogram.part(part), candidates=candidates))
     evaluation = replace(table.evaluation(origin, kinds.of_query), notes=notes)
     if not random_orders:
         return evaluation
@@ -247,7 +257,10 @@ def _evaluate_outputs(
     if metrics is DEFAULT_METRICS:
         metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
     check_counts((len(ranking.query), len(ranking.database)), (affinity.n_queries, affinity.n_database))
-    bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
+    chosen, n_database = checked_metrics(metrics, undefined), len(ranking.database)
+    bytes_per_query = 8 * (
+        (len(affinity.levels) + 8) * n_database + (len(chosen) + 4) * len(affinity.levels) * n_database
+    )
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
     n_queries, own = len(ranking.query), own_levels(affinity) if exclude_self else None
     kinds = Kinds.of(row_digests(ranking.query), affinity.query_keys(), own)
@@ -258,26 +271,25 @@ def _evaluate_outputs(
             groups[np.arange(len(groups)), np.arange(n_queries)[queries]] = -1
         return _ties(groups, affinity, queries)
 
-    evaluation = evaluate_counts(
-        lambda queries: ties(queries).histogram, n_queries, length, metrics, undefined=undefined
-    )
-    evaluation = replace(evaluation, kinds=kinds.of_query)
+    items = ItemSums(chosen, n_queries, np.arange(n_database), n_database)
+    table = ScoreTable(chosen, undefined, n_queries, items)
+
+    def counted(queries: slice) -> Counted:
+        of_part = ties(queries)
+        return Counted(of_part.histogram, lambda: of_part.cells)
+
+    table.fill(chunks(0, n_queries, length), counted)
+    evaluation = table.evaluation(kinds=kinds.of_query)
     if not random_orders:
         return evaluation
     return measure(evaluation, lambda queries: ties(queries).ranked, len(ranking.database), undefined, random_orders)
 
 
-def evaluate_counts(
-    count: Callable[[slice], TieHistogram], n_queries: int, at_a_time: int, metrics: Iterable[str], *, undefined: str
-) -> Evaluation:
-    """Score queries with a function that counts the histogram of some of them."""
-    table = ScoreTable(checked_metrics(metrics, undefined), undefined, n_queries)
-
-    def score(queries: slice) -> None:
-        table.fill(queries, count(queries))
-
-    for _ in in_threads(score, chunks(0, n_queries, at_a_time)):
-        pass
+def evaluate_histogram(histogram: TieHistogram, metrics: Iterable[str], *, undefined: str) -> Evaluation:
+    """Score the queries of a histogram; the items behind the counts are not known."""
+    table = ScoreTable(checked_metrics(metrics, undefined), undefined, histogram.n_queries)
+    queries = chunks(0, histogram.n_queries, QUERY_CHUNK)
+    table.fill(queries, lambda part: Counted(histogram.part(part)))
     return table.evaluation()
 
 

@@ -15,9 +15,10 @@ from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import as_array, check_levels
 from hashbench.errors import HashbenchError
-from hashbench.scoring.evaluation import Evaluation, ScoreTable
-from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.histogram import count_groups
 from hashbench.scoring.metrics import checked_metrics
+from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
 
 _METRICS = ("AP", "NDCG@10:trec")
 _COUNTS = 1 << 21  # of a histogram held at a time
@@ -36,7 +37,8 @@ def evaluate_ranking(
     ----------
     relevance : array of shape (n_queries, n_items), or sequence of arrays of shape (n_items,)
         The grade of each item, a whole number from 0 on, above 0 if it is relevant; a sequence where queries have
-        different numbers of items. One ranking may be of shape (n_items,).
+        different numbers of items. One ranking may be of shape (n_items,). Where all have as many items, the i-th one
+        is taken to be the same for all queries: a random order, as in ``tie_sd``, moves it in all rankings.
     scores : array or sequence of arrays, of the same shapes
         The higher, the nearer to the top. Infinite ones are allowed; integers are compared as they are.
     metrics : iterable of str
@@ -70,10 +72,22 @@ def evaluate_ranking(
     for number, (grade, score) in enumerate(zip(grades, lists, strict=True)):
         _check(grade, score, number)
     levels = check_levels(np.concatenate(grades))
-    table = ScoreTable(chosen, undefined, len(grades))
+    lengths = np.array([len(score) for score in lists])
+    are_shared = (lengths == lengths[0]).all()
+    starts = np.zeros_like(lengths) if are_shared else np.cumsum(lengths) - lengths
+    items = [start + np.arange(length) for start, length in zip(starts, lengths, strict=True)]
+    n_items = int(starts[-1] + lengths[-1])
+    table = ScoreTable(chosen, undefined, len(grades), ItemSums(chosen, len(grades), np.arange(n_items), n_items))
     at_a_time = max(_COUNTS // (len(levels) * max(map(len, lists))), 1)
-    for part in chunks(0, len(grades), at_a_time):
-        table.fill(part, _count(grades[part], lists[part], levels))
+
+    def counted(part: slice) -> Counted:
+        level, group = [np.searchsorted(levels, grade) for grade in grades[part]], list(map(_groups, lists[part]))
+        histogram = count_groups(level, group, levels)
+        n_groups = histogram.counts.shape[2]
+        cells = [n_groups * levels_of_query + groups for levels_of_query, groups in zip(level, group, strict=True)]
+        return Counted(histogram, lambda: cells, items[part])
+
+    table.fill(chunks(0, len(grades), at_a_time), counted)
     return table.evaluation()
 
 
@@ -112,10 +126,7 @@ def _check(grade: AnyArray, score: AnyArray, number: int) -> None:
         raise HashbenchError(f"item {int(np.isnan(score).argmax())} of query {number} has score NaN; give a number.")
 
 
-def _count(grades: Sequence[AnyArray], lists: Sequence[AnyArray], levels: IntArray) -> TieHistogram:
-    """Count a histogram whose groups are the distinct scores of each query, the highest first."""
-    groups = []
-    for score in lists:
-        distinct, ascending = np.unique(score, return_inverse=True)
-        groups.append(len(distinct) - 1 - ascending)
-    return count_groups([np.searchsorted(levels, grade) for grade in grades], groups, levels)
+def _groups(score: AnyArray) -> IntArray:
+    """Return the place of each item's score among the distinct ones, the highest first."""
+    distinct, ascending = np.unique(score, return_inverse=True)
+    return np.asarray(len(distinct) - 1 - ascending)

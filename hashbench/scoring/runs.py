@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hashbench._parallel import chunks
 from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import MAX_LEVEL, as_array
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
-from hashbench.scoring.evaluator import evaluate_counts
 from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.metrics import checked_metrics
 from hashbench.scoring.random_orders import Ties, measure
+from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,12 +91,14 @@ def evaluate_run(
     shared = _shared_queries(scores, grades)
     queries = list(grades) if complete else shared
     ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
-    evaluation = evaluate_counts(ranking.count, len(queries), ranking.at_a_time, metrics, undefined=undefined)
+    documents = list(dict.fromkeys(name for judged in ranking.lists for name in judged.documents))
+    chosen, n_queries, n_documents = checked_metrics(metrics, undefined), len(queries), len(documents)
+    table = ScoreTable(chosen, undefined, n_queries, ItemSums(chosen, n_queries, np.arange(n_documents), n_documents))
+    table.fill(chunks(0, n_queries, ranking.at_a_time), ranking.counted(documents))
     notes = [*_missing(scores, grades, complete=complete), *ranking.notes()]
-    evaluation = replace(evaluation, queries=queries, notes=notes)
+    evaluation = replace(table.evaluation(), queries=queries, notes=notes)
     if not random_orders:
         return evaluation
-    documents = list(dict.fromkeys(name for judged in ranking.lists for name in judged.documents))
     return measure(evaluation, ranking.shuffled(documents), len(documents), undefined, random_orders)
 
 
@@ -167,9 +171,19 @@ class _RunRanking:
 
         return rankings
 
-    def count(self, queries: slice) -> TieHistogram:
-        """Count a histogram whose groups are the distinct scores of each query, padded with empty ones."""
-        return self._count(self.lists[queries])
+    def counted(self, documents: Sequence[str]) -> Callable[[slice], Counted]:
+        """Return a function that counts some queries; groups are the distinct scores, padded with empty ones."""
+        number = {name: i for i, name in enumerate(documents)}
+
+        def count(queries: slice) -> Counted:
+            lists = self.lists[queries]
+            histogram = self._count(lists)
+            n_groups = histogram.counts.shape[2]
+            cells = [np.searchsorted(self.levels, judged.grades) * n_groups + judged.groups for judged in lists]
+            items = [np.array([number[name] for name in judged.documents], dtype=np.int64) for judged in lists]
+            return Counted(histogram, lambda: cells, items)
+
+        return count
 
     def _count(self, lists: Sequence[_Judged]) -> TieHistogram:
         level = [np.searchsorted(self.levels, judged.grades) for judged in lists]

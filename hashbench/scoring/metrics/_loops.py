@@ -38,8 +38,9 @@ def tie_moments(  # type: ignore[no-untyped-def]
 
     The variance is that of the effects of single places, which are (N + 1) w_k + (r - 1) u_k for r relevant items, and
     of pairs of places; w_k is 1 / rank above the cut and 0 below it. ``effects`` gets a row a tie: the sum of the
-    squares of the former as coefficients of 1, r - 1 and (r - 1)^2, and the latter's, then the slope's coefficients of
-    1 and r - 1; if it has one row, that of the last. ``harmonic`` is the sum of w_k. ``table`` holds the sums of 1/t^2 up to rank 0, 1, ... 60 or beyond; from
+    squares of the former as coefficients of 1, r - 1 and (r - 1)^2, and the latter's, then the coefficients of 1 and
+    r - 1 of the slope; if it has one row, that of the last. ``harmonic`` is the sum of w_k. ``table`` holds the sums of
+    1/t^2 up to rank 0, 1, ... 60 or beyond; from
     there on they are a difference of the trigamma function's expansion around half-integers, psi'(x + 1/2) = 1/x -
     1/(12 x^3) + 7/(240 x^5) - 31/(1344 x^7) + ...
     """

@@ -9,7 +9,13 @@ from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
-from hashbench.scoring.metrics._sums import check_whole, discount_sums, rank_variance, sum_groups, weighted_discount_sums
+from hashbench.scoring.metrics._sums import (
+    check_whole,
+    discount_sums,
+    rank_variance,
+    sum_groups,
+    weighted_discount_sums,
+)
 
 
 class _Linear(NamedTuple):

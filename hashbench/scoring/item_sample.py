@@ -1,0 +1,124 @@
+"""Items that stand for a database where covariances with their keys are summed: see `hashbench.scoring.score_table`."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from hashbench._typing import ByteArray, IntArray, LevelArray, Rows, WordArray
+from hashbench.affinity import Affinity
+from hashbench.bits import n_words, to_words
+from hashbench.scoring import kernels
+from hashbench.scoring.counting import SliceableCodes, read_words
+
+N_SAMPLED = 1024  # items of a large database; the deviation then has a relative error of .7 / sqrt(1024), 2 %
+
+_ALL = slice(None)
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Sample(NamedTuple):
+    """Items of a part of the database, drawn by what they are: their order has no say, nor has their place."""
+
+    draws: WordArray  # (n_drawn,), ascending: the items with the smallest draws stand for all
+    rows: IntArray  # (n_drawn,), of the database
+    words: WordArray  # (n_drawn, n_words), their codes
+    n_items: int  # of the part
+
+    @classmethod
+    def draw(cls, words: WordArray, keys: IntArray, first: int) -> Self:
+        """Draw from the items from row ``first`` on, by their codes and `Affinity.item_keys`."""
+        draws, rows = _draw(_hashes(words, keys), first)
+        return cls(draws, first + rows, words[rows], len(words))
+
+    def __add__(self, other: "Sample") -> "Sample":  # type: ignore[override]
+        draws, rows, words = (np.concatenate(pair) for pair in zip(self[:3], other[:3], strict=True))
+        smallest = np.argsort(draws)[: 2 * N_SAMPLED]
+        return Sample(draws[smallest], rows[smallest], words[smallest], self.n_items + other.n_items)
+
+    @property
+    def chosen(self) -> slice:
+        """The items that stand for the whole database: all of a small one."""
+        return slice(0, _n_chosen(self.n_items))
+
+
+class PackedSample(NamedTuple):
+    """Sampled items of packed codes, and where they lie in the queries' histograms."""
+
+    rows: IntArray  # (n_sampled,), of the database
+    query: WordArray  # (n_queries, n_words)
+    words: WordArray  # (n_sampled, n_words), codes of the items
+    levels: Callable[[slice], LevelArray]  # of each item as indices, (n_queries, n_sampled), for some queries
+    n_groups: int
+
+    @classmethod
+    def of(cls, query: ByteArray, database: SliceableCodes, n_bits: int, affinity: Affinity) -> Self:
+        """Draw from a database of packed codes, (n, ceil(n_bits / 8))."""
+        n_items = database.shape[0]
+        chosen = np.arange(n_items)
+        if _n_chosen(n_items) < n_items:
+            keys = affinity.item_keys()
+            hashes = [_hashes(words, keys[rows]) for rows, words in read_words(database, n_bits)]
+            chosen = _draw(np.concatenate(hashes), 0)[1][: _n_chosen(n_items)]
+        of_chosen = np.empty((len(chosen), n_words(n_bits)), dtype=np.uint64)
+        for rows, words in read_words(database, n_bits):
+            is_here = (chosen >= rows.start) & (chosen < rows.stop)
+            of_chosen[is_here] = words[chosen[is_here] - rows.start]
+        levels = partial(_level_indices, affinity.part(_ALL, chosen))
+        return cls(chosen, to_words(query), of_chosen, levels, n_bits + 1)
+
+    def cells(self, queries: slice) -> IntArray:
+        """Return the cell of each item, level * n_groups + distance, (n_queries, n_sampled)."""
+        levels = np.ascontiguousarray(self.levels(queries))
+        cells = np.empty(levels.shape, dtype=np.int64)
+        kernels.all_cells(self.query[queries], np.ascontiguousarray(self.words.T), levels, self.n_groups, cells)
+        return cells
+
+
+def _n_chosen(n_items: int) -> int:
+    return n_items if n_items <= 2 * N_SAMPLED else N_SAMPLED
+
+
+def _draw(hashes: WordArray, first: int) -> tuple[WordArray, IntArray]:
+    """Return the smallest draws of the items from row ``first`` on, ascending, and whose they are.
+
+    Equal items have a draw each, by their number among them.
+    """
+    distinct, sizes = np.unique(hashes, return_counts=True)
+    copies, ends = np.repeat(distinct, sizes), np.cumsum(sizes)
+    number = np.arange(len(hashes)) - np.repeat(ends - sizes, sizes) + first
+    draws = _mixed(copies + number.astype(np.uint64) * _ODD)
+    most = min(2 * N_SAMPLED, len(draws))
+    smallest = np.argpartition(draws, most - 1)[:most]
+    smallest = smallest[np.argsort(draws[smallest])]
+    wanted, place = np.unique(copies[smallest], return_inverse=True)
+    rows, at = np.empty(len(wanted), dtype=np.int64), np.minimum(np.searchsorted(wanted, hashes), len(wanted) - 1)
+    is_wanted = np.flatnonzero(wanted[at] == hashes)
+    rows[at[is_wanted]] = is_wanted
+    return draws[smallest], rows[place]
+
+
+def _hashes(words: WordArray, keys: IntArray) -> WordArray:
+    """Hash items, equal ones alike."""
+    hashes = np.zeros(len(words), dtype=np.uint64)
+    for column in [*words.T, *keys.T]:
+        hashes = _mixed((hashes + _ODD) ^ column.astype(np.uint64))
+    return hashes
+
+
+def _mixed(words: WordArray) -> WordArray:
+    """Mix the bits of 64-bit words, as the finaliser of splitmix64 does."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(words ^ (words >> np.uint64(31)))
+
+
+def _level_indices(affinity: Affinity, queries: Rows) -> LevelArray:
+    """Return the level of each item as an index, (n_queries, n_database)."""
+    levels, block = affinity.levels, affinity.block(queries, _ALL)
+    if len(levels) == levels[-1] + 1:
+        return block
+    index = np.zeros(levels[-1] + 1, dtype=np.int16)
+    index[levels] = np.arange(len(levels))
+    return index[block]
