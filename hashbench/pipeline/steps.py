@@ -16,7 +16,7 @@ from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import PreparedDataset, stem_of
 from hashbench.registry import dataset_spec
-from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, OrderEffect
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
@@ -211,14 +211,25 @@ def ensure_scores(
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
     """Return an evaluation in some metrics from scores as `score_cache.read` returns them."""
-    scores = {name: Scores(*known[name]) for name in metric_names}
-    return Evaluation(scores, int(known[score_cache.N_UNDEFINED][0]), kinds=known[score_cache.KINDS])
+    scores = {name: Scores(*known[name][:4]) for name in metric_names}
+    effects = {
+        name: OrderEffect(float(known[name][5, 0]), known[name][4]) for name in metric_names if len(known[name]) > 4
+    }
+    n_undefined = int(known[score_cache.N_UNDEFINED][0])
+    return Evaluation(scores, n_undefined, kinds=known[score_cache.KINDS], order_effects=effects)
 
 
 def arrays_of(scored: Evaluation) -> dict[str, AnyArray]:
     """Return an evaluation as `score_cache.write` takes it."""
-    scores: dict[str, AnyArray] = {name: np.stack(values) for name, values in scored.scores.items()}
-    return {**scores, score_cache.KINDS: scored.kind, score_cache.N_UNDEFINED: np.array([scored.n_undefined])}
+    arrays: dict[str, AnyArray] = {
+        score_cache.KINDS: scored.kind,
+        score_cache.N_UNDEFINED: np.array([scored.n_undefined]),
+    }
+    for name, values in scored.scores.items():
+        effect = scored.order_effects.get(name)
+        of_order = () if effect is None else (effect.remainder, np.full(len(effect.remainder), effect.explained))
+        arrays[name] = np.stack([*values, *of_order])
+    return arrays
 
 
 def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
