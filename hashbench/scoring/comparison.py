@@ -1,0 +1,366 @@
+"""Whether one method is better than another: the difference of two means, with an interval over queries and seeds.
+
+Three things could undo a difference: another order of tied items, other queries, other seeds. The interval is about
+queries and seeds; what a shuffle of the database can do is reported beside it and never added.
+"""
+
+from __future__ import annotations  # so that help() shows types as they are written
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench._typing import FloatArray
+from hashbench.errors import HashbenchError, counted
+from hashbench.scoring.evaluation import ByMetric, Evaluation
+
+CONFIDENCE = 0.95
+ALPHA = 1 - CONFIDENCE
+_MOST_SEEDS = 1000  # that are looked at for the number that would show a difference
+
+
+class Moments(NamedTuple):
+    """Mean and variance of a difference of two methods, by source of chance."""
+
+    value: float
+    of_queries: float  # variance due to the choice of queries
+    of_seeds: tuple[float, float]  # due to the seeds of either method, 0 if it has one seed
+    interactions: tuple[float, float]  # what both of these hold, and is taken off once
+    degrees: tuple[float, float, float]  # of freedom, of the queries and of the seeds of either method
+
+    @property
+    def variance(self) -> float:
+        """The variance of the value."""
+        both = self.of_queries + sum(self.of_seeds)
+        return max(both - sum(self.interactions), self.of_queries, sum(self.of_seeds))
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the variance, by Satterthwaite: parts that are subtracted add nothing to its variance."""
+        parts = (self.of_queries, *self.of_seeds)
+        squares = sum(part**2 / degree for part, degree in zip(parts, self.degrees, strict=True) if part)
+        return self.variance**2 / squares if squares else math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The difference of two methods in one metric; as ``str`` the sentence that says what is shown.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The two methods.
+    metric : str
+        The metric.
+    value : float
+        Mean of the first method less that of the second, over queries and seeds.
+    low, high : float
+        95 % interval of the value.
+    p : float
+        Two-sided p value, of the hypothesis that there is no difference.
+    tie_sd : float
+        Largest standard deviation that ``value`` can have under random orders of the database; NaN if it is not known.
+    n_queries : int
+        Queries that both methods are scored on.
+    n_seeds : tuple of int
+        Seeds of the first and of the second method; 0 for a method that draws nothing.
+    basis : str
+        What interval and p value are about: ``queries and seeds``, ``queries`` (of these codes, since a method has one
+        seed) or ``seeds`` (on these queries, since the scores of single queries are not known).
+    n_clusters : int or None
+        Number of groups of alike queries, such as classes, that stand for the queries; None for single queries.
+    n_seeds_needed : int or None
+        Seeds of each method that would show a difference of this size; None if no number up to 1,000 would.
+    p_holm : float or None
+        ``p`` corrected for the comparisons made together by Holm's method; None for one.
+    """
+
+    names: tuple[str, str]
+    metric: str
+    value: float
+    low: float
+    high: float
+    p: float
+    tie_sd: float
+    n_queries: int
+    n_seeds: tuple[int, int]
+    basis: str
+    n_clusters: int | None = None
+    n_seeds_needed: int | None = None
+    p_holm: float | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the p value, corrected if it has to be, is below 0.05."""
+        return (self.p if self.p_holm is None else self.p_holm) < ALPHA
+
+    def __str__(self) -> str:
+        first, second = self.names
+        if self.value == self.low == self.high == 0:
+            return f"{first} and {second} have the same {self.metric} on every query."
+        direction = "above" if self.value > 0 else "below"
+        size = f"{first} is {direction} {second} by {abs(self.value):.4f} {self.metric}"
+        interval = f"95 % interval {self.low:.4f} to {self.high:.4f} over {self._sample}"
+        verdict = "shown" if self.is_shown else "not shown"
+        about = {"queries": " for these codes", "seeds": " on these queries"}.get(self.basis, "")
+        corrected = "" if self.p_holm is None else f", corrected p = {_p_text(self.p_holm)}"
+        return f"{size} ({interval}{corrected}): {verdict}{about}.{self._advice}"
+
+    @property
+    def _sample(self) -> str:
+        parts = []
+        if self.basis != "seeds":
+            queries = counted(self.n_queries, "query", "queries")
+            parts.append(queries if self.n_clusters is None else f"{queries} of {self.n_clusters:,} classes")
+        if self.basis != "queries":
+            parts.append(self._seeds)
+        return " and ".join(part for part in parts if part)
+
+    @property
+    def _seeds(self) -> str:
+        drawn = [(n, name) for n, name in zip(self.n_seeds, self.names, strict=True) if n]
+        if len(drawn) == 2 and drawn[0][0] == drawn[1][0]:
+            return f"{drawn[0][0]} seeds each"
+        return " and ".join(f"{counted(n, 'seed', 'seeds')} of {name}" for n, name in drawn)
+
+    @property
+    def _advice(self) -> str:
+        if self.basis == "queries" and any(self.n_seeds):
+            alone = [name for n, name in zip(self.n_seeds, self.names, strict=True) if n == 1]
+            return f" A claim about the methods needs several seeds of {' and of '.join(alone)}."
+        if self.is_shown or self.basis == "seeds" or self.value == 0 or not any(self.n_seeds):
+            return ""
+        if self.n_seeds_needed is None:
+            return " No number of seeds would show a difference of this size on as many queries."
+        return f" About {self.n_seeds_needed} seeds each would show a difference of this size."
+
+
+def compare(
+    first: Evaluation | Sequence[Evaluation],
+    second: Evaluation | Sequence[Evaluation],
+    *,
+    names: tuple[str, str] = ("the first", "the second"),
+    draws_nothing: Sequence[str] = (),
+    clusters: npt.ArrayLike | None = None,
+) -> ByMetric[Difference]:
+    """Compare two methods by their scores of the same queries, each with one evaluation per seed.
+
+    Parameters
+    ----------
+    first, second : Evaluation or sequence of Evaluation
+        What `hashbench.evaluate` returns for the codes of each seed.
+    names : tuple of str
+        Names of the methods, for the sentences.
+    draws_nothing : sequence of str
+        Names of methods that draw nothing at random, so that one evaluation is all there is.
+    clusters : array of shape (n_queries,), optional
+        Labels of the queries. Queries of one label are taken to be alike, and the claim is about new classes.
+
+    Returns
+    -------
+    dict of str to Difference
+        By metric, those that all evaluations have.
+
+    Raises
+    ------
+    HashbenchError
+        If they are not of the same queries, or of fewer than two.
+
+    Notes
+    -----
+    The interval is about other queries and other seeds together (docs/explanation/comparing.md); the test over queries
+    alone, of means over seeds, takes a quarter to a half of all differences between two trainings of one method for
+    real.
+
+    Examples
+    --------
+    >>> from hashbench import evaluate
+    >>> labels = [0, 1, 0, 1], [0, 0, 1, 1]
+    >>> ours = evaluate([[0, 0], [1, 1], [0, 1], [1, 1]], [[0, 0], [0, 1], [1, 1], [1, 1]], labels, ["AP"])
+    >>> theirs = evaluate([[0, 0], [1, 0], [0, 1], [1, 1]], [[0, 0], [1, 1], [1, 1], [0, 1]], labels, ["AP"])
+    >>> print(compare(ours, theirs, names=("ours", "theirs"))["AP"])
+    ours is above theirs by
+    """
+    sides = [[side] if isinstance(side, Evaluation) else list(side) for side in (first, second)]
+    _check(sides, names)
+    metrics = [name for name in sides[0][0].scores if all(name in one.scores for side in sides for one in side)]
+    if not metrics:
+        raise HashbenchError(f"{names[0]} and {names[1]} have no metric in common; evaluate both by the same.")
+    return ByMetric({name: _difference(sides, name, names, draws_nothing, clusters) for name in metrics})
+
+
+def _check(sides: Sequence[Sequence[Evaluation]], names: tuple[str, str]) -> None:
+    for side, name in zip(sides, names, strict=True):
+        if not side:
+            raise HashbenchError(f"there is no evaluation of {name}; give one for each seed.")
+    lengths = {len(next(iter(one.scores.values())).mean) for side in sides for one in side}
+    queries = {None if one.queries is None else tuple(one.queries) for side in sides for one in side}
+    if len(lengths) > 1:
+        few = " and ".join(map(str, sorted(lengths)))
+        raise HashbenchError(
+            f"the evaluations are of {few} queries; a comparison needs the same queries, in one order."
+        )
+    if len(queries) > 1:
+        raise HashbenchError("the evaluations name different queries; a comparison needs the same, in one order.")
+    if sides[0][0] is sides[1][0]:
+        raise HashbenchError(f"{names[0]} and {names[1]} are the same evaluation; give two methods.")
+
+
+def _difference(
+    sides: Sequence[Sequence[Evaluation]],
+    metric: str,
+    names: tuple[str, str],
+    draws_nothing: Sequence[str],
+    clusters: npt.ArrayLike | None,
+) -> Difference:
+    scores = [np.stack([one.scores[metric].mean for one in side]) for side in sides]
+    tie_sd = sum(float(np.mean([one.summary[metric].tie_sd for one in side])) for side in sides)
+    n_seeds = tuple(0 if name in draws_nothing else len(side) for side, name in zip(sides, names, strict=True))
+    return of_scores(scores[0], scores[1], metric, names, n_seeds, tie_sd, clusters)
+
+
+def of_scores(
+    first: FloatArray,
+    second: FloatArray,
+    metric: str,
+    names: tuple[str, str],
+    n_seeds: tuple[int, int],
+    tie_sd: float,
+    clusters: npt.ArrayLike | None = None,
+) -> Difference:
+    """Return the difference of scores, (n_seeds, n_queries) each, NaN where a query is undefined."""
+    undefined = np.isnan(first[0])
+    if not all(np.array_equal(np.isnan(row), undefined) for row in (*first, *second)):
+        raise HashbenchError(
+            f"{metric} is defined for different queries of {names[0]} and {names[1]}, so their means do not compare; "
+            "choose a metric that is defined for the same, such as P@r2 for P@r2:skip."
+        )
+    labels = None if clusters is None else np.asarray(clusters)[~undefined]
+    first, second = first[:, ~undefined], second[:, ~undefined]
+    n_queries = first.shape[1]
+    n_clusters = None if labels is None else len(np.unique(labels))
+    n_units = n_queries if n_clusters is None else n_clusters
+    if n_units < 2:
+        unit = "query" if n_clusters is None else "class"
+        raise HashbenchError(f"{metric} is defined for {n_units} {unit}; an interval needs two or more.")
+    found = moments(first, second, labels)
+    low, high, p = _interval(found.value, found.variance, found.freedom)
+    return Difference(
+        names=names,
+        metric=metric,
+        value=found.value,
+        low=low,
+        high=high,
+        p=p,
+        tie_sd=tie_sd,
+        n_queries=n_queries,
+        n_seeds=n_seeds,
+        basis="queries and seeds" if 1 not in n_seeds and any(n_seeds) else "queries",
+        n_clusters=n_clusters,
+        n_seeds_needed=_seeds_needed(found, n_seeds),
+    )
+
+
+def of_means(
+    first: FloatArray, second: FloatArray, metric: str, names: tuple[str, str], n_queries: int, tie_sd: float
+) -> Difference:
+    """Return the difference of means over the same queries, one per seed, by Welch's test: only seeds are known."""
+    if min(len(first), len(second)) < 2:
+        raise HashbenchError(
+            f"{names[0]} or {names[1]} has one seed, and the scores of its queries are not kept; run it with more "
+            "seeds, or where the scores are."
+        )
+    parts = [float(np.var(side, ddof=1)) / len(side) for side in (first, second)]
+    degrees = [len(side) - 1 for side in (first, second)]
+    squares = sum(part**2 / degree for part, degree in zip(parts, degrees, strict=True))
+    value, freedom = float(np.mean(first) - np.mean(second)), sum(parts) ** 2 / squares if squares else math.inf
+    low, high, p = _interval(value, sum(parts), freedom)
+    n_seeds = len(first), len(second)
+    return Difference(
+        names=names,
+        metric=metric,
+        value=value,
+        low=low,
+        high=high,
+        p=p,
+        tie_sd=tie_sd,
+        n_queries=n_queries,
+        n_seeds=n_seeds,
+        basis="seeds",
+    )
+
+
+def _interval(value: float, variance: float, freedom: float) -> tuple[float, float, float]:
+    """Return the interval of a value, and the p value of 0."""
+    from scipy.stats import t
+
+    sd = math.sqrt(variance)
+    if sd <= 1e-12 * abs(value) or not sd:  # every query differs by the same, up to rounding
+        return value, value, 0.0 if value else 1.0
+    half = float(t.ppf(1 - ALPHA / 2, freedom)) * sd
+    return value - half, value + half, float(2 * t.sf(abs(value) / sd, freedom))
+
+
+def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
+    """Return the smallest number of seeds of each method that would show the value if the variances stay."""
+    single = [of_seeds * n for of_seeds, n in zip(found.of_seeds, n_seeds, strict=True)]
+    both = sum(found.interactions)
+    of_queries = max(found.of_queries - both, 0.0)
+    interaction = [part * n for part, n in zip(found.interactions, n_seeds, strict=True)]
+    for n in range(2, _MOST_SEEDS + 1):
+        expected = Moments(
+            found.value,
+            of_queries + sum(interaction) / n,
+            (single[0] / n, single[1] / n),
+            (interaction[0] / n, interaction[1] / n),
+            (found.degrees[0], n - 1, n - 1),
+        )
+        if _interval(found.value, expected.variance, expected.freedom)[2] < ALPHA:
+            return n
+    return None
+
+
+def _p_text(p: float) -> str:
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def moments(first: FloatArray, second: FloatArray, clusters: npt.ArrayLike | None = None) -> Moments:
+    """Return the moments of the mean difference of scores, (n_seeds, n_queries) each, of the same queries.
+
+    With ``clusters``, (n_queries,), queries of one cluster are taken to be alike, and the claim is about new clusters.
+
+    Notes
+    -----
+    Of d_q, the difference of the means over seeds, v_query = var(d_q) / Q. Each method adds v_X = var(seed means) / S.
+    Both hold the interaction of queries and seeds, e_X = sum (x_sq - x_s. - x_.q + x_..)^2 / ((S - 1) (Q - 1) S Q).
+    Sources: J. Cornfield and J. W. Tukey, "Average values of mean squares in factorials", 1956; A. B. Owen, "The
+    pigeonhole bootstrap", 2007.
+    """
+    n_queries = first.shape[1]
+    group = np.arange(n_queries) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    n_groups = int(group.max()) + 1
+    unit = n_groups / (n_groups - 1) / n_queries**2
+
+    def squares(values: FloatArray) -> float:
+        """Sum the squares of the sums over each cluster."""
+        sums = np.stack([np.bincount(group, weights=row, minlength=n_groups) for row in np.atleast_2d(values)])
+        return float((sums**2).sum())
+
+    differences = first.mean(axis=0) - second.mean(axis=0)
+    value = float(differences.mean())
+    of_seeds, interactions = [], []
+    for scores in (first, second):
+        n_seeds, means = len(scores), scores.mean(axis=1)
+        if n_seeds < 2:
+            of_seeds.append(0.0)
+            interactions.append(0.0)
+            continue
+        of_seeds.append(float(means.var(ddof=1)) / n_seeds)
+        residuals = scores - means[:, None] - scores.mean(axis=0) + scores.mean()
+        interactions.append(unit * squares(residuals) / (n_seeds * (n_seeds - 1)))
+    degrees = (n_groups - 1, max(len(first) - 1, 1), max(len(second) - 1, 1))
+    return Moments(value, unit * squares(differences - value), tuple(of_seeds), tuple(interactions), degrees)
