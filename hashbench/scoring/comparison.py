@@ -218,9 +218,29 @@ def _difference(
     clusters: npt.ArrayLike | None,
 ) -> Difference:
     scores = [np.stack([one.scores[metric].mean for one in side]) for side in sides]
-    tie_sd = sum(float(np.mean([one.summary[metric].tie_sd for one in side])) for side in sides)
     n_seeds = tuple(0 if name in draws_nothing else len(side) for side, name in zip(sides, names, strict=True))
-    return of_scores(scores[0], scores[1], metric, names, n_seeds, tie_sd, clusters)
+    return of_scores(scores[0], scores[1], metric, names, n_seeds, _shuffle_deviation(sides, metric), clusters)
+
+
+def _shuffle_deviation(sides: Sequence[Sequence[Evaluation]], metric: str) -> float:
+    """Return the most that random orders of the database can move the difference: a standard deviation.
+
+    By the triangle inequality it is the sum of both deviations at most. Where all evaluations know the covariances with
+    the keys of the same items, these are subtracted item by item, and only the remainders are added.
+    """
+    summaries = [[one.summary[metric] for one in side] for side in sides]
+    most = sum(float(np.mean([summary.tie_sd for summary in side])) for side in summaries)
+    effects = [[one.order_effects.get(metric) for one in side] for side in sides]
+    first = effects[0][0]
+    if first is None or first.items is None:
+        return most
+    if any(effect is None or not np.array_equal(effect.items, first.items) for side in effects for effect in side):
+        return most
+    sums = [np.mean([effect.sums for effect in side], axis=0) for side in effects]
+    n_defined = summaries[0][0].n_queries - int(np.isnan(first.remainder).sum())
+    of_items = float(np.linalg.norm(sums[0] - sums[1])) / n_defined
+    rests = [np.mean([math.sqrt(max(s.tie_sd**2 - s.tie_sd_low**2, 0)) for s in side]) for side in summaries]
+    return min(most, math.hypot(of_items, float(sum(rests))))
 
 
 def of_scores(

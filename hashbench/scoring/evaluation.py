@@ -1,5 +1,6 @@
 """The result of scoring: the scores of every query, by metric, and their means."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -28,10 +29,17 @@ class OrderEffect(NamedTuple):
         Variance of the sum over queries that random keys of the items explain.
     remainder : ndarray of shape (n_queries,), float64
         Deviation of each query that they leave; NaN where its score is undefined.
+    items : ndarray of shape (n_sampled,), int64, optional
+        Rows of the database that stand for all, if the sums are known.
+    sums : ndarray of shape (n_sampled,), float64, optional
+        Covariance of the sum over queries with the key of each of these; scaled, so that ``explained`` is the sum of
+        their squares.
     """
 
     explained: float
     remainder: FloatArray
+    items: IntArray | None = None
+    sums: FloatArray | None = None
 
 
 class Summary(NamedTuple):
@@ -179,13 +187,13 @@ class Evaluation:
         if not n_defined:
             return Summary(np.nan, np.nan, np.nan, n_queries, n_undefined)
         mean, low, high = (float(part[is_defined].mean()) for part in scores[:3])
-        explained, remainder = self.order_effects.get(name, OrderEffect(0.0, scores.tie_sd))
-        by_kind = np.bincount(self.kind[is_defined], weights=remainder[is_defined])
+        effect = self.order_effects.get(name, OrderEffect(0.0, scores.tie_sd))
+        remainder = effect.remainder[is_defined]
+        by_kind = np.bincount(self.kind[is_defined], weights=remainder)
         measured = float(self.random_orders[name].std(ddof=1)) if name in self.random_orders else None
-        variances = np.append(explained, np.sort(by_kind) ** 2)  # sorted: however kinds are numbered
-        tie_sd, least = np.sqrt([variances.sum(), explained]) / n_defined
-        most = float(np.hypot(least, remainder[is_defined].mean()))
-        deviations = float(tie_sd), float(least), most, measured
+        least = math.sqrt(effect.explained) / n_defined
+        rest = float(np.linalg.norm(np.sort(by_kind))) / n_defined  # sorted: however kinds are numbered
+        deviations = math.hypot(least, rest), least, math.hypot(least, float(remainder.mean())), measured
         return Summary(mean, low, high, n_queries, n_undefined, *deviations)
 
     @property

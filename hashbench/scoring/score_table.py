@@ -5,8 +5,8 @@ what they explain adds up over queries item by item, and what is left of each qu
 of queries of other kinds. The derivation is in docs/explanation/shuffle-deviation.md.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from math import fsum
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -134,8 +134,8 @@ class ItemSums:
     def effects(self, origin: Rows = _ALL) -> dict[str, OrderEffect]:
         """Return the effect of an order by metric, with the remainders of all queries: each that of row ``origin``."""
         sums = self._sums if self._own_levels is None else self._sums - self._own[origin][self._rows]
-        unit = 12 * self._n_items / max(len(self._rows), 1)
+        scaled = sums.T * math.sqrt(12 * self._n_items / max(len(self._rows), 1))
         return {
-            metric.name: OrderEffect(unit * fsum(sums[:, number] ** 2), self._remainders[number, origin])
-            for number, metric in enumerate(self._metrics)
+            metric.name: OrderEffect(math.fsum(of_items**2), remainder[origin], self._rows, of_items)
+            for metric, remainder, of_items in zip(self._metrics, self._remainders, scaled, strict=False)
         }
