@@ -19,9 +19,10 @@ from click.testing import CliRunner
 import hashbench
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
+from hashbench.pipeline import tuning
 from hashbench.store.result_rows import COLUMNS
 
-HEADER = ",".join(COLUMNS) + "\n"
+HEADER, TRIALS = ",".join(COLUMNS) + "\n", ",".join(tuning.COLUMNS) + "\n"
 ROW = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n"
 RESULTS = {
     "good": HEADER + ROW,
@@ -175,8 +176,11 @@ def lay_out(folder):
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
     (folder / "t").mkdir()
     (folder / "t" / "trials.csv").write_text("a,b\n")
-    for name in ("grid", "no-trials", "no-grid", "pipes"):
+    for name in ("grid", "no-trials", "no-grid", "pipes", "inf", "half"):
         (folder / f"tuning-{name}").mkdir()
+    trial = "digits,0123,itq,1,{},8,0,AP,0.5,SCORE,1.0,c0de,\n"
+    for name in ("inf", "half"):
+        (folder / f"tuning-{name}" / "trials.csv").write_text(TRIALS + trial.replace("SCORE", name))
     (folder / "tuning-grid" / "grid.toml").write_text('bits = 8\nmethods = ["itq"]\n')
     (folder / "tuning-no-trials" / "trials.csv").mkdir()
     (folder / "tuning-no-grid" / "grid.toml").mkdir()
@@ -575,6 +579,10 @@ COMMANDS = f"""
 1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
 1 | tune --method itq --bits 8 --output t | trials.csv is not a file of trials | Move it
+1 | tune --method itq --bits 8 --output tuning-inf | trials.csv has to_trained 'inf' for digits 0123 itq 1 {{}} 8 0 AP
+1 | tune --method itq --bits 8 --output tuning-half | to_trained 'half' for digits | a finite number or nothing. Delete
+1 | tune --method csq --bits 8 --param 'head="None"' | a value of csq's head is the text 'None', which grid.toml cannot
+1 | tune --method csq --bits 8 --param 'head=mlp,"None"' | a value of csq's head is the text 'None' | another name
 1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
 1 | tune --method itq --bits 8 --output tuning-no-trials | cannot write tuning-no-trials/trials.csv: Is a directory
 1 | tune --method itq --bits 8 --output tuning-no-grid | cannot write tuning-no-grid/grid.toml: Is a directory
