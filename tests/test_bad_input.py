@@ -560,7 +560,7 @@ COMMANDS = f"""
 2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
 2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
 1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
-1 | {EXPLAINED_RUN} --metric AP:thresholds | none of trec_eval, pytrec_eval, ir_measures | gives AP:thresholds; ask for AP
+1 | {EXPLAINED_RUN} --metric AP:thresholds | none of trec_eval, | gives AP:thresholds; ask for AP
 1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | does not use --image-size

@@ -377,7 +377,7 @@ def test_long_work_is_reported_in_lines_only_where_there_is_no_terminal(hashbenc
         ("--script calc-map --metric AP@5 --metric P@5", "AP@5 of 30 items; ask for AP"),
         ("--metric P@r2:skip", "explain compares no script with P@r2:skip"),
         ("--metric AP:thresholds --script talr-tieap", "explain does not compare talr-tieap with AP:thresholds of 30"),
-        ("--metric AP:thresholds --value 0.50", "explain compares no script with AP:thresholds of 30 items; ask for AP"),
+        ("--metric AP:thresholds --value 0.50", "compares no script with AP:thresholds of 30 items; ask for AP"),
         ("--script hashnt", "Did you mean 'hashnet' or "),
         ("--script qqqq", "hashbench list scripts"),
         ("--script hashnet --metric AP@31", "AP@31 of 30 items; ask for AP, AP@k, k within"),

@@ -128,7 +128,7 @@ def cut_of(evaluator: Evaluator, name: str, n_items: int) -> int | None:
 
 
 def metric_pattern(name: str) -> str:
-    """Return the pattern of a metric as scripts have it: with its option, except AP@k, whose divisor is a convention."""
+    """Return the pattern of a metric as scripts have it: with its option, but AP@k without its divisor."""
     metric = get_metric(name)
     pattern, (_, colon, option) = metric.family.pattern, metric.name.partition(":")
     return pattern if pattern == "AP@k" else f"{pattern}{colon}{option}"
