@@ -287,6 +287,7 @@ COMMANDS = f"""
 1 | {ITQ} --param random_state=1 | random_state is not a --param | --seed
 1 | {ITQ} --dataset cifar10 | unknown dataset 'cifar10' | 'cifar10-s1' or 'cifar10-s2'
 1 | {ITQ} --validation 0.1 | none of itq has a validation, got 0.1
+2 | {ITQ} --validation nan | '--validation': nan is not in the range 0<=x<=0.5
 2 | {ITQ} --validation 0.9 | '--validation': 0.9 is not in the range 0<=x<=0.5
 1 | {ITQ} --device cpu | none of itq has a device, got 'cpu'
 2 | {ITQ} --format xml | '--format': 'xml' is not one of
@@ -373,7 +374,10 @@ COMMANDS = f"""
 1 | diff nowhere r/good | 'nowhere' is neither
 1 | diff r/good nowhere | 'nowhere' is neither
 1 | diff '' r/good | '' is neither a file nor a folder
-2 | diff r/good r/good --fail-on-drop nan | nan is not an amount
+2 | diff r/good r/good --fail-on-drop nan | '--fail-on-drop': nan is not in the range x>=0.
+2 | plot --results r/good --width nan | '--width': nan is not in the range 2.5<=x<=30.
+2 | {LABELLED.replace("evaluate", "thresholds")} --fpr nan | '--fpr': nan is not in the range 0<=x<=1.
+2 | {LABELLED.replace("evaluate", "thresholds")} --precision nan | '--precision': nan is not in the range 0<=x<=1.
 2 | diff r/good r/good --fail-on-drop -0.1 | -0.1 is not
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
 1 | {ITQ} --results r/infinite | value inf
