@@ -157,17 +157,18 @@ def tables(
     folder("--output", "-o", show_default="RESULTS/figures", help="Folder of the figures."),
     option(
         "--format",
-        "form",
+        "forms",
         type=Choice(["svg", "png", "pdf", "both"]),
-        default="both",
-        help="Format of the files; both are svg and png.",
+        multiple=True,
+        default=["both"],
+        help="Format of the files, repeatable; both are svg and png.",
     ),
 )
 def plot(
     names: tuple[str, ...],
     results: Path,
     output: Path | None,
-    form: str,
+    forms: tuple[str, ...],
     bands: bool | None,
     width: float,
     has_title: bool,
@@ -192,7 +193,7 @@ def plot(
     from hashbench.reports.plots.figure_selection import FigureSelection
     from hashbench.reports.plots.style import FigureLayout
 
-    formats = FORMATS[:2] if form == "both" else (form,)
+    formats = list(dict.fromkeys(name for form in forms for name in (FORMATS[:2] if form == "both" else (form,))))
     figures_folder = output or results / "figures"
     refuse_folder(figures_folder, [f"*.{suffix}" for suffix in formats], results_files(results))
     layout = FigureLayout(width, has_title, bands)

@@ -69,7 +69,10 @@ def test_pairs_that_are_all_relevant_or_all_irrelevant_leave_no_nan(hashbench, f
     codes = ["--query-codes", files / "codes.npy", "--database-codes", files / "part-1.npy"]
     asked = ["--fpr", 0.5, "--precision", 0]
     for level, sentences in (
-        (1, ["best F1: radius 13, F1 1.0000; no pair is irrelevant.", "0.5: these pairs cannot show it, since none is"]),
+        (
+            1,
+            ["best F1: radius 13, F1 1.0000; no pair is irrelevant.", "0.5: these pairs cannot show it, since"],
+        ),
         (0, ["best F1: no pair is relevant.", "No pair is relevant, so recall, F1 and uAP are not defined."]),
     ):
         np.save(files / "levels.npy", np.full((N_ITEMS, 25), level))
