@@ -578,10 +578,10 @@ def test_dataset_without_any_value_is_reported_and_the_others_are_drawn(hashbenc
     ]
     notes = [line for line in result.stderr.splitlines() if "loners" in line]
     assert [line.partition("-loners")[0] for line in notes] == ["ranking", "tie-ranges", "ap-bits", *CODE_FIGURES]
-    assert all("loners (features): no query has a relevant item" in line for line in notes)
+    assert all("loners (features): no query has a value of AP" in line for line in notes)
     only = hashbench("plot", "ap-bits", "--dataset", "loners", "--results", undefined)
     assert (only.exit_code, only.stderr.count("\n")) == (1, 1)
-    assert "loners (features): no query has a relevant item" in only.stderr
+    assert "loners (features): no query has a value of AP" in only.stderr
 
 
 def test_tables_of_a_dataset_without_any_value_leave_the_others_alone(hashbench, undefined):

@@ -48,7 +48,8 @@ _ABOUT = {  # what an answer says of two methods
     LUCK: "They are apart under luck: a random order of ties is not expected to reverse the two; an order that "
     "depends on the classes might.",
     OPEN: "They are not separated by luck: a reversal by a random order of ties is not ruled out.",
-    UNKNOWN: "Whether luck with ties could reverse the two is unknown: a row is older than the column tie_sd.",
+    UNKNOWN: "Whether luck with ties could reverse the two is unknown: one has no value, or a row is older than the "
+    "column tie_sd.",
 }
 _VERDICTS = {  # of a published value
     "within": "it lies within our spread, or luck with ties does not tell it from ours",
