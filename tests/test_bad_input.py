@@ -76,6 +76,7 @@ BY_METHOD = {  # rows, settings and what made them
     "short": (NOW[: NOW.index("44136fa3")] + "\n", NAMED),
     "newer": (NOW.replace("method_version", "method_version,more"), NAMED),
     "jobs": (NOW, NAMED, "a,b\n"),
+    "version-99": (NOW.replace("0123,1", "0123,99"), NAMED),
 }
 
 
@@ -336,6 +337,7 @@ COMMANDS = f"""
 1 | {ITQ} --results n/short | itq.csv, line 2: it has 4 cells, expected 15
 1 | {ITQ} --results n/newer | has more in its header | Upgrade hashbench
 1 | {ITQ} --results n/jobs | itq.jobs.csv has columns a,b
+1 | {ITQ} --results n/version-99 | itq.csv has rows of version 99 of itq, and those to add are of version 1. Upgrade itq
 1 | {OWN} {OF_LABELS} --save a.jobs --dataset d | 'a.jobs' would write | another name
 1 | {ITQ} --results r/marker | line 3, is a conflict marker | --ours
 1 | {ITQ} --results r/bom | byte order mark | UTF-8 without

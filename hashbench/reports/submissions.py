@@ -326,6 +326,8 @@ def _job_of(row: Row) -> Job | str:
         if not is_prepared and dataset_class(base).needs:
             return "not prepared"
         card = method_card(row.method)
+        if row.method_version < card.version:
+            return f"of version {row.method_version}, here {card.version}"
         recorded = json.loads(row.params)
         changed = {key: value for key, value in recorded.items() if key in card.params and card.params[key] != value}
         (job,) = grid([spec], [(row.method, changed)], [row.n_bits], [row.seed], {})

@@ -381,6 +381,7 @@ def test_cells_that_cannot_be_run_here_are_a_warning(hashbench, on_github, monke
         ({"dataset": "far"}, "no dataset here"),
         ({"dataset": "cifar10-s1", "features": "gist"}, "not prepared"),
         ({"params": '{"sides": 3}'}, "other parameters here"),
+        ({"method": "ksh", "method_version": 3}, "of version 3, here 4"),
         ({"method": "pcah", "seed": 1}, "deterministic, so only seed 0 is run"),
     ],
 )
