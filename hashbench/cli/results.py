@@ -113,8 +113,8 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selectio
     datasets that are built in or prepared here, always the same one for the same rows. Methods most likely to differ
     come first: learned ones, then quick ones, slow ones, baselines; options choose others. Rows that differ are listed,
     with differences between their environment and this one, and the exit code is 1. Differences up to 0.02 are only a
-    warning for methods that optimise, as another processor may cause them. Cells that cannot be run here also only
-    cause a warning; if none can be run, the exit code is 1 without --against.
+    warning for methods that optimise, as another processor may cause them. Cells that cannot be run here, such as
+    those of an older version, also only cause a warning; if none can be run, the exit code is 1 without --against.
     """
     from hashbench.reports import submissions
     from hashbench.reports.row_origins import origin_of, read_origins
