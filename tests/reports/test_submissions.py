@@ -393,7 +393,14 @@ def test_cell_that_cannot_be_run_here_has_a_reason(changes, reason):
 def test_methods_most_likely_to_differ_are_run_first():
     names = ["constant", "bre", "lsh", "dpsh"]
     jobs = grid(["digits"], names, [16], [0], {})
-    rows = [digits_row(method=job.method, params=canonical_json(job.estimator.recorded_params())) for job in jobs]
+    rows = [
+        digits_row(
+            method=job.method,
+            params=canonical_json(job.estimator.recorded_params()),
+            method_version=job.card.version,
+        )
+        for job in jobs
+    ]
     runnable, refused = submissions.runnable([[row] for row in rows])
     assert ([job.method for job, _ in runnable], refused) == (names[::-1], [])
 
