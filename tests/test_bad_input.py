@@ -19,9 +19,10 @@ from click.testing import CliRunner
 import hashbench
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
+from hashbench.pipeline import tuning
 from hashbench.store.result_rows import COLUMNS
 
-HEADER = ",".join(COLUMNS) + "\n"
+HEADER, TRIALS = ",".join(COLUMNS) + "\n", ",".join(tuning.COLUMNS) + "\n"
 ROW = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n"
 RESULTS = {
     "good": HEADER + ROW,
@@ -75,6 +76,7 @@ BY_METHOD = {  # rows, settings and what made them
     "short": (NOW[: NOW.index("44136fa3")] + "\n", NAMED),
     "newer": (NOW.replace("method_version", "method_version,more"), NAMED),
     "jobs": (NOW, NAMED, "a,b\n"),
+    "version-99": (NOW.replace("0123,1", "0123,99"), NAMED),
 }
 
 
@@ -175,8 +177,11 @@ def lay_out(folder):
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
     (folder / "t").mkdir()
     (folder / "t" / "trials.csv").write_text("a,b\n")
-    for name in ("grid", "no-trials", "no-grid", "pipes"):
+    for name in ("grid", "no-trials", "no-grid", "pipes", "inf", "half"):
         (folder / f"tuning-{name}").mkdir()
+    trial = "digits,0123,itq,1,{},8,0,AP,0.5,SCORE,1.0,c0de,\n"
+    for name in ("inf", "half"):
+        (folder / f"tuning-{name}" / "trials.csv").write_text(TRIALS + trial.replace("SCORE", name))
     (folder / "tuning-grid" / "grid.toml").write_text('bits = 8\nmethods = ["itq"]\n')
     (folder / "tuning-no-trials" / "trials.csv").mkdir()
     (folder / "tuning-no-grid" / "grid.toml").mkdir()
@@ -283,6 +288,7 @@ COMMANDS = f"""
 1 | {ITQ} --param random_state=1 | random_state is not a --param | --seed
 1 | {ITQ} --dataset cifar10 | unknown dataset 'cifar10' | 'cifar10-s1' or 'cifar10-s2'
 1 | {ITQ} --validation 0.1 | none of itq has a validation, got 0.1
+2 | {ITQ} --validation nan | '--validation': nan is not in the range 0<=x<=0.5
 2 | {ITQ} --validation 0.9 | '--validation': 0.9 is not in the range 0<=x<=0.5
 1 | {ITQ} --device cpu | none of itq has a device, got 'cpu'
 2 | {ITQ} --format xml | '--format': 'xml' is not one of
@@ -331,6 +337,7 @@ COMMANDS = f"""
 1 | {ITQ} --results n/short | itq.csv, line 2: it has 4 cells, expected 15
 1 | {ITQ} --results n/newer | has more in its header | Upgrade hashbench
 1 | {ITQ} --results n/jobs | itq.jobs.csv has columns a,b
+1 | {ITQ} --results n/version-99 | itq.csv has rows of version 99 of itq, and those to add are of version 1. Upgrade itq
 1 | {OWN} {OF_LABELS} --save a.jobs --dataset d | 'a.jobs' would write | another name
 1 | {ITQ} --results r/marker | line 3, is a conflict marker | --ours
 1 | {ITQ} --results r/bom | byte order mark | UTF-8 without
@@ -369,7 +376,10 @@ COMMANDS = f"""
 1 | diff nowhere r/good | 'nowhere' is neither
 1 | diff r/good nowhere | 'nowhere' is neither
 1 | diff '' r/good | '' is neither a file nor a folder
-2 | diff r/good r/good --fail-on-drop nan | nan is not an amount
+2 | diff r/good r/good --fail-on-drop nan | '--fail-on-drop': nan is not in the range x>=0.
+2 | plot --results r/good --width nan | '--width': nan is not in the range 2.5<=x<=30.
+2 | {LABELLED.replace("evaluate", "thresholds")} --fpr nan | '--fpr': nan is not in the range 0<=x<=1.
+2 | {LABELLED.replace("evaluate", "thresholds")} --precision nan | '--precision': nan is not in the range 0<=x<=1.
 2 | diff r/good r/good --fail-on-drop -0.1 | -0.1 is not
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
 1 | {ITQ} --results r/infinite | value inf
@@ -556,6 +566,7 @@ COMMANDS = f"""
 2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
 2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
 1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
+1 | {EXPLAINED_RUN} --metric AP:thresholds | none of trec_eval, | gives AP:thresholds; ask for AP
 1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | does not use --image-size
@@ -574,6 +585,10 @@ COMMANDS = f"""
 1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
 1 | tune --method itq --bits 8 --output t | trials.csv is not a file of trials | Move it
+1 | tune --method itq --bits 8 --output tuning-inf | trials.csv has to_trained 'inf' for digits 0123 itq 1 {{}} 8 0 AP
+1 | tune --method itq --bits 8 --output tuning-half | to_trained 'half' for digits | a finite number or nothing. Delete
+1 | tune --method csq --bits 8 --param 'head="None"' | a value of csq's head is the text 'None', which grid.toml cannot
+1 | tune --method csq --bits 8 --param 'head=mlp,"None"' | a value of csq's head is the text 'None' | another name
 1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
 1 | tune --method itq --bits 8 --output tuning-no-trials | cannot write tuning-no-trials/trials.csv: Is a directory
 1 | tune --method itq --bits 8 --output tuning-no-grid | cannot write tuning-no-grid/grid.toml: Is a directory

@@ -253,9 +253,9 @@ def run(
     if dry_run:
         _print_plan(jobs, remaining(jobs, demands, results))
         return
-    methods = dict.fromkeys(job.method for job in jobs)
+    versions = {job.method: job.card.version for job in jobs}
     for name in names:
-        check_files(results, name, methods)
+        check_files(results, name, versions)
     outcomes, folders = [], dict[Path, None]()
     try:
         for outcome in console.run_jobs(jobs, demands, n_jobs, cluster):

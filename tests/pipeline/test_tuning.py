@@ -252,6 +252,18 @@ def test_the_default_is_kept_unless_the_best_lead_by_more_than_a_hundredth(metri
     assert choice.params == chosen
 
 
+@pytest.mark.usefixtures("digits_data")
+@pytest.mark.parametrize("lacking", tuning.SCORES)
+def test_a_setting_with_one_of_the_two_scores_is_no_candidate(lacking):
+    trials = plan(Study(methods=(("itq", {}),), n_bits=(8,), params={"n_iter": Sweep((50, 5))}), 2)
+    keys = [trial.key("P@r2:skip") for trial in trials]
+    half, whole = row_of(keys[0], "0.607100"), row_of(keys[1], "0.218000")
+    half[keys[0]][lacking] = ""
+    (choice,) = choose(trials, ["P@r2:skip"], half | whole)
+    assert (choice.best, choice.params, choice.n_failed) == ({"n_iter": 5}, {"n_iter": 5}, 1)
+    assert tuning.shown(half[keys[0]]).startswith("failed. P@r2:skip has no value for held-out queries among the ")
+
+
 def test_a_grid_file_is_read_as_it_was_written(tmp_path):
     params = {"a": None, "b": 1e-05, "c": True, "d": 'w "x"', "e": [1, 2], "f": 30}
     written = Study(datasets=("mine", "mine"), n_bits=(16, 48, np.int64(16)), seeds=(0, np.int64(1), 0))
