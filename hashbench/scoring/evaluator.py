@@ -212,7 +212,8 @@ def evaluate_packed(
             distances[np.arange(len(queries)), queries] = -1
         return _ties(distances, all_affinity, queries).ranked
 
-    return measure(evaluation, rankings, len(all_words), undefined, random_orders, on_progress=on_progress)
+    drawn = len(all_words), undefined, random_orders
+    return measure(evaluation, rankings, *drawn, on_progress=on_progress, exclude_self=exclude_self)
 
 
 def _ties(group: AnyArray, affinity: Affinity, queries: Rows) -> Ties:
@@ -243,6 +244,8 @@ def _evaluate_outputs(
     """
     if metrics is DEFAULT_METRICS:
         metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
+    if random_orders:
+        check_orders(random_orders, checked_metrics(metrics, undefined))
     check_counts((len(ranking.query), len(ranking.database)), (affinity.n_queries, affinity.n_database))
     bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
@@ -261,7 +264,8 @@ def _evaluate_outputs(
     evaluation = replace(evaluation, kinds=kinds.of_query)
     if not random_orders:
         return evaluation
-    return measure(evaluation, lambda queries: ties(queries).ranked, len(ranking.database), undefined, random_orders)
+    drawn = len(ranking.database), undefined, random_orders
+    return measure(evaluation, lambda queries: ties(queries).ranked, *drawn, exclude_self=exclude_self)
 
 
 def evaluate_counts(

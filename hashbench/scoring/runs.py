@@ -15,7 +15,8 @@ from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
 from hashbench.scoring.evaluator import evaluate_counts
 from hashbench.scoring.histogram import TieHistogram, count_groups
-from hashbench.scoring.random_orders import Ties, measure
+from hashbench.scoring.metrics import checked_metrics
+from hashbench.scoring.random_orders import Ties, check_orders, measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,6 +86,8 @@ def evaluate_run(
     >>> hashbench.evaluate_run(run, {"q1": {"b": 1, "d": 1}}, ["AP"])  # b at rank 2 or 3, d not retrieved
     <Evaluation of 1 query; AP: 0.2083 ± 0.0417 (0.1667 to 0.2500)>
     """
+    if random_orders:
+        check_orders(random_orders, checked_metrics(metrics, undefined))
     scores, grades = _by_query(run, "run", _SCORE), _by_query(qrels, "qrels", _GRADE)
     shared = _shared_queries(scores, grades)
     queries = list(grades) if complete else shared
