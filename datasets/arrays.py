@@ -9,6 +9,7 @@ from hashbench._choices import OWN_RULES
 from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import as_int64, check_labelled, multi_hot, number_words
 from hashbench.adapter import DatasetAdapter, OwnData
+from hashbench.affinity import as_affinity
 from hashbench.dataset import Dataset, check_finite
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
@@ -109,6 +110,7 @@ class Arrays(DatasetAdapter):
         if labels is not None:
             labels = _one_each(labels, own.labels, own.items, len(features))
         n_queries = 0
+        about: dict[str, str] = {}
         if own.query_items is not None:
             query_features, query_labels, _ = read_items(own.query_items, own.query_labels, are_texts=is_text)
             if query_features.shape[1:] != features.shape[1:]:
@@ -129,18 +131,19 @@ class Arrays(DatasetAdapter):
                         f"labels of the database have shape {labels.shape} and those of the queries "
                         f"{query_labels.shape}; both need the same form and number of classes."
                     )
+                about |= _unmatched(query_labels, labels, own.query_labels or own.query_items, own.labels or own.items)
                 labels = np.concatenate([labels, query_labels])
             features, n_queries = np.concatenate([features, query_features]), len(query_features)
-        about, remark = "as given", ""
+        description, remark = "as given", ""
         if is_text:
             extracted = extract_texts(self.kind, features.tolist(), self.options)
-            features, about, remark = np.asarray(extracted.features), extracted.description, extracted.remark
+            features, description, remark = np.asarray(extracted.features), extracted.description, extracted.remark
         return {
             "features": features,
             "labels": None if labels is None else _as_labels(labels, own.labels or own.items),
             "n_queries": n_queries,
             "remark": remark,
-            "about": {"features": "; ".join(filter(None, [about, left_out]))},
+            "about": {**about, "features": "; ".join(filter(None, [description, left_out]))},
         }
 
     def _of_folder(self, own: OwnData) -> dict[str, Any]:
@@ -273,6 +276,16 @@ def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> A
     if n_labels != n_items:
         raise HashbenchError(f"{items} holds {n_items} items, but {spec or 'it'} labels for {n_labels}; give one each.")
     return labels
+
+
+def _unmatched(query_labels: AnyArray, labels: AnyArray, query_name: str, name: str) -> dict[str, str]:
+    """Describe classes of queries that the database lacks, if classes are words; refuse classes that all differ."""
+    if labels.ndim != 1 or not {labels.dtype.kind, query_labels.dtype.kind} <= set("USO"):
+        return {}
+    check_labelled(query_labels, query_name)
+    check_labelled(labels, name)
+    notes = as_affinity((query_labels.astype(str), labels.astype(str))).notes
+    return {"labels": notes[0].removesuffix(".")} if notes else {}
 
 
 def _as_labels(array: AnyArray, name: str) -> AnyArray:

@@ -64,7 +64,11 @@ def test_every_form_of_codes_packs_alike(codes):
         ([[-1, 1], [1, 0]], None, r"not -1 or 1, first 0 in row 1, column 1 .* A zero beside -1 and \+1 is"),
         ([["a", "b"]], None, r"strings of shape \(1, 2\), expected numbers in two dimensions, or hexa"),
         ([[1j, 0]], None, "of dtype complex128, expected booleans, 0/1 or -1/"),
-        (np.array([[7, 9]], dtype=np.uint8), None, "values up to 9: packed codes, or embeddings .* at most 16 .*--distance"),
+        (
+            np.array([[7, 9]], dtype=np.uint8),
+            None,
+            "values up to 9: packed codes, or embeddings .* 16 .*--distance",
+        ),
         (np.array([[7, 1]], dtype=np.uint8), 17, r"codes of 17 bits packed into bytes are uint8 of shape \(n, 3\)"),
         (np.array([[7, 256]]), 12, "codes are int64 of shape .* codes of 12 bits packed"),
         (np.array([[7.5, 1]]), 12, "codes are float64 of shape .* codes of 12 bits packed"),

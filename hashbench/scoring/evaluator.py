@@ -59,7 +59,7 @@ def evaluate(
     database_codes : array of shape (n_database, n_bits)
         The same for the database.
     affinity : Affinity, pair of label arrays, array or sparse matrix
-        Labels as ``(query_labels, database_labels)``, both of shape (n,) or both multi-hot; or a
+        Labels as ``(query_labels, database_labels)``, both of shape (n,), numbers or words, or both multi-hot; or a
         (queries x database) matrix of whole-number levels, dense or SciPy CSR.
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@100``, ``P@r2``.
@@ -119,9 +119,9 @@ def evaluate(
             )
         ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
         outputs = as_array(query_codes, "query outputs"), as_array(database_codes, "database outputs")
-        notes = check_self(*outputs, is_excluded=exclude_self)
-        scored = _evaluate_outputs(ranking, as_affinity(affinity), metrics, undefined, random_orders, exclude_self)
-        return replace(scored, notes=notes)
+        rule = as_affinity(affinity)
+        notes = [*rule.notes, *check_self(*outputs, is_excluded=exclude_self)]
+        return replace(_evaluate_outputs(ranking, rule, metrics, undefined, random_orders, exclude_self), notes=notes)
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)
     return evaluate_packed(
@@ -162,7 +162,7 @@ def evaluate_packed(
         check_orders(random_orders, chosen)
     if vectors is not None:
         vectors.check_fit(len(query), database.shape[0])
-    notes = check_self(query, database, is_excluded=exclude_self)
+    notes = [*affinity.notes, *check_self(query, database, is_excluded=exclude_self)]
     own = own_levels(affinity) if exclude_self else None
     kinds = Kinds.of(query, affinity.query_keys(), own)
     origin: Rows = _ALL

@@ -306,6 +306,20 @@ def test_own_queries_may_come_from_tables_with_a_column_of_labels(prepare, save_
     np.testing.assert_array_equal(dataset.labels, LABELS)
 
 
+def test_words_of_own_queries_that_the_database_lacks_are_reported(prepare, save_table):
+    words = np.array(["c1", "c2", "c3"])[np.arange(60) % 3].astype(object)
+    words[50:][words[50:] == "c3"] = "C3"
+    base, query = save_table("base", slice(0, 50), kind=words[:50]), save_table("query", slice(50, 60), kind=words[50:])
+    _, shown = prepare(base, "--labels", f"{base}:kind", "--query-from", query, "--query-labels", f"{query}:kind")
+    assert " 1 of the 3 classes of queries occur nowhere in the database, such as 'C3'; the nearest" in shown
+
+
+def test_words_of_own_queries_of_which_the_database_has_none_are_refused(complaint, save_table):
+    base, query = (save_table(name, slice(0, 9), kind=[kind] * 9) for name, kind in (("base", "c3 "), ("query", "c3")))
+    own = base, "--labels", f"{base}:kind", "--query-from", query, "--query-labels", f"{query}:kind"
+    assert "no class of the queries is a class of the database; the nearest are 'c3' and 'c3 '" in complaint(*own)
+
+
 # ---------------------------------------------------------------- folders of images
 
 
