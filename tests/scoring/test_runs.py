@@ -60,6 +60,21 @@ def test_without_ties_scores_are_those_of_trec_eval(seed):
             np.testing.assert_allclose(part, values, rtol=0, atol=1e-12)
 
 
+def test_names_of_trec_eval_are_those_of_the_metrics_that_equal_them():
+    for name, trec_name in TREC.items():
+        assert get_metric(trec_name).name == get_metric(trec_name.replace("_5", ".5")).name == name
+    run, qrels = draw(0)
+    assert hashbench.evaluate_run(run, qrels, TREC.values()).scores.keys() == TREC.keys()
+
+
+def test_other_names_of_trec_eval_stand_for_no_metric():
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    equal = {name.rpartition("_")[0] if name[-1].isdecimal() else name for name in TREC.values()}
+    for name in pytrec_eval.supported_measures - equal:
+        with pytest.raises(HashbenchError, match=f"'{name}'"):
+            get_metric(name)
+
+
 def test_with_ties_those_of_trec_eval_lie_between_low_and_high():
     n_inside = n_apart = 0
     for seed in range(1000 if thoroughness.ALL else 50):
