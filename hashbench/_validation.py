@@ -236,20 +236,25 @@ def summed_csr(matrix: Any) -> Any:
     return summed
 
 
-def check_levels(levels: npt.ArrayLike) -> IntArray:
-    """Check levels, whole numbers 0 to ``MAX_LEVEL``; return 0 and those that occur, ascending."""
-    expected = f"an affinity holds whole-number levels 0 to {MAX_LEVEL}"
+def check_levels(levels: npt.ArrayLike, owner: str = "an affinity") -> IntArray:
+    """Check levels of ``owner``, whole numbers 0 to ``MAX_LEVEL``; return 0 and those that occur, ascending."""
+    expected = f"{owner} holds whole-number levels 0 to {MAX_LEVEL}"
     array = np.asarray(levels)
     if array.dtype.kind not in "biuf":
         raise HashbenchError(f"{expected}, got values of dtype {array.dtype}.")
     values = np.unique(array)
     if values.dtype == np.bool_:
         values = values.astype(np.int64)
-    bad = values[~((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))]
+    bad = values[~are_levels(values)]
     if bad.size:
         shown = ", ".join(map(str, bad[:3])) + (", ..." if bad.size > 3 else "")
         raise HashbenchError(f"{expected}, got {bad.size} other values ({shown}).")
     return np.union1d([0], values).astype(np.int64)
+
+
+def are_levels(values: AnyArray) -> npt.NDArray[np.bool_]:
+    """Return which numbers are whole ones from 0 to ``MAX_LEVEL``."""
+    return np.asarray((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))
 
 
 class Range(NamedTuple):
