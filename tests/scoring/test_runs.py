@@ -181,11 +181,13 @@ def test_negative_grades_count_as_irrelevant_and_are_reported():
 def test_a_run_cut_inside_a_tie_is_reported():
     tied, apart = {"x": 2.0, "y": 1.0, "z": 1.0}, {"x": 3.0, "y": 2.0, "z": 1.0}
     shorter = {"x": 1.0, "y": 1.0}
-    qrels = {query: {"x": 1} for query in "abc"}
+    qrels = {query: {"x": 1, "w": 0} for query in "abc"}
     (note,) = hashbench.evaluate_run({"a": tied, "b": apart, "c": shorter}, qrels).notes
     assert note.startswith("1 of 3 lists end in a tie at 3 documents. ")
     assert not hashbench.evaluate_run({"a": apart, "b": apart, "c": shorter}, qrels).notes
     assert not hashbench.evaluate_run({"a": tied, "c": shorter}, qrels | {"b": {}}).notes[1:]
+    complete = {query: {"x": 1} for query in "abc"}
+    assert not hashbench.evaluate_run({"a": tied, "b": tied, "c": tied}, complete).notes
 
 
 @pytest.mark.parametrize(
