@@ -10,7 +10,7 @@ from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import as_int64, check_labelled, multi_hot, number_words
 from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.affinity import as_affinity
-from hashbench.dataset import Dataset, check_finite
+from hashbench.dataset import N_NEIGHBOURS, Dataset, check_finite
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_array, read_items, read_rows, split_spec
@@ -18,7 +18,7 @@ from hashbench.sources.features.extraction import KINDS, extract, extract_texts
 from hashbench.sources.features.transformers_models import is_model
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import read_tree, without_bad
-from hashbench.sources.neighbours import describe_neighbours, find_neighbours
+from hashbench.sources.neighbours import describe_neighbours, describe_ties, find_neighbours
 from hashbench.sources.splits import draw_any, draw_by_label, draw_split
 from hashbench.sources.tables import as_numbers
 from hashbench.store.inputs import reading
@@ -75,10 +75,13 @@ class Arrays(DatasetAdapter):
                 raise HashbenchError(
                     "rule 'neighbours' needs features to compare, and these are images only; choose other --features."
                 )
+            arrays, with_ties = (features[query], features[database]), own.neighbour_ties == "all"
             neighbours, n_tied = find_neighbours(
-                features[query], features[database], own.neighbours, distance, self.options.on_progress
+                *arrays, own.neighbours, distance, self.options.on_progress, with_ties=with_ties
             )
-            protocol += f"; level 1 for the {describe_neighbours(own.neighbours, distance, n_tied)}"
+            protocol += f"; level 1 for the {describe_neighbours(own.neighbours, distance, with_ties=with_ties)}"
+            items["about"] |= describe_ties(n_tied, len(query), with_ties=with_ties)
+            params |= {N_NEIGHBOURS: own.neighbours} if with_ties else {}
         if rule == "distance" and features is not None:
             check_finite(features, own.name)  # names rows of the file, not of those that are measured
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
@@ -193,6 +196,8 @@ def _refuse_idle(own: OwnData, rule: str, *, is_drawn: bool) -> None:
     """Refuse labels, a distance and a seed that would have no effect."""
     if rule in _WITHOUT_LABELS and (own.labels or own.query_labels) and own.queries_per_label is None:
         raise HashbenchError(f"--affinity {rule} compares features, so --labels have no effect; leave them out.")
+    if own.neighbour_ties != "first" and rule != "neighbours":
+        raise HashbenchError(f"--neighbour-ties {own.neighbour_ties} needs --neighbours K; add it, or leave it out.")
     if rule == "distance" and own.true_distance is not None:
         raise HashbenchError("--affinity distance uses Euclidean distance; leave --true-distance out.")
     if own.seed and not is_drawn:

@@ -42,7 +42,9 @@ class Affinity(ABC):
     n_queries, n_database : int
         The shape of the matrix this rule stands for.
     notes : sequence of str
-        Sentences about the labels that their owner should read.
+        Sentences about labels or neighbours that their owner should read.
+    true_distance : str or None
+        The distance by which relevance was computed, if it was.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Affinity(ABC):
     n_queries: int
     n_database: int
     notes: Sequence[str] = ()
+    true_distance: str | None = None
 
     @property
     @abstractmethod
@@ -293,6 +296,8 @@ class Distance(Affinity):
     >>> Distance([[0.0]], [[0.5], [1.5], [3.0]], [4.0, 1.0], [1, 2]).block(slice(None), slice(None)).tolist()
     [[2, 1, 0]]
     """
+
+    true_distance = "euclidean"
 
     def __init__(
         self,

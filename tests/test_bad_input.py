@@ -390,6 +390,8 @@ COMMANDS = f"""
 1 | prepare --from X.npy --labels y.npy --name mine --neighbours 3 | --labels have no effect
 1 | prepare --from X.npy --name mine --affinity neighbours | --neighbours K go together
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
+1 | prepare --from X.npy --name mine --neighbour-ties all | --neighbour-ties all needs --neighbours K; add it
+2 | prepare digits --neighbour-ties all | --neighbour-ties needs --from
 1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
 1 | prepare --from X.npy --name mine --true-distance cosine | Euclidean distance
 1 | results check r/formula | column features must begin with none of =+-@, got '=1+1'. Rename it.

@@ -41,7 +41,7 @@ class Outcome:
     model: Path | None = None  # file of the fitted method, if it was kept and only codes were wanted
     rows: tuple[Row, ...] = ()  # for the results files
     made: JobRecord | None = None  # what made them, if the codes record it
-    n_neighbours: int = 0  # listed for each query, and relevant; 0 for other rules of relevance
+    hints: tuple[str, ...] = ()  # sentences that readers of the scores need
     notes: tuple[str, ...] = ()  # what was done and what was reused
     held_out: tuple[str, float] | None = None  # metric and score of the held-out items that chose the epoch, if any
 
@@ -122,7 +122,7 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
         codes=path,
         rows=rows_of(job.provenance(dataset), scored),
         made=made and made._replace(trials=job.n_trials),
-        n_neighbours=dataset.n_neighbours,
+        hints=tuple(dataset.notes),
         notes=tuple(notes),
         held_out=held_out,
     )

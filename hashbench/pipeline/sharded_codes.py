@@ -93,6 +93,8 @@ class _LabelFiles:
 class _ShardedLabels:
     """Classes, perhaps with superclasses, or multi-hot labels, read and compared some rows at a time."""
 
+    notes = ()
+
     def __init__(self, files: list[_LabelFiles]) -> None:
         self._files = files
         self.n_queries, self.n_database = len(files[0].query), len(files[0].database)

@@ -121,6 +121,10 @@ def evaluate(
         outputs = as_array(query_codes, "query outputs"), as_array(database_codes, "database outputs")
         rule = as_affinity(affinity)
         notes = [*rule.notes, *check_self(*outputs, is_excluded=exclude_self)]
+        if rule.true_distance not in (None, distance):
+            notes.append(
+                f"Relevance was computed by {rule.true_distance} distance, and items are ranked by {distance}."
+            )
         return replace(_evaluate_outputs(ranking, rule, metrics, undefined, random_orders, exclude_self), notes=notes)
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)

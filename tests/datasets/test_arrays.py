@@ -147,9 +147,52 @@ def test_nearest_items_can_be_relevant(prepare, save, options, metric):
 def test_ties_of_the_last_neighbour_are_reported(prepare, save):
     own = "--query-from", save("Q", X[:3]), "--neighbours", 2
     assert "ties" not in prepare(save("X", X[:10]), *own)[1]
-    dataset, _ = prepare(save("copies", np.repeat(X[:10], 4, axis=0)), *own)
-    assert "for 3 queries the last one ties with items left out" in dataset.about["protocol"]
+    dataset, shown = prepare(save("copies", np.repeat(X[:10], 4, axis=0)), *own)
+    ties = "for 3 of 3 queries, items left out are as near as the last neighbour"
+    assert (dataset.about["ties"], f"ties:        {ties}\n" in shown) == (ties, True)
     np.testing.assert_array_equal(dataset.neighbours, [[0, 1], [4, 5], [8, 9]])
+
+
+def test_all_items_as_near_as_the_last_neighbour_can_be_relevant(prepare, save):
+    items = save("items", np.concatenate([np.repeat(X[:2], 4, axis=0), X[2:10]]))
+    own = items, "--query-from", save("Q", X[:3]), "--neighbours", 2
+    dataset, shown = prepare(*own, "--neighbour-ties", "all")
+    assert dataset.neighbours[:, :4].tolist()[:2] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert dataset.neighbours[2, 2:].tolist() == [-1, -1]
+    assert "ties" not in dataset.about
+    assert "the 2 nearest of each query, and those as near as the last of them, are relevant" in shown
+    assert prepare(*own)[0].fingerprint != dataset.fingerprint
+    np.testing.assert_array_equal(prepare(*own, "--neighbour-ties", "first")[0].neighbours[0], [0, 1])
+
+
+@pytest.mark.parametrize("ties", ["first", "all"])
+def test_scores_by_the_true_distance_say_what_counts_at_a_tie_of_the_last_neighbour(
+    prepare, save, hashbench, tmp_path, ties
+):
+    items, queries = save("items", np.repeat(X[:10], 4, axis=0)), save("Q", X[:3])
+    prepare(items, "--query-from", queries, "--neighbours", 2, "--true-distance", "cosine", "--neighbour-ties", ties)
+    own = "--query-codes", queries, "--database-codes", items, "--dataset", "mine", "--distance"
+    shown = hashbench("evaluate", *own, "cosine", "--metric", "P@2", "--format", "csv")
+    value = float(shown.stdout.splitlines()[1].split(",")[1])
+    assert value == pytest.approx(1.0 if ties == "all" else 0.5)
+    job = "--dataset", "mine", "--method", "lsh", "--bits", 8, "--metric", "P@2", "--results", tmp_path / "results"
+    run = hashbench("run", *job).stdout
+    notes = {
+        "first": [
+            "mine: only the 2 listed neighbours of each query are relevant.",
+            "mine: for 3 of 3 queries, items left out are as near as the last neighbour, and count as irrelevant. "
+            "hashbench prepare --neighbour-ties all makes them relevant.",
+        ],
+        "all": [
+            "mine: only the 2 nearest items of each query, and those as near as the last of them, are relevant; P@2 is "
+            "the recall by distance."
+        ],
+    }[ties]
+    assert [line for line in shown.stderr.splitlines() if line.startswith("mine")] == notes
+    assert [line for line in run.splitlines() if line.startswith("mine")] == notes
+    other = hashbench("evaluate", *own, "dot", "--metric", "P@2").stderr
+    assert "Relevance was computed by cosine distance, and items are ranked by dot." in other
+    assert "Relevance was computed" not in shown.stderr
 
 
 def test_labelled_items_may_have_another_true_distance(prepare, save):
