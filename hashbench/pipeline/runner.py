@@ -122,10 +122,21 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
         codes=path,
         rows=rows_of(job.provenance(dataset), scored),
         made=made and made._replace(trials=job.n_trials),
-        hints=tuple(dataset.notes),
+        hints=(*dataset.notes, *_hints(job, path)),
         notes=tuple(notes),
         held_out=held_out,
     )
+
+
+def _hints(job: Job, path: Path) -> list[str]:
+    """Return notes on a job's codes, unless it is a baseline, whose codes are as they should be."""
+    from hashbench.scoring.code_statistics import usage_notes
+
+    if job.estimator.group == "baseline":
+        return []
+    with hdf5.open_codes(path) as codes:
+        notes = usage_notes(codes.query[:], codes.database, codes.n_bits)
+    return [f"{job}: {note[0].lower()}{note[1:]}" for note in notes]
 
 
 def remaining(jobs: Sequence[Job], demands: Demands, results: Path | None = None) -> Iterator[str]:

@@ -16,6 +16,7 @@ from hashbench._validation import as_array, check_choice
 from hashbench.affinity import Affinity, as_affinity, row_digests
 from hashbench.bits import as_packed_pair, n_words, to_words
 from hashbench.errors import HashbenchError
+from hashbench.scoring.code_statistics import usage_notes
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, n_blocks
@@ -125,7 +126,8 @@ def evaluate(
             notes.append(
                 f"Relevance was computed by {rule.true_distance} distance, and items are ranked by {distance}."
             )
-        return replace(_evaluate_outputs(ranking, rule, metrics, undefined, random_orders, exclude_self), notes=notes)
+        scored = _evaluate_outputs(ranking, rule, metrics, undefined, random_orders, exclude_self)
+        return replace(scored, notes=[*notes, *scored.notes])
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)
     return evaluate_packed(
@@ -167,6 +169,7 @@ def evaluate_packed(
     if vectors is not None:
         vectors.check_fit(len(query), database.shape[0])
     notes = [*affinity.notes, *check_self(query, database, is_excluded=exclude_self)]
+    notes += usage_notes(query, database, n_bits)
     own = own_levels(affinity) if exclude_self else None
     kinds = Kinds.of(query, affinity.query_keys(), own)
     origin: Rows = _ALL

@@ -94,7 +94,7 @@ def evaluate_run(
     ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
     evaluation = evaluate_counts(ranking.count, len(queries), ranking.at_a_time, metrics, undefined=undefined)
     known = {document for by_query in (scores, grades) for documents in by_query.values() for document in documents}
-    notes = [*_missing(scores, grades, complete=complete), *ranking.notes(len(known))]
+    notes = [*_missing(scores, grades, complete=complete), *ranking.notes(len(known)), *evaluation.notes]
     evaluation = replace(evaluation, queries=queries, notes=notes)
     if not random_orders:
         return evaluation

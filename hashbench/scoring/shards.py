@@ -129,7 +129,7 @@ class ShardedCodes:
         self.check_metrics(names)
         notes = [*self.relevance.notes, *check_self(self.query, self.database, is_excluded=self.exclude_self)]
         evaluation = evaluate_counts(self.histogram.part, len(self.query), QUERY_CHUNK, names, undefined=undefined)
-        return replace(evaluation, kinds=self.kinds.of_query, notes=notes)
+        return replace(evaluation, kinds=self.kinds.of_query, notes=[*notes, *evaluation.notes])
 
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""

@@ -551,6 +551,15 @@ def test_own_data_run_like_any_dataset(hashbench, prepare, save, tmp_path):
         assert 0 <= float(row["low"]) <= float(row["value"]) <= float(row["high"]) <= 1
 
 
+def test_codes_that_are_all_equal_are_noted_below_the_scores(hashbench, prepare, save, tmp_path):
+    prepare(save("X", np.abs(X) + 1), "--labels", save("y", LABELS))
+    grid = "--dataset", "mine", "--bits", 4, "--metric", "AP", "--results", tmp_path / "results"
+    expected = "mine sign 4 bits seed 0: all 54 database codes are equal: every item ties, and the scores are those of"
+    for _ in range(2):  # computed, then cached
+        assert expected in hashbench("run", *grid, "--method", "sign").stdout
+    assert "codes are equal" not in hashbench("run", *grid, "--method", "constant", "--method", "lsh").stdout
+
+
 def test_images_alone_are_refused_by_methods_that_read_features(hashbench, prepare, photos, tmp_path):
     prepare(photos, "--features", "images", "--image-size", 8)
     result = hashbench("run", "--dataset", "mine", "--method", "lsh", "--bits", 8, "--results", tmp_path / "results")
