@@ -112,6 +112,8 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
             return Outcome(job, None, error.what, error.log, has_failed=True, notes=tuple(notes))
         return Outcome(job, None, str(error), has_failed=not isinstance(error, Refusal), notes=tuple(notes))
     notes.append(f"{words or 'reused'} scores")
+    is_baseline = job.estimator.group == "baseline"  # whose codes are as they should be
+    hints = [f"{job}: {note[0].lower()}{note[1:]}" for note in scored.notes if not is_baseline]
     attributes = hdf5.read_attributes(path)
     held_out = None
     if "held_out" in attributes:
@@ -122,21 +124,10 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
         codes=path,
         rows=rows_of(job.provenance(dataset), scored),
         made=made and made._replace(trials=job.n_trials),
-        hints=(*dataset.notes, *_hints(job, path)),
+        hints=(*dataset.notes, *hints),
         notes=tuple(notes),
         held_out=held_out,
     )
-
-
-def _hints(job: Job, path: Path) -> list[str]:
-    """Return notes on a job's codes, unless it is a baseline, whose codes are as they should be."""
-    from hashbench.scoring.code_statistics import usage_notes
-
-    if job.estimator.group == "baseline":
-        return []
-    with hdf5.open_codes(path) as codes:
-        notes = usage_notes(codes.query[:], codes.database, codes.n_bits)
-    return [f"{job}: {note[0].lower()}{note[1:]}" for note in notes]
 
 
 def remaining(jobs: Sequence[Job], demands: Demands, results: Path | None = None) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """How codes use their bits: distinct codes, balance and correlation, without any labels."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -8,8 +9,10 @@ import numpy.typing as npt
 from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, FloatArray, IntArray
 from hashbench.bits import as_packed, to_words, unpack
-from hashbench.scoring.counting import SliceableCodes
 from hashbench.scoring.equal_rows import sort_equal_rows
+
+if TYPE_CHECKING:
+    from hashbench.scoring.counting import SliceableCodes
 
 _ROWS = 1 << 16  # unpacked at a time
 
@@ -105,7 +108,7 @@ def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> IntArray:
     return np.sort(np.diff(first, append=len(order)))[::-1]
 
 
-def usage_notes(query: ByteArray, database: SliceableCodes, n_bits: int) -> list[str]:
+def usage_notes(query: ByteArray, database: "SliceableCodes", n_bits: int) -> list[str]:
     """Report packed codes that rank little or nothing: all equal, or more than half of their bits constant."""
     n_queries, n_items = len(query), int(database.shape[0])
     n_constant = _n_constant(database, n_bits)
@@ -121,7 +124,7 @@ def usage_notes(query: ByteArray, database: SliceableCodes, n_bits: int) -> list
     return notes
 
 
-def _n_constant(codes: SliceableCodes, n_bits: int) -> int:
+def _n_constant(codes: "SliceableCodes", n_bits: int) -> int:
     """Count the bits that are the same in all packed codes."""
     ones, some, n_varying = np.uint8(255), np.uint8(0), 0
     for rows in chunks(0, int(codes.shape[0]), _ROWS):
