@@ -112,8 +112,9 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
             return Outcome(job, None, error.what, error.log, has_failed=True, notes=tuple(notes))
         return Outcome(job, None, str(error), has_failed=not isinstance(error, Refusal), notes=tuple(notes))
     notes.append(f"{words or 'reused'} scores")
-    is_baseline = job.estimator.group == "baseline"  # whose codes are as they should be
-    hints = [f"{job}: {note[0].lower()}{note[1:]}" for note in scored.notes if not is_baseline]
+    hints = []
+    if scored.notes and job.estimator.group != "baseline":  # whose codes are as they should be
+        hints = [f"{job}: {note[0].lower()}{note[1:]}" for note in scored.notes]
     attributes = hdf5.read_attributes(path)
     held_out = None
     if "held_out" in attributes:
