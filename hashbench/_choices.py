@@ -3,6 +3,7 @@
 DISTANCES = ("hamming", "cosine", "dot")  # of codes, or of outputs before the sign
 TRUE_DISTANCES = ("euclidean", "cosine", "dot")  # of features
 OWN_RULES = ("same-label", "shared-labels", "distance", "neighbours")  # affinity rules for the user's own data
+NEIGHBOUR_TIES = ("first", "all")  # which items as near as the last neighbour are relevant
 DEVICES = ("auto", "cpu", "cuda")
 BIT_ORDERS = ("little", "big")
 UNDEFINED = ("skip", "paper", "zero")

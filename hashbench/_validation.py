@@ -93,12 +93,45 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
                 "(counted from 0). Leave such items out, or give each a class."
             )
     if array.ndim != 1 or array.dtype.kind not in "iub":
-        advice = (
-            "Cast floats with .astype(int). Encode names as numbers, those of queries and database together: "
-            "numpy.unique(names, return_inverse=True)[1]"
-        )
-        raise unexpected(array, name, f"whole numbers of shape (n,). {advice}")
+        raise unexpected(array, name, "whole numbers or words of shape (n,)")
     return as_int64(array, name)
+
+
+def class_pair(
+    query_labels: npt.ArrayLike, database_labels: npt.ArrayLike, what: str = "labels"
+) -> tuple[IntArray, IntArray, Sequence[str]]:
+    """Check classes of queries and database, numbers or words, called ``what`` in messages; return them as int64.
+
+    Words are numbered together; the distinct ones are returned too, sorted.
+    """
+    pair = {"query": query_labels, "database": database_labels}
+    arrays = {f"{role} {what}": as_array(labels, f"{role} {what}") for role, labels in pair.items()}
+    worded = [name for name, array in arrays.items() if _are_words(array)]
+    numbers = [class_labels(array, name) for name, array in arrays.items() if name not in worded]
+    if not worded:
+        query, database = numbers
+        return query, database, ()
+    if numbers:
+        raise HashbenchError(f"{worded[0]} are words and the other {what} numbers; give both in the same form.")
+    query_words, database_words = (_words(array, name) for name, array in arrays.items())
+    names, classes = number_words(np.array([*query_words, *database_words]))
+    return classes[: len(query_words)], classes[len(query_words) :], names.tolist()
+
+
+def _are_words(array: AnyArray) -> bool:
+    first = array.flat[0] if array.ndim == 1 and array.size else None
+    return isinstance(first, str | bytes)
+
+
+def _words(array: AnyArray, name: str) -> list[str]:
+    """Return words (n,), called ``name`` in messages, as strings; bytes are UTF-8."""
+    words = [word.decode(errors="surrogateescape") if isinstance(word, bytes) else word for word in array.tolist()]
+    for item, word in enumerate(words):
+        if not isinstance(word, str):
+            raise HashbenchError(
+                f"{name} are words, but item {item} (counted from 0) has {word!r}; give it a word too, or leave it out."
+            )
+    return words
 
 
 def check_labelled(labels: AnyArray, name: str) -> None:
@@ -203,20 +236,25 @@ def summed_csr(matrix: Any) -> Any:
     return summed
 
 
-def check_levels(levels: npt.ArrayLike) -> IntArray:
-    """Check levels, whole numbers 0 to ``MAX_LEVEL``; return 0 and those that occur, ascending."""
-    expected = f"an affinity holds whole-number levels 0 to {MAX_LEVEL}"
+def check_levels(levels: npt.ArrayLike, owner: str = "an affinity") -> IntArray:
+    """Check levels of ``owner``, whole numbers 0 to ``MAX_LEVEL``; return 0 and those that occur, ascending."""
+    expected = f"{owner} holds whole-number levels 0 to {MAX_LEVEL}"
     array = np.asarray(levels)
     if array.dtype.kind not in "biuf":
         raise HashbenchError(f"{expected}, got values of dtype {array.dtype}.")
     values = np.unique(array)
     if values.dtype == np.bool_:
         values = values.astype(np.int64)
-    bad = values[~((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))]
+    bad = values[~are_levels(values)]
     if bad.size:
         shown = ", ".join(map(str, bad[:3])) + (", ..." if bad.size > 3 else "")
         raise HashbenchError(f"{expected}, got {bad.size} other values ({shown}).")
     return np.union1d([0], values).astype(np.int64)
+
+
+def are_levels(values: AnyArray) -> npt.NDArray[np.bool_]:
+    """Return which numbers are whole ones from 0 to ``MAX_LEVEL``."""
+    return np.asarray((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))
 
 
 class Range(NamedTuple):

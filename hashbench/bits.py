@@ -237,8 +237,9 @@ def _refuse_bytes(array: npt.NDArray[Any], name: str) -> None:
         )
     if high > 1 or low < -1:
         raise HashbenchError(
-            f"{name} are {array.dtype} with values {f'from {low} ' if low < 0 else ''}up to {high}, as packed codes "
-            f"are. Say how many bits they hold, at most {8 * width} (--bits, or n_bits= in Python)."
+            f"{name} are {array.dtype} with values {f'from {low} ' if low < 0 else ''}up to {high}: packed codes, or "
+            f"embeddings quantised to bytes. Say how many bits packed codes hold, at most {8 * width} (--bits, or "
+            "n_bits= in Python); rank embeddings by --distance cosine or dot (distance=)."
         )
 
 

@@ -61,6 +61,28 @@ CASES = {
 }
 
 
+WORDS = np.array(["süß", "Käse", "Öl"])
+
+
+@pytest.mark.parametrize("form", [list, np.asarray, lambda words: words.astype(object), np.char.encode])
+def test_classes_may_be_words_of_any_type(form):
+    words = [form(WORDS[labels]) for labels in classes]
+    expected = oracles.same_label(*classes)
+    for rule in (SameLabel(*words), as_affinity(tuple(words))):
+        np.testing.assert_array_equal(rule.block(slice(None), slice(None)), expected)
+        assert kinds_of(rule.query_keys()) == kinds_of(classes[0][:, None])
+    rule = Hierarchy(*words, *(np.array(["x", "y"])[labels % 2] for labels in classes))
+    np.testing.assert_array_equal(rule.block(slice(None), slice(None)), CASES["hierarchy"][1])
+
+
+def test_classes_of_queries_that_the_database_lacks_are_noted_by_name():
+    assert as_affinity((["c1", "c3", "c2"], ["c3 ", "c2", "c1"])).notes == [
+        "1 of the 3 classes of queries occur nowhere in the database, such as 'c3'; the nearest there is 'c3 '."
+    ]
+    assert as_affinity((["a", "b"], ["b", "a", "c"])).notes == []
+    assert SameLabel(["a"], ["b"]).notes == ()  # maybe of a part
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_blocks_equal_an_obvious_double_loop(name):
     affinity, expected = CASES[name]
@@ -215,7 +237,9 @@ def test_a_part_that_is_no_level_is_refused(parts, shown):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SameLabel(["cat"], [1]), "query labels are <U3 of shape .*Encode names as numbers"),
+        (lambda: SameLabel([["cat"]], [1]), "query labels are <U3 of shape .*, expected whole numbers or words"),
+        (lambda: Hierarchy(["a", None], ["b"], [0, 1], [0]), "query labels are words, but item 1 .* has None"),
+        (lambda: SameLabel(["cat"], [1]), "query labels are words and the other labels numbers"),
         (lambda: Hierarchy([1, 1], [2], [0, 1], [0]), "class 1 has items of several superclasses"),
         (lambda: Hierarchy([1, 1], [2], [0], [0]), "superclasses for 1 and 1"),
         (lambda: SameLabel([[1]], [1]), r"query labels are int64 of shape \(1, 1\)"),

@@ -100,6 +100,8 @@ def lay_out(folder):
         "labels": np.arange(6) % 2,
         "float-labels": np.arange(6) / 2,
         "word-labels": np.array(list("aabbcc")),
+        "blank-labels": np.array(["c3 "] * 6),
+        "other-labels": np.array(["c1", "c3"] * 3),
         "latin-labels": np.char.encode(list("aabbcß"), "latin1"),
         "small-hashes": np.arange(2, 8),
         "huge-labels": np.array([2**63, 1, 2, 3, 4, 5], dtype=np.uint64),
@@ -398,6 +400,8 @@ COMMANDS = f"""
 1 | prepare --from X.npy --labels y.npy --name mine --neighbours 3 | --labels have no effect
 1 | prepare --from X.npy --name mine --affinity neighbours | --neighbours K go together
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
+1 | prepare --from X.npy --name mine --neighbour-ties all | --neighbour-ties all needs --neighbours K; add it
+2 | prepare digits --neighbour-ties all | --neighbour-ties needs --from
 1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
 1 | prepare --from X.npy --name mine --true-distance cosine | Euclidean distance
 1 | results check r/formula | column features must begin with none of =+-@, got '=1+1'. Rename it.
@@ -448,6 +452,7 @@ COMMANDS = f"""
 1 | {OWN} --query-labels labels.npy | --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
+1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | nearest are 'c3' and 'c3 '. Write the
 1 | {OWN} --query-labels labels.npy --database-labels head.csv | database labels are object of shape (0,)
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
@@ -633,7 +638,7 @@ COMMANDS += [
         f"1 | {OWN} --query-labels {name}.npy --database-labels labels.npy | {words}"
         for name, words in {
             "float-labels": "query labels | whole numbers",
-            "word-labels": "Encode names",
+            "word-labels": "query labels are words and the other labels numbers; give both in the same form",
             "latin-labels": "holds strings as bytes that are not UTF-8",
             "huge-labels": "9223372036854775808",
             "short-labels": "6 query codes, but labels or affinities for 5 query items",
@@ -792,6 +797,9 @@ CALLS = [
     (lambda: call(affinity=(LABELS, LABELS, LABELS)), "got a tuple of 3"),
     (lambda: call(affinity=(LABELS, np.eye(4))), "both as class"),
     (lambda: call(affinity=(LABELS / 2, LABELS)), "whole numbers"),
+    (lambda: call(affinity=(["a", "b", None, "a"], list("abab"))), "query labels are words, but item 2 "),
+    (lambda: call(affinity=(LABELS, list("abab"))), "database labels are words and the other labels numbers"),
+    (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "the nearest are 'cat' and 'Cat'"),
     (lambda: call(affinity=(LABELS[:3], LABELS)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(affinity=np.eye(4) / 2), "whole-number levels"),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),

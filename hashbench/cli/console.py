@@ -160,11 +160,7 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
     if any(outcome.held_out for outcome in outcomes):
         score = "" if is_grid else f" {_held_out(outcomes[0])},"
         lines.append(f"held out:{score} the training items that chose the epoch, as queries to the others.")
-    listed = {outcome.rows[0].dataset: outcome.n_neighbours for outcome in outcomes if outcome.n_neighbours}
-    lines += [
-        f"{name}: only the {n_neighbours:,} listed neighbours of each query are relevant."
-        for name, n_neighbours in listed.items()
-    ]
+    lines += dict.fromkeys(hint for outcome in outcomes for hint in outcome.hints)
     return "\n".join(lines)
 
 

@@ -12,7 +12,7 @@ import cloup
 from click import Choice, IntRange
 from cloup import option, option_group
 
-from hashbench._choices import CLASSES_OF, DEVICES, OWN_RULES, TRUE_DISTANCES
+from hashbench._choices import CLASSES_OF, DEVICES, NEIGHBOUR_TIES, OWN_RULES, TRUE_DISTANCES
 from hashbench.cli import options
 from hashbench.cli.outputs import refuse_outputs
 from hashbench.errors import counted
@@ -54,6 +54,12 @@ _COUNT = IntRange(1)
     option("--query-labels", metavar="FILE[:KEY]", help="Labels of the queries."),
     option("--affinity", "rule", type=Choice(OWN_RULES), show_default="as the labels allow", help="Rule of relevance."),
     option("--neighbours", type=_COUNT, help="Number of nearest database items that are relevant to a query."),
+    option(
+        "--neighbour-ties",
+        type=Choice(NEIGHBOUR_TIES),
+        default=NEIGHBOUR_TIES[0],
+        help="Which items as near as the last neighbour are relevant: the first in the database, or all.",
+    ),
     option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between features."),
     option("--queries", "n_queries", type=_COUNT, show_default="a tenth, up to 1,000", help="Queries to draw."),
     option("--train", "n_train", type=_COUNT, show_default="the whole database", help="Training items to draw."),

@@ -12,7 +12,7 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, Progress, silent
-from hashbench._validation import as_int64, check_labelled, check_name, is_sparse, number_words, summed_csr
+from hashbench._validation import as_int64, check_labelled, check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
@@ -331,6 +331,7 @@ def read_own(files: OwnFiles) -> OwnCodes:
             labels = [read_array(spec, keys) for spec in specs.values()]
             content |= zip(specs, comparable(labels, specs.values(), counts), strict=True)
         affinity = Hierarchy(*content.values()) if files.query_coarse else as_affinity(tuple(content.values()))
+        content = {name: getattr(affinity, name.replace("-", "_")) for name in content}  # words became numbers
     judge = None if files.dataset is None else load_judge(files.dataset, counts, affinity)
     if judge is not None:
         affinity = judge.affinity()
@@ -389,7 +390,7 @@ def check_rating(dataset: Dataset, spec: str, relevance: Relevance) -> None:
 def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[int, int]) -> list[AnyArray]:
     """Bring labels of queries and database, whole or in part, into the form that an affinity takes.
 
-    A column or row of classes becomes one-dimensional, and words become numbers.
+    A column or row of classes becomes one-dimensional.
     """
     arrays = []
     for array, spec, n_items in zip(labels, specs, counts, strict=True):
@@ -400,9 +401,6 @@ def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[i
         if array.dtype.kind == "O" and array.ndim:  # an empty cell among words is not a class
             check_labelled(array, spec)
         arrays.append(array)
-    if all(array.ndim == 1 and array.dtype.kind in "USO" for array in arrays):
-        words = np.concatenate(arrays).astype(str)
-        return np.split(number_words(words)[1], [len(arrays[0])])
     return arrays
 
 

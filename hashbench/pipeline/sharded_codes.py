@@ -8,7 +8,7 @@ import numpy as np
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
 from hashbench._validation import check_superclasses, class_labels
-from hashbench.affinity import Affinity, Hierarchy, as_affinity
+from hashbench.affinity import Affinity, Hierarchy, as_affinity, by_labels
 from hashbench.bits import as_packed, as_packed_pair, n_bytes
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster import Cluster
@@ -93,6 +93,8 @@ class _LabelFiles:
 class _ShardedLabels:
     """Classes, perhaps with superclasses, or multi-hot labels, read and compared some rows at a time."""
 
+    notes = ()
+
     def __init__(self, files: list[_LabelFiles]) -> None:
         self._files = files
         self.n_queries, self.n_database = len(files[0].query), len(files[0].database)
@@ -101,7 +103,7 @@ class _ShardedLabels:
 
     def part(self, query: Rows, database: slice) -> Affinity:
         parts = [file.part(query, database) for file in self._files]
-        return Hierarchy(*parts[0], *parts[1]) if len(parts) > 1 else as_affinity(tuple(parts[0]))
+        return Hierarchy(*parts[0], *parts[1]) if len(parts) > 1 else by_labels(*parts[0])
 
     def query_keys(self) -> IntArray | None:
         return self.part(_ALL, slice(0, 1)).query_keys()

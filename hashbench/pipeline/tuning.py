@@ -16,7 +16,7 @@ import numpy as np
 
 from hashbench._typing import IntArray, Progress, silent
 from hashbench.cards import MethodCard
-from hashbench.dataset import Dataset, canonical_json
+from hashbench.dataset import N_NEIGHBOURS, Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, one_line, with_log
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
@@ -136,6 +136,7 @@ def _with_roles(
         n_neighbours = max(1, round(share * len(database)))
         neighbours, _ = find_neighbours(features[query], features[database], n_neighbours, dataset.true_distance)
         changes["neighbours"] = neighbours
+        changes["rule_params"] = {key: dataset.rule_params[key] for key in dataset.rule_params if key != N_NEIGHBOURS}
     return replace(dataset, query=query, database=database, train=train, **changes)
 
 

@@ -314,7 +314,7 @@ def count_pairs(
 ) -> Thresholds:
     """Count pairs of packed codes, (n, ceil(n_bits / 8)); queries alike in code and labels are counted once."""
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
-    notes = check_self(query, database, is_excluded=exclude_self)
+    notes = [*affinity.notes, *check_self(query, database, is_excluded=exclude_self)]
     if exclude_self:
         check_symmetry(affinity)
     own = own_levels(affinity) if exclude_self else None

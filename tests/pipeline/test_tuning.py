@@ -58,6 +58,10 @@ def test_of_listed_neighbours_held_out_items_have_the_same_share(tiny):
     assert split.neighbours.shape == (6, 6)
     np.testing.assert_array_equal(np.sort(split.neighbours), np.sort(np.argsort(distances, axis=1)[:, :6]))
     assert tuning.among_held_out(split).neighbours.shape == (3, 1)
+    with_ties = np.pad(data.neighbours, ((0, 0), (0, 2)), constant_values=-1)
+    whole = tiny("neighbours", neighbours=with_ties, rule_params={"true_distance": "dot", "n_neighbours": 8})
+    split = tuning.hold_out(whole, seed=0)
+    assert (split.neighbours.shape, dict(split.rule_params)) == ((6, 6), {"true_distance": "dot"})
 
 
 @pytest.mark.parametrize(
