@@ -5,6 +5,7 @@ TRUE_DISTANCES = ("euclidean", "cosine", "dot")  # of features
 OWN_RULES = ("same-label", "shared-labels", "distance", "neighbours")  # affinity rules for the user's own data
 DEVICES = ("auto", "cpu", "cuda")
 BIT_ORDERS = ("little", "big")
+ENCODINGS = ("base64",)  # of packed codes as strings
 UNDEFINED = ("skip", "paper", "zero")
 MODEL_TARGETS = ("faiss", "npz", "onnx")
 CODES_TARGETS = ("faiss", "hex", "npy", "pgvector", "usearch")

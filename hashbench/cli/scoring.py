@@ -10,7 +10,7 @@ import cloup
 from click import Choice, IntRange
 from cloup import option, option_group
 
-from hashbench._choices import BIT_ORDERS, DISTANCES, TRUE_DISTANCES, UNDEFINED
+from hashbench._choices import BIT_ORDERS, DISTANCES, ENCODINGS, TRUE_DISTANCES, UNDEFINED
 from hashbench.cli import options
 from hashbench.cli.outputs import FIGURES, STDOUT, FigurePath, refuse_outputs, save_figure, target_of, write
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.shards import ShardedCodes
 
 # Options on the user's codes that name no file.
-_NO_FILES = ("n_bits", "bit_order", "distance", "true_distance", "exclude_self")
+_NO_FILES = ("n_bits", "bit_order", "encoding", "distance", "true_distance", "exclude_self")
 
 CODES = click.argument("codes", type=options.FILE, required=False, metavar="[CODES.h5]")
 ONLY_OWN = options.NotWith("CODES.h5", "--run")
@@ -75,6 +75,7 @@ def own_codes_group(*more: options.OptionDecorator) -> options.OptionDecorator:
             show_default="little; big for int8",
             help="First bit of a packed byte: the least significant (little) or the most (big).",
         ),
+        option("--encoding", type=Choice(ENCODINGS), help="Encoding of packed codes that are strings, with --bits."),
         *more,
         constraint=ONLY_OWN,
     )

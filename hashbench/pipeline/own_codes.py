@@ -60,6 +60,7 @@ class OwnFiles:
     dataset: str | None = None  # prepared, with codes in the order of its split; labels beside it must agree with it
     n_bits: int | None = None
     bit_order: str | None = None
+    encoding: str | None = None
     distance: str = "hamming"
     query_vectors: str | None = None  # float features (n, n_features) to re-rank by, without a dataset
     database_vectors: str | None = None
@@ -305,7 +306,7 @@ def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
 def read_own(files: OwnFiles) -> OwnCodes:
     """Read codes and what is relevant to them into memory."""
     distance, n_bits = files.distance, files.n_bits
-    for option, value in (("--bits", n_bits), ("--bit-order", files.bit_order)):
+    for option, value in (("--bits", n_bits), ("--bit-order", files.bit_order), ("--encoding", files.encoding)):
         if distance != "hamming" and value is not None:
             raise HashbenchError(f"--distance {distance} ranks real-valued outputs, which have no {option}; drop it.")
     vectors = _read_vectors(files)
@@ -317,7 +318,7 @@ def read_own(files: OwnFiles) -> OwnCodes:
             f"{files.database_codes} {database.shape[1]}; both need the same length."
         )
     if distance == "hamming":
-        query, database, n_bits = as_packed_pair(query, database, n_bits, files.bit_order)
+        query, database, n_bits = as_packed_pair(query, database, n_bits, files.bit_order, files.encoding)
     else:
         n_bits = query.shape[-1] if query.ndim else 1
     counts = len(query), len(database)

@@ -46,9 +46,10 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
             "the vectors out, or pass the database as one file."
         )
     stored = ShardedArray(find_shards(files.database_codes) or [files.database_codes], CODE_KEYS)
-    query, _, width = as_packed_pair(read_codes(files.query_codes), stored[:_TRIED], files.n_bits, files.bit_order)
+    form = files.bit_order, files.encoding
+    query, _, width = as_packed_pair(read_codes(files.query_codes), stored[:_TRIED], files.n_bits, *form)
     are_integers = len(stored.shape) == 1 and stored.dtype.kind in "iu"  # those of a slice may all be small
-    database = _PackedSlices(stored, width, width if are_integers else files.n_bits, files.bit_order)
+    database = _PackedSlices(stored, width, width if are_integers else files.n_bits, *form)
     relevance: Any = None
     if files.affinity is not None:
         relevance = as_affinity(read_matrix(files.affinity))
@@ -63,8 +64,8 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
 class _PackedSlices:
     """Codes in any form that `as_packed` takes, packed when they are read."""
 
-    def __init__(self, stored: ShardedArray, width: int, n_bits: int | None, bit_order: str | None) -> None:
-        self._stored, self._width, self._n_bits, self._bit_order = stored, width, n_bits, bit_order
+    def __init__(self, stored: ShardedArray, width: int, n_bits: int | None, *form: str | None) -> None:
+        self._stored, self._width, self._n_bits, self._form = stored, width, n_bits, form
         self.shape = len(stored), n_bytes(width)
 
     def __len__(self) -> int:
@@ -72,7 +73,7 @@ class _PackedSlices:
 
     def __getitem__(self, rows: slice) -> ByteArray:
         name = f"database codes from row {rows.start:,} on"
-        packed, width = as_packed(self._stored[rows], self._n_bits, name, self._bit_order)
+        packed, width = as_packed(self._stored[rows], self._n_bits, name, *self._form)
         if width != self._width:
             raise HashbenchError(f"{name} have {width} bits, and those before {self._width}; all need the same length.")
         return packed
