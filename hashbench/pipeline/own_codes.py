@@ -28,7 +28,7 @@ from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.shards import Relevance
 from hashbench.scoring.thresholds import Thresholds, count_pairs
 from hashbench.sources.array_files import read_array, read_codes, read_features, read_matrix
-from hashbench.sources.formats import LABEL_KEYS
+from hashbench.sources.formats import COARSE_KEYS, LABEL_KEYS
 from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
@@ -43,7 +43,6 @@ _LABELS_FOR = {  # labels that rate items as a dataset of this rule does
     "shared-labels": "give multi-hot labels, or leave yours out",
     "hierarchy": "give --query-coarse and --database-coarse, too, or leave yours out",
 }
-COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 
 
 @dataclass(frozen=True, kw_only=True)

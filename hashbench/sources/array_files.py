@@ -1,4 +1,4 @@
-"""Features, labels and codes read from .npy, .npz, .mat, .pt, .parquet, .csv and HDF5 files."""
+"""Features, labels and codes read from files, whose suffix is their format."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -10,7 +10,9 @@ import numpy as np
 
 from hashbench._typing import AnyArray, Float32Array, IntArray
 from hashbench.errors import HashbenchError, unknown_name
+from hashbench.sources.arrow_files import ARROW_SUFFIXES, opened_in_slices
 from hashbench.sources.formats import (
+    COARSE_KEYS,
     CODE_KEYS,
     FEATURE_KEYS,
     LABEL_KEYS,
@@ -27,14 +29,11 @@ from hashbench.sources.formats import (
     row_blocks,
     shown,
 )
-from hashbench.sources.parquet_columns import opened_parquet
-from hashbench.sources.tables import TableFile, may_be_hexadecimal
+from hashbench.sources.tables import TABLE_SUFFIXES, TableFile, open_table
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
 
-SUFFIXES = (".npy", ".npz", ".mat", ".pt", ".pth", ".parquet", ".csv", *HDF5_SUFFIXES)
 TEXT_KEYS = ("text", "texts")
-_CSV_FACTOR = 2  # least bytes of memory per byte of a table: measured 2 for numbers of 17 digits, 14 for one digit
 _Opener = Callable[[Path], AbstractContextManager[Mapping[str, Any]]]
 _OPENERS: dict[str, _Opener] = {
     ".npy": opened_npy,
@@ -42,8 +41,9 @@ _OPENERS: dict[str, _Opener] = {
     ".mat": opened_mat,
     ".pt": opened_torch,
     ".pth": opened_torch,
-    ".parquet": opened_parquet,
+    **dict.fromkeys(HDF5_SUFFIXES, opened_hdf5),
 }
+SUFFIXES = (*_OPENERS, *TABLE_SUFFIXES)
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
 
@@ -65,10 +65,11 @@ def read_array(spec: str, keys: tuple[str, ...]) -> AnyArray:
 
 def _read_found(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...], spec: str) -> AnyArray:
     """Read the array that `find_array` finds; labels and texts of a table as they are written."""
-    name, stored = find_array(arrays, path, key, keys)
-    if isinstance(arrays, TableFile) and name in arrays.columns and keys in (LABEL_KEYS, TEXT_KEYS):
-        with _reading(path):
-            stored = arrays.labels(name) if keys == LABEL_KEYS else arrays.texts(name)
+    name = _find_name(arrays, path, key, keys)
+    if isinstance(arrays, TableFile) and name in arrays.columns and keys in (LABEL_KEYS, COARSE_KEYS, TEXT_KEYS):
+        stored = arrays.texts(name) if keys == TEXT_KEYS else arrays.labels(name)
+    else:
+        stored = arrays[name]
     return _as_text(_whole(stored, path), spec)
 
 
@@ -89,15 +90,8 @@ def read_items(spec: str, labels: str | None = None, *, are_texts: bool = False)
     label_path, label_key = split_spec(labels or spec)
     for file in (path, label_path):
         check_file(file)
-    are_lines = are_texts and path.suffix.lower() == ".txt"
-    is_beside = bool(labels) and not are_lines and path.resolve() == label_path.resolve()
+    is_beside = bool(labels) and path.resolve() == label_path.resolve()
     array = read_array(labels, LABEL_KEYS) if labels and not is_beside else None
-    if are_lines:
-        with reading(path, "text"):
-            check_fits(path.stat().st_size, str(path))
-            *lines, last = path.read_bytes().decode("utf-8-sig").split("\n")  # at no other ends of lines
-            texts = np.array([line.rstrip("\r") for line in (*lines, *filter(None, [last]))], dtype=object)
-        return ItemFile(_checked_texts(texts, spec), array, "")
     words: list[str] = []
     with opened_arrays(path, label_key if is_beside else None) as arrays:
         if are_texts:
@@ -168,12 +162,8 @@ def read_codes(spec: str) -> AnyArray:
     """Read codes in any form that `hashbench.bits.as_packed` takes, from ``PATH`` or ``PATH:KEY``."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        name, stored = find_array(arrays, path, key, CODE_KEYS)
-        codes = _whole(stored, path)
-    if isinstance(arrays, TableFile) and codes.ndim == 1:
-        codes = arrays.as_written(name)
-        _refuse_lost_text(arrays, codes, name, spec)
-    return codes
+        name = _find_name(arrays, path, key, CODE_KEYS)
+        return arrays.codes(name, spec) if isinstance(arrays, TableFile) else _whole(arrays[name], path)
 
 
 def read_matrix(spec: str) -> Any:
@@ -187,18 +177,6 @@ def read_matrix(spec: str) -> Any:
             with reading(path, "written by scipy.sparse.save_npz"):
                 return load_sparse(path)
     return read_array(spec, MATRIX_KEYS)
-
-
-def _refuse_lost_text(table: TableFile, codes: AnyArray, name: str, spec: str) -> None:
-    """Refuse a column whose codes pandas read as numbers, or as its name; 64-bit integers are codes too."""
-    if codes.dtype.kind == "f" or (codes.dtype.kind in "iu" and may_be_hexadecimal(table.first_texts(name))):
-        raise HashbenchError(
-            f"{spec} holds one column of numbers, expected a column per bit or byte, 64-bit integers without empty "
-            "cells, or strings of hexadecimal digits or of 0 and 1. If the numbers are such strings, write each as "
-            "0x and its digits."
-        )
-    if len(codes) and len(name) == len(str(codes[0])) and not name.strip("0123456789abcdefABCDEF"):
-        raise HashbenchError(f"the first line of {spec} reads like a code; put the name of the column before it.")
 
 
 def split_spec(spec: str) -> tuple[Path, str | None]:
@@ -224,14 +202,12 @@ def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = Fal
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise HashbenchError(f"{path} has an unknown suffix; arrays are read from {', '.join(SUFFIXES)}.")
-    if suffix == ".csv" or (suffix == ".parquet" and not in_slices):
-        with _reading(path):
-            if suffix == ".csv":
-                check_fits(_CSV_FACTOR * path.stat().st_size, str(path))
-            table = TableFile(path, aside)
-        yield table
+    if suffix in TABLE_SUFFIXES and not (in_slices and suffix in ARROW_SUFFIXES):
+        yield open_table(path, aside)
         return
-    opener: _Opener = _OPENERS.get(suffix) or partial(opened_hdf5, in_slices=in_slices)
+    opener = opened_in_slices if suffix in ARROW_SUFFIXES else _OPENERS[suffix]
+    if suffix in HDF5_SUFFIXES:
+        opener = partial(opened_hdf5, in_slices=in_slices)
     with ExitStack() as stack:
         with _reading(path):
             arrays = stack.enter_context(opener(path))
@@ -271,10 +247,15 @@ def _as_text(array: AnyArray, spec: str) -> AnyArray:
 
 def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> tuple[str, Any]:
     """Return name and array of ``key``; without a key, of the first of ``keys`` that is there, or the only array."""
+    name = _find_name(arrays, path, key, keys)
+    return name, arrays[name]
+
+
+def _find_name(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> str:
     if key is not None:
         if key not in arrays:
             raise unknown_name("array", f"{path}:{key}", map(shown, arrays), like=key)
-        return key, arrays[key]
+        return key
     names = sorted(arrays.columns if isinstance(arrays, TableFile) else arrays, key=lambda name: "/" in name)
     if not names:
         raise HashbenchError(f"{path} holds no arrays.")
@@ -288,7 +269,7 @@ def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
         raise HashbenchError(
             f"{path} holds arrays {', '.join(map(shown, names))}; name one of them, such as {path}:{shown(likely[0])}."
         )
-    return chosen, arrays[chosen]
+    return chosen
 
 
 def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:

@@ -22,6 +22,7 @@ from hashbench.store.inputs import check_fits, check_stored, open_hdf5
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
 ROW_KEYS = ("train_index", "row", "rows", "train")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
+COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 CODE_KEYS = ("codes", "code", "hashes", "hash", "B")
 MATRIX_KEYS = ("affinity", "levels", "S")
 _BLOCK_BYTES = 16 << 20
