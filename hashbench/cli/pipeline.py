@@ -46,7 +46,8 @@ _COUNT = IntRange(1)
         "--from",
         "items",
         metavar="FILE[:KEY]|FOLDER",
-        help="Items: a .npy, .npz, .mat, .pt, .parquet, .csv or .hdf5 file, texts in .txt, or a folder of images.",
+        help="Items: a file of features (.npy, .npz, .parquet, .csv, .fvecs, .fbin and others), texts in .txt, or a "
+        "folder of images.",
     ),
     option("--name", metavar="NAME", help="Name of the dataset."),
     option("--labels", metavar="FILE[:KEY]", help="Labels of the items: classes (n,) or multi-hot."),

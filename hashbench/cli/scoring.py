@@ -48,7 +48,11 @@ RELEVANCE = option_group(
         "--query-coarse", type=options.ARRAY, help="Superclasses of queries: level 2 in a class, 1 in a superclass."
     ),
     option("--database-coarse", type=options.ARRAY, help="Superclasses of the database, likewise."),
-    option("--affinity", type=options.ARRAY, help="Matrix of levels, or SciPy CSR in .npz, instead of labels."),
+    option(
+        "--affinity",
+        type=options.ARRAY,
+        help="Levels instead of labels: a matrix, SciPy's sparse .npz, or neighbours in .ivecs or .ibin.",
+    ),
     constraint=ONLY_OWN,
 )
 
@@ -60,8 +64,8 @@ def own_codes_group(*more: options.OptionDecorator) -> options.OptionDecorator:
         option(
             "--query-codes",
             type=options.ARRAY,
-            help="Codes of queries in .npy, .npz, .mat, .h5, .pt, .parquet or .csv: bits, packed bytes with --bits, "
-            "hexadecimal strings, or 64-bit integers.",
+            help="Codes of queries in .npy, .npz, .mat, .h5, .pt, .safetensors, .parquet, .arrow, .csv, .txt, .bvecs "
+            "or .u8bin: bits, packed bytes with --bits, strings of hexadecimal digits, or 64-bit integers.",
         ),
         option(
             "--database-codes",

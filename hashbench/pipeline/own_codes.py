@@ -27,7 +27,7 @@ from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.shards import Relevance
 from hashbench.scoring.thresholds import Thresholds, count_pairs
-from hashbench.sources.array_files import read_array, read_codes, read_features, read_matrix
+from hashbench.sources.array_files import read_array, read_codes, read_features, read_levels
 from hashbench.sources.formats import COARSE_KEYS, LABEL_KEYS
 from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
@@ -55,7 +55,7 @@ class OwnFiles:
     database_labels: str | None = None
     query_coarse: str | None = None  # superclasses (n,) beside classes: level 2 for equal classes, 1 for superclasses
     database_coarse: str | None = None
-    affinity: str | None = None  # instead of labels: a matrix (queries, database) of levels, sparse in .npz of SciPy
+    affinity: str | None = None  # instead of labels: levels (queries, database), maybe sparse, or lists of neighbours
     dataset: str | None = None  # prepared, with codes in the order of its split; labels beside it must agree with it
     n_bits: int | None = None
     bit_order: str | None = None
@@ -324,7 +324,7 @@ def read_own(files: OwnFiles) -> OwnCodes:
     content: dict[str, Any] = {}
     affinity: Any = None
     if files.affinity is not None:
-        content["affinity"] = read_matrix(files.affinity)
+        content["affinity"] = read_levels(files.affinity, counts[1])
         affinity = as_affinity(content["affinity"])
     elif files.label_files:
         for specs, keys in files.label_files:

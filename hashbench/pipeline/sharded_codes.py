@@ -15,7 +15,7 @@ from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.cluster_shards import count_on_workers
 from hashbench.pipeline.own_codes import OwnFiles, comparable, load_judge
 from hashbench.scoring.shards import ShardedCodes, count_shard
-from hashbench.sources.array_files import read_array, read_codes, read_matrix
+from hashbench.sources.array_files import read_array, read_codes, read_levels
 from hashbench.sources.formats import CODE_KEYS
 from hashbench.sources.shards import ShardedArray, find_shards, read_in_slices
 
@@ -52,7 +52,7 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
     database = _PackedSlices(stored, width, width if are_integers else files.n_bits, *form)
     relevance: Any = None
     if files.affinity is not None:
-        relevance = as_affinity(read_matrix(files.affinity))
+        relevance = as_affinity(read_levels(files.affinity, len(database)))
     elif files.label_files:
         relevance = _ShardedLabels([_LabelFiles(specs, keys) for specs, keys in files.label_files])
     if files.dataset is not None:

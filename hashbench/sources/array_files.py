@@ -18,14 +18,17 @@ from hashbench.sources.formats import (
     LABEL_KEYS,
     MATRIX_KEYS,
     ROW_KEYS,
+    VECTOR_SUFFIXES,
     Lazy,
+    SparseRows,
     in_memory,
-    load_sparse,
     opened_hdf5,
     opened_mat,
     opened_npy,
     opened_npz,
+    opened_safetensors,
     opened_torch,
+    opened_vectors,
     row_blocks,
     shown,
 )
@@ -41,9 +44,12 @@ _OPENERS: dict[str, _Opener] = {
     ".mat": opened_mat,
     ".pt": opened_torch,
     ".pth": opened_torch,
+    ".safetensors": opened_safetensors,
+    **dict.fromkeys(VECTOR_SUFFIXES, opened_vectors),
     **dict.fromkeys(HDF5_SUFFIXES, opened_hdf5),
 }
 SUFFIXES = (*_OPENERS, *TABLE_SUFFIXES)
+_NEIGHBOUR_SUFFIXES = (".ivecs", ".ibin")
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
 
@@ -169,14 +175,31 @@ def read_codes(spec: str) -> AnyArray:
 def read_matrix(spec: str) -> Any:
     """Read a matrix of levels as `read_array` does, or a sparse one of `scipy.sparse.save_npz`."""
     path, key = split_spec(spec)
-    check_file(path)
-    if key is None and path.suffix.lower() == ".npz":
-        with _reading(path), opened_npz(path) as arrays:
-            is_sparse = {"format", "shape", "data"} <= set(arrays)
-        if is_sparse:
-            with reading(path, "written by scipy.sparse.save_npz"):
-                return load_sparse(path)
-    return read_array(spec, MATRIX_KEYS)
+    with opened_arrays(path) as arrays:
+        stored = find_array(arrays, path, key, MATRIX_KEYS)[1]
+        return stored.matrix if isinstance(stored, SparseRows) else _whole(stored, path)
+
+
+def read_levels(spec: str, n_database: int) -> Any:
+    """Read a matrix of levels as `read_matrix` does; from .ivecs and .ibin, level 1 for the listed rows of a query."""
+    if split_spec(spec)[0].suffix.lower() not in _NEIGHBOUR_SUFFIXES:
+        return read_matrix(spec)
+    from scipy.sparse import csr_array
+
+    neighbours = np.sort(read_array(spec, ()), axis=1)  # (n_queries, n_neighbours)
+    low, high = neighbours.min(), neighbours.max()
+    if low < 0 or high >= n_database:
+        raise HashbenchError(
+            f"{spec} lists neighbours {low:,} to {high:,}, and the database has items 0 to {n_database - 1:,}. Give "
+            "the neighbours of each query as rows of the database."
+        )
+    if repeats := np.flatnonzero((np.diff(neighbours, axis=1) == 0).any(axis=1)).tolist():
+        raise HashbenchError(
+            f"{spec} lists a neighbour twice for {len(repeats):,} queries, first {repeats[0]:,} (counted from 0)."
+        )
+    n_queries, width = neighbours.shape
+    parts = np.ones(neighbours.size, np.int8), neighbours.ravel(), np.arange(n_queries + 1) * width
+    return csr_array(parts, shape=(n_queries, n_database))
 
 
 def split_spec(spec: str) -> tuple[Path, str | None]:

@@ -18,15 +18,16 @@ from hashbench._typing import AnyArray
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import find_array, opened_arrays, read_array, split_spec
 from hashbench.sources.arrow_files import ARROW_SUFFIXES
+from hashbench.sources.formats import VECTOR_SUFFIXES
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, reading
 
-SLICED = (".npy", *HDF5_SUFFIXES, *ARROW_SUFFIXES)
+SLICED = (".npy", *HDF5_SUFFIXES, *ARROW_SUFFIXES, ".safetensors", *VECTOR_SUFFIXES)
 _MANIFESTS = {".json": json.loads, ".toml": tomllib.loads}
 
 
 class ShardedArray:
-    """An array whose rows are in several .npy, HDF5 or Parquet files.
+    """An array whose rows are in several files that can be read in slices.
 
     It holds paths only: a file is open only while a slice of it is read, and pickles are small.
     """
