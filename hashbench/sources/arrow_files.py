@@ -101,15 +101,15 @@ class _Parquet(Columns):
 
 class _Arrow(Columns):
     def __init__(self, path: Path, source: Any) -> None:
-        self._source, self._is_file = source, source.read(len(_MAGIC)) == _MAGIC
+        self._source, self._ipc = source, import_arrow("pyarrow.ipc", path)
+        self._is_file = source.read(len(_MAGIC)) == _MAGIC
         super().__init__(path, self._reader([]).schema)
 
     def _reader(self, names: Sequence[str]) -> Any:
         """Open the file, or the stream, with some columns; with all, if there are none."""
-        ipc = import_arrow("pyarrow.ipc", self.path)
         self._source.seek(0)
-        options = ipc.IpcReadOptions(included_fields=[list(self.kinds).index(name) for name in names])
-        return (ipc.open_file if self._is_file else ipc.open_stream)(self._source, options=options)
+        options = self._ipc.IpcReadOptions(included_fields=[list(self.kinds).index(name) for name in names])
+        return (self._ipc.open_file if self._is_file else self._ipc.open_stream)(self._source, options=options)
 
     def _batches(self, names: Sequence[str]) -> Iterator[Any]:
         reader = self._reader(names)

@@ -155,8 +155,8 @@ def opened_vectors(path: Path) -> Iterator[Mapping[str, Any]]:
         if bad.size:
             row, other = bad[0] + range(n_rows)[rows][0], part["width"][bad[0]]
             raise HashbenchError(
-                f"row {row:,} of {path} (the first is 0) declares {other:,} numbers, and row 0 {width:,}; all need "
-                "equally many."
+                f"row {row:,} of {path} (the first is 0) declares {other:,} numbers, and row 0 {width:,}. It is "
+                "damaged, or not in the layout of faiss."
             )
         return part["row"]
 
