@@ -131,12 +131,13 @@ def number_words(words: AnyArray) -> tuple[AnyArray, IntArray]:
 
 
 def as_int64(array: AnyArray, name: str) -> IntArray:
-    """Convert whole numbers of any dtype, called ``name`` in messages, to int64; refuse those beyond its range."""
-    beyond = ~((array >= -(2.0**63)) & (array < 2.0**63)) if array.dtype.kind == "f" else array > _INT64.max
+    """Convert whole numbers of any dtype, called ``name`` in messages, to int64; refuse those that are not exact."""
+    largest = 2 ** (np.finfo(array.dtype).nmant + 1) - 1 if array.dtype.kind == "f" else int(_INT64.max)
+    beyond = ~(np.abs(array) <= largest) if array.dtype.kind == "f" else array > largest
     if array.dtype.kind in "uf" and beyond.any():
         raise HashbenchError(
-            f"{name} hold numbers beyond {_INT64.min} to {_INT64.max}, first {array[beyond].flat[0]}, which would no "
-            "longer differ. Renumber the classes: numpy.unique(labels, return_inverse=True)[1]."
+            f"{name} are {array.dtype}, exact up to {largest}, and hold {array[beyond].flat[0]}; different classes would "
+            "no longer differ. Renumber them before they are saved: numpy.unique(labels, return_inverse=True)[1]."
         )
     return array.astype(np.int64, copy=False)
 

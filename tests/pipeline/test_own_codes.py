@@ -221,6 +221,21 @@ def test_classes_may_be_words_however_unicode_spells_them(save, codes, form):
     assert_ap(np.equal.outer(*CLASSES), **codes, **labels)
 
 
+@pytest.mark.parametrize(("dtype", "first"), [(np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_labels_are_refused_as_floats_that_are_not_exact(save, codes, dtype, first, sign):
+    def scored(largest):
+        files = {f"{role}_labels": save(f"{role}.npy", classes.astype(dtype)) for role, classes in largest.items()}
+        return read_own(**codes, **files).evaluate(["AP"]).scores["AP"].mean
+
+    classes = dict(zip(("query", "database"), CLASSES, strict=True))
+    exact = {role: sign * (first - 3 + labels) for role, labels in classes.items()}
+    np.testing.assert_allclose(scored(exact), by_hand(np.equal.outer(*CLASSES).astype(int)))
+    assert dtype(first + 1) == dtype(first)
+    with pytest.raises(HashbenchError, match=f"{np.dtype(dtype)}, exact up to {first - 1}, and hold"):
+        scored({role: labels + sign for role, labels in exact.items()})
+
+
 def test_the_fingerprint_is_of_levels_and_not_of_their_file(save, codes):
     def fingerprint(levels):
         return read_own(**codes, affinity=levels).fingerprint
