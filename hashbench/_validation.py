@@ -136,7 +136,7 @@ def as_int64(array: AnyArray, name: str) -> IntArray:
     beyond = ~(np.abs(array) <= largest) if array.dtype.kind == "f" else array > largest
     if array.dtype.kind in "uf" and beyond.any():
         raise HashbenchError(
-            f"{name} are {array.dtype}, exact up to {largest}, and hold {array[beyond].flat[0]}; different classes would "
+            f"{name} are {array.dtype}, exact up to {largest}, and hold {array[beyond].flat[0]}; different classes may "
             "no longer differ. Renumber them before they are saved: numpy.unique(labels, return_inverse=True)[1]."
         )
     return array.astype(np.int64, copy=False)

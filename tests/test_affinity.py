@@ -316,9 +316,7 @@ def test_labels_and_levels_may_be_arrays_of_any_library_with_dlpack():
 
 def test_labels_beyond_int64_are_refused():
     huge = np.array([2**63 + 1, 2], dtype=np.uint64)
-    with pytest.raises(
-        HashbenchError, match="exact up to 9223372036854775807, and hold 9223372036854775809"
-    ):
+    with pytest.raises(HashbenchError, match="exact up to 9223372036854775807, and hold 9223372036854775809"):
         SameLabel(huge, huge)
     fine = np.array([2**63 - 1, 2], dtype=np.uint64)
     assert SameLabel(fine, fine).query_labels.tolist() == fine.tolist()

@@ -557,6 +557,7 @@ COMMANDS = f"""
 2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
 1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
 1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
+1 | prepare --from X.npy --name mine --features hf:r | expected texts of shape (n,) | give a folder of images
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | does not use --image-size
 1 | info nowhere.h5 | there is no file nowhere.h5

@@ -117,7 +117,10 @@ def _checked_texts(texts: AnyArray, spec: str) -> AnyArray:
     """Return texts as (n,); refuse other shapes, and what is not a text or blank."""
     texts = texts.ravel() if texts.ndim == 2 and 1 in texts.shape else texts
     if texts.ndim != 1 or not texts.size or texts.dtype.kind not in "OU":
-        raise HashbenchError(f"{spec} holds {texts.dtype} of shape {texts.shape}, expected texts of shape (n,).")
+        raise HashbenchError(
+            f"{spec} holds {texts.dtype} of shape {texts.shape}, expected texts of shape (n,); for a model of images, "
+            "give a folder of images."
+        )
     for row, text in enumerate(texts):
         if not isinstance(text, str) or not text.strip():
             raise HashbenchError(
