@@ -146,7 +146,7 @@ def prepare(
 )
 @option_group(
     "New items",
-    option("--from", "items", type=options.ARRAY, help="Items to encode."),
+    option("--from", "items", metavar="FILE[:KEY]|FOLDER", help="Items to encode: a file, or a folder of images."),
     option("--output", "-o", type=options.FILE, help="File for their codes: .npy, bool of shape (n, bits)."),
     option("--packed", is_flag=True, help="Pack eight bits into a byte, the first one the least significant."),
     constraint=options.OnlyWith("--model"),
@@ -192,7 +192,8 @@ def encode(
                 model, items, output, packed=packed, device=grid["device"], on_progress=progress.update
             )
         click.echo(
-            f"wrote {output}: codes of {counted(n_items, 'item')}, {counted(n_bits, 'bit')}{', packed' * packed}."
+            f"wrote {output}: codes of {counted(n_items, 'item')}, {counted(n_bits, 'bit')}{', packed' * packed}"
+            f"{', in the order of their paths' * split_spec(items)[0].is_dir()}."
         )
         return
     jobs, demands = _jobs_of(options.study_of(**grid), part), Demands((), force, resume, keep_model)

@@ -158,7 +158,7 @@ def opened_vectors(path: Path) -> Iterator[Mapping[str, Any]]:
                 f"row {row:,} of {path} (the first is 0) declares {other:,} numbers, and row 0 {width:,}. It is "
                 "damaged, or not in the layout of faiss."
             )
-        return part["row"]
+        return np.asarray(part["row"])
 
     yield {"features": OnDisk(str(path), (n_rows, width), dtype, read)}
 
@@ -191,9 +191,8 @@ def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
             return archive[f"{name}.npy"]
 
         arrays = Lazy((name.removesuffix(".npy") for name in sizes), read)
-        if {"format", "shape", "data"} <= set(arrays):
-            arrays = {"features": SparseRows(path, _load_sparse(path, arrays))}
-        yield arrays
+        is_sparse = {"format", "shape", "data"} <= set(arrays)
+        yield {"features": SparseRows(path, _load_sparse(path, arrays))} if is_sparse else arrays
 
 
 @contextmanager

@@ -215,7 +215,7 @@ class _Lines(_Text):
         return pd.DataFrame({name: self._written(name) for name in names}, dtype=object)
 
     def _written(self, name: str, **options: Any) -> AnyArray:
-        return np.where(self._lines == "", None, self._lines)
+        return np.array([line or None for line in self._lines], dtype=object)
 
     def texts(self, name: str) -> AnyArray:
         return self._lines
