@@ -1,10 +1,11 @@
 """Users' own codes, with labels, an affinity or a prepared dataset: read from files, scored, and saved as rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.shards import Relevance
 from hashbench.scoring.thresholds import Thresholds, count_pairs
-from hashbench.sources.array_files import read_array, read_codes, read_features, read_levels
+from hashbench.sources.array_files import read_array, read_codes, read_features, read_levels, refuse_transposed
 from hashbench.sources.formats import COARSE_KEYS, LABEL_KEYS
 from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
@@ -304,12 +305,38 @@ def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
 
 def read_own(files: OwnFiles) -> OwnCodes:
     """Read codes and what is relevant to them into memory."""
+    vectors = _read_vectors(files)
+    judge = None if files.dataset is None else load_dataset(files.dataset)[0]
+    labels = [[read_array(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
+    sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]
+    query, database, n_bits = read_packed(files, sizes or [array.shape for array in chain(*labels[:1])])
+    counts = len(query), len(database)
+    content: dict[str, Any] = {}
+    affinity: Any = None
+    if files.affinity is not None:
+        content["affinity"] = read_levels(files.affinity, counts[1])
+        affinity = as_affinity(content["affinity"])
+    elif labels:
+        for (specs, _), arrays in zip(files.label_files, labels, strict=True):
+            content |= zip(specs, comparable(arrays, specs.values(), counts), strict=True)
+        affinity = Hierarchy(*content.values()) if files.query_coarse else as_affinity(tuple(content.values()))
+    if judge is not None:
+        check_judge(judge, str(files.dataset), counts, affinity)
+        affinity = judge.affinity()
+    fingerprint = _fingerprint(content) if judge is None else judge.fingerprint
+    parts = query, database, n_bits, files.distance, affinity, judge, fingerprint
+    return OwnCodes(*parts, vectors, files.exclude_self)
+
+
+def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple[AnyArray, AnyArray, int]:
+    """Read and pack codes, or read outputs before the sign; ``sizes`` of queries and database may be their counts."""
     distance, n_bits = files.distance, files.n_bits
     for option, value in (("--bits", n_bits), ("--bit-order", files.bit_order), ("--encoding", files.encoding)):
         if distance != "hamming" and value is not None:
             raise HashbenchError(f"--distance {distance} ranks real-valued outputs, which have no {option}; drop it.")
-    vectors = _read_vectors(files)
     query, database = read_codes(files.query_codes), read_codes(files.database_codes)
+    for spec, codes, size in zip((files.query_codes, files.database_codes), (query, database), sizes, strict=False):
+        refuse_transposed(codes, spec, size)
     are_tables = all(codes.ndim == 2 and codes.dtype.kind not in "USO" for codes in (query, database))
     if n_bits is None and are_tables and query.shape[1] != database.shape[1]:
         raise HashbenchError(
@@ -317,31 +344,12 @@ def read_own(files: OwnFiles) -> OwnCodes:
             f"{files.database_codes} {database.shape[1]}; both need the same length."
         )
     if distance == "hamming":
-        query, database, n_bits = as_packed_pair(query, database, n_bits, files.bit_order, files.encoding)
-    else:
-        n_bits = query.shape[-1] if query.ndim else 1
-    counts = len(query), len(database)
-    content: dict[str, Any] = {}
-    affinity: Any = None
-    if files.affinity is not None:
-        content["affinity"] = read_levels(files.affinity, counts[1])
-        affinity = as_affinity(content["affinity"])
-    elif files.label_files:
-        for specs, keys in files.label_files:
-            labels = [read_array(spec, keys) for spec in specs.values()]
-            content |= zip(specs, comparable(labels, specs.values(), counts), strict=True)
-        affinity = Hierarchy(*content.values()) if files.query_coarse else as_affinity(tuple(content.values()))
-    judge = None if files.dataset is None else load_judge(files.dataset, counts, affinity)
-    if judge is not None:
-        affinity = judge.affinity()
-    fingerprint = _fingerprint(content) if judge is None else judge.fingerprint
-    parts = query, database, n_bits, distance, affinity, judge, fingerprint
-    return OwnCodes(*parts, vectors, files.exclude_self)
+        return as_packed_pair(query, database, n_bits, files.bit_order, files.encoding)
+    return query, database, query.shape[-1] if query.ndim else 1
 
 
-def load_judge(spec: str, counts: tuple[int, int], relevance: Relevance | None) -> Dataset:
-    """Load the dataset that codes belong to; refuse other counts of codes, and labels that rate items differently."""
-    dataset, _ = load_dataset(spec)
+def check_judge(dataset: Dataset, spec: str, counts: tuple[int, int], relevance: Relevance | None) -> None:
+    """Refuse other counts of codes than a dataset has items, and labels that rate items differently."""
     expected = len(dataset.query), len(dataset.database)
     if counts != expected:
         raise HashbenchError(
@@ -351,7 +359,6 @@ def load_judge(spec: str, counts: tuple[int, int], relevance: Relevance | None) 
         )
     if relevance is not None:
         check_rating(dataset, spec, relevance)
-    return dataset
 
 
 def names_dataset(spec: str) -> bool:
@@ -395,6 +402,7 @@ def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[i
     for array, spec, n_items in zip(labels, specs, counts, strict=True):
         if array.ndim == 2 and 1 in array.shape and array.size == n_items:  # as in MATLAB
             array = array.ravel()
+        refuse_transposed(array, spec, (n_items,))
         if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
             array = as_int64(array, f"labels of {spec}")
         if array.dtype.kind == "O" and array.ndim:  # an empty cell among words is not a class

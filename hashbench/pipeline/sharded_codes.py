@@ -13,7 +13,8 @@ from hashbench.bits import as_packed, as_packed_pair, n_bytes
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.cluster_shards import count_on_workers
-from hashbench.pipeline.own_codes import OwnFiles, comparable, load_judge
+from hashbench.pipeline.own_codes import OwnFiles, check_judge, comparable
+from hashbench.pipeline.preparation import load_dataset
 from hashbench.scoring.shards import ShardedCodes, count_shard
 from hashbench.sources.array_files import read_array, read_codes, read_levels
 from hashbench.sources.formats import CODE_KEYS
@@ -56,7 +57,9 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
     elif files.label_files:
         relevance = _ShardedLabels([_LabelFiles(specs, keys) for specs, keys in files.label_files])
     if files.dataset is not None:
-        relevance = load_judge(files.dataset, (len(query), len(database)), relevance).affinity()
+        judge, _ = load_dataset(files.dataset)
+        check_judge(judge, files.dataset, (len(query), len(database)), relevance)
+        relevance = judge.affinity()
     count = count_shard if cluster is None else partial(count_on_workers, cluster=cluster)
     return ShardedCodes(query, database, width, relevance, count, on_progress, files.exclude_self)
 

@@ -205,6 +205,16 @@ def read_levels(spec: str, n_database: int) -> Any:
     return csr_array(parts, shape=(n_queries, n_database))
 
 
+def refuse_transposed(array: AnyArray, spec: str, n_items: tuple[int, ...]) -> None:
+    """Refuse an array (n, width) whose number of columns, and not of rows, is among possible numbers of items."""
+    if array.ndim == 2 and array.shape[1] in n_items and array.shape[0] not in n_items:
+        n_rows, n_columns = array.shape
+        raise HashbenchError(
+            f"{spec} has {n_rows:,} rows and {n_columns:,} columns, expected {n_columns:,} rows, one per item. If its "
+            "columns are the items, save it transposed: with ' in MATLAB, .T in NumPy."
+        )
+
+
 def split_spec(spec: str) -> tuple[Path, str | None]:
     """Split ``PATH:KEY``; the key is None for a plain path, and for a file whose own name has the colon."""
     head, colon, tail = spec.rpartition(":")
