@@ -192,24 +192,23 @@ class OwnCodes:
             )
 
     def save(self, saving: Saving, scored: Evaluation) -> list[str]:
-        """Add rows to the results, and return a report of what was written; `Saving.check` must have passed.
+        """Add rows to the results as `save_all` does."""
+        return save_all([(self, saving, scored)])
 
-        The rows replace all rows of the same name, dataset, code length and seed, whatever their metrics, group and
-        label. Every query's scores are kept for significance tests.
-        """
-        name, seed, dataset = saving.name, saving.seed, self._dataset_name(saving)
+    def scores_of(self, saving: Saving, scored: Evaluation) -> dict[Provenance, Evaluation]:
+        """Sort scores by what they depend on: those of re-ranked metrics also on the vectors."""
         params: dict[str, Any] = {**OWN, **saving.shown}
         if self.distance != "hamming":
             params["distance"] = self.distance
         if self.exclude_self:
             params["exclude_self"] = True
         provenance = Provenance(
-            dataset=dataset,
+            dataset=self.dataset_name(saving),
             features=self.dataset.features_name if self.dataset else "own",
-            method=name,
+            method=saving.name,
             params=canonical_json(params),
             n_bits=self.n_bits,
-            seed=seed,
+            seed=saving.seed,
             dataset_fingerprint=self.fingerprint,
             method_version=1,
         )
@@ -217,40 +216,19 @@ class OwnCodes:
         for metric, metric_scores in scored.scores.items():
             content = self._reranked_fingerprint if needs_vectors([metric]) else self.fingerprint
             scores_of.setdefault(replace(provenance, dataset_fingerprint=content), {})[metric] = metric_scores
-        rows = [row for source, scores in scores_of.items() for row in rows_of(source, replace(scored, scores=scores))]
-        path, earlier = replace_own(saving.results, rows)
-        report = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]
-        if earlier:
-            metrics = dict.fromkeys(row.metric for row in earlier)
-            report.append(
-                f"{counted(len(earlier), 'earlier row')} of {name!r}, {counted(self.n_bits, 'bit')}, seed {seed}, "
-                f"removed: {', '.join(metrics)}."
-            )
-            if lacking := [metric for metric in metrics if metric not in scored.scores]:
-                report.append(f"Not scored again: {', '.join(lacking)}. Name all metrics in one call to keep them.")
-        if self.dataset is None:
-            report.append(f"{dataset!r} is not a known or prepared dataset; your labels or affinity were used.")
-        else:
-            report.append(
-                "What these codes were learned from cannot be checked. Methods here learn from the "
-                f"{len(self.dataset.train):,} training items of {self.dataset.name} (hashbench info "
-                f"{self.dataset.name}); compare with their rows only if yours learned from the same items."
-            )
-        if self.distance == "hamming":
-            for source, scores in scores_of.items():
-                report += self._keep(source, replace(scored, scores=scores), saving.keep_codes)
-        return report
+        return {source: replace(scored, scores=scores) for source, scores in scores_of.items()}
 
     def saved_files(self, saving: Saving) -> dict[str, Path]:
         """Return the files that `save` writes and that other options may name too, by the option that writes them."""
-        dataset = self._dataset_name(saving)
+        dataset = self.dataset_name(saving)
         rows = results_path(saving.results, dataset, saving.name)
         files = {"--results": rows, "--results (settings)": settings_path(rows)}
         for content in (self.fingerprint, self._reranked_fingerprint) if saving.keep_codes else ():
             files[f"--keep-codes ({content})"] = _codes_path(dataset, content, saving.name, self.n_bits, saving.seed)
         return files
 
-    def _dataset_name(self, saving: Saving) -> str:
+    def dataset_name(self, saving: Saving) -> str:
+        """Return the name of the dataset of the rows."""
         return self.dataset.name if self.dataset else str(saving.dataset)
 
     @cached_property
@@ -262,7 +240,7 @@ class OwnCodes:
             digest.update(f"{part.shape};".encode() + np.ascontiguousarray(part, "<f4").tobytes())
         return digest.hexdigest()[:16]
 
-    def _keep(self, source: Provenance, scored: Evaluation, keep_codes: bool) -> list[str]:
+    def keep(self, source: Provenance, scored: Evaluation, keep_codes: bool) -> list[str]:
         """Keep every query's scores, and with ``keep_codes`` the codes; return a report."""
         codes = Codes(self.query, self.database, source)
         with score_cache.locked_scores(codes):
@@ -278,6 +256,43 @@ class OwnCodes:
         if path.is_file() and hdf5.read_attributes(path).get("content") != codes.content:
             return [f"{path} holds other codes, which figures show. Replace them: --keep-codes."]
         return []
+
+
+def save_all(scored_codes: Sequence[tuple[OwnCodes, Saving, Evaluation]]) -> list[str]:
+    """Add rows of codes of one name to the results, and return a report; `Saving.check` must have passed.
+
+    The rows replace all rows of the same name, dataset, code length and seed, whatever their metrics, group and label;
+    all are written or none. Every query's scores are kept for significance tests.
+    """
+    sources = [codes.scores_of(saving, scored) for codes, saving, scored in scored_codes]
+    rows = [[row for source, scored in parts.items() for row in rows_of(source, scored)] for parts in sources]
+    path, all_earlier = replace_own(scored_codes[0][1].results, chain(*rows))
+    report: list[str] = []
+    for (codes, saving, scored), own_rows in zip(scored_codes, rows, strict=True):
+        what, job = f"{saving.name!r}, {counted(codes.n_bits, 'bit')}", (codes.n_bits, saving.seed)
+        seed = f", seed {saving.seed}" * (len(rows) > 1)
+        report.append(f"{counted(len(own_rows), 'row')} of {what}{seed}, written to {path}.")
+        if earlier := [row for row in all_earlier if (row.n_bits, row.seed) == job]:
+            metrics = dict.fromkeys(row.metric for row in earlier)
+            report.append(
+                f"{counted(len(earlier), 'earlier row')} of {what}, seed {saving.seed}, removed: {', '.join(metrics)}."
+            )
+            if lacking := [metric for metric in metrics if metric not in scored.scores]:
+                report.append(f"Not scored again: {', '.join(lacking)}. Name all metrics in one call to keep them.")
+    codes, saving, _ = scored_codes[0]
+    if codes.dataset is None:
+        name = codes.dataset_name(saving)
+        report.append(f"{name!r} is not a known or prepared dataset; your labels or affinity were used.")
+    else:
+        report.append(
+            "What these codes were learned from cannot be checked. Methods here learn from the "
+            f"{len(codes.dataset.train):,} training items of {codes.dataset.name} (hashbench info "
+            f"{codes.dataset.name}); compare with their rows only if yours learned from the same items."
+        )
+    for (codes, saving, _), parts in zip(scored_codes, sources, strict=True):
+        for source, scored in parts.items() if codes.distance == "hamming" else ():
+            report += codes.keep(source, scored, saving.keep_codes)
+    return report
 
 
 def _codes_path(dataset: str, content: str, name: str, n_bits: int, seed: int) -> Path:
