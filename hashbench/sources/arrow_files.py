@@ -103,19 +103,19 @@ class _Arrow(Columns):
     def __init__(self, path: Path, source: Any) -> None:
         self._source, self._ipc = source, import_arrow("pyarrow.ipc", path)
         self._is_file = source.read(len(_MAGIC)) == _MAGIC
-        super().__init__(path, self._reader([]).schema)
+        schema = self._reader([]).schema
+        self._fields = schema.names
+        super().__init__(path, schema)
 
     def _reader(self, names: Sequence[str]) -> Any:
         """Open the file, or the stream, with some columns; with all, if there are none."""
         self._source.seek(0)
-        options = self._ipc.IpcReadOptions(included_fields=[list(self.kinds).index(name) for name in names])
+        options = self._ipc.IpcReadOptions(included_fields=[self._fields.index(name) for name in names])
         return (self._ipc.open_file if self._is_file else self._ipc.open_stream)(self._source, options=options)
 
     def _batches(self, names: Sequence[str]) -> Iterator[Any]:
         reader = self._reader(names)
-        for batch in map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader:
-            batch.validate(full=True)  # others read beyond the end of a damaged file
-            yield batch
+        yield from map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader
 
     @property
     def sizes(self) -> list[int]:
@@ -124,6 +124,7 @@ class _Arrow(Columns):
     def read(self, names: Sequence[str]) -> Any:
         batches, n_bytes = [], 0
         for batch in self._batches(names):
+            batch.validate(full=True)  # whose offsets would lead out of a damaged file
             n_bytes += batch.nbytes + 8 * batch.num_rows * batch.num_columns
             check_fits(n_bytes, str(self.path))  # the next may be as large, since they may be compressed
             batches.append(batch)
@@ -132,7 +133,9 @@ class _Arrow(Columns):
         return table.from_batches(batches, schema).select(names)
 
     def read_group(self, name: str, number: int) -> Any:
-        return next(islice(self._batches([name]), number, None)).column(name)
+        batch = next(islice(self._batches([name]), number, None))
+        batch.validate(full=True)
+        return batch.column(name)
 
 
 class SlicedColumn:
