@@ -1,6 +1,6 @@
 """Features, labels and codes read from files, whose suffix is their format."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -172,7 +172,13 @@ def read_codes(spec: str) -> AnyArray:
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
         name = _find_name(arrays, path, key, CODE_KEYS)
-        return arrays.codes(name, spec) if isinstance(arrays, TableFile) else _whole(arrays[name], path)
+        if not isinstance(arrays, TableFile):
+            return _whole(arrays[name], path)
+        codes = arrays.codes(name, spec)
+        is_lone = name not in arrays.columns and codes.shape[1] == 1
+        if is_lone and (others := [*arrays.words, *arrays.lists]):  # which the numbers of items may be beside
+            raise _unnamed(path, arrays.columns, others[0])
+        return codes
 
 
 def read_matrix(spec: str) -> Any:
@@ -302,10 +308,14 @@ def _find_name(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
     if chosen is None and (is_lone or "features" in arrays):
         chosen = outer[0] if is_lone else "features"
     if chosen is None:
-        raise HashbenchError(
-            f"{path} holds arrays {', '.join(map(shown, names))}; name one of them, such as {path}:{shown(likely[0])}."
-        )
+        raise _unnamed(path, names, likely[0])
     return chosen
+
+
+def _unnamed(path: Path, names: Iterable[str], likely: str) -> HashbenchError:
+    return HashbenchError(
+        f"{path} holds arrays {', '.join(map(shown, names))}; name one of them, such as {path}:{shown(likely)}."
+    )
 
 
 def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:

@@ -80,6 +80,13 @@ def test_words_may_hold_semicolons(tmp_path):
     assert read_array(f"{path}:label", ()).tolist() == ["red;blue", "red"]
 
 
+def test_numbers_of_items_are_not_taken_for_the_codes_beside_them(tmp_path):
+    (tmp_path / "a.csv").write_text("id,phash\n1234567890123,0aff\n1234567890456,1bff\n")
+    words = f"a.csv holds arrays id, phash; name one of them, such as {tmp_path / 'a.csv'}:phash."
+    assert words in complaint(read_codes, str(tmp_path / "a.csv"))
+    assert read_codes(f"{tmp_path / 'a.csv'}:phash").tolist() == ["0aff", "1bff"]
+
+
 # ---------------------------------------------------------------- a code or a label per line
 
 
