@@ -6,6 +6,7 @@ OWN_RULES = ("same-label", "shared-labels", "distance", "neighbours")  # affinit
 NEIGHBOUR_TIES = ("first", "all")  # which items as near as the last neighbour are relevant
 DEVICES = ("auto", "cpu", "cuda")
 BIT_ORDERS = ("little", "big")
+ENCODINGS = ("base64",)  # of packed codes as strings
 UNDEFINED = ("skip", "paper", "zero")
 MODEL_TARGETS = ("faiss", "npz", "onnx")
 CODES_TARGETS = ("faiss", "hex", "npy", "pgvector", "usearch")

@@ -312,9 +312,35 @@ def test_any_format_of_sparse_matrix_will_do_and_is_left_as_it_was(form):
     np.testing.assert_array_equal(matrix.toarray(), dense)
 
 
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
+def test_multi_hot_labels_may_be_sparse(form):
+    dense = np.random.default_rng(0).integers(0, 2, (5, 7))
+    rule = as_affinity((sp.csr_array(dense).asformat(form), dense))
+    np.testing.assert_array_equal(rule.block(slice(None), slice(None)), dense @ dense.T)
+
+
+class OnlyDLPack:
+    """An array of another library, which NumPy takes for an object."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_labels_and_levels_may_be_arrays_of_any_library_with_dlpack():
+    labels, levels = np.array([0, 1, 1]), np.array([[0, 2], [1, 0]])
+    np.testing.assert_array_equal(as_affinity((OnlyDLPack(labels), labels)).query_labels, labels)
+    np.testing.assert_array_equal(as_affinity(OnlyDLPack(levels)).block(slice(None), slice(None)), levels)
+
+
 def test_labels_beyond_int64_are_refused():
     huge = np.array([2**63 + 1, 2], dtype=np.uint64)
-    with pytest.raises(HashbenchError, match="9223372036854775809, which would no longer differ"):
+    with pytest.raises(HashbenchError, match="exact up to 9223372036854775807, and hold 9223372036854775809"):
         SameLabel(huge, huge)
     fine = np.array([2**63 - 1, 2], dtype=np.uint64)
     assert SameLabel(fine, fine).query_labels.tolist() == fine.tolist()

@@ -124,6 +124,8 @@ def lay_out(folder):
         "X-nan": np.where(np.arange(160).reshape(40, 4) == 7, np.nan, 1.0),
         "X-huge": np.full((40, 4), 1e200),
         "X-flat": rng.normal(size=40),
+        "X-turned": rng.normal(size=(4, 40)),
+        "hot-turned": np.ones((3, 40), dtype=int),
         "X-words": np.full((40, 4), "a"),
         "y": np.arange(40) % 4,
         "rows-40": np.arange(5) * 10,
@@ -551,6 +553,8 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --queries-per-label 3 | give --queries-per-label and labels
 1 | prepare --from X.npy --name mine --query-labels y.npy | --query-from
 1 | prepare --from X.npy --name mine --query-from codes.npy | 8 columns | 4
+1 | prepare --from X-turned.npy --labels y.npy --name mine | X-turned.npy has 4 rows and 40 columns, expected 40 rows
+1 | prepare --from X.npy --labels hot-turned.npy --name mine | has 3 rows and 40 columns, expected 40 rows
 1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy | the query items have none
 1 | prepare --from X.npy --name mine --train-index rows-40.npy | queries would be drawn from it
 1 | {INDEXED} rows-40.npy | rows-40.npy names row 40, and the database has rows 0 to 39
@@ -573,6 +577,7 @@ COMMANDS = f"""
 1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
 1 | {EXPLAINED_RUN} --metric AP:thresholds | none of trec_eval, | gives AP:thresholds; ask for AP
 1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
+1 | prepare --from X.npy --name mine --features hf:r | expected texts of shape (n,) | give a folder of images
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | does not use --image-size
 1 | info nowhere.h5 | there is no file nowhere.h5

@@ -46,7 +46,8 @@ _COUNT = IntRange(1)
         "--from",
         "items",
         metavar="FILE[:KEY]|FOLDER",
-        help="Items: a .npy, .npz, .mat, .pt, .parquet, .csv or .hdf5 file, texts in .txt, or a folder of images.",
+        help="Items: a file of features (.npy, .npz, .parquet, .csv, .fvecs, .fbin and others), texts in .txt, or a "
+        "folder of images.",
     ),
     option("--name", metavar="NAME", help="Name of the dataset."),
     option("--labels", metavar="FILE[:KEY]", help="Labels of the items: classes (n,) or multi-hot."),
@@ -151,7 +152,7 @@ def prepare(
 )
 @option_group(
     "New items",
-    option("--from", "items", type=options.ARRAY, help="Items to encode."),
+    option("--from", "items", metavar="FILE[:KEY]|FOLDER", help="Items to encode: a file, or a folder of images."),
     option("--output", "-o", type=options.FILE, help="File for their codes: .npy, bool of shape (n, bits)."),
     option("--packed", is_flag=True, help="Pack eight bits into a byte, the first one the least significant."),
     constraint=options.OnlyWith("--model"),
@@ -197,7 +198,8 @@ def encode(
                 model, items, output, packed=packed, device=grid["device"], on_progress=progress.update
             )
         click.echo(
-            f"wrote {output}: codes of {counted(n_items, 'item')}, {counted(n_bits, 'bit')}{', packed' * packed}."
+            f"wrote {output}: codes of {counted(n_items, 'item')}, {counted(n_bits, 'bit')}{', packed' * packed}"
+            f"{', in the order of their paths' * split_spec(items)[0].is_dir()}."
         )
         return
     jobs, demands = _jobs_of(options.study_of(**grid), part), Demands((), force, resume, keep_model)

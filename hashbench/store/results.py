@@ -144,8 +144,8 @@ def merge_rows(folder: Path, rows: Iterable[Row], record: JobRecord | None = Non
 def replace_own(folder: Path, rows: Iterable[Row]) -> tuple[Path, list[Row]]:
     """Replace all rows of users' own codes of the same name, dataset, code length and seed.
 
-    All must be of one such job, and by one distance. Returns the file, and the earlier rows that are gone or have other
-    numbers.
+    All must be of one name and dataset, and by one distance. Returns the file, and the earlier rows that are gone or
+    have other numbers.
     """
     with locked_folder(folder):
         ((path, added),) = _by_file(folder, rows).items()
