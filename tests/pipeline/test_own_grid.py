@@ -121,7 +121,7 @@ def test_a_failure_in_one_file_is_named_and_nothing_is_saved(evaluate, empty_fol
         (BOTH, (*SAVED, "--bits", 8), "--bits 8 and {bits} in the names of files go not together"),
         (BOTH, (*SAVED, "--seed", 7), "--seed 7 and {seed} in the names of files go not together"),
         (("none_{bits}.npy", "none_{bits}.npy"), SAVED, "no file matches none_{bits}.npy, in which {bits} and {seed}"),
-        ((BOTH[0], "dl.npy"), SAVED, "has no counterpart among dl.npy. Add that file, or move"),
+        ((BOTH[0], "dl.npy"), SAVED, "dl.npy has no counterpart among codes_{bits}_{seed}"),
         (
             (BOTH[0], "more_{bits}_{seed}.npy"),
             SAVED,
