@@ -40,7 +40,7 @@ class Moments(NamedTuple):
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of the variance, by Satterthwaite: parts that are subtracted add nothing to its variance."""
+        """Degrees of freedom of the variance, by Satterthwaite."""
         parts = (self.of_queries, *self.of_seeds)
         squares = sum(part**2 / degree for part, degree in zip(parts, self.degrees, strict=True) if part)
         return self.variance**2 / squares if squares else math.inf

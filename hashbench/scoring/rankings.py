@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray
-from hashbench._validation import as_array, check_levels
+from hashbench._validation import are_levels, as_array, check_levels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.histogram import count_groups
@@ -22,6 +22,7 @@ from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
 
 _METRICS = ("AP", "NDCG@10:trec")
 _COUNTS = 1 << 21  # of a histogram held at a time
+_FEW, _MANY = 5, 10  # grades are at most so few, and scores more than so many, if the two are clearly swapped
 
 
 def evaluate_ranking(
@@ -71,7 +72,8 @@ def evaluate_ranking(
         raise HashbenchError("there are no queries; at least one is needed.")
     for number, (grade, score) in enumerate(zip(grades, lists, strict=True)):
         _check(grade, score, number)
-    levels = check_levels(np.concatenate(grades))
+    _check_order(np.concatenate(grades), np.concatenate(lists))
+    levels = check_levels(np.concatenate(grades), "relevance")
     lengths = np.array([len(score) for score in lists])
     are_shared = (lengths == lengths[0]).all()
     starts = np.zeros_like(lengths) if are_shared else np.cumsum(lengths) - lengths
@@ -130,3 +132,21 @@ def _groups(score: AnyArray) -> IntArray:
     """Return the place of each item's score among the distinct ones, the highest first."""
     distinct, ascending = np.unique(score, return_inverse=True)
     return np.asarray(len(distinct) - 1 - ascending)
+
+
+def _check_order(grades: AnyArray, scores: AnyArray) -> None:
+    """Refuse relevance and scores that look swapped."""
+    if grades.dtype.kind not in "biuf" or not are_levels(scores).all():
+        return
+    others = grades[~(are_levels(grades) | np.isnan(grades))]
+    n_grades, n_scores = len(np.unique(grades)), len(np.unique(scores))
+    if others.size:
+        sign, advice = f"relevance holds {others[0]}, which is not a grade, and scores only whole numbers", ""
+    elif n_grades > _MANY and n_scores <= _FEW:
+        sign = f"relevance holds {n_grades} grades and scores hold {n_scores} whole numbers"
+        advice = "; if it is right, add 0.5 to the scores"
+    else:
+        return
+    raise HashbenchError(
+        f"relevance and scores look swapped: {sign}. The order is evaluate_ranking(relevance, scores){advice}."
+    )

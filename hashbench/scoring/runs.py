@@ -16,7 +16,7 @@ from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.metrics import checked_metrics
-from hashbench.scoring.random_orders import Ties, measure
+from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ def evaluate_run(
     >>> hashbench.evaluate_run(run, {"q1": {"b": 1, "d": 1}}, ["AP"])  # b at rank 2 or 3, d not retrieved
     <Evaluation of 1 query; AP: 0.2083 ± 0.0417 (0.1667 to 0.2500)>
     """
+    if random_orders:
+        check_orders(random_orders, checked_metrics(metrics, undefined))
     scores, grades = _by_query(run, "run", _SCORE), _by_query(qrels, "qrels", _GRADE)
     shared = _shared_queries(scores, grades)
     queries = list(grades) if complete else shared
@@ -95,8 +97,10 @@ def evaluate_run(
     chosen, n_queries, n_documents = checked_metrics(metrics, undefined), len(queries), len(documents)
     table = ScoreTable(chosen, undefined, n_queries, ItemSums(chosen, n_queries, np.arange(n_documents), n_documents))
     table.fill(chunks(0, n_queries, ranking.at_a_time), ranking.counted(documents))
-    notes = [*_missing(scores, grades, complete=complete), *ranking.notes()]
-    evaluation = replace(table.evaluation(), queries=queries, notes=notes)
+    evaluation = table.evaluation()
+    known = {document for by_query in (scores, grades) for documents in by_query.values() for document in documents}
+    notes = [*_missing(scores, grades, complete=complete), *ranking.notes(len(known)), *evaluation.notes]
+    evaluation = replace(evaluation, queries=queries, notes=notes)
     if not random_orders:
         return evaluation
     return measure(evaluation, ranking.shuffled(documents), len(documents), undefined, random_orders)
@@ -192,8 +196,11 @@ class _RunRanking:
         histogram = count_groups(level, [judged.groups for judged in lists], self.levels)
         return replace(histogram, unretrieved=unretrieved)
 
-    def notes(self) -> list[str]:
-        """Report grades below 0, ties only in 32 bits, and lists that end in a tie at the depth of several."""
+    def notes(self, n_known: int) -> list[str]:
+        """Report grades below 0, ties only in 32 bits, and lists that end in a tie at the depth of several.
+
+        Lists that hold all ``n_known`` documents of run and qrels are not cut.
+        """
         notes = []
         n_negative = sum(judged.n_negative for judged in self.lists)
         if n_negative:
@@ -206,7 +213,7 @@ class _RunRanking:
             )
         ends = [judged.n_last for judged in self.lists if len(judged.groups) == self.depth]
         n_cut = sum(n_last > 1 for n_last in ends)
-        if n_cut and len(ends) > 1:
+        if n_cut and len(ends) > 1 and self.depth < n_known:
             notes.append(
                 f"{n_cut} of {len(self.lists)} lists end in a tie at {self.depth:,} documents. If the run was cut "
                 "there, chance decided which of the tied documents it holds, and low and high leave out the others."

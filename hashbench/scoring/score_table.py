@@ -39,7 +39,7 @@ class ScoreTable:
     ) -> None:
         self.metrics, self.undefined, self.items = metrics, undefined, items
         self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
-        self.is_undefined = np.empty(n_queries, dtype=bool)
+        self.is_undefined, self.is_tied = np.empty((2, n_queries), dtype=bool)
         balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
         self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
         self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
@@ -58,6 +58,8 @@ class ScoreTable:
 
     def _fill(self, queries: slice, histogram: TieHistogram) -> None:
         self.is_undefined[queries] = histogram.n_relevant == 0
+        is_whole = histogram.size == histogram.n_database[:, None]
+        self.is_tied[queries] = (histogram.n_database > 1) & is_whole.any(axis=1)
         for name, radius in self.radii.items():
             is_scored = (histogram.n_relevant > 0) | (name.endswith(":skip") and self.undefined != "skip")
             self.is_empty[name][queries] = is_scored & ~histogram.size[:, : radius + 1].any(axis=1)
@@ -71,7 +73,9 @@ class ScoreTable:
         scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
         n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
         effects, n_undefined = self.items.effects(origin) if self.items else {}, int(self.is_undefined[origin].sum())
-        return Evaluation(scores, n_undefined, kinds=kinds, n_empty=n_empty, order_effects=effects)
+        notes = ["All items of each query tie: the scores are those of chance."] * bool(self.is_tied.all())
+        of_all = {"kinds": kinds, "n_empty": n_empty, "order_effects": effects}
+        return Evaluation(scores, n_undefined, notes=notes, **of_all)
 
 
 class ItemSums:

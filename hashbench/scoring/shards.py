@@ -1,6 +1,6 @@
 """Databases larger than memory: histograms of shards add up to that of the whole."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from operator import add
@@ -42,6 +42,8 @@ class Relevance(Parts, Protocol):
     def n_queries(self) -> int: ...  # noqa: D102
     @property
     def n_database(self) -> int: ...  # noqa: D102
+    @property
+    def notes(self) -> Sequence[str]: ...  # noqa: D102
     def query_keys(self) -> IntArray | None: ...  # noqa: D102
 
 
@@ -143,7 +145,7 @@ class ShardedCodes:
             )
         chosen = checked_metrics(metrics, undefined)
         self.check_metrics(metric.name for metric in chosen)
-        notes = check_self(self.query, self.database, is_excluded=self.exclude_self)
+        notes = [*self.relevance.notes, *check_self(self.query, self.database, is_excluded=self.exclude_self)]
         (queries, origin), shard = self._scored, self._shard
         histogram, rows = shard.histogram, shard.sample.rows[shard.sample.chosen]
         n_alike = np.bincount(self.kinds.of_query) if self.kinds.are_few else None
@@ -159,11 +161,12 @@ class ShardedCodes:
             return Counted(histogram.part(part), partial(sample.cells, part))
 
         table.fill(items.parts(slice(0, histogram.n_queries), histogram.counts[0].size), counted)
-        return replace(table.evaluation(origin, self.kinds.of_query), notes=notes)
+        evaluation = table.evaluation(origin, self.kinds.of_query)
+        return replace(evaluation, notes=[*notes, *evaluation.notes])
 
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
-        notes = check_self(self.query, self.database, is_excluded=self.exclude_self)
+        notes = [*self.relevance.notes, *check_self(self.query, self.database, is_excluded=self.exclude_self)]
         if self.exclude_self:
             check_symmetry(self.relevance)
         first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
