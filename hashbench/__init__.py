@@ -105,11 +105,16 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hashbench' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # which would take any name for one of hashbench
 
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'hashbench' has no attribute {name!r}")
+        from importlib import import_module
+
+        from hashbench.errors import needing
+
+        with needing(f"hashbench.{name}"):
+            value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value

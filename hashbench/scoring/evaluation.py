@@ -8,7 +8,7 @@ import numpy as np
 
 from hashbench._parallel import in_threads, query_chunks
 from hashbench._typing import FloatArray, IntArray, Rows
-from hashbench.errors import HashbenchError, counted
+from hashbench.errors import HashbenchError, counted, needing
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, get_metric
 
@@ -165,7 +165,8 @@ class Evaluation:
     @property
     def per_query(self) -> "pd.DataFrame":
         """One row per query and metric: query, metric, value, tie_sd, low, high."""
-        import pandas as pd  # slow to import, and not needed to score
+        with needing("per_query"):
+            import pandas as pd  # slow to import, and not needed to score
 
         columns = ["query", "metric", "value", "tie_sd", "low", "high"]
         frames = []
@@ -177,14 +178,18 @@ class Evaluation:
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per metric: metric, mean, tie_sd, and the other fields of `Summary`."""
-        import pandas as pd
+        with needing("to_frame"):
+            import pandas as pd
 
         rows = [{"metric": name, **values.by_name} for name, values in self.summary.items()]
         return pd.DataFrame(rows)
 
-    def _repr_html_(self) -> str:
-        """Return the means as a table for notebooks."""
-        table: str = self.to_frame().to_html(index=False, float_format=lambda value: f"{value:.4f}")
+    def _repr_html_(self) -> str | None:
+        """Return the means as a table for notebooks, which show the text without pandas."""
+        try:
+            table: str = self.to_frame().to_html(index=False, float_format=lambda value: f"{value:.4f}")
+        except HashbenchError:
+            return None
         return table
 
 
