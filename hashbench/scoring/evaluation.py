@@ -116,6 +116,12 @@ class Evaluation:
     >>> from hashbench import evaluate
     >>> evaluate([[0, 0]], [[0, 0], [0, 0], [1, 1]], ([0], [0, 1, 0]), ["AP"])
     <Evaluation of 1 query; AP: 0.7083 ± 0.1250 (0.5833 to 0.8333)>
+
+    The means of a metric, by any of its names:
+
+    >>> scored = evaluate([[0, 0]], [[0, 0], [0, 0], [1, 1]], ([0], [0, 1, 0]), ["AP"])
+    >>> scored["AP"].mean == scored["mAP"].mean == scored.summary["AP"].mean
+    True
     """
 
     scores: dict[str, Scores]
@@ -137,6 +143,13 @@ class Evaluation:
         ]
         n_queries = len(next(iter(self.scores.values())).mean)
         return f"<Evaluation of {counted(n_queries, 'query', 'queries')}; {', '.join(lines)}>"
+
+    def __getitem__(self, metric: str) -> Summary:
+        """Return the means of a metric."""
+        return self.summary[metric]
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in self.scores
 
     @property
     def summary(self) -> dict[str, Summary]:

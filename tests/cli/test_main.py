@@ -68,6 +68,13 @@ def test_version_is_that_of_the_package(hashbench):
     assert hashbench("--version").stdout == f"hashbench, version {__version__}\n"
 
 
+def test_python_runs_the_package_as_the_command():
+    command = [sys.executable, "-m", "hashbench", "list", "methods", "--speed", "fast"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: python -m hashbench list ")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_with_many_options_have_them_in_groups(name):
     options = [option for option in cli.get_command(None, name).params if isinstance(option, click.Option)]
