@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers.diff_rows import row
+from helpers.json_output import scores_in
 from helpers.paths import built_in_methods
 
 from hashbench import evaluate
@@ -34,7 +35,7 @@ AP = (1 / 2 + (2 / 3 + 2 / 4) / 2) / 2, (1 / 2 + 2 / 4) / 2, (1 / 2 + 2 / 3) / 2
 
 def test_json_has_full_precision_and_null_for_what_is_undefined():
     text = console.format_evaluation(SCORES, "json")
-    content = json.loads(text)
+    content = scores_in(text)
     assert list(content) == ["AP", "P@r0"]
     assert content["AP"] == {
         "mean": pytest.approx(AP[0], abs=1e-15),
@@ -47,7 +48,7 @@ def test_json_has_full_precision_and_null_for_what_is_undefined():
         "n_undefined": 0,
     }
     assert f"{AP[0]:.15f}"[:15] in text
-    undefined = json.loads(console.format_evaluation(UNDEFINED, "json"), parse_constant=pytest.fail)["AP"]
+    undefined = scores_in(console.format_evaluation(UNDEFINED, "json"), parse_constant=pytest.fail)["AP"]
     assert undefined == dict.fromkeys(content["AP"]) | {"n_queries": 1, "n_undefined": 1}
 
 
@@ -109,7 +110,7 @@ def test_outcomes_can_be_read_by_a_program():
     first, second = json.loads(console.format_outcomes(outcomes, "json"))
     assert (first["dataset"], first["method"], first["n_bits"], first["seed"]) == ("digits", "itq", 16, 0)
     assert second["method"] == "lsh"
-    assert first["scores"] == json.loads(console.format_evaluation(SCORES, "json"))
+    assert first["scores"] == scores_in(console.format_evaluation(SCORES, "json"))
 
 
 def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
