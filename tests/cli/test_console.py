@@ -302,6 +302,51 @@ def test_choices_and_presets_of_a_method_are_described():
     assert "n_bins=16" in descriptions.describe("talr-ap")  # half the bits
 
 
+def described(name):
+    """What JSON says, without the version before it."""
+    return scores_in(descriptions.describe(str(name), "json"), parse_constant=pytest.fail)
+
+
+def test_descriptions_can_be_read_by_a_program(hashbench, digits_data):
+    dataset = digits_data / "datasets" / "digits.h5"
+    codes, model = hashbench("encode", "--method", "itq", "--bits", 12, "--keep-model").stdout.split()
+    kinds = {
+        "itq": "method",
+        "AP@k": "metric",
+        "P@5": "metric",
+        "digits": "dataset",
+        "labelme": "dataset",
+        dataset: "dataset",
+        codes: "codes",
+        model: "model",
+    }
+    contents = {name: described(name) for name in kinds}
+    assert {name: content["kind"] for name, content in contents.items()} == kinds
+    assert contents["itq"]["parameters"]["n_iter"] | {"about": ""} == {
+        "default": 50,
+        "about": "",
+        "tried_by_tune": None,
+    }
+    assert described("talr-ap")["presets"]["paper"].items() >= {"n_bits": 32, "n_bins": 16}.items()
+    assert contents["AP@k"]["options"] == ["retrieved", "relevant", "capped"]
+    assert contents["digits"] == contents[dataset]
+    sizes = [contents["digits"][f"n_{part}"] for part in ("items", "features", "queries", "database", "train")]
+    assert sizes == [1797, 64, 200, 1597, 1000]
+    assert contents["digits"]["fingerprint"] == contents[codes]["dataset_fingerprint"]
+    assert contents["labelme"]["prepare"] == "hashbench prepare labelme"
+    assert contents[codes]["params"] == contents[model]["params"] == {"n_iter": 50}
+    assert contents[codes]["usage"]["n_codes"] == 1597
+
+
+def test_lists_can_be_read_by_a_program(hashbench):
+    counts = scores_in(hashbench("list", "--format", "json").stdout)
+    for kind, said in counts.items():
+        (items,) = scores_in(hashbench("list", kind, "--format", "json").stdout).values()
+        shown = [line.split()[0] for line in hashbench("list", kind).stdout.splitlines() if not line.startswith(" ")]
+        assert [item["name"] for item in items] == shown
+        assert len(items) == said["count"]
+
+
 @pytest.mark.parametrize("name", built_in_methods())
 def test_every_parameter_has_a_meaning(name):
     """Those that a base class explains, too."""
