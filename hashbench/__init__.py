@@ -13,11 +13,12 @@ plug-ins are in methods/ and datasets/.
     registry       plug-ins by name
     cards          facts about a method, without constructing it
     testing        the conformance suites
-    errors         the exception for mistakes that users can fix
+    errors         the exception for mistakes that users can fix, packages that are not installed among them
+    __main__       ``python -m hashbench``
     _choices       options that users choose by name, affinity rules among them
     _validation    checks of what users pass
     _source_code   imports and digests of source code, without running it
-    _parallel      threads, and loops compiled on first use
+    _parallel      threads, and loops compiled on first use if numba is installed
     _typing        names of array types
 """
 

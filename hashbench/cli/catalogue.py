@@ -150,20 +150,23 @@ def check(kind: str, name: str, features: str | None, source: Path | None, weigh
         subject, checks = registry.get_dataset(name, options), testing.DATASET_CHECKS
     else:
         subject, checks = get_metric(name), testing.METRIC_CHECKS
-    n_failed, cannot_be_prepared = 0, False
+    n_failed, reason = 0, ""  # to skip the other checks
     for contract_check in checks:
         title = contract_check.__name__.removeprefix("check_").replace("_", " ")
-        if cannot_be_prepared:
+        if reason:
             click.echo(f"skip  {title}")
             continue
         try:
             contract_check(subject)
         except (Exception, SystemExit) as error:  # any failure of a plugin is a finding
             n_failed += 1
-            cannot_be_prepared = kind == "dataset" and isinstance(error, HashbenchError)  # offline, for example
+            if kind == "dataset" and isinstance(error, HashbenchError):  # offline, for example
+                reason = "it cannot be prepared"
+            elif isinstance(error, testing.WrongSupervision):
+                reason = "it cannot be fitted"
             click.echo(f"FAIL  {title}: {type(error).__name__}: {error}")
         else:
             click.echo(f"ok    {title}")
     if n_failed:
-        skipped = "; the others were skipped, because it cannot be prepared" * cannot_be_prepared
+        skipped = f"; the others were skipped, because {reason}" if reason else ""
         raise HashbenchError(f"{kind} {name!r} fails {n_failed} of {len(checks)} checks{skipped}.")
