@@ -103,7 +103,8 @@ def test_calls_from_python_say_what_to_install():
     script = f"""
 import numpy as np, hashbench
 codes, labels = np.eye(4), np.arange(4) % 2
-scored, counts = hashbench.evaluate(codes, codes, (labels, labels)), hashbench.thresholds(codes, codes, (labels, labels))
+scored = hashbench.evaluate(codes, codes, (labels, labels))
+counts = hashbench.thresholds(codes, codes, (labels, labels))
 assert scored._repr_html_() is None
 for call in {list(CALLS)}:
     try:
