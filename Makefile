@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # One thread a worker; bytecode is kept, since many tests start processes of their own.
 TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadfile
+# Matplotlib's cache, too, stays in this folder.
+export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt
 
 methods = $(shell $(BIN)/hashbench list methods --speed $(1) | sed 's/ .*//;s/^/--method /')
