@@ -79,7 +79,7 @@ def test_couplings_give_the_margin_of_a_bit():
             -(weights * (signs[items] != signs[ranked.query])).sum(axis=1)
             for items in (ranked.relevant, ranked.irrelevant)
         ]
-        loss_of_list, of_relevant, of_irrelevant = worst_ranking(*(np.sort(part)[::-1] for part in scores))
+        loss_of_list, of_relevant, of_irrelevant = worst_ranking(*(-np.sort(-part) for part in scores))
         losses.append(loss_of_list)
         margins.append(of_relevant @ np.sort(scores[0])[::-1] + of_irrelevant @ np.sort(scores[1])[::-1])
     gains = [bit @ (couplings @ bit) / 2 for bit in signs.T]
