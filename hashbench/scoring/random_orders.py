@@ -135,7 +135,8 @@ def _place(group, level, order, before, ranks):  # type: ignore[no-untyped-def]
     n_groups = before.shape[1]
     fill = np.empty(n_groups, dtype=np.int64)
     for q in range(len(group)):
-        fill[:] = before[q]
+        for g in range(n_groups):
+            fill[g] = before[q, g]
         for i in order[min(q, len(order) - 1)]:
             g = group[q, i]
             if g >= 0:
