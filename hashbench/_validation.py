@@ -87,7 +87,7 @@ def list_of_numbers(value: Any, name: str) -> list[Any]:
     return array.tolist()  # type: ignore[no-any-return]
 
 
-def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
+def class_labels(labels: npt.ArrayLike, name: str, expected: str = "whole numbers") -> IntArray:
     """Check class labels (n,), whole numbers or booleans, called ``name`` in messages; return them as int64."""
     array = as_array(labels, name)
     if array.ndim == 1 and array.dtype.kind == "f":
@@ -98,7 +98,7 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
                 "(counted from 0). Leave such items out, or give each a class."
             )
     if array.ndim != 1 or array.dtype.kind not in "iub":
-        raise unexpected(array, name, "whole numbers or words of shape (n,)")
+        raise unexpected(array, name, f"{expected} of shape (n,)")
     return as_int64(array, name)
 
 
@@ -112,7 +112,8 @@ def class_pair(
     pair = {"query": query_labels, "database": database_labels}
     arrays = {f"{role} {what}": as_array(labels, f"{role} {what}") for role, labels in pair.items()}
     worded = [name for name, array in arrays.items() if _are_words(array)]
-    numbers = [class_labels(array, name) for name, array in arrays.items() if name not in worded]
+    others = {name: array for name, array in arrays.items() if name not in worded}
+    numbers = [class_labels(array, name, "whole numbers or words") for name, array in others.items()]
     if not worded:
         query, database = numbers
         return query, database, ()

@@ -151,6 +151,11 @@ def _pack_any(
     array = as_array(codes, name)
     if encoding is not None:
         array = _decoded(array, name)
+        if n_bits is None:
+            raise HashbenchError(
+                f"{name} are {array.shape[1]} bytes each, in base64. Say how many bits they hold, at most "
+                f"{8 * array.shape[1]}: --bits, or n_bits= in Python."
+            )
     if array.dtype == np.bool_ and array.ndim == 3 and array.shape[1] == array.shape[2]:  # squares, as of imagehash
         array = array.reshape(len(array), array.shape[1] ** 2)
     check_choice(bit_order, (None, *BIT_ORDERS), "bit_order")

@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -43,6 +44,14 @@ def _no_waiting_for_disks():
     """Tests need not outlive a power cut."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_clock_of_progress():
+    """Lines for users who have waited half a minute come on no machine, however slow."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hashbench.cli.progress.time", SimpleNamespace(monotonic=lambda: 0.0))
         yield
 
 

@@ -256,14 +256,13 @@ def run(
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
     jobs, demands = _jobs_of(study, part), Demands(study.metrics or DEFAULT_METRICS, force, resume)
     names = [results_name(spec) for spec in dict.fromkeys(job.dataset for job in jobs)]
+    versions = {job.method: job.card.version for job in jobs}
     for name in names:  # before any work
         check_folder(results, name)
+        check_files(results, name, versions)
     if dry_run:
         _print_plan(jobs, remaining(jobs, demands, results))
         return
-    versions = {job.method: job.card.version for job in jobs}
-    for name in names:
-        check_files(results, name, versions)
     outcomes, folders = [], dict[Path, None]()
     try:
         for outcome in console.run_jobs(jobs, demands, n_jobs, cluster):

@@ -12,7 +12,16 @@ from cloup import option, option_group
 
 from hashbench._choices import BIT_ORDERS, DISTANCES, ENCODINGS, TRUE_DISTANCES, UNDEFINED
 from hashbench.cli import options
-from hashbench.cli.outputs import FIGURES, STDOUT, FigurePath, refuse_outputs, save_figure, target_of, write
+from hashbench.cli.outputs import (
+    FIGURES,
+    STDOUT,
+    FigurePath,
+    check_installed,
+    refuse_outputs,
+    save_figure,
+    target_of,
+    write,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,6 +215,7 @@ def evaluate(
     score: Callable[..., Evaluation]
     user_codes: Any = None
     saving = None
+    check_installed(*(["pandas"] if per_query or curves else []), *(["filelock", "platformdirs"] if save else []))
     if save is not None:
         saving = Saving(save, dataset, results, group, label, seed, keep_codes)
     if _names_several(own):

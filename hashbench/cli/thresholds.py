@@ -9,7 +9,7 @@ import cloup
 from cloup import option, option_group
 
 from hashbench.cli import options
-from hashbench.cli.outputs import FIGURES, STDOUT, FigurePath, save_figure, target_of, write
+from hashbench.cli.outputs import FIGURES, STDOUT, FigurePath, check_installed, save_figure, target_of, write
 from hashbench.cli.scoring import (
     CODES,
     DATASET,
@@ -72,6 +72,7 @@ def thresholds(
     from hashbench.cli.progress import Progress
     from hashbench.scoring.compilation import reporting_compilation
 
+    check_installed("scipy.stats", *(["pandas"] if output or form == "csv" else []))
     outputs, progress = {"--output": output}, Progress()
     user_codes: OwnCodes | ShardedCodes | None = read_codes_file(codes, own, dataset, outputs)
     if user_codes is None:

@@ -450,13 +450,16 @@ def _fingerprint(content: dict[str, Any]) -> str:
     """Compute a digest of labels or an affinity that does not depend on file format, sparsity or dtype."""
     digest = sha256()
     for name, array in content.items():
-        if name == "affinity":
-            from scipy.sparse import csr_array
-
-            matrix = summed_csr(array if is_sparse(array) else csr_array(np.asarray(array)))
-            matrix.eliminate_zeros()
-            matrix.sort_indices()
-            parts = [np.array(matrix.shape), matrix.data, matrix.indices, matrix.indptr]
+        if name == "affinity":  # as CSR
+            if is_sparse(array):
+                matrix = summed_csr(array)
+                matrix.eliminate_zeros()
+                matrix.sort_indices()
+                parts = [np.array(matrix.shape), matrix.data, matrix.indices, matrix.indptr]
+            else:
+                rows, columns = np.nonzero(array)
+                ends = np.cumsum(np.bincount(rows, minlength=len(array)))
+                parts = [np.array(array.shape), array[rows, columns], columns, np.append(0, ends)]
         else:
             parts = [array]
         for part in parts:

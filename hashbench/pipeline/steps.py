@@ -290,6 +290,7 @@ def _open_session(
             key=canonical_json([provenance.code, provenance.libraries]),
             resume=resume,
             on_epoch=lambda epoch: on_progress(f"epochs, {epoch}", epoch.number, epoch.n_epochs),
+            on_progress=on_progress,
         )
 
 

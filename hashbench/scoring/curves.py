@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hashbench.affinity import as_affinity
 from hashbench.bits import as_packed_pair
+from hashbench.errors import needing
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
@@ -53,6 +54,8 @@ def curves(
     >>> points["precision"].round(2).tolist()
     [1.0, 1.0, 0.5, 1.0, 0.5]
     """
+    with needing("curves"):
+        import pandas as pd  # noqa: F401  # for the result; missing, it is reported before any work
     if distance == "hamming":
         query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
         points = curve_metrics(width, len(database))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from hashbench._typing import FloatArray, IntArray
-from hashbench.errors import HashbenchError, counted
+from hashbench.errors import HashbenchError, counted, needing
 from hashbench.scoring.metrics import Scores, get_metric
 
 if TYPE_CHECKING:
@@ -146,6 +146,12 @@ class Evaluation:
     >>> from hashbench import evaluate
     >>> evaluate([[0, 0]], [[0, 0], [0, 0], [1, 1]], ([0], [0, 1, 0]), ["AP"])
     <Evaluation of 1 query; AP: 0.7083 ± 0.1250 (0.5833 to 0.8333)>
+
+    The means of a metric, by any of its names:
+
+    >>> scored = evaluate([[0, 0]], [[0, 0], [0, 0], [1, 1]], ([0], [0, 1, 0]), ["AP"])
+    >>> scored["AP"].mean == scored["mAP"].mean == scored.summary["AP"].mean
+    True
     """
 
     scores: dict[str, Scores]
@@ -168,6 +174,13 @@ class Evaluation:
         ]
         n_queries = len(next(iter(self.scores.values())).mean)
         return f"<Evaluation of {counted(n_queries, 'query', 'queries')}; {', '.join(lines)}>"
+
+    def __getitem__(self, metric: str) -> Summary:
+        """Return the means of a metric."""
+        return self.summary[metric]
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in self.scores
 
     @property
     def summary(self) -> dict[str, Summary]:
@@ -200,7 +213,8 @@ class Evaluation:
     @property
     def per_query(self) -> "pd.DataFrame":
         """One row per query and metric: query, metric, value, tie_sd, low, high."""
-        import pandas as pd  # slow to import, and not needed to score
+        with needing("per_query"):
+            import pandas as pd  # slow to import, and not needed to score
 
         columns = ["query", "metric", "value", "tie_sd", "low", "high"]
         frames = []
@@ -212,12 +226,16 @@ class Evaluation:
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per metric: metric, mean, tie_sd, and the other fields of `Summary`."""
-        import pandas as pd
+        with needing("to_frame"):
+            import pandas as pd
 
         rows = [{"metric": name, **values.by_name} for name, values in self.summary.items()]
         return pd.DataFrame(rows)
 
-    def _repr_html_(self) -> str:
-        """Return the means as a table for notebooks."""
-        table: str = self.to_frame().to_html(index=False, float_format=lambda value: f"{value:.4f}")
+    def _repr_html_(self) -> str | None:
+        """Return the means as a table for notebooks, which show the text without pandas."""
+        try:
+            table: str = self.to_frame().to_html(index=False, float_format=lambda value: f"{value:.4f}")
+        except HashbenchError:
+            return None
         return table

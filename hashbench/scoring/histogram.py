@@ -136,7 +136,7 @@ class TieHistogram:
     def _dense(self) -> "TieHistogram | None":
         if 2 * np.count_nonzero(self._is_used) > self._is_used.size:
             return None  # not itself: large arrays would stay until the garbage collector finds the cycle
-        counts = self.counts[:, :, self._is_used]
+        counts = self.counts.compress(self._is_used, axis=2)  # contiguous, for which loops are compiled
         return TieHistogram(counts, self.levels, by_radius=False, unretrieved=self.unretrieved)
 
     @cached_property

@@ -9,8 +9,8 @@ import numpy as np
 from hashbench._typing import ByteArray, IntArray, LevelArray, Rows, WordArray
 from hashbench.affinity import Affinity
 from hashbench.bits import n_words, to_words
-from hashbench.scoring import kernels
 from hashbench.scoring.counting import SliceableCodes, read_words
+from hashbench.scoring.engine import kernels
 
 N_SAMPLED = 1024  # items of a large database; the deviation then has a relative error of .7 / sqrt(1024), 2 %
 

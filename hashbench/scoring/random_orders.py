@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._parallel import chunks, compiled, in_threads
+from hashbench._parallel import chunks, compiled_or, in_threads
 from hashbench._typing import AnyArray, FloatArray, IntArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluation import Evaluation
@@ -127,13 +127,22 @@ def _varies(evaluation: Evaluation, metric: Metric) -> bool:
     return bool((scores.low < scores.high).any())
 
 
-@compiled
+def _place_by_sorting(group: AnyArray, level: AnyArray, order: IntArray, before: IntArray, ranks: AnyArray) -> None:
+    for q, groups in enumerate(group):
+        items = order[min(q, len(order) - 1)]
+        items = items[groups[items] >= 0]
+        items = items[np.argsort(groups[items], kind="stable")]
+        ranks[q, : len(items)] = level[q, items]
+
+
+@compiled_or(_place_by_sorting)
 def _place(group, level, order, before, ranks):  # type: ignore[no-untyped-def]
     """Put the level of each item, taken in that order, at the next rank of its tie."""
     n_groups = before.shape[1]
     fill = np.empty(n_groups, dtype=np.int64)
     for q in range(len(group)):
-        fill[:] = before[q]
+        for g in range(n_groups):
+            fill[g] = before[q, g]
         for i in order[min(q, len(order) - 1)]:
             g = group[q, i]
             if g >= 0:
@@ -141,7 +150,16 @@ def _place(group, level, order, before, ranks):  # type: ignore[no-untyped-def]
                 fill[g] += 1
 
 
-@compiled
+def _count_runs_in_numpy(ranks: npt.NDArray[np.int16], n_ranked: IntArray, n_levels: int) -> IntArray:
+    level = [row[:n].astype(np.int64) for row, n in zip(ranks, n_ranked, strict=True)]
+    run = [np.cumsum(np.diff(levels, prepend=levels[:1]) != 0) for levels in level]
+    n_runs = max([1, *(int(runs[-1]) + 1 for runs in run if runs.size)])
+    cells = (levels * n_runs + runs for levels, runs in zip(level, run, strict=True))
+    counts = [np.bincount(cell, minlength=n_levels * n_runs) for cell in cells]
+    return np.array(counts, dtype=np.int64).reshape(len(ranks), n_levels, n_runs)
+
+
+@compiled_or(_count_runs_in_numpy)
 def _count_runs(ranks, n_ranked, n_levels):  # type: ignore[no-untyped-def]
     """Count the items of each run of equal levels as one group."""
     n_runs = 1

@@ -1,11 +1,13 @@
 """Rankings of any origin, by scores that tie: from arrays to the scores of every query, with NumPy alone.
 
-The closed forms run as plain Python where numba has not been imported, which is slower and gives the same values.
+The closed forms run as plain Python unless numba has been imported, with the same values. For many items it is
+imported, if it is installed: then its loops are quicker, in spite of the time that takes.
 """
 
 from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from numbers import Integral
 
 import numpy as np
@@ -15,6 +17,7 @@ from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import are_levels, as_array, check_levels
 from hashbench.errors import HashbenchError
+from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.histogram import count_groups
 from hashbench.scoring.metrics import checked_metrics
@@ -23,6 +26,7 @@ from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
 _METRICS = ("AP", "NDCG@10:trec")
 _COUNTS = 1 << 21  # of a histogram held at a time
 _FEW, _MANY = 5, 10  # grades are at most so few, and scores more than so many, if the two are clearly swapped
+_WORTH_NUMBA = 1 << 19  # items, which take some seconds as plain Python
 
 
 def evaluate_ranking(
@@ -89,7 +93,8 @@ def evaluate_ranking(
         cells = [n_groups * levels_of_query + groups for levels_of_query, groups in zip(level, group, strict=True)]
         return Counted(histogram, lambda: cells, items[part])
 
-    table.fill(chunks(0, len(grades), at_a_time), counted)
+    with reporting_compilation() if sum(map(len, lists)) >= _WORTH_NUMBA else nullcontext():
+        table.fill(chunks(0, len(grades), at_a_time), counted)
     return table.evaluation()
 
 

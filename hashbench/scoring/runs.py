@@ -164,7 +164,7 @@ class _RunRanking:
                 group[row, : len(judged.groups)] = judged.groups
                 level[row, : len(judged.groups)] = np.searchsorted(self.levels, judged.grades)
                 item[row, : len(judged.groups)] = [number[name] for name in judged.documents]
-            ties = Ties(group, level, self._count(lists))
+            ties = Ties(group, level.astype(np.int16), self._count(lists))
 
             def ranked(order: IntArray) -> TieHistogram:
                 place = np.empty(len(order), dtype=np.int64)

@@ -125,7 +125,9 @@ class ItemSums:
         if self._n_alike is not None:
             tables *= self._n_alike[queries, None, None]
         if items is None and cells is not None:
-            _loops.add_cells(cells(), tables, sums)
+            from hashbench.scoring.engine import kernels  # which rankings of arrays do without
+
+            kernels.add_cells(cells(), tables, sums)
         elif items is not None and cells is not None:
             for table, of_query, rows in zip(tables, cells(), items, strict=True):
                 sums[rows] += table[of_query]  # an item is in a list once

@@ -14,7 +14,7 @@ from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, needing
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Summary
@@ -202,7 +202,8 @@ class Thresholds:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per radius: the fields of `Match`, and what single queries see."""
-        import pandas as pd
+        with needing("to_frame"):
+            import pandas as pd
 
         by_query = {name: getattr(self, name) for name in ("query_precision", "query_recall", "n_empty")}
         return pd.DataFrame(self.matches, columns=Match._fields).assign(**by_query)
@@ -218,7 +219,8 @@ def _share(part: int, whole: int) -> float:
 
 def clopper_pearson(n_hits: int, n_trials: int) -> tuple[float, float]:
     """Return the exact 95 % interval of a share, right for small counts; NaN of no trials."""
-    from scipy.stats import beta
+    with needing("the interval of a false positive rate"):
+        from scipy.stats import beta
 
     tail = (1 - _CONFIDENCE) / 2
     if not n_trials:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 
 import numpy as np
 import pytest
@@ -363,7 +362,7 @@ def test_long_work_is_reported_in_lines_only_where_there_is_no_terminal(hashbenc
     assert "queries ranked" not in quick.stderr
     assert bool(bars) == is_terminal
     now = iter(range(0, 10**6, 31))
-    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(now))
     slow = hashbench("explain", *own, "--metric", "AP")
     assert ("queries ranked: 6 of 6" in slow.stderr) == (not is_terminal)
 

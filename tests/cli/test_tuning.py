@@ -2,13 +2,13 @@
 
 import signal
 import sys
-import time
 from collections import Counter
 from contextlib import chdir
 
 import numpy as np
 import psutil
 import pytest
+from helpers.waiting import PATIENCE, wait_for
 
 from hashbench.pipeline.study import read_study
 from hashbench.pipeline.tuning import read_trials
@@ -96,10 +96,8 @@ def test_a_killed_command_goes_on_and_repeats_no_finished_trial(fits, tmp_path, 
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     command = ("tune", "--method", "mine", "--bits", 8, "--output", "out")
     started = script(*command)
-    table, deadline = tmp_path / "out" / "trials.csv", time.monotonic() + 120
-    while not (table.exists() and len(read_trials(table)) == 2):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    table = tmp_path / "out" / "trials.csv"
+    wait_for(lambda: table.exists() and len(read_trials(table)) == 2)
     started.send_signal(signal.SIGKILL)
     started.communicate()
     assert set(fits()) >= {"0.0 8", "1.0 8"}
@@ -119,16 +117,14 @@ def test_a_termination_is_an_interrupt_and_leaves_no_worker(fits, tmp_path, scri
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     options = ("--bits", 8, "--bits", 12, "--param", "shift=0.0,2.0", "--jobs", 2)
     started = script("tune", "--method", "mine", *options)
-    noted, deadline = tmp_path / "fits.txt", time.monotonic() + 120
-    while not (noted.exists() and noted.read_text().count("2.0 ") == 2):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    noted = tmp_path / "fits.txt"
+    wait_for(lambda: noted.exists() and noted.read_text().count("2.0 ") == 2)
     workers = psutil.Process(started.pid).children(recursive=True)
     started.send_signal(signal.SIGTERM)
-    _, stderr = started.communicate(timeout=90)  # a worker left behind keeps the pipes open
+    _, stderr = started.communicate(timeout=PATIENCE)  # a worker left behind keeps the pipes open
     assert started.returncode == 128 + signal.SIGTERM
     assert "Error: interrupted; finished steps are kept." in stderr
-    assert psutil.wait_procs(workers, timeout=30)[1] == []
+    assert psutil.wait_procs(workers, timeout=PATIENCE)[1] == []
 
 
 @pytest.mark.slow  # in processes of their own: `make test-cluster` has it

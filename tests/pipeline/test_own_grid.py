@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from helpers.json_output import scores_in
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 3, 30)
@@ -75,7 +76,7 @@ def test_scores_of_all_are_printed_in_every_format(evaluate, form):
     texts = {}
     for n_bits, seed in PLACES:
         name = f"codes_{n_bits}_{seed}.npz"
-        one = json.loads(evaluate(f"{name}:query", f"{name}:database", "--format", "json").stdout)
+        one = scores_in(evaluate(f"{name}:query", f"{name}:database", "--format", "json").stdout)
         texts[n_bits, seed] = one
     printed = evaluate(*BOTH, *SAVED, "--format", form).stdout
     if form == "json":

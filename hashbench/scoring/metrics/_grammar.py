@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -94,6 +94,11 @@ class Family:
         """Other patterns of the same metric, such as ``Recall@k``."""
         stem, at, cutoff = self.pattern.partition("@")
         return [alias + at + cutoff for alias, name in ALIASES.items() if name == stem]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What it is, as plain values."""
+        return {"summary": self.summary, "options": self.options, "also": self.aliases, "source": self.source}
 
 
 ALIASES = {"Recall": "R", "Precision": "P", "MRR": "RR", "mAP": "AP", "MAP": "AP", "nDCG": "NDCG"}

@@ -98,8 +98,9 @@ def tie_moments(  # type: ignore[no-untyped-def]
             per_more = 0.0
         per_one, per_more = ahead * per_one / (n * n - 1.0), per_more / (n * n - 1.0)
         slope[i] = per_one + (r - 1) * per_more
-        row = effects[min(i, last_row)]
-        row[0], row[1], row[2], row[3], row[4], row[5] = constant, linear, quadratic, of_pairs, per_one, per_more
+        row = min(i, last_row)
+        effects[row, 0], effects[row, 1], effects[row, 2], effects[row, 3] = constant, linear, quadratic, of_pairs
+        effects[row, 4], effects[row, 5] = per_one, per_more
         others, more = float(n - r), r - 1.0  # irrelevant items, and relevant ones besides the first
         of_places = max(constant + more * (linear + more * quadratic), 0.0)
         total = (of_places + of_pairs * (more * (others - 1)) * (n2 * n3)) * (r * others) * (n0 * n1)
@@ -351,20 +352,3 @@ def item_covariances(counts, slope, gains, out, explained):  # type: ignore[no-u
                 out[q, level * n_groups + g] = covariance
                 total += counts[q, level, g] * covariance * covariance
         explained[q] = 12 * total
-
-
-@compiled_beside_numba
-def add_cells(cells, tables, sums):  # type: ignore[no-untyped-def]
-    """Add each query's table, (n_cells + 1, n_metrics), at the cells of the items, -1 for the last cell.
-
-    ``cells`` are (n_queries, n_items), ``sums`` (n_items, n_metrics); the number of metrics is a multiple of 4.
-    """
-    for q in range(len(cells)):
-        table, row = tables[q], cells[q]
-        for i in range(len(row)):
-            cell, of_item = table[row[i]], sums[i]
-            for metric in range(0, len(of_item), 4):
-                of_item[metric] += cell[metric]
-                of_item[metric + 1] += cell[metric + 1]
-                of_item[metric + 2] += cell[metric + 2]
-                of_item[metric + 3] += cell[metric + 3]
