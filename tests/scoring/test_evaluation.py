@@ -23,8 +23,8 @@ def test_one_row_a_query_and_metric():
 def test_a_summary_is_the_mean_over_the_queries_that_are_defined():
     nothing = Scores(*np.full((3, 2), np.nan))
     some = Scores(*(np.append(part, np.nan) for part in AP))
-    assert Evaluation({"AP": AP}, n_undefined=0).summary["AP"][:7] == (0.75, 0.625, 0.875, 2, 0, 0.0625, 0.0625)
-    assert Evaluation({"AP": some}, n_undefined=1).summary["AP"][:7] == (0.75, 0.625, 0.875, 3, 1, 0.0625, 0.0625)
+    assert Evaluation({"AP": AP}, n_undefined=0).summary["AP"][:8] == (0.75, 0.625, 0.875, 2, 0, 0.0625, 0, 0.0625)
+    assert Evaluation({"AP": some}, n_undefined=1).summary["AP"][:8] == (0.75, 0.625, 0.875, 3, 1, 0.0625, 0, 0.0625)
     result = Evaluation({"AP": nothing}, n_undefined=2).summary["AP"]
     mean, low, high, n_queries, n_undefined, *deviations, measured = result
     assert np.isnan([mean, low, high, *deviations]).all()
