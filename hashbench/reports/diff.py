@@ -71,7 +71,7 @@ class Change:
 
         def score(row: Row) -> Score:
             value, tie_sd, low, high = (float(getattr(row, name) or "nan") for name in NUMBERS)
-            return Score(value, tie_sd, low, high, row.n_queries)
+            return Score(value, tie_sd, low, high)
 
         return str(compare_ties(score(self.old), score(self.new)))
 

@@ -157,12 +157,14 @@ def evaluate_packed(
     vectors: Vectors | None = None,
     random_orders: int = 0,
     exclude_self: bool = False,
+    items: IntArray | None = None,
     on_progress: Progress = silent,
 ) -> Evaluation:
     """Score packed codes, (n, ceil(n_bits / 8)); a database on disk is read and checked some 8 MiB at a time.
 
-    ``on_progress`` is called if the loops have to be compiled, then for each block of the database with the queries
-    counted, as items. Raises HashbenchError if codes, affinity and metrics do not fit together.
+    ``items`` are rows of the database that stand for all where covariances with their keys are summed; by default they
+    are drawn. ``on_progress`` is called if the loops have to be compiled, then for each block of the database with the
+    queries counted, as items. Raises HashbenchError if codes, affinity and metrics do not fit together.
     """
     chosen = checked_metrics(metrics, undefined)
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
@@ -181,9 +183,9 @@ def evaluate_packed(
         query, affinity, origin = query[kinds.first], affinity.part(kinds.first), kinds.of_query
         own = None if own is None else own[kinds.first]
     n_queries, n_alike = len(query), None if origin is _ALL else np.bincount(kinds.of_query)
-    sample = PackedSample.of(query, database, n_bits, affinity)
-    items = ItemSums(chosen, n_queries, sample.rows, database.shape[0], n_alike, own)
-    table = ScoreTable(chosen, undefined, n_queries, items)
+    sample = PackedSample.of(query, database, n_bits, affinity, items)
+    sums = ItemSums(chosen, n_queries, sample.rows, database.shape[0], n_alike, own)
+    table = ScoreTable(chosen, undefined, n_queries, sums)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
     is_read_again = n_queries > at_a_time
@@ -201,7 +203,7 @@ def evaluate_packed(
             relative = slice(part.start - queries.start, part.stop - queries.start)
             return Counted(histogram.part(relative), partial(sample.cells, part))
 
-        table.fill(items.parts(queries, histogram.counts[0].size), counted)
+        table.fill(sums.parts(queries, histogram.counts[0].size), counted)
 
     with reporting_compilation(on_progress):
         for queries in chunks(0, n_queries, at_a_time):

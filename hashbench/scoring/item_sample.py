@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from hashbench._typing import ByteArray, IntArray, LevelArray, Rows, WordArray
+from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, Rows, WordArray
 from hashbench.affinity import Affinity
 from hashbench.bits import n_words, to_words
 from hashbench.scoring.counting import SliceableCodes, read_words
@@ -15,6 +16,7 @@ from hashbench.scoring.engine import kernels
 N_SAMPLED = 1024  # items of a large database; the deviation then has a relative error of .7 / sqrt(1024), 2 %
 
 _ALL = slice(None)
+_READ = 16  # numbers of an item that decide whether it is drawn
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -53,11 +55,19 @@ class PackedSample(NamedTuple):
     n_groups: int
 
     @classmethod
-    def of(cls, query: ByteArray, database: SliceableCodes, n_bits: int, affinity: Affinity) -> Self:
-        """Draw from a database of packed codes, (n, ceil(n_bits / 8))."""
+    def of(
+        cls,
+        query: ByteArray,
+        database: SliceableCodes,
+        n_bits: int,
+        affinity: Affinity,
+        chosen: IntArray | None = None,
+    ) -> Self:
+        """Choose items of packed codes, (n, ceil(n_bits / 8)); by default they are drawn by their codes and levels."""
         n_items = database.shape[0]
-        chosen = np.arange(n_items)
-        if _n_chosen(n_items) < n_items:
+        if chosen is None and _n_chosen(n_items) == n_items:
+            chosen = np.arange(n_items)
+        elif chosen is None:
             keys = affinity.item_keys()
             hashes = [_hashes(words, keys[rows]) for rows, words in read_words(database, n_bits)]
             chosen = _draw(np.concatenate(hashes), 0)[1][: _n_chosen(n_items)]
@@ -74,6 +84,14 @@ class PackedSample(NamedTuple):
         cells = np.empty(levels.shape, dtype=np.int64)
         kernels.all_cells(self.query[queries], np.ascontiguousarray(self.words.T), levels, self.n_groups, cells)
         return cells
+
+
+def draw_items(items: AnyArray) -> IntArray:
+    """Draw rows that stand for all items, (n_items, ...), by some of their numbers, so that their order has no say."""
+    numbers = items.reshape(len(items), -1)
+    columns = np.linspace(0, numbers.shape[1] - 1, min(numbers.shape[1], _READ)).astype(np.int64)
+    words = np.ascontiguousarray(numbers[:, columns], dtype=np.float64).view(np.uint64)
+    return _draw(_hashes(words), 0)[1][: _n_chosen(len(items))]
 
 
 def _n_chosen(n_items: int) -> int:
@@ -99,10 +117,10 @@ def _draw(hashes: WordArray, first: int) -> tuple[WordArray, IntArray]:
     return draws[smallest], rows[place]
 
 
-def _hashes(words: WordArray, keys: IntArray) -> WordArray:
-    """Hash items, equal ones alike."""
-    hashes = np.zeros(len(words), dtype=np.uint64)
-    for column in [*words.T, *keys.T]:
+def _hashes(*tables: WordArray | IntArray) -> WordArray:
+    """Hash rows of tables, (n_rows, n_columns) each; equal ones alike."""
+    hashes = np.zeros(len(tables[0]), dtype=np.uint64)
+    for column in chain(*(table.T for table in tables)):
         hashes = _mixed((hashes + _ODD) ^ column.astype(np.uint64))
     return hashes
 

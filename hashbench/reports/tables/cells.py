@@ -138,7 +138,7 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)
     others = candidates.mask(is_best)
     is_second = others.notna() & (others == others.groupby(column).transform("max"))
-    best = cells[[*NUMBERS, "n_queries"]].where(is_best).groupby(column).transform("first")
+    best = cells[list(NUMBERS)].where(is_best).groupby(column).transform("first")
     has_values = cells["value"].notna() & best["value"].notna()
     answers = np.where(is_compared & ~is_best & has_values, compare(cells, best), "")
     return cells.assign(is_best=is_best, is_second=is_second, ties=answers)

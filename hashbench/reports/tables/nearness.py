@@ -85,9 +85,8 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     counts them all in its favour. Possibly no order of ties reaches it, as those choices can contradict each other.
     """
     papers = np.array([float(pair.published.value) for pair in pairs])
-    columns = (*NUMBERS, "n_queries")
-    rows = [[getattr(pair.cell, name) for name in columns] for pair in pairs]
-    ours = pd.DataFrame(rows, columns=columns).round(6)
+    rows = [[getattr(pair.cell, name) for name in NUMBERS] for pair in pairs]
+    ours = pd.DataFrame(rows, columns=NUMBERS).round(6)
     if len(set(papers)) < 2 or len(set(ours["value"])) < 2:
         return None
     left, right = np.triu_indices(len(pairs), 1)

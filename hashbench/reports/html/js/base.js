@@ -50,11 +50,9 @@ const deviation = ({tie_sd, low, high}) =>
   low !== null && low === high ? 0 : tie_sd === null ? NaN : low < high ? Math.max(tie_sd, 0.5 / MILLION) : tie_sd;
 function ties(a, b) {
   if (a.low !== null && b.low !== null && (a.low > b.high || a.high < b.low)) return "every order";
-  const both = Math.hypot(deviation(a), deviation(b));
+  const both = deviation(a) + deviation(b);
   const difference = Math.round(Math.abs(a.value - b.value) * MILLION) / MILLION;
-  const nQueries = Math.max(a.n_queries, b.n_queries);
-  const most = data.luck.n_deviations * Math.sqrt(1 + data.luck.correlation * (nQueries - 1)) * both;
-  return Number.isNaN(both) ? "unknown" : difference > most ? "luck" : "open";
+  return Number.isNaN(both) ? "unknown" : difference > data.luck.n_deviations * both ? "luck" : "open";
 }
 const isBetter = (metric, a, b) => (metric.is_error ? a < b : a > b);
 const bestFirst = (a, b) => (a.metric.is_error ? a.value - b.value : b.value - a.value);
