@@ -37,6 +37,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
     "hashbench.reports.python": ("plot", "run", "tables", "tune"),
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
+    "hashbench.scoring.comparison": ("Difference", "compare"),
     "hashbench.scoring.curves": ("curves",),
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
     "hashbench.scoring.evaluator": ("evaluate",),
@@ -85,6 +86,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     )
     from hashbench.reports.python import plot as plot, run as run, tables as tables, tune as tune
     from hashbench.scoring.code_statistics import CodeUsage as CodeUsage, code_usage as code_usage
+    from hashbench.scoring.comparison import Difference as Difference, compare as compare
     from hashbench.scoring.curves import curves as curves
     from hashbench.scoring.evaluation import Evaluation as Evaluation, Summary as Summary
     from hashbench.scoring.evaluator import evaluate as evaluate

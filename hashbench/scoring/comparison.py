@@ -107,7 +107,7 @@ class Difference:
         interval = f"95 % interval {self.low:.4f} to {self.high:.4f} over {self._sample}"
         verdict = "shown" if self.is_shown else "not shown"
         about = {"queries": " for these codes", "seeds": " on these queries"}.get(self.basis, "")
-        corrected = "" if self.p_holm is None else f", corrected p = {_p_text(self.p_holm)}"
+        corrected = "" if self.p_holm is None else f", corrected p {_p_text(self.p_holm)}"
         return f"{size} ({interval}{corrected}): {verdict}{about}.{self._advice}"
 
     @property
@@ -345,7 +345,7 @@ def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
 
 
 def _p_text(p: float) -> str:
-    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+    return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
 
 
 def moments(first: FloatArray, second: FloatArray, clusters: npt.ArrayLike | None = None) -> Moments:
