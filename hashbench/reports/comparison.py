@@ -107,7 +107,7 @@ def _column(dataset: str, features: str, metric: str, lengths: dict[int, Rows], 
                 sides = [found[n_bits][name] or [] for name in pair]
                 at_length.append(compare(*sides, names=pair, draws_nothing=fixed, clusters=classes)[metric])
             else:
-                at_length.append(_by_means(by_name, pair, metric))
+                at_length.append(_by_means(by_name, pair, metric, fixed))
         if len(others) > 1:
             corrected = holm([difference.p for difference in at_length])
             at_length = [replace(d, p_holm=float(p)) for d, p in zip(at_length, corrected, strict=True)]
@@ -133,10 +133,10 @@ def _draws(rows: pd.DataFrame) -> bool:
     return card is None or "random_state" in card.params
 
 
-def _by_means(rows: Rows, pair: tuple[str, str], metric: str) -> Difference:
+def _by_means(rows: Rows, pair: tuple[str, str], metric: str, fixed: Sequence[str]) -> Difference:
     means = [rows[name]["value"].to_numpy() for name in pair]
     tie_sd = sum(float(rows[name]["tie_sd"].mean(skipna=False)) for name in pair)
-    return of_means(*means, metric, pair, int(rows[pair[0]]["n_queries"].iloc[0]), tie_sd)
+    return of_means(*means, metric, pair, int(rows[pair[0]]["n_queries"].iloc[0]), tie_sd, fixed)
 
 
 def _classes(dataset: str, features: str, lengths: dict[int, Rows]) -> IntArray:

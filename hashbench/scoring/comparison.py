@@ -286,20 +286,29 @@ def of_scores(
 
 
 def of_means(
-    first: FloatArray, second: FloatArray, metric: str, names: tuple[str, str], n_queries: int, tie_sd: float
+    first: FloatArray,
+    second: FloatArray,
+    metric: str,
+    names: tuple[str, str],
+    n_queries: int,
+    tie_sd: float,
+    draws_nothing: Sequence[str] = (),
 ) -> Difference:
     """Return the difference of means over the same queries, one per seed, by Welch's test: only seeds are known."""
-    if min(len(first), len(second)) < 2:
+    n_seeds = tuple(
+        0 if name in draws_nothing else len(side) for name, side in zip(names, (first, second), strict=True)
+    )
+    if 1 in n_seeds or not any(n_seeds):
+        name = names[n_seeds.index(1)] if 1 in n_seeds else names[0]
+        reason = "has one seed" if 1 in n_seeds else "draws nothing at random"
         raise HashbenchError(
-            f"{names[0]} or {names[1]} has one seed, and the scores of its queries are not kept; run it with more "
-            "seeds, or where the scores are."
+            f"{name} {reason}, and the scores of single queries are not kept here. Run or evaluate both here, so that "
+            "queries are compared."
         )
-    parts = [float(np.var(side, ddof=1)) / len(side) for side in (first, second)]
-    degrees = [len(side) - 1 for side in (first, second)]
-    squares = sum(part**2 / degree for part, degree in zip(parts, degrees, strict=True))
+    parts = [float(np.var(side, ddof=1)) / n if n else 0.0 for side, n in zip((first, second), n_seeds, strict=True)]
+    squares = sum(part**2 / (n - 1) for part, n in zip(parts, n_seeds, strict=True) if part)
     value, freedom = float(np.mean(first) - np.mean(second)), sum(parts) ** 2 / squares if squares else math.inf
     low, high, p = _interval(value, sum(parts), freedom)
-    n_seeds = len(first), len(second)
     return Difference(
         names=names,
         metric=metric,
@@ -309,7 +318,7 @@ def of_means(
         p=p,
         tie_sd=tie_sd,
         n_queries=n_queries,
-        n_seeds=n_seeds,
+        n_seeds=(n_seeds[0], n_seeds[1]),
         basis="seeds",
     )
 
