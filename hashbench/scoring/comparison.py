@@ -7,6 +7,7 @@ queries and seeds; what a shuffle of the database can do is reported beside it a
 from __future__ import annotations  # so that help() shows types as they are written
 
 import math
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -265,8 +266,9 @@ def of_scores(
     n_clusters = None if labels is None else len(np.unique(labels))
     n_units = n_queries if n_clusters is None else n_clusters
     if n_units < 2:
-        unit = "query" if n_clusters is None else "class"
-        raise HashbenchError(f"{metric} is defined for {n_units} {unit}; an interval needs two or more.")
+        unit = ("query", "queries") if n_clusters is None else ("class", "classes")
+        defined_for = counted(n_units, *unit)
+        raise HashbenchError(f"{metric} is defined for {defined_for}; an interval needs two or more.")
     found = moments(first, second, labels)
     low, high, p = _interval(found.value, found.variance, found.freedom)
     return Difference(
@@ -340,7 +342,8 @@ def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
     both = sum(found.interactions)
     of_queries = max(found.of_queries - both, 0.0)
     interaction = [part * n for part, n in zip(found.interactions, n_seeds, strict=True)]
-    for n in range(2, _MOST_SEEDS + 1):
+
+    def is_shown(n: int) -> bool:
         expected = Moments(
             found.value,
             of_queries + sum(interaction) / n,
@@ -348,9 +351,10 @@ def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
             (interaction[0] / n, interaction[1] / n),
             (found.degrees[0], n - 1, n - 1),
         )
-        if _interval(found.value, expected.variance, expected.freedom)[2] < ALPHA:
-            return n
-    return None
+        return _interval(found.value, expected.variance, expected.freedom)[2] < ALPHA
+
+    n = bisect(range(_MOST_SEEDS + 1), False, lo=2, key=is_shown)
+    return n if n <= _MOST_SEEDS else None
 
 
 def _p_text(p: float) -> str:

@@ -1,0 +1,221 @@
+"""Differences of two methods against the formulas written out, simulated samples, and sentences word by word."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import t, ttest_1samp, ttest_ind
+
+import hashbench
+from hashbench import HashbenchError
+from hashbench.scoring.comparison import compare, moments, of_means, of_scores
+from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.metrics import Scores
+
+OURS_AND_CSQ = ("ours", "csq")
+
+
+def draw(rng, n_seeds, n_queries=200, seed_sd=0.01, interaction=0.05, level=0.7):
+    of_seeds = rng.normal(0, seed_sd, n_seeds)[:, None]
+    return level + of_seeds + rng.normal(0, interaction, (n_seeds, n_queries))
+
+
+def difference(first, second, n_seeds=None, clusters=None):
+    return of_scores(first, second, "AP", OURS_AND_CSQ, n_seeds or (len(first), len(second)), 0.0, clusters)
+
+
+def written_out(a, b):
+    """The interval as the model has it, sum by sum."""
+    n_queries = a.shape[1]
+    d = [float(np.mean(a[:, q]) - np.mean(b[:, q])) for q in range(n_queries)]
+    value = sum(d) / n_queries
+    v_query = sum((x - value) ** 2 for x in d) / (n_queries - 1) / n_queries
+    parts, both = [], 0.0
+    for x in (a, b):
+        n_seeds = len(x)
+        means = [float(np.mean(row)) for row in x]
+        parts.append(sum((m - np.mean(means)) ** 2 for m in means) / (n_seeds - 1) / n_seeds)
+        residual = sum(
+            (x[s, q] - means[s] - np.mean(x[:, q]) + np.mean(x)) ** 2 for s in range(n_seeds) for q in range(n_queries)
+        )
+        both += residual / ((n_seeds - 1) * (n_queries - 1)) / (n_seeds * n_queries)
+    variance = max(v_query + sum(parts) - both, v_query, sum(parts))
+    squares = v_query**2 / (n_queries - 1) + sum(part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True))
+    freedom = variance**2 / squares
+    half = t.ppf(0.975, freedom) * math.sqrt(variance)
+    return value, value - half, value + half, 2 * t.sf(abs(value) / math.sqrt(variance), freedom)
+
+
+@settings(max_examples=20)
+@given(st.integers(2, 4), st.integers(2, 4), st.integers(2, 12), st.integers(0, 2**32 - 1))
+def test_interval_and_p_are_those_of_the_model(n_first, n_second, n_queries, seed):
+    rng = np.random.default_rng(seed)
+    first, second = draw(rng, n_first, n_queries), draw(rng, n_second, n_queries)
+    found = difference(first, second)
+    assert (found.value, found.low, found.high, found.p) == pytest.approx(written_out(first, second))
+
+
+def test_one_seed_each_is_the_paired_t_test_and_means_of_seeds_are_welchs():
+    rng = np.random.default_rng(0)
+    first, second = draw(rng, 1, 30, level=0.72), draw(rng, 1, 30)
+    found, theirs = difference(first, second), ttest_1samp((first - second)[0], 0)
+    interval = theirs.confidence_interval()
+    assert (found.p, found.low, found.high) == pytest.approx((theirs.pvalue, interval.low, interval.high))
+    means = rng.normal(0.7, 0.01, 4), rng.normal(0.69, 0.03, 3)
+    found, theirs = of_means(*means, "AP", OURS_AND_CSQ, 30, 0.0), ttest_ind(*means, equal_var=False)
+    interval = theirs.confidence_interval()
+    assert (found.p, found.low, found.high) == pytest.approx((theirs.pvalue, interval.low, interval.high))
+    fixed = of_means(means[0], np.array([0.69]), "AP", OURS_AND_CSQ, 30, 0.0, ["csq"])
+    assert fixed.p == pytest.approx(ttest_1samp(means[0], 0.69).pvalue)
+    assert fixed.n_seeds == (4, 0)
+
+
+@pytest.mark.parametrize("n_seeds", [2, 3, 5])
+@pytest.mark.parametrize(("seed_sd", "interaction"), [(0, 0.05), (0.02, 0.05), (0.02, 0.2)])
+def test_two_trainings_of_one_method_differ_by_chance(n_seeds, seed_sd, interaction):
+    rng = np.random.default_rng(0)
+    alarms = [
+        difference(*(draw(rng, n_seeds, 100, seed_sd, interaction) for _ in range(2))).is_shown for _ in range(300)
+    ]
+    assert np.mean(alarms) < 0.09  # a paired test of the means over seeds: up to .8
+
+
+def test_alike_queries_count_as_their_classes():
+    rng = np.random.default_rng(0)
+    first, second = draw(rng, 3, 40), draw(rng, 3, 40)
+    of_each = np.repeat(first, 5, axis=1), np.repeat(second, 5, axis=1)
+    classes = np.repeat(np.arange(40), 5)
+    repeated, single = difference(*of_each, clusters=classes), difference(first, second)
+    assert (repeated.value, repeated.low, repeated.high) == pytest.approx((single.value, single.low, single.high))
+    assert repeated.n_clusters == 40
+    assert difference(*of_each).high < repeated.high
+    assert moments(first, second, np.arange(40)) == moments(first, second)
+
+
+def test_seeds_that_are_said_to_be_needed_show_a_difference_of_this_size():
+    rng = np.random.default_rng(3)
+    few = difference(draw(rng, 3, 400, 0.02, level=0.715), draw(rng, 3, 400, 0.02))
+    assert not few.is_shown
+    assert few.n_seeds_needed > 3
+    shown = [
+        difference(
+            *(draw(rng, few.n_seeds_needed, 400, 0.02, level=level) for level in (0.7 + few.value, 0.7))
+        ).is_shown
+        for _ in range(200)
+    ]
+    assert np.mean(shown) > 0.4  # half of samples of that size, as the estimate is the middle of its distribution
+
+
+QUERIES = np.linspace(0.2, 0.9, 8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {},
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds each): not "
+            "shown. About 11 seeds each would show a difference of this size.",
+        ),
+        (
+            {"n_seeds_needed": None},
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds each): not "
+            "shown. No number of seeds would show a difference of this size on as many queries.",
+        ),
+        (
+            {"value": -0.0101, "p": 0.01, "n_seeds": (3, 5)},
+            "ours is below csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds of ours and "
+            "5 seeds of csq): shown.",
+        ),
+        (
+            {"n_seeds": (1, 0), "basis": "queries", "n_queries": 1500},
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 1,500 queries): not shown for these "
+            "codes. A claim about the methods needs several seeds of ours.",
+        ),
+        (
+            {"n_seeds": (0, 0), "basis": "queries"},
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries): not shown for these "
+            "codes.",
+        ),
+        (
+            {"basis": "seeds"},
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 3 seeds each): not shown on these "
+            "queries.",
+        ),
+        (
+            {"p": 0.01, "p_holm": 0.07, "n_clusters": 10},
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries of 10 classes and 3 "
+            "seeds each, corrected p = 0.07): not shown. About 11 seeds each would show a difference of this size.",
+        ),
+    ],
+)
+def test_the_sentence_says_what_is_shown(changes, sentence):
+    found = hashbench.Difference(
+        names=OURS_AND_CSQ,
+        metric="AP",
+        value=0.0101,
+        low=-0.018,
+        high=0.038,
+        p=0.4,
+        tie_sd=0.001,
+        n_queries=200,
+        n_seeds=(3, 3),
+        basis="queries and seeds",
+        n_seeds_needed=11,
+    )
+    assert str(replace(found, **changes)) == sentence
+
+
+def test_equal_scores_have_no_difference_and_equal_differences_no_spread():
+    same = difference(QUERIES[None], QUERIES[None])
+    assert (same.value, same.low, same.high, same.p) == (0, 0, 0, 1)
+    assert str(same) == "ours and csq have the same AP on every query."
+    shifted = difference(QUERIES[None] + 0.1, QUERIES[None])
+    assert (shifted.low, shifted.high, shifted.is_shown) == (pytest.approx(0.1), pytest.approx(0.1), True)
+
+
+def evaluation(values, name="AP", queries=None):
+    scores = np.asarray(values, dtype=float)
+    return Evaluation({name: Scores(scores, scores, scores, 0 * scores)}, int(np.isnan(scores).sum()), queries)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "complaint"),
+    [
+        ([0.5], [0.4], "AP is defined for 1 query; an interval needs two or more."),
+        ([0.5, 0.4], [0.4, 0.3, 0.1], "of 2 and 3 queries; a comparison needs the same queries"),
+        ([0.5, 0.4, np.nan], [0.4, np.nan, 0.1], "AP is defined for different queries of ours and csq"),
+        ([np.nan, np.nan], [np.nan, np.nan], "AP is defined for 0 queries; an interval needs two or more."),
+    ],
+)
+def test_what_does_not_compare_is_refused(first, second, complaint):
+    with pytest.raises(HashbenchError, match=complaint):
+        compare(evaluation(first), evaluation(second), names=OURS_AND_CSQ)
+
+
+def test_evaluations_that_do_not_fit_are_refused():
+    one = evaluation(QUERIES)
+    with pytest.raises(HashbenchError, match="are the same evaluation; give two methods"):
+        compare(one, [one])
+    with pytest.raises(HashbenchError, match="there is no evaluation of the second; give one for each seed"):
+        compare(one, [])
+    with pytest.raises(HashbenchError, match="have no metric in common"):
+        compare(one, evaluation(QUERIES, "RR"))
+    named = [evaluation(QUERIES, queries=[f"{letter}{i}" for i in range(8)]) for letter in "ab"]
+    with pytest.raises(HashbenchError, match="name different queries"):
+        compare(*named)
+
+
+def test_a_shuffle_moves_a_difference_by_less_than_both_methods():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 60), rng.integers(0, 3, 300)
+    codes = [(rng.random((60, 8)) < 0.5, rng.random((300, 8)) < 0.5) for _ in range(2)]
+    codes[1][0][:, :6], codes[1][1][:, :6] = codes[0][0][:, :6], codes[0][1][:, :6]  # six bits in common
+    both = [hashbench.evaluate(*pair, labels, ["AP", "P@20"], random_orders=300) for pair in codes]
+    for name, found in compare(*both).items():
+        measured = (both[0].random_orders[name] - both[1].random_orders[name]).std(ddof=1)
+        assert 0.85 * measured < found.tie_sd <= sum(each.summary[name].tie_sd for each in both)
+        assert found.tie_sd < 1.6 * measured
