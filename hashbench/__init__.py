@@ -13,11 +13,12 @@ plug-ins are in methods/ and datasets/.
     registry       plug-ins by name
     cards          facts about a method, without constructing it
     testing        the conformance suites
-    errors         the exception for mistakes that users can fix
+    errors         the exception for mistakes that users can fix, packages that are not installed among them
+    __main__       ``python -m hashbench``
     _choices       options that users choose by name, affinity rules among them
     _validation    checks of what users pass
     _source_code   imports and digests of source code, without running it
-    _parallel      threads, and loops compiled on first use
+    _parallel      threads, and loops compiled on first use if numba is installed
     _typing        names of array types
 """
 
@@ -105,11 +106,16 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hashbench' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # which would take any name for one of hashbench
 
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'hashbench' has no attribute {name!r}")
+        from importlib import import_module
+
+        from hashbench.errors import needing
+
+        with needing(f"hashbench.{name}"):
+            value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value

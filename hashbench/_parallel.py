@@ -1,4 +1,4 @@
-"""Work in parts on all processors, and loops compiled on first use."""
+"""Work in parts on all processors, and loops compiled on first use, or run without numba where it is missing."""
 
 import os
 import sys
@@ -9,6 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
+
+from hashbench.errors import needing
 
 T = TypeVar("T")
 
@@ -44,9 +46,23 @@ def n_processors() -> int:
 
 @cache
 def _n_processors(most: str | None) -> int:
-    from joblib import cpu_count  # which reads some files
-
+    try:
+        from joblib import cpu_count  # which reads some files
+    except ModuleNotFoundError:
+        allowed = getattr(os, "sched_getaffinity", None)
+        n_allowed = len(allowed(0)) if allowed else os.cpu_count() or 1
+        return max(min(int(most or n_allowed), n_allowed), 1)
     return int(cpu_count())
+
+
+@cache
+def numba_error() -> ImportError | None:
+    """Import numba; return why that fails, if it does: numba is missing, or does not fit the installed NumPy."""
+    try:
+        import numba  # noqa: F401
+    except ImportError as error:
+        return error
+    return None
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -62,13 +78,31 @@ def compiled(function: Callable[..., Any]) -> Any:
     return call
 
 
+def compiled_or(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a loop as `compiled` does; where numba is missing, call ``plain``, which does the same in NumPy."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        machine_code = compiled(function)
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            return (machine_code if numba_error() is None else plain)(*arguments)
+
+        return call
+
+    return decorate
+
+
 def compiled_beside_numba(function: Callable[..., Any]) -> Any:
     """Compile a loop as `compiled` does once numba is imported, and run it as Python before, with the same values."""
     machine_code = compiled(function)
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
-        return (machine_code if "numba" in sys.modules else function)(*arguments)
+        if "numba" in sys.modules and numba_error() is None:
+            return machine_code(*arguments)
+        # The numbers in a memoryview are Python's own, with which loops are faster than with NumPy's.
+        return function(*(memoryview(value) if getattr(value, "ndim", 0) else value for value in arguments))
 
     return call
 
@@ -79,14 +113,17 @@ def to_machine_code(function: Callable[..., Any]) -> Any:
     The cache is the user's cache folder unless ``NUMBA_CACHE_DIR`` names one: beside an installed source it would
     outlive an uninstall and hide an editable install. Each content of a source has its own folder, since numba pairs a
     file's new date with old machine code if it is killed between writing the two.
+
+    Where numba is missing, the loop raises HashbenchError when it is called.
     """
+    if numba_error() is not None:
+        return _in_need_of_numba
     import numba
-    from platformdirs import user_cache_path
 
     config: Any = numba.config
     with _NUMBA:
         chosen = config.CACHE_DIR
-        folder = user_cache_path("hashbench") / "loops"
+        folder = _cache_folder()
         try:
             if not chosen and folder.is_absolute():  # relative where there is no home directory
                 source = Path(function.__code__.co_filename).read_bytes()
@@ -94,3 +131,17 @@ def to_machine_code(function: Callable[..., Any]) -> Any:
             return numba.njit(nogil=True, cache=True)(function)
         finally:
             config.CACHE_DIR = chosen
+
+
+def _cache_folder() -> Path:
+    """Return the folder in the user's cache folder for machine code; a relative one without platformdirs."""
+    try:
+        from platformdirs import user_cache_path
+    except ModuleNotFoundError:
+        return Path()
+    return user_cache_path("hashbench") / "loops"
+
+
+def _in_need_of_numba(*arguments: Any) -> None:
+    with needing():
+        import numba  # noqa: F401

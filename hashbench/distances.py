@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._parallel import compiled
+from hashbench._parallel import compiled_or
 from hashbench._typing import AnyArray, FloatArray, IntArray
 from hashbench._validation import real_rows
 from hashbench.errors import HashbenchError
@@ -67,7 +67,16 @@ def exact_at(
     return np.asarray(np.round(1 - total / np.sqrt(query_squares) / np.sqrt(item_squares), COSINE_DECIMALS))
 
 
-@compiled
+def _sum_in_numpy(
+    queries: AnyArray, items: AnyArray, row: IntArray, column: IntArray, is_difference: bool, out: FloatArray
+) -> None:
+    out[:] = 0
+    for i in range(queries.shape[1]):
+        x, y = queries[row, i].astype(np.float64), items[column, i].astype(np.float64)
+        out += (x - y) ** 2 if is_difference else x * y
+
+
+@compiled_or(_sum_in_numpy)
 def _sum_by_feature(queries, items, row, column, is_difference, out):  # type: ignore[no-untyped-def]
     """Sum squared differences, or else products, of pairs of rows in index order; two at a time, which is faster."""
     for first in range(0, len(row), 2):

@@ -1,6 +1,26 @@
 """The exception for mistakes a user can fix, and helpers for its sentences."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+
+_BASE_INSTALL = {  # what is imported on demand: packages by module
+    "PIL": "pillow",
+    "filelock": "filelock",
+    "h5py": "h5py",
+    "jinja2": "jinja2",
+    "joblib": "joblib",
+    "matplotlib": "matplotlib",
+    "numba": "numba",
+    "numpy": "numpy",
+    "pandas": "pandas",
+    "platformdirs": "platformdirs",
+    "requests": "requests",
+    "rich": "rich",
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "threadpoolctl": "threadpoolctl",
+}
 
 
 class HashbenchError(ValueError):
@@ -72,6 +92,28 @@ def suggestion(typed: str, choices: Iterable[str], n: int = 1) -> str:
     exact = [choice for choice in folded if choice == wanted]
     near = [folded[choice] for choice in exact or kinds or get_close_matches(wanted, folded, n=n, cutoff=0.6)]
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def nearest_pair(names: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
+    """Return the name and the other that are most alike, of the first hundred each."""
+    from difflib import SequenceMatcher
+
+    return max(product(names[:100], others[:100]), key=lambda pair: SequenceMatcher(None, *pair).ratio())
+
+
+@contextmanager
+def needing(what: str = "this") -> Iterator[None]:
+    """Turn the import of a package of the base install that is missing into an error: ``what`` needs it.
+
+    Many parts of hashbench need few of these packages, so people install it without the others.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = _BASE_INSTALL.get(str(error.name).partition(".")[0])
+        if package is None:
+            raise
+        raise HashbenchError(f"{what} needs {package}, which is not installed: pip install {package}.") from error
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

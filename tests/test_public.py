@@ -36,7 +36,10 @@ def test_a_public_name_shows_an_example(name):
 
 
 def test_type_checkers_read_the_names_that_are_there():
-    (block,) = (node for node in ast.parse(Path(hashbench.__file__).read_text()).body if isinstance(node, ast.If))
+    blocks = [node for node in ast.parse(Path(hashbench.__file__).read_text()).body if isinstance(node, ast.If)]
+    block, hidden = blocks
+    assert [ast.unparse(node.test) for node in blocks] == ["TYPE_CHECKING", "not TYPE_CHECKING"]
+    assert [node.name for node in hidden.body] == ["__getattr__"]  # which would give any misspelt name the type Any
     assert all(alias.name == alias.asname for node in block.body for alias in node.names)  # else they are private
     assert {node.module: tuple(alias.name for alias in node.names) for node in block.body} == hashbench._NAMES
 

@@ -58,6 +58,56 @@ def test_suite_finds_values_to_try_that_are_refused():
         testing.check_values_to_try_are_allowed(Mine)
 
 
+class MeanOfFirstClass(LSH):
+    """A method that learns from labels, without saying so."""
+
+    def _fit(self, X, y):
+        super()._fit(X - X[y == y[0]].mean(axis=0), y)
+
+
+class Similar(LSH):
+    """A method that learns from pairs, without saying so."""
+
+    def _fit(self, X, y):
+        super()._fit(X * y.block(slice(None), slice(None)).mean(), y)
+
+
+class Broken(LSH):
+    """A method that fits to nothing."""
+
+    def _fit(self, X, y):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("cls", "message"),
+    [
+        (
+            MeanOfFirstClass,
+            "supervision is 'none', so fit gets None as y and ends in TypeError: .*; it works with "
+            "supervision = 'labels', so set this class attribute",
+        ),
+        (Similar, "supervision is 'none', so fit gets None as y and ends in AttributeError: .*'affinity', so set"),
+    ],
+)
+def test_suite_names_the_supervision_that_a_method_needs(cls, message, hashbench, monkeypatch):
+    for check in (testing.check_fit_returns_self_and_keeps_its_input, testing.check_keeps_what_it_learned):
+        with pytest.raises(ConformanceError, match=message):
+            check(cls)
+    monkeypatch.setattr(registry, "get_method", lambda name: cls)
+    monkeypatch.setattr(cls, "__doc__", LSH.__doc__)
+    result = hashbench("check", "method", "mine")
+    assert re.findall("^(?:ok|FAIL|skip)", result.stdout, re.MULTILINE) == ["ok", "ok", "FAIL", *["skip"] * 9]
+    assert result.stderr == (
+        "Error: method 'mine' fails 1 of 12 checks; the others were skipped, because it cannot be fitted.\n"
+    )
+
+
+def test_suite_keeps_the_error_of_a_method_that_no_supervision_mends():
+    with pytest.raises(ZeroDivisionError):
+        testing.check_same_seed_gives_same_codes(Broken)
+
+
 ODD = {
     "complex": (lambda values: values + 0j, r"complex128 projections of shape \(250, 16\)"),
     "none": (lambda values: None, r"object projections of shape \(\)"),

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,15 @@ import click
 from click import Choice
 from cloup import option
 
-from hashbench.cli.options import FEATURES, SOURCE, WEIGHTS, Word, completing
+from hashbench.cli.options import FEATURES, SOURCE, WEIGHTS, Word, completing, output_format
 from hashbench.errors import HashbenchError
 
 
 @click.command("list")
 @click.argument("kind", type=Word(["methods", "datasets", "metrics", "scripts", "missing"]), required=False)
 @option("--speed", type=Choice(["quick", "slow"]), help="Speed of the built-in methods to list.")
-def list_command(kind: str | None, speed: str | None) -> None:
+@output_format("text", "json")
+def list_command(kind: str | None, speed: str | None, form: str) -> None:
     """List methods, datasets, metrics or scoring scripts, one per line; or how to add missing datasets.
 
     Scripts, which explain emulates, are listed with their metrics, their users and their source. Without an argument
@@ -24,78 +26,105 @@ def list_command(kind: str | None, speed: str | None) -> None:
     """
     if speed is not None and kind != "methods":
         raise click.UsageError("--speed is for methods.")
+    content: dict[str, Any]
     if kind is None:
-        rows = [(f"hashbench list {name}", f"{len(rows_of()):3}  {what}") for name, (what, rows_of) in _LISTS.items()]
+        counts = {name: (len(items_of()), what) for name, (what, items_of, _) in _LISTS.items()}
+        content = {name: {"count": count, "about": what} for name, (count, what) in counts.items()}
+        rows = [(f"hashbench list {name}", f"{count:3}  {what}") for name, (count, what) in counts.items()]
         rows.append(("hashbench info NAME", "     details of one of these, or of a file"))
     else:
-        rows = _LISTS[kind][1]() if speed is None else _methods(speed)
+        _, items_of, text_of = _LISTS[kind]
+        items = items_of() if speed is None else _methods(speed)
+        content, rows = {kind: items}, [(item["name"], text_of(item)) for item in items]
+    if form == "json":
+        from hashbench.reports.formatting import json_text
+
+        click.echo(json_text(content))
+        return
     width = max((len(name) for name, _ in rows), default=0)
     for name, text in rows:
         click.echo(f"{name.ljust(width)}  {text}")
 
 
-def _methods(speed: str | None = None) -> list[tuple[str, str]]:
+_Item = dict[str, Any]
+
+
+def _methods(speed: str | None = None) -> list[_Item]:
     from hashbench import registry
     from hashbench.cards import method_card
 
     names = registry.method_names()
     if speed is not None:
         names = [name for name in registry.built_in_methods() if method_card(name).is_slow == (speed == "slow")]
-    return [(name, registry.method_summary(name)) for name in names]
+    return [{"name": name, "summary": registry.method_summary(name)} for name in names]
 
 
-def _datasets() -> list[tuple[str, str]]:
+def _datasets() -> list[_Item]:
     from hashbench import registry
 
-    return [(name, registry.dataset_summary(name)) for name in registry.dataset_names()]
+    return [{"name": name, "summary": registry.dataset_summary(name)} for name in registry.dataset_names()]
 
 
-def _metrics() -> list[tuple[str, str]]:
+def _metrics() -> list[_Item]:
     from hashbench.scoring.metrics import FAMILIES, metric_names
 
-    rows = []
-    for name in metric_names():
-        family = FAMILIES[name]
-        options = f" Options: {', '.join(':' + option for option in family.options)}." if family.options else ""
-        also = f" Also {', '.join(family.aliases)}." if family.aliases else ""
-        rows.append((name, f"{family.summary}{options}{also} [{family.source}]"))
-    return rows
+    return [{"name": name, **FAMILIES[name].facts} for name in metric_names()]
 
 
-def _scripts() -> list[tuple[str, str]]:
+def _text_of_metric(item: _Item) -> str:
+    options = f" Options: {', '.join(':' + option for option in item['options'])}." if item["options"] else ""
+    also = f" Also {', '.join(item['also'])}." if item["also"] else ""
+    return f"{item['summary']}{options}{also} [{item['source']}]"
+
+
+def _scripts() -> list[_Item]:
     from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
 
-    rows = []
-    for script in EVALUATORS:
-        parts = (textwrap.wrap(text, 76, break_on_hyphens=False) for text in (script.used_by, script.source))
-        more = [f"\n    {line}" for part in parts for line in part]
-        twin = "; on this machine: -here" if twins_of([script]) else ""
-        rows.append((script.name, ", ".join(script.gives) + twin + "".join(more)))
-    return rows
+    return [
+        {
+            "name": script.name,
+            "metrics": script.gives,
+            "used_by": script.used_by,
+            "source": script.source,
+            "on_this_machine": [twin.name for twin in twins_of([script])],
+        }
+        for script in EVALUATORS
+    ]
 
 
-def _missing() -> list[tuple[str, str]]:
+def _text_of_script(item: _Item) -> str:
+    parts = (textwrap.wrap(item[key], 76, break_on_hyphens=False) for key in ("used_by", "source"))
+    twin = "; on this machine: -here" if item["on_this_machine"] else ""
+    return ", ".join(item["metrics"]) + twin + "".join(f"\n    {line}" for part in parts for line in part)
+
+
+def _missing() -> list[_Item]:
     from hashbench.pipeline.preparation import find_prepared
 
-    return list(find_prepared()[1].items())
+    return [{"name": name, "command": command} for name, command in find_prepared()[1].items()]
 
 
-_LISTS: dict[str, tuple[str, Callable[[], list[tuple[str, str]]]]] = {
-    "methods": ("methods, which compute codes from features or images", _methods),
-    "datasets": ("datasets, each with its split and what is relevant", _datasets),
-    "metrics": ("metrics, exact over all orders of tied items", _metrics),
-    "scripts": ("other projects' scoring scripts, which `hashbench explain` emulates", _scripts),
-    "missing": ("datasets that are not prepared, each with the command to prepare it", _missing),
+_LISTS: dict[str, tuple[str, Callable[[], list[_Item]], Callable[[_Item], str]]] = {
+    "methods": ("methods, which compute codes from features or images", _methods, itemgetter("summary")),
+    "datasets": ("datasets, each with its split and what is relevant", _datasets, itemgetter("summary")),
+    "metrics": ("metrics, exact over all orders of tied items", _metrics, _text_of_metric),
+    "scripts": ("other projects' scoring scripts, which `hashbench explain` emulates", _scripts, _text_of_script),
+    "missing": (
+        "datasets that are not prepared, each with the command to prepare it",
+        _missing,
+        itemgetter("command"),
+    ),
 }
 
 
 @click.command()
 @click.argument("name", shell_complete=completing("datasets", "methods", "metrics"))
-def info(name: str) -> None:
+@output_format("text", "json")
+def info(name: str, form: str) -> None:
     """Describe a dataset (by name or file), a file of codes or a model, a method or a metric."""
     from hashbench.cli.descriptions import describe
 
-    click.echo(describe(name))
+    click.echo(describe(name, form))
 
 
 @click.command()
@@ -121,20 +150,23 @@ def check(kind: str, name: str, features: str | None, source: Path | None, weigh
         subject, checks = registry.get_dataset(name, options), testing.DATASET_CHECKS
     else:
         subject, checks = get_metric(name), testing.METRIC_CHECKS
-    n_failed, cannot_be_prepared = 0, False
+    n_failed, reason = 0, ""  # to skip the other checks
     for contract_check in checks:
         title = contract_check.__name__.removeprefix("check_").replace("_", " ")
-        if cannot_be_prepared:
+        if reason:
             click.echo(f"skip  {title}")
             continue
         try:
             contract_check(subject)
         except (Exception, SystemExit) as error:  # any failure of a plugin is a finding
             n_failed += 1
-            cannot_be_prepared = kind == "dataset" and isinstance(error, HashbenchError)  # offline, for example
+            if kind == "dataset" and isinstance(error, HashbenchError):  # offline, for example
+                reason = "it cannot be prepared"
+            elif isinstance(error, testing.WrongSupervision):
+                reason = "it cannot be fitted"
             click.echo(f"FAIL  {title}: {type(error).__name__}: {error}")
         else:
             click.echo(f"ok    {title}")
     if n_failed:
-        skipped = "; the others were skipped, because it cannot be prepared" * cannot_be_prepared
+        skipped = f"; the others were skipped, because {reason}" if reason else ""
         raise HashbenchError(f"{kind} {name!r} fails {n_failed} of {len(checks)} checks{skipped}.")

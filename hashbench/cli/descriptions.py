@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from hashbench import registry
 from hashbench.cards import MethodCard, method_card
 from hashbench.errors import HashbenchError, counted, suggestion
+from hashbench.reports.formatting import json_text
 from hashbench.unseen import split_name
 
 if TYPE_CHECKING:
@@ -19,8 +21,25 @@ if TYPE_CHECKING:
     from hashbench.store.provenance import Provenance
 
 
-def describe(name: str) -> str:
-    """Describe a dataset (by name or file), a file of codes or a model, a method or a metric."""
+class Description(NamedTuple):
+    """A description in words, and what it says as plain values for programs."""
+
+    text: str
+    content: Mapping[str, Any]
+
+
+def describe(name: str, form: str = "text") -> str:
+    """Describe a dataset (by name or file), a file of codes or a model, a method or a metric, as text or JSON."""
+    text, content = _describe(name)
+    return text if form == "text" else json_text(json.loads(json.dumps(content, default=_plain)))
+
+
+def _plain(value: Any) -> Any:
+    """Convert a value of NumPy's, or a default that JSON does not have, for JSON."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)
+
+
+def _describe(name: str) -> Description:
     if name in registry.method_names() and not Path(name).is_file():
         return _describe_method(name)
     from hashbench.pipeline.preparation import dataset_path
@@ -35,7 +54,7 @@ def describe(name: str) -> str:
     return _describe_metric(name)
 
 
-def _describe_file(name: str) -> str:
+def _describe_file(name: str) -> Description:
     import h5py
 
     from hashbench.store import hdf5
@@ -56,17 +75,18 @@ def _describe_file(name: str) -> str:
     if kind == "codes":
         return _describe_codes(Path(name))
     if kind == "scores":
-        return f"{name}: cached scores of every query"
+        return Description(f"{name}: cached scores of every query", {"kind": "scores"})
     return _describe_prepared(Path(name))
 
 
-def _describe_prepared(path: Path) -> str:
+def _describe_prepared(path: Path) -> Description:
     from hashbench.store import hdf5
 
-    return describe_dataset(hdf5.read_dataset(path))
+    dataset = hdf5.read_dataset(path)
+    return Description(describe_dataset(dataset), _content_of(dataset))
 
 
-def _describe_metric(name: str) -> str:
+def _describe_metric(name: str) -> Description:
     from hashbench.scoring.metrics import FAMILIES, get_metric
 
     try:
@@ -99,13 +119,14 @@ def _suggestion(name: str) -> str:
     return suggestion(name, [*own, *metrics, *registry.dataset_names(), *registry.method_names()])
 
 
-def _describe_family(name: str, family: "Family") -> str:
+def _describe_family(name: str, family: "Family") -> Description:
     options = ", ".join(f":{option}" for option in family.options)
     choices = f" Options: {options}; the first is the default." if options else ""
-    return f"{name}\n{family.summary}{choices}\nsource: {family.source}"
+    text = f"{name}\n{family.summary}{choices}\nsource: {family.source}"
+    return Description(text, {"kind": "metric", "name": name, **family.facts})
 
 
-def _describe_named(name: str) -> str:
+def _describe_named(name: str) -> Description:
     from hashbench.pipeline.preparation import OF_USERS, dataset_path
 
     name, kind, spec = registry.resolve_dataset(name)
@@ -116,13 +137,16 @@ def _describe_named(name: str) -> str:
     lines = [f"{name}: {cls.summary}{f'; {protocol.in_words}' if protocol else ''}"]
     if len(cls.features) > 1:
         lines.append(f"features: {', '.join(cls.features)}")
+    content: dict[str, Any] = {"kind": "dataset", "name": name, "summary": cls.summary, "offers": cls.features}
     if name not in OF_USERS:
-        lines.append(f"not prepared yet: hashbench prepare {name}{'' if spec == name else f' --features {kind}'}")
-    return "\n".join(lines)
+        content["prepare"] = f"hashbench prepare {name}{'' if spec == name else f' --features {kind}'}"
+        lines.append(f"not prepared yet: {content['prepare']}")
+    return Description("\n".join(lines), content)
 
 
 def describe_dataset(dataset: "Dataset") -> str:
     """Describe a dataset."""
+    from hashbench.dataset import N_NEIGHBOURS
     from hashbench.sources.inspection import WARNING, inspect, warning_of
 
     order = ("summary", "protocol", "source", "features", "licence", "citation", *sorted(dataset.about))
@@ -141,7 +165,10 @@ def describe_dataset(dataset: "Dataset") -> str:
         steps = zip(dataset.rule_params["levels"], thresholds, strict=True)
         facts["affinity"] += ": " + ", ".join(f"level {level} up to {step:.4f}" for level, step in steps)
     if dataset.n_neighbours:
-        facts["affinity"] += f": the {dataset.n_neighbours:,} listed for each query are relevant, no other item"
+        listed = f"{dataset.n_neighbours:,} listed for each query"
+        if N_NEIGHBOURS in dataset.rule_params:
+            listed = f"{dataset.n_neighbours:,} nearest of each query, and those as near as the last of them,"
+        facts["affinity"] += f": the {listed} are relevant, no other item"
     inspection = inspect(dataset)
     if inspection.class_sizes is not None:
         sizes = inspection.class_sizes
@@ -166,6 +193,27 @@ def describe_dataset(dataset: "Dataset") -> str:
     return _facts(facts)
 
 
+def _content_of(dataset: "Dataset") -> dict[str, Any]:
+    from hashbench.sources.inspection import inspect
+
+    return {
+        "kind": "dataset",
+        "name": dataset.name,
+        "about": dataset.about,
+        "n_items": dataset.n_samples,
+        "features": dataset.features_name,
+        "n_features": None if dataset.features is None else dataset.features.shape[1],
+        "image_shape": None if dataset.images is None else dataset.images.shape[1:],
+        "n_queries": len(dataset.query),
+        "n_database": len(dataset.database),
+        "n_train": len(dataset.train),
+        "rule": dataset.rule,
+        "rule_params": dataset.rule_params,
+        "fingerprint": dataset.fingerprint,
+        "inspection": asdict(inspect(dataset)),
+    }
+
+
 def _describe_items(dataset: "Dataset") -> str:
     parts = []
     if dataset.features is not None:
@@ -175,14 +223,26 @@ def _describe_items(dataset: "Dataset") -> str:
     return f"{dataset.n_samples:,} x {' and '.join(parts)}"
 
 
-def _describe_codes(path: Path) -> str:
+def _describe_codes(path: Path) -> Description:
     from hashbench.scoring.code_statistics import code_usage
     from hashbench.store import hdf5
 
     with hdf5.open_codes(path) as codes:
         usage = code_usage(np.asarray(codes.database[:]), codes.n_bits)
         sizes = counted(len(codes.query), "query", "queries"), counted(len(codes.database), "database item")
-        return _facts(
+        content = {
+            "kind": "codes",
+            "n_queries": len(codes.query),
+            "n_database": len(codes.database),
+            **_content_of_origin(codes.made),
+            "content": codes.content,
+            "usage": asdict(usage),
+            "fit_seconds": codes.fit_seconds,
+            "encode_seconds": codes.encode_seconds,
+            "held_out": codes.held_out,
+            "held_out_metric": codes.held_out_metric,
+        }
+        text = _facts(
             {
                 "codes": ", ".join([counted(codes.n_bits, "bit"), *sizes]),
                 **_origin(codes.made),
@@ -194,13 +254,15 @@ def _describe_codes(path: Path) -> str:
                 **({} if codes.held_out is None else {"held out": f"{codes.held_out_metric} {codes.held_out:.6f}"}),
             }
         )
+        return Description(text, content)
 
 
-def _describe_model(path: Path) -> str:
+def _describe_model(path: Path) -> Description:
     from hashbench.store.models import read_origin
 
     provenance, writer = read_origin(path)
-    return _facts({"model": f"{counted(provenance.n_bits, 'bit')}, kept by hashbench {writer}", **_origin(provenance)})
+    text = _facts({"model": f"{counted(provenance.n_bits, 'bit')}, kept by hashbench {writer}", **_origin(provenance)})
+    return Description(text, {"kind": "model", "written_by": writer, **_content_of_origin(provenance)})
 
 
 def _origin(provenance: "Provenance") -> dict[str, str]:
@@ -214,7 +276,12 @@ def _origin(provenance: "Provenance") -> dict[str, str]:
     }
 
 
-def _describe_method(name: str) -> str:
+def _content_of_origin(provenance: "Provenance") -> dict[str, Any]:
+    attributes = provenance.attributes()
+    return {**attributes, **{key: json.loads(attributes[key]) for key in ("params", "libraries")}}
+
+
+def _describe_method(name: str) -> Description:
     card = method_card(name)
     facts = {
         "method": name,
@@ -231,7 +298,20 @@ def _describe_method(name: str) -> str:
         settings = sorted(card.preset(preset, n_bits).items())
         with table.section(f"--preset {preset}, at {n_bits} bits"):
             table.write_text(", ".join(f"{key}={value}" for key, value in settings) or "the defaults")
-    return f"{_facts(facts)}\n{table.getvalue().rstrip()}"
+    content = {
+        "kind": "method",
+        "name": name,
+        "summary": card.summary,
+        "group": card.group,
+        "supervision": card.supervision,
+        "version": card.version,
+        "parameters": {
+            key: {"default": value, "about": card.meanings.get(key), "tried_by_tune": card.tunable.get(key)}
+            for key, value in card.params.items()
+        },
+        "presets": {preset: {"n_bits": n_bits, **card.preset(preset, n_bits)} for preset in card.presets},
+    }
+    return Description(f"{_facts(facts)}\n{table.getvalue().rstrip()}", content)
 
 
 def _meaning(card: MethodCard, name: str) -> str:

@@ -17,7 +17,7 @@ try:
     import click
 
     from hashbench import __version__
-    from hashbench.errors import HashbenchError
+    from hashbench.errors import HashbenchError, needing
 except KeyboardInterrupt:  # before any command could report it
     raise SystemExit(130) from None
 
@@ -110,7 +110,8 @@ def _errors_as_sentences() -> Iterator[None]:
     """Turn users' mistakes, interrupts and a plug-in's ``sys.exit`` into a line; other errors keep their traceback."""
     with _recorded_interrupts() as interrupts:
         try:
-            yield
+            with needing("this command"):
+                yield
         except BaseException as error:
             if interrupts or isinstance(error, KeyboardInterrupt):  # a library may have caught it while it loaded
                 raise (_Terminated if signal.SIGTERM in interrupts else _Interrupted)() from error

@@ -1,6 +1,7 @@
 """Checks of output files before any work: they can be written, and are not an input of the command."""
 
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,12 @@ class FigurePath(click.Path):
         return path
 
 
+def check_installed(*modules: str) -> None:
+    """Import what the end of a command needs, so that a package that is missing is reported before any work."""
+    for module in modules:
+        import_module(module)
+
+
 def refuse_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
     """Refuse outputs, by option, that cannot be written, that share a file, or that would replace an input."""
     from hashbench.store.files import check_output
@@ -40,7 +47,7 @@ def refuse_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -
         if output != DASH:
             check_output(output)
         if output.suffix.lower() in FIGURES:
-            import hashbench.reports.plots  # noqa: F401  # fails if matplotlib cannot be set up
+            check_installed("hashbench.reports.plots")  # fails, too, if matplotlib cannot be set up
         other = option_of.setdefault(target_of(output), option)
         if other != option:
             raise click.UsageError(f"{other} and {option} name the same file; give each its own.")

@@ -11,6 +11,7 @@ from hashbench.learning.batch import Batch
 from hashbench.learning.loop import Items
 from hashbench.learning.targets import KINDS, draw_targets, item_targets
 from hashbench.method import Supervision, choice, setting
+from hashbench.store.inputs import check_fits
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
@@ -71,13 +72,22 @@ class ClassHash(LearnedHash):
             raise Refusal(
                 f"{self.label} needs items of at least two classes, but all {len(labels)} training items {held}."
             )
+        self._check_memory(min(len(labels), self.batch_size), "lower batch_size")
         return None
+
+    def _check_memory(self, n_items: int, advice: str) -> None:
+        """Refuse to train if the result of `_of_classes`, and the integers that it is made from, do not fit memory."""
+        n_classes = len(self.classes_)
+        what = f"{self.label}'s matrix of {n_items:,} items x {n_classes:,} classes"
+        check_fits(16 * n_items * n_classes, what, advice)
 
     def _of_classes(self, batch: Batch, *, whole: bool = False) -> "Tensor":
         """Return the classes of the items of a batch, or of all: (n_batch, n_classes), 0 and 1."""
         import torch
 
         labels = batch.all_labels if whole else batch.labels
+        if whole:
+            self._check_memory(len(labels), "train on fewer items, or on fewer classes")
         if labels.ndim == 1:
             classes = torch.from_numpy(self.classes_).to(labels.device)
             labels = torch.nn.functional.one_hot(torch.searchsorted(classes, labels.long()), len(classes))
@@ -118,7 +128,8 @@ class TargetHash(ClassHash):
 
         super()._begin(items, generator)
         rng = np.random.default_rng(self.random_state)
-        self.targets_ = draw_targets(len(self.classes_), self.n_bits, self.targets, rng)
+        n_classes, on_progress = len(self.classes_), self.session.on_progress
+        self.targets_ = draw_targets(n_classes, self.n_bits, self.targets, rng, on_progress)
         self.tie_bits_ = rng.choice(np.array([-1, 1], dtype=np.int8), self.n_bits)
         own = torch.nn.Module()
         own.register_buffer("targets", torch.from_numpy(self.targets_).float())

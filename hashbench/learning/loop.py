@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hashbench._typing import AnyArray, BoolArray
+from hashbench._typing import AnyArray, BoolArray, Progress, silent
 from hashbench.affinity import Affinity
 from hashbench.bits import pack
 from hashbench.learning.batch import Batch
@@ -64,8 +64,8 @@ class Loss:
 class Session:
     """Checkpoint file, its key, whether to resume from it, and the callback after each epoch.
 
-    ``activations`` is the folder for activations of frozen layers, which stay in memory if it is None.
-    ``seconds_spent`` is the time that training the head took before.
+    ``on_progress`` is called in long work before the first epoch. ``activations`` is the folder for activations of
+    frozen layers, which stay in memory if it is None. ``seconds_spent`` is the time that training the head took before.
     """
 
     checkpoint: Path | None = None
@@ -73,6 +73,7 @@ class Session:
     resume: bool = False
     activations: Path | None = None
     on_epoch: Callable[[Epoch], None] = lambda epoch: None
+    on_progress: Progress = silent
     seconds_spent: float = 0.0
 
 

@@ -5,12 +5,16 @@ repeat each other.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import hadamard
 
-from hashbench._typing import AnyArray, IntArray
+from hashbench._parallel import chunks
+from hashbench._typing import AnyArray, IntArray, Progress, WordArray, silent
+from hashbench.bits import n_words, pack, to_words
 from hashbench.errors import Refusal
 
 if TYPE_CHECKING:
@@ -20,10 +24,14 @@ _DRAWS = 100  # sets of signed rows, of which the best is used
 _BALANCED_DRAWS = 20
 _FAILURES, _FIRST_SHARE, _LOWERED = 10_000, 0.61, 0.01  # of OrthoHash's algorithm 3
 _BLOCK = 1000  # codes drawn at a time
+_MANY = 5000  # classes whose targets take seconds to draw
+_COMPARED = 256  # targets that a block is compared with at a time: their distances stay near the processor
 
 
-def draw_targets(n_classes: int, n_bits: int, kind: str, rng: np.random.Generator) -> IntArray:
-    """Draw a target code for each class.
+def draw_targets(
+    n_classes: int, n_bits: int, kind: str, rng: np.random.Generator, on_progress: Progress = silent
+) -> IntArray:
+    """Draw a target code for each class; ``on_progress`` counts those of max-distance.
 
     Returns int8 (n_classes, n_bits), -1 and +1, no two rows alike; raises Refusal if there are no such targets. Kinds:
 
@@ -45,22 +53,29 @@ def draw_targets(n_classes: int, n_bits: int, kind: str, rng: np.random.Generato
         raise Refusal(f"{n_bits} bits have only {2**n_bits} targets, got {n_classes} classes. Use more bits.")
     if kind == "auto":
         kind = "hadamard" if n_classes <= 2 * n_bits and _order_is_known(n_bits) else "max-distance"
-    targets = _KINDS[kind](n_classes, n_bits, rng)
+    draw = partial(_max_distance, on_progress=on_progress) if kind == "max-distance" else _KINDS[kind]
+    targets = draw(n_classes, n_bits, rng)
     for _ in range(_DRAWS):
         first = np.unique(targets, axis=0, return_index=True)[1]
         repeated = np.setdiff1d(np.arange(n_classes), first)
         if not repeated.size:
             return targets.astype(np.int8)
-        targets[repeated] = _KINDS[kind](len(repeated), n_bits, rng)
+        targets[repeated] = draw(len(repeated), n_bits, rng)
     raise Refusal(
         f"{kind} targets of {n_bits} bits are too few for {n_classes} classes: two were equal in all {_DRAWS} draws. "
         "Choose targets=max-distance, or more bits."
     )
 
 
-def least_distance(targets: AnyArray) -> int:
-    """Compute the smallest Hamming distance of two targets (n_classes, n_bits)."""
-    return int(_distances(targets, targets)[np.triu_indices(len(targets), 1)].min(initial=targets.shape[1]))
+def least_distance(targets: AnyArray, enough: int = 0) -> int:
+    """Compute the smallest Hamming distance of two targets (n_classes, n_bits); stop at one of ``enough`` or less."""
+    words, least = _words(targets), targets.shape[1]
+    for rows in chunks(0, len(words), _BLOCK):
+        if least <= enough:
+            break
+        own = _distances(words[rows], words[rows])[np.triu_indices(rows.stop - rows.start, 1)]
+        least = min(least, own.min(initial=least), _nearest(words[rows], words[rows.stop :], least).min())
+    return int(least)
 
 
 def item_targets(targets: "Tensor", tie_bits: "Tensor", multi_hot: "Tensor") -> "Tensor":
@@ -109,9 +124,25 @@ def _is_prime(number: int) -> bool:
     return number > 1 and all(number % factor for factor in range(2, int(number**0.5) + 1))
 
 
-def _distances(first: AnyArray, second: AnyArray) -> IntArray:
-    """Compute Hamming distances (n_first, n_second) between codes of -1 and +1."""
-    return np.asarray((first.shape[1] - first.astype(np.int64) @ second.T.astype(np.int64)) // 2)
+def _words(codes: AnyArray) -> WordArray:
+    """Pack codes of -1 and +1, (n, n_bits), into words, (n, n_words)."""
+    return to_words(pack(codes > 0))
+
+
+def _distances(first: WordArray, second: WordArray) -> npt.NDArray[Any]:
+    """Compute the Hamming distances (n_first, n_second) between packed codes."""
+    distance = np.zeros((len(first), len(second)), dtype=np.uint16)
+    for a, b in zip(first.T, second.T, strict=True):
+        distance += np.bitwise_count(a[:, None] ^ b)
+    return distance
+
+
+def _nearest(codes: WordArray, targets: WordArray, most: int) -> npt.NDArray[Any]:
+    """Compute the distance (n_codes,) of each code to the nearest target, at most ``most``."""
+    nearest = np.full(len(codes), most)
+    for part in chunks(0, len(targets), _COMPARED):
+        np.minimum(nearest, _distances(codes, targets[part]).min(axis=1), out=nearest)
+    return nearest
 
 
 def _hadamard(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray:
@@ -146,31 +177,41 @@ def _count_useless(targets: IntArray) -> int:
     return int(targets.shape[1] - np.unique(varying * varying[:1], axis=1).shape[1])
 
 
-def _max_distance(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray:
-    targets = np.empty((0, n_bits), dtype=np.int64)
-    share, n_failed = _FIRST_SHARE, 0
-    drawn, distance = targets, np.empty(0)
-    while len(targets) < n_classes:
+def _max_distance(n_classes: int, n_bits: int, rng: np.random.Generator, on_progress: Progress = silent) -> IntArray:
+    targets, signs = np.empty((n_classes, n_words(n_bits)), np.uint64), np.empty((n_classes, n_bits), np.int8)
+    n_found, share, n_failed = 0, _FIRST_SHARE, 0
+    if n_classes >= _MANY:
+        on_progress(f"drawing targets of {n_classes:,} classes", 0, 0)
+    drawn, words, distance = signs[:0], targets[:0], np.empty(0)
+    while n_found < n_classes:
         if not len(drawn):
             drawn = rng.choice([-1, 1], (_BLOCK, n_bits))
-            distance = _distances(drawn, targets).min(axis=1, initial=n_bits)
+            words = _words(drawn)
+            distance = _nearest(words, targets[:n_found], n_bits)
+            on_progress("targets of classes", n_found, n_classes)
         fits = np.flatnonzero(distance >= max(share * n_bits, 1))
         n_next = min(fits[0] if fits.size else len(drawn), _FAILURES - n_failed)
         n_failed += n_next
-        drawn, distance = drawn[n_next:], distance[n_next:]
+        drawn, words, distance = drawn[n_next:], words[n_next:], distance[n_next:]
         if n_failed == _FAILURES:
             share, n_failed = share - _LOWERED, 0
         elif len(drawn):
-            targets = np.concatenate([targets, drawn[:1]])
-            distance = np.minimum(distance, _distances(drawn, drawn[:1])[:, 0])[1:]
-            drawn = drawn[1:]
-    return rng.permutation(targets)
+            targets[n_found], signs[n_found] = words[0], drawn[0]
+            n_found += 1
+            distance = np.minimum(distance, _distances(words, words[:1])[:, 0])[1:]
+            drawn, words = drawn[1:], words[1:]
+    on_progress("targets of classes", n_classes, n_classes)
+    return rng.permutation(signs)
 
 
 def _balanced(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray:
     ones = np.where(np.arange(n_bits) < (n_bits + 1) // 2, 1, -1)
-    draws = [rng.permuted(np.tile(ones, (n_classes, 1)), axis=1) for _ in range(_BALANCED_DRAWS)]
-    return max(draws, key=least_distance)
+    best, most = ones[None], -1
+    for _ in range(_BALANCED_DRAWS):
+        drawn = rng.permuted(np.tile(ones, (n_classes, 1)), axis=1)
+        if (least := least_distance(drawn, enough=most)) > most:
+            best, most = drawn, least
+    return best
 
 
 def _bernoulli(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray:

@@ -4,11 +4,13 @@ import io
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hashbench import __version__
 from hashbench._validation import FORMULA
 
+JSON_SCHEMA = 1  # rises when a key of any command's JSON is renamed, removed, or changes its meaning
 _NAME_WIDTH, _PROSE_WIDTH = 40, 100  # characters of a line
 # What Markdown would not show as it is.
 _MARKUP = re.compile(r"[\\`\[<|]|\*(?=\S)|(?<=\S)\*|&(?=#?\w+;)|(?<!\w)_|_(?!\w)|~(?=~)")
@@ -94,9 +96,14 @@ def as_text(cell: object) -> object:
     return cell
 
 
-def json_text(content: Any) -> str:
-    """Write JSON, with null for NaN, such as a mean over no query."""
-    return json.dumps(_without_nan(content), indent=2)
+def json_text(content: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
+    """Write an object or a list of objects as JSON, each with the version of hashbench and of its JSON.
+
+    NaN, such as a mean over no query, is null.
+    """
+    version = {"hashbench": {"version": __version__, "schema_version": JSON_SCHEMA}}
+    stamped = version | dict(content) if isinstance(content, Mapping) else [version | dict(part) for part in content]
+    return json.dumps(_without_nan(stamped), indent=2)
 
 
 def _without_nan(content: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, needing
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.runner import Outcome, in_order
 from hashbench.pipeline.steps import Demands
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hashbench.reports.tables import ResultTable
 
 
+@needing("hashbench.run")
 def run(
     methods: str | Sequence[str] | Mapping[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]],
     n_bits: int | Sequence[int],
@@ -109,6 +110,7 @@ def run(
     return to_frame([row for outcome in in_order(outcomes, jobs) for row in outcome.rows])
 
 
+@needing("hashbench.tune")
 def tune(
     methods: str | Sequence[str] | Mapping[str, Mapping[str, Any]],
     n_bits: int | Sequence[int],
@@ -208,6 +210,7 @@ def tune(
     return pd.DataFrame([vars(choice) | {"params": tuning.variant_of(choice)} for choice in choices])
 
 
+@needing("hashbench.tables")
 def tables(
     *names: str,
     results: str | Path = "results",
@@ -261,6 +264,7 @@ def tables(
     return make_tables(Path(results), names, TableSelection(**rows, variants=variants, name=name))
 
 
+@needing("hashbench.plot")
 def plot(
     name: str,
     *,

@@ -1,10 +1,12 @@
 """From packed codes and an affinity to the scores of every query.
 
     evaluator        `hashbench.evaluate`: calls all modules below, in parts that fit memory
-    compilation      reports that numba compiles
+    compilation      reports that numba compiles, or is missing
     equal_rows       equal queries and equal database rows, which are counted once
     counting         the database in blocks, each prepared for the rule of its affinity; items that share a code
+    engine           the counting loops that run here: those of `kernels`, or of `plain_kernels` without numba
     kernels          the counting loops: XOR, popcount, tally
+    plain_kernels    the same in NumPy
     histogram        items per query, level and distance: all that a metric needs
     cosine           histograms of real-valued outputs, grouped by equal distance
     runs             histograms of scored lists of documents and their judgements
@@ -20,5 +22,5 @@
     scorer           scores of fitted methods, for scikit-learn's searches
     code_statistics  how codes use their bits, without any labels
 
-`evaluation`, `histogram`, `metrics` and `rankings` import only NumPy; modules that count import numba.
+`evaluation`, `histogram`, `metrics` and `rankings` import only NumPy; modules that count import numba, if it is there.
 """

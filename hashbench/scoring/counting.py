@@ -13,7 +13,7 @@ from hashbench._parallel import chunks, in_threads, query_chunks
 from hashbench._typing import ByteArray, IntArray, WordArray
 from hashbench.affinity import Affinity, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import check_packed, n_words, pack, to_words
-from hashbench.scoring import kernels
+from hashbench.scoring.engine import kernels
 from hashbench.scoring.equal_rows import merge_equal_rows, sort_equal_rows, sort_rows
 from hashbench.scoring.histogram import TieHistogram
 

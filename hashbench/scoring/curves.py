@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hashbench.affinity import as_affinity
 from hashbench.bits import as_packed_pair
+from hashbench.errors import needing
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
@@ -38,7 +39,8 @@ def curves(
     -------
     DataFrame
         One point per row: ``curve`` (radius or rank), ``cutoff``, then ``precision`` and ``recall``, means over the
-        queries, with ``_low`` and ``_high`` over tie orders (no ties in a ball).
+        queries, with ``_low`` and ``_high`` over tie orders (no ties in a ball), and ``n_not_empty``, how many of the
+        queries have an item within the cutoff; the precision of the others is 0.
 
     Raises
     ------
@@ -52,6 +54,8 @@ def curves(
     >>> points["precision"].round(2).tolist()
     [1.0, 1.0, 0.5, 1.0, 0.5]
     """
+    with needing("curves"):
+        import pandas as pd  # noqa: F401  # for the result; missing, it is reported before any work
     if distance == "hamming":
         query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
         points = curve_metrics(width, len(database))
@@ -82,5 +86,6 @@ def lay_out(evaluation: Evaluation) -> pd.DataFrame:
         for letter, column in (("P", "precision"), ("R", "recall")):
             scores = summary[f"{letter}@{cutoff}"]
             row |= {column: scores.mean, f"{column}_low": scores.low, f"{column}_high": scores.high}
+        row["n_not_empty"] = scores.n_queries - scores.n_undefined - evaluation.n_empty.get(f"P@{cutoff}", 0)
         points.append(row)
     return pd.DataFrame(points)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hashbench._parallel import compiled
+from hashbench._parallel import compiled_or
 from hashbench._typing import AnyArray, IntArray
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: multiplied by it, near numbers lie far apart
@@ -57,7 +57,17 @@ def _number_rows(keys: Sequence[AnyArray], most: int) -> tuple[IntArray, IntArra
     return number, first
 
 
-@compiled
+def _number_by_sorting(rows: AnyArray, most: int, odd: np.uint64) -> tuple[IntArray, IntArray]:
+    order = np.lexsort(rows.T)  # equal rows in order of occurrence
+    is_first = np.ones(len(rows), dtype=bool)
+    is_first[1:] = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
+    first = order[is_first]
+    number = np.empty(len(rows), dtype=np.int64)
+    number[order] = np.argsort(np.argsort(first))[np.cumsum(is_first) - 1]
+    return number, np.sort(first)[: most + 1]
+
+
+@compiled_or(_number_by_sorting)
 def _number(rows, most, odd):  # type: ignore[no-untyped-def]
     """Look up rows, (n_rows, n_keys), in a hash table of open addressing."""
     n_rows, n_keys = rows.shape

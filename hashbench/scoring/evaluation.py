@@ -8,7 +8,7 @@ import numpy as np
 
 from hashbench._parallel import in_threads, query_chunks
 from hashbench._typing import FloatArray, IntArray, Rows
-from hashbench.errors import HashbenchError, counted
+from hashbench.errors import HashbenchError, counted, needing
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, get_metric
 
@@ -105,7 +105,8 @@ class Evaluation:
     notes : sequence of str
         Sentences about the input that its owner should read.
     kinds : ndarray of shape (n_queries,), int64, optional
-        A number for each kind of queries: those alike in code and labels have the same ties. By default all differ.
+        A number for each kind of queries: those alike in code and labels have the same ties, but for the item that
+        ``exclude_self`` leaves out. By default all differ.
     random_orders : dict of str to ndarray of shape (n_orders,)
         The mean over the queries under random orders of the database, by metric; empty without them.
     n_empty : dict of str to int
@@ -116,6 +117,12 @@ class Evaluation:
     >>> from hashbench import evaluate
     >>> evaluate([[0, 0]], [[0, 0], [0, 0], [1, 1]], ([0], [0, 1, 0]), ["AP"])
     <Evaluation of 1 query; AP: 0.7083 ± 0.1250 (0.5833 to 0.8333)>
+
+    The means of a metric, by any of its names:
+
+    >>> scored = evaluate([[0, 0]], [[0, 0], [0, 0], [1, 1]], ([0], [0, 1, 0]), ["AP"])
+    >>> scored["AP"].mean == scored["mAP"].mean == scored.summary["AP"].mean
+    True
     """
 
     scores: dict[str, Scores]
@@ -137,6 +144,13 @@ class Evaluation:
         ]
         n_queries = len(next(iter(self.scores.values())).mean)
         return f"<Evaluation of {counted(n_queries, 'query', 'queries')}; {', '.join(lines)}>"
+
+    def __getitem__(self, metric: str) -> Summary:
+        """Return the means of a metric."""
+        return self.summary[metric]
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in self.scores
 
     @property
     def summary(self) -> dict[str, Summary]:
@@ -165,7 +179,8 @@ class Evaluation:
     @property
     def per_query(self) -> "pd.DataFrame":
         """One row per query and metric: query, metric, value, tie_sd, low, high."""
-        import pandas as pd  # slow to import, and not needed to score
+        with needing("per_query"):
+            import pandas as pd  # slow to import, and not needed to score
 
         columns = ["query", "metric", "value", "tie_sd", "low", "high"]
         frames = []
@@ -177,14 +192,18 @@ class Evaluation:
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per metric: metric, mean, tie_sd, and the other fields of `Summary`."""
-        import pandas as pd
+        with needing("to_frame"):
+            import pandas as pd
 
         rows = [{"metric": name, **values.by_name} for name, values in self.summary.items()]
         return pd.DataFrame(rows)
 
-    def _repr_html_(self) -> str:
-        """Return the means as a table for notebooks."""
-        table: str = self.to_frame().to_html(index=False, float_format=lambda value: f"{value:.4f}")
+    def _repr_html_(self) -> str | None:
+        """Return the means as a table for notebooks, which show the text without pandas."""
+        try:
+            table: str = self.to_frame().to_html(index=False, float_format=lambda value: f"{value:.4f}")
+        except HashbenchError:
+            return None
         return table
 
 
@@ -194,7 +213,7 @@ class ScoreTable:
     def __init__(self, metrics: Sequence[Metric], undefined: str, n_queries: int) -> None:
         self.metrics, self.undefined = metrics, undefined
         self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
-        self.is_undefined = np.empty(n_queries, dtype=bool)
+        self.is_undefined, self.is_tied = np.empty((2, n_queries), dtype=bool)
         balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
         self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
         self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
@@ -202,6 +221,9 @@ class ScoreTable:
     def fill(self, queries: slice, histogram: TieHistogram) -> None:
         """Score the histogram of these queries."""
         self.is_undefined[queries] = histogram.n_relevant == 0
+        self.is_tied[queries] = (histogram.n_database > 1) & (histogram.size == histogram.n_database[:, None]).any(
+            axis=1
+        )
         for name, radius in self.radii.items():
             is_scored = (histogram.n_relevant > 0) | (name.endswith(":skip") and self.undefined != "skip")
             self.is_empty[name][queries] = is_scored & ~histogram.size[:, : radius + 1].any(axis=1)
@@ -224,4 +246,5 @@ class ScoreTable:
         """Return the scores of all queries; of each query, those of the row ``origin``."""
         scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
         n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
-        return Evaluation(scores, int(self.is_undefined[origin].sum()), kinds=kinds, n_empty=n_empty)
+        notes = ["All items of each query tie: the scores are those of chance."] * bool(self.is_tied.all())
+        return Evaluation(scores, int(self.is_undefined[origin].sum()), notes=notes, kinds=kinds, n_empty=n_empty)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._parallel import chunks, compiled, in_threads
+from hashbench._parallel import chunks, compiled_or, in_threads
 from hashbench._typing import AnyArray, FloatArray, IntArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluation import Evaluation
@@ -18,6 +18,7 @@ from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, get_metric
 
 _MEMORY = 64 << 20  # bytes of ranked items held at a time by one thread
+_MOST_ORDERS = 1_000_000  # each adds a number to the result
 
 
 class Ties(NamedTuple):
@@ -56,9 +57,12 @@ def without_ties(
 
 
 def check_orders(n_orders: int, metrics: Iterable[Metric]) -> None:
-    """Refuse fewer than two orders, and metrics that re-rank."""
-    if n_orders < 2:
-        raise HashbenchError(f"random_orders is {n_orders}, expected 2 or more, since a standard deviation needs two.")
+    """Refuse fewer than two orders, too many, and metrics that re-rank."""
+    if not 2 <= n_orders <= _MOST_ORDERS:
+        raise HashbenchError(
+            f"random_orders is {n_orders}, expected 2 to {_MOST_ORDERS:,}. With 1,000 orders the deviation is known to "
+            "about 2 %."
+        )
     reranked = next((metric.name for metric in metrics if metric.family.needs_candidates), None)
     if reranked is not None:
         raise HashbenchError(
@@ -74,15 +78,18 @@ def measure(
     undefined: str,
     n_orders: int,
     on_progress: Progress = silent,
+    *,
+    exclude_self: bool = False,
 ) -> Evaluation:
     """Add to an evaluation the means over its queries under random orders of ``n_items``, each shared by all queries.
 
     For some queries, ``rankings`` returns a function from an order to their histogram. Queries of one kind are scored
-    once. The orders are the same each time.
+    once, unless ``exclude_self`` leaves another item out of each ranking. The orders are the same each time, and
+    `check_orders` has allowed them.
     """
     metrics = [get_metric(name) for name in evaluation.scores]
-    check_orders(n_orders, metrics)
-    _, first, sizes = np.unique(evaluation.kind, return_index=True, return_counts=True)
+    alike = np.arange(len(evaluation.kind)) if exclude_self else evaluation.kind
+    _, first, sizes = np.unique(alike, return_index=True, return_counts=True)
     varying = [metric for metric in metrics if _varies(evaluation, metric)]
     at_a_time = max(_MEMORY // (32 * n_items), 1)
     parts = chunks(0, len(first), at_a_time)
@@ -114,7 +121,15 @@ def _varies(evaluation: Evaluation, metric: Metric) -> bool:
     return bool((scores.low < scores.high).any())
 
 
-@compiled
+def _place_by_sorting(group: AnyArray, level: AnyArray, order: IntArray, before: IntArray, ranks: AnyArray) -> None:
+    for q, groups in enumerate(group):
+        items = order[min(q, len(order) - 1)]
+        items = items[groups[items] >= 0]
+        items = items[np.argsort(groups[items], kind="stable")]
+        ranks[q, : len(items)] = level[q, items]
+
+
+@compiled_or(_place_by_sorting)
 def _place(group, level, order, before, ranks):  # type: ignore[no-untyped-def]
     """Put the level of each item, taken in that order, at the next rank of its tie."""
     n_groups = before.shape[1]
@@ -129,7 +144,16 @@ def _place(group, level, order, before, ranks):  # type: ignore[no-untyped-def]
                 fill[g] += 1
 
 
-@compiled
+def _count_runs_in_numpy(ranks: npt.NDArray[np.int16], n_ranked: IntArray, n_levels: int) -> IntArray:
+    level = [row[:n].astype(np.int64) for row, n in zip(ranks, n_ranked, strict=True)]
+    run = [np.cumsum(np.diff(levels, prepend=levels[:1]) != 0) for levels in level]
+    n_runs = max([1, *(int(runs[-1]) + 1 for runs in run if runs.size)])
+    cells = (levels * n_runs + runs for levels, runs in zip(level, run, strict=True))
+    counts = [np.bincount(cell, minlength=n_levels * n_runs) for cell in cells]
+    return np.array(counts, dtype=np.int64).reshape(len(ranks), n_levels, n_runs)
+
+
+@compiled_or(_count_runs_in_numpy)
 def _count_runs(ranks, n_ranked, n_levels):  # type: ignore[no-untyped-def]
     """Count the items of each run of equal levels as one group."""
     n_runs = 1

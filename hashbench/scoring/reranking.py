@@ -12,8 +12,8 @@ from hashbench.affinity import Affinity
 from hashbench.bits import to_words
 from hashbench.distances import exact_at
 from hashbench.errors import HashbenchError
-from hashbench.scoring import kernels
 from hashbench.scoring.counting import SliceableCodes, read_words
+from hashbench.scoring.engine import kernels
 from hashbench.scoring.histogram import Candidates, TieHistogram
 from hashbench.scoring.metrics._sums import cut_at
 

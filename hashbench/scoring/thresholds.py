@@ -14,7 +14,7 @@ from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, needing
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Summary
@@ -164,7 +164,7 @@ class Thresholds:
         return max(self.matches, key=lambda match: match.f1) if self.n_relevant else None
 
     def at_fpr(self, rate: float) -> Match | None:
-        """Return the largest radius whose false positive rate is at most ``rate``.
+        """Return the largest radius whose false positive rate is at most ``rate`` by its upper bound, ``fpr_high``.
 
         Parameters
         ----------
@@ -174,9 +174,9 @@ class Thresholds:
         Returns
         -------
         Match or None
-            None if even equal codes have more false matches.
+            None if ``fpr_high`` of every radius is above ``rate``: with too many false matches, or too few pairs.
         """
-        return next((match for match in reversed(self.matches) if match.fpr <= rate), None)
+        return next((match for match in reversed(self.matches) if match.fpr_high <= rate), None)
 
     def at_precision(self, precision: float) -> Match | None:
         """Return the largest radius whose precision over all pairs is at least ``precision``.
@@ -202,7 +202,8 @@ class Thresholds:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per radius: the fields of `Match`, and what single queries see."""
-        import pandas as pd
+        with needing("to_frame"):
+            import pandas as pd
 
         by_query = {name: getattr(self, name) for name in ("query_precision", "query_recall", "n_empty")}
         return pd.DataFrame(self.matches, columns=Match._fields).assign(**by_query)
@@ -218,7 +219,8 @@ def _share(part: int, whole: int) -> float:
 
 def clopper_pearson(n_hits: int, n_trials: int) -> tuple[float, float]:
     """Return the exact 95 % interval of a share, right for small counts; NaN of no trials."""
-    from scipy.stats import beta
+    with needing("the interval of a false positive rate"):
+        from scipy.stats import beta
 
     tail = (1 - _CONFIDENCE) / 2
     if not n_trials:
@@ -314,7 +316,7 @@ def count_pairs(
 ) -> Thresholds:
     """Count pairs of packed codes, (n, ceil(n_bits / 8)); queries alike in code and labels are counted once."""
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
-    notes = check_self(query, database, is_excluded=exclude_self)
+    notes = [*affinity.notes, *check_self(query, database, is_excluded=exclude_self)]
     if exclude_self:
         check_symmetry(affinity)
     own = own_levels(affinity) if exclude_self else None

@@ -12,11 +12,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from platform import node
+from typing import TYPE_CHECKING
 
-import platformdirs
-from filelock import FileLock, Timeout
+from hashbench.errors import HashbenchError, JobFailure, needing, one_line
 
-from hashbench.errors import HashbenchError, JobFailure, one_line
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 HDF5_SUFFIXES = (".h5", ".hdf5")
 _FULL = "free some space or choose another folder (for the cache: HASHBENCH_DATA)"
@@ -35,13 +36,19 @@ _log = logging.getLogger("hashbench")
 
 def data_dir() -> Path:
     """Return the folder for datasets, codes and scores: ``$HASHBENCH_DATA``, else the user's cache folder."""
-    chosen = Path(os.environ.get("HASHBENCH_DATA") or platformdirs.user_cache_path("hashbench"))
+    chosen = Path(os.environ.get("HASHBENCH_DATA") or _cache_dir())
     try:
         return chosen.expanduser()
     except RuntimeError as error:
         raise HashbenchError(
             f"HASHBENCH_DATA is {chosen}, and there is no home folder of {chosen.parts[0]}. Set it to an absolute path."
         ) from error
+
+
+def _cache_dir() -> Path:
+    with needing("finding the cache folder, where HASHBENCH_DATA names none,"):
+        from platformdirs import user_cache_path
+    return user_cache_path("hashbench")
 
 
 def locked(path: Path) -> AbstractContextManager[None]:
@@ -169,6 +176,8 @@ def _is_special(path: Path) -> bool:
 
 @contextmanager
 def _holding(path: Path) -> Iterator[None]:
+    with needing("writing into a folder that other processes may use"):
+        from filelock import FileLock, Timeout
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path, is_singleton=True)
@@ -192,8 +201,10 @@ def _holder_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.by")
 
 
-def _wait(lock: FileLock, path: Path) -> None:
+def _wait(lock: "FileLock", path: Path) -> None:
     """Wait for another process's lock, with a warning; the lock ends with that process, even if it is killed."""
+    from filelock import Timeout
+
     holder = "another process"
     with suppress(OSError):
         holder = _holder_of(path).read_text(encoding="utf-8", errors="replace")[:200] or holder

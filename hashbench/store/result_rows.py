@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hashbench._validation import check_name, check_words, has_markup
 from hashbench.dataset import canonical_json
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import HashbenchError, needing, unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +152,8 @@ def unshown_key(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def to_frame(rows: Iterable[Row]) -> "pd.DataFrame":
     """Return rows as a data frame; ``value``, ``tie_sd``, ``low`` and ``high`` are float, NaN where not known."""
-    import pandas as pd
+    with needing("a data frame of results"):
+        import pandas as pd
 
     columns: dict[str, Sequence[Any]] = dict.fromkeys(COLUMNS, ())
     columns.update(zip(COLUMNS, zip(*rows, strict=True), strict=False))  # no columns of no rows

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers.diff_rows import row
+from helpers.json_output import scores_in
 from helpers.paths import built_in_methods
 
 from hashbench import evaluate
@@ -41,7 +42,7 @@ AP = (1 / 2 + (2 / 3 + 2 / 4) / 2) / 2, (1 / 2 + 2 / 4) / 2, (1 / 2 + 2 / 3) / 2
 
 def test_json_has_full_precision_and_null_for_what_is_undefined():
     text = console.format_evaluation(scores(), "json")
-    content = json.loads(text)
+    content = scores_in(text)
     assert list(content) == ["AP", "P@r0"]
     assert content["AP"] == {
         "mean": pytest.approx(AP[0], abs=1e-15),
@@ -54,7 +55,7 @@ def test_json_has_full_precision_and_null_for_what_is_undefined():
         "n_undefined": 0,
     }
     assert f"{AP[0]:.15f}"[:15] in text
-    undefined = json.loads(console.format_evaluation(scores(7), "json"), parse_constant=pytest.fail)["AP"]
+    undefined = scores_in(console.format_evaluation(scores(7), "json"), parse_constant=pytest.fail)["AP"]
     assert undefined == dict.fromkeys(content["AP"]) | {"n_queries": 1, "n_undefined": 1}
 
 
@@ -116,7 +117,7 @@ def test_outcomes_can_be_read_by_a_program():
     first, second = json.loads(console.format_outcomes(outcomes, "json"))
     assert (first["dataset"], first["method"], first["n_bits"], first["seed"]) == ("digits", "itq", 16, 0)
     assert second["method"] == "lsh"
-    assert first["scores"] == json.loads(console.format_evaluation(scores(), "json"))
+    assert first["scores"] == scores_in(console.format_evaluation(scores(), "json"))
 
 
 def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
@@ -306,6 +307,51 @@ def test_choices_and_presets_of_a_method_are_described():
     assert " Tried by tune: 50.0, 200.0, 800.0. " in " ".join(descriptions.describe("adsh").split())
     assert "Tried by tune" not in descriptions.describe("itq")
     assert "n_bins=16" in descriptions.describe("talr-ap")  # half the bits
+
+
+def described(name):
+    """What JSON says, without the version before it."""
+    return scores_in(descriptions.describe(str(name), "json"), parse_constant=pytest.fail)
+
+
+def test_descriptions_can_be_read_by_a_program(hashbench, digits_data):
+    dataset = digits_data / "datasets" / "digits.h5"
+    codes, model = hashbench("encode", "--method", "itq", "--bits", 12, "--keep-model").stdout.split()
+    kinds = {
+        "itq": "method",
+        "AP@k": "metric",
+        "P@5": "metric",
+        "digits": "dataset",
+        "labelme": "dataset",
+        dataset: "dataset",
+        codes: "codes",
+        model: "model",
+    }
+    contents = {name: described(name) for name in kinds}
+    assert {name: content["kind"] for name, content in contents.items()} == kinds
+    assert contents["itq"]["parameters"]["n_iter"] | {"about": ""} == {
+        "default": 50,
+        "about": "",
+        "tried_by_tune": None,
+    }
+    assert described("talr-ap")["presets"]["paper"].items() >= {"n_bits": 32, "n_bins": 16}.items()
+    assert contents["AP@k"]["options"] == ["retrieved", "relevant", "capped"]
+    assert contents["digits"] == contents[dataset]
+    sizes = [contents["digits"][f"n_{part}"] for part in ("items", "features", "queries", "database", "train")]
+    assert sizes == [1797, 64, 200, 1597, 1000]
+    assert contents["digits"]["fingerprint"] == contents[codes]["dataset_fingerprint"]
+    assert contents["labelme"]["prepare"] == "hashbench prepare labelme"
+    assert contents[codes]["params"] == contents[model]["params"] == {"n_iter": 50}
+    assert contents[codes]["usage"]["n_codes"] == 1597
+
+
+def test_lists_can_be_read_by_a_program(hashbench):
+    counts = scores_in(hashbench("list", "--format", "json").stdout)
+    for kind, said in counts.items():
+        (items,) = scores_in(hashbench("list", kind, "--format", "json").stdout).values()
+        shown = [line.split()[0] for line in hashbench("list", kind).stdout.splitlines() if not line.startswith(" ")]
+        assert [item["name"] for item in items] == shown
+        assert len(items) == said["count"]
 
 
 @pytest.mark.parametrize("name", built_in_methods())

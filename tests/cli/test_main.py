@@ -8,6 +8,7 @@ from importlib import import_module
 import click
 import numpy as np
 import pytest
+from helpers.json_output import scores_in
 from helpers.paths import built_in_datasets, built_in_methods
 
 from hashbench import __version__, registry, testing
@@ -66,6 +67,13 @@ def test_installed_script_runs_outside_the_checkout(script, tmp_path):
 
 def test_version_is_that_of_the_package(hashbench):
     assert hashbench("--version").stdout == f"hashbench, version {__version__}\n"
+
+
+def test_python_runs_the_package_as_the_command():
+    command = [sys.executable, "-m", "hashbench", "list", "methods", "--speed", "fast"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: python -m hashbench list ")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -207,7 +215,7 @@ def codes(hashbench, digits_data):
 
 
 def test_evaluate_prints_the_same_numbers_in_every_format_and_as_run(hashbench, codes, tmp_path):
-    exact = json.loads(hashbench("evaluate", codes, "--format", "json").stdout)
+    exact = scores_in(hashbench("evaluate", codes, "--format", "json").stdout)
     assert list(exact) == ["AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2"]
     for values in exact.values():
         assert 0 <= values["low"] <= values["mean"] <= values["high"] <= 1
@@ -227,7 +235,7 @@ def test_evaluate_prints_the_same_numbers_in_every_format_and_as_run(hashbench, 
 
 def test_per_query_scores_average_to_the_mean(hashbench, codes, tmp_path):
     path = tmp_path / "new" / "scores.csv"
-    exact = json.loads(hashbench("evaluate", codes, "--format", "json", "--per-query", path).stdout)
+    exact = scores_in(hashbench("evaluate", codes, "--format", "json", "--per-query", path).stdout)
     assert b"\r" not in path.read_bytes()
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -1,10 +1,9 @@
 """Own codes re-ranked by the float vectors they were made of, as docs/metrics.md says."""
 
-import json
-
 import numpy as np
 import pytest
 from helpers.documents import commands
+from helpers.json_output import scores_in
 
 import hashbench as package
 from hashbench.store.results import read_rows
@@ -41,7 +40,7 @@ def test_the_documented_command_scores_as_python_does(hashbench, files):
         vectors=(files["qv"], files["dv"]),
         true_distance="cosine",
     ).summary
-    scores = json.loads(done.stdout)
+    scores = scores_in(done.stdout)
     assert list(scores) == names
     for name in names:
         parts = [scores[name][part] for part in ("mean", "low", "high")]

@@ -1,12 +1,12 @@
 """The page on run files, letter by letter: its files, its commands and what they print."""
 
 import gzip
-import json
 import re
 
 import pandas as pd
 import pytest
 from helpers.documents import blocks, commands
+from helpers.json_output import scores_in
 
 PAGE = "docs/run-files.md"
 TEXTS = dict(blocks(PAGE, r"text (\S+)"))
@@ -52,7 +52,7 @@ def test_zipped_files_score_alike_in_all_formats(folder, hashbench):
     for name in ("run.txt", "qrels.txt"):
         (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
     done = hashbench("evaluate", "--run", "run.txt.gz", "--qrels", "qrels.txt.gz", "--format", "json")
-    values = json.loads(done.stdout)
+    values = scores_in(done.stdout)
     assert list(values) == ["AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR"]
     assert values["AP"]["mean"] == pytest.approx(13 / 24)
     as_csv = hashbench("evaluate", "--run", "run.txt", "--qrels", "qrels.txt", "--format", "csv").stdout

@@ -179,7 +179,20 @@ def test_items_without_relevant_ones_are_an_error(tiny_file, hashbench, tmp_path
     path = tiny_file(labels=np.arange(40))
     done = hashbench("tune", "--method", "itq", "--bits", 4, "--dataset", path, "--output", tmp_path / "out")
     assert done.exit_code == 1
-    assert "no held-out item has a relevant item" in done.stderr
+    both = "among the other held-out items or the items learned from: nothing is relevant."
+    assert f"failed. AP has no value for held-out queries {both}" in done.stderr
+
+
+def test_balls_that_are_empty_among_the_held_out_items_are_a_failure(digits_data, hashbench, tmp_path):
+    command = ("tune", "--method", "lsh", "--bits", 32, "--metric", "P@r1:skip", "--output", tmp_path / "out")
+    done = hashbench(*command)
+    assert done.exit_code == 1
+    (row,) = read_trials(tmp_path / "out" / "trials.csv").values()
+    assert (row["among_held_out"], row["to_trained"]) == ("", "1.000000")
+    failure = "P@r1:skip has no value for held-out queries among the other held-out items: every ball is empty, or "
+    assert row["failure"] == f"{failure}nothing is relevant."
+    assert f"failed. {row['failure']}" in done.stderr
+    assert hashbench(*command, "--resume").stderr.count(row["failure"]) == 1
 
 
 def test_trials_are_judged_by_any_metrics(tiny_file, hashbench, tmp_path):

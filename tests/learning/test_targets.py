@@ -1,13 +1,18 @@
 """Target codes: their distances, and that none of their bits is useless."""
 
+import hashlib
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashbench.errors import Refusal
+from hashbench.errors import HashbenchError, Refusal
+from hashbench.learning import targets as targets_module
 from hashbench.learning.targets import KINDS, draw_targets, hadamard_matrix, item_targets, least_distance
+from hashbench.methods.csq import CSQ
+from hashbench.methods.dsdh import DSDH
 
 ORDERS = [1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 44, 48, 64, 96, 128]
 LEAST = {  # distance of max-distance codes, by classes and bits, as measured with one seed; others may be 1 less
@@ -87,6 +92,63 @@ def test_targets_differ_are_of_two_values_and_the_same_by_the_same_seed(n_classe
 def test_balanced_targets_have_as_many_ones_as_zeros():
     assert not draw(10, 32, "balanced").sum(axis=1).any()
     assert (draw(5, 9, "balanced").sum(axis=1) == 1).all()
+
+
+def pinned(targets):
+    return hashlib.sha256(targets.tobytes()).hexdigest()[:12]
+
+
+@pytest.mark.parametrize(
+    ("parts", "digest"),
+    [
+        ((100, 12, "max-distance"), "ff5aaa48a5b3"),
+        ((100, 64, "max-distance", 1), "933065a91938"),
+        ((500, 128, "max-distance"), "34cc3de7e203"),
+        ((2500, 64, "max-distance"), "5a3190bc3a31"),
+        ((300, 16, "balanced"), "e1432cd198ce"),
+        ((1000, 32, "bernoulli", 1), "a9cbfe7182c6"),
+        ((38, 64, "hadamard"), "82d390fc2349"),
+    ],
+)
+def test_a_seed_gives_the_targets_that_results_were_made_with(parts, digest):
+    assert pinned(draw(*parts)) == digest
+
+
+def test_drawing_targets_of_many_classes_is_reported_and_takes_seconds():
+    reports = []
+    targets = draw_targets(6000, 64, "max-distance", np.random.default_rng(0), lambda *what: reports.append(what))
+    assert reports[0] == ("drawing targets of 6,000 classes", 0, 0)
+    assert {(what, n_all) for what, _, n_all in reports[1:]} == {("targets of classes", 6000)}
+    counts = [n_done for _, n_done, _ in reports[1:]]
+    assert counts == sorted(counts)
+    assert counts[-1] == 6000
+    assert least_distance(targets) >= 16
+    assert least_distance(targets, enough=40) <= 40
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_a_run_reports_that_it_draws_many_targets(hashbench, monkeypatch):
+    monkeypatch.setattr(targets_module, "_MANY", 10)
+    options = ["--bits", 12, "--param", "targets=max-distance", "--param", "epochs=1"]
+    result = hashbench("encode", "--method", "csq", *options)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("drawing targets of 10 classes ...\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "n_items", "advice"),
+    [
+        (CSQ(8, batch_size=32, epochs=1), 32, "lower batch_size"),
+        (DSDH(8, batch_size=32, epochs=1), 90, "train on fewer items, or on fewer classes"),
+    ],
+    ids=["of a batch", "of all items"],
+)
+def test_classes_that_do_not_fit_memory_are_refused_before_they_take_it(method, n_items, advice, monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(90, 6)), np.arange(90) % 3
+    monkeypatch.setattr("hashbench.store.inputs.free_memory", lambda: 16 * 3 * n_items - 1)
+    message = rf"'s matrix of {n_items} items x 3 classes takes 0\.0 GB of memory, and 0\.0 GB are free; {advice}\.$"
+    with pytest.raises(HashbenchError, match=message):
+        method.fit(X, y)
 
 
 @pytest.mark.parametrize(

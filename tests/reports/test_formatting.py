@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from hashbench import __version__
 from hashbench.reports.formatting import json_text, markdown_table, markdown_text, plain_table
 
 HEADER, ROWS = ["method", "bits", "AP"], [["lsh", "16", "0.25"], ["sh|a", "128", "-"]]
@@ -48,4 +49,11 @@ def test_plain_table_has_names_at_the_left_and_numbers_at_the_right():
 
 
 def test_json_knows_no_nan():
-    assert json.loads(json_text({"a": [0.5, (float("nan"),)]})) == {"a": [0.5, [None]]}
+    assert json.loads(json_text({"a": [0.5, (float("nan"),)]}))["a"] == [0.5, [None]]
+
+
+def test_each_object_of_json_begins_with_the_version_of_hashbench_and_of_its_json():
+    version = {"version": __version__, "schema_version": 1}
+    assert json_text({"AP": 1}).startswith('{\n  "hashbench": {\n')
+    assert json.loads(json_text({"AP": 1})) == {"hashbench": version, "AP": 1}
+    assert json.loads(json_text([{"a": 1}, {"a": 2}])) == [{"hashbench": version, "a": number} for number in (1, 2)]

@@ -1,10 +1,10 @@
-import json
 import operator
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from helpers import oracles
+from helpers.json_output import scores_in
 from sklearn.metrics import average_precision_score
 
 from hashbench import evaluate
@@ -129,7 +129,7 @@ def test_command_line_ranks_outputs_by_cosine(hashbench, tmp_path):
     for name, array in arrays.items():
         np.save(tmp_path / f"{name}.npy", array)
     arguments = [f"--{name}={tmp_path / name}.npy" for name in arrays]
-    result = json.loads(hashbench("evaluate", *arguments, "--distance", "cosine", "--format", "json").stdout)
+    result = scores_in(hashbench("evaluate", *arguments, "--distance", "cosine", "--format", "json").stdout)
     expected = evaluate(query, database, labels, distance="cosine").summary
     assert {name: values["mean"] for name, values in result.items()} == {
         name: values.mean for name, values in expected.items()

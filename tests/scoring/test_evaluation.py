@@ -51,11 +51,16 @@ def test_metrics_are_found_by_each_of_their_names():
         for name, canonical in {"mAP": "AP", "MAP": "AP", "Precision@5": "P@5", "P@05": "P@5"}.items():
             assert by_metric[name] is by_metric[canonical] is by_metric.get(name)
             assert name in by_metric
+            assert name in result
+            assert result[name].mean == result.summary[canonical].mean
         for name in ("NDCG", "nothing", "P@6", "AP@5:odd", 0):
             assert name not in by_metric
+            assert name not in result
             assert by_metric.get(name, "none") == "none"
             with pytest.raises(KeyError, match=str(name)):
                 by_metric[name]
+            with pytest.raises(KeyError, match=str(name)):
+                result[name]
 
 
 def test_an_evaluation_shows_its_means():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hashbench.bits import pack, to_words
-from hashbench.scoring import kernels
+from hashbench.scoring import kernels, plain_kernels
 
 CHUNK, TILE = 2048, 65536  # a test below holds them to the kernels' own
 NO_WEIGHTS = np.zeros(0, np.int64)
@@ -36,10 +36,10 @@ def numpy_count_runs(query, query_masks, database, masks, edges, counts):
 
 UNWEIGHTED = ("runs", "levels")
 KERNELS = {
-    "ranges": (kernels.count_ranges, numpy_count_ranges),
-    "shared": (kernels.count_shared, numpy_count_shared),
-    "runs": (kernels.count_runs, numpy_count_runs),
-    "levels": (kernels.count_levels, numpy_count_levels),
+    "ranges": numpy_count_ranges,
+    "shared": numpy_count_shared,
+    "runs": numpy_count_runs,
+    "levels": numpy_count_levels,
 }
 KINDS = [(kind, weighted) for kind in KERNELS for weighted in (False, True) if kind not in UNWEIGHTED or not weighted]
 
@@ -77,11 +77,12 @@ def arguments(kind, rng, n_bits, n_rows, n_queries, weighted, n_classes=70):
 
 def assert_same_counts(kind, drawn, label=""):
     before = drawn[-1]
-    compiled, plain = before.copy(), before.copy()
-    fast, slow = KERNELS[kind]
-    fast(*drawn[:-1], compiled)
-    slow(*drawn[:-1], plain)
-    np.testing.assert_array_equal(compiled, plain, err_msg=label)
+    compiled, plain, expected = before.copy(), before.copy(), before.copy()
+    getattr(kernels, f"count_{kind}")(*drawn[:-1], compiled)
+    getattr(plain_kernels, f"count_{kind}")(*drawn[:-1], plain)
+    KERNELS[kind](*drawn[:-1], expected)
+    np.testing.assert_array_equal(compiled, expected, err_msg=label)
+    np.testing.assert_array_equal(plain, expected, err_msg=label)
     database = drawn[{"ranges": 3, "levels": 1}.get(kind, 2)]
     is_weighted = kind not in UNWEIGHTED and drawn[-2].size
     n_items = drawn[-2].sum() if is_weighted else database.shape[1]
@@ -89,7 +90,7 @@ def assert_same_counts(kind, drawn, label=""):
 
 
 @pytest.mark.parametrize(("kind", "weighted"), KINDS)
-def test_compiled_counts_equal_numpy_counts_for_every_code_length(kind, weighted):
+def test_compiled_and_plain_counts_are_right_for_every_code_length(kind, weighted):
     rng = np.random.default_rng(0)
     for n_bits in (*range(1, 131), 256, 1000, 4095, 4096):
         drawn = arguments(kind, rng, n_bits, int(rng.integers(1, 60)), 5, weighted)
@@ -97,7 +98,7 @@ def test_compiled_counts_equal_numpy_counts_for_every_code_length(kind, weighted
 
 
 @pytest.mark.parametrize(("kind", "weighted"), KINDS)
-def test_compiled_counts_equal_numpy_counts_across_chunk_and_tile_boundaries(kind, weighted):
+def test_compiled_and_plain_counts_are_right_across_chunk_and_tile_boundaries(kind, weighted):
     assert (CHUNK, TILE) == (kernels._CHUNK, kernels._TILE)
     rng = np.random.default_rng(1)
     for n_rows in (*range(1, 10), CHUNK - 1, CHUNK, CHUNK + 1, TILE - 1, TILE, TILE + 1, 2 * TILE + CHUNK + 3):
@@ -106,18 +107,20 @@ def test_compiled_counts_equal_numpy_counts_across_chunk_and_tile_boundaries(kin
 
 @pytest.mark.parametrize("kind", ["shared", "runs"])
 @pytest.mark.parametrize("n_classes", [1, 63, 64, 65, 200])
-def test_compiled_counts_of_shared_labels_equal_numpy_counts_for_masks_of_any_width(n_classes, kind):
+def test_compiled_and_plain_counts_of_shared_labels_are_right_for_masks_of_any_width(n_classes, kind):
     assert_same_counts(kind, arguments(kind, np.random.default_rng(2), 65, 300, 4, False, n_classes))
 
 
-def test_compiled_counts_of_shared_labels_may_begin_at_any_row():
+def test_counts_of_shared_labels_may_begin_at_any_row():
     for weighted in (False, True):
         *drawn, _, weights, before = arguments("shared", np.random.default_rng(5), 9, TILE + CHUNK, 3, weighted)
         for first in (0, 1, CHUNK + 1, TILE, TILE + CHUNK):
-            compiled, plain = before.copy(), before.copy()
+            compiled, plain, expected = before.copy(), before.copy(), before.copy()
             kernels.count_shared(*drawn, first, weights, compiled)
-            numpy_count_shared(*drawn, first, weights, plain)
-            np.testing.assert_array_equal(compiled, plain)
+            plain_kernels.count_shared(*drawn, first, weights, plain)
+            numpy_count_shared(*drawn, first, weights, expected)
+            np.testing.assert_array_equal(compiled, expected)
+            np.testing.assert_array_equal(plain, expected)
 
 
 def test_counters_of_runs_do_not_overflow_where_all_rows_are_equal():
@@ -137,7 +140,7 @@ def test_compiled_ranges_may_start_and_stop_at_any_boundary():
     assert_same_counts("ranges", drawn)
 
 
-def test_numpy_counts_equal_an_obvious_loop():
+def test_the_expected_counts_equal_an_obvious_loop():
     rng = np.random.default_rng(4)
     query, database, levels, counts = arguments("levels", rng, 70, 9, 3, False)
     weights = rng.integers(1, 10**6, 9)

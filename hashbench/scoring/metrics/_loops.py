@@ -78,8 +78,8 @@ def tie_moments(  # type: ignore[no-untyped-def]
             quadratic = max((place_squares - n * average * average) * (n2 * n2), 0.0)
             if n > 3:
                 of_pairs = max(with_self - average * average * n * n1 / 2 - (n - 2) * quadratic, 0.0)
-        row = effects[min(i, last_row)]
-        row[0], row[1], row[2], row[3] = constant, linear, quadratic, of_pairs
+        row = min(i, last_row)
+        effects[row, 0], effects[row, 1], effects[row, 2], effects[row, 3] = constant, linear, quadratic, of_pairs
         others, more = float(n - r), r - 1.0  # irrelevant items, and relevant ones besides the first
         of_places = max(constant + more * (linear + more * quadratic), 0.0)
         total = (of_places + of_pairs * (more * (others - 1)) * (n2 * n3)) * (r * others) * (n0 * n1)

@@ -1,0 +1,94 @@
+"""The counting loops of `kernels` in NumPy, for where numba is missing: the same arguments and the same counts."""
+
+import numpy as np
+
+from hashbench._typing import AnyArray, IntArray, LevelArray, WordArray
+
+
+def count_ranges(
+    query: WordArray, start: IntArray, stop: IntArray, database: WordArray, weights: IntArray, counts: IntArray
+) -> None:
+    """Count distances where the items of each level and above are one range of rows, inside that of the level below."""
+    for row, code in enumerate(query):
+        distance = _distances(code, database)
+        counts[row, 0] += _tally(distance, weights, counts.shape[2])
+        for level, (first, last) in enumerate(zip(start[:, row], stop[:, row], strict=True)):
+            inside = _tally(distance[first:last], weights[first:last], counts.shape[2])
+            counts[row, level] -= inside
+            counts[row, level + 1] += inside
+
+
+def count_runs(
+    query: WordArray, query_masks: WordArray, database: WordArray, masks: WordArray, edges: IntArray, counts: IntArray
+) -> None:
+    """Count distances where runs of rows have equal labels, and the level is the number shared with the query's."""
+    for row, code in enumerate(query):
+        shared = np.repeat(_shared(query_masks[row], masks), np.diff(edges))
+        _add_levels(_distances(code, database[:, : edges[-1]]), shared, np.empty(0, np.int64), counts[row])
+
+
+def count_shared(
+    query: WordArray,
+    query_masks: WordArray,
+    database: WordArray,
+    masks: WordArray,
+    first: int,
+    weights: IntArray,
+    counts: IntArray,
+) -> None:
+    """Count distances of rows from ``first`` on, where the level is the number of labels shared, row by row."""
+    for row, code in enumerate(query):
+        shared = _shared(query_masks[row], masks[:, first:])
+        _add_levels(_distances(code, database[:, first:]), shared, weights[first:], counts[row])
+
+
+def count_levels(query: WordArray, database: WordArray, levels: LevelArray, counts: IntArray) -> None:
+    """Count distances where ``levels``, (n_queries, n_rows), holds the index of each pair's level."""
+    for row, code in enumerate(query):
+        _add_levels(_distances(code, database), levels[row].astype(np.int64), np.empty(0, np.int64), counts[row])
+
+
+def largest_buckets(query: WordArray, codes: WordArray, sizes: IntArray, largest: IntArray) -> None:
+    """Raise ``largest``, (n_queries, n_groups), to the largest of ``sizes`` among the codes at each distance."""
+    for row, code in enumerate(query):
+        np.maximum.at(largest[row], _distances(code, codes), sizes)
+
+
+def collect(
+    query: WordArray,
+    database: WordArray,
+    first_row: int,
+    radius: IntArray,
+    fill: IntArray,
+    index: IntArray,
+    hamming: AnyArray,
+) -> None:
+    """Put rows within each query's ``radius``, and their distances, into the outputs at ``fill``, which is advanced."""
+    for row, code in enumerate(query):
+        distance = _distances(code, database)
+        near = np.flatnonzero(distance <= radius[row])
+        places = slice(fill[row], fill[row] + len(near))
+        index[places], hamming[places] = first_row + near, distance[near]
+        fill[row] = places.stop
+
+
+def _distances(code: WordArray, database: WordArray) -> IntArray:
+    """Compute the Hamming distance of a code, (n_words,), to each row of a database, (n_words, n_rows)."""
+    return np.asarray(np.bitwise_count(code[:, None] ^ database).sum(axis=0, dtype=np.int64))
+
+
+def _shared(mask: WordArray, masks: WordArray) -> IntArray:
+    """Count the labels that a mask, (n_mask_words,), shares with each of some, (n_mask_words, n_rows)."""
+    return np.asarray(np.bitwise_count(mask[:, None] & masks).sum(axis=0, dtype=np.int64))
+
+
+def _add_levels(distance: IntArray, level: IntArray, weights: IntArray, counts: IntArray) -> None:
+    """Add rows of these distances and levels to the ``counts`` of one query, (n_levels, n_groups)."""
+    counts += _tally(level * counts.shape[1] + distance, weights, counts.size).reshape(counts.shape)
+
+
+def _tally(cells: IntArray, weights: IntArray, n_cells: int) -> IntArray:
+    """Count the cells, each as often as its weight says; without weights, once."""
+    if not weights.size:
+        return np.bincount(cells, minlength=n_cells)
+    return np.bincount(cells, weights, n_cells).astype(np.int64)  # whole numbers, exact below 2**53

@@ -1,0 +1,161 @@
+"""What works without numba, pandas, SciPy, scikit-learn and matplotlib, and what says which of them to install."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import scoring_calls
+from helpers.few_packages import run_with_few_packages
+from helpers.paths import ROOT
+
+from hashbench import _parallel, errors
+from hashbench.errors import HashbenchError
+from hashbench.scoring import compilation
+
+COMMANDS = """
+import json
+from click.testing import CliRunner
+from hashbench.cli.main import cli
+results = [CliRunner().invoke(cli, command, catch_exceptions=False) for command in json.loads(sys.argv[1])]
+print(json.dumps([(result.exit_code, result.stdout, result.stderr) for result in results]))
+"""
+CODES = ["--query-codes", "q.npy", "--database-codes", "d.npy"]
+LABELLED = [*CODES, "--query-labels", "ql.npy", "--database-labels", "dl.npy"]
+OF_NUMPY = [
+    ["evaluate", *LABELLED],
+    ["evaluate", *LABELLED, "--random-orders", "2", "--exclude-self", "--format", "markdown"],
+    ["evaluate", *CODES, "--affinity", "a.npy", "--format", "csv"],
+    ["evaluate", *LABELLED, "--distance", "cosine", "--format", "json"],
+    ["evaluate", "--run", "run.txt", "--qrels", "qrels.txt"],
+    ["list", "methods"],
+    ["list", "scripts"],
+    ["info", "itq"],
+]
+OF_OTHERS = [
+    (["evaluate", *LABELLED, "--per-query", "scores.csv"], "pandas"),
+    (["evaluate", *LABELLED, "--curves", "curves.csv"], "pandas"),
+    (["evaluate", *LABELLED, "--save", "mine", "--dataset", "own"], "filelock"),
+    (["thresholds", *LABELLED], "scipy"),
+    (["explain", *LABELLED], "numba"),
+    (["run", "--method", "itq", "--bits", "8"], "filelock"),
+    (["encode", "--method", "itq", "--bits", "8", "--dataset", "q.h5"], "scikit-learn"),
+    (["tables"], "pandas"),
+    (["report"], "jinja2"),
+    (["check", "method", "itq"], "scikit-learn"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with files of codes, labels, levels, a run and its qrels."""
+    rng = np.random.default_rng(0)
+    codes = rng.random((40, 16)) > 0.5
+    arrays = {"q": codes, "d": codes, "a": rng.integers(0, 3, (40, 40))}
+    for name, array in {**arrays, "ql": np.arange(40) % 4, "dl": np.arange(40) % 4}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    (tmp_path / "run.txt").write_text("q Q0 a 1 0.5 mine\nq Q0 b 2 0.5 mine\n")
+    (tmp_path / "qrels.txt").write_text("q 0 b 1\n")
+    return tmp_path
+
+
+def test_scores_without_numba_are_those_with_it_to_the_last_bit():
+    code = Path(scoring_calls.__file__).read_text(encoding="utf-8") + "import json; print(json.dumps(scores()))"
+    stdout, stderr = run_with_few_packages(code)
+    assert stderr == ""  # for so little work nothing needs to be installed
+    assert json.loads(stdout) == scoring_calls.scores()
+
+
+def test_commands_that_score_arrays_print_the_same_without_numba(folder, hashbench, monkeypatch):
+    stdout, _ = run_with_few_packages(COMMANDS, json.dumps(OF_NUMPY), cwd=folder)
+    monkeypatch.chdir(folder)
+    for command, found in zip(OF_NUMPY, json.loads(stdout), strict=True):
+        expected = hashbench(*command)
+        assert expected.exit_code == 0
+        assert found == [0, expected.stdout, expected.stderr], command
+    monkeypatch.undo()
+
+
+def test_commands_say_what_to_install_before_any_work_and_write_nothing(folder):
+    before = sorted(folder.iterdir())
+    commands = json.dumps([command for command, _ in OF_OTHERS])
+    printed, _ = run_with_few_packages(COMMANDS, commands, cwd=folder)
+    for (command, package), (exit_code, stdout, stderr) in zip(OF_OTHERS, json.loads(printed), strict=True):
+        assert (exit_code, stdout, stderr.count("\n")) == (1, "", 1), command
+        assert re.fullmatch(f"Error: .* needs {package}, which is not installed: pip install {package}.\n", stderr)
+    assert sorted(folder.iterdir()) == before
+
+
+CALLS = {
+    "scored.per_query": "per_query needs pandas",
+    "scored.to_frame()": "to_frame needs pandas",
+    "hashbench.curves(codes, codes, (labels, labels))": "curves needs pandas",
+    "counts.at(1)": "the interval of a false positive rate needs scipy",
+    "hashbench.HashMethod": "hashbench.HashMethod needs scikit-learn",
+    "hashbench.tables()": "hashbench.tables needs pandas",
+    "hashbench.plot('ap-bits')": "hashbench.plot needs pandas",
+}
+
+
+def test_calls_from_python_say_what_to_install():
+    script = f"""
+import numpy as np, hashbench
+codes, labels = np.eye(4), np.arange(4) % 2
+scored = hashbench.evaluate(codes, codes, (labels, labels))
+counts = hashbench.thresholds(codes, codes, (labels, labels))
+assert scored._repr_html_() is None
+for call in {list(CALLS)}:
+    try:
+        eval(call)
+    except hashbench.HashbenchError as error:
+        print(error)
+"""
+    stdout, _ = run_with_few_packages(script)
+    for line, message in zip(stdout.splitlines(), CALLS.values(), strict=True):
+        assert line == f"{message}, which is not installed: pip install {message.rpartition(' ')[2]}."
+
+
+def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {re.split("[<>=]", requirement)[0].lower() for requirement in project["dependencies"]}
+    assert {*errors._BASE_INSTALL.values()} == needed - {"click", "cloup"}
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"), errors.needing("this"):
+        import no_such_module  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (ModuleNotFoundError("No module named 'numba'"), "pip install numba"),
+        (ImportError("Numba needs NumPy 2.3 or less."), "Numba needs NumPy 2.3 or less."),
+    ],
+)
+def test_long_work_without_numba_says_once_what_would_make_it_faster(error, advice, monkeypatch):
+    reports = []
+    monkeypatch.setattr(compilation, "numba_error", lambda: error)
+    monkeypatch.setattr(compilation, "_PATIENCE", 0.001)
+    monkeypatch.setattr(compilation, "_has_complained", False)
+    for _ in range(2):
+        with compilation.reporting_compilation(lambda *what: reports.append(what)):
+            compilation.Timer(0.05, lambda: None).run()  # waits
+    assert reports == [(f"scoring without numba, which would make it faster ({advice})", 0, 0)]
+
+
+def test_processors_are_counted_without_joblib(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "joblib", None)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 2}, raising=False)
+    count = _parallel._n_processors.__wrapped__
+    assert [count(most) for most in (None, "2", "8", "0")] == [3, 2, 3, 1]
+
+
+def test_loops_that_only_numba_can_run_say_so_when_they_are_called(monkeypatch):
+    def missing():
+        return ModuleNotFoundError("No module named 'numba'", name="numba")
+
+    monkeypatch.setattr(_parallel, "numba_error", missing)
+    monkeypatch.setitem(__import__("sys").modules, "numba", None)
+    loop = _parallel.to_machine_code(lambda x: x)
+    with pytest.raises(HashbenchError, match="this needs numba, which is not installed: pip install numba"):
+        loop(1)
