@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, Rows
 from hashbench._validation import (
     as_array,
+    as_labels,
     check_levels,
     check_superclasses,
     class_pair,
@@ -425,7 +426,7 @@ def as_affinity(affinity: Any) -> Affinity:
 
 def by_labels(query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> SameLabel | SharedLabels:
     """Return the rule that fits class labels or multi-hot labels."""
-    query, database = as_array(query_labels, "query labels"), as_array(database_labels, "database labels")
+    query, database = as_labels(query_labels, "query labels"), as_labels(database_labels, "database labels")
     if query.ndim != database.ndim:
         raise HashbenchError(
             f"query labels have shape {query.shape} and database labels {database.shape}; give both as class "

@@ -83,6 +83,12 @@ def test_classes_of_queries_that_the_database_lacks_are_noted_by_name():
     assert SameLabel(["a"], ["b"]).notes == ()  # maybe of a part
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, object])
+def test_whole_numbers_of_other_dtypes_are_classes(dtype):
+    rule = SameLabel(classes[0].astype(dtype), classes[1].astype(dtype).tolist())
+    np.testing.assert_array_equal(rule.block(slice(None), slice(None)), CASES["same-label"][1])
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_blocks_equal_an_obvious_double_loop(name):
     affinity, expected = CASES[name]

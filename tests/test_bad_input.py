@@ -455,7 +455,7 @@ COMMANDS = f"""
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
 1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | nearest are 'c3' and 'c3 '. Write the
-1 | {OWN} --query-labels labels.npy --database-labels head.csv | database labels are object of shape (0,)
+1 | {OWN} --query-labels labels.npy --database-labels head.csv | labels or affinities for 0 database items
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
@@ -803,6 +803,23 @@ CALLS = [
     (lambda: call(affinity=(LABELS, np.eye(4))), "both as class"),
     (lambda: call(affinity=(LABELS / 2, LABELS)), "whole numbers"),
     (lambda: call(affinity=(["a", "b", None, "a"], list("abab"))), "query labels are words, but item 2 "),
+    (
+        lambda: call(affinity=([np.nan, *"bab"], list("abab"))),
+        "query labels are words, but item 0 (counted from 0) has nan",
+    ),
+    (
+        lambda: call(affinity=([None, *"bab"], list("abab"))),
+        "query labels are words, but item 0 (counted from 0) has None",
+    ),
+    (
+        lambda: call(affinity=(list("abab"), ["a", 2, "a", 2])),
+        "database labels are words, but item 1 (counted from 0) has 2",
+    ),
+    (
+        lambda: call(affinity=([0, None, 1, 1], LABELS)),
+        "query labels hold 1 values that are not whole numbers, first nan",
+    ),
+    (lambda: call(affinity=(LABELS + 2.0**53, LABELS)), "query labels are float64, exact up to 9007199254740991"),
     (lambda: call(affinity=(LABELS, list("abab"))), "database labels are words and the other labels numbers"),
     (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "the nearest are 'cat' and 'Cat'"),
     (lambda: call(affinity=(LABELS[:3], LABELS)), "4 query codes, but labels or affinities for 3"),
