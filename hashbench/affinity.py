@@ -445,14 +445,15 @@ def _unmatched_words(rule: SameLabel) -> list[str]:
         return []
     names, others = ([rule.class_names[number] for number in numbers] for numbers in (unmatched, known))
     name, other = nearest_pair(names, others)
+    near = f"; the nearest there is {other!r}" if other else ""
     if len(unmatched) == len(wanted):
         raise HashbenchError(
-            f"no class of the queries is a class of the database; the nearest are {name!r} and {other!r}. Write the "
-            "same class as the same word."
+            f"no class of the queries is a class of the database, such as {name!r}{near}. Write the same class as the "
+            "same word."
         )
     return [
-        f"{len(unmatched)} of the {len(wanted)} classes of queries occur nowhere in the database, such as {name!r}; "
-        f"the nearest there is {other!r}."
+        f"{len(unmatched)} of the {len(wanted)} classes of queries occur nowhere in the database, such as {name!r}"
+        f"{near}."
     ]
 
 

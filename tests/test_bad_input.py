@@ -454,7 +454,7 @@ COMMANDS = f"""
 1 | {OWN} --query-labels labels.npy | --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
-1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | nearest are 'c3' and 'c3 '. Write the
+1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | such as 'c3'; the nearest there is 'c3 '
 1 | {OWN} --query-labels labels.npy --database-labels head.csv | labels or affinities for 0 database items
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
@@ -821,7 +821,8 @@ CALLS = [
     ),
     (lambda: call(affinity=(LABELS + 2.0**53, LABELS)), "query labels are float64, exact up to 9007199254740991"),
     (lambda: call(affinity=(LABELS, list("abab"))), "database labels are words and the other labels numbers"),
-    (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "the nearest are 'cat' and 'Cat'"),
+    (lambda: call(affinity=(["xxxxx"] * 4, list("abab"))), "of the database, such as 'xxxxx'. Write the same class as"),
+    (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "such as 'cat'; the nearest there is 'Cat'"),
     (lambda: call(affinity=(LABELS[:3], LABELS)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(affinity=np.eye(4) / 2), "whole-number levels"),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),

@@ -125,6 +125,11 @@ def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known()
         import no_such_module  # noqa: F401
 
 
+def test_a_module_that_an_installed_package_lacks_keeps_its_error():
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"), errors.needing("this"):
+        import scipy.no_such_module  # noqa: F401
+
+
 @pytest.mark.parametrize(
     ("error", "advice"),
     [
