@@ -128,6 +128,7 @@ def lay_out(folder):
         "hot-turned": np.ones((3, 40), dtype=int),
         "X-words": np.full((40, 4), "a"),
         "y": np.arange(40) % 4,
+        "word-y": np.array(list("abcd" * 10)),
         "rows-40": np.arange(5) * 10,
         "rows-negative": np.array([3, -1]),
         "rows-twice": np.array([3, 4, 3]),
@@ -217,6 +218,7 @@ OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
 LABELLED = f"{OWN} {OF_LABELS}"
 EXPLAINED = LABELLED.replace("evaluate", "explain")
 SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
+OF_WORDS = "prepare --from X.npy --labels word-y.npy --name mine"
 INDEXED = "prepare --from X.npy --query-from X.npy --name mine --train-index"
 EXPLAINED_RUN = "explain --run run.txt --qrels qrels.txt"
 RUN = "evaluate --run run.txt --qrels qrels.txt"
@@ -544,6 +546,7 @@ COMMANDS = f"""
 1 | prepare --from none --name mine --features gist | none is not a folder of images
 1 | prepare --from X.npy --name mine --query-from nowhere.npy | there is no file nowhere.npy
 2 | prepare digits --image-size 3 | '--image-size': 3 is not in the range 8<=x<=1024
+1 | {OF_WORDS} --query-from X.npy --query-labels y.npy | database labels are words and the other labels numbers
 1 | prepare --from codes.npy --labels far-labels.npy --name mine | 1e+300 | no longer differ
 1 | prepare --from X.npy --labels y.npy --name mine --affinity shared-labels | of dataset 'mine' needs multi-hot
 1 | prepare --from X.npy --name mine --affinity same-label | rule 'same-label' of dataset 'mine' needs class labels
