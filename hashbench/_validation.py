@@ -57,7 +57,13 @@ def as_array(value: Any, name: str) -> AnyArray:
     other libraries that offer DLPack are converted too.
     """
     if is_sparse(value):
-        value = checked_sparse(value, name).toarray()
+        try:
+            value = checked_sparse(value, name).toarray()
+        except MemoryError as error:
+            raise HashbenchError(
+                f"{name} are sparse, of shape {value.shape}, and too large for memory as a dense array. Give fewer "
+                "rows, or leave out columns of zeros."
+            ) from error
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise HashbenchError(
             f"{name} hide {int(np.ma.getmaskarray(value).sum())} values behind a mask. Fill them or leave out rows."

@@ -794,6 +794,10 @@ CALLS = [
     (lambda: call(tensor().to_sparse()), "query codes cannot be read as an array"),
     (lambda: call(np.ma.masked_array(CODES, mask=~CODES)), "query codes hide 28 values behind a mask"),
     (lambda: call(affinity=(np.ma.masked_array(LABELS, mask=[1, 0, 0, 0]), LABELS)), "query labels hide 1 values"),
+    (
+        lambda: call(affinity=2 * (sp.coo_array((2, 1 << 58)),)),
+        "query labels are sparse, of shape (2, 288230376151711744)",
+    ),
     (lambda: call(CODES.astype(complex), distance="cosine"), "expected real numbers"),
     (lambda: call(CODES.astype(object)), "dtype object"),
     (lambda: call(CODES[0]), "two dimensions"),
