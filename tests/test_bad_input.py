@@ -182,10 +182,10 @@ def lay_out(folder):
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
     (folder / "t").mkdir()
     (folder / "t" / "trials.csv").write_text("a,b\n")
-    for name in ("grid", "no-trials", "no-grid", "pipes", "inf", "half"):
+    for name in ("grid", "no-trials", "no-grid", "pipes", "inf", "half", "7"):
         (folder / f"tuning-{name}").mkdir()
     trial = "digits,0123,itq,1,{},8,0,AP,0.5,SCORE,1.0,c0de,\n"
-    for name in ("inf", "half"):
+    for name in ("inf", "half", "7"):
         (folder / f"tuning-{name}" / "trials.csv").write_text(TRIALS + trial.replace("SCORE", name))
     (folder / "tuning-grid" / "grid.toml").write_text('bits = 8\nmethods = ["itq"]\n')
     (folder / "tuning-no-trials" / "trials.csv").mkdir()
@@ -260,6 +260,8 @@ COMMANDS = f"""
 1 | {ITQ} --metric P@ | unknown metric 'P@'. Did you mean 'P@k'
 1 | {ITQ} --metric P@0 | metric 'P@0' has cutoff 0
 1 | {ITQ} --metric P@1.5 | unknown metric 'P@1.5'
+1 | {ITQ} --metric P_5.5 | unknown metric 'P_5.5'. Known
+1 | {ITQ} --metric P_0 | metric 'P_0' has cutoff 0
 2 | run --method itq --bits eight | 'eight' is not a valid integer
 1 | run --method itq --bits 0 | codes must have 1 to 4096 bits, got 0.
 1 | run --method itq --bits 100000 | codes must have 1 to 4096 bits, got 100000.
@@ -599,7 +601,8 @@ COMMANDS = f"""
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
 1 | tune --method itq --bits 8 --output t | trials.csv is not a file of trials | Move it
 1 | tune --method itq --bits 8 --output tuning-inf | trials.csv has to_trained 'inf' for digits 0123 itq 1 {{}} 8 0 AP
-1 | tune --method itq --bits 8 --output tuning-half | to_trained 'half' for digits | a finite number or nothing. Delete
+1 | tune --method itq --bits 8 --output tuning-half | to_trained 'half' for digits | from 0 to 1 or nothing. Delete
+1 | tune --method itq --bits 8 --output tuning-7 | to_trained '7' for digits | a number from 0 to 1
 1 | tune --method csq --bits 8 --param 'head="None"' | a value of csq's head is the text 'None', which grid.toml cannot
 1 | tune --method csq --bits 8 --param 'head=mlp,"None"' | a value of csq's head is the text 'None' | another name
 1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
