@@ -137,7 +137,7 @@ types: $(VENV)/.dev links ## Check types
 golden: $(VENV)/.test ## Rewrite tests/golden; review the diff
 	$(BIN)/python tests/make_golden.py
 
-bench: $(VENV)/.bench ## Measure speed side by side with peers
+bench: $(VENV)/.test $(VENV)/.bench ## Measure speed side by side with peers
 	$(BIN)/python benchmarks/evaluator.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/reranking.py

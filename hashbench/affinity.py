@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, Rows
 from hashbench._validation import (
     as_array,
+    as_labels,
     check_levels,
     check_superclasses,
     class_pair,
@@ -425,7 +426,7 @@ def as_affinity(affinity: Any) -> Affinity:
 
 def by_labels(query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> SameLabel | SharedLabels:
     """Return the rule that fits class labels or multi-hot labels."""
-    query, database = as_array(query_labels, "query labels"), as_array(database_labels, "database labels")
+    query, database = as_labels(query_labels, "query labels"), as_labels(database_labels, "database labels")
     if query.ndim != database.ndim:
         raise HashbenchError(
             f"query labels have shape {query.shape} and database labels {database.shape}; give both as class "
@@ -444,14 +445,15 @@ def _unmatched_words(rule: SameLabel) -> list[str]:
         return []
     names, others = ([rule.class_names[number] for number in numbers] for numbers in (unmatched, known))
     name, other = nearest_pair(names, others)
+    near = f"; the nearest there is {other!r}" if other else ""
     if len(unmatched) == len(wanted):
         raise HashbenchError(
-            f"no class of the queries is a class of the database; the nearest are {name!r} and {other!r}. Write the "
-            "same class as the same word."
+            f"no class of the queries is a class of the database, such as {name!r}{near}. Write the same class as the "
+            "same word."
         )
     return [
-        f"{len(unmatched)} of the {len(wanted)} classes of queries occur nowhere in the database, such as {name!r}; "
-        f"the nearest there is {other!r}."
+        f"{len(unmatched)} of the {len(wanted)} classes of queries occur nowhere in the database, such as {name!r}"
+        f"{near}."
     ]
 
 

@@ -30,6 +30,10 @@ _INT8_HINT = (
     " int8 are read as the byte minus 128, as sentence-transformers writes them. If they are the byte itself, as in "
     "Vespa and Elasticsearch, give codes.view(np.uint8) with --bit-order big."
 )
+_BASE64_HINT = (
+    "If these are bytes in base64, add --encoding base64, or decode each in Python: "
+    "numpy.frombuffer(base64.b64decode(text), numpy.uint8)."
+)
 
 
 def n_bytes(n_bits: int) -> int:
@@ -271,6 +275,8 @@ def _decoded(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     """Decode strings in base64, perhaps without padding or with - and _ for + and /, to bytes (n_samples, n_bytes)."""
     if array.dtype == np.uint8 and array.ndim == 2:  # strings in a column of bytes
         array = np.array([row.tobytes() for row in array], dtype=object)
+    if array.dtype.kind not in "OSU":
+        raise HashbenchError(f"{name} are {array.dtype}, and base64 is written as strings. Leave out --encoding.")
     rows = []
     for row, text in enumerate(_texts_of(array, name)):
         digits = text.strip().rstrip("=").replace("-", "+").replace("_", "/") if isinstance(text, str) else ""
@@ -346,8 +352,8 @@ def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
             holds = "is empty" if is_missing else f"holds {str(original)[:40]!r}"
             is_base64 = isinstance(original, str) and len(original) % 4 == 0 and _BASE64.fullmatch(original)
             raise HashbenchError(
-                f"{where} {holds}, expected hexadecimal digits, as many as in all rows. Fix that row, or give codes as "
-                f"numbers{'; if these are bytes in base64, add --encoding base64' if is_base64 else ''}."
+                f"{where} {holds}, expected hexadecimal digits, as many as in all rows. "
+                f"{_BASE64_HINT if is_base64 else 'Fix that row, or give codes as numbers.'}"
             )
         if kinds[row] != kinds[0]:
             raise HashbenchError(

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hashbench._typing import BoolArray, FloatArray
 from hashbench._validation import (
     allowed_values,
+    as_labels,
     check_settings,
     choice,
     number_words,
@@ -287,7 +288,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             shape: tuple[int, ...] = (y.n_queries, y.n_database)
             expected: tuple[int, ...] = (n_samples, n_samples)
         else:
-            y = np.asarray(y)
+            y = as_labels(y, f"labels for {self.label}")
             if y.dtype.kind in "fc" and not np.isfinite(y).all():
                 raise HashbenchError(
                     f"{self.label} got {int((~np.isfinite(y)).sum())} labels that are not finite. "

@@ -79,8 +79,17 @@ def test_classes_of_queries_that_the_database_lacks_are_noted_by_name():
     assert as_affinity((["c1", "c3", "c2"], ["c3 ", "c2", "c1"])).notes == [
         "1 of the 3 classes of queries occur nowhere in the database, such as 'c3'; the nearest there is 'c3 '."
     ]
+    many = [f"a{number:03}" for number in range(150)]
+    (note,) = as_affinity((["a000", "zebra "], [*many, "zebra"])).notes
+    assert note.endswith(", such as 'zebra '; the nearest there is 'zebra'.")
     assert as_affinity((["a", "b"], ["b", "a", "c"])).notes == []
     assert SameLabel(["a"], ["b"]).notes == ()  # maybe of a part
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, object])
+def test_whole_numbers_of_other_dtypes_are_classes(dtype):
+    rule = SameLabel(classes[0].astype(dtype), classes[1].astype(dtype).tolist())
+    np.testing.assert_array_equal(rule.block(slice(None), slice(None)), CASES["same-label"][1])
 
 
 @pytest.mark.parametrize("name", CASES)

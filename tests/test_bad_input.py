@@ -128,6 +128,7 @@ def lay_out(folder):
         "hot-turned": np.ones((3, 40), dtype=int),
         "X-words": np.full((40, 4), "a"),
         "y": np.arange(40) % 4,
+        "word-y": np.array(list("abcd" * 10)),
         "rows-40": np.arange(5) * 10,
         "rows-negative": np.array([3, -1]),
         "rows-twice": np.array([3, 4, 3]),
@@ -181,10 +182,10 @@ def lay_out(folder):
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
     (folder / "t").mkdir()
     (folder / "t" / "trials.csv").write_text("a,b\n")
-    for name in ("grid", "no-trials", "no-grid", "pipes", "inf", "half"):
+    for name in ("grid", "no-trials", "no-grid", "pipes", "inf", "half", "7"):
         (folder / f"tuning-{name}").mkdir()
     trial = "digits,0123,itq,1,{},8,0,AP,0.5,SCORE,1.0,c0de,\n"
-    for name in ("inf", "half"):
+    for name in ("inf", "half", "7"):
         (folder / f"tuning-{name}" / "trials.csv").write_text(TRIALS + trial.replace("SCORE", name))
     (folder / "tuning-grid" / "grid.toml").write_text('bits = 8\nmethods = ["itq"]\n')
     (folder / "tuning-no-trials" / "trials.csv").mkdir()
@@ -217,6 +218,7 @@ OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
 LABELLED = f"{OWN} {OF_LABELS}"
 EXPLAINED = LABELLED.replace("evaluate", "explain")
 SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
+OF_WORDS = "prepare --from X.npy --labels word-y.npy --name mine"
 INDEXED = "prepare --from X.npy --query-from X.npy --name mine --train-index"
 EXPLAINED_RUN = "explain --run run.txt --qrels qrels.txt"
 RUN = "evaluate --run run.txt --qrels qrels.txt"
@@ -258,6 +260,8 @@ COMMANDS = f"""
 1 | {ITQ} --metric P@ | unknown metric 'P@'. Did you mean 'P@k'
 1 | {ITQ} --metric P@0 | metric 'P@0' has cutoff 0
 1 | {ITQ} --metric P@1.5 | unknown metric 'P@1.5'
+1 | {ITQ} --metric P_5.5 | unknown metric 'P_5.5'. Known
+1 | {ITQ} --metric P_0 | metric 'P_0' has cutoff 0
 2 | run --method itq --bits eight | 'eight' is not a valid integer
 1 | run --method itq --bits 0 | codes must have 1 to 4096 bits, got 0.
 1 | run --method itq --bits 100000 | codes must have 1 to 4096 bits, got 100000.
@@ -454,8 +458,8 @@ COMMANDS = f"""
 1 | {OWN} --query-labels labels.npy | --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
-1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | nearest are 'c3' and 'c3 '. Write the
-1 | {OWN} --query-labels labels.npy --database-labels head.csv | database labels are object of shape (0,)
+1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | such as 'c3'; the nearest there is 'c3 '
+1 | {OWN} --query-labels labels.npy --database-labels head.csv | labels or affinities for 0 database items
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
@@ -544,6 +548,7 @@ COMMANDS = f"""
 1 | prepare --from none --name mine --features gist | none is not a folder of images
 1 | prepare --from X.npy --name mine --query-from nowhere.npy | there is no file nowhere.npy
 2 | prepare digits --image-size 3 | '--image-size': 3 is not in the range 8<=x<=1024
+1 | {OF_WORDS} --query-from X.npy --query-labels y.npy | database labels are words and the other labels numbers
 1 | prepare --from codes.npy --labels far-labels.npy --name mine | 1e+300 | no longer differ
 1 | prepare --from X.npy --labels y.npy --name mine --affinity shared-labels | of dataset 'mine' needs multi-hot
 1 | prepare --from X.npy --name mine --affinity same-label | rule 'same-label' of dataset 'mine' needs class labels
@@ -596,7 +601,8 @@ COMMANDS = f"""
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
 1 | tune --method itq --bits 8 --output t | trials.csv is not a file of trials | Move it
 1 | tune --method itq --bits 8 --output tuning-inf | trials.csv has to_trained 'inf' for digits 0123 itq 1 {{}} 8 0 AP
-1 | tune --method itq --bits 8 --output tuning-half | to_trained 'half' for digits | a finite number or nothing. Delete
+1 | tune --method itq --bits 8 --output tuning-half | to_trained 'half' for digits | from 0 to 1 or nothing. Delete
+1 | tune --method itq --bits 8 --output tuning-7 | to_trained '7' for digits | a number from 0 to 1
 1 | tune --method csq --bits 8 --param 'head="None"' | a value of csq's head is the text 'None', which grid.toml cannot
 1 | tune --method csq --bits 8 --param 'head=mlp,"None"' | a value of csq's head is the text 'None' | another name
 1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
@@ -791,6 +797,10 @@ CALLS = [
     (lambda: call(tensor().to_sparse()), "query codes cannot be read as an array"),
     (lambda: call(np.ma.masked_array(CODES, mask=~CODES)), "query codes hide 28 values behind a mask"),
     (lambda: call(affinity=(np.ma.masked_array(LABELS, mask=[1, 0, 0, 0]), LABELS)), "query labels hide 1 values"),
+    (
+        lambda: call(affinity=2 * (sp.coo_array((2, 1 << 58)),)),
+        "query labels are sparse, of shape (2, 288230376151711744)",
+    ),
     (lambda: call(CODES.astype(complex), distance="cosine"), "expected real numbers"),
     (lambda: call(CODES.astype(object)), "dtype object"),
     (lambda: call(CODES[0]), "two dimensions"),
@@ -803,8 +813,26 @@ CALLS = [
     (lambda: call(affinity=(LABELS, np.eye(4))), "both as class"),
     (lambda: call(affinity=(LABELS / 2, LABELS)), "whole numbers"),
     (lambda: call(affinity=(["a", "b", None, "a"], list("abab"))), "query labels are words, but item 2 "),
+    (
+        lambda: call(affinity=([np.nan, *"bab"], list("abab"))),
+        "query labels are words, but item 0 (counted from 0) has nan",
+    ),
+    (
+        lambda: call(affinity=([None, *"bab"], list("abab"))),
+        "query labels are words, but item 0 (counted from 0) has None",
+    ),
+    (
+        lambda: call(affinity=(list("abab"), ["a", 2, "a", 2])),
+        "database labels are words, but item 1 (counted from 0) has 2",
+    ),
+    (
+        lambda: call(affinity=([0, None, 1, 1], LABELS)),
+        "query labels hold 1 values that are not whole numbers, first nan",
+    ),
+    (lambda: call(affinity=(LABELS + 2.0**53, LABELS)), "query labels are float64, exact up to 9007199254740991"),
     (lambda: call(affinity=(LABELS, list("abab"))), "database labels are words and the other labels numbers"),
-    (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "the nearest are 'cat' and 'Cat'"),
+    (lambda: call(affinity=(["xxxxx"] * 4, list("abab"))), "of the database, such as 'xxxxx'. Write the same class as"),
+    (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "such as 'cat'; the nearest there is 'Cat'"),
     (lambda: call(affinity=(LABELS[:3], LABELS)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(affinity=np.eye(4) / 2), "whole-number levels"),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),

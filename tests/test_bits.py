@@ -152,7 +152,7 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (["0b101", "0b11", "0b100"], None, None, r"row 1 .* has 2 digits, the others 3\. .*format\(number, '03b'\)"),
         (["0b0101", "0b1111"], 16, None, "strings of 4 binary digits, and codes of 16 bits have 16"),
         (["p:ab", "d:ab"], None, None, r"row 1 .* is a hash of kind 'd', row 0 of kind 'p'"),
-        (["q/8=", "/wA="], None, None, r"holds 'q/8=', expected hexadecimal .*if these are bytes in base64, add --enc"),
+        (["q/8=", "/wA="], None, None, r"holds 'q/8=', expected hexadecimal .* bytes in base64, add --enc.* or decode"),
         (["ab", "xy"], None, None, r"row 1 \(the first is 0\) holds 'xy'"),
         (np.array(["ab", np.nan], dtype=object), None, None, r"row 1 \(the first is 0\) is empty, expected"),
         (["", ""], None, None, r"row 0 \(the first is 0\) is empty"),
@@ -209,7 +209,9 @@ def test_base64_holds_packed_bytes(codes):
         (["q/8=", None], 16, "holds 'None'"),
         (["q/8="], None, "Say how many bits they hold, at most 16"),
         (["q/8="], 17, r"codes of 17 bits packed into bytes are uint8 of shape \(n, 3\)"),
-        (BYTES.astype(int), 24, "int64 of shape .* or strings in one"),
+        (BYTES.astype(int), 24, r"codes are int64, and base64 is written as strings\. Leave out --encoding\."),
+        (AS_BITS, 24, "codes are bool, and base64 is written as strings"),
+        (np.array([[b"q/8=", b"q/8="]] * 2), 24, "strings of shape .* or strings in one"),
     ],
 )
 def test_what_is_no_base64_of_codes_is_refused(codes, n_bits, message):

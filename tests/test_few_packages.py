@@ -4,12 +4,14 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
 from helpers import scoring_calls
 from helpers.few_packages import run_with_few_packages
 from helpers.paths import ROOT
+from helpers.waiting import wait_for
 
 from hashbench import _parallel, errors
 from hashbench.errors import HashbenchError
@@ -125,6 +127,11 @@ def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known()
         import no_such_module  # noqa: F401
 
 
+def test_a_module_that_an_installed_package_lacks_keeps_its_error():
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"), errors.needing("this"):
+        import scipy.no_such_module  # noqa: F401
+
+
 @pytest.mark.parametrize(
     ("error", "advice"),
     [
@@ -133,13 +140,14 @@ def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known()
     ],
 )
 def test_long_work_without_numba_says_once_what_would_make_it_faster(error, advice, monkeypatch):
-    reports = []
+    reports, timers = [], []
     monkeypatch.setattr(compilation, "numba_error", lambda: error)
-    monkeypatch.setattr(compilation, "_PATIENCE", 0.001)
+    monkeypatch.setattr(compilation, "_PATIENCE", 0)
+    monkeypatch.setattr(compilation, "Timer", lambda *parts: timers.append(Timer(*parts)) or timers[-1])
     monkeypatch.setattr(compilation, "_has_complained", False)
     for _ in range(2):
         with compilation.reporting_compilation(lambda *what: reports.append(what)):
-            compilation.Timer(0.05, lambda: None).run()  # waits
+            wait_for(timers[-1].finished.is_set)
     assert reports == [(f"scoring without numba, which would make it faster ({advice})", 0, 0)]
 
 

@@ -185,7 +185,6 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
     if any(outcome.held_out for outcome in outcomes):
         score = "" if is_grid else f" {_held_out(outcomes[0])},"
         lines.append(f"held out:{score} the training items that chose the epoch, as queries to the others.")
-    lines += dict.fromkeys(hint for outcome in outcomes for hint in outcome.hints)
     return "\n".join(lines)
 
 

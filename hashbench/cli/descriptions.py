@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -196,6 +195,7 @@ def describe_dataset(dataset: "Dataset") -> str:
 def _content_of(dataset: "Dataset") -> dict[str, Any]:
     from hashbench.sources.inspection import inspect
 
+    inspection = inspect(dataset)
     return {
         "kind": "dataset",
         "name": dataset.name,
@@ -210,7 +210,13 @@ def _content_of(dataset: "Dataset") -> dict[str, Any]:
         "rule": dataset.rule,
         "rule_params": dataset.rule_params,
         "fingerprint": dataset.fingerprint,
-        "inspection": asdict(inspect(dataset)),
+        "class_sizes": inspection.class_sizes,
+        "n_without_label": inspection.n_without_label,
+        "n_queries_equal": {"database": inspection.n_queries_in_database, "training": inspection.n_queries_in_train},
+        "n_queries_nearly_equal": {"database": inspection.n_near_database, "training": inspection.n_near_train},
+        "equal_or_nearly_equal_queries": inspection.copied,
+        "n_constant_features": inspection.n_constant,
+        "n_zero_items": inspection.n_zero,
     }
 
 
@@ -236,7 +242,11 @@ def _describe_codes(path: Path) -> Description:
             "n_database": len(codes.database),
             **_content_of_origin(codes.made),
             "content": codes.content,
-            "usage": asdict(usage),
+            "n_distinct": usage.n_distinct,
+            "share_of_space": usage.share_of_space,
+            "largest_bucket": usage.largest_bucket,
+            "bit_balance": usage.bit_balance,
+            "bit_correlation": usage.bit_correlation,
             "fit_seconds": codes.fit_seconds,
             "encode_seconds": codes.encode_seconds,
             "held_out": codes.held_out,

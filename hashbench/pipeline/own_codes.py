@@ -13,7 +13,7 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, Progress, silent
-from hashbench._validation import as_int64, check_labelled, check_name, is_sparse, summed_csr
+from hashbench._validation import check_labelled, check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
@@ -419,8 +419,6 @@ def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[i
         if array.ndim == 2 and 1 in array.shape and array.size == n_items:  # as in MATLAB
             array = array.ravel()
         refuse_transposed(array, spec, (n_items,))
-        if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
-            array = as_int64(array, f"labels of {spec}")
         if array.dtype.kind == "O" and array.ndim:  # an empty cell among words is not a class
             check_labelled(array, spec)
         arrays.append(array)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._validation import as_labels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluator import evaluate
 from hashbench.scoring.metrics import get_metric
@@ -50,7 +51,7 @@ def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.Arra
         raise HashbenchError(f"{metric} re-ranks by float vectors, which scorers do not have; choose another metric.")
 
     def score(method: "HashMethod", X: npt.ArrayLike, y: Any = None) -> float:
-        if y is None or len(labels := np.asarray(y)) < 2:
+        if y is None or len(labels := as_labels(y, "labels")) < 2:
             raise HashbenchError(
                 f"{metric} needs labels of two items or more to score a method by; give y, such as search.fit(X, y)."
             )

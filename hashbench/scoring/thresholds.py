@@ -147,7 +147,7 @@ class Thresholds:
             precision=_share(n_true, n_matches),
             recall=_share(n_true, self.n_relevant),
             fpr=_share(n_false, self.n_irrelevant),
-            f1=_share(2 * n_true, n_matches + self.n_relevant),
+            f1=_share(2 * n_true, n_matches + self.n_relevant) if self.n_relevant else float("nan"),
             fpr_low=fpr_low,
             fpr_high=fpr_high,
             n_queries_with_false=int(self.n_queries_with_false[radius]),

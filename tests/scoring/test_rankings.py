@@ -116,7 +116,12 @@ print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.sco
         ([[1, 0]], [[0.5, np.nan]], "item 1 of query 0 has score NaN"),
         ([[0.5, 0]], [[0.5, 1]], "^relevance holds whole-number levels 0 to 1000, got 1 other values"),
         ([[np.nan, 0]], [[3, 1]], "^relevance holds whole-number levels"),
-        ([[0.5, 0]], [[3, 1]], r"swapped: relevance holds 0.5, .* is evaluate_ranking\(relevance, scores\)\.$"),
+        ([[0.5, 0]], [[3, 1]], r"swapped: relevance holds 0.5, .* is evaluate_ranking\(relevance, scores\); if it is"),
+        (
+            [[2000, 1]],
+            [[1, 0]],
+            r"holds 2000, .*; if it is right, give grades that are whole numbers from 0 to 1000\.$",
+        ),
         (
             [[-1, -7]],
             [[True, False]],

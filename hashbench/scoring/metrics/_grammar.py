@@ -229,8 +229,7 @@ def get_metric(name: str) -> Metric:
     """
     if len(name) > MAX_NAME:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
-    name = _without_trec_name(name)
-    match = _NAME.fullmatch(name)
+    match = _NAME.fullmatch(_without_trec_name(name))
     if match is None:
         raise _lacks_number(name) if name in FAMILIES else unknown_name("metric", name, metric_names())
     family = _find_family(name, match)
