@@ -167,7 +167,7 @@ def _pack_any(
         return _pack_texts(array, n_bits, name)
     if form == _WORDS:
         _refuse_order(bit_order, form, name)
-        return *_pack_words(array), form
+        return *_pack_words(array, name), form
     if array.ndim != 2:
         hint = ""
         if array.ndim > 2:
@@ -361,8 +361,14 @@ def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
     return list(digits), is_binary, kinds[0]
 
 
-def _pack_words(array: npt.NDArray[Any]) -> tuple[ByteArray, int]:
+def _pack_words(array: npt.NDArray[Any], name: str) -> tuple[ByteArray, int]:
     """Pack 64-bit integers, the most significant bit first, as in their hexadecimal digits."""
+    largest = array.max()
+    if largest >= _LARGE and all(set(str(number)) <= {"0", "1"} for number in (largest, *array.flat)):
+        raise HashbenchError(
+            f"{name} are integers whose digits are all 0 and 1, such as {largest}: strings of bits that lost leading "
+            "zeros when they were read as numbers. Read them as strings, in pandas with dtype=str."
+        )
     big = array.ravel().astype(array.dtype.newbyteorder(">"))
     return _REVERSED[big.view(np.uint8).reshape(len(big), 8)], 64
 

@@ -163,6 +163,8 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (["ff"], 9, None, "of which 9 cannot"),
         (["ff"], None, "big", "strings, where the order of bits .big. has no effect"),
         (np.array([2**40]), None, "little", "integers of 64 bits, where the order of bits"),
+        (np.array([1, 10**9 + 1, 10**11]), None, None, "whose digits are all 0 and 1, .* bits that lost leading zeros"),
+        (np.array([10**18 + 10**17]), 64, None, "whose digits are all 0 and 1, such as 1100000000000000000: strings"),
         (BYTES, None, "big", "packed codes, or"),
         (BYTES, 24, "middle", "one of little, big, got 'middle'"),
         (BYTES | 1, 23, "big", r"beyond bit 23 in 5 rows.*bit_order='big'\)\.$"),

@@ -192,7 +192,7 @@ class _Text(TableFile):
             return cells
         texts = self._written(name)
         digits = [text.strip() for text in texts if isinstance(text, str)]
-        is_number = cells.dtype.kind in "iuf" and not _is_binary(digits)
+        is_number = cells.dtype.kind in "iuf" and not _are_strings(digits)
         if is_number and (cells.dtype.kind == "f" or may_be_hexadecimal(digits)):
             raise _no_codes(spec)
         if digits and len(name) == len(digits[0]) and not name.strip("0123456789abcdefABCDEF"):
@@ -257,9 +257,12 @@ def _no_codes(spec: str) -> HashbenchError:
     )
 
 
-def _is_binary(texts: list[str]) -> bool:
-    """Return whether texts are strings of 0 and 1, equally long."""
-    return len(set(map(len, texts))) == 1 and len(texts[0]) > 1 and set("".join(texts)) <= {"0", "1"}
+def _are_strings(digits: list[str]) -> bool:
+    """Return whether digits are bits, or begin with 0 though not all are equally long; lost zeros make them shorter."""
+    lengths = set(map(len, digits))
+    if max(lengths, default=0) > 1 and set("".join(digits)) <= {"0", "1"}:
+        return True
+    return len(lengths) > 1 and any(re.match(r"0\d", text) for text in digits)
 
 
 def as_numbers(cells: Any) -> tuple[AnyArray | None, int | None]:

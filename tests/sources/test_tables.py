@@ -133,8 +133,14 @@ def test_superclasses_keep_the_zeros_they_are_written_with(tmp_path):
     [
         (["0aff", "bff", "0cff"], "row 1 (the first is 0) has 3 digits, the others 4. If it lost leading zeros"),
         (["0aff", "", "0cff"], "row 1 (the first is 0) is empty"),
+        (["1100110011", "110011", "1010101010"], "row 1 (the first is 0) has 6 digits, the others 10. If it lost"),
+        (["110011001100", "10011001100", "0"], "row 1 (the first is 0) has 11 digits, most others 12. If it lost"),
+        (["1" + "0" * 18, "1" * 18, "10" * 9 + "1"], "row 1 (the first is 0) has 18 digits, the others 19. If it lost"),
+        (["0234567890", "234567891", "1234567892"], "row 1 (the first is 0) has 9 digits, the others 10. If it lost"),
     ],
 )
 def test_lines_that_are_no_codes_are_named(tmp_path, lines, words):
-    (tmp_path / "a.txt").write_text("\n".join(lines))
-    assert words in complaint(lambda path: as_packed(read_codes(path)), str(tmp_path / "a.txt"))
+    for name in ("a.txt", "a.csv"):
+        rows = ["hash,id", *(f"{line},1" for line in lines)] if name.endswith("csv") else lines
+        (tmp_path / name).write_text("\n".join(rows))
+        assert words in complaint(lambda path: as_packed(read_codes(path)), str(tmp_path / name))
