@@ -25,7 +25,6 @@ _REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], a
 _TEXT_PARTS = re.compile(  # the name of a perceptual hash; the prefix of Python and C, or of PostgreSQL; digits
     r"\s*(?:([a-z]\w*):)?\s*(0[xb]|\\x)?(.*?)\s*", re.IGNORECASE | re.DOTALL
 )
-_BASE64 = re.compile(r"[\w+/-]{2,}={0,2}", re.ASCII)
 _INT8_HINT = (
     " int8 are read as the byte minus 128, as sentence-transformers writes them. If they are the byte itself, as in "
     "Vespa and Elasticsearch, give codes.view(np.uint8) with --bit-order big."
@@ -287,6 +286,15 @@ def _decoded(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
 
 
+def _are_base64(texts: list[Any], name: str) -> bool:
+    """Return whether every string may be base64 of equally many bytes, with padding."""
+    try:
+        _decoded(np.array(texts, dtype=object), name)
+    except HashbenchError:
+        return False
+    return all(len(text) % 4 == 0 for text in texts)
+
+
 def _texts_of(array: npt.NDArray[Any], name: str) -> list[Any]:
     """Return strings (n,), a column or a row as a list; refuse other shapes and numbers."""
     cells = array.ravel() if 1 in array.shape[1:] else array
@@ -344,10 +352,10 @@ def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
             original = texts[row]
             is_missing = original == "" if isinstance(original, str) else str(original) in ("nan", "None", "<NA>")
             holds = "is empty" if is_missing else f"holds {str(original)[:40]!r}"
-            is_base64 = isinstance(original, str) and len(original) % 4 == 0 and _BASE64.fullmatch(original)
+            hint = "; if these are bytes in base64, add --encoding base64" if _are_base64(texts, name) else ""
             raise HashbenchError(
                 f"{where} {holds}, expected hexadecimal digits, as many as in all rows. Fix that row, or give codes as "
-                f"numbers{'; if these are bytes in base64, add --encoding base64' if is_base64 else ''}."
+                f"numbers{hint}."
             )
         if kinds[row] != kinds[0]:
             raise HashbenchError(

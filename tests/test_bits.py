@@ -154,6 +154,8 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (["p:ab", "d:ab"], None, None, r"row 1 .* is a hash of kind 'd', row 0 of kind 'p'"),
         (["q/8=", "/wA="], None, None, r"holds 'q/8=', expected hexadecimal .*if these are bytes in base64, add --enc"),
         (["ab", "xy"], None, None, r"row 1 \(the first is 0\) holds 'xy'"),
+        (["hash", "0123456789abcdef"], None, None, r"row 0 .* holds 'hash', .*, or give codes as numbers\.$"),
+        (["hash", "q/8=", "q/8"], None, None, r"row 0 .* holds 'hash', .*, or give codes as numbers\.$"),
         (np.array(["ab", np.nan], dtype=object), None, None, r"row 1 \(the first is 0\) is empty, expected"),
         (["", ""], None, None, r"row 0 \(the first is 0\) is empty"),
         (["0110", "1111"], None, None, "each a bit or a hexadecimal digit.*: 4 or 16"),
