@@ -158,8 +158,9 @@ class _Typed(TableFile):
     def codes(self, name: str, spec: str) -> AnyArray:
         if name in self.bytes:
             packed = self._matrix(name)
-            is_text = np.isin(packed, np.frombuffer(b"0123456789abcdefABCDEF", np.uint8)).all()
-            return np.ascontiguousarray(packed).view(f"S{packed.shape[1]}").ravel() if is_text else packed
+            if not packed.size or not np.isin(packed, np.frombuffer(b"0123456789abcdefABCDEF", np.uint8)).all():
+                return packed
+            return np.ascontiguousarray(packed).view(f"S{packed.shape[1]}").ravel()
         if name in self.lists or name not in self.columns:
             return self[name]
         codes = self._cells(name)

@@ -94,6 +94,14 @@ def test_bytes_that_are_hexadecimal_digits_are_strings(tmp_path):
     np.testing.assert_array_equal(as_packed(read_codes(str(path)))[0], as_packed(PACKED, 40, bit_order="big")[0])
 
 
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("n_rows", [0, 3])
+def test_no_bytes_are_no_codes(tmp_path, name, n_rows):
+    path = write(tmp_path / name, pa.table({"code": pa.array([b""] * n_rows, pa.binary())}))
+    for n_bits in (None, 8):
+        assert f"are empty: shape ({n_rows}, 0)" in complaint(lambda bits: as_packed(read_codes(str(path)), bits), n_bits)
+
+
 def test_only_named_columns_must_fit_into_memory(tmp_path, monkeypatch):
     table = pa.table({"image": [bytes([row]) * 10_000 for row in range(23)], "code": COLUMNS["binary"]})
     for name in FILES:
