@@ -13,7 +13,14 @@ import numpy as np
 
 from hashbench._typing import AnyArray
 from hashbench.errors import HashbenchError
-from hashbench.sources.arrow_files import ARROW_SUFFIXES, holds_bytes, holds_lists, holds_numbers, opened_columns
+from hashbench.sources.arrow_files import (
+    ARROW_SUFFIXES,
+    holds_bytes,
+    holds_lists,
+    holds_numbers,
+    opened_columns,
+    opened_in_slices,
+)
 from hashbench.sources.formats import FEATURE_KEYS, LABEL_KEYS
 from hashbench.store.inputs import check_fits, reading
 
@@ -21,6 +28,7 @@ LINE_SUFFIXES = (".txt", ".lst")  # one text, code or label per line
 TABLE_SUFFIXES = (".csv", *LINE_SUFFIXES, *ARROW_SUFFIXES)
 _LINE = "text"  # name of the only column
 _SHOWN = 40  # characters of a cell
+_CODE = re.compile(r"\s*(?:[a-z]\w*:)?(?:0[xb]|\\x)?[0-9a-f]{2,}\s*", re.IGNORECASE)
 _SIGNS = [-1, 0, 1, "-1", "0", "1"]
 _HEXADECIMAL = 16  # digits of 64 bits; in decimal they are mostly 17 to 20
 _FACTOR = 2  # least bytes of memory per byte of a table: measured 2 for numbers of 17 digits, 14 for one digit
@@ -62,6 +70,14 @@ class TableFile(Mapping[str, AnyArray], ABC):
     @abstractmethod
     def codes(self, name: str, spec: str) -> AnyArray:
         """Return a column of codes, called ``spec`` in messages: strings, 64-bit integers, bits or bytes."""
+
+    def find_codes(self) -> str | None:
+        """Return the first column that is not of numbers and may be codes."""
+        return next((name for name in (*self.words, *self.lists) if self._may_be_codes(name)), None)
+
+    def _may_be_codes(self, name: str) -> bool:
+        cells = self._cells(name)
+        return 2 * sum(bool(_CODE.fullmatch(cell)) for cell in cells if isinstance(cell, str)) > len(cells)
 
     def _reading(self) -> AbstractContextManager[None]:
         return reading(self.path, self.path.suffix.lower())
@@ -148,6 +164,15 @@ class _Typed(TableFile):
 
     def __getitem__(self, name: str) -> AnyArray:
         return self._matrix(name) if name in self.lists else super().__getitem__(name)
+
+    def _may_be_codes(self, name: str) -> bool:
+        if name not in (*self.bytes, *self.lists):
+            return super()._may_be_codes(name)
+        try:
+            with self._reading(), opened_in_slices(self.path) as columns:
+                return columns[name].dtype.kind != "f"  # judged by the rows that are stored first
+        except HashbenchError:  # such as rows of several lengths
+            return False
 
     def labels(self, name: str) -> AnyArray:
         return self._matrix(name) if name in self.lists else self._cells(name)
