@@ -14,6 +14,7 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.cluster_shards import count_on_workers
 from hashbench.pipeline.own_codes import OwnFiles, check_judge, comparable
+from hashbench.pipeline.own_grid import names_several
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.scoring.shards import ShardedCodes, count_shard
 from hashbench.sources.array_files import read_array, read_codes, read_levels
@@ -27,8 +28,9 @@ _PAIRED = 1 << 20  # classes and superclasses to compare at a time
 
 
 def shards_of(**specs: Any) -> list[str]:
-    """List the files that options name as shards."""
-    return [file for key in MAY_BE_SHARDED if specs.get(key) for file in find_shards(specs[key]) or ()]
+    """List the files that options name as shards; in names with {bits} and {seed}, brackets are no pattern."""
+    named = [specs[key] for key in MAY_BE_SHARDED if specs.get(key) and not names_several(specs[key])]
+    return [file for spec in named for file in find_shards(spec) or ()]
 
 
 def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress: Progress = silent) -> ShardedCodes:
