@@ -176,12 +176,14 @@ def as_int64(array: AnyArray, name: str) -> IntArray:
     return array.astype(np.int64, copy=False)
 
 
-def check_superclasses(labels: IntArray, coarse_labels: IntArray) -> None:
-    """Refuse a class with several superclasses, given the class and superclass of each item, both (n,)."""
+def check_superclasses(labels: IntArray, coarse_labels: IntArray, names: Sequence[str] = ()) -> None:
+    """Refuse a class with several superclasses, given those of each item, both (n,), and ``names`` of the classes."""
     pairs = np.unique(np.stack([labels, coarse_labels], axis=1), axis=0)
     classes, counts = np.unique(pairs[:, 0], return_counts=True)
     if (counts > 1).any():
-        raise HashbenchError(f"class {classes[counts > 1][0]} has items of several superclasses; it must lie in one.")
+        number = classes[counts > 1][0]
+        name = repr(names[number]) if names else number
+        raise HashbenchError(f"class {name} has items of several superclasses; it must lie in one.")
 
 
 def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:

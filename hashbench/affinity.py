@@ -186,8 +186,9 @@ class Hierarchy(Affinity):
         query_coarse: npt.ArrayLike,
         database_coarse: npt.ArrayLike,
     ) -> None:
-        self.query_labels, self.database_labels, _ = class_pair(query_labels, database_labels)
-        self.query_coarse, self.database_coarse, _ = class_pair(query_coarse, database_coarse, "superclasses")
+        self.query_labels, self.database_labels, self.class_names = class_pair(query_labels, database_labels)
+        pair = class_pair(query_coarse, database_coarse, "superclasses")
+        self.query_coarse, self.database_coarse, self.coarse_names = pair
         self.n_queries, self.n_database = len(self.query_labels), len(self.database_labels)
         if (len(self.query_coarse), len(self.database_coarse)) != (self.n_queries, self.n_database):
             raise HashbenchError(
@@ -197,6 +198,7 @@ class Hierarchy(Affinity):
         check_superclasses(
             np.concatenate([self.query_labels, self.database_labels]),
             np.concatenate([self.query_coarse, self.database_coarse]),
+            self.class_names,
         )
 
     @property
@@ -405,10 +407,9 @@ class Explicit(Affinity):
 def as_affinity(affinity: Any) -> Affinity:
     """Convert labels ``(query_labels, database_labels)`` or a matrix of levels to an `Affinity`; return one as it is.
 
-    Class labels give `SameLabel`, multi-hot labels `SharedLabels`, a matrix, dense or sparse, gives `Explicit`.
+    Class labels give `SameLabel`, multi-hot labels `SharedLabels`, a matrix, dense or sparse, gives `Explicit`. Classes
+    of queries that are words which no database item has are noted, and refused if nothing is relevant.
     """
-    if isinstance(affinity, Affinity):
-        return affinity
     if isinstance(affinity, tuple) or (
         isinstance(affinity, list) and all(isinstance(part, np.ndarray) for part in affinity)
     ):
@@ -417,10 +418,17 @@ def as_affinity(affinity: Any) -> Affinity:
                 "labels must be a pair (query_labels, database_labels), "
                 f"got a {type(affinity).__name__} of {len(affinity)}."
             )
-        rule = by_labels(*affinity)
-        rule.notes = _unmatched_words(rule) if isinstance(rule, SameLabel) else ()
-        return rule
-    return Explicit(affinity)
+        affinity = by_labels(*affinity)
+    if isinstance(affinity, SameLabel):
+        affinity.notes = _unmatched(affinity.query_labels, affinity.database_labels, affinity.class_names)
+    if isinstance(affinity, Hierarchy):
+        coarse = affinity.query_coarse, affinity.database_coarse
+        classes = affinity.query_labels, affinity.database_labels, affinity.class_names
+        affinity.notes = [
+            *_unmatched(*classes, must_match=not np.intersect1d(*coarse).size),
+            *_unmatched(*coarse, affinity.coarse_names, "superclass"),
+        ]
+    return affinity if isinstance(affinity, Affinity) else Explicit(affinity)
 
 
 def by_labels(query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> SameLabel | SharedLabels:
@@ -434,23 +442,25 @@ def by_labels(query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> Sa
     return SameLabel(query, database) if query.ndim == 1 else SharedLabels(query, database)
 
 
-def _unmatched_words(rule: SameLabel) -> list[str]:
-    """Report classes of queries, given as words, that no database item has; refuse labels of which none matches."""
-    if not rule.class_names:
+def _unmatched(
+    query: IntArray, database: IntArray, names: Sequence[str], what: str = "class", *, must_match: bool = True
+) -> list[str]:
+    """Report classes of queries, given as words, that no database item has; refuse them if one must match."""
+    if not names:
         return []
-    wanted, known = np.unique(rule.query_labels), np.unique(rule.database_labels)
+    wanted, known = np.unique(query), np.unique(database)
     unmatched = np.setdiff1d(wanted, known)
     if not unmatched.size:
         return []
-    names, others = ([rule.class_names[number] for number in numbers] for numbers in (unmatched, known))
-    name, other = nearest_pair(names, others)
-    if len(unmatched) == len(wanted):
+    missing, others = ([names[number] for number in numbers] for numbers in (unmatched, known))
+    name, other = nearest_pair(missing, others)
+    if must_match and len(unmatched) == len(wanted):
         raise HashbenchError(
-            f"no class of the queries is a class of the database; the nearest are {name!r} and {other!r}. Write the "
-            "same class as the same word."
+            f"no {what} of the queries is a {what} of the database; the nearest are {name!r} and {other!r}. Write the "
+            f"same {what} as the same word."
         )
     return [
-        f"{len(unmatched)} of the {len(wanted)} classes of queries occur nowhere in the database, such as {name!r}; "
+        f"{len(unmatched)} of the {len(wanted)} {what}es of queries occur nowhere in the database, such as {name!r}; "
         f"the nearest there is {other!r}."
     ]
 

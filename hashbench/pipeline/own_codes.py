@@ -335,7 +335,7 @@ def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None
     elif labels:
         for (specs, _), arrays in zip(files.label_files, labels, strict=True):
             content |= zip(specs, comparable(arrays, specs.values(), counts), strict=True)
-        affinity = Hierarchy(*content.values()) if files.query_coarse else as_affinity(tuple(content.values()))
+        affinity = as_affinity(Hierarchy(*content.values()) if files.query_coarse else tuple(content.values()))
         content = {name: getattr(affinity, name.replace("-", "_")) for name in content}  # words became numbers
     if judge is not None:
         check_judge(judge, str(files.dataset), counts, affinity)
