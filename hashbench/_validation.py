@@ -142,14 +142,20 @@ def _words(array: AnyArray, name: str) -> list[str]:
 
 def check_labelled(labels: AnyArray, name: str) -> None:
     """Refuse labels (n,) or (n, n_classes) of a file, called ``name`` in messages, if some are missing."""
-    import pandas as pd
-
-    missing = np.flatnonzero(pd.isna(labels).any(axis=tuple(range(1, labels.ndim))))
+    is_empty = labels != labels
+    if labels.dtype.kind == "O":
+        is_empty = np.array([is_missing(label) for label in labels.flat], dtype=bool).reshape(labels.shape)
+    missing = np.flatnonzero(is_empty.any(axis=tuple(range(1, labels.ndim))))
     if missing.size:
         raise HashbenchError(
             f"{missing.size} items of {name} have no label, first item {missing[0]} (counted from 0); add labels, or "
             f"leave items out.{' Words such as NA and null count as missing in a .csv file.' if '.csv' in name else ''}"
         )
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell of a table is empty: None or NaN."""
+    return cell is None or (isinstance(cell, float) and cell != cell)
 
 
 def number_words(words: AnyArray) -> tuple[AnyArray, IntArray]:

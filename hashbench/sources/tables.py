@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hashbench._typing import AnyArray
+from hashbench._validation import is_missing
 from hashbench.errors import HashbenchError
 from hashbench.sources.arrow_files import (
     ARROW_SUFFIXES,
@@ -29,6 +30,8 @@ TABLE_SUFFIXES = (".csv", *LINE_SUFFIXES, *ARROW_SUFFIXES)
 _LINE = "text"  # name of the only column
 _SHOWN = 40  # characters of a cell
 _CODE = re.compile(r"\s*(?:[a-z]\w*:)?(?:0[xb]|\\x)?[0-9a-f]{2,}\s*", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?)", re.IGNORECASE | re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _SIGNS = [-1, 0, 1, "-1", "0", "1"]
 _HEXADECIMAL = 16  # digits of 64 bits; in decimal they are mostly 17 to 20
 _FACTOR = 2  # least bytes of memory per byte of a table: measured 2 for numbers of 17 digits, 14 for one digit
@@ -57,7 +60,7 @@ class TableFile(Mapping[str, AnyArray], ABC):
 
     @abstractmethod
     def _frame(self, names: Sequence[str]) -> Any:
-        """Read columns as a table of pandas."""
+        """Read columns by name, as those of a table of pandas."""
 
     @abstractmethod
     def labels(self, name: str) -> AnyArray:
@@ -236,9 +239,7 @@ class _Lines(_Text):
         self.columns = [_LINE]
 
     def _frame(self, names: Sequence[str]) -> Any:
-        import pandas as pd
-
-        return pd.DataFrame({name: self._written(name) for name in names}, dtype=object)
+        return {name: self._written(name) for name in names}
 
     def _written(self, name: str, **options: Any) -> AnyArray:
         return np.array([line or None for line in self._lines], dtype=object)
@@ -293,16 +294,22 @@ def _are_strings(digits: list[str]) -> bool:
 
 def as_numbers(cells: Any) -> tuple[AnyArray | None, int | None]:
     """Return a column as numbers, None if few are, and the row of the first cell that is not a number, if any."""
-    import pandas as pd
-
-    column = pd.Series(cells)
-    if pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(), None
-    numbers, is_there = pd.to_numeric(column.astype(str), errors="coerce"), column.notna()
-    if 2 * numbers[is_there].notna().sum() <= is_there.sum():
+    column = np.asarray(cells)
+    if column.dtype.kind not in "OSU":
+        return (column, None) if column.dtype.kind in "biufc" else (None, None)  # others are dates
+    texts = [None if is_missing(cell) else str(cell).strip() for cell in column.tolist()]
+    numbers = [text if text is not None and _NUMBER.fullmatch(text) else None for text in texts]
+    n_missing, n_others = texts.count(None), numbers.count(None)
+    if 2 * (len(texts) - n_others) <= len(texts) - n_missing:
         return None, None
-    is_stray = (numbers.isna() & is_there).to_numpy()
-    return numbers.to_numpy(), int(np.argmax(is_stray)) if is_stray.any() else None
+    if all(number is not None and _WHOLE.fullmatch(number) for number in numbers):
+        whole = [int(number) for number in numbers if number]
+        for limits in map(np.iinfo, (np.int64, np.uint64)):
+            if limits.min <= min(whole) and max(whole) <= limits.max:
+                return np.array(whole, limits.dtype), None
+    is_stray = (text is not None and number is None for text, number in zip(texts, numbers, strict=True))
+    stray = next((row for row, is_one in enumerate(is_stray) if is_one), None)
+    return np.array([float(number or "nan") for number in numbers]), stray
 
 
 def may_be_hexadecimal(texts: list[str]) -> bool:
