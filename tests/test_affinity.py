@@ -94,9 +94,9 @@ def test_words_of_a_hierarchy_are_compared_as_those_of_classes():
         "1 of the 2 superclasses of queries",
     ]
     for coarse in (["x"], ["y"]), ([1], [2]):
-        with pytest.raises(HashbenchError, match="no class of the queries is a class of the database; .*'a' and 'b'"):
+        with pytest.raises(HashbenchError, match=r"no class of the queries is a class of the database; .*'a' and 'b'"):
             as_affinity(Hierarchy(["a"], ["b"], *coarse))
-    with pytest.raises(HashbenchError, match="no superclass of the queries is a superclass .*'x' and 'y'. Write"):
+    with pytest.raises(HashbenchError, match=r"no superclass of the queries is a superclass .*'x' and 'y'. Write"):
         as_affinity(Hierarchy([1], [2], ["x"], ["y"]))
     assert as_affinity(Hierarchy([1], [2], [1], [2])).notes == []
 

@@ -26,13 +26,14 @@ print(json.dumps([(result.exit_code, result.stdout, result.stderr) for result in
 """
 CODES = ["--query-codes", "q.npy", "--database-codes", "d.npy"]
 LABELLED = [*CODES, "--query-labels", "ql.npy", "--database-labels", "dl.npy"]
+LINES = ["--query-labels", "ql.txt", "--database-labels", "dl.lst"]
+LINES += ["--query-coarse", "ql.npy", "--database-coarse", "numbers.lst"]
 OF_NUMPY = [
     ["evaluate", *LABELLED],
     ["evaluate", *LABELLED, "--random-orders", "2", "--exclude-self", "--format", "markdown"],
     ["evaluate", *CODES, "--affinity", "a.npy", "--format", "csv"],
     ["evaluate", *LABELLED, "--distance", "cosine", "--format", "json"],
-    ["evaluate", "--query-codes", "q.txt", "--database-codes", "d.lst", "--query-labels", "ql.txt"]
-    + ["--database-labels", "dl.lst", "--query-coarse", "ql.npy", "--database-coarse", "numbers.lst"],
+    ["evaluate", "--query-codes", "q.txt", "--database-codes", "d.lst", *LINES],
     ["evaluate", "--run", "run.txt", "--qrels", "qrels.txt"],
     ["list", "methods"],
     ["list", "scripts"],

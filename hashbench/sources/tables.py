@@ -173,9 +173,10 @@ class _Typed(TableFile):
             return super()._may_be_codes(name)
         try:
             with self._reading(), opened_in_slices(self.path) as columns:
-                return columns[name].dtype.kind != "f"  # judged by the rows that are stored first
+                first = columns[name].dtype  # of the rows that are stored first
         except HashbenchError:  # such as rows of several lengths
             return False
+        return bool(first.kind != "f")
 
     def labels(self, name: str) -> AnyArray:
         return self._matrix(name) if name in self.lists else self._cells(name)
