@@ -175,7 +175,7 @@ class Arrays(DatasetAdapter):
             "folders": tree.splits,
             "n_bad": n_images - len(tree.images),
             "remark": extracted.remark,
-            "about": {"features": extracted.description},
+            "about": extracted.about,
         }
 
 

@@ -157,14 +157,20 @@ def _words(array: AnyArray, name: str) -> list[str]:
 
 def check_labelled(labels: AnyArray, name: str) -> None:
     """Refuse labels (n,) or (n, n_classes) of a file, called ``name`` in messages, if some are missing."""
-    import pandas as pd
-
-    missing = np.flatnonzero(pd.isna(labels).any(axis=tuple(range(1, labels.ndim))))
+    is_empty = labels != labels
+    if labels.dtype.kind == "O":
+        is_empty = np.array([is_missing(label) for label in labels.flat], dtype=bool).reshape(labels.shape)
+    missing = np.flatnonzero(is_empty.any(axis=tuple(range(1, labels.ndim))))
     if missing.size:
         raise HashbenchError(
             f"{missing.size} items of {name} have no label, first item {missing[0]} (counted from 0); add labels, or "
             f"leave items out.{' Words such as NA and null count as missing in a .csv file.' if '.csv' in name else ''}"
         )
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell of a table is empty: None or NaN."""
+    return cell is None or (isinstance(cell, float) and cell != cell)
 
 
 def number_words(words: AnyArray) -> tuple[AnyArray, IntArray]:
@@ -191,12 +197,14 @@ def as_int64(array: AnyArray, name: str) -> IntArray:
     return array.astype(np.int64, copy=False)
 
 
-def check_superclasses(labels: IntArray, coarse_labels: IntArray) -> None:
-    """Refuse a class with several superclasses, given the class and superclass of each item, both (n,)."""
+def check_superclasses(labels: IntArray, coarse_labels: IntArray, names: Sequence[str] = ()) -> None:
+    """Refuse a class with several superclasses, given those of each item, both (n,), and ``names`` of the classes."""
     pairs = np.unique(np.stack([labels, coarse_labels], axis=1), axis=0)
     classes, counts = np.unique(pairs[:, 0], return_counts=True)
     if (counts > 1).any():
-        raise HashbenchError(f"class {classes[counts > 1][0]} has items of several superclasses; it must lie in one.")
+        number = classes[counts > 1][0]
+        name = repr(names[number]) if names else number
+        raise HashbenchError(f"class {name} has items of several superclasses; it must lie in one.")
 
 
 def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:

@@ -25,7 +25,6 @@ _REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], a
 _TEXT_PARTS = re.compile(  # the name of a perceptual hash; the prefix of Python and C, or of PostgreSQL; digits
     r"\s*(?:([a-z]\w*):)?\s*(0[xb]|\\x)?(.*?)\s*", re.IGNORECASE | re.DOTALL
 )
-_BASE64 = re.compile(r"[\w+/-]{2,}={0,2}", re.ASCII)
 _INT8_HINT = (
     " int8 are read as the byte minus 128, as sentence-transformers writes them. If they are the byte itself, as in "
     "Vespa and Elasticsearch, give codes.view(np.uint8) with --bit-order big."
@@ -171,7 +170,7 @@ def _pack_any(
         return _pack_texts(array, n_bits, name)
     if form == _WORDS:
         _refuse_order(bit_order, form, name)
-        return *_pack_words(array), form
+        return *_pack_words(array, name), form
     if array.ndim != 2:
         hint = ""
         if array.ndim > 2:
@@ -293,6 +292,15 @@ def _decoded(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
 
 
+def _are_base64(texts: list[Any], name: str) -> bool:
+    """Return whether every string may be base64 of equally many bytes, with padding."""
+    try:
+        _decoded(np.array(texts, dtype=object), name)
+    except HashbenchError:
+        return False
+    return all(len(text) % 4 == 0 for text in texts)
+
+
 def _texts_of(array: npt.NDArray[Any], name: str) -> list[Any]:
     """Return strings (n,), a column or a row as a list; refuse other shapes and numbers."""
     cells = array.ravel() if 1 in array.shape[1:] else array
@@ -350,10 +358,9 @@ def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
             original = texts[row]
             is_missing = original == "" if isinstance(original, str) else str(original) in ("nan", "None", "<NA>")
             holds = "is empty" if is_missing else f"holds {str(original)[:40]!r}"
-            is_base64 = isinstance(original, str) and len(original) % 4 == 0 and _BASE64.fullmatch(original)
             raise HashbenchError(
                 f"{where} {holds}, expected hexadecimal digits, as many as in all rows. "
-                f"{_BASE64_HINT if is_base64 else 'Fix that row, or give codes as numbers.'}"
+                f"{_BASE64_HINT if _are_base64(texts, name) else 'Fix that row, or give codes as numbers.'}"
             )
         if kinds[row] != kinds[0]:
             raise HashbenchError(
@@ -367,8 +374,14 @@ def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
     return list(digits), is_binary, kinds[0]
 
 
-def _pack_words(array: npt.NDArray[Any]) -> tuple[ByteArray, int]:
+def _pack_words(array: npt.NDArray[Any], name: str) -> tuple[ByteArray, int]:
     """Pack 64-bit integers, the most significant bit first, as in their hexadecimal digits."""
+    largest = array.max()
+    if largest >= _LARGE and all(set(str(number)) <= {"0", "1"} for number in (largest, *array.flat)):
+        raise HashbenchError(
+            f"{name} are integers whose digits are all 0 and 1, such as {largest}: strings of bits that lost leading "
+            "zeros when they were read as numbers. Read them as strings, in pandas with dtype=str."
+        )
     big = array.ravel().astype(array.dtype.newbyteorder(">"))
     return _REVERSED[big.view(np.uint8).reshape(len(big), 8)], 64
 

@@ -12,6 +12,8 @@ from helpers import scoring_calls
 from helpers.few_packages import run_with_few_packages
 from helpers.paths import ROOT
 from helpers.waiting import wait_for
+from scipy.io import savemat
+from scipy.sparse import csr_array, save_npz
 
 from hashbench import _parallel, errors
 from hashbench.errors import HashbenchError
@@ -26,11 +28,14 @@ print(json.dumps([(result.exit_code, result.stdout, result.stderr) for result in
 """
 CODES = ["--query-codes", "q.npy", "--database-codes", "d.npy"]
 LABELLED = [*CODES, "--query-labels", "ql.npy", "--database-labels", "dl.npy"]
+LINES = ["--query-labels", "ql.txt", "--database-labels", "dl.lst"]
+LINES += ["--query-coarse", "ql.npy", "--database-coarse", "numbers.lst"]
 OF_NUMPY = [
     ["evaluate", *LABELLED],
     ["evaluate", *LABELLED, "--random-orders", "2", "--exclude-self", "--format", "markdown"],
     ["evaluate", *CODES, "--affinity", "a.npy", "--format", "csv"],
     ["evaluate", *LABELLED, "--distance", "cosine", "--format", "json"],
+    ["evaluate", "--query-codes", "q.txt", "--database-codes", "d.lst", *LINES],
     ["evaluate", "--run", "run.txt", "--qrels", "qrels.txt"],
     ["list", "methods"],
     ["list", "scripts"],
@@ -40,6 +45,10 @@ OF_OTHERS = [
     (["evaluate", *LABELLED, "--per-query", "scores.csv"], "pandas"),
     (["evaluate", *LABELLED, "--curves", "curves.csv"], "pandas"),
     (["evaluate", *LABELLED, "--save", "mine", "--dataset", "own"], "filelock"),
+    (["evaluate", "--query-codes", "q.csv", *LABELLED[2:]], "pandas"),
+    (["evaluate", "--query-codes", "q.mat", *LABELLED[2:]], "scipy"),
+    (["evaluate", *CODES, "--affinity", "a.npz"], "scipy"),
+    (["evaluate", *CODES, "--affinity", "a.ivecs"], "scipy"),
     (["thresholds", *LABELLED], "scipy"),
     (["explain", *LABELLED], "numba"),
     (["run", "--method", "itq", "--bits", "8"], "filelock"),
@@ -58,6 +67,13 @@ def folder(tmp_path):
     arrays = {"q": codes, "d": codes, "a": rng.integers(0, 3, (40, 40))}
     for name, array in {**arrays, "ql": np.arange(40) % 4, "dl": np.arange(40) % 4}.items():
         np.save(tmp_path / f"{name}.npy", array)
+    hashes, names = [f"{int(byte):02x}" for byte in np.packbits(codes[:, :8])], [f"kind {i % 4}" for i in range(40)]
+    lines = {"q.txt": hashes, "d.lst": hashes, "ql.txt": names, "dl.lst": names, "numbers.lst": np.arange(40) % 4}
+    for name, cells in {**lines, "q.csv": ["hash", *hashes]}.items():
+        (tmp_path / name).write_text("".join(f"{cell}\n" for cell in cells))
+    savemat(tmp_path / "q.mat", {"codes": codes})
+    save_npz(tmp_path / "a.npz", csr_array(arrays["a"]))
+    np.tile(np.array([1, 0], np.int32), (40, 1)).tofile(tmp_path / "a.ivecs")
     (tmp_path / "run.txt").write_text("q Q0 a 1 0.5 mine\nq Q0 b 2 0.5 mine\n")
     (tmp_path / "qrels.txt").write_text("q 0 b 1\n")
     return tmp_path

@@ -146,12 +146,13 @@ def _describe_named(name: str) -> Description:
 def describe_dataset(dataset: "Dataset") -> str:
     """Describe a dataset."""
     from hashbench.dataset import N_NEIGHBOURS
+    from hashbench.sources.features.extraction import RECIPE
     from hashbench.sources.inspection import WARNING, inspect, warning_of
 
     order = ("summary", "protocol", "source", "features", "licence", "citation", *sorted(dataset.about))
     facts = {
         "dataset": dataset.name,
-        **{key: dataset.about[key] for key in order if key in dataset.about and key != WARNING},
+        **{key: dataset.about[key] for key in order if key in dataset.about and key not in (WARNING, RECIPE)},
         "items": _describe_items(dataset),
         "split": f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training",
         "affinity": dataset.rule,

@@ -25,8 +25,7 @@ from hashbench.pipeline.cluster import (
     version_difference,
 )
 from hashbench.scoring.counting import SliceableCodes
-from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.shards import Parts, Relevance, count_shard
+from hashbench.scoring.shards import Counted, Parts, Relevance, count_shard
 from hashbench.store.provenance import SCORER, code_that_decides, versions
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def count_on_workers(
     *,
     cluster: Cluster,
     on_progress: Progress = silent,
-) -> TieHistogram:
+) -> Counted:
     """Count as `hashbench.scoring.shards.count_shard` does, some rows per worker, and add up in a tree.
 
     Every row is read by one worker. Of an affinity in memory, a worker gets only its rows.
@@ -104,8 +103,8 @@ def count_on_workers(
                 under_way[total] = None
                 running.add(total)
                 counted.clear()
-        histogram: TieHistogram = counted[0].result()
-        return histogram
+        whole: Counted = counted[0].result()
+        return whole
 
 
 class _UnfitWorker(HashbenchError):
@@ -119,7 +118,7 @@ class _UnfitWorker(HashbenchError):
         return "worker {} {}".format(*self.unfit)
 
 
-def _count(expected: tuple[str, str], *args: Any) -> TieHistogram:
+def _count(expected: tuple[str, str], *args: Any) -> Counted:
     """Count rows in a worker, if it counts as the client would."""
     worker = prepared_worker()
     if isinstance(worker, Unfit):
@@ -134,8 +133,8 @@ def _count(expected: tuple[str, str], *args: Any) -> TieHistogram:
         raise HashbenchError(f"worker {worker}: {reason}") from error
 
 
-def _added(*histograms: TieHistogram) -> TieHistogram:
-    return reduce(add, histograms)
+def _added(*parts: Counted) -> Counted:
+    return reduce(add, parts)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Users' own codes, with labels, an affinity or a prepared dataset: read from files, scored, and saved as rows."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -318,13 +318,14 @@ def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
         return OwnCodes(query, database, codes.n_bits, "hamming", judge.affinity(), judge, judge.fingerprint)
 
 
-def read_own(files: OwnFiles) -> OwnCodes:
-    """Read codes and what is relevant to them into memory."""
+def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None) -> OwnCodes:
+    """Read codes and what is relevant to them into memory; ``naming`` may add names to errors in the codes."""
     vectors = _read_vectors(files)
     judge = None if files.dataset is None else load_dataset(files.dataset)[0]
     labels = [[read_array(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
     sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]
-    query, database, n_bits = read_packed(files, sizes or [array.shape for array in chain(*labels[:1])])
+    with naming or nullcontext():
+        query, database, n_bits = read_packed(files, sizes or [array.shape for array in chain(*labels[:1])])
     counts = len(query), len(database)
     content: dict[str, Any] = {}
     affinity: Any = None
@@ -334,7 +335,7 @@ def read_own(files: OwnFiles) -> OwnCodes:
     elif labels:
         for (specs, _), arrays in zip(files.label_files, labels, strict=True):
             content |= zip(specs, comparable(arrays, specs.values(), counts), strict=True)
-        affinity = Hierarchy(*content.values()) if files.query_coarse else as_affinity(tuple(content.values()))
+        affinity = as_affinity(Hierarchy(*content.values()) if files.query_coarse else tuple(content.values()))
         content = {name: getattr(affinity, name.replace("-", "_")) for name in content}  # words became numbers
     if judge is not None:
         check_judge(judge, str(files.dataset), counts, affinity)

@@ -1,6 +1,6 @@
 """Databases larger than memory: histograms of shards add up to that of the whole."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import add
@@ -12,6 +12,7 @@ from hashbench._parallel import QUERY_CHUNK, chunks
 from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
+from hashbench.scoring.code_statistics import bits_seen, notes_on_bits
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import Kinds, check_counts, evaluate_counts
@@ -44,6 +45,17 @@ class Relevance(Parts, Protocol):
     def query_keys(self) -> IntArray | None: ...  # noqa: D102
 
 
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What is counted in some rows of a database; that of several adds up."""
+
+    histogram: TieHistogram
+    bits: ByteArray  # `bits_seen` of the codes
+
+    def __add__(self, other: "Counted") -> "Counted":
+        return Counted(self.histogram + other.histogram, self.bits | other.bits)
+
+
 def count_shard(
     query: ByteArray,
     database: SliceableCodes,
@@ -53,7 +65,7 @@ def count_shard(
     queries: Rows = _ALL,
     *,
     on_progress: Progress = silent,
-) -> TieHistogram:
+) -> Counted:
     """Count the histogram of some rows of the database, and of all or some packed ``query`` codes.
 
     It is a pure function of arguments that can be pickled. Codes and labels are read once, 262,144 rows at a time. The
@@ -61,15 +73,15 @@ def count_shard(
     """
     codes = query[queries]
 
-    def counted(block: slice) -> TieHistogram:
+    def counted(block: slice) -> Counted:
         affinity = relevance.part(queries, block)
         n_bytes = 8 * len(codes) * len(affinity.levels) * (n_bits + 1)
         check_fits(3 * n_bytes, f"a histogram of {len(codes):,} queries", "give fewer queries, or shorter codes")
-        blocks_of_codes = database_blocks(database[block], n_bits, affinity)
-        histogram = count(codes, blocks_of_codes, n_bits, affinity, slice(0, len(codes)))
+        stored = database[block]
+        histogram = count(codes, database_blocks(stored, n_bits, affinity), n_bits, affinity, slice(0, len(codes)))
         if len(blocks) > 1:
             on_progress("database items counted", block.stop - rows.start, rows.stop - rows.start)
-        return histogram
+        return Counted(histogram, bits_seen(np.asarray(stored)))
 
     blocks = chunks(rows.start, rows.stop, _BLOCK_ROWS)
     return reduce(add, map(counted, blocks))
@@ -83,25 +95,30 @@ class ShardedCodes:
     database: SliceableCodes
     n_bits: int
     relevance: Relevance
-    count: Callable[..., TieHistogram] = field(default=count_shard)  # with its parameters and result
+    count: Callable[..., Counted] = field(default=count_shard)  # with its parameters and result
     on_progress: Progress = silent  # called with the numbers of items counted and of all items
     exclude_self: bool = False  # queries are the items of the database, and never find themselves
 
-    @cached_property
+    @property
     def histogram(self) -> TieHistogram:
         """The histogram of all queries."""
+        return self._total.histogram
+
+    @cached_property
+    def _total(self) -> Counted:
         queries, origin = (self.kinds.first, self.kinds.of_query) if self.kinds.are_few else (_ALL, _ALL)
         total = self._counted(queries)
-        return TieHistogram(total.counts[origin], total.levels)
+        return replace(total, histogram=TieHistogram(total.histogram.counts[origin], total.histogram.levels))
 
-    def _counted(self, queries: Rows) -> TieHistogram:
-        """Count the histogram of some queries over the whole database."""
+    def _counted(self, queries: Rows) -> Counted:
+        """Count some queries over the whole database."""
         whole = slice(0, self.database.shape[0])
         parts = self.query, self.database, self.n_bits, self.relevance, whole, queries
-        histogram = self.count(*parts, on_progress=self.on_progress)
+        counted = self.count(*parts, on_progress=self.on_progress)
         if self.own_levels is None:
-            return histogram
-        return without_self(histogram, np.searchsorted(histogram.levels, self.own_levels[queries]))
+            return counted
+        own = np.searchsorted(counted.histogram.levels, self.own_levels[queries])
+        return replace(counted, histogram=without_self(counted.histogram, own))
 
     @cached_property
     def own_levels(self) -> IntArray | None:
@@ -129,7 +146,8 @@ class ShardedCodes:
         self.check_metrics(names)
         notes = [*self.relevance.notes, *check_self(self.query, self.database, is_excluded=self.exclude_self)]
         evaluation = evaluate_counts(self.histogram.part, len(self.query), QUERY_CHUNK, names, undefined=undefined)
-        return replace(evaluation, kinds=self.kinds.of_query, notes=[*notes, *evaluation.notes])
+        notes += self._notes_on(self._total)
+        return replace(evaluation, kinds=self.kinds.of_query, notes=notes)
 
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
@@ -138,8 +156,17 @@ class ShardedCodes:
             check_symmetry(self.relevance)
         first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
         parts = chunks(0, len(first), queries_at_a_time(self.n_bits))
-        counted = ((self._counted(first[part]), weights[part]) for part in parts)
-        return pooled(counted, notes, are_met_twice=self.exclude_self)
+
+        def counted() -> Iterator[tuple[TieHistogram, IntArray]]:
+            for number, part in enumerate(parts):
+                of_part = self._counted(first[part])
+                notes.extend(self._notes_on(of_part) if number == 0 else [])
+                yield of_part.histogram, weights[part]
+
+        return pooled(counted(), notes, are_met_twice=self.exclude_self)
+
+    def _notes_on(self, counted: Counted) -> list[str]:
+        return notes_on_bits(self.query, int(self.database.shape[0]), counted.bits, self.n_bits)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse metrics that need more than counts that add up."""

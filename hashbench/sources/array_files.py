@@ -176,8 +176,8 @@ def read_codes(spec: str) -> AnyArray:
             return _whole(arrays[name], path)
         codes = arrays.codes(name, spec)
         is_lone = name not in arrays.columns and codes.shape[1] == 1
-        if is_lone and (others := [*arrays.words, *arrays.lists]):  # which the numbers of items may be beside
-            raise _unnamed(path, arrays.columns, others[0])
+        if is_lone and (likely := arrays.find_codes()):  # beside numbers of items
+            raise _unnamed(path, arrays.columns, likely)
         return codes
 
 

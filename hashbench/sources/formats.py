@@ -132,7 +132,8 @@ def opened_vectors(path: Path) -> Iterator[Mapping[str, Any]]:
     head = np.fromfile(path, "<u4" if is_big_ann else "<i4", 2 if is_big_ann else 1).tolist()
     if is_big_ann:
         expected = 8 + dtype.itemsize * prod(head)
-        if len(head) < 2 or not prod(head) or n_bytes != expected:
+        has_distances = suffix == ".ibin" and n_bytes == expected + 4 * prod(head)  # after the neighbours
+        if len(head) < 2 or not prod(head) or not (has_distances or n_bytes == expected):
             declared = f"{head[0]:,} rows of {head[1]:,} numbers, {expected:,} bytes," if len(head) == 2 else "no shape"
             raise HashbenchError(
                 f"{path} declares {declared} and has {n_bytes:,} bytes. It is cut short, or not in the layout of "
@@ -191,7 +192,8 @@ def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
             return archive[f"{name}.npy"]
 
         arrays = Lazy((name.removesuffix(".npy") for name in sizes), read)
-        is_sparse = {"format", "shape", "data"} <= set(arrays)
+        form = arrays["format"] if {"format", "shape", "data"} <= set(arrays) else np.empty(0)
+        is_sparse = form.ndim == 0 and form.dtype.kind in "SU"
         yield {"features": SparseRows(path, _load_sparse(path, arrays))} if is_sparse else arrays
 
 

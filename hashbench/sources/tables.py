@@ -12,8 +12,16 @@ from typing import Any
 import numpy as np
 
 from hashbench._typing import AnyArray
+from hashbench._validation import is_missing
 from hashbench.errors import HashbenchError
-from hashbench.sources.arrow_files import ARROW_SUFFIXES, holds_bytes, holds_lists, holds_numbers, opened_columns
+from hashbench.sources.arrow_files import (
+    ARROW_SUFFIXES,
+    holds_bytes,
+    holds_lists,
+    holds_numbers,
+    opened_columns,
+    opened_in_slices,
+)
 from hashbench.sources.formats import FEATURE_KEYS, LABEL_KEYS
 from hashbench.store.inputs import check_fits, reading
 
@@ -21,6 +29,9 @@ LINE_SUFFIXES = (".txt", ".lst")  # one text, code or label per line
 TABLE_SUFFIXES = (".csv", *LINE_SUFFIXES, *ARROW_SUFFIXES)
 _LINE = "text"  # name of the only column
 _SHOWN = 40  # characters of a cell
+_CODE = re.compile(r"\s*(?:[a-z]\w*:)?(?:0[xb]|\\x)?[0-9a-f]{2,}\s*", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?)", re.IGNORECASE | re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _SIGNS = [-1, 0, 1, "-1", "0", "1"]
 _HEXADECIMAL = 16  # digits of 64 bits; in decimal they are mostly 17 to 20
 _FACTOR = 2  # least bytes of memory per byte of a table: measured 2 for numbers of 17 digits, 14 for one digit
@@ -49,7 +60,7 @@ class TableFile(Mapping[str, AnyArray], ABC):
 
     @abstractmethod
     def _frame(self, names: Sequence[str]) -> Any:
-        """Read columns as a table of pandas."""
+        """Read columns by name, as those of a table of pandas."""
 
     @abstractmethod
     def labels(self, name: str) -> AnyArray:
@@ -62,6 +73,14 @@ class TableFile(Mapping[str, AnyArray], ABC):
     @abstractmethod
     def codes(self, name: str, spec: str) -> AnyArray:
         """Return a column of codes, called ``spec`` in messages: strings, 64-bit integers, bits or bytes."""
+
+    def find_codes(self) -> str | None:
+        """Return the first column that is not of numbers and may be codes."""
+        return next((name for name in (*self.words, *self.lists) if self._may_be_codes(name)), None)
+
+    def _may_be_codes(self, name: str) -> bool:
+        cells = self._cells(name)
+        return 2 * sum(bool(_CODE.fullmatch(cell)) for cell in cells if isinstance(cell, str)) > len(cells)
 
     def _reading(self) -> AbstractContextManager[None]:
         return reading(self.path, self.path.suffix.lower())
@@ -149,6 +168,16 @@ class _Typed(TableFile):
     def __getitem__(self, name: str) -> AnyArray:
         return self._matrix(name) if name in self.lists else super().__getitem__(name)
 
+    def _may_be_codes(self, name: str) -> bool:
+        if name not in (*self.bytes, *self.lists):
+            return super()._may_be_codes(name)
+        try:
+            with self._reading(), opened_in_slices(self.path) as columns:
+                first = columns[name].dtype  # of the rows that are stored first
+        except HashbenchError:  # such as rows of several lengths
+            return False
+        return bool(first.kind != "f")
+
     def labels(self, name: str) -> AnyArray:
         return self._matrix(name) if name in self.lists else self._cells(name)
 
@@ -158,8 +187,9 @@ class _Typed(TableFile):
     def codes(self, name: str, spec: str) -> AnyArray:
         if name in self.bytes:
             packed = self._matrix(name)
-            is_text = np.isin(packed, np.frombuffer(b"0123456789abcdefABCDEF", np.uint8)).all()
-            return np.ascontiguousarray(packed).view(f"S{packed.shape[1]}").ravel() if is_text else packed
+            if not packed.size or not np.isin(packed, np.frombuffer(b"0123456789abcdefABCDEF", np.uint8)).all():
+                return packed
+            return np.ascontiguousarray(packed).view(f"S{packed.shape[1]}").ravel()
         if name in self.lists or name not in self.columns:
             return self[name]
         codes = self._cells(name)
@@ -192,7 +222,7 @@ class _Text(TableFile):
             return cells
         texts = self._written(name)
         digits = [text.strip() for text in texts if isinstance(text, str)]
-        is_number = cells.dtype.kind in "iuf" and not _is_binary(digits)
+        is_number = cells.dtype.kind in "iuf" and not _are_strings(digits)
         if is_number and (cells.dtype.kind == "f" or may_be_hexadecimal(digits)):
             raise _no_codes(spec)
         if digits and len(name) == len(digits[0]) and not name.strip("0123456789abcdefABCDEF"):
@@ -210,9 +240,7 @@ class _Lines(_Text):
         self.columns = [_LINE]
 
     def _frame(self, names: Sequence[str]) -> Any:
-        import pandas as pd
-
-        return pd.DataFrame({name: self._written(name) for name in names}, dtype=object)
+        return {name: self._written(name) for name in names}
 
     def _written(self, name: str, **options: Any) -> AnyArray:
         return np.array([line or None for line in self._lines], dtype=object)
@@ -257,23 +285,32 @@ def _no_codes(spec: str) -> HashbenchError:
     )
 
 
-def _is_binary(texts: list[str]) -> bool:
-    """Return whether texts are strings of 0 and 1, equally long."""
-    return len(set(map(len, texts))) == 1 and len(texts[0]) > 1 and set("".join(texts)) <= {"0", "1"}
+def _are_strings(digits: list[str]) -> bool:
+    """Return whether digits are bits, or begin with 0 though not all are equally long; lost zeros make them shorter."""
+    lengths = set(map(len, digits))
+    if max(lengths, default=0) > 1 and set("".join(digits)) <= {"0", "1"}:
+        return True
+    return len(lengths) > 1 and any(re.match(r"0\d", text) for text in digits)
 
 
 def as_numbers(cells: Any) -> tuple[AnyArray | None, int | None]:
     """Return a column as numbers, None if few are, and the row of the first cell that is not a number, if any."""
-    import pandas as pd
-
-    column = pd.Series(cells)
-    if pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(), None
-    numbers, is_there = pd.to_numeric(column.astype(str), errors="coerce"), column.notna()
-    if 2 * numbers[is_there].notna().sum() <= is_there.sum():
+    column = np.asarray(cells)
+    if column.dtype.kind not in "OSU":
+        return (column, None) if column.dtype.kind in "biufc" else (None, None)  # others are dates
+    texts = [None if is_missing(cell) else str(cell).strip() for cell in column.tolist()]
+    numbers = [text if text is not None and _NUMBER.fullmatch(text) else None for text in texts]
+    n_missing, n_others = texts.count(None), numbers.count(None)
+    if 2 * (len(texts) - n_others) <= len(texts) - n_missing:
         return None, None
-    is_stray = (numbers.isna() & is_there).to_numpy()
-    return numbers.to_numpy(), int(np.argmax(is_stray)) if is_stray.any() else None
+    if all(number is not None and _WHOLE.fullmatch(number) for number in numbers):
+        whole = [int(number) for number in numbers if number]
+        for limits in map(np.iinfo, (np.int64, np.uint64)):
+            if limits.min <= min(whole) and max(whole) <= limits.max:
+                return np.array(whole, limits.dtype), None
+    is_stray = (text is not None and number is None for text, number in zip(texts, numbers, strict=True))
+    stray = next((row for row, is_one in enumerate(is_stray) if is_one), None)
+    return np.array([float(number or "nan") for number in numbers]), stray
 
 
 def may_be_hexadecimal(texts: list[str]) -> bool:

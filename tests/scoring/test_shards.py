@@ -27,7 +27,7 @@ def summed(affinity, stops, queries=slice(None)):
     """Add up what each shard counts, in whatever process: all that goes there is pickled."""
     cuts = [slice(*pair) for pair in pairwise([0, *stops, N_DATABASE])]
     calls = [pickle.dumps((pack(query), pack(database), N_BITS, affinity, rows, queries)) for rows in cuts]
-    return reduce(add, [count_shard(*pickle.loads(call)) for call in calls])
+    return reduce(add, [count_shard(*pickle.loads(call)) for call in calls]).histogram
 
 
 @cache

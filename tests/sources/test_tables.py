@@ -87,6 +87,34 @@ def test_numbers_of_items_are_not_taken_for_the_codes_beside_them(tmp_path):
     assert read_codes(f"{tmp_path / 'a.csv'}:phash").tolist() == ["0aff", "1bff"]
 
 
+@pytest.mark.parametrize(
+    ("suffixes", "beside", "may_be_codes"),
+    [
+        (["csv", "parquet", "arrow"], ["a.png", "b.png", "dead.png", "d.png"], False),
+        (["csv", "parquet", "arrow"], ["bee", None, "emu", "cow"], False),
+        (["csv", "parquet", "arrow"], ["1bff", "bff", "0x2bff", "?"], True),
+        (["csv", "parquet", "arrow"], ["p:1bff", None, "p:2bff", "p:3bff"], True),
+        (["parquet", "arrow"], [b"\x01\xf0", b"\x02\xf0", b"\x03\xf0", b"\x04\xf0"], True),
+        (["parquet", "arrow"], [b"\x89PNG", b"\x89PNG.", b"\x89PNG..", b"\x89PNG"], False),
+        (["parquet", "arrow"], [[1, 2], [3, 4], [5, 6], [7, 8]], True),
+        (["parquet", "arrow"], [[0.5, 2], [3, 4], [5, 6], [7, 8]], False),
+    ],
+)
+def test_a_column_of_hashes_needs_a_name_only_beside_what_may_be_codes(tmp_path, suffixes, beside, may_be_codes):
+    arrow, feather = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.feather")
+    hashes = HASHES[:4].tolist()
+    table = arrow.table({"file": beside, "number": arrow.array(hashes, arrow.uint64())})
+    write = {"csv": table.to_pandas().to_csv, "parquet": table.to_pandas().to_parquet}
+    for suffix in suffixes:
+        path = tmp_path / f"a.{suffix}"
+        write.get(suffix, lambda path, index: feather.write_feather(table, str(path)))(path, index=False)
+        if may_be_codes:
+            words = f"holds arrays file, number; name one of them, such as {path}:file"
+            assert words in complaint(read_codes, str(path))
+        else:
+            assert read_codes(str(path)).ravel().tolist() == hashes
+
+
 # ---------------------------------------------------------------- a code or a label per line
 
 
@@ -133,8 +161,14 @@ def test_superclasses_keep_the_zeros_they_are_written_with(tmp_path):
     [
         (["0aff", "bff", "0cff"], "row 1 (the first is 0) has 3 digits, the others 4. If it lost leading zeros"),
         (["0aff", "", "0cff"], "row 1 (the first is 0) is empty"),
+        (["1100110011", "110011", "1010101010"], "row 1 (the first is 0) has 6 digits, the others 10. If it lost"),
+        (["110011001100", "10011001100", "0"], "row 1 (the first is 0) has 11 digits, most others 12. If it lost"),
+        (["1" + "0" * 18, "1" * 18, "10" * 9 + "1"], "row 1 (the first is 0) has 18 digits, the others 19. If it lost"),
+        (["0234567890", "234567891", "1234567892"], "row 1 (the first is 0) has 9 digits, the others 10. If it lost"),
     ],
 )
 def test_lines_that_are_no_codes_are_named(tmp_path, lines, words):
-    (tmp_path / "a.txt").write_text("\n".join(lines))
-    assert words in complaint(lambda path: as_packed(read_codes(path)), str(tmp_path / "a.txt"))
+    for name in ("a.txt", "a.csv"):
+        rows = ["hash,id", *(f"{line},1" for line in lines)] if name.endswith("csv") else lines
+        (tmp_path / name).write_text("\n".join(rows))
+        assert words in complaint(lambda path: as_packed(read_codes(path)), str(tmp_path / name))
