@@ -372,8 +372,9 @@ def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
         return array
     if array.dtype.kind not in "iuf":
         raise HashbenchError(f"{name} are of dtype {array.dtype}, expected booleans, 0/1 or -1/+1.")
-    low = -1 if array.min() < 0 else 0
-    is_bit = (array == low) | (array == (255 if low == 0 and array.max() == 255 else 1))
+    low = -1 if (array < 0).any() else 0  # which NaN does not hide, as it does from min
+    high = 255 if low == 0 and np.fmax.reduce(array, axis=None) == 255 else 1
+    is_bit = (array == low) | (array == high)
     if not is_bit.all():
         row, column = np.argwhere(~is_bit)[0]
         n_bad = int(is_bit.size - is_bit.sum())
@@ -386,7 +387,7 @@ def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
         elif low < 0 and not odd.any():
             hint = " A zero beside -1 and +1 is often a sign(0): binarise with (x > 0)."
         raise HashbenchError(
-            f"{name} hold {n_bad} values that are not {low} or 1, first {array[row, column]} "
+            f"{name} hold {n_bad} values that are not {low} or {high}, first {array[row, column]} "
             f"in row {row}, column {column} (counted from 0).{hint}"
         )
     return np.asarray(array > 0)

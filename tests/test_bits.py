@@ -76,7 +76,7 @@ def test_every_form_of_codes_packs_alike(codes):
         (np.array([[7.5, 1]]), 12, "codes are float64 of shape .* codes of 12 bits packed"),
         (np.array([[7, -9]], dtype=np.int8), None, "values from -9 up to 7: packed codes, or embeddings"),
         (np.array([[0, 255]], dtype=np.uint8), None, "only 0 and 255.*: 2 in masks, up to 16 in packed codes"),
-        ([[0, 255, 1]], None, "hold 1 values that are not 0 or 1"),
+        ([[0, 255, 1]], None, "hold 1 values that are not 0 or 255, first 1 in row 0, column 2"),
         (np.array([[0, 1], [0, 16], [0, 32]], dtype=np.uint8), 12, "beyond bit 12 in 2 rows, first in row 1"),
         (np.zeros((4, 16), dtype=bool), 24, r"booleans of shape \(4, 16\), a column .* codes of 24 bits have 24"),
     ],
