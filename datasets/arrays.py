@@ -70,6 +70,8 @@ class Arrays(DatasetAdapter):
         distance = own.true_distance or "euclidean"
         params: dict[str, Any] = {} if distance == "euclidean" else {"true_distance": distance}
         neighbours = None
+        if rule in _WITHOUT_LABELS and features is not None:
+            check_finite(features, own.name)  # names rows of the file, and before the long work
         if rule == "neighbours" and own.neighbours is not None:
             if features is None:
                 raise HashbenchError(
@@ -83,7 +85,6 @@ class Arrays(DatasetAdapter):
             items["about"] |= describe_ties(n_tied, len(query), with_ties=with_ties)
             params |= {N_NEIGHBOURS: own.neighbours} if with_ties else {}
         if rule == "distance" and features is not None:
-            check_finite(features, own.name)  # names rows of the file, not of those that are measured
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
             params = distance_rule(features[measured])["rule_params"]
             protocol += f"; levels by percentiles of the distances between {len(measured):,} training items"
