@@ -143,6 +143,8 @@ def lay_out(folder):
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
     np.save(folder / "objects.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
+    np.save(folder / "object-labels.npy", np.array(list("aabbcc"), dtype=object), allow_pickle=True)
+    np.savez(folder / "object-labels.npz", y=np.array(list("aabbcc"), dtype=object))
     np.savez(folder / "two.npz", a=codes, b=codes)
     whole = (folder / "codes.npy").read_bytes()
     (folder / "cut.npy").write_bytes(whole[:-5])
@@ -633,9 +635,9 @@ COMMANDS += [
             "complex": "query codes are of dtype complex128",
             "words": "query codes are strings of shape",
             "objects": "cannot read objects.npy as .npy",
-            "cut": "cannot read cut.npy as .npy",
-            "text": "cannot read text.npy as .npy",
-            "empty": "cannot read empty.npy as .npy",
+            "cut": "cannot read cut.npy as .npy: it is cut short or damaged.",
+            "text": "cannot read text.npy as .npy: numpy.save did not write it.",
+            "empty": "cannot read empty.npy as .npy: it is empty.",
             "header": "cannot read header.npy as .npy",
             "archive": "cannot read archive.npy as .npy",
             "nowhere": "no file nowhere.npy",
@@ -649,6 +651,7 @@ COMMANDS += [
             "float-labels": "query labels | whole numbers",
             "word-labels": "query labels are words and the other labels numbers; give both in the same form",
             "latin-labels": "holds strings as bytes that are not UTF-8",
+            "object-labels": "it holds Python objects, and opening them could run code | labels.astype(str).",
             "huge-labels": "9223372036854775808",
             "short-labels": "6 query codes, but labels or affinities for 5 query items",
             "hot": "query labels have shape",
@@ -656,6 +659,7 @@ COMMANDS += [
             "nowhere": "there is no file nowhere.npy",
         }.items()
     ),
+    f"1 | {OWN} --query-labels object-labels.npz --database-labels labels.npy | labels.astype(str).",
     *(
         f"1 | {OWN} --affinity {name} | {words}"
         for name, words in {

@@ -30,6 +30,7 @@ VECTOR_SUFFIXES = {  # of faiss, each row after its length; of big-ann, after th
     **{".fbin": "<f4", ".ibin": "<i4", ".u8bin": "u1", ".i8bin": "i1"},
 }
 _BLOCK_BYTES = 16 << 20
+_NPY_HEAD = 1 << 12  # bytes that hold the dtype
 _SAFE_DTYPES = {
     **{"BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8"},
     **{"I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8"},
@@ -120,7 +121,23 @@ def row_blocks(stored: Any) -> Iterator[slice]:
 @contextmanager
 def opened_npy(path: Path) -> Iterator[Mapping[str, Any]]:
     """Open the array of an .npy file, called ``features``; it stays on disk."""
-    yield {"features": np.lib.format.open_memmap(path, mode="r")}
+    with path.open("rb") as file:
+        _check_npy(file.read(_NPY_HEAD))
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise ValueError("it is cut short or damaged") from error
+    yield {"features": array}
+
+
+def _check_npy(head: bytes) -> None:
+    """Refuse what `numpy.save` did not write, or wrote of Python objects, by its first bytes."""
+    if not head.startswith(np.lib.format.MAGIC_PREFIX):
+        raise ValueError("numpy.save did not write it" if head else "it is empty")
+    if b"'|O'" in head:
+        raise ValueError(
+            "it holds Python objects, and opening them could run code. Save numbers or strings: labels.astype(str)"
+        )
 
 
 @contextmanager
@@ -188,6 +205,8 @@ def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
 
         def read(name: str) -> Any:
             check_fits(sizes[f"{name}.npy"], f"{shown(name)} of {path}")
+            with members.open(f"{name}.npy") as member:
+                _check_npy(member.read(_NPY_HEAD))
             return archive[f"{name}.npy"]
 
         arrays = Lazy((name.removesuffix(".npy") for name in sizes), read)
