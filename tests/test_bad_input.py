@@ -175,6 +175,10 @@ def lay_out(folder):
     (folder / "head.csv").write_text("label\n")
     (folder / "gaps.csv").write_text("label\n" + 20 * "a\nNA\n")
     (folder / "empty.csv").touch()
+    for suffix in ("csv", "txt"):
+        (folder / f"latin.{suffix}").write_bytes("label\ncafé\n".encode("latin-1"))
+    for name in ("tabs.tsv", "pickle.pkl"):
+        (folder / name).write_bytes(b"a")
     (folder / "twice.json").write_text('{"shards": ["codes.npy", "codes.npy"]}')
     (folder / "text.pt").write_text("hello")
     (folder / "pickle.pt").write_bytes(pickle.dumps({"codes": codes}))
@@ -709,6 +713,10 @@ COMMANDS += [
             "cell.csv": "column 'a' of cell.csv holds numbers, but '1.2.3' in row 20",
             "mixed.csv": "first line of mixed.csv mixes 1 numbers with words",
             "empty.csv": "cannot read empty.csv as .csv",
+            "latin.csv": "cannot read latin.csv as .csv: its text is not UTF-8. Save it as UTF-8.",
+            "latin.txt": "cannot read latin.txt as .txt: its text is not UTF-8. Save it as UTF-8.",
+            "tabs.tsv": "tabs.tsv has an unknown suffix | .feather. Save it as .csv, with commas.",
+            "pickle.pkl": "Opening pickles could run code; save the arrays with numpy.savez.",
             "text.h5": "cannot read text.h5 as .h5",
             "r": "r is a folder; choose --features",
             "X.npy:k": "unknown array 'X.npy:k'",

@@ -49,6 +49,12 @@ _OPENERS: dict[str, _Opener] = {
     **dict.fromkeys(HDF5_SUFFIXES, opened_hdf5),
 }
 SUFFIXES = (*_OPENERS, *TABLE_SUFFIXES)
+_ADVICE = {  # on other suffixes
+    ".tsv": " Save it as .csv, with commas.",
+    **dict.fromkeys((".xls", ".xlsx", ".ods"), " Save it as .csv."),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), " Opening pickles could run code; save the arrays with numpy.savez."),
+    ".gz": " Unpack it.",
+}
 _NEIGHBOUR_SUFFIXES = (".ivecs", ".ibin")
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
@@ -243,7 +249,9 @@ def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = Fal
     check_file(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise HashbenchError(f"{path} has an unknown suffix; arrays are read from {', '.join(SUFFIXES)}.")
+        raise HashbenchError(
+            f"{path} has an unknown suffix; arrays are read from {', '.join(SUFFIXES)}.{_ADVICE.get(suffix, '')}"
+        )
     if suffix in TABLE_SUFFIXES and not (in_slices and suffix in ARROW_SUFFIXES):
         yield open_table(path, aside)
         return
