@@ -198,7 +198,9 @@ def read_matrix(spec: str) -> Any:
 def read_levels(spec: str, n_database: int) -> Any:
     """Read a matrix of levels as `read_matrix` does; from .ivecs and .ibin, level 1 for the listed rows of a query."""
     if split_spec(spec)[0].suffix.lower() not in _NEIGHBOUR_SUFFIXES:
-        return read_matrix(spec)
+        matrix = read_matrix(spec)
+        _refuse_neighbours(matrix, spec, n_database)
+        return matrix
     from scipy.sparse import csr_array
 
     neighbours = np.sort(read_array(spec, ()), axis=1)  # (n_queries, n_neighbours)
@@ -215,6 +217,20 @@ def read_levels(spec: str, n_database: int) -> Any:
     n_queries, width = neighbours.shape
     parts = np.ones(neighbours.size, np.int8), neighbours.ravel(), np.arange(n_queries + 1) * width
     return csr_array(parts, shape=(n_queries, n_database))
+
+
+def _refuse_neighbours(levels: Any, spec: str, n_database: int) -> None:
+    """Refuse a matrix that has too few columns for levels, and different rows of the database in each row."""
+    if type(levels) is not np.ndarray or levels.ndim != 2 or levels.dtype.kind not in "iu" or not levels.size:
+        return
+    is_listing = 0 <= levels.min() and levels.max() < n_database and (np.diff(np.sort(levels, axis=1)) > 0).all()
+    if is_listing and levels.shape[1] < n_database and levels.max() > 1:
+        width = levels.shape[1]
+        raise HashbenchError(
+            f"{spec} has {width:,} columns, expected a level for each of {n_database:,} database items. If it lists "
+            f"the neighbours of each query, save it as .ivecs: numpy.insert(rows.astype('<i4'), 0, {width}, axis=1)"
+            ".tofile('rows.ivecs')."
+        )
 
 
 def refuse_transposed(array: AnyArray, spec: str, n_items: tuple[int, ...]) -> None:
