@@ -126,7 +126,8 @@ def as_packed(
     and 1, the first bit first; integers of 64 bits, or unsigned of 16 or 32, the most significant bit first.
 
     ``n_bits`` is needed for packed codes, for uint8 of 0/255, which may be packed, and for integers of 64 bits that are
-    all below 2**32, or of fewer bits, which may be something else. ``bit_order`` is that of packed bytes, by default little, of int8 big.
+    all below 2**32, or of fewer bits, which may be something else. ``bit_order`` is that of packed bytes, by default
+    little, of int8 big.
 
     >>> as_packed([[-1, 1, 1]])
     (array([[6]], dtype=uint8), 3)
@@ -174,8 +175,8 @@ def _pack_any(
             hint = " Booleans may also be squares, (n_samples, k, k); reshape others: codes.reshape(len(codes), -1)."
         elif array.ndim == 1 and array.dtype.kind in "iufO" and array.size:
             hint = (
-                " If each is a hash of 16, 32 or 64 bits, give uint16, uint32, uint64 or int64, and this number of bits: "
-                "--bits, n_bits=."
+                " If each is a hash of 16, 32 or 64 bits, give uint16, uint32, uint64 or int64, and this number of "
+                "bits: --bits, n_bits=."
             )
         raise HashbenchError(f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits).{hint}")
     if 0 in array.shape:

@@ -272,7 +272,7 @@ def test_integers_and_hexadecimal_texts_may_be_compared():
     query, database, n_bits = bits.as_packed_pair(HASHES, [f"{value:016x}" for value in HASHES.tolist()])
     assert n_bits == 64
     np.testing.assert_array_equal(query, database)
-    with pytest.raises(HashbenchError, match="query codes are integers, one per code, database codes a column for each"):
+    with pytest.raises(HashbenchError, match="query codes are integers, one per code, database codes a col"):
         bits.as_packed_pair(HASHES, OF_HASHES)
 
 
