@@ -50,10 +50,8 @@ _OPENERS: dict[str, _Opener] = {
 }
 SUFFIXES = (*_OPENERS, *TABLE_SUFFIXES)
 _ADVICE = {  # on other suffixes
-    ".tsv": " Save it as .csv, with commas.",
-    **dict.fromkeys((".xls", ".xlsx", ".ods"), " Save it as .csv."),
-    **dict.fromkeys((".pkl", ".pickle", ".joblib"), " Opening pickles could run code; save the arrays with numpy.savez."),
-    ".gz": " Unpack it.",
+    **dict.fromkeys((".tsv", ".xlsx"), " Save it as .csv, with commas."),
+    **dict.fromkeys((".pkl", ".pickle"), " Opening pickles could run code; save arrays with numpy.savez."),
 }
 _NEIGHBOUR_SUFFIXES = (".ivecs", ".ibin")
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
@@ -320,26 +318,35 @@ def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
 def _find_name(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> str:
     if key is not None:
         if key not in arrays:
-            raise unknown_name("array", f"{path}:{key}", map(shown, arrays), like=key)
+            raise unknown_name(_kind(path), f"{path}:{key}", map(shown, arrays), like=key)
         return key
     names = sorted(arrays.columns if isinstance(arrays, TableFile) else arrays, key=lambda name: "/" in name)
     if not names:
         raise HashbenchError(f"{path} holds no arrays.")
     outer = [name for name in names if "/" not in name] or names  # arrays in groups must be named
-    likely = [name for name in names if name not in LABEL_KEYS] or names
+    likely = [name for name in names if not (name in LABEL_KEYS or is_identifier(name))] or names
     is_lone = len(outer) == 1 and outer[0] in likely
     chosen = next((name for name in keys if name in arrays), None)
     if chosen is None and (is_lone or "features" in arrays):
         chosen = outer[0] if is_lone else "features"
+    if isinstance(arrays, TableFile) and (chosen is None or (chosen == "features" and arrays.is_unclear(keys))):
+        raise _unnamed(path, names, arrays.likely(keys), ", or remove that column" if chosen else "")
     if chosen is None:
         raise _unnamed(path, names, likely[0])
     return chosen
 
 
-def _unnamed(path: Path, names: Iterable[str], likely: str) -> HashbenchError:
+def _unnamed(path: Path, names: Sequence[str], likely: str, choice: str = "") -> HashbenchError:
+    may_be_item = path.suffix.lower() == ".csv" and not any(map(is_identifier, names))
     return HashbenchError(
-        f"{path} holds arrays {', '.join(map(shown, names))}; name one of them, such as {path}:{shown(likely)}."
+        f"{path} holds {_kind(path)}s {', '.join(map(shown, names))}; name one of them, such as {path}:{shown(likely)}"
+        f"{choice}.{' If its first line is an item, put a line of names above it.' if may_be_item else ''}"
     )
+
+
+def _kind(path: Path) -> str:
+    """Return the word for what a file holds under each name."""
+    return "column" if path.suffix.lower() in TABLE_SUFFIXES else "array"
 
 
 def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:
