@@ -220,6 +220,16 @@ class _Lines(_Text):
     def texts(self, name: str) -> AnyArray:
         return self._lines
 
+    def __getitem__(self, name: str) -> AnyArray:
+        cells = re.split(r"[\s,;]+", self._lines[0].strip()) if self._lines.size else []
+        numbers, stray = as_numbers(cells)
+        if len(cells) > 1 and numbers is not None and stray is None:
+            raise HashbenchError(
+                f"the first line of {self.path} holds {len(cells)} numbers, expected one code or label. Save it as "
+                ".csv, with commas between the numbers."
+            )
+        return super().__getitem__(name)
+
 
 class _Csv(_Text):
     """A .csv file, read whole: where only some columns are parsed, pandas overlooks lines with too many."""
@@ -303,23 +313,27 @@ def _read_csv(path: Path) -> tuple[Any, int | None, int | None]:
         if len(first) == 1 and all(separator in line for line in top[0]):
             raise HashbenchError(f"{path} separates columns by {separator!r}, expected commas. Save it with commas.")
     has_index = first.iloc[0] == ""  # pandas leaves the name of its index empty
-    names = first.iloc[int(has_index) :]
-    n_numbers = int(pd.to_numeric(names, errors="coerce").notna().sum())
-    is_counted = names.tolist() == [str(number) for number in range(len(names))]
-    if 0 < n_numbers < len(names):
+    names, second = (row.iloc[int(has_index) :] for row in (first, top.iloc[-1]))
+    is_number, is_below = (pd.to_numeric(row, errors="coerce").notna() for row in (names, second))
+    n_numbers = int(is_number.sum())
+    is_counted = names[is_number].tolist() == [str(number) for number in range(n_numbers)]
+    if 0 < n_numbers < len(names) and not (is_counted and n_numbers > 1):
         raise HashbenchError(
             f"the first line of {path} mixes {n_numbers} numbers with words, so it may be names or an item; add a "
             "first line of names, one per column."
         )
-    has_names = n_numbers == 0 or (is_counted and (has_index or len(names) > 1))
+    has_names = n_numbers == 0 or (is_counted and (has_index or n_numbers > 1))
     _check_names(names if has_names else (), path)
     index = 0 if has_index and has_names else None
     header = 0 if has_names else None
     table = pd.read_csv(path, header=header, index_col=index, low_memory=False)  # one dtype per column
-    may_be_item = is_counted and not has_index and len(names) > 1 and top.iloc[-1].str.fullmatch(r"[+-]?\d+").all()
-    if may_be_item and not (len(names) > 2 and table.isin(_SIGNS).all(axis=None)):  # 2 is no bit
-        raise HashbenchError(
-            f"the first line of {path} counts from 0 to {len(names) - 1}, so it may be names or an item; add a first "
-            "line of names, one per column."
-        )
+    is_name = (is_below & ~is_number).any()  # a word above a number
+    may_be_item = is_counted and not (has_index or is_name) and second[is_number].str.fullmatch(r"[+-]?\d+").all()
+    if may_be_item and n_numbers > 1:
+        are_bits = n_numbers > 2 and table.loc[:, [*is_number]].isin(_SIGNS).all(axis=None)  # 2 is no bit
+        if not are_bits:
+            raise HashbenchError(
+                f"the first line of {path} counts from 0 to {n_numbers - 1}, so it may be names or an item; add a line "
+                "of names above it, one per column."
+            )
     return table, header, index

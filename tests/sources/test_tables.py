@@ -8,8 +8,9 @@ import pytest
 from helpers.error_sentences import complaint
 
 from hashbench.bits import as_packed, unpack
-from hashbench.sources.array_files import read_array, read_codes, read_items, read_rows
+from hashbench.sources.array_files import read_array, read_codes, read_features, read_items, read_rows
 from hashbench.sources.formats import COARSE_KEYS, FEATURE_KEYS, LABEL_KEYS
+from hashbench.sources.tables import open_table
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 Y = np.array([0, 1, 2, 1, 0, 2, 1])
@@ -64,6 +65,28 @@ def test_columns_of_bits_may_be_counted_as_pandas_does(tmp_path, low):
 def test_a_count_that_may_be_an_item_is_refused(tmp_path, values):
     pd.DataFrame(values).to_csv(tmp_path / "a.csv", index=False)
     assert "so it may be names or an item" in complaint(read_codes, str(tmp_path / "a.csv"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "names"),
+    [
+        ("id,0,1,2", "7,0.5,1.5,2.5", "id,0,1,2"),
+        ("id,0,1,2", "7,255,13,0", "id,0,1,2"),  # a word above a number
+        ("0,1,2,label", "0.5,1.5,2.5,cat", "0,1,2,label"),
+        ("name,0,1,2", "img0,1,0,1", "name,0,1,2"),  # bits
+        ("name,0,1,2", "img0,3,0,1", None),
+        ("cat,0,1", "dog,1,0", None),
+        ("cat,0", "dog,1", None),
+        ("cat,1,2", "dog,1.5,2.5", None),
+    ],
+)
+def test_names_counted_by_pandas_may_be_beside_words(tmp_path, first, second, names):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{first}\n{second}\n")
+    if names is None:
+        assert f"the first line of {path}" in complaint(open_table, path)
+    else:
+        assert open_table(path).columns == names.split(",")
 
 
 @pytest.mark.parametrize("separator", [";", "\t"])
