@@ -1,6 +1,6 @@
 """Features, labels and codes read from files, whose suffix is their format."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from hashbench.sources.formats import (
     Lazy,
     SparseRows,
     in_memory,
+    is_identifier,
     opened_hdf5,
     opened_mat,
     opened_npy,
@@ -102,18 +103,18 @@ def read_items(spec: str, labels: str | None = None, *, are_texts: bool = False)
         check_file(file)
     is_beside = bool(labels) and path.resolve() == label_path.resolve()
     array = read_array(labels, LABEL_KEYS) if labels and not is_beside else None
-    words: list[str] = []
+    left_out = ""
     with opened_arrays(path, label_key if is_beside else None) as arrays:
         if are_texts:
             key = _text_column(arrays, label_key) if key is None and isinstance(arrays, TableFile) else key
             items: AnyArray = _checked_texts(_read_found(arrays, path, key, TEXT_KEYS, spec), spec)
         else:
-            items = _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
-            words = arrays.words if key is None and isinstance(arrays, TableFile) else []
+            found, stored = find_array(arrays, path, key, FEATURE_KEYS)
+            items = _as_float32(stored, spec, path)
+            left_out = arrays.left_out(found) if key is None and isinstance(arrays, TableFile) else ""
         name = next((name for name in LABEL_KEYS if name in arrays and not (are_texts and name == key)), None)
         if is_beside or (array is None and name is not None):
             array = _read_found(arrays, path, label_key if is_beside else name, LABEL_KEYS, labels or spec)
-    left_out = f"left out, since they hold no numbers: {', '.join(map(shown, words))}" if words else ""
     return ItemFile(items, array, left_out)
 
 
@@ -221,7 +222,7 @@ def _refuse_neighbours(levels: Any, spec: str, n_database: int) -> None:
     """Refuse a matrix that has too few columns for levels, and different rows of the database in each row."""
     if type(levels) is not np.ndarray or levels.ndim != 2 or levels.dtype.kind not in "iu" or not levels.size:
         return
-    is_listing = 0 <= levels.min() and levels.max() < n_database and (np.diff(np.sort(levels, axis=1)) > 0).all()
+    is_listing = levels.min() >= 0 and levels.max() < n_database and (np.diff(np.sort(levels, axis=1)) > 0).all()
     if is_listing and levels.shape[1] < n_database and levels.max() > 1:
         width = levels.shape[1]
         raise HashbenchError(
@@ -238,6 +239,16 @@ def refuse_transposed(array: AnyArray, spec: str, n_items: tuple[int, ...]) -> N
         raise HashbenchError(
             f"{spec} has {n_rows:,} rows and {n_columns:,} columns, expected {n_columns:,} rows, one per item. If its "
             "columns are the items, save it transposed: with ' in MATLAB, .T in NumPy."
+        )
+
+
+def refuse_nameless(labels: AnyArray, spec: str, n_items: int) -> None:
+    """Refuse words of a .csv file that are one fewer than the items, since the first line is read as names."""
+    are_words = labels.dtype.kind in "OU" and split_spec(spec)[0].suffix.lower() == ".csv"
+    if are_words and labels.shape[:1] == (n_items - 1,):
+        raise HashbenchError(
+            f"{spec} holds labels for {len(labels):,} of {n_items:,} items, since its first line is read as names. If "
+            "that line is an item, put a line of names above it."
         )
 
 

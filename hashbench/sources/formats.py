@@ -1,5 +1,6 @@
 """Arrays in .npy, .npz, .mat, .pt, .safetensors, HDF5 and vector files: listed by name, then read if they fit."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice, repeat
@@ -25,6 +26,7 @@ LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
 COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 CODE_KEYS = ("codes", "code", "hashes", "hash", "B")
 MATRIX_KEYS = ("affinity", "levels", "S")
+_IDENTIFIER = re.compile(r"(?i:(.*[\W_])?[gu]?u?ids?|idx|index|key|pk|rowid|unnamed: 0)|.*[a-z]I[Dd]s?")
 VECTOR_SUFFIXES = {  # of faiss, each row after its length; of big-ann, after the shape of all
     **{".fvecs": "<f4", ".ivecs": "<i4", ".bvecs": "u1"},
     **{".fbin": "<f4", ".ibin": "<i4", ".u8bin": "u1", ".i8bin": "i1"},
@@ -99,6 +101,15 @@ class SparseRows(OnDisk):
 def shown(name: str) -> str:
     """Quote a name from a file if it cannot be printed as it is."""
     return name if name.isprintable() else repr(name)
+
+
+def is_identifier(name: str) -> bool:
+    """Return whether an array or column is named like an identifier of items, such as ``image_id`` or ``index``.
+
+    >>> [is_identifier(name) for name in ("id", "imageId", "Unnamed: 0", "valid", "glycemic_index")]
+    [True, True, True, False, False]
+    """
+    return _IDENTIFIER.fullmatch(name) is not None
 
 
 def in_memory(stored: Any) -> AnyArray:

@@ -14,7 +14,7 @@ import numpy as np
 from hashbench._typing import AnyArray
 from hashbench.errors import HashbenchError
 from hashbench.sources.arrow_files import ARROW_SUFFIXES, holds_bytes, holds_lists, holds_numbers, opened_columns
-from hashbench.sources.formats import FEATURE_KEYS, LABEL_KEYS
+from hashbench.sources.formats import COARSE_KEYS, CODE_KEYS, FEATURE_KEYS, LABEL_KEYS, is_identifier, shown
 from hashbench.store.inputs import check_fits, reading
 
 LINE_SUFFIXES = (".txt", ".lst")  # one text, code or label per line
@@ -23,6 +23,7 @@ _LINE = "text"  # name of the only column
 _SHOWN = 40  # characters of a cell
 _SIGNS = [-1, 0, 1, "-1", "0", "1"]
 _HEXADECIMAL = 16  # digits of 64 bits; in decimal they are mostly 17 to 20
+_FEW = 10  # rows in which whole numbers may differ by chance
 _FACTOR = 2  # least bytes of memory per byte of a table: measured 2 for numbers of 17 digits, 14 for one digit
 
 
@@ -35,6 +36,7 @@ class TableFile(Mapping[str, AnyArray], ABC):
 
     columns: Sequence[str]
     lists: Sequence[str] = ()  # columns whose types say what they hold
+    _lists_of_numbers: Sequence[str] = ()
     bytes: Sequence[str] = ()
     numbers: Sequence[str] = ()
 
@@ -88,9 +90,44 @@ class TableFile(Mapping[str, AnyArray], ABC):
             found[name] = column is not None, stray
         return found
 
+    @cached_property
+    def _numeric(self) -> list[str]:
+        """Columns of numbers that may be features; none if all are named like identifiers."""
+        names = [name for name in self._candidates if name not in self.words]
+        return [] if len(self.columns) > 1 and all(map(is_identifier, names)) else names
+
     @property
     def _has_features(self) -> bool:
-        return set(FEATURE_KEYS).isdisjoint(self.lists) and len(self.words) < len(self._candidates)
+        return set(FEATURE_KEYS).isdisjoint(self.lists) and bool(self._numeric)
+
+    @property
+    def _vectors(self) -> list[str]:
+        """Columns of lists of numbers that may be features."""
+        return [name for name in self._lists_of_numbers if name not in (*LABEL_KEYS, self._aside)]
+
+    def is_unclear(self, keys: tuple[str, ...]) -> bool:
+        """Return whether those who look for ``keys`` may mean a column of lists rather than the columns of numbers."""
+        is_lone = keys == CODE_KEYS and len(self._numeric) == 1  # one of hashes is no matrix
+        return keys in (FEATURE_KEYS, CODE_KEYS) and bool(self._vectors) and not is_lone
+
+    def likely(self, keys: tuple[str, ...]) -> str:
+        """Return the column to suggest to users who look for one of ``keys``."""
+        names = [name for name in self.columns if not (name in LABEL_KEYS or is_identifier(name))] or [*self.columns]
+        if keys in (FEATURE_KEYS, CODE_KEYS):
+            names = [*self._vectors, *names]
+        elif keys in (LABEL_KEYS, COARSE_KEYS):
+            names = [name for name in names if self._repeats(name)] or names
+        return names[0]
+
+    def _repeats(self, name: str) -> bool:
+        return name in self.lists or len(set(cells := self._cells(name).tolist())) < len(cells)
+
+    def left_out(self, name: str) -> str:
+        """Describe the columns that are neither labels nor part of the features called ``name``."""
+        others = (*LABEL_KEYS, self._aside, name, *(() if name in self.columns else self._numeric))
+        names = ", ".join(shown(column) for column in self.columns if column not in others)
+        reason = "" if name in self.columns else ", since they hold no numbers"
+        return f"left out{reason}: {names}" if names else ""
 
     def __getitem__(self, name: str) -> AnyArray:
         if name == "features" and self._has_features:
@@ -109,11 +146,11 @@ class TableFile(Mapping[str, AnyArray], ABC):
                     f"column {name!r} of {self.path} holds numbers, but {cell!r} in row {stray} (the first is 0). Fix "
                     "that cell, or remove the column."
                 )
-        names = [name for name in self._candidates if name not in self.words]
         with self._reading():
-            frame = self._frame(names)
-        columns: list[Any] = [as_numbers(frame[name])[0] for name in names]
-        return np.column_stack(columns)
+            frame = self._frame(self._numeric)
+        columns: dict[str, Any] = {name: as_numbers(frame[name])[0] for name in self._numeric}
+        _refuse_identifiers(columns, self.path)
+        return np.column_stack([*columns.values()])
 
     def __contains__(self, name: object) -> bool:
         return name in self.columns or (name == "features" and self._has_features)
@@ -135,6 +172,7 @@ class _Typed(TableFile):
             self.columns, kinds = columns.names, columns.kinds
         _check_names(self.columns, self.path)
         self.lists = [name for name in self.columns if holds_lists(kinds[name])]
+        self._lists_of_numbers = [name for name in self.lists if holds_numbers(kinds[name].value_type)]
         self.bytes = [name for name in self.columns if holds_bytes(kinds[name])]
         self.numbers = [name for name in self.columns if holds_numbers(kinds[name])]
 
@@ -265,6 +303,19 @@ def _no_codes(spec: str) -> HashbenchError:
         "or strings of hexadecimal digits or of 0 and 1. If the numbers are such strings, write each as 0x and its "
         "digits, or as 0b and its bits."
     )
+
+
+def _refuse_identifiers(columns: Mapping[str, AnyArray], path: Path) -> None:
+    """Refuse identifiers among columns of features, codes or labels, whose numbers would outweigh all others."""
+    whole = [name for name, column in columns.items() if column.dtype.kind in "iu"]
+    n_real = sum(column.dtype.kind == "f" for column in columns.values())
+    for name, column in columns.items():
+        is_named = len(columns) > 1 and is_identifier(name) and not np.isin(column, (-1, 0, 1)).all()
+        is_odd = whole == [name] and n_real > 1 and len(column) >= _FEW and len(np.unique(column)) == len(column)
+        if is_named or is_odd:
+            why = "is named like an identifier" if is_named else "is the only one of whole numbers, all different"
+            way = "rename it" if is_named else "save it as floats"
+            raise HashbenchError(f"column {name!r} of {path} {why}. Remove it, or {way} if it is a feature.")
 
 
 def _is_binary(texts: list[str]) -> bool:
