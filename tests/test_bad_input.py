@@ -170,6 +170,11 @@ def lay_out(folder):
     (folder / "rows.csv").write_text("0\n3\n")
     (folder / "semicolons.csv").write_text("file;phash;label\na;ff;1\nb;0f;2\n")
     (folder / "hash-gap.csv").write_text("hash,file\nff,a\n,b\n0a,c\n")
+    (folder / "nameless.csv").write_text("a\nb\na\nb\na\nb\n")
+    (folder / "nameless-40.csv").write_text("a\nb\n" * 20)
+    (folder / "nameless-pair.csv").write_text("img0,a\nimg1,b\nimg2,a\nimg3,b\nimg4,a\nimg5,b\n")
+    (folder / "rows-of-bits.txt").write_text("0 1 0 1 1 0 0 1\n" * 6)
+    (folder / "id.csv").write_text("id,a,b\n" + "7,0.5,1.5\n" * 40)
     (folder / "label-gap.csv").write_text("label,file\na,1\nb,2\n,3\na,4\nb,5\na,6\n")
     (folder / "bit-gap.csv").write_text("a,b,c,d,e,f,g,h\n" + "1,0,0,1,1,0,1,0\n,0,1,1,0,0,1,0\n" * 3)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
@@ -428,6 +433,12 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "hash-gap.csv:hash", 1)} | strings, and row 1 (the first is 0) is empty, expected
 1 | {LABELLED.replace("codes.npy", "bit-gap.csv", 1)} | row 1, column 0 (counted from 0). | or fill empty cells
 1 | {OWN} --query-labels label-gap.csv:label --database-labels label-gap.csv:label | first item 2 (counted from 0)
+1 | {OWN} --query-labels nameless.csv --database-labels labels.npy | for 5 of 6 items | put a line of names above it.
+1 | prepare --from X.npy --labels nameless-40.csv --name mine | for 39 of 40 items | read as names. If that line
+1 | {OWN} --query-labels nameless-pair.csv --database-labels labels.npy | columns img0, a; name | .csv:a. If
+1 | {OWN} --query-labels label-gap.csv:x --database-labels labels.npy | unknown column 'label-gap.csv:x'. Known columns
+1 | {LABELLED.replace("codes.npy", "rows-of-bits.txt", 1)} | holds 8 numbers, expected one code or label.
+1 | prepare --from id.csv --name mine --neighbours 3 | column 'id' of id.csv is named like an identifier. Remove it
 2 | {LABELLED} --label Ours | --label needs --save
 1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
