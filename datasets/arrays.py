@@ -13,7 +13,14 @@ from hashbench.affinity import as_affinity
 from hashbench.dataset import N_NEIGHBOURS, Dataset, check_finite
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
-from hashbench.sources.array_files import read_array, read_items, read_rows, refuse_transposed, split_spec
+from hashbench.sources.array_files import (
+    read_array,
+    read_items,
+    read_rows,
+    refuse_nameless,
+    refuse_transposed,
+    split_spec,
+)
 from hashbench.sources.features.extraction import KINDS, extract, extract_texts
 from hashbench.sources.features.transformers_models import is_model
 from hashbench.sources.formats import LABEL_KEYS
@@ -70,6 +77,8 @@ class Arrays(DatasetAdapter):
         distance = own.true_distance or "euclidean"
         params: dict[str, Any] = {} if distance == "euclidean" else {"true_distance": distance}
         neighbours = None
+        if rule in _WITHOUT_LABELS and features is not None:
+            check_finite(features, own.name)  # names rows of the file, and before the long work
         if rule == "neighbours" and own.neighbours is not None:
             if features is None:
                 raise HashbenchError(
@@ -83,7 +92,6 @@ class Arrays(DatasetAdapter):
             items["about"] |= describe_ties(n_tied, len(query), with_ties=with_ties)
             params |= {N_NEIGHBOURS: own.neighbours} if with_ties else {}
         if rule == "distance" and features is not None:
-            check_finite(features, own.name)  # names rows of the file, not of those that are measured
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
             params = distance_rule(features[measured])["rule_params"]
             protocol += f"; levels by percentiles of the distances between {len(measured):,} training items"
@@ -279,6 +287,7 @@ def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> A
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     refuse_transposed(labels, spec or items, (n_items,))
+    refuse_nameless(labels, spec or items, n_items)
     n_labels = len(labels) if labels.ndim else 1
     if n_labels != n_items:
         raise HashbenchError(f"{items} holds {n_items} items, but {spec or 'it'} labels for {n_labels}; give one each.")

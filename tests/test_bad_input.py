@@ -93,6 +93,8 @@ def lay_out(folder):
         "threes": np.where(codes, 3, 0),
         "mixed": np.where(codes, 1, -1) * (np.arange(8) > 0),
         "nan": np.where(codes, np.nan, 1.0),
+        "signs-nan": np.where(np.arange(48).reshape(6, 8) == 28, np.nan, np.where(codes, 1, -1)),
+        "mask-nan": np.where(np.arange(48).reshape(6, 8) == 28, np.nan, np.where(codes, 255, 0)),
         "inf": np.where(codes, np.inf, -1.0),
         "complex": codes.astype(complex),
         "words": codes.astype(str),
@@ -118,6 +120,7 @@ def lay_out(folder):
         "levels-nan": np.full((6, 6), np.nan),
         "levels-2000": 2000 * np.eye(6, dtype=int),
         "levels-5": np.eye(5, dtype=int),
+        "neighbours": np.arange(18).reshape(6, 3) % 6,
         "outputs": rng.normal(size=(6, 8)),
         "zero-outputs": np.zeros((6, 8)),
         "X": rng.normal(size=(40, 4)),
@@ -142,6 +145,8 @@ def lay_out(folder):
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
     np.save(folder / "objects.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
+    np.save(folder / "object-labels.npy", np.array(list("aabbcc"), dtype=object), allow_pickle=True)
+    np.savez(folder / "object-labels.npz", y=np.array(list("aabbcc"), dtype=object))
     np.savez(folder / "two.npz", a=codes, b=codes)
     whole = (folder / "codes.npy").read_bytes()
     (folder / "cut.npy").write_bytes(whole[:-5])
@@ -166,12 +171,21 @@ def lay_out(folder):
     (folder / "rows.csv").write_text("0\n3\n")
     (folder / "semicolons.csv").write_text("file;phash;label\na;ff;1\nb;0f;2\n")
     (folder / "hash-gap.csv").write_text("hash,file\nff,a\n,b\n0a,c\n")
+    (folder / "nameless.csv").write_text("a\nb\na\nb\na\nb\n")
+    (folder / "nameless-40.csv").write_text("a\nb\n" * 20)
+    (folder / "nameless-pair.csv").write_text("img0,a\nimg1,b\nimg2,a\nimg3,b\nimg4,a\nimg5,b\n")
+    (folder / "rows-of-bits.txt").write_text("0 1 0 1 1 0 0 1\n" * 6)
+    (folder / "id.csv").write_text("id,a,b\n" + "7,0.5,1.5\n" * 40)
     (folder / "label-gap.csv").write_text("label,file\na,1\nb,2\n,3\na,4\nb,5\na,6\n")
     (folder / "bit-gap.csv").write_text("a,b,c,d,e,f,g,h\n" + "1,0,0,1,1,0,1,0\n,0,1,1,0,0,1,0\n" * 3)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
     (folder / "head.csv").write_text("label\n")
     (folder / "gaps.csv").write_text("label\n" + 20 * "a\nNA\n")
     (folder / "empty.csv").touch()
+    for suffix in ("csv", "txt"):
+        (folder / f"latin.{suffix}").write_bytes("label\ncafé\n".encode("latin-1"))
+    for name in ("tabs.tsv", "pickle.pkl"):
+        (folder / name).write_bytes(b"a")
     (folder / "twice.json").write_text('{"shards": ["codes.npy", "codes.npy"]}')
     (folder / "text.pt").write_text("hello")
     (folder / "pickle.pt").write_bytes(pickle.dumps({"codes": codes}))
@@ -423,6 +437,12 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "hash-gap.csv:hash", 1)} | strings, and row 1 (the first is 0) is empty, expected
 1 | {LABELLED.replace("codes.npy", "bit-gap.csv", 1)} | row 1, column 0 (counted from 0). | or fill empty cells
 1 | {OWN} --query-labels label-gap.csv:label --database-labels label-gap.csv:label | first item 2 (counted from 0)
+1 | {OWN} --query-labels nameless.csv --database-labels labels.npy | for 5 of 6 items | put a line of names above it.
+1 | prepare --from X.npy --labels nameless-40.csv --name mine | for 39 of 40 items | read as names. If that line
+1 | {OWN} --query-labels nameless-pair.csv --database-labels labels.npy | columns img0, a; name | .csv:a. If
+1 | {OWN} --query-labels label-gap.csv:x --database-labels labels.npy | unknown column 'label-gap.csv:x'. Known columns
+1 | {LABELLED.replace("codes.npy", "rows-of-bits.txt", 1)} | holds 8 numbers, expected one code or label.
+1 | prepare --from id.csv --name mine --neighbours 3 | column 'id' of id.csv is named like an identifier. Remove it
 2 | {LABELLED} --label Ours | --label needs --save
 1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
@@ -626,18 +646,20 @@ COMMANDS += [
             "wide": "in wide.npy have 16 columns | in codes.npy 8",
             "few": "3 query codes | 6",
             "flat": "two dimensions",
-            "small-hashes": "If each is a hash of 64 bits, give uint64 or int64, and 64",
+            "small-hashes": "If each is a hash of 16, 32 or 64 bits, give uint16, uint32, uint64 or int64, and this",
             "none": "query codes are empty: shape (0, 8)",
             "threes": "20 values that are not 0 or 1, first 3 in row 0, column 1",
             "mixed": "query codes hold",
             "nan": "20 values that are not 0 or 1, first nan | Infinities and NaN mean nothing here",
+            "signs-nan": "1 values that are not -1 or 1, first nan in row 3, column 4",
+            "mask-nan": "1 values that are not 0 or 255, first nan in row 3, column 4",
             "inf": "20 values that are not -1 or 1, first inf",
             "complex": "query codes are of dtype complex128",
             "words": "query codes are strings of shape",
             "objects": "cannot read objects.npy as .npy",
-            "cut": "cannot read cut.npy as .npy",
-            "text": "cannot read text.npy as .npy",
-            "empty": "cannot read empty.npy as .npy",
+            "cut": "cannot read cut.npy as .npy: it is cut short or damaged.",
+            "text": "cannot read text.npy as .npy: numpy.save did not write it.",
+            "empty": "cannot read empty.npy as .npy: it is empty.",
             "header": "cannot read header.npy as .npy",
             "archive": "cannot read archive.npy as .npy",
             "nowhere": "no file nowhere.npy",
@@ -651,6 +673,7 @@ COMMANDS += [
             "float-labels": "query labels | whole numbers",
             "word-labels": "query labels are words and the other labels numbers; give both in the same form",
             "latin-labels": "holds strings as bytes that are not UTF-8",
+            "object-labels": "it holds Python objects, and opening them could run code | labels.astype(str).",
             "huge-labels": "9223372036854775808",
             "short-labels": "6 query codes, but labels or affinities for 5 query items",
             "hot": "query labels have shape",
@@ -658,6 +681,7 @@ COMMANDS += [
             "nowhere": "there is no file nowhere.npy",
         }.items()
     ),
+    f"1 | {OWN} --query-labels object-labels.npz --database-labels labels.npy | labels.astype(str).",
     *(
         f"1 | {OWN} --affinity {name} | {words}"
         for name, words in {
@@ -667,6 +691,7 @@ COMMANDS += [
             "levels-2000.npy": "levels 0 to 1000, got 1 other values (2000)",
             "levels-5.npy": "6 query codes | 5",
             "labels.npy": "two dimensions",
+            "neighbours.npy": "3 columns, expected a level for each of 6 database items | neighbours | .ivecs",
             "csr-shifted.npz": "is damaged: indices must be >= 0",
             "csr-beyond.npz": "is damaged: indices must be < 6",
             "csr-pointer.npz": "damaged | non-decreasing",
@@ -707,6 +732,10 @@ COMMANDS += [
             "cell.csv": "column 'a' of cell.csv holds numbers, but '1.2.3' in row 20",
             "mixed.csv": "first line of mixed.csv mixes 1 numbers with words",
             "empty.csv": "cannot read empty.csv as .csv",
+            "latin.csv": "cannot read latin.csv as .csv: its text is not UTF-8. Save it as UTF-8.",
+            "latin.txt": "cannot read latin.txt as .txt: its text is not UTF-8. Save it as UTF-8.",
+            "tabs.tsv": "tabs.tsv has an unknown suffix | .feather. Save it as .csv, with commas.",
+            "pickle.pkl": "Opening pickles could run code; save arrays with numpy.savez.",
             "text.h5": "cannot read text.h5 as .h5",
             "r": "r is a folder; choose --features",
             "X.npy:k": "unknown array 'X.npy:k'",

@@ -74,7 +74,7 @@ def own_codes_group(*more: options.OptionDecorator) -> options.OptionDecorator:
             "--query-codes",
             type=options.ARRAY,
             help="Codes of queries in .npy, .npz, .mat, .h5, .pt, .safetensors, .parquet, .arrow, .csv, .txt, .bvecs "
-            "or .u8bin: bits, packed bytes with --bits, strings of hexadecimal digits, or 64-bit integers.",
+            "or .u8bin: bits, packed bytes with --bits, strings of hexadecimal digits, or integers.",
         ),
         option(
             "--database-codes",

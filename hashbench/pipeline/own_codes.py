@@ -28,7 +28,14 @@ from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.shards import Relevance
 from hashbench.scoring.thresholds import Thresholds, count_pairs
-from hashbench.sources.array_files import read_array, read_codes, read_features, read_levels, refuse_transposed
+from hashbench.sources.array_files import (
+    read_array,
+    read_codes,
+    read_features,
+    read_levels,
+    refuse_nameless,
+    refuse_transposed,
+)
 from hashbench.sources.formats import COARSE_KEYS, LABEL_KEYS
 from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
@@ -420,6 +427,7 @@ def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[i
         if array.ndim == 2 and 1 in array.shape and array.size == n_items:  # as in MATLAB
             array = array.ravel()
         refuse_transposed(array, spec, (n_items,))
+        refuse_nameless(array, spec, n_items)
         if array.dtype.kind == "O" and array.ndim:  # an empty cell among words is not a class
             check_labelled(array, spec)
         arrays.append(array)

@@ -22,7 +22,7 @@ from hashbench.sources.arrow_files import (
     opened_columns,
     opened_in_slices,
 )
-from hashbench.sources.formats import FEATURE_KEYS, LABEL_KEYS
+from hashbench.sources.formats import COARSE_KEYS, CODE_KEYS, FEATURE_KEYS, LABEL_KEYS, is_identifier, shown
 from hashbench.store.inputs import check_fits, reading
 
 LINE_SUFFIXES = (".txt", ".lst")  # one text, code or label per line
@@ -34,6 +34,7 @@ _NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?)"
 _WHOLE = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _SIGNS = [-1, 0, 1, "-1", "0", "1"]
 _HEXADECIMAL = 16  # digits of 64 bits; in decimal they are mostly 17 to 20
+_FEW = 10  # rows in which whole numbers may differ by chance
 _FACTOR = 2  # least bytes of memory per byte of a table: measured 2 for numbers of 17 digits, 14 for one digit
 
 
@@ -46,6 +47,7 @@ class TableFile(Mapping[str, AnyArray], ABC):
 
     columns: Sequence[str]
     lists: Sequence[str] = ()  # columns whose types say what they hold
+    _lists_of_numbers: Sequence[str] = ()
     bytes: Sequence[str] = ()
     numbers: Sequence[str] = ()
 
@@ -107,9 +109,44 @@ class TableFile(Mapping[str, AnyArray], ABC):
             found[name] = column is not None, stray
         return found
 
+    @cached_property
+    def _numeric(self) -> list[str]:
+        """Columns of numbers that may be features; none if all are named like identifiers."""
+        names = [name for name in self._candidates if name not in self.words]
+        return [] if len(self.columns) > 1 and all(map(is_identifier, names)) else names
+
     @property
     def _has_features(self) -> bool:
-        return set(FEATURE_KEYS).isdisjoint(self.lists) and len(self.words) < len(self._candidates)
+        return set(FEATURE_KEYS).isdisjoint(self.lists) and bool(self._numeric)
+
+    @property
+    def _vectors(self) -> list[str]:
+        """Columns of lists of numbers that may be features."""
+        return [name for name in self._lists_of_numbers if name not in (*LABEL_KEYS, self._aside)]
+
+    def is_unclear(self, keys: tuple[str, ...]) -> bool:
+        """Return whether those who look for ``keys`` may mean a column of lists rather than the columns of numbers."""
+        is_lone = keys == CODE_KEYS and len(self._numeric) == 1  # one of hashes is no matrix
+        return keys in (FEATURE_KEYS, CODE_KEYS) and bool(self._vectors) and not is_lone
+
+    def likely(self, keys: tuple[str, ...]) -> str:
+        """Return the column to suggest to users who look for one of ``keys``."""
+        names = [name for name in self.columns if not (name in LABEL_KEYS or is_identifier(name))] or [*self.columns]
+        if keys in (FEATURE_KEYS, CODE_KEYS):
+            names = [*self._vectors, *names]
+        elif keys in (LABEL_KEYS, COARSE_KEYS):
+            names = [name for name in names if self._repeats(name)] or names
+        return names[0]
+
+    def _repeats(self, name: str) -> bool:
+        return name in self.lists or len(set(cells := self._cells(name).tolist())) < len(cells)
+
+    def left_out(self, name: str) -> str:
+        """Describe the columns that are neither labels nor part of the features called ``name``."""
+        others = (*LABEL_KEYS, self._aside, name, *(() if name in self.columns else self._numeric))
+        names = ", ".join(shown(column) for column in self.columns if column not in others)
+        reason = "" if name in self.columns else ", since they hold no numbers"
+        return f"left out{reason}: {names}" if names else ""
 
     def __getitem__(self, name: str) -> AnyArray:
         if name == "features" and self._has_features:
@@ -128,11 +165,11 @@ class TableFile(Mapping[str, AnyArray], ABC):
                     f"column {name!r} of {self.path} holds numbers, but {cell!r} in row {stray} (the first is 0). Fix "
                     "that cell, or remove the column."
                 )
-        names = [name for name in self._candidates if name not in self.words]
         with self._reading():
-            frame = self._frame(names)
-        columns: list[Any] = [as_numbers(frame[name])[0] for name in names]
-        return np.column_stack(columns)
+            frame = self._frame(self._numeric)
+        columns: dict[str, Any] = {name: as_numbers(frame[name])[0] for name in self._numeric}
+        _refuse_identifiers(columns, self.path)
+        return np.column_stack([*columns.values()])
 
     def __contains__(self, name: object) -> bool:
         return name in self.columns or (name == "features" and self._has_features)
@@ -154,6 +191,7 @@ class _Typed(TableFile):
             self.columns, kinds = columns.names, columns.kinds
         _check_names(self.columns, self.path)
         self.lists = [name for name in self.columns if holds_lists(kinds[name])]
+        self._lists_of_numbers = [name for name in self.lists if holds_numbers(kinds[name].value_type)]
         self.bytes = [name for name in self.columns if holds_bytes(kinds[name])]
         self.numbers = [name for name in self.columns if holds_numbers(kinds[name])]
 
@@ -248,6 +286,16 @@ class _Lines(_Text):
     def texts(self, name: str) -> AnyArray:
         return self._lines
 
+    def __getitem__(self, name: str) -> AnyArray:
+        cells = re.split(r"[\s,;]+", self._lines[0].strip()) if self._lines.size else []
+        numbers, stray = as_numbers(cells)
+        if len(cells) > 1 and numbers is not None and stray is None:
+            raise HashbenchError(
+                f"the first line of {self.path} holds {len(cells)} numbers, expected one code or label. Save it as "
+                ".csv, with commas between the numbers."
+            )
+        return super().__getitem__(name)
+
 
 class _Csv(_Text):
     """A .csv file, read whole: where only some columns are parsed, pandas overlooks lines with too many."""
@@ -291,6 +339,19 @@ def _are_strings(digits: list[str]) -> bool:
     if max(lengths, default=0) > 1 and set("".join(digits)) <= {"0", "1"}:
         return True
     return len(lengths) > 1 and any(re.match(r"0\d", text) for text in digits)
+
+
+def _refuse_identifiers(columns: Mapping[str, AnyArray], path: Path) -> None:
+    """Refuse identifiers among columns of features, codes or labels, whose numbers would outweigh all others."""
+    whole = [name for name, column in columns.items() if column.dtype.kind in "iu"]
+    n_real = sum(column.dtype.kind == "f" for column in columns.values())
+    for name, column in columns.items():
+        is_named = len(columns) > 1 and is_identifier(name) and not np.isin(column, (-1, 0, 1)).all()
+        is_odd = whole == [name] and n_real > 1 and len(column) >= _FEW and len(np.unique(column)) == len(column)
+        if is_named or is_odd:
+            why = "is named like an identifier" if is_named else "is the only one of whole numbers, all different"
+            way = "rename it" if is_named else "save it as floats"
+            raise HashbenchError(f"column {name!r} of {path} {why}. Remove it, or {way} if it is a feature.")
 
 
 def as_numbers(cells: Any) -> tuple[AnyArray | None, int | None]:
@@ -340,23 +401,27 @@ def _read_csv(path: Path) -> tuple[Any, int | None, int | None]:
         if len(first) == 1 and all(separator in line for line in top[0]):
             raise HashbenchError(f"{path} separates columns by {separator!r}, expected commas. Save it with commas.")
     has_index = first.iloc[0] == ""  # pandas leaves the name of its index empty
-    names = first.iloc[int(has_index) :]
-    n_numbers = int(pd.to_numeric(names, errors="coerce").notna().sum())
-    is_counted = names.tolist() == [str(number) for number in range(len(names))]
-    if 0 < n_numbers < len(names):
+    names, second = (row.iloc[int(has_index) :] for row in (first, top.iloc[-1]))
+    is_number, is_below = (pd.to_numeric(row, errors="coerce").notna() for row in (names, second))
+    n_numbers = int(is_number.sum())
+    is_counted = names[is_number].tolist() == [str(number) for number in range(n_numbers)]
+    if 0 < n_numbers < len(names) and not (is_counted and n_numbers > 1):
         raise HashbenchError(
             f"the first line of {path} mixes {n_numbers} numbers with words, so it may be names or an item; add a "
             "first line of names, one per column."
         )
-    has_names = n_numbers == 0 or (is_counted and (has_index or len(names) > 1))
+    has_names = n_numbers == 0 or (is_counted and (has_index or n_numbers > 1))
     _check_names(names if has_names else (), path)
     index = 0 if has_index and has_names else None
     header = 0 if has_names else None
     table = pd.read_csv(path, header=header, index_col=index, low_memory=False)  # one dtype per column
-    may_be_item = is_counted and not has_index and len(names) > 1 and top.iloc[-1].str.fullmatch(r"[+-]?\d+").all()
-    if may_be_item and not (len(names) > 2 and table.isin(_SIGNS).all(axis=None)):  # 2 is no bit
-        raise HashbenchError(
-            f"the first line of {path} counts from 0 to {len(names) - 1}, so it may be names or an item; add a first "
-            "line of names, one per column."
-        )
+    is_name = (is_below & ~is_number).any()  # a word above a number
+    may_be_item = is_counted and not (has_index or is_name) and second[is_number].str.fullmatch(r"[+-]?\d+").all()
+    if may_be_item and n_numbers > 1:
+        are_bits = n_numbers > 2 and table.loc[:, [*is_number]].isin(_SIGNS).all(axis=None)  # 2 is no bit
+        if not are_bits:
+            raise HashbenchError(
+                f"the first line of {path} counts from 0 to {n_numbers - 1}, so it may be names or an item; add a line "
+                "of names above it, one per column."
+            )
     return table, header, index

@@ -68,6 +68,8 @@ def reading(path: Path, what: str = "") -> Iterator[None]:
         raise
     except Exception as error:  # each raises its own on damaged files
         words = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
+        if isinstance(error, UnicodeDecodeError) and error.encoding == "utf-8":
+            words = "its text is not UTF-8. Save it as UTF-8"
         reason = words.rstrip(".") or type(error).__name__
         raise HashbenchError(f"cannot read {path}{f' as {what}' if what else ''}: {reason}.") from error
 

@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from hashbench import registry
 from hashbench.adapter import Options, OwnData
+from hashbench.datasets import arrays
 from hashbench.errors import HashbenchError
 from hashbench.store import hdf5
 from hashbench.store.result_rows import COLUMNS
@@ -450,6 +451,12 @@ def test_bad_images_can_be_skipped_with_their_labels_and_are_counted(prepare, co
 )
 def test_wrong_options_for_a_folder_are_refused(complaint, photos, options, message):
     assert re.search(message, complaint(photos, *options))
+
+
+def test_features_that_are_not_finite_are_refused_before_neighbours_are_searched(complaint, save, monkeypatch):
+    monkeypatch.setattr(arrays, "find_neighbours", lambda *_, **__: 1 / 0)
+    features = with_value(X, (9, 2), np.nan)
+    assert "not finite, first nan in row 9, column 2" in complaint(save("X", features), "--neighbours", 3)
 
 
 def test_labels_of_other_than_all_images_are_refused(complaint, photos, save):
