@@ -102,7 +102,7 @@ def needing(what: str = "this") -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        package = _BASE_INSTALL.get(str(error.name).partition(".")[0])
+        package = _BASE_INSTALL.get(error.name or "")  # a module of a broken package has a dot
         if package is None:
             raise
         raise HashbenchError(f"{what} needs {package}, which is not installed: pip install {package}.") from error

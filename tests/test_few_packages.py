@@ -37,6 +37,7 @@ OF_NUMPY = [
 OF_OTHERS = [
     (["evaluate", *LABELLED, "--per-query", "scores.csv"], "pandas"),
     (["evaluate", *LABELLED, "--curves", "curves.csv"], "pandas"),
+    (["evaluate", *LABELLED, "--format", "latex"], "pandas"),
     (["evaluate", *LABELLED, "--save", "mine", "--dataset", "own"], "filelock"),
     (["thresholds", *LABELLED], "scipy"),
     (["explain", *LABELLED], "numba"),
@@ -123,6 +124,8 @@ def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known()
     assert {*errors._BASE_INSTALL.values()} == needed - {"click", "cloup"}
     with pytest.raises(ModuleNotFoundError, match="no_such_module"), errors.needing("this"):
         import no_such_module  # noqa: F401
+    with pytest.raises(ModuleNotFoundError), errors.needing("this"):
+        import scipy.no_such_module  # noqa: F401  # of a package that is installed, but broken
 
 
 @pytest.mark.parametrize(
