@@ -2,8 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One thread a worker; bytecode is kept, since many tests start processes of their own.
-TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadfile
+# One thread a worker; bytecode is kept, since many tests start processes of their own. xdist would put the files of few
+# tests last, and some of these take long.
+TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadfile --no-loadscope-reorder
+# Matplotlib's cache, too, stays in this folder.
+export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt
 
 methods = $(shell $(BIN)/hashbench list methods --speed $(1) | sed 's/ .*//;s/^/--method /')
@@ -30,23 +33,17 @@ $(VENV)/.created:
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
-	@echo "Installing hashbench and what it needs into $(VENV) (a few minutes the first time) ..."
-	$(PIP) -e '.[learned,test]'
+	@echo "Installing hashbench with PyTorch into $(VENV) (a minute or two the first time) ..."
+	$(PIP) -e '.[learned]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.installed
-	$(PIP) -e '.[learned,dev]'
+# A stamp for each extra. Since hashbench is there, pip adds only what the extra lacks.
+$(VENV)/.test $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.installed
+	@echo "Adding the packages of the extra '$*' to $(VENV) ..."
+	$(PIP) 'hashbench[$*]'
 	@touch $@
 
-$(VENV)/.bench: $(VENV)/.installed
-	$(PIP) -e '.[learned,test,bench]'
-	@touch $@
-
-$(VENV)/.docs: $(VENV)/.installed
-	$(PIP) -e '.[docs]'
-	@touch $@
-
-install: $(VENV)/.installed ## Set up .venv with hashbench and its tests
+install: $(VENV)/.installed ## Set up .venv with hashbench and PyTorch
 
 dev: $(VENV)/.dev ## Set up .venv for development, with the commit hooks
 	$(BIN)/pre-commit install
@@ -77,7 +74,7 @@ docs/table.png: docs/table.tex # as it looks in the column of an article; needs 
 	'{geometry}\pagestyle{empty}\begin{document}\input{../../docs/table}\end{document}' > build/column/table.tex
 	cd build/column && pdflatex -halt-on-error table.tex > told.txt && pdftoppm -png -r 220 -singlefile table.pdf ../../docs/table
 
-test: $(VENV)/.installed ## Run the tests, as before every commit
+test: $(VENV)/.test ## Run the tests, as before every commit
 	$(TEST) -m "not slow" --durations 5
 
 dist: $(VENV)/.dev ## Build the source distribution and the wheel into dist/, and check what they say of themselves
@@ -90,15 +87,15 @@ dist: $(VENV)/.dev ## Build the source distribution and the wheel into dist/, an
 test-dist: dist ## Build them and test what is in them, types of a user's project, and plug-ins of other packages
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/test_distributions.py tests/test_packaging.py
 
-test-cluster: $(VENV)/.installed ## Run those of jobs side by side, which start and kill processes; test-all has them, too
+test-cluster: $(VENV)/.test ## Run those of jobs side by side, which start and kill processes; test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/pipeline/test_cluster.py \
 	tests/pipeline/test_workers.py tests/cli/test_tuning.py --durations 3
 
-test-originals: $(VENV)/.installed ## Run those beside other libraries: originals of scripts, models of transformers; test-all has them, too
+test-originals: $(VENV)/.test ## Run those beside other libraries: originals of scripts, models of transformers; test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_originals.py \
 	tests/sources/test_transformers_models.py --durations 3
 
-test-figures: $(VENV)/.installed ## Run those of figures, and of the report in a browser; test-all has them, too
+test-figures: $(VENV)/.test ## Run those of figures, and of the report in a browser; test-all has them, too
 	$(TEST) tests/reports/test_plots.py tests/reports/test_html.py tests/reports/test_report_*.py --durations 3
 
 docs: $(VENV)/.docs ## Build the site into docs/_build/html; every warning is an error
@@ -107,7 +104,7 @@ docs: $(VENV)/.docs ## Build the site into docs/_build/html; every warning is an
 test-docs: $(VENV)/.docs ## Run every command of the site, page by page, and build it
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto tests/test_site.py --durations 3
 
-test-all: $(VENV)/.bench $(VENV)/.docs dist ## Run them in their long forms, too, and beside the libraries they are of
+test-all: $(VENV)/.test $(VENV)/.bench $(VENV)/.docs dist ## Run them in their long forms, too, and beside the libraries they are of
 	HASHBENCH_TESTS=all $(TEST) --durations 20
 
 coverage: $(VENV)/.dev ## Measure which lines the quick tests run
@@ -137,7 +134,7 @@ workflows: $(VENV)/.dev ## Check the workflows of GitHub by actionlint and shell
 types: $(VENV)/.dev links ## Check types
 	$(BIN)/mypy
 
-golden: $(VENV)/.installed ## Rewrite tests/golden; review the diff
+golden: $(VENV)/.test ## Rewrite tests/golden; review the diff
 	$(BIN)/python tests/make_golden.py
 
 bench: $(VENV)/.bench ## Measure speed side by side with peers

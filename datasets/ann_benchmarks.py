@@ -1,19 +1,19 @@
 """Files of the ann-benchmarks project: vectors, queries, and the true nearest neighbours of these."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import as_int64
 from hashbench.adapter import DatasetAdapter, OwnData
-from hashbench.dataset import Dataset
+from hashbench.dataset import N_NEIGHBOURS, Dataset
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_rows
 from hashbench.sources.download import Needed, demand
 from hashbench.sources.formats import row_blocks
-from hashbench.sources.neighbours import describe_neighbours
+from hashbench.sources.neighbours import describe_neighbours, describe_ties, padded
 from hashbench.store.files import data_dir
 from hashbench.store.inputs import check_fits, check_stored, open_hdf5, reading
 
@@ -57,10 +57,14 @@ class AnnBenchmarks(DatasetAdapter):
                     for rows in row_blocks(stored):
                         part[rows] = stored[rows]
             neighbours = as_int64(file["neighbors"][()], "neighbours")
-            n_tied = 0
-            if own.neighbours is not None:
-                neighbours, n_tied = _nearest(neighbours, file["distances"][()], own.neighbours, path)
+            n_tied, n_wanted, with_ties = 0, own.neighbours or neighbours.shape[1], own.neighbour_ties == "all"
+            if own.neighbours is not None or with_ties:
+                near = neighbours, file["distances"][()]
+                neighbours, n_tied = _nearest(*near, n_wanted, path, with_ties=with_ties)
         train, origin = _train_of(own, n_database, path)
+        params: dict[str, Any] = {"true_distance": _NOT_EUCLIDEAN[distance]} if distance in _NOT_EUCLIDEAN else {}
+        params |= {N_NEIGHBOURS: n_wanted} if with_ties else {}
+        described = describe_neighbours(n_wanted, distance, with_ties=with_ties)
         return Dataset(
             name=own.name,
             features=features,
@@ -68,14 +72,15 @@ class AnnBenchmarks(DatasetAdapter):
             database=np.arange(n_database),
             train=train,
             rule="neighbours",
-            rule_params={"true_distance": _NOT_EUCLIDEAN[distance]} if distance in _NOT_EUCLIDEAN else {},
+            rule_params=params,
             neighbours=neighbours,
             features_name="features",
             about={
                 "summary": f"{path.stem} of ann-benchmarks",
-                "protocol": f"its test vectors as queries, its training vectors as database; level 1 for the "
-                f"{describe_neighbours(neighbours.shape[1], distance, n_tied)} as the file gives them; {len(train):,} "
-                f"of {n_database:,} database vectors for training{origin}",
+                "protocol": "its test vectors as queries, its training vectors as database; level 1 for the "
+                f"{described} as the file gives them; {len(train):,} of {n_database:,} database vectors for "
+                f"training{origin}",
+                **describe_ties(n_tied, n_queries, with_ties=with_ties),
                 "source": path.name,
                 "features": "as given" + (", not scaled to unit length" if distance == "angular" else ""),
                 "licence": "code of ann-benchmarks: MIT; the vectors: see their authors",
@@ -102,7 +107,7 @@ class AnnBenchmarks(DatasetAdapter):
         if own.skip_bad_images or is_other_rule or any(choice is not None for choice in (*other, *counts)):
             raise HashbenchError(
                 f"{own.items} is a file of ann-benchmarks, which has queries and neighbours; only --neighbours, "
-                "--train, --train-index and --seed can be chosen."
+                "--neighbour-ties, --train, --train-index and --seed can be chosen."
             )
 
 
@@ -119,8 +124,10 @@ def _train_of(own: OwnData, n_database: int, path: Path) -> tuple[IntArray, str]
     return train, f", drawn with seed {own.seed}" if n_train < n_database else ""
 
 
-def _nearest(neighbours: IntArray, distances: AnyArray, n_wanted: int, path: Path) -> tuple[IntArray, int]:
-    """Return the first neighbours, and the number of queries with one left out as near as the last of these."""
+def _nearest(
+    neighbours: IntArray, distances: AnyArray, n_wanted: int, path: Path, *, with_ties: bool
+) -> tuple[IntArray, int]:
+    """Return the first neighbours, perhaps with those as near, and the number of queries that have such others."""
     n_listed = neighbours.shape[1]
     if n_wanted > n_listed:
         raise HashbenchError(
@@ -131,8 +138,16 @@ def _nearest(neighbours: IntArray, distances: AnyArray, n_wanted: int, path: Pat
             f"{path} does not list neighbours by rising distance, so its first {n_wanted} may not be the nearest. "
             "Leave --neighbours out, or sort them."
         )
-    is_tied = distances[:, n_wanted - 1] == distances[:, n_wanted] if n_wanted < n_listed else np.zeros(1)
-    return neighbours[:, :n_wanted], int(is_tied.sum())
+    is_near = distances <= distances[:, n_wanted - 1, None]
+    n_tied = int((is_near.sum(axis=1) > n_wanted).sum())
+    if not with_ties:
+        return neighbours[:, :n_wanted], n_tied
+    if n_open := int(is_near[:, -1].sum()):
+        raise HashbenchError(
+            f"for {n_open} queries all {n_listed} neighbours that {path} lists are as near as the first {n_wanted}, so "
+            "others may be too. Choose fewer --neighbours, or leave --neighbour-ties out."
+        )
+    return padded(neighbours[is_near], is_near.sum(axis=1)), n_tied
 
 
 def _checked(file: "h5py.File", path: Path) -> str:

@@ -9,15 +9,16 @@ from hashbench._choices import OWN_RULES
 from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import as_int64, check_labelled, multi_hot, number_words
 from hashbench.adapter import DatasetAdapter, OwnData
-from hashbench.dataset import Dataset, check_finite
+from hashbench.affinity import as_affinity
+from hashbench.dataset import N_NEIGHBOURS, Dataset, check_finite
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
-from hashbench.sources.array_files import read_array, read_items, read_rows, split_spec
+from hashbench.sources.array_files import read_array, read_items, read_rows, refuse_transposed, split_spec
 from hashbench.sources.features.extraction import KINDS, extract, extract_texts
 from hashbench.sources.features.transformers_models import is_model
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import read_tree, without_bad
-from hashbench.sources.neighbours import describe_neighbours, find_neighbours
+from hashbench.sources.neighbours import describe_neighbours, describe_ties, find_neighbours
 from hashbench.sources.splits import draw_any, draw_by_label, draw_split
 from hashbench.sources.tables import as_numbers
 from hashbench.store.inputs import reading
@@ -74,10 +75,13 @@ class Arrays(DatasetAdapter):
                 raise HashbenchError(
                     "rule 'neighbours' needs features to compare, and these are images only; choose other --features."
                 )
+            arrays, with_ties = (features[query], features[database]), own.neighbour_ties == "all"
             neighbours, n_tied = find_neighbours(
-                features[query], features[database], own.neighbours, distance, self.options.on_progress
+                *arrays, own.neighbours, distance, self.options.on_progress, with_ties=with_ties
             )
-            protocol += f"; level 1 for the {describe_neighbours(own.neighbours, distance, n_tied)}"
+            protocol += f"; level 1 for the {describe_neighbours(own.neighbours, distance, with_ties=with_ties)}"
+            items["about"] |= describe_ties(n_tied, len(query), with_ties=with_ties)
+            params |= {N_NEIGHBOURS: own.neighbours} if with_ties else {}
         if rule == "distance" and features is not None:
             check_finite(features, own.name)  # names rows of the file, not of those that are measured
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
@@ -107,8 +111,10 @@ class Arrays(DatasetAdapter):
             )
         features, labels, left_out = read_items(own.items, own.labels, are_texts=is_text)
         if labels is not None:
+            refuse_transposed(features, own.items, labels.shape)
             labels = _one_each(labels, own.labels, own.items, len(features))
         n_queries = 0
+        about: dict[str, str] = {}
         if own.query_items is not None:
             query_features, query_labels, _ = read_items(own.query_items, own.query_labels, are_texts=is_text)
             if query_features.shape[1:] != features.shape[1:]:
@@ -129,18 +135,19 @@ class Arrays(DatasetAdapter):
                         f"labels of the database have shape {labels.shape} and those of the queries "
                         f"{query_labels.shape}; both need the same form and number of classes."
                     )
+                about |= _unmatched(query_labels, labels, own.query_labels or own.query_items, own.labels or own.items)
                 labels = np.concatenate([labels, query_labels])
             features, n_queries = np.concatenate([features, query_features]), len(query_features)
-        about, remark = "as given", ""
+        description, remark = "as given", ""
         if is_text:
             extracted = extract_texts(self.kind, features.tolist(), self.options)
-            features, about, remark = np.asarray(extracted.features), extracted.description, extracted.remark
+            features, description, remark = np.asarray(extracted.features), extracted.description, extracted.remark
         return {
             "features": features,
             "labels": None if labels is None else _as_labels(labels, own.labels or own.items),
             "n_queries": n_queries,
             "remark": remark,
-            "about": {"features": "; ".join(filter(None, [about, left_out]))},
+            "about": {**about, "features": "; ".join(filter(None, [description, left_out]))},
         }
 
     def _of_folder(self, own: OwnData) -> dict[str, Any]:
@@ -190,6 +197,8 @@ def _refuse_idle(own: OwnData, rule: str, *, is_drawn: bool) -> None:
     """Refuse labels, a distance and a seed that would have no effect."""
     if rule in _WITHOUT_LABELS and (own.labels or own.query_labels) and own.queries_per_label is None:
         raise HashbenchError(f"--affinity {rule} compares features, so --labels have no effect; leave them out.")
+    if own.neighbour_ties != "first" and rule != "neighbours":
+        raise HashbenchError(f"--neighbour-ties {own.neighbour_ties} needs --neighbours K; add it, or leave it out.")
     if rule == "distance" and own.true_distance is not None:
         raise HashbenchError("--affinity distance uses Euclidean distance; leave --true-distance out.")
     if own.seed and not is_drawn:
@@ -269,10 +278,21 @@ def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> A
     """Check that there is one label per item; flatten a row or column of labels, as MATLAB has them."""
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
+    refuse_transposed(labels, spec or items, (n_items,))
     n_labels = len(labels) if labels.ndim else 1
     if n_labels != n_items:
         raise HashbenchError(f"{items} holds {n_items} items, but {spec or 'it'} labels for {n_labels}; give one each.")
     return labels
+
+
+def _unmatched(query_labels: AnyArray, labels: AnyArray, query_name: str, name: str) -> dict[str, str]:
+    """Describe classes of queries that the database lacks, if classes are words; refuse classes that all differ."""
+    if labels.ndim != 1 or not {labels.dtype.kind, query_labels.dtype.kind} <= set("USO"):
+        return {}
+    check_labelled(query_labels, query_name)
+    check_labelled(labels, name)
+    notes = as_affinity((query_labels.astype(str), labels.astype(str))).notes
+    return {"labels": notes[0].removesuffix(".")} if notes else {}
 
 
 def _as_labels(array: AnyArray, name: str) -> AnyArray:

@@ -3,8 +3,10 @@
 DISTANCES = ("hamming", "cosine", "dot")  # of codes, or of outputs before the sign
 TRUE_DISTANCES = ("euclidean", "cosine", "dot")  # of features
 OWN_RULES = ("same-label", "shared-labels", "distance", "neighbours")  # affinity rules for the user's own data
+NEIGHBOUR_TIES = ("first", "all")  # which items as near as the last neighbour are relevant
 DEVICES = ("auto", "cpu", "cuda")
 BIT_ORDERS = ("little", "big")
+ENCODINGS = ("base64",)  # of packed codes as strings
 UNDEFINED = ("skip", "paper", "zero")
 MODEL_TARGETS = ("faiss", "npz", "onnx")
 CODES_TARGETS = ("faiss", "hex", "npy", "pgvector", "usearch")

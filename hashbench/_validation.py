@@ -53,8 +53,11 @@ def has_markup(text: str) -> bool:
 def as_array(value: Any, name: str) -> AnyArray:
     """Convert an array, tensor or nested lists, called ``name`` in messages, to a NumPy array; refuse masked values.
 
-    A tensor may need gradients, be on any device and be bfloat16 or float8.
+    A tensor may need gradients, be on any device and be bfloat16 or float8. Sparse matrices of SciPy and objects of
+    other libraries that offer DLPack are converted too.
     """
+    if is_sparse(value):
+        value = checked_sparse(value, name).toarray()
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise HashbenchError(
             f"{name} hide {int(np.ma.getmaskarray(value).sum())} values behind a mask. Fill them or leave out rows."
@@ -63,8 +66,10 @@ def as_array(value: Any, name: str) -> AnyArray:
         if hasattr(value, "detach") and hasattr(value, "cpu"):  # a PyTorch tensor; PyTorch may not be installed
             value = value.detach().cpu()
             value = value.float() if str(value.dtype).startswith(("torch.bfloat16", "torch.float8")) else value
+        elif hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+            value = np.from_dlpack(value)
         return np.asarray(value)
-    except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+    except (TypeError, ValueError, RuntimeError, NotImplementedError, BufferError) as error:
         what = "lists of unequal lengths" if "inhomogeneous" in str(error) else one_line(error).rstrip(".")
         raise HashbenchError(f"{name} cannot be read as an array: {what}. Give a NumPy array.") from error
 
@@ -82,7 +87,7 @@ def list_of_numbers(value: Any, name: str) -> list[Any]:
     return array.tolist()  # type: ignore[no-any-return]
 
 
-def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
+def class_labels(labels: npt.ArrayLike, name: str, expected: str = "whole numbers") -> IntArray:
     """Check class labels (n,), whole numbers or booleans, called ``name`` in messages; return them as int64."""
     array = as_array(labels, name)
     if array.ndim == 1 and array.dtype.kind == "f":
@@ -93,12 +98,46 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
                 "(counted from 0). Leave such items out, or give each a class."
             )
     if array.ndim != 1 or array.dtype.kind not in "iub":
-        advice = (
-            "Cast floats with .astype(int). Encode names as numbers, those of queries and database together: "
-            "numpy.unique(names, return_inverse=True)[1]"
-        )
-        raise unexpected(array, name, f"whole numbers of shape (n,). {advice}")
+        raise unexpected(array, name, f"{expected} of shape (n,)")
     return as_int64(array, name)
+
+
+def class_pair(
+    query_labels: npt.ArrayLike, database_labels: npt.ArrayLike, what: str = "labels"
+) -> tuple[IntArray, IntArray, Sequence[str]]:
+    """Check classes of queries and database, numbers or words, called ``what`` in messages; return them as int64.
+
+    Words are numbered together; the distinct ones are returned too, sorted.
+    """
+    pair = {"query": query_labels, "database": database_labels}
+    arrays = {f"{role} {what}": as_array(labels, f"{role} {what}") for role, labels in pair.items()}
+    worded = [name for name, array in arrays.items() if _are_words(array)]
+    others = {name: array for name, array in arrays.items() if name not in worded}
+    numbers = [class_labels(array, name, "whole numbers or words") for name, array in others.items()]
+    if not worded:
+        query, database = numbers
+        return query, database, ()
+    if numbers:
+        raise HashbenchError(f"{worded[0]} are words and the other {what} numbers; give both in the same form.")
+    query_words, database_words = (_words(array, name) for name, array in arrays.items())
+    names, classes = number_words(np.array([*query_words, *database_words]))
+    return classes[: len(query_words)], classes[len(query_words) :], names.tolist()
+
+
+def _are_words(array: AnyArray) -> bool:
+    first = array.flat[0] if array.ndim == 1 and array.size else None
+    return isinstance(first, str | bytes)
+
+
+def _words(array: AnyArray, name: str) -> list[str]:
+    """Return words (n,), called ``name`` in messages, as strings; bytes are UTF-8."""
+    words = [word.decode(errors="surrogateescape") if isinstance(word, bytes) else word for word in array.tolist()]
+    for item, word in enumerate(words):
+        if not isinstance(word, str):
+            raise HashbenchError(
+                f"{name} are words, but item {item} (counted from 0) has {word!r}; give it a word too, or leave it out."
+            )
+    return words
 
 
 def check_labelled(labels: AnyArray, name: str) -> None:
@@ -126,12 +165,13 @@ def number_words(words: AnyArray) -> tuple[AnyArray, IntArray]:
 
 
 def as_int64(array: AnyArray, name: str) -> IntArray:
-    """Convert whole numbers of any dtype, called ``name`` in messages, to int64; refuse those beyond its range."""
-    beyond = ~((array >= -(2.0**63)) & (array < 2.0**63)) if array.dtype.kind == "f" else array > _INT64.max
+    """Convert whole numbers of any dtype, called ``name`` in messages, to int64; refuse those that are not exact."""
+    largest = 2 ** (np.finfo(array.dtype).nmant + 1) - 1 if array.dtype.kind == "f" else int(_INT64.max)
+    beyond = ~(np.abs(array) <= largest) if array.dtype.kind == "f" else array > largest
     if array.dtype.kind in "uf" and beyond.any():
         raise HashbenchError(
-            f"{name} hold numbers beyond {_INT64.min} to {_INT64.max}, first {array[beyond].flat[0]}, which would no "
-            "longer differ. Renumber the classes: numpy.unique(labels, return_inverse=True)[1]."
+            f"{name} are {array.dtype}, exact up to {largest}, and hold {array[beyond].flat[0]}; different classes may "
+            "no longer differ. Renumber them before they are saved: numpy.unique(labels, return_inverse=True)[1]."
         )
     return array.astype(np.int64, copy=False)
 
@@ -173,12 +213,8 @@ def is_sparse(matrix: Any) -> bool:
     return issparse is not None and bool(issparse(matrix))
 
 
-def summed_csr(matrix: Any) -> Any:
-    """Copy a sparse matrix of levels, of any format, to CSR; refuse one that is damaged.
-
-    Indices are checked here because compiled code trusts them. Duplicate entries are added up in 64 bits; of booleans,
-    one that is true suffices.
-    """
+def checked_sparse(matrix: Any, name: str = "a sparse matrix") -> Any:
+    """Copy a sparse matrix, called ``name`` in messages; refuse one that is damaged, since compiled code trusts it."""
     from scipy.sparse import csr_array
 
     try:
@@ -191,32 +227,46 @@ def summed_csr(matrix: Any) -> Any:
                     raise ValueError(f"{len(index)} indices for {len(matrix.data)} entries")
                 if len(index) and not 0 <= index.min() <= index.max() < size:
                     raise ValueError(f"indices {index.min()} to {index.max()} where there are {size}")
-        if not matrix.has_canonical_format:
-            check_levels(matrix.data)
-            matrix = matrix.astype({"b": np.bool_, "f": np.float64}.get(matrix.dtype.kind, np.int64))
-        summed = csr_array(matrix)  # adds up the duplicates of COO
-    except HashbenchError:
-        raise
     except ValueError as error:
-        raise HashbenchError(f"a sparse matrix of shape {matrix.shape} is damaged: {one_line(error)}.") from error
+        raise HashbenchError(f"{name} of shape {matrix.shape} is damaged: {one_line(error)}.") from error
+    return matrix
+
+
+def summed_csr(matrix: Any) -> Any:
+    """Copy a sparse matrix of levels, of any format, to CSR; refuse one that is damaged.
+
+    Duplicate entries are added up in 64 bits; of booleans, one that is true suffices.
+    """
+    from scipy.sparse import csr_array
+
+    matrix = checked_sparse(matrix)
+    if not matrix.has_canonical_format:
+        check_levels(matrix.data)
+        matrix = matrix.astype({"b": np.bool_, "f": np.float64}.get(matrix.dtype.kind, np.int64))
+    summed = csr_array(matrix)  # adds up the duplicates of COO
     summed.sum_duplicates()
     return summed
 
 
-def check_levels(levels: npt.ArrayLike) -> IntArray:
-    """Check levels, whole numbers 0 to ``MAX_LEVEL``; return 0 and those that occur, ascending."""
-    expected = f"an affinity holds whole-number levels 0 to {MAX_LEVEL}"
+def check_levels(levels: npt.ArrayLike, owner: str = "an affinity") -> IntArray:
+    """Check levels of ``owner``, whole numbers 0 to ``MAX_LEVEL``; return 0 and those that occur, ascending."""
+    expected = f"{owner} holds whole-number levels 0 to {MAX_LEVEL}"
     array = np.asarray(levels)
     if array.dtype.kind not in "biuf":
         raise HashbenchError(f"{expected}, got values of dtype {array.dtype}.")
     values = np.unique(array)
     if values.dtype == np.bool_:
         values = values.astype(np.int64)
-    bad = values[~((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))]
+    bad = values[~are_levels(values)]
     if bad.size:
         shown = ", ".join(map(str, bad[:3])) + (", ..." if bad.size > 3 else "")
         raise HashbenchError(f"{expected}, got {bad.size} other values ({shown}).")
     return np.union1d([0], values).astype(np.int64)
+
+
+def are_levels(values: AnyArray) -> npt.NDArray[np.bool_]:
+    """Return which numbers are whole ones from 0 to ``MAX_LEVEL``."""
+    return np.asarray((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))
 
 
 class Range(NamedTuple):

@@ -27,6 +27,8 @@ class OwnData:
         Affinity rule; by default the one that fits the labels.
     neighbours : int, optional
         Number of nearest database items of each query that are relevant, for the rule ``neighbours``.
+    neighbour_ties : str
+        Of the items as near as the last neighbour, whether the ``first`` in the database are relevant, or ``all``.
     true_distance : str, optional
         Distance between the features: ``cosine`` or ``dot``, by default ``euclidean``.
     n_queries, n_train : int, optional
@@ -53,6 +55,7 @@ class OwnData:
     query_labels: str | None = None
     rule: str | None = None
     neighbours: int | None = None
+    neighbour_ties: str = "first"
     true_distance: str | None = None
     n_queries: int | None = None
     n_train: int | None = None

@@ -19,7 +19,7 @@ from hashbench._validation import (
     as_array,
     check_levels,
     check_superclasses,
-    class_labels,
+    class_pair,
     is_sparse,
     largest_row_sum,
     list_of_numbers,
@@ -28,7 +28,7 @@ from hashbench._validation import (
     summed_csr,
 )
 from hashbench.distances import exact_at, fast_squared_distances
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, nearest_pair
 
 _ALL = slice(None)
 _KEYED = 1 << 24  # levels of an explicit matrix held at a time
@@ -41,6 +41,10 @@ class Affinity(ABC):
     ----------
     n_queries, n_database : int
         The shape of the matrix this rule stands for.
+    notes : sequence of str
+        Sentences about labels or neighbours that their owner should read.
+    true_distance : str or None
+        The distance by which relevance was computed, if it was.
 
     Examples
     --------
@@ -51,6 +55,8 @@ class Affinity(ABC):
 
     n_queries: int
     n_database: int
+    notes: Sequence[str] = ()
+    true_distance: str | None = None
 
     @property
     @abstractmethod
@@ -123,9 +129,9 @@ class SameLabel(Affinity):
 
     Parameters
     ----------
-    query_labels : array of shape (n_queries,), integer
+    query_labels : array of shape (n_queries,), integer or words
         The class of each query.
-    database_labels : array of shape (n_database,), integer
+    database_labels : array of shape (n_database,), integer or words
         The class of each database item.
 
     Examples
@@ -135,8 +141,7 @@ class SameLabel(Affinity):
     """
 
     def __init__(self, query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> None:
-        self.query_labels = class_labels(query_labels, "query labels")
-        self.database_labels = class_labels(database_labels, "database labels")
+        self.query_labels, self.database_labels, self.class_names = class_pair(query_labels, database_labels)
         self.n_queries, self.n_database = len(self.query_labels), len(self.database_labels)
 
     @property
@@ -163,9 +168,9 @@ class Hierarchy(Affinity):
 
     Parameters
     ----------
-    query_labels, database_labels : array of shape (n,), integer
+    query_labels, database_labels : array of shape (n,), integer or words
         Classes of queries and database items.
-    query_coarse, database_coarse : array of shape (n,), integer
+    query_coarse, database_coarse : array of shape (n,), integer or words
         Their superclasses; a class lies in one superclass.
 
     Examples
@@ -181,10 +186,8 @@ class Hierarchy(Affinity):
         query_coarse: npt.ArrayLike,
         database_coarse: npt.ArrayLike,
     ) -> None:
-        self.query_labels = class_labels(query_labels, "query labels")
-        self.database_labels = class_labels(database_labels, "database labels")
-        self.query_coarse = class_labels(query_coarse, "query superclasses")
-        self.database_coarse = class_labels(database_coarse, "database superclasses")
+        self.query_labels, self.database_labels, _ = class_pair(query_labels, database_labels)
+        self.query_coarse, self.database_coarse, _ = class_pair(query_coarse, database_coarse, "superclasses")
         self.n_queries, self.n_database = len(self.query_labels), len(self.database_labels)
         if (len(self.query_coarse), len(self.database_coarse)) != (self.n_queries, self.n_database):
             raise HashbenchError(
@@ -293,6 +296,8 @@ class Distance(Affinity):
     >>> Distance([[0.0]], [[0.5], [1.5], [3.0]], [4.0, 1.0], [1, 2]).block(slice(None), slice(None)).tolist()
     [[2, 1, 0]]
     """
+
+    true_distance = "euclidean"
 
     def __init__(
         self,
@@ -412,14 +417,42 @@ def as_affinity(affinity: Any) -> Affinity:
                 "labels must be a pair (query_labels, database_labels), "
                 f"got a {type(affinity).__name__} of {len(affinity)}."
             )
-        query, database = as_array(affinity[0], "query labels"), as_array(affinity[1], "database labels")
-        if query.ndim != database.ndim:
-            raise HashbenchError(
-                f"query labels have shape {query.shape} and database labels {database.shape}; give both as class "
-                "labels of shape (n,) or both as multi-hot of shape (n, n_classes)."
-            )
-        return SameLabel(query, database) if query.ndim == 1 else SharedLabels(query, database)
+        rule = by_labels(*affinity)
+        rule.notes = _unmatched_words(rule) if isinstance(rule, SameLabel) else ()
+        return rule
     return Explicit(affinity)
+
+
+def by_labels(query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> SameLabel | SharedLabels:
+    """Return the rule that fits class labels or multi-hot labels."""
+    query, database = as_array(query_labels, "query labels"), as_array(database_labels, "database labels")
+    if query.ndim != database.ndim:
+        raise HashbenchError(
+            f"query labels have shape {query.shape} and database labels {database.shape}; give both as class "
+            "labels of shape (n,) or both as multi-hot of shape (n, n_classes)."
+        )
+    return SameLabel(query, database) if query.ndim == 1 else SharedLabels(query, database)
+
+
+def _unmatched_words(rule: SameLabel) -> list[str]:
+    """Report classes of queries, given as words, that no database item has; refuse labels of which none matches."""
+    if not rule.class_names:
+        return []
+    wanted, known = np.unique(rule.query_labels), np.unique(rule.database_labels)
+    unmatched = np.setdiff1d(wanted, known)
+    if not unmatched.size:
+        return []
+    names, others = ([rule.class_names[number] for number in numbers] for numbers in (unmatched, known))
+    name, other = nearest_pair(names, others)
+    if len(unmatched) == len(wanted):
+        raise HashbenchError(
+            f"no class of the queries is a class of the database; the nearest are {name!r} and {other!r}. Write the "
+            "same class as the same word."
+        )
+    return [
+        f"{len(unmatched)} of the {len(wanted)} classes of queries occur nowhere in the database, such as {name!r}; "
+        f"the nearest there is {other!r}."
+    ]
 
 
 def row_digests(rows: AnyArray) -> ByteArray:

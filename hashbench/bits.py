@@ -6,7 +6,10 @@ of faiss and of ``numpy.packbits(..., bitorder="little")``. Padding bits of the 
 """
 
 import re
+from base64 import b64decode
+from collections import Counter
 from numbers import Integral
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,10 @@ from hashbench.errors import HashbenchError
 
 MAX_BITS = 4096
 _REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1), axis=1, bitorder="little")[:, 0]
-_PREFIX = re.compile(r"^\s*(0x|\\x)?", re.IGNORECASE)  # of Python and C, and of PostgreSQL
+_TEXT_PARTS = re.compile(  # the name of a perceptual hash; the prefix of Python and C, or of PostgreSQL; digits
+    r"\s*(?:([a-z]\w*):)?\s*(0[xb]|\\x)?(.*?)\s*", re.IGNORECASE | re.DOTALL
+)
+_BASE64 = re.compile(r"[\w+/-]{2,}={0,2}", re.ASCII)
 _INT8_HINT = (
     " int8 are read as the byte minus 128, as sentence-transformers writes them. If they are the byte itself, as in "
     "Vespa and Elasticsearch, give codes.view(np.uint8) with --bit-order big."
@@ -106,13 +112,18 @@ def check_codes(codes: Any, shape: tuple[int, int], owner: str) -> None:
 
 
 def as_packed(
-    codes: npt.ArrayLike, n_bits: int | None = None, name: str = "codes", bit_order: str | None = None
+    codes: npt.ArrayLike,
+    n_bits: int | None = None,
+    name: str = "codes",
+    bit_order: str | None = None,
+    encoding: str | None = None,
 ) -> tuple[ByteArray, int]:
     """Pack codes of any form, called ``name`` in messages; return them and their length in bits.
 
     Forms: booleans, 0/1, -1/+1 or 0/255 of any numeric dtype, (n_samples, n_bits), or square, (n_samples, k, k), as in
     imagehash; packed uint8, or int8 that are 128 less, as sentence-transformers' ``binary``, (n_samples,
-    ceil(n_bits / 8)); hexadecimal strings, the first bit first; 64-bit integers, the most significant bit first.
+    ceil(n_bits / 8)), or strings of these bytes in the ``encoding`` base64; strings of hexadecimal digits, or of 0b, 0
+    and 1, the first bit first; 64-bit integers, the most significant bit first.
 
     ``n_bits`` is needed for packed codes, for uint8 of 0/255, which may be packed, and for 64-bit integers that are all
     below 2**32, which may be something else. ``bit_order`` is that of packed bytes, by default little, of int8 big.
@@ -121,21 +132,30 @@ def as_packed(
     (array([[6]], dtype=uint8), 3)
     >>> as_packed([[6]], 3), as_packed([[0b01100000]], 3, bit_order="big")
     ((array([[6]], dtype=uint8), 3), (array([[6]], dtype=uint8), 3))
-    >>> as_packed(["3"], 3)
-    (array([[6]], dtype=uint8), 3)
+    >>> as_packed(["3"], 3), as_packed(["0b011"]), as_packed(["Bg=="], 3, encoding="base64")
+    ((array([[6]], dtype=uint8), 3), (array([[6]], dtype=uint8), 3), (array([[6]], dtype=uint8), 3))
 
     An integer of 64 bits and its 16 hexadecimal digits are one code:
 
     >>> (as_packed(np.array([2**63 + 1], dtype=np.uint64))[0] == as_packed(["8000000000000001"])[0]).all()
     np.True_
     """
-    packed, length, _ = _pack_any(codes, n_bits, name, bit_order)
+    packed, length, _ = _pack_any(codes, n_bits, name, bit_order, encoding)
     return packed, length
 
 
-def _pack_any(codes: npt.ArrayLike, n_bits: int | None, name: str, bit_order: str | None) -> tuple[ByteArray, int, str]:
+def _pack_any(
+    codes: npt.ArrayLike, n_bits: int | None, name: str, bit_order: str | None, encoding: str | None
+) -> tuple[ByteArray, int, str]:
     """Return the packed codes, their length, and the form they were in."""
     array = as_array(codes, name)
+    if encoding is not None:
+        array = _decoded(array, name)
+        if n_bits is None:
+            raise HashbenchError(
+                f"{name} are {array.shape[1]} bytes each, in base64. Say how many bits they hold, at most "
+                f"{8 * array.shape[1]}: --bits, or n_bits= in Python."
+            )
     if array.dtype == np.bool_ and array.ndim == 3 and array.shape[1] == array.shape[2]:  # squares, as of imagehash
         array = array.reshape(len(array), array.shape[1] ** 2)
     check_choice(bit_order, (None, *BIT_ORDERS), "bit_order")
@@ -144,7 +164,7 @@ def _pack_any(codes: npt.ArrayLike, n_bits: int | None, name: str, bit_order: st
     form = _form(array, n_bits)
     if form == _TEXT:
         _refuse_order(bit_order, form, name)
-        return *_pack_texts(array, n_bits, name), form
+        return _pack_texts(array, n_bits, name)
     if form == _WORDS:
         _refuse_order(bit_order, form, name)
         return *_pack_words(array), form
@@ -177,11 +197,15 @@ def _pack_any(codes: npt.ArrayLike, n_bits: int | None, name: str, bit_order: st
 
 
 def as_packed_pair(
-    query_codes: npt.ArrayLike, database_codes: npt.ArrayLike, n_bits: int | None = None, bit_order: str | None = None
+    query_codes: npt.ArrayLike,
+    database_codes: npt.ArrayLike,
+    n_bits: int | None = None,
+    bit_order: str | None = None,
+    encoding: str | None = None,
 ) -> tuple[ByteArray, ByteArray, int]:
     """Pack codes of queries and database as `as_packed` does; refuse different forms or lengths."""
-    query, query_bits, query_form = _pack_any(query_codes, n_bits, "query codes", bit_order)
-    database, database_bits, form = _pack_any(database_codes, n_bits, "database codes", bit_order)
+    query, query_bits, query_form = _pack_any(query_codes, n_bits, "query codes", bit_order, encoding)
+    database, database_bits, form = _pack_any(database_codes, n_bits, "database codes", bit_order, encoding)
     if query_form != form and {query_form, form} != {_TEXT, _WORDS}:  # texts and words have the same bit order
         raise HashbenchError(f"query codes are {query_form}, database codes {form}. Give both in the same form.")
     if query_bits != database_bits:
@@ -237,39 +261,63 @@ def _refuse_bytes(array: npt.NDArray[Any], name: str) -> None:
         )
     if high > 1 or low < -1:
         raise HashbenchError(
-            f"{name} are {array.dtype} with values {f'from {low} ' if low < 0 else ''}up to {high}, as packed codes "
-            f"are. Say how many bits they hold, at most {8 * width} (--bits, or n_bits= in Python)."
+            f"{name} are {array.dtype} with values {f'from {low} ' if low < 0 else ''}up to {high}: packed codes, or "
+            f"embeddings quantised to bytes. Say how many bits packed codes hold, at most {8 * width} (--bits, or "
+            "n_bits= in Python); rank embeddings by --distance cosine or dot (distance=)."
         )
 
 
-def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple[ByteArray, int]:
-    """Pack strings of hexadecimal digits, right-aligned with the first bit first, or of 0 and 1."""
-    cells = array.ravel() if 1 in array.shape[1:] else array
-    if cells.ndim != 1 or not cells.size:
-        raise HashbenchError(
-            f"{name} are strings of shape {array.shape}, expected numbers in two dimensions, or hexadecimal strings in "
-            "one."
-        )
-    texts = [cell.decode("ascii", "replace") if isinstance(cell, bytes) else cell for cell in cells.tolist()]
-    digits = [_PREFIX.sub("", text, count=1).rstrip().lower() if isinstance(text, str) else "" for text in texts]
-    width = len(digits[0])
-    for row, text in enumerate(digits):
-        if not text or len(text) != width or text.strip("0123456789abcdef"):
-            is_missing = texts[row] == "" if isinstance(texts[row], str) else str(texts[row]) in ("nan", "None", "<NA>")
-            holds = "is empty" if is_missing else f"holds {str(texts[row])[:40]!r}"
+def _decoded(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Decode strings in base64, perhaps without padding or with - and _ for + and /, to bytes (n_samples, n_bytes)."""
+    if array.dtype == np.uint8 and array.ndim == 2:  # strings in a column of bytes
+        array = np.array([row.tobytes() for row in array], dtype=object)
+    rows = []
+    for row, text in enumerate(_texts_of(array, name)):
+        digits = text.strip().rstrip("=").replace("-", "+").replace("_", "/") if isinstance(text, str) else ""
+        try:
+            rows.append(b64decode(digits + "=" * (-len(digits) % 4), validate=True))
+        except ValueError:
+            rows.append(b"")
+        if not rows[row] or len(rows[row]) != len(rows[0]):
+            holds = f"{len(rows[row])} bytes, row 0 {len(rows[0])}" if rows[row] else f"{str(text)[:40]!r}"
             raise HashbenchError(
-                f"{name} are strings, and row {row} (the first is 0) {holds}, expected hexadecimal digits, as many as "
-                f"in all rows ({width} in row 0). Fix that row, or give codes as numbers."
+                f"{name} are read as base64, and row {row} (the first is 0) holds {holds}; expected equally many bytes "
+                "in each row. Fix that row, or leave out --encoding."
             )
+    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
+
+
+def _texts_of(array: npt.NDArray[Any], name: str) -> list[Any]:
+    """Return strings (n,), a column or a row as a list; refuse other shapes and numbers."""
+    cells = array.ravel() if 1 in array.shape[1:] else array
+    if cells.ndim != 1 or not cells.size or cells.dtype.kind not in "OSU":
+        raise HashbenchError(
+            f"{name} are {'strings' if cells.dtype.kind in 'OSU' else cells.dtype} of shape {array.shape}, expected "
+            "numbers in two dimensions, or strings in one."
+        )
+    return [cell.decode("ascii", "replace") if isinstance(cell, bytes) else cell for cell in cells.tolist()]
+
+
+def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple[ByteArray, int, str]:
+    """Pack strings of hexadecimal digits, right-aligned with the first bit first, or of 0 and 1, as `_pack_any`."""
+    digits, is_binary, kind = _digits_of(_texts_of(array, name), name)
+    form = f"{_TEXT} of kind {kind!r}" if kind else _TEXT
+    width = len(digits[0])
     values = np.frombuffer(bytes.fromhex("".join(f"0{digit}" for digit in "".join(digits))), np.uint8)
     nibbles = values.reshape(len(digits), width)
-    if nibbles.max() <= 1 and n_bits not in (width, 4 * width):
+    if is_binary and n_bits not in (None, width):
+        raise HashbenchError(
+            f"{name} are strings of {width} binary digits, and codes of {n_bits} bits have {n_bits}. Check the number "
+            "of bits."
+        )
+    if not is_binary and nibbles.max() <= 1 and n_bits not in (width, 4 * width):
         raise HashbenchError(
             f"{name} are strings of only 0 and 1, each a bit or a hexadecimal digit. Say how many bits a "
             f"code has (--bits, or n_bits= in Python): {width} or {4 * width}."
         )
-    if nibbles.max() <= 1 and n_bits == width:
-        return pack(nibbles.astype(bool)), width
+    if is_binary or (nibbles.max() <= 1 and n_bits == width):
+        check_n_bits(width)
+        return pack(nibbles.astype(bool)), width, form
     n_bits = 4 * width if n_bits is None else n_bits
     n_filled = 4 * width - n_bits
     bits = np.unpackbits(nibbles[:, :, None], axis=2)[:, :, 4:].reshape(len(digits), -1)
@@ -279,7 +327,38 @@ def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple
             "last. Check the number of bits."
         )
     check_n_bits(n_bits)
-    return pack(bits[:, n_filled:].astype(bool)), n_bits
+    return pack(bits[:, n_filled:].astype(bool)), n_bits, form
+
+
+def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
+    """Return the digits of each string, without prefixes, whether they are binary, and the kind of hash before them."""
+    parts = [_TEXT_PARTS.fullmatch(text.lower() if isinstance(text, str) else "") for text in texts]
+    kinds, prefixes, digits = zip(*(part.groups("") for part in parts if part), strict=True)
+    is_binary = set(prefixes) == {"0b"} and all(text and not set(text) - {"0", "1"} for text in digits)
+    if not is_binary:  # 0b are hexadecimal digits, too
+        digits = tuple(f"{'0b' * (prefix == '0b')}{text}" for prefix, text in zip(prefixes, digits, strict=True))
+    width, n_wide = max(Counter(map(len, digits)).items(), key=itemgetter(1, 0))
+    for row, text in enumerate(digits):
+        where = f"{name} are strings, and row {row} (the first is 0)"
+        if not text or text.strip("0123456789abcdef"):
+            original = texts[row]
+            is_missing = original == "" if isinstance(original, str) else str(original) in ("nan", "None", "<NA>")
+            holds = "is empty" if is_missing else f"holds {str(original)[:40]!r}"
+            is_base64 = isinstance(original, str) and len(original) % 4 == 0 and _BASE64.fullmatch(original)
+            raise HashbenchError(
+                f"{where} {holds}, expected hexadecimal digits, as many as in all rows. Fix that row, or give codes as "
+                f"numbers{'; if these are bytes in base64, add --encoding base64' if is_base64 else ''}."
+            )
+        if kinds[row] != kinds[0]:
+            raise HashbenchError(
+                f"{where} is a hash of kind {kinds[row]!r}, row 0 of kind {kinds[0]!r}. Give hashes of one kind."
+            )
+        if len(text) != width:
+            others = "the others" if n_wide == len(digits) - 1 else "most others"
+            written = f"format(number, '0{width}{'b' if is_binary else 'x'}')"
+            advice = f"If it lost leading zeros, write {written}" if len(text) < width else "Fix that row"
+            raise HashbenchError(f"{where} has {len(text)} digits, {others} {width}. {advice}.")
+    return list(digits), is_binary, kinds[0]
 
 
 def _pack_words(array: npt.NDArray[Any]) -> tuple[ByteArray, int]:

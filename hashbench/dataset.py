@@ -17,6 +17,8 @@ from hashbench.errors import HashbenchError
 
 _FINGERPRINT_ROWS = 1 << 12  # widened at a time
 _CHECKED_ROWS = 1 << 16  # looked through at a time
+N_NEIGHBOURS = "n_neighbours"  # key of ``rule_params``
+TIES = "ties"  # key of ``about``: of neighbours with items left out
 _ARRAYS = ("features", "labels", "coarse_labels", "query", "database", "train", "matrix", "neighbours", "images")
 
 
@@ -36,13 +38,15 @@ class Dataset:
         One of ``same-label``, ``shared-labels``, ``hierarchy``, ``distance``, ``neighbours`` and ``explicit``.
     rule_params : mapping, optional
         For ``distance``: ``squared_thresholds`` and ``levels``, see `hashbench.affinity.Distance`. For any other rule:
-        ``true_distance``, if it is ``cosine`` or ``dot`` and not ``euclidean``.
+        ``true_distance``, if it is ``cosine`` or ``dot`` and not ``euclidean``. For ``neighbours``: ``n_neighbours``,
+        the k of each query, if items as near as the k-th are listed too.
     labels : ndarray, optional
         int64 class labels of shape (n_samples,), or uint8 multi-hot of shape (n_samples, n_classes).
     coarse_labels : ndarray of shape (n_samples,), int64, optional
         The superclasses of the ``hierarchy`` rule.
     neighbours : ndarray of shape (n_query, k), int64, optional
-        For the ``neighbours`` rule: the k nearest of each query, as positions in ``database``; level 1.
+        For the ``neighbours`` rule: the k nearest of each query, as positions in ``database``; level 1. With
+        ``n_neighbours`` in ``rule_params`` there may be more columns, -1 where a query has fewer.
     matrix : ndarray or CSR array of shape (n_query, n_database), optional
         The levels of the ``explicit`` rule.
     images : ndarray of shape (n_samples, height, width, n_channels), uint8, optional
@@ -113,8 +117,26 @@ class Dataset:
 
     @property
     def n_neighbours(self) -> int:
-        """Number of neighbours listed for each query; 0 for other rules."""
-        return 0 if self.neighbours is None else self.neighbours.shape[1]
+        """Number of nearest items of each query that are relevant, not counting ties; 0 for other rules."""
+        return 0 if self.neighbours is None else int(self.rule_params.get(N_NEIGHBOURS, self.neighbours.shape[1]))
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on the relevance of neighbours that readers of its scores need."""
+        if self.neighbours is None:
+            return []
+        if N_NEIGHBOURS in self.rule_params:
+            return [
+                f"{self.name}: only the {self.n_neighbours:,} nearest items of each query, and those as near as the "
+                f"last of them, are relevant; P@{self.n_neighbours} is the recall by distance."
+            ]
+        notes = [f"{self.name}: only the {self.n_neighbours:,} listed neighbours of each query are relevant."]
+        if TIES in self.about:
+            notes.append(
+                f"{self.name}: {self.about[TIES]}, and count as irrelevant. hashbench prepare --neighbour-ties all "
+                "makes them relevant."
+            )
+        return notes
 
     def affinity(self) -> Affinity:
         """Return the affinity of the queries (rows) to the database (columns).
@@ -329,20 +351,26 @@ def _neighbours(dataset: Dataset, rows: Rows, columns: Rows) -> Affinity:
             f"rule 'neighbours' of dataset {dataset.name!r} needs neighbours, int64 of shape ({n_query}, k), "
             f"got {form}."
         )
-    if nearest.min() < 0 or nearest.max() >= n_database:
+    is_listed = nearest >= 0
+    is_filled = (nearest >= -1).all() and is_listed[:, : dataset.n_neighbours].all()
+    if not is_filled or nearest.max() >= n_database:
         raise HashbenchError(
             f"neighbours of dataset {dataset.name!r} name positions {nearest.min()} to {nearest.max()}, "
             f"but there are {n_database} database items."
         )
     in_order = np.sort(nearest, axis=1)
-    repeated = np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=1))
+    is_repeated = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
+    repeated = np.flatnonzero(is_repeated.any(axis=1))
     if repeated.size:
         raise HashbenchError(
             f"neighbours of dataset {dataset.name!r} name an item twice for {repeated.size} queries, "
             f"first query {repeated[0]}."
         )
-    ones, starts = np.ones(nearest.size, dtype=np.int8), np.arange(n_query + 1) * nearest.shape[1]
-    return Explicit(csr_array((ones, nearest.ravel(), starts), shape=(n_query, n_database)))
+    starts = np.concatenate([[0], np.cumsum(is_listed.sum(axis=1))])
+    ones = np.ones(starts[-1], dtype=np.int8)
+    affinity = Explicit(csr_array((ones, nearest[is_listed], starts), shape=(n_query, n_database)))
+    affinity.true_distance, affinity.notes = dataset.true_distance, dataset.notes
+    return affinity
 
 
 def _explicit(dataset: Dataset, rows: Rows, columns: Rows) -> Affinity:

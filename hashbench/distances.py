@@ -54,6 +54,7 @@ def exact_at(
     Smaller is nearer: ``euclidean`` gives squared distances, ``cosine`` 1 - cosine (of items that are not zero) to 12
     decimals, so that items of one direction tie, ``dot`` minus the inner product.
     """
+    row, column = np.ascontiguousarray(row), np.ascontiguousarray(column)  # of other layouts it is compiled once more
     total = np.empty(len(row))
     _sum_by_feature(queries, items, row, column, distance == "euclidean", total)
     if distance == "euclidean":

@@ -1,7 +1,8 @@
 """The exception for mistakes a user can fix, and helpers for its sentences."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 
 _BASE_INSTALL = {  # what is imported on demand: packages by module
     "PIL": "pillow",
@@ -91,6 +92,13 @@ def suggestion(typed: str, choices: Iterable[str], n: int = 1) -> str:
     exact = [choice for choice in folded if choice == wanted]
     near = [folded[choice] for choice in exact or kinds or get_close_matches(wanted, folded, n=n, cutoff=0.6)]
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def nearest_pair(names: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
+    """Return the name and the other that are most alike, of the first hundred each."""
+    from difflib import SequenceMatcher
+
+    return max(product(names[:100], others[:100]), key=lambda pair: SequenceMatcher(None, *pair).ratio())
 
 
 @contextmanager

@@ -55,7 +55,8 @@ def worst_ranking(relevant: FloatArray, irrelevant: FloatArray) -> tuple[float, 
     for j in range(p - 1, -1, -1):
         n = chosen[j, n]
         of_relevant[j] = step * n
-        of_irrelevant[:n] -= step
+        for i in range(n):
+            of_irrelevant[i] -= step
         gain += discount[j + n]
     return 1.0 - gain / ideal, of_relevant, of_irrelevant
 

@@ -2,6 +2,7 @@ import gc
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import sysconfig
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -29,6 +31,13 @@ if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and their children, ignore it
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files whose tests are all slow where none of these runs: some import large libraries."""
+    if config.option.markexpr == "not slow" and collection_path.suffix == ".py":
+        return re.search(r"^pytestmark = .*\bslow\b", collection_path.read_text("utf-8"), re.MULTILINE) and True
+    return None
+
+
 gc.disable()  # until all tests are collected: none of what they share is garbage
 
 
@@ -43,6 +52,14 @@ def _no_waiting_for_disks():
     """Tests need not outlive a power cut."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_clock_of_progress():
+    """Lines for users who have waited half a minute come on no machine, however slow."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hashbench.cli.progress.time", SimpleNamespace(monotonic=lambda: 0.0))
         yield
 
 

@@ -61,6 +61,28 @@ CASES = {
 }
 
 
+WORDS = np.array(["süß", "Käse", "Öl"])
+
+
+@pytest.mark.parametrize("form", [list, np.asarray, lambda words: words.astype(object), np.char.encode])
+def test_classes_may_be_words_of_any_type(form):
+    words = [form(WORDS[labels]) for labels in classes]
+    expected = oracles.same_label(*classes)
+    for rule in (SameLabel(*words), as_affinity(tuple(words))):
+        np.testing.assert_array_equal(rule.block(slice(None), slice(None)), expected)
+        assert kinds_of(rule.query_keys()) == kinds_of(classes[0][:, None])
+    rule = Hierarchy(*words, *(np.array(["x", "y"])[labels % 2] for labels in classes))
+    np.testing.assert_array_equal(rule.block(slice(None), slice(None)), CASES["hierarchy"][1])
+
+
+def test_classes_of_queries_that_the_database_lacks_are_noted_by_name():
+    assert as_affinity((["c1", "c3", "c2"], ["c3 ", "c2", "c1"])).notes == [
+        "1 of the 3 classes of queries occur nowhere in the database, such as 'c3'; the nearest there is 'c3 '."
+    ]
+    assert as_affinity((["a", "b"], ["b", "a", "c"])).notes == []
+    assert SameLabel(["a"], ["b"]).notes == ()  # maybe of a part
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_blocks_equal_an_obvious_double_loop(name):
     affinity, expected = CASES[name]
@@ -215,7 +237,9 @@ def test_a_part_that_is_no_level_is_refused(parts, shown):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SameLabel(["cat"], [1]), "query labels are <U3 of shape .*Encode names as numbers"),
+        (lambda: SameLabel([["cat"]], [1]), "query labels are <U3 of shape .*, expected whole numbers or words"),
+        (lambda: Hierarchy(["a", None], ["b"], [0, 1], [0]), "query labels are words, but item 1 .* has None"),
+        (lambda: SameLabel(["cat"], [1]), "query labels are words and the other labels numbers"),
         (lambda: Hierarchy([1, 1], [2], [0, 1], [0]), "class 1 has items of several superclasses"),
         (lambda: Hierarchy([1, 1], [2], [0], [0]), "superclasses for 1 and 1"),
         (lambda: SameLabel([[1]], [1]), r"query labels are int64 of shape \(1, 1\)"),
@@ -288,9 +312,35 @@ def test_any_format_of_sparse_matrix_will_do_and_is_left_as_it_was(form):
     np.testing.assert_array_equal(matrix.toarray(), dense)
 
 
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
+def test_multi_hot_labels_may_be_sparse(form):
+    dense = np.random.default_rng(0).integers(0, 2, (5, 7))
+    rule = as_affinity((sp.csr_array(dense).asformat(form), dense))
+    np.testing.assert_array_equal(rule.block(slice(None), slice(None)), dense @ dense.T)
+
+
+class OnlyDLPack:
+    """An array of another library, which NumPy takes for an object."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_labels_and_levels_may_be_arrays_of_any_library_with_dlpack():
+    labels, levels = np.array([0, 1, 1]), np.array([[0, 2], [1, 0]])
+    np.testing.assert_array_equal(as_affinity((OnlyDLPack(labels), labels)).query_labels, labels)
+    np.testing.assert_array_equal(as_affinity(OnlyDLPack(levels)).block(slice(None), slice(None)), levels)
+
+
 def test_labels_beyond_int64_are_refused():
     huge = np.array([2**63 + 1, 2], dtype=np.uint64)
-    with pytest.raises(HashbenchError, match="9223372036854775809, which would no longer differ"):
+    with pytest.raises(HashbenchError, match="exact up to 9223372036854775807, and hold 9223372036854775809"):
         SameLabel(huge, huge)
     fine = np.array([2**63 - 1, 2], dtype=np.uint64)
     assert SameLabel(fine, fine).query_labels.tolist() == fine.tolist()

@@ -19,9 +19,10 @@ from click.testing import CliRunner
 import hashbench
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
+from hashbench.pipeline import tuning
 from hashbench.store.result_rows import COLUMNS
 
-HEADER = ",".join(COLUMNS) + "\n"
+HEADER, TRIALS = ",".join(COLUMNS) + "\n", ",".join(tuning.COLUMNS) + "\n"
 ROW = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n"
 RESULTS = {
     "good": HEADER + ROW,
@@ -75,6 +76,7 @@ BY_METHOD = {  # rows, settings and what made them
     "short": (NOW[: NOW.index("44136fa3")] + "\n", NAMED),
     "newer": (NOW.replace("method_version", "method_version,more"), NAMED),
     "jobs": (NOW, NAMED, "a,b\n"),
+    "version-99": (NOW.replace("0123,1", "0123,99"), NAMED),
 }
 
 
@@ -98,6 +100,8 @@ def lay_out(folder):
         "labels": np.arange(6) % 2,
         "float-labels": np.arange(6) / 2,
         "word-labels": np.array(list("aabbcc")),
+        "blank-labels": np.array(["c3 "] * 6),
+        "other-labels": np.array(["c1", "c3"] * 3),
         "latin-labels": np.char.encode(list("aabbcß"), "latin1"),
         "small-hashes": np.arange(2, 8),
         "huge-labels": np.array([2**63, 1, 2, 3, 4, 5], dtype=np.uint64),
@@ -120,6 +124,8 @@ def lay_out(folder):
         "X-nan": np.where(np.arange(160).reshape(40, 4) == 7, np.nan, 1.0),
         "X-huge": np.full((40, 4), 1e200),
         "X-flat": rng.normal(size=40),
+        "X-turned": rng.normal(size=(4, 40)),
+        "hot-turned": np.ones((3, 40), dtype=int),
         "X-words": np.full((40, 4), "a"),
         "y": np.arange(40) % 4,
         "rows-40": np.arange(5) * 10,
@@ -175,8 +181,11 @@ def lay_out(folder):
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
     (folder / "t").mkdir()
     (folder / "t" / "trials.csv").write_text("a,b\n")
-    for name in ("grid", "no-trials", "no-grid", "pipes"):
+    for name in ("grid", "no-trials", "no-grid", "pipes", "inf", "half"):
         (folder / f"tuning-{name}").mkdir()
+    trial = "digits,0123,itq,1,{},8,0,AP,0.5,SCORE,1.0,c0de,\n"
+    for name in ("inf", "half"):
+        (folder / f"tuning-{name}" / "trials.csv").write_text(TRIALS + trial.replace("SCORE", name))
     (folder / "tuning-grid" / "grid.toml").write_text('bits = 8\nmethods = ["itq"]\n')
     (folder / "tuning-no-trials" / "trials.csv").mkdir()
     (folder / "tuning-no-grid" / "grid.toml").mkdir()
@@ -283,6 +292,7 @@ COMMANDS = f"""
 1 | {ITQ} --param random_state=1 | random_state is not a --param | --seed
 1 | {ITQ} --dataset cifar10 | unknown dataset 'cifar10' | 'cifar10-s1' or 'cifar10-s2'
 1 | {ITQ} --validation 0.1 | none of itq has a validation, got 0.1
+2 | {ITQ} --validation nan | '--validation': nan is not in the range 0<=x<=0.5
 2 | {ITQ} --validation 0.9 | '--validation': 0.9 is not in the range 0<=x<=0.5
 1 | {ITQ} --device cpu | none of itq has a device, got 'cpu'
 2 | {ITQ} --format xml | '--format': 'xml' is not one of
@@ -331,6 +341,7 @@ COMMANDS = f"""
 1 | {ITQ} --results n/short | itq.csv, line 2: it has 4 cells, expected 15
 1 | {ITQ} --results n/newer | has more in its header | Upgrade hashbench
 1 | {ITQ} --results n/jobs | itq.jobs.csv has columns a,b
+1 | {ITQ} --results n/version-99 | itq.csv has rows of version 99 of itq, and those to add are of version 1. Upgrade itq
 1 | {OWN} {OF_LABELS} --save a.jobs --dataset d | 'a.jobs' would write | another name
 1 | {ITQ} --results r/marker | line 3, is a conflict marker | --ours
 1 | {ITQ} --results r/bom | byte order mark | UTF-8 without
@@ -369,7 +380,10 @@ COMMANDS = f"""
 1 | diff nowhere r/good | 'nowhere' is neither
 1 | diff r/good nowhere | 'nowhere' is neither
 1 | diff '' r/good | '' is neither a file nor a folder
-2 | diff r/good r/good --fail-on-drop nan | nan is not an amount
+2 | diff r/good r/good --fail-on-drop nan | '--fail-on-drop': nan is not in the range x>=0.
+2 | plot --results r/good --width nan | '--width': nan is not in the range 2.5<=x<=30.
+2 | {LABELLED.replace("evaluate", "thresholds")} --fpr nan | '--fpr': nan is not in the range 0<=x<=1.
+2 | {LABELLED.replace("evaluate", "thresholds")} --precision nan | '--precision': nan is not in the range 0<=x<=1.
 2 | diff r/good r/good --fail-on-drop -0.1 | -0.1 is not
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
 1 | {ITQ} --results r/infinite | value inf
@@ -388,6 +402,8 @@ COMMANDS = f"""
 1 | prepare --from X.npy --labels y.npy --name mine --neighbours 3 | --labels have no effect
 1 | prepare --from X.npy --name mine --affinity neighbours | --neighbours K go together
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
+1 | prepare --from X.npy --name mine --neighbour-ties all | --neighbour-ties all needs --neighbours K; add it
+2 | prepare digits --neighbour-ties all | --neighbour-ties needs --from
 1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
 1 | prepare --from X.npy --name mine --true-distance cosine | Euclidean distance
 1 | results check r/formula | column features must begin with none of =+-@, got '=1+1'. Rename it.
@@ -438,6 +454,7 @@ COMMANDS = f"""
 1 | {OWN} --query-labels labels.npy | --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
+1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | nearest are 'c3' and 'c3 '. Write the
 1 | {OWN} --query-labels labels.npy --database-labels head.csv | database labels are object of shape (0,)
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
@@ -536,6 +553,8 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --queries-per-label 3 | give --queries-per-label and labels
 1 | prepare --from X.npy --name mine --query-labels y.npy | --query-from
 1 | prepare --from X.npy --name mine --query-from codes.npy | 8 columns | 4
+1 | prepare --from X-turned.npy --labels y.npy --name mine | X-turned.npy has 4 rows and 40 columns, expected 40 rows
+1 | prepare --from X.npy --labels hot-turned.npy --name mine | has 3 rows and 40 columns, expected 40 rows
 1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy | the query items have none
 1 | prepare --from X.npy --name mine --train-index rows-40.npy | queries would be drawn from it
 1 | {INDEXED} rows-40.npy | rows-40.npy names row 40, and the database has rows 0 to 39
@@ -556,7 +575,9 @@ COMMANDS = f"""
 2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
 2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
 1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
+1 | {EXPLAINED_RUN} --metric AP:thresholds | none of trec_eval, | gives AP:thresholds; ask for AP
 1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
+1 | prepare --from X.npy --name mine --features hf:r | expected texts of shape (n,) | give a folder of images
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | does not use --image-size
 1 | info nowhere.h5 | there is no file nowhere.h5
@@ -574,6 +595,10 @@ COMMANDS = f"""
 1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
 1 | tune --method itq --bits 8 --output t | trials.csv is not a file of trials | Move it
+1 | tune --method itq --bits 8 --output tuning-inf | trials.csv has to_trained 'inf' for digits 0123 itq 1 {{}} 8 0 AP
+1 | tune --method itq --bits 8 --output tuning-half | to_trained 'half' for digits | a finite number or nothing. Delete
+1 | tune --method csq --bits 8 --param 'head="None"' | a value of csq's head is the text 'None', which grid.toml cannot
+1 | tune --method csq --bits 8 --param 'head=mlp,"None"' | a value of csq's head is the text 'None' | another name
 1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
 1 | tune --method itq --bits 8 --output tuning-no-trials | cannot write tuning-no-trials/trials.csv: Is a directory
 1 | tune --method itq --bits 8 --output tuning-no-grid | cannot write tuning-no-grid/grid.toml: Is a directory
@@ -618,7 +643,7 @@ COMMANDS += [
         f"1 | {OWN} --query-labels {name}.npy --database-labels labels.npy | {words}"
         for name, words in {
             "float-labels": "query labels | whole numbers",
-            "word-labels": "Encode names",
+            "word-labels": "query labels are words and the other labels numbers; give both in the same form",
             "latin-labels": "holds strings as bytes that are not UTF-8",
             "huge-labels": "9223372036854775808",
             "short-labels": "6 query codes, but labels or affinities for 5 query items",
@@ -777,6 +802,9 @@ CALLS = [
     (lambda: call(affinity=(LABELS, LABELS, LABELS)), "got a tuple of 3"),
     (lambda: call(affinity=(LABELS, np.eye(4))), "both as class"),
     (lambda: call(affinity=(LABELS / 2, LABELS)), "whole numbers"),
+    (lambda: call(affinity=(["a", "b", None, "a"], list("abab"))), "query labels are words, but item 2 "),
+    (lambda: call(affinity=(LABELS, list("abab"))), "database labels are words and the other labels numbers"),
+    (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "the nearest are 'cat' and 'Cat'"),
     (lambda: call(affinity=(LABELS[:3], LABELS)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(affinity=np.eye(4) / 2), "whole-number levels"),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),

@@ -1,3 +1,5 @@
+import base64
+
 import numpy as np
 import pytest
 
@@ -62,13 +64,17 @@ def test_every_form_of_codes_packs_alike(codes):
         (np.zeros((4, 0)), None, r"codes are empty: shape \(4, 0\)"),
         ([[0.5, 1]], None, "hold 1 values that are not 0 or 1, first 0.5 in row 0, column 0"),
         ([[-1, 1], [1, 0]], None, r"not -1 or 1, first 0 in row 1, column 1 .* A zero beside -1 and \+1 is"),
-        ([["a", "b"]], None, r"strings of shape \(1, 2\), expected numbers in two dimensions, or hexa"),
+        ([["a", "b"]], None, r"strings of shape \(1, 2\), expected numbers in two dimensions, or strings in one"),
         ([[1j, 0]], None, "of dtype complex128, expected booleans, 0/1 or -1/"),
-        (np.array([[7, 9]], dtype=np.uint8), None, "values up to 9, as packed codes are.* at most 16"),
+        (
+            np.array([[7, 9]], dtype=np.uint8),
+            None,
+            "values up to 9: packed codes, or embeddings .* 16 .*--distance",
+        ),
         (np.array([[7, 1]], dtype=np.uint8), 17, r"codes of 17 bits packed into bytes are uint8 of shape \(n, 3\)"),
         (np.array([[7, 256]]), 12, "codes are int64 of shape .* codes of 12 bits packed"),
         (np.array([[7.5, 1]]), 12, "codes are float64 of shape .* codes of 12 bits packed"),
-        (np.array([[7, -9]], dtype=np.int8), None, "values from -9 up to 7, as packed codes are.* at most 16"),
+        (np.array([[7, -9]], dtype=np.int8), None, "values from -9 up to 7: packed codes, or embeddings"),
         (np.array([[0, 255]], dtype=np.uint8), None, "only 0 and 255.*: 2 in masks, up to 16 in packed codes"),
         ([[0, 255, 1]], None, "hold 1 values that are not 0 or 1"),
         (np.array([[0, 1], [0, 16], [0, 32]], dtype=np.uint8), 12, "beyond bit 12 in 2 rows, first in row 1"),
@@ -101,6 +107,9 @@ def texts(rows, prefix=""):
         (np.array(texts(BYTES.tolist()), dtype="S"), None, None),
         (np.array([text.upper() for text in texts(BYTES.tolist())], dtype=object), None, None),
         (["".join(str(int(bit)) for bit in row) for row in AS_BITS], 24, None),
+        (["0b" + "".join(str(int(bit)) for bit in row) for row in AS_BITS], None, None),
+        ([f"p:{text} " for text in texts(BYTES.tolist())], None, None),
+        ([f"phash:0x{text}" for text in texts(BYTES.tolist())], 24, None),
         (AS_BITS * np.uint8(255), 24, None),
         (AS_BITS * 255, None, None),
         (AS_BITS * 255.0, None, None),
@@ -137,7 +146,13 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
 @pytest.mark.parametrize(
     ("codes", "n_bits", "order", "message"),
     [
-        (["ab", "abc"], None, None, r"row 1 .* holds 'abc', expected hexadecimal .* as many as in all rows \(2 in"),
+        (["0aff", "bff", "0cff"], None, None, r"row 1 .* has 3 digits, the others 4\. If it lost .*'04x'"),
+        (["0aff", "bff", "cff", "0dff"], None, None, r"row 1 .* has 3 digits, most others 4\."),
+        (["0aff", "bffff", "0cff"], None, None, r"row 1 .* has 5 digits, the others 4\. Fix that row"),
+        (["0b101", "0b11", "0b100"], None, None, r"row 1 .* has 2 digits, the others 3\. .*format\(number, '03b'\)"),
+        (["0b0101", "0b1111"], 16, None, "strings of 4 binary digits, and codes of 16 bits have 16"),
+        (["p:ab", "d:ab"], None, None, r"row 1 .* is a hash of kind 'd', row 0 of kind 'p'"),
+        (["q/8=", "/wA="], None, None, r"holds 'q/8=', expected hexadecimal .*if these are bytes in base64, add --enc"),
         (["ab", "xy"], None, None, r"row 1 \(the first is 0\) holds 'xy'"),
         (np.array(["ab", np.nan], dtype=object), None, None, r"row 1 \(the first is 0\) is empty, expected"),
         (["", ""], None, None, r"row 0 \(the first is 0\) is empty"),
@@ -148,7 +163,7 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (["ff"], 9, None, "of which 9 cannot"),
         (["ff"], None, "big", "strings, where the order of bits .big. has no effect"),
         (np.array([2**40]), None, "little", "integers of 64 bits, where the order of bits"),
-        (BYTES, None, "big", "as packed codes are"),
+        (BYTES, None, "big", "packed codes, or"),
         (BYTES, 24, "middle", "one of little, big, got 'middle'"),
         (BYTES | 1, 23, "big", r"beyond bit 23 in 5 rows.*bit_order='big'\)\.$"),
         ((BYTES | 1).view(np.int8), 23, None, r"beyond bit 23 in 5 .*Vespa .* give codes\.view\(np\.uint8\) with"),
@@ -157,6 +172,54 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
 def test_codes_that_may_be_read_in_two_ways_are_refused(codes, n_bits, order, message):
     with pytest.raises(HashbenchError, match=message):
         bits.as_packed(codes, n_bits, bit_order=order)
+
+
+def test_hexadecimal_digits_may_begin_with_0b():
+    for codes in (["0b1f", "0b00"], ["0b11", "0f00"], ["0b", "0b"]):
+        expected = [[int(text[i : i + 2], 16) for i in range(0, len(text), 2)] for text in codes]
+        assert np.packbits(bits.unpack(*bits.as_packed(codes)), axis=1).tolist() == expected
+
+
+def in_base64(rows):
+    return [base64.b64encode(bytes(row)).decode() for row in rows]
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        in_base64(BYTES.tolist()),
+        [base64.urlsafe_b64encode(bytes(row)).decode().rstrip("=") for row in BYTES.tolist()],
+        np.array(in_base64(BYTES.tolist()), dtype="S"),
+        np.array([[*text.encode()] for text in in_base64(BYTES.tolist())], dtype=np.uint8),
+    ],
+    ids=["text", "for URLs", "bytes", "a column of bytes"],
+)
+def test_base64_holds_packed_bytes(codes):
+    packed, n_bits = bits.as_packed(codes, 24, bit_order="big", encoding="base64")
+    assert n_bits == 24
+    assert np.array_equal(packed, np.packbits(AS_BITS, axis=1, bitorder="little"))
+    assert np.array_equal(bits.as_packed(codes, 24, encoding="base64")[0], BYTES)
+
+
+@pytest.mark.parametrize(
+    ("codes", "n_bits", "message"),
+    [
+        (["q/8=", "/w=="], 16, r"row 1 \(the first is 0\) holds 1 bytes, row 0 2; expected equally many"),
+        (["q/8=", "?"], 16, r"row 1 \(the first is 0\) holds '\?'"),
+        (["q/8=", None], 16, "holds 'None'"),
+        (["q/8="], None, "Say how many bits they hold, at most 16"),
+        (["q/8="], 17, r"codes of 17 bits packed into bytes are uint8 of shape \(n, 3\)"),
+        (BYTES.astype(int), 24, "int64 of shape .* or strings in one"),
+    ],
+)
+def test_what_is_no_base64_of_codes_is_refused(codes, n_bits, message):
+    with pytest.raises(HashbenchError, match=message):
+        bits.as_packed(codes, n_bits, encoding="base64")
+
+
+def test_hashes_of_different_kinds_are_not_compared():
+    with pytest.raises(HashbenchError, match="query codes are strings of kind 'p', database codes strings of kind 'd'"):
+        bits.as_packed_pair(["p:ff"], ["d:ff"])
 
 
 def test_queries_and_database_are_of_one_form():

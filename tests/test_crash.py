@@ -1,19 +1,20 @@
-"""Processes killed at random moments: all files on disk are whole, and the next run writes the undisturbed bytes.
+"""Processes killed at any step: all files on disk are whole, and the next run writes the undisturbed bytes.
 
-A kill counts after the first file that the command has written. Each test asserts one kill: a hundred in all.
+A step is a call from the moment the command opens its first file to write: of a function, or in one, of hashbench, h5py
+or pathlib. A process counts its steps and kills itself, so a kill hits the same step on any machine. Each test asserts
+one kill: a hundred in all.
 """
 
 import os
 import shutil
 import signal
 import subprocess
-import time
+import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from conftest import SCRIPT
 from helpers.paths import ROOT
 from helpers.thoroughness import ALL
 
@@ -30,32 +31,59 @@ WORK = {
     "plot": ["plot", "ap-bits", "tie-ranges", "--format", "svg"],
 }
 N_KILLS = 20 if ALL else 1  # of each of the five kinds
-MOST_TRIES = 8  # until a process is killed before it has ended
+
+STEPPING = """
+import atexit, os, signal, sys
+from pathlib import Path
+
+folder, count, last = sys.argv[1], sys.argv[2], int(sys.argv[3])
+del sys.argv[1:4]
+n_steps = 0
+
+def step(frame, event, argument):
+    global n_steps
+    if frame.f_globals.get("__name__", "").partition(".")[0] in ("hashbench", "h5py", "pathlib"):
+        n_steps += 1
+        if n_steps == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+def watch(event, arguments):
+    if event == "open" and isinstance(arguments[0], str) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+        path = os.path.abspath(arguments[0])
+        if path.startswith(folder) and ".lock" not in path:
+            sys.setprofile(step)
+
+def finish():
+    sys.setprofile(None)
+    Path(count).write_text(str(n_steps))
+
+sys.addaudithook(watch)
+atexit.register(finish)
+
+from hashbench.cli.main import cli
+cli()
+"""
 
 
 @pytest.fixture
-def start(tmp_path, monkeypatch):
-    """Start the command line in an own folder that holds results of digits, with an empty data folder.
+def run(tmp_path, monkeypatch):
+    """Run the command line in a folder with results of digits and an empty data folder; return how it ended.
 
-    Waits until it has written a first file, and returns the process and that time, or None if it has ended.
+    It kills itself at a step, or else returns the number of its steps as well.
     """
-    monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "work" / "data"))
 
-    def begin(kind):
-        (tmp_path / "here").mkdir(exist_ok=True)
+    def finish(kind, last_step=0):
+        here = tmp_path / "work" / "here"
+        here.mkdir(parents=True, exist_ok=True)
         if kind in ("tables", "plot"):
-            shutil.copytree(ROOT / "results" / "digits", tmp_path / "here" / "results" / "digits", dirs_exist_ok=True)
-        before = files(tmp_path)
-        process = subprocess.Popen(
-            [SCRIPT, *WORK[kind]], cwd=tmp_path / "here", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        while process.poll() is None:
-            if files(tmp_path) - before:
-                return process, time.monotonic()
-            time.sleep(0.002)
-        return process, None
+            shutil.copytree(ROOT / "results" / "digits", here / "results" / "digits", dirs_exist_ok=True)
+        count = tmp_path / "steps"
+        command = [sys.executable, "-c", STEPPING, str(tmp_path / "work"), str(count), str(last_step), *WORK[kind]]
+        process = subprocess.run(command, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        return process.returncode, int(count.read_text()) if process.returncode == 0 else None
 
-    return begin
+    return finish
 
 
 def files(folder):
@@ -84,22 +112,17 @@ def content(folder):
     return contents
 
 
-def clear(folder):
-    for name in ("here", "data"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-
-
 @pytest.fixture(scope="module")
 def undisturbed():
-    """Return what each kind of work leaves behind, and the seconds from its first file to its end."""
+    """Return what each kind of work leaves behind, and its number of steps."""
     finished = {}
 
-    def finish(kind, start, folder):
+    def finish(kind, run, folder):
         if kind not in finished:
-            process, since = start(kind)
-            assert process.wait(120) == 0
-            finished[kind] = content(folder), time.monotonic() - since
-            clear(folder)
+            code, n_steps = run(kind)
+            assert code == 0
+            finished[kind] = content(folder), n_steps
+            shutil.rmtree(folder)
         return finished[kind]
 
     return finish
@@ -107,24 +130,18 @@ def undisturbed():
 
 @pytest.mark.parametrize("number", range(N_KILLS))
 @pytest.mark.parametrize("kind", WORK)
-def test_a_killed_process_loses_nothing(kind, number, start, undisturbed, tmp_path):
-    expected, seconds = undisturbed(kind, start, tmp_path)
-    seconds *= (number + np.random.default_rng(number).random()) / N_KILLS
-    for _ in range(MOST_TRIES):
-        process, since = start(kind)
-        assert since is not None, "it wrote nothing that was seen"
-        time.sleep(max(0, since + seconds - time.monotonic()))
-        process.kill()
-        if process.wait() == -signal.SIGKILL:
-            break
-        clear(tmp_path)
-        seconds /= 2  # it was done before
-    assert process.returncode == -signal.SIGKILL
-    content(tmp_path / "data")  # opens every file
-    read_folder(tmp_path / "here" / "results")
-    for name, value in content(tmp_path).items():
+def test_a_killed_process_loses_nothing(kind, number, run, undisturbed, tmp_path):
+    folder = tmp_path / "work"
+    expected, n_steps = undisturbed(kind, run, folder)
+    assert n_steps > 100
+    last_step = 1 + int(n_steps * (number + np.random.default_rng(number).random()) / N_KILLS)
+    assert run(kind, last_step) == (-signal.SIGKILL, None)
+    assert files(folder), "it had written nothing yet"
+    content(folder / "data")  # opens every file
+    read_folder(folder / "here" / "results")
+    for name, value in content(folder).items():
         if not name.name.endswith((".part", ".checkpoint")) and name in expected and kind != "run":
             assert value == expected[name], name
-    process, _ = start(kind)
-    assert process.wait(120) == 0
-    assert content(tmp_path) == expected
+    code, _ = run(kind)
+    assert code == 0
+    assert content(folder) == expected

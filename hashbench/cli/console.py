@@ -107,6 +107,31 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
     return "\n".join([text, "", *notes])
 
 
+def format_several(evaluations: Sequence[tuple[int, int, "Evaluation"]], form: str) -> str:
+    """Return the scores of codes, each with its length and seed, as `format_evaluation` does those of one."""
+    if form == "json":
+        return json_text([{"n_bits": n_bits, "seed": seed, "scores": _by_name(of)} for n_bits, seed, of in evaluations])
+    first = evaluations[0][2]
+    if form == "csv":
+        rows = [
+            [n_bits, seed, name, *map(_six, values.by_name.values())]
+            for n_bits, seed, evaluation in evaluations
+            for name, values in evaluation.summary.items()
+        ]
+        return sheet_text(("n_bits", "seed", "metric", *next(iter(first.summary.values())).by_name), rows).rstrip("\n")
+    header = ["bits", "seed", *(f"{name} ± sd" for name in first.summary)]
+    lines = [
+        [str(n_bits), str(seed), *(f"{_four(of.mean)} ± {_five(of.tie_sd)}" for of in evaluation.summary.values())]
+        for n_bits, seed, evaluation in evaluations
+    ]
+    notes = [luck_and_worst_case()[0]]
+    if form == "latex":
+        from hashbench.reports.tables.latex import tabular
+
+        return "\n".join([*(f"% {note}" for note in notes), *tabular(header, lines)])
+    return "\n".join([(markdown_table if form == "markdown" else plain_table)(header, lines), "", *notes])
+
+
 def _by_name(evaluation: "Evaluation") -> dict[str, dict[str, float | None]]:
     return {name: values.by_name for name, values in evaluation.summary.items()}
 
@@ -160,11 +185,7 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
     if any(outcome.held_out for outcome in outcomes):
         score = "" if is_grid else f" {_held_out(outcomes[0])},"
         lines.append(f"held out:{score} the training items that chose the epoch, as queries to the others.")
-    listed = {outcome.rows[0].dataset: outcome.n_neighbours for outcome in outcomes if outcome.n_neighbours}
-    lines += [
-        f"{name}: only the {n_neighbours:,} listed neighbours of each query are relevant."
-        for name, n_neighbours in listed.items()
-    ]
+    lines += dict.fromkeys(hint for outcome in outcomes for hint in outcome.hints)
     return "\n".join(lines)
 
 

@@ -146,6 +146,7 @@ def _describe_named(name: str) -> Description:
 
 def describe_dataset(dataset: "Dataset") -> str:
     """Describe a dataset."""
+    from hashbench.dataset import N_NEIGHBOURS
     from hashbench.sources.inspection import WARNING, inspect, warning_of
 
     order = ("summary", "protocol", "source", "features", "licence", "citation", *sorted(dataset.about))
@@ -164,7 +165,10 @@ def describe_dataset(dataset: "Dataset") -> str:
         steps = zip(dataset.rule_params["levels"], thresholds, strict=True)
         facts["affinity"] += ": " + ", ".join(f"level {level} up to {step:.4f}" for level, step in steps)
     if dataset.n_neighbours:
-        facts["affinity"] += f": the {dataset.n_neighbours:,} listed for each query are relevant, no other item"
+        listed = f"{dataset.n_neighbours:,} listed for each query"
+        if N_NEIGHBOURS in dataset.rule_params:
+            listed = f"{dataset.n_neighbours:,} nearest of each query, and those as near as the last of them,"
+        facts["affinity"] += f": the {listed} are relevant, no other item"
     inspection = inspect(dataset)
     if inspection.class_sizes is not None:
         sizes = inspection.class_sizes

@@ -1,5 +1,6 @@
 """Options that several commands share, and rules on which options go together."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -113,6 +114,16 @@ class Word(click.Choice[str]):
         return super().get_invalid_choice_message(value, ctx) + (f" Did you mean {near[0]!r}?" if near else "")
 
 
+class Number(FloatRange):
+    """A number in a range; nan, which click takes for one in any range, is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: D102
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return number
+
+
 class Jobs(IntParamType):
     """A number of jobs from 1, or -1 for one per core, as in joblib."""
 
@@ -202,7 +213,7 @@ PRESET = option("--preset", metavar="NAME", help="Preset of each method, such as
 GRID = option("--grid", type=FILE, help="TOML file of a study; options pick from it or override it (docs/grids.md).")
 VALIDATION = option(
     "--validation",
-    type=FloatRange(0, 0.5),
+    type=Number(0, 0.5),
     help="Share of the training items held out to choose the epoch, for learned methods.",
 )
 DEVICE = option("--device", type=Choice(DEVICES), show_default="auto", help="Where to train, for learned methods.")
@@ -258,7 +269,7 @@ def _set_lock_timeout(context: click.Context, option: click.Parameter, value: fl
 
 LOCK_TIMEOUT = option(
     "--lock-timeout",
-    type=FloatRange(0),
+    type=Number(0),
     callback=_set_lock_timeout,
     expose_value=False,
     metavar="SECONDS",

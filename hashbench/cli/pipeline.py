@@ -12,7 +12,7 @@ import cloup
 from click import Choice, IntRange
 from cloup import option, option_group
 
-from hashbench._choices import CLASSES_OF, DEVICES, OWN_RULES, TRUE_DISTANCES
+from hashbench._choices import CLASSES_OF, DEVICES, NEIGHBOUR_TIES, OWN_RULES, TRUE_DISTANCES
 from hashbench.cli import options
 from hashbench.cli.outputs import refuse_outputs
 from hashbench.errors import counted
@@ -46,7 +46,8 @@ _COUNT = IntRange(1)
         "--from",
         "items",
         metavar="FILE[:KEY]|FOLDER",
-        help="Items: a .npy, .npz, .mat, .pt, .parquet, .csv or .hdf5 file, texts in .txt, or a folder of images.",
+        help="Items: a file of features (.npy, .npz, .parquet, .csv, .fvecs, .fbin and others), texts in .txt, or a "
+        "folder of images.",
     ),
     option("--name", metavar="NAME", help="Name of the dataset."),
     option("--labels", metavar="FILE[:KEY]", help="Labels of the items: classes (n,) or multi-hot."),
@@ -54,6 +55,12 @@ _COUNT = IntRange(1)
     option("--query-labels", metavar="FILE[:KEY]", help="Labels of the queries."),
     option("--affinity", "rule", type=Choice(OWN_RULES), show_default="as the labels allow", help="Rule of relevance."),
     option("--neighbours", type=_COUNT, help="Number of nearest database items that are relevant to a query."),
+    option(
+        "--neighbour-ties",
+        type=Choice(NEIGHBOUR_TIES),
+        default=NEIGHBOUR_TIES[0],
+        help="Which items as near as the last neighbour are relevant: the first in the database, or all.",
+    ),
     option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between features."),
     option("--queries", "n_queries", type=_COUNT, show_default="a tenth, up to 1,000", help="Queries to draw."),
     option("--train", "n_train", type=_COUNT, show_default="the whole database", help="Training items to draw."),
@@ -145,7 +152,7 @@ def prepare(
 )
 @option_group(
     "New items",
-    option("--from", "items", type=options.ARRAY, help="Items to encode."),
+    option("--from", "items", metavar="FILE[:KEY]|FOLDER", help="Items to encode: a file, or a folder of images."),
     option("--output", "-o", type=options.FILE, help="File for their codes: .npy, bool of shape (n, bits)."),
     option("--packed", is_flag=True, help="Pack eight bits into a byte, the first one the least significant."),
     constraint=options.OnlyWith("--model"),
@@ -191,7 +198,8 @@ def encode(
                 model, items, output, packed=packed, device=grid["device"], on_progress=progress.update
             )
         click.echo(
-            f"wrote {output}: codes of {counted(n_items, 'item')}, {counted(n_bits, 'bit')}{', packed' * packed}."
+            f"wrote {output}: codes of {counted(n_items, 'item')}, {counted(n_bits, 'bit')}{', packed' * packed}"
+            f"{', in the order of their paths' * split_spec(items)[0].is_dir()}."
         )
         return
     jobs, demands = _jobs_of(options.study_of(**grid), part), Demands((), force, resume, keep_model)
@@ -248,14 +256,13 @@ def run(
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
     jobs, demands = _jobs_of(study, part), Demands(study.metrics or DEFAULT_METRICS, force, resume)
     names = [results_name(spec) for spec in dict.fromkeys(job.dataset for job in jobs)]
+    versions = {job.method: job.card.version for job in jobs}
     for name in names:  # before any work
         check_folder(results, name)
+        check_files(results, name, versions)
     if dry_run:
         _print_plan(jobs, remaining(jobs, demands, results))
         return
-    methods = dict.fromkeys(job.method for job in jobs)
-    for name in names:
-        check_files(results, name, methods)
     outcomes, folders = [], dict[Path, None]()
     try:
         for outcome in console.run_jobs(jobs, demands, n_jobs, cluster):

@@ -1,16 +1,15 @@
 """The commands that report on results: tables, plot, report, diff."""
 
-import math
 import os
 from pathlib import Path
 from typing import Any
 
 import click
 import cloup
-from click import Choice, FloatRange, IntRange
+from click import Choice, IntRange
 from cloup import option, option_group
 
-from hashbench.cli.options import METRIC, RESULTS, OnlyWith, completing, folder, lengths, output_format, several
+from hashbench.cli.options import METRIC, RESULTS, Number, OnlyWith, completing, folder, lengths, output_format, several
 from hashbench.cli.outputs import refuse_folder, refuse_outputs, results_files
 
 _METHODS = several("--method", "-m", names="methods", show_default="all", help="Method with results, repeatable.")
@@ -144,7 +143,7 @@ def tables(
         show_default="up to 4 lines in a panel",
         help="Draw the worst case of ties behind lines.",
     ),
-    option("--width", type=FloatRange(2.5, 30), default=6.9, help="Width in inches; a column of an article has 3.3."),
+    option("--width", type=Number(2.5, 30), default=6.9, help="Width in inches; a column of an article has 3.3."),
     option(
         "--title/--no-title",
         "has_title",
@@ -158,17 +157,18 @@ def tables(
     folder("--output", "-o", show_default="RESULTS/figures", help="Folder of the figures."),
     option(
         "--format",
-        "form",
+        "forms",
         type=Choice(["svg", "png", "pdf", "both"]),
-        default="both",
-        help="Format of the files; both are svg and png.",
+        multiple=True,
+        default=["both"],
+        help="Format of the files, repeatable; both are svg and png.",
     ),
 )
 def plot(
     names: tuple[str, ...],
     results: Path,
     output: Path | None,
-    form: str,
+    forms: tuple[str, ...],
     bands: bool | None,
     width: float,
     has_title: bool,
@@ -193,7 +193,7 @@ def plot(
     from hashbench.reports.plots.figure_selection import FigureSelection
     from hashbench.reports.plots.style import FigureLayout
 
-    formats = FORMATS[:2] if form == "both" else (form,)
+    formats = list(dict.fromkeys(name for form in forms for name in (FORMATS[:2] if form == "both" else (form,))))
     figures_folder = output or results / "figures"
     refuse_folder(figures_folder, [f"*.{suffix}" for suffix in formats], results_files(results))
     layout = FigureLayout(width, has_title, bands)
@@ -259,7 +259,7 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
 @option("--only-changed", is_flag=True, help="Leave out rows that are not comparable, new or gone.")
 @output_format("table", "csv", "json", "markdown")
 @option(
-    "--fail-on-drop", "limit", type=FloatRange(0), metavar="X", help="Exit with code 3 if a value falls by more than X."
+    "--fail-on-drop", "limit", type=Number(0), metavar="X", help="Exit with code 3 if a value falls by more than X."
 )
 @option("--resamples", type=IntRange(0), default=9999, help="Resamples in the tests over queries; 0 for no tests.")
 def diff(
@@ -276,8 +276,6 @@ def diff(
 
     As in git diff, A..B compares A and B, and A...B compares their merge base with B.
     """
-    if limit is not None and math.isnan(limit):
-        raise click.BadParameter("nan is not an amount. Give a number from 0.", param_hint="--fail-on-drop")
     from hashbench.cli.progress import Progress
     from hashbench.reports import diff_text, revisions
     from hashbench.reports.diff import compare, with_tests

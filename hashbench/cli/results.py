@@ -75,10 +75,11 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
     """Check result files, such as those of a pull request; by default those in results/.
 
     Columns, types, ranges, order and spelling must be those that hashbench writes, and keys unique. Fingerprints of a
-    dataset must agree with each other, with the accepted ones and with the dataset prepared here. Metrics must exist,
-    and a method's version must not be above the one here. With --against, new rows must be of built-in methods, and
-    accepted rows must not disappear or change unless the version of their method rises. Each problem is printed as a
-    sentence, and the exit code is 1.
+    dataset must agree with each other, with the accepted ones and with the dataset prepared here. Metrics must exist, a
+    dataset must offer its features, and a built-in method must take its parameters, code length and seed; a method's
+    version must not be above the one here. With --against, new rows must be of built-in methods, and accepted rows must
+    not disappear or change unless the version of their method rises. Each problem is printed as a sentence, and the
+    exit code is 1.
     """
     from hashbench.reports import submissions
 
@@ -112,8 +113,8 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selectio
     datasets that are built in or prepared here, always the same one for the same rows. Methods most likely to differ
     come first: learned ones, then quick ones, slow ones, baselines; options choose others. Rows that differ are listed,
     with differences between their environment and this one, and the exit code is 1. Differences up to 0.02 are only a
-    warning for methods that optimise, as another processor may cause them. Cells that cannot be run here also only
-    cause a warning; if none can be run, the exit code is 1 without --against.
+    warning for methods that optimise, as another processor may cause them. Cells that cannot be run here, such as
+    those of an older version, also only cause a warning; if none can be run, the exit code is 1 without --against.
     """
     from hashbench.reports import submissions
     from hashbench.reports.row_origins import origin_of, read_origins

@@ -10,7 +10,7 @@ import cloup
 from click import Choice, IntRange
 from cloup import option, option_group
 
-from hashbench._choices import BIT_ORDERS, DISTANCES, TRUE_DISTANCES, UNDEFINED
+from hashbench._choices import BIT_ORDERS, DISTANCES, ENCODINGS, TRUE_DISTANCES, UNDEFINED
 from hashbench.cli import options
 from hashbench.cli.outputs import (
     FIGURES,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.shards import ShardedCodes
 
 # Options on the user's codes that name no file.
-_NO_FILES = ("n_bits", "bit_order", "distance", "true_distance", "exclude_self")
+_NO_FILES = ("n_bits", "bit_order", "encoding", "distance", "true_distance", "exclude_self")
 
 CODES = click.argument("codes", type=options.FILE, required=False, metavar="[CODES.h5]")
 ONLY_OWN = options.NotWith("CODES.h5", "--run")
@@ -57,7 +57,11 @@ RELEVANCE = option_group(
         "--query-coarse", type=options.ARRAY, help="Superclasses of queries: level 2 in a class, 1 in a superclass."
     ),
     option("--database-coarse", type=options.ARRAY, help="Superclasses of the database, likewise."),
-    option("--affinity", type=options.ARRAY, help="Matrix of levels, or SciPy CSR in .npz, instead of labels."),
+    option(
+        "--affinity",
+        type=options.ARRAY,
+        help="Levels instead of labels: a matrix, SciPy's sparse .npz, or neighbours in .ivecs or .ibin.",
+    ),
     constraint=ONLY_OWN,
 )
 
@@ -69,8 +73,8 @@ def own_codes_group(*more: options.OptionDecorator) -> options.OptionDecorator:
         option(
             "--query-codes",
             type=options.ARRAY,
-            help="Codes of queries in .npy, .npz, .mat, .h5, .pt, .parquet or .csv: bits, packed bytes with --bits, "
-            "hexadecimal strings, or 64-bit integers.",
+            help="Codes of queries in .npy, .npz, .mat, .h5, .pt, .safetensors, .parquet, .arrow, .csv, .txt, .bvecs "
+            "or .u8bin: bits, packed bytes with --bits, strings of hexadecimal digits, or 64-bit integers.",
         ),
         option(
             "--database-codes",
@@ -84,6 +88,7 @@ def own_codes_group(*more: options.OptionDecorator) -> options.OptionDecorator:
             show_default="little; big for int8",
             help="First bit of a packed byte: the least significant (little) or the most (big).",
         ),
+        option("--encoding", type=Choice(ENCODINGS), help="Encoding of packed codes that are strings, with --bits."),
         *more,
         constraint=ONLY_OWN,
     )
@@ -153,7 +158,12 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 )
 @option_group(
     "Saving your codes in the results",
-    option("--save", metavar="NAME", help="Name under which to save rows; --dataset may then be a new name."),
+    option(
+        "--save",
+        metavar="NAME",
+        help="Name under which to save rows; --dataset may then be a new name. {bits} and {seed} in the names of the "
+        "codes stand for numbers, and each file is saved.",
+    ),
     option("--group", metavar="GROUP", show_default="after all groups", help="Group in tables, such as pair-based."),
     option("--label", metavar="TEXT", show_default="NAME codes=own", help="Name of the codes in tables and figures."),
     option("--seed", type=options.SEEDS, default=0, help="Seed to record in the saved rows."),
@@ -209,6 +219,14 @@ def evaluate(
     check_installed(*(["pandas"] if is_framed else []), *(["filelock", "platformdirs"] if save else []))
     if save is not None:
         saving = Saving(save, dataset, results, group, label, seed, keep_codes)
+    if _names_several(own):
+        if saving is None or any((per_query, curves, random_orders, cluster)):
+            raise click.UsageError(
+                "{bits} and {seed} in the names of codes need --save, and do not go with --per-query, --curves, "
+                "--random-orders and --workers."
+            )
+        click.echo(_save_several(own, dataset, saving, metrics or DEFAULT_METRICS, undefined, form))
+        return
     if run is not None:
         score = partial(evaluate_run, *read_run_files(run, qrels, outputs), complete=complete, undefined=undefined)
         reports_orders, metrics = False, metrics or RUN_METRICS
@@ -240,6 +258,40 @@ def evaluate(
         _write_curves(curves, points, label or save or (codes.stem if codes else "codes"), sizes)
     is_stdout_taken = any(path and target_of(path) == STDOUT for path in outputs.values())
     click.echo(console.format_evaluation(evaluation, form, "documents" if run else "database"), err=is_stdout_taken)
+
+
+def _names_several(own: Mapping[str, Any]) -> bool:
+    from hashbench.pipeline.own_grid import names_several
+
+    return any(names_several(spec) for spec in (own["query_codes"], own["database_codes"]) if spec is not None)
+
+
+def _save_several(
+    own: dict[str, Any], dataset: str | None, saving: "Saving", metrics: tuple[str, ...], undefined: str, form: str
+) -> str:
+    """Score and save codes of several lengths and seeds, all or none; return their scores as text."""
+    from hashbench.cli import console
+    from hashbench.cli.progress import Progress
+    from hashbench.pipeline.own_codes import OwnFiles, save_all
+    from hashbench.pipeline.own_grid import evaluate_each, find_pairs
+    from hashbench.scoring.compilation import reporting_compilation
+    from hashbench.sources.array_files import split_spec
+
+    if own["query_codes"] is None or own["database_codes"] is None:
+        raise click.UsageError("give both --query-codes and --database-codes.")
+    judge, notes = _check_saving(own, dataset, saving, undefined)
+    files, pairs = OwnFiles(**own, dataset=judge), find_pairs(own["query_codes"], own["database_codes"])
+    inputs = [split_spec(spec)[0] for pair in pairs for spec in (pair.query, pair.database)] + _files_of(own, dataset)
+
+    def check(codes: "OwnCodes", saving: "Saving") -> None:
+        refuse_outputs(dict(codes.saved_files(saving)), inputs)
+
+    with Progress() as progress, reporting_compilation(progress.update):
+        scored = evaluate_each(files, pairs, saving, metrics, undefined, check, progress.update)
+    notes += [note for _, _, evaluation in scored for note in evaluation.notes]
+    for note in dict.fromkeys([*notes, *save_all(scored)]):
+        click.echo(note, err=True)
+    return console.format_several([(codes.n_bits, each.seed, scores) for codes, each, scores in scored], form)
 
 
 def read_codes_file(
@@ -282,6 +334,21 @@ def _read_to_save(
     **sharding: Any,
 ) -> "OwnCodes | ShardedCodes":
     """Read a user's own codes, after checking all that could prevent scoring or saving them."""
+    judge, notes = _check_saving(own, dataset, saving, undefined, sharding["cluster"])
+    codes = read_own_codes(own, judge, outputs, **sharding)
+    for note in notes:
+        click.echo(note, err=True)
+    return codes
+
+
+def _check_saving(
+    own: Mapping[str, Any],
+    dataset: str | None,
+    saving: "Saving | None",
+    undefined: str,
+    cluster: "Cluster | None" = None,
+) -> tuple[str | None, list[str]]:
+    """Check what could prevent saving; return the dataset that says what is relevant, and a note if it alone does."""
     from hashbench.pipeline.own_codes import names_dataset
     from hashbench.pipeline.sharded_codes import shards_of
 
@@ -289,16 +356,11 @@ def _read_to_save(
     has_own = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
     is_labelled = has_own and not judges
     if saving is not None:
-        if sharding["cluster"] is not None or shards_of(**own):
+        if cluster is not None or shards_of(**own):
             raise click.UsageError("--save needs codes in one file, on one machine. Leave out --save, or the shards.")
         saving.check(own["distance"], undefined, is_labelled=is_labelled, exclude_self=own["exclude_self"])
-    codes = read_own_codes(own, None if is_labelled else dataset, outputs, **sharding)
-    if judges and not has_own:
-        click.echo(
-            f"Codes are expected in the order of {dataset}'s split; give your own labels or affinity to check that.",
-            err=True,
-        )
-    return codes
+    note = f"Codes are expected in the order of {dataset}'s split; give your own labels or affinity to check that."
+    return None if is_labelled else dataset, [note] if judges and not has_own else []
 
 
 def read_run_files(

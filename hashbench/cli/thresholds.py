@@ -1,11 +1,11 @@
 """The command that counts matches at each radius: thresholds."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import cloup
-from click import FloatRange
 from cloup import option, option_group
 
 from hashbench.cli import options
@@ -19,6 +19,7 @@ from hashbench.cli.scoring import (
     read_codes_file,
     read_own_codes,
 )
+from hashbench.errors import counted
 
 if TYPE_CHECKING:
     from hashbench.pipeline.own_codes import OwnCodes
@@ -35,8 +36,13 @@ _MORE = 3  # radii shown beyond those that were asked for
 @option_group(
     "What to look for",
     DATASET,
-    option("--fpr", type=FloatRange(0, 1), multiple=True, help="False positive rate that you allow, repeatable."),
-    option("--precision", type=FloatRange(0, 1), multiple=True, help="Precision that you need, repeatable."),
+    option(
+        "--fpr",
+        type=options.Number(0, 1),
+        multiple=True,
+        help="False positive rate that you allow, at the upper end of its 95 % interval, repeatable.",
+    ),
+    option("--precision", type=options.Number(0, 1), multiple=True, help="Precision that you need, repeatable."),
 )
 @option_group(
     "Output",
@@ -90,7 +96,10 @@ def _format(found: "Thresholds", rates: tuple[float, ...], precisions: tuple[flo
 
     asked: dict[str, Match | None] = {"best F1": found.best_f1}
     asked |= {f"precision {number:g}": found.at_precision(number) for number in precisions}
-    asked |= {f"false positive rate {number:g}": found.at_fpr(number) for number in rates}
+    reasons = {"best F1": "no pair is relevant"}  # why there is no match
+    for rate in rates:
+        name = f"false positive rate {rate:g}"
+        asked[name], reasons[name] = found.at_fpr(rate), _why_no_radius(found, rate)
     if form == "csv":
         return found.to_frame().to_csv(index=False, lineterminator="\n").rstrip("\n")
     if form == "json":
@@ -106,31 +115,55 @@ def _format(found: "Thresholds", rates: tuple[float, ...], precisions: tuple[flo
             str(match.radius),
             f"{match.n_matches:,}",
             f"{match.n_false:,}",
-            *(f"{share:.4f}" for share in (match.precision, match.recall)),
-            f"{match.fpr:.3g}",
-            f"{match.f1:.4f}",
+            *(_number(share, ".4f") for share in (match.precision, match.recall)),
+            _number(match.fpr, ".3g"),
+            _number(match.f1, ".4f"),
         ]
         for match in shown
     ]
+    sentences = [
+        f"{name}: {_sentence(match, found) if match else reasons.get(name, 'no radius has it')}."
+        for name, match in asked.items()
+    ]
     table = (markdown_table if form == "markdown" else plain_table)(header, lines)
-    return "\n".join([table, "", *(_sentence(name, match, found) for name, match in asked.items()), *_notes(found)])
+    return "\n".join([table, "", *sentences, *_notes(found)])
 
 
-def _sentence(name: str, match: "Match | None", found: "Thresholds") -> str:
-    if match is None:
-        return f"{name}: no radius has it."
+def _number(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else f"{value:{form}}"
+
+
+def _sentence(match: "Match", found: "Thresholds") -> str:
+    start = f"radius {match.radius}, F1 {_number(match.f1, '.4f')}"
+    if not found.n_irrelevant:
+        return f"{start}; no pair is irrelevant"
     return (
-        f"{name}: radius {match.radius}, F1 {match.f1:.4f}; {match.n_false:,} of {found.n_irrelevant:,} irrelevant "
-        f"pairs match, {match.fpr:.3g} of them (95 % interval {match.fpr_low:.2g} to {match.fpr_high:.2g}, assuming "
-        f"independent pairs), in {match.n_queries_with_false:,} of {found.n_queries:,} queries."
+        f"{start}; {match.n_false:,} of {found.n_irrelevant:,} irrelevant pairs match, {match.fpr:.3g} of them "
+        f"(95 % interval {match.fpr_low:.2g} to {match.fpr_high:.2g}, assuming independent pairs), in "
+        f"{match.n_queries_with_false:,} of {found.n_queries:,} queries"
     )
+
+
+def _why_no_radius(found: "Thresholds", rate: float) -> str:
+    """Return why no radius has a false positive rate, if none has: too few pairs, or too many false matches."""
+    from hashbench.scoring.thresholds import clopper_pearson
+
+    if not found.n_irrelevant:
+        return "these pairs cannot show it, since none is irrelevant"
+    _, least = clopper_pearson(0, found.n_irrelevant)
+    if rate < least:
+        pairs = counted(found.n_irrelevant, "irrelevant pair")
+        return f"{pairs} cannot show it; without a false match the upper bound is still {least:.2g}"
+    return f"no radius has it; the upper bound of radius 0 is {found.at(0).fpr_high:.2g}"
 
 
 def _notes(found: "Thresholds") -> list[str]:
     uap = found.uap
     return [
         f"uAP {uap.mean:.4f} ± {uap.tie_sd:.5f} ({uap.low:.4f} to {uap.high:.4f}): all pairs in one ranking by "
-        "distance, over all orders of tied pairs.",
+        "distance, over all orders of tied pairs."
+        if found.n_relevant
+        else "No pair is relevant, so recall, F1 and uAP are not defined.",
         f"{found.n_relevant:,} relevant of {found.n_relevant + found.n_irrelevant:,} pairs, all queries together; a "
         "radius has no ties.",
         *([f"{found.n_undefined:,} queries have no relevant item."] if found.n_undefined else []),

@@ -12,6 +12,7 @@ cluster_jobs    jobs on the workers of a cluster
 cluster_shards  shards of a database on the workers of a cluster
 tuning          settings of methods, chosen on held-out training items
 own_codes       users' own codes: read from files, scored and saved
+own_grid        users' own codes of several lengths and seeds
 sharded_codes   users' own codes of a database larger than memory
 encoding        new items encoded with a saved model
 exporting       models and codes in other programs' formats, compared with hashbench's

@@ -1,5 +1,7 @@
 """Encoding new items with a saved model."""
 
+import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,13 +10,21 @@ from sklearn.utils import gen_batches
 
 from hashbench._typing import AnyArray, BoolArray, Progress, silent
 from hashbench._validation import class_labels, real_rows
+from hashbench.adapter import Options
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
+from hashbench.pipeline.preparation import find_by_content, read_choices
 from hashbench.pipeline.steps import BATCH
-from hashbench.sources.array_files import read_array, read_features
+from hashbench.registry import features_kind
+from hashbench.sources.array_files import read_array, read_features, split_spec
+from hashbench.sources.features.extraction import KINDS, extract
+from hashbench.sources.features.transformers_models import is_model
 from hashbench.sources.formats import LABEL_KEYS
+from hashbench.sources.images import ImageFiles, image_files
+from hashbench.store import hdf5
 from hashbench.store.files import file_behind, replacing
-from hashbench.store.models import read_model
+from hashbench.store.inputs import reading
+from hashbench.store.models import Model, read_model
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
@@ -29,36 +39,84 @@ def encode_items(
     device: str | None = None,
     on_progress: Progress = silent,
 ) -> tuple[int, int]:
-    """Encode items, ``FILE`` or ``FILE:KEY``, with a saved model to an ``.npy`` file; return (n_items, n_bits).
+    """Encode items, ``FILE``, ``FILE:KEY`` or a folder of images, with a saved model; return (n_items, n_bits).
 
-    The array is bool (n, n_bits), or packed uint8 (n, ceil(n_bits / 8)), least significant bit first. ``device``
-    replaces the one that the method learned on.
+    The array in the ``.npy`` file ``output`` is bool (n, n_bits), or packed uint8 (n, ceil(n_bits / 8)), least
+    significant bit first. ``device`` replaces the one that the method learned on.
     """
-    method = read_model(path).method
+    model = read_model(path)
+    method = model.method
     if device is not None:
         if "device" not in method.get_params(deep=False):
             raise HashbenchError(f"{path} holds {method.label}, which has no device, got {device!r}. Leave it out.")
         method.set_params(device=device)
     output = file_behind(output)
-    codes = encoded(method, read_inputs(method, items), on_progress)
+    codes = encoded(method, read_inputs(model, items, on_progress), on_progress)
     with replacing(output) as part, part.open("wb") as file:
         np.save(file, pack(codes) if packed else codes)
     return len(codes), method.n_bits
 
 
-def read_inputs(method: "HashMethod", items: str) -> AnyArray:
-    """Read the items that a fitted method encodes: features in float32, as datasets hold them, images or labels."""
+def read_inputs(model: Model, items: str, on_progress: Progress = silent) -> AnyArray:
+    """Read the items that a model encodes: features in float32, as datasets hold them, images or labels.
+
+    Those of a folder of images are computed as the model's dataset was, in the order of the paths.
+    """
+    method, folder = model.method, split_spec(items)[0]
+    with reading(folder):
+        is_folder = folder.is_dir()
+    if is_folder:
+        return _check_features(method, _of_folder(model, folder, on_progress), items)
     if method.input_kind == "images":
         return read_array(items, ("images",))
     if method.input_kind == "labels":
         return class_labels(read_array(items, LABEL_KEYS), f"labels of {items}").reshape(-1, 1)
-    features = real_rows(read_features(items), f"features of {items}", "n_features")
+    return _check_features(method, read_features(items), items)
+
+
+def _check_features(method: "HashMethod", features: AnyArray, items: str) -> AnyArray:
+    if method.input_kind == "images":
+        return features
+    features = real_rows(features, f"features of {items}", "n_features")
     if features.shape[1] != method.n_features_in_:
         raise HashbenchError(
             f"{items} holds {features.shape[1]} features per item, and the model learned from {method.n_features_in_}. "
             "Give items described by the same features."
         )
     return features
+
+
+def _of_folder(model: Model, folder: Path, on_progress: Progress) -> AnyArray:
+    """Compute the features of the images of a folder, or read the images, as those of the dataset of a model."""
+    made, kind = model.made, features_kind(model.made.features)
+    learned = f"the model learned from {made.dataset} ({made.features})"
+    is_computed, path = kind in KINDS or is_model(kind), find_by_content(made.dataset_fingerprint)
+    if is_computed and path is None:
+        raise HashbenchError(
+            f"{folder} is a folder, and {learned} with content {made.dataset_fingerprint}, which is not prepared here. "
+            "Prepare it again, or give a file of such features."
+        )
+    attributes = hdf5.read_attributes(path) if is_computed and path else {}
+    description, choices = str(json.loads(attributes.get("about", "{}")).get("features")), read_choices(attributes)[0]
+    size = re.search(r"(\d+) (x \d+ pixels|px)", description)
+    if not (size or is_model(kind)):
+        raise HashbenchError(f"{folder} is a folder, and {learned}. Give a file of such features.")
+    options = Options(
+        weights=Path(choices["weights"]) if "weights" in choices else None,
+        image_size=int(size[1]) if size else None,
+        on_progress=on_progress,
+    )
+    images = ImageFiles(sorted(image_files(folder)))
+    if not images.paths:
+        raise HashbenchError(f"there are no images in {folder}, expected those to encode.")
+    extracted = extract(kind, images, options)
+    origin = re.split(r", (float\d+|on) ?", extracted.description)[0]  # without device and versions
+    if origin not in description:
+        raise HashbenchError(
+            f"{folder} gives the features {origin!r}, and {learned}: {description!r}. Restore the weights that these "
+            "were computed with, or give a file of such features."
+        )
+    return np.asarray(extracted.images if kind == "images" else extracted.features)
 
 
 def encoded(method: "HashMethod", items: AnyArray, on_progress: Progress = silent) -> BoolArray:

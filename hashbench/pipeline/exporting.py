@@ -118,7 +118,7 @@ def _export_model(model: Model, target: str, output: Path, precision: str, items
 def _sample(model: Model, items: str | None) -> AnyArray:
     """Read the first items of a file, or of the dataset that the model learned from."""
     if items is not None:
-        return read_inputs(model.method, items)[:_N_COMPARED]
+        return read_inputs(model, items)[:_N_COMPARED]
     path = find_by_content(model.made.dataset_fingerprint)
     if path is None:
         raise HashbenchError(

@@ -1,10 +1,11 @@
 """Users' own codes, with labels, an affinity or a prepared dataset: read from files, scored, and saved as rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, Progress, silent
-from hashbench._validation import as_int64, check_labelled, check_name, is_sparse, number_words, summed_csr
+from hashbench._validation import as_int64, check_labelled, check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
@@ -27,8 +28,8 @@ from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.shards import Relevance
 from hashbench.scoring.thresholds import Thresholds, count_pairs
-from hashbench.sources.array_files import read_array, read_codes, read_features, read_matrix
-from hashbench.sources.formats import LABEL_KEYS
+from hashbench.sources.array_files import read_array, read_codes, read_features, read_levels, refuse_transposed
+from hashbench.sources.formats import COARSE_KEYS, LABEL_KEYS
 from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
@@ -43,7 +44,6 @@ _LABELS_FOR = {  # labels that rate items as a dataset of this rule does
     "shared-labels": "give multi-hot labels, or leave yours out",
     "hierarchy": "give --query-coarse and --database-coarse, too, or leave yours out",
 }
-COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +56,11 @@ class OwnFiles:
     database_labels: str | None = None
     query_coarse: str | None = None  # superclasses (n,) beside classes: level 2 for equal classes, 1 for superclasses
     database_coarse: str | None = None
-    affinity: str | None = None  # instead of labels: a matrix (queries, database) of levels, sparse in .npz of SciPy
+    affinity: str | None = None  # instead of labels: levels (queries, database), maybe sparse, or lists of neighbours
     dataset: str | None = None  # prepared, with codes in the order of its split; labels beside it must agree with it
     n_bits: int | None = None
     bit_order: str | None = None
+    encoding: str | None = None
     distance: str = "hamming"
     query_vectors: str | None = None  # float features (n, n_features) to re-rank by, without a dataset
     database_vectors: str | None = None
@@ -191,24 +192,23 @@ class OwnCodes:
             )
 
     def save(self, saving: Saving, scored: Evaluation) -> list[str]:
-        """Add rows to the results, and return a report of what was written; `Saving.check` must have passed.
+        """Add rows to the results as `save_all` does."""
+        return save_all([(self, saving, scored)])
 
-        The rows replace all rows of the same name, dataset, code length and seed, whatever their metrics, group and
-        label. Every query's scores are kept for significance tests.
-        """
-        name, seed, dataset = saving.name, saving.seed, self._dataset_name(saving)
+    def scores_of(self, saving: Saving, scored: Evaluation) -> dict[Provenance, Evaluation]:
+        """Sort scores by what they depend on: those of re-ranked metrics also on the vectors."""
         params: dict[str, Any] = {**OWN, **saving.shown}
         if self.distance != "hamming":
             params["distance"] = self.distance
         if self.exclude_self:
             params["exclude_self"] = True
         provenance = Provenance(
-            dataset=dataset,
+            dataset=self.dataset_name(saving),
             features=self.dataset.features_name if self.dataset else "own",
-            method=name,
+            method=saving.name,
             params=canonical_json(params),
             n_bits=self.n_bits,
-            seed=seed,
+            seed=saving.seed,
             dataset_fingerprint=self.fingerprint,
             method_version=1,
         )
@@ -216,40 +216,19 @@ class OwnCodes:
         for metric, metric_scores in scored.scores.items():
             content = self._reranked_fingerprint if needs_vectors([metric]) else self.fingerprint
             scores_of.setdefault(replace(provenance, dataset_fingerprint=content), {})[metric] = metric_scores
-        rows = [row for source, scores in scores_of.items() for row in rows_of(source, replace(scored, scores=scores))]
-        path, earlier = replace_own(saving.results, rows)
-        report = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]
-        if earlier:
-            metrics = dict.fromkeys(row.metric for row in earlier)
-            report.append(
-                f"{counted(len(earlier), 'earlier row')} of {name!r}, {counted(self.n_bits, 'bit')}, seed {seed}, "
-                f"removed: {', '.join(metrics)}."
-            )
-            if lacking := [metric for metric in metrics if metric not in scored.scores]:
-                report.append(f"Not scored again: {', '.join(lacking)}. Name all metrics in one call to keep them.")
-        if self.dataset is None:
-            report.append(f"{dataset!r} is not a known or prepared dataset; your labels or affinity were used.")
-        else:
-            report.append(
-                "What these codes were learned from cannot be checked. Methods here learn from the "
-                f"{len(self.dataset.train):,} training items of {self.dataset.name} (hashbench info "
-                f"{self.dataset.name}); compare with their rows only if yours learned from the same items."
-            )
-        if self.distance == "hamming":
-            for source, scores in scores_of.items():
-                report += self._keep(source, replace(scored, scores=scores), saving.keep_codes)
-        return report
+        return {source: replace(scored, scores=scores) for source, scores in scores_of.items()}
 
     def saved_files(self, saving: Saving) -> dict[str, Path]:
         """Return the files that `save` writes and that other options may name too, by the option that writes them."""
-        dataset = self._dataset_name(saving)
+        dataset = self.dataset_name(saving)
         rows = results_path(saving.results, dataset, saving.name)
         files = {"--results": rows, "--results (settings)": settings_path(rows)}
         for content in (self.fingerprint, self._reranked_fingerprint) if saving.keep_codes else ():
             files[f"--keep-codes ({content})"] = _codes_path(dataset, content, saving.name, self.n_bits, saving.seed)
         return files
 
-    def _dataset_name(self, saving: Saving) -> str:
+    def dataset_name(self, saving: Saving) -> str:
+        """Return the name of the dataset of the rows."""
         return self.dataset.name if self.dataset else str(saving.dataset)
 
     @cached_property
@@ -261,7 +240,7 @@ class OwnCodes:
             digest.update(f"{part.shape};".encode() + np.ascontiguousarray(part, "<f4").tobytes())
         return digest.hexdigest()[:16]
 
-    def _keep(self, source: Provenance, scored: Evaluation, keep_codes: bool) -> list[str]:
+    def keep(self, source: Provenance, scored: Evaluation, keep_codes: bool) -> list[str]:
         """Keep every query's scores, and with ``keep_codes`` the codes; return a report."""
         codes = Codes(self.query, self.database, source)
         with score_cache.locked_scores(codes):
@@ -277,6 +256,43 @@ class OwnCodes:
         if path.is_file() and hdf5.read_attributes(path).get("content") != codes.content:
             return [f"{path} holds other codes, which figures show. Replace them: --keep-codes."]
         return []
+
+
+def save_all(scored_codes: Sequence[tuple[OwnCodes, Saving, Evaluation]]) -> list[str]:
+    """Add rows of codes of one name to the results, and return a report; `Saving.check` must have passed.
+
+    The rows replace all rows of the same name, dataset, code length and seed, whatever their metrics, group and label;
+    all are written or none. Every query's scores are kept for significance tests.
+    """
+    sources = [codes.scores_of(saving, scored) for codes, saving, scored in scored_codes]
+    rows = [[row for source, scored in parts.items() for row in rows_of(source, scored)] for parts in sources]
+    path, all_earlier = replace_own(scored_codes[0][1].results, chain(*rows))
+    report: list[str] = []
+    for (codes, saving, scored), own_rows in zip(scored_codes, rows, strict=True):
+        what, job = f"{saving.name!r}, {counted(codes.n_bits, 'bit')}", (codes.n_bits, saving.seed)
+        seed = f", seed {saving.seed}" * (len(rows) > 1)
+        report.append(f"{counted(len(own_rows), 'row')} of {what}{seed}, written to {path}.")
+        if earlier := [row for row in all_earlier if (row.n_bits, row.seed) == job]:
+            metrics = dict.fromkeys(row.metric for row in earlier)
+            report.append(
+                f"{counted(len(earlier), 'earlier row')} of {what}, seed {saving.seed}, removed: {', '.join(metrics)}."
+            )
+            if lacking := [metric for metric in metrics if metric not in scored.scores]:
+                report.append(f"Not scored again: {', '.join(lacking)}. Name all metrics in one call to keep them.")
+    codes, saving, _ = scored_codes[0]
+    if codes.dataset is None:
+        name = codes.dataset_name(saving)
+        report.append(f"{name!r} is not a known or prepared dataset; your labels or affinity were used.")
+    else:
+        report.append(
+            "What these codes were learned from cannot be checked. Methods here learn from the "
+            f"{len(codes.dataset.train):,} training items of {codes.dataset.name} (hashbench info "
+            f"{codes.dataset.name}); compare with their rows only if yours learned from the same items."
+        )
+    for (codes, saving, _), parts in zip(scored_codes, sources, strict=True):
+        for source, scored in parts.items() if codes.distance == "hamming" else ():
+            report += codes.keep(source, scored, saving.keep_codes)
+    return report
 
 
 def _codes_path(dataset: str, content: str, name: str, n_bits: int, seed: int) -> Path:
@@ -304,12 +320,39 @@ def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
 
 def read_own(files: OwnFiles) -> OwnCodes:
     """Read codes and what is relevant to them into memory."""
+    vectors = _read_vectors(files)
+    judge = None if files.dataset is None else load_dataset(files.dataset)[0]
+    labels = [[read_array(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
+    sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]
+    query, database, n_bits = read_packed(files, sizes or [array.shape for array in chain(*labels[:1])])
+    counts = len(query), len(database)
+    content: dict[str, Any] = {}
+    affinity: Any = None
+    if files.affinity is not None:
+        content["affinity"] = read_levels(files.affinity, counts[1])
+        affinity = as_affinity(content["affinity"])
+    elif labels:
+        for (specs, _), arrays in zip(files.label_files, labels, strict=True):
+            content |= zip(specs, comparable(arrays, specs.values(), counts), strict=True)
+        affinity = Hierarchy(*content.values()) if files.query_coarse else as_affinity(tuple(content.values()))
+        content = {name: getattr(affinity, name.replace("-", "_")) for name in content}  # words became numbers
+    if judge is not None:
+        check_judge(judge, str(files.dataset), counts, affinity)
+        affinity = judge.affinity()
+    fingerprint = _fingerprint(content) if judge is None else judge.fingerprint
+    parts = query, database, n_bits, files.distance, affinity, judge, fingerprint
+    return OwnCodes(*parts, vectors, files.exclude_self)
+
+
+def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple[AnyArray, AnyArray, int]:
+    """Read and pack codes, or read outputs before the sign; ``sizes`` of queries and database may be their counts."""
     distance, n_bits = files.distance, files.n_bits
-    for option, value in (("--bits", n_bits), ("--bit-order", files.bit_order)):
+    for option, value in (("--bits", n_bits), ("--bit-order", files.bit_order), ("--encoding", files.encoding)):
         if distance != "hamming" and value is not None:
             raise HashbenchError(f"--distance {distance} ranks real-valued outputs, which have no {option}; drop it.")
-    vectors = _read_vectors(files)
     query, database = read_codes(files.query_codes), read_codes(files.database_codes)
+    for spec, codes, size in zip((files.query_codes, files.database_codes), (query, database), sizes, strict=False):
+        refuse_transposed(codes, spec, size)
     are_tables = all(codes.ndim == 2 and codes.dtype.kind not in "USO" for codes in (query, database))
     if n_bits is None and are_tables and query.shape[1] != database.shape[1]:
         raise HashbenchError(
@@ -317,31 +360,12 @@ def read_own(files: OwnFiles) -> OwnCodes:
             f"{files.database_codes} {database.shape[1]}; both need the same length."
         )
     if distance == "hamming":
-        query, database, n_bits = as_packed_pair(query, database, n_bits, files.bit_order)
-    else:
-        n_bits = query.shape[-1] if query.ndim else 1
-    counts = len(query), len(database)
-    content: dict[str, Any] = {}
-    affinity: Any = None
-    if files.affinity is not None:
-        content["affinity"] = read_matrix(files.affinity)
-        affinity = as_affinity(content["affinity"])
-    elif files.label_files:
-        for specs, keys in files.label_files:
-            labels = [read_array(spec, keys) for spec in specs.values()]
-            content |= zip(specs, comparable(labels, specs.values(), counts), strict=True)
-        affinity = Hierarchy(*content.values()) if files.query_coarse else as_affinity(tuple(content.values()))
-    judge = None if files.dataset is None else load_judge(files.dataset, counts, affinity)
-    if judge is not None:
-        affinity = judge.affinity()
-    fingerprint = _fingerprint(content) if judge is None else judge.fingerprint
-    parts = query, database, n_bits, distance, affinity, judge, fingerprint
-    return OwnCodes(*parts, vectors, files.exclude_self)
+        return as_packed_pair(query, database, n_bits, files.bit_order, files.encoding)
+    return query, database, query.shape[-1] if query.ndim else 1
 
 
-def load_judge(spec: str, counts: tuple[int, int], relevance: Relevance | None) -> Dataset:
-    """Load the dataset that codes belong to; refuse other counts of codes, and labels that rate items differently."""
-    dataset, _ = load_dataset(spec)
+def check_judge(dataset: Dataset, spec: str, counts: tuple[int, int], relevance: Relevance | None) -> None:
+    """Refuse other counts of codes than a dataset has items, and labels that rate items differently."""
     expected = len(dataset.query), len(dataset.database)
     if counts != expected:
         raise HashbenchError(
@@ -351,7 +375,6 @@ def load_judge(spec: str, counts: tuple[int, int], relevance: Relevance | None) 
         )
     if relevance is not None:
         check_rating(dataset, spec, relevance)
-    return dataset
 
 
 def names_dataset(spec: str) -> bool:
@@ -389,20 +412,18 @@ def check_rating(dataset: Dataset, spec: str, relevance: Relevance) -> None:
 def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[int, int]) -> list[AnyArray]:
     """Bring labels of queries and database, whole or in part, into the form that an affinity takes.
 
-    A column or row of classes becomes one-dimensional, and words become numbers.
+    A column or row of classes becomes one-dimensional.
     """
     arrays = []
     for array, spec, n_items in zip(labels, specs, counts, strict=True):
         if array.ndim == 2 and 1 in array.shape and array.size == n_items:  # as in MATLAB
             array = array.ravel()
+        refuse_transposed(array, spec, (n_items,))
         if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
             array = as_int64(array, f"labels of {spec}")
         if array.dtype.kind == "O" and array.ndim:  # an empty cell among words is not a class
             check_labelled(array, spec)
         arrays.append(array)
-    if all(array.ndim == 1 and array.dtype.kind in "USO" for array in arrays):
-        words = np.concatenate(arrays).astype(str)
-        return np.split(number_words(words)[1], [len(arrays[0])])
     return arrays
 
 

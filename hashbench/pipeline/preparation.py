@@ -76,7 +76,7 @@ def _current(spec_or_path: str) -> dict[str, Any] | None:
         return attributes
     spec = resolve_dataset(spec_or_path)[2] if is_dataset(name) else spec_or_path
     attributes = hdf5.read_attributes(dataset_path(spec))
-    choices, recorded_stamps = _remembered(attributes)
+    choices, recorded_stamps = read_choices(attributes)
     stamps = _stamps(spec, choices)
     is_same = stamps is not None and stamps.items() <= recorded_stamps.items()
     return attributes if is_same and _is_made_by(attributes, _code_of(name)) else None
@@ -92,8 +92,8 @@ def _code_of(name: str) -> str:
     return code_that_decides(*modules)
 
 
-def _remembered(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the choices and stamps that a dataset file records; none if they cannot be read."""
+def read_choices(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the choices and stamps among the attributes of a dataset file; none if they cannot be read."""
     choices: Any = None
     with suppress(TypeError, ValueError, RecursionError):
         choices = json.loads(attributes.get("choices", "{}"))
@@ -173,7 +173,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
     path = dataset_path(spec)
     with locked(path):
         attributes = hdf5.read_attributes(path)
-        remembered, _ = _remembered(attributes)
+        remembered, _ = read_choices(attributes)
         choices = _chosen(options) if force else remembered | _chosen(options)
         is_damaged = path.exists() and not attributes
         if not force and choices == remembered and _current(spec) is not None:
@@ -251,7 +251,7 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     options = replace(options, features=spec.partition(":")[2])
     dataset = with_warning(get_dataset(name, replace(options, own=own)).prepare())
     with locked(path):
-        hdf5.write_dataset(dataset, path, code="own")
+        hdf5.write_dataset(dataset, path, code="own", choices=_chosen(options))
     return dataset, path
 
 

@@ -41,7 +41,7 @@ class Outcome:
     model: Path | None = None  # file of the fitted method, if it was kept and only codes were wanted
     rows: tuple[Row, ...] = ()  # for the results files
     made: JobRecord | None = None  # what made them, if the codes record it
-    n_neighbours: int = 0  # listed for each query, and relevant; 0 for other rules of relevance
+    hints: tuple[str, ...] = ()  # sentences that readers of the scores need
     notes: tuple[str, ...] = ()  # what was done and what was reused
     held_out: tuple[str, float] | None = None  # metric and score of the held-out items that chose the epoch, if any
 
@@ -112,6 +112,9 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
             return Outcome(job, None, error.what, error.log, has_failed=True, notes=tuple(notes))
         return Outcome(job, None, str(error), has_failed=not isinstance(error, Refusal), notes=tuple(notes))
     notes.append(f"{words or 'reused'} scores")
+    hints = []
+    if scored.notes and job.estimator.group != "baseline":  # whose codes are as they should be
+        hints = [f"{job}: {note[0].lower()}{note[1:]}" for note in scored.notes]
     attributes = hdf5.read_attributes(path)
     held_out = None
     if "held_out" in attributes:
@@ -122,7 +125,7 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
         codes=path,
         rows=rows_of(job.provenance(dataset), scored),
         made=made and made._replace(trials=job.n_trials),
-        n_neighbours=dataset.n_neighbours,
+        hints=(*dataset.notes, *hints),
         notes=tuple(notes),
         held_out=held_out,
     )

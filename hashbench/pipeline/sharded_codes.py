@@ -8,14 +8,15 @@ import numpy as np
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
 from hashbench._validation import check_superclasses, class_labels
-from hashbench.affinity import Affinity, Hierarchy, as_affinity
+from hashbench.affinity import Affinity, Hierarchy, as_affinity, by_labels
 from hashbench.bits import as_packed, as_packed_pair, n_bytes
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.cluster_shards import count_on_workers
-from hashbench.pipeline.own_codes import OwnFiles, comparable, load_judge
+from hashbench.pipeline.own_codes import OwnFiles, check_judge, comparable
+from hashbench.pipeline.preparation import load_dataset
 from hashbench.scoring.shards import ShardedCodes, count_shard
-from hashbench.sources.array_files import read_array, read_codes, read_matrix
+from hashbench.sources.array_files import read_array, read_codes, read_levels
 from hashbench.sources.formats import CODE_KEYS
 from hashbench.sources.shards import ShardedArray, find_shards, read_in_slices
 
@@ -46,16 +47,19 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
             "the vectors out, or pass the database as one file."
         )
     stored = ShardedArray(find_shards(files.database_codes) or [files.database_codes], CODE_KEYS)
-    query, _, width = as_packed_pair(read_codes(files.query_codes), stored[:_TRIED], files.n_bits, files.bit_order)
+    form = files.bit_order, files.encoding
+    query, _, width = as_packed_pair(read_codes(files.query_codes), stored[:_TRIED], files.n_bits, *form)
     are_integers = len(stored.shape) == 1 and stored.dtype.kind in "iu"  # those of a slice may all be small
-    database = _PackedSlices(stored, width, width if are_integers else files.n_bits, files.bit_order)
+    database = _PackedSlices(stored, width, width if are_integers else files.n_bits, *form)
     relevance: Any = None
     if files.affinity is not None:
-        relevance = as_affinity(read_matrix(files.affinity))
+        relevance = as_affinity(read_levels(files.affinity, len(database)))
     elif files.label_files:
         relevance = _ShardedLabels([_LabelFiles(specs, keys) for specs, keys in files.label_files])
     if files.dataset is not None:
-        relevance = load_judge(files.dataset, (len(query), len(database)), relevance).affinity()
+        judge, _ = load_dataset(files.dataset)
+        check_judge(judge, files.dataset, (len(query), len(database)), relevance)
+        relevance = judge.affinity()
     count = count_shard if cluster is None else partial(count_on_workers, cluster=cluster)
     return ShardedCodes(query, database, width, relevance, count, on_progress, files.exclude_self)
 
@@ -63,8 +67,8 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
 class _PackedSlices:
     """Codes in any form that `as_packed` takes, packed when they are read."""
 
-    def __init__(self, stored: ShardedArray, width: int, n_bits: int | None, bit_order: str | None) -> None:
-        self._stored, self._width, self._n_bits, self._bit_order = stored, width, n_bits, bit_order
+    def __init__(self, stored: ShardedArray, width: int, n_bits: int | None, *form: str | None) -> None:
+        self._stored, self._width, self._n_bits, self._form = stored, width, n_bits, form
         self.shape = len(stored), n_bytes(width)
 
     def __len__(self) -> int:
@@ -72,7 +76,7 @@ class _PackedSlices:
 
     def __getitem__(self, rows: slice) -> ByteArray:
         name = f"database codes from row {rows.start:,} on"
-        packed, width = as_packed(self._stored[rows], self._n_bits, name, self._bit_order)
+        packed, width = as_packed(self._stored[rows], self._n_bits, name, *self._form)
         if width != self._width:
             raise HashbenchError(f"{name} have {width} bits, and those before {self._width}; all need the same length.")
         return packed
@@ -93,6 +97,8 @@ class _LabelFiles:
 class _ShardedLabels:
     """Classes, perhaps with superclasses, or multi-hot labels, read and compared some rows at a time."""
 
+    notes = ()
+
     def __init__(self, files: list[_LabelFiles]) -> None:
         self._files = files
         self.n_queries, self.n_database = len(files[0].query), len(files[0].database)
@@ -101,7 +107,7 @@ class _ShardedLabels:
 
     def part(self, query: Rows, database: slice) -> Affinity:
         parts = [file.part(query, database) for file in self._files]
-        return Hierarchy(*parts[0], *parts[1]) if len(parts) > 1 else as_affinity(tuple(parts[0]))
+        return Hierarchy(*parts[0], *parts[1]) if len(parts) > 1 else by_labels(*parts[0])
 
     def query_keys(self) -> IntArray | None:
         return self.part(_ALL, slice(0, 1)).query_keys()

@@ -191,8 +191,10 @@ def ensure_scores(
 ) -> tuple[Evaluation, str, JobRecord | None]:
     """Score a codes file of the data folder in the metrics that are not cached.
 
-    Returns the scores, what was done in words ("" if all were cached), and what made the codes.
+    Returns the scores with notes on the codes, what was done in words ("" if all were cached), and what made the codes.
     """
+    from hashbench.scoring.code_statistics import usage_notes
+
     with hdf5.open_codes(path) as codes, score_cache.locked_scores(codes):
         words = "computed"
         try:
@@ -206,7 +208,9 @@ def ensure_scores(
             cached = [name for name in known if name not in score_cache.SHARED and get_metric(name).is_built_in]
             if cached:
                 score_cache.write(codes, {name: known[name] for name in (*cached, *score_cache.SHARED)})
-    return evaluation_of(known, demands.metrics), words if missing else "", codes.job_record
+        notes = usage_notes(codes.query, codes.database, codes.n_bits)
+    evaluation = replace(evaluation_of(known, demands.metrics), notes=notes)
+    return evaluation, words if missing else "", codes.job_record
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:

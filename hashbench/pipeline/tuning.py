@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from hashbench._typing import IntArray, Progress, silent
 from hashbench.cards import MethodCard
-from hashbench.dataset import Dataset, canonical_json
+from hashbench.dataset import N_NEIGHBOURS, Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, one_line, with_log
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
@@ -34,7 +34,8 @@ from hashbench.store.result_files import csv_text
 
 HELD_OUT = 0.2  # of the training items
 LEAD = 0.01  # by more than this, the best settings must lead the default ones: docs/explanation/numbers.md
-SCORES = ("among_held_out", "to_trained")  # held-out queries ranked against other held-out items, and learned ones
+# What held-out queries rank, by the name of the score.
+SCORES = {"among_held_out": "the other held-out items", "to_trained": "the items learned from"}
 KEY = ("dataset", "dataset_fingerprint", "method", "method_version", "setting", "n_bits", "seed", "metric")
 COLUMNS = (*KEY, *SCORES, "seconds", "code", "failure")
 TRIALS, GRID = "trials.csv", "grid.toml"  # what tune writes
@@ -135,6 +136,7 @@ def _with_roles(
         n_neighbours = max(1, round(share * len(database)))
         neighbours, _ = find_neighbours(features[query], features[database], n_neighbours, dataset.true_distance)
         changes["neighbours"] = neighbours
+        changes["rule_params"] = {key: dataset.rule_params[key] for key in dataset.rule_params if key != N_NEIGHBOURS}
     return replace(dataset, query=query, database=database, train=train, **changes)
 
 
@@ -181,7 +183,14 @@ def spaces(study: Study) -> Iterator[tuple[MethodCard, dict[str, Any], Mapping[s
         fixed = {key: value for key, value in params.items() if not isinstance(value, Sweep)}
         listed = {key: _distinct(value) for key, value in params.items() if isinstance(value, Sweep)}
         declared = {key: _distinct(values) for key, values in card.tunable.items() if key not in fixed}
-        yield card, fixed, listed or declared, bool(listed)
+        space = listed or declared
+        for key, value in chain(fixed.items(), ((key, value) for key, values in space.items() for value in values)):
+            if isinstance(value, str) and value == "None":
+                raise HashbenchError(
+                    f"a value of {card.name}'s {key} is the text 'None', which {GRID} cannot hold, since it means None "
+                    "there. Leave it out, or give the value another name."
+                )
+        yield card, fixed, space, bool(listed)
 
 
 def _distinct(values: Sequence[Any]) -> list[Any]:
@@ -282,15 +291,14 @@ def _rows(trial: Trial, outcome: Outcome, names: Sequence[str]) -> Rows:
         scores = _scores(outcome, names)
     except HashbenchError as error:
         failure = str(error)
-    if not failure and not any("".join(values[: len(SCORES)]) for values in scores.values()):
-        failure = "no held-out item has a relevant item among those that it is ranked against."
     failure = one_line(failure)
     for name in (trial.job.dataset, Path(trial.job.dataset).stem):  # of the split
         failure = failure.replace(name, trial.dataset)
     rows = {}
     for key in (trial.key(name) for name in names):
         values = (*key, *scores.get(key[-1], ("", "", "")), trial.code, failure[:LONGEST])
-        rows[key] = dict(zip(COLUMNS, values, strict=True))
+        row = dict(zip(COLUMNS, values, strict=True))
+        rows[key] = row | {"failure": failure_of(row)}
     return rows
 
 
@@ -342,7 +350,23 @@ def read_trials(path: Path) -> Rows:
             raise HashbenchError(
                 f"{path} is not a file of trials, which has the columns {', '.join(COLUMNS)}. Move it."
             )
-        return {tuple(row[: len(KEY)]): dict(zip(COLUMNS, row, strict=True)) for row in rows}
+        trials = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+    for row in trials:
+        for key in SCORES:
+            if row[key] and not _is_finite(row[key]):
+                trial = " ".join(row[name] for name in KEY)
+                raise HashbenchError(
+                    f"{path} has {key} {row[key]!r} for {trial}, expected a finite number or nothing. Delete the row, "
+                    "and tune runs the trial again."
+                )
+    return {tuple(row[key] for key in KEY): row for row in trials}
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def add_trials(path: Path, rows: Rows) -> None:
@@ -368,7 +392,7 @@ def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> 
         row = rows[trial.key(name)]
         score = _score(row)
         if math.isnan(score):
-            failures.setdefault(trial.job.method, row["failure"] or f"no held-out item has a value of {name}.")
+            failures.setdefault(trial.job.method, failure_of(row))
         of_method = scores.setdefault(trial.job.method, {})
         of_method.setdefault(trial.setting, []).append(1 - score if is_error(name) and not less else score)
         params[trial.job.method, trial.setting] = trial.job.params
@@ -446,14 +470,23 @@ def _settings_tried(trials: Sequence[Trial], rows: Rows) -> dict[str, set[str]]:
 
 
 def _score(row: Mapping[str, str]) -> float:
-    """Return the mean of both scores of a row; NaN without any."""
-    values = [float(row[key]) for key in SCORES if row[key]]
-    return sum(values) / len(values) if values else math.nan
+    """Return the mean of both scores of a row; NaN unless it has both."""
+    return sum(float(row[key] or "nan") for key in SCORES) / len(SCORES)
+
+
+def failure_of(row: Mapping[str, str]) -> str:
+    """Return why a row has no score: its failure, or that no query has a value; empty if it has one."""
+    missing = [words for key, words in SCORES.items() if not row[key]]
+    if row["failure"] or not missing:
+        return row["failure"]
+    reason = "every ball is empty, or nothing" if row["metric"].endswith(":skip") else "nothing"
+    return f"{row['metric']} has no value for held-out queries among {' or '.join(missing)}: {reason} is relevant."
 
 
 def shown(row: Mapping[str, str]) -> str:
     """Return the score of a trial in a metric, or its failure, in words."""
-    return f"failed. {row['failure']}" if row["failure"] else f"{row['metric']} {_score(row):.4f}"
+    failure = failure_of(row)
+    return f"failed. {failure}" if failure else f"{row['metric']} {_score(row):.4f}"
 
 
 def grid_text(study: Study, choices: Sequence[Choice], metric_names: Sequence[str]) -> str:

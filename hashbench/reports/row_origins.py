@@ -38,9 +38,10 @@ def with_trials(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobReco
 
 
 def n_trials(job: Sequence[Any], origin: JobRecord | None) -> int:
-    """Return how many settings were tried on a job's data to choose its own, as recorded or as for our defaults."""
+    """Return how many settings its own were chosen among on a job's data, as recorded or as for our defaults; or 0."""
+    recorded = origin.trials if origin and origin.trials > 1 else 0  # a single one was not chosen
     is_ours = (job[0], features_kind(job[1])) in TRIED_ON and has_tried_settings(*job[2:5])
-    return (origin.trials if origin else 0) or N_TRIALS * is_ours
+    return recorded or N_TRIALS * is_ours
 
 
 @cache

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,11 +15,21 @@ from hashbench._validation import has_markup
 from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, counted, unknown_name
+from hashbench.method import HashMethod
 from hashbench.pipeline.grid import Job, grid
 from hashbench.pipeline.preparation import dataset_path, find_dataset, load_dataset
 from hashbench.pipeline.runner import run
 from hashbench.pipeline.steps import Demands
-from hashbench.registry import dataset_class, dataset_spec, is_built_in, is_dataset, method_names
+from hashbench.registry import (
+    dataset_class,
+    dataset_spec,
+    features_kind,
+    get_method,
+    is_built_in,
+    is_dataset,
+    method_names,
+    offers,
+)
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import digest
@@ -189,7 +200,7 @@ def about_makers(rows: _Rows, base: _Rows) -> list[str]:
 
 
 def _about_row(row: Row) -> Iterator[str]:
-    """Describe what contradicts this version of hashbench; methods of other packages are not checked."""
+    """Describe what contradicts this version of hashbench; settings of methods of other packages are not checked."""
     if has_markup(row.features):
         yield f"{_name(row)} has features with one of <>|` in their name. Rename them."
     if "nan" in (row.value, row.low, row.high) and row.n_undefined < row.n_queries:
@@ -208,6 +219,38 @@ def _about_row(row: Row) -> Iterator[str]:
             f"{_name(row)} is of version {row.method_version} of {row.method}, which is at "
             f"{method_card(row.method).version} here. Raise the version in the same pull request."
         )
+    job = f"{row.dataset} ({row.features}) {row.method} {row.n_bits} bits seed {row.seed}"
+    kinds = _kinds_of_features(split_name(row.dataset)[0])
+    if kinds and not offers(kinds, features_kind(row.features)):
+        yield f"{job} has features that {row.dataset} does not offer, expected {' or '.join(kinds)}. Run it again."
+    if reason := _why_impossible(row.method, row.method_version, row.params, row.n_bits, row.seed):
+        yield f"{job} cannot be run: {reason}"
+
+
+@cache
+def _kinds_of_features(dataset: str) -> tuple[str, ...]:
+    """Return the kinds of features that a dataset offers; none if it is not known here."""
+    try:
+        return tuple(dataset_class(dataset).features)
+    except HashbenchError:
+        return ()
+
+
+@cache
+def _why_impossible(method: str, version: int, params: str, n_bits: int, seed: int) -> str:
+    """Return why a built-in method, at its version here, does not take these settings; empty if it does."""
+    if not is_built_in(method) or version != method_card(method).version:
+        return ""
+    settings, defaults = json.loads(params), {**method_card(method).params}
+    defaults.pop("n_bits")
+    is_random = defaults.pop("random_state", None) is not None
+    try:
+        for key in sorted(settings.keys() - defaults.keys()):
+            raise unknown_name(f"{method} parameter", key, defaults or ["(none)"])
+        HashMethod.check_parameters(get_method(method)(n_bits=n_bits, **settings))  # that of the base needs no PyTorch
+    except HashbenchError as error:
+        return str(error)
+    return f"{method} draws nothing at random, so its only seed is 0." if seed and not is_random else ""
 
 
 def _fingerprint_here(dataset: str, features: str) -> str | None:
@@ -283,6 +326,8 @@ def _job_of(row: Row) -> Job | str:
         if not is_prepared and dataset_class(base).needs:
             return "not prepared"
         card = method_card(row.method)
+        if row.method_version < card.version:
+            return f"of version {row.method_version}, here {card.version}"
         recorded = json.loads(row.params)
         changed = {key: value for key, value in recorded.items() if key in card.params and card.params[key] != value}
         (job,) = grid([spec], [(row.method, changed)], [row.n_bits], [row.seed], {})

@@ -1,6 +1,7 @@
 """How codes use their bits: distinct codes, balance and correlation, without any labels."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,9 @@ from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, FloatArray, IntArray
 from hashbench.bits import as_packed, to_words, unpack
 from hashbench.scoring.equal_rows import sort_equal_rows
+
+if TYPE_CHECKING:
+    from hashbench.scoring.counting import SliceableCodes
 
 _ROWS = 1 << 16  # unpacked at a time
 
@@ -102,6 +106,34 @@ def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> IntArray:
     packed, _ = as_packed(codes, n_bits)
     order, first = sort_equal_rows(list(to_words(packed).T))
     return np.sort(np.diff(first, append=len(order)))[::-1]
+
+
+def usage_notes(query: ByteArray, database: "SliceableCodes", n_bits: int) -> list[str]:
+    """Report packed codes that rank little or nothing: all equal, or more than half of their bits constant."""
+    n_queries, n_items = len(query), int(database.shape[0])
+    n_constant = _n_constant(database, n_bits)
+    if n_items > 1 and n_constant == n_bits:
+        return [f"All {n_items:,} database codes are equal: every item ties, and the scores are those of chance."]
+    notes = []
+    if n_items > 1 and 2 * n_constant > n_bits:
+        notes.append(
+            f"{n_constant:,} of {n_bits:,} bits are the same in all {n_items:,} database codes; only the others rank."
+        )
+    if n_queries > 1 and _n_constant(query, n_bits) == n_bits:
+        notes.append(f"All {n_queries:,} query codes are equal: every query ranks the database alike.")
+    return notes
+
+
+def _n_constant(codes: "SliceableCodes", n_bits: int) -> int:
+    """Count the bits that are the same in all packed codes."""
+    ones, some, n_varying = np.uint8(255), np.uint8(0), 0
+    for rows in chunks(0, int(codes.shape[0]), _ROWS):
+        block = np.asarray(codes[rows])
+        ones, some = ones & np.bitwise_and.reduce(block), some | np.bitwise_or.reduce(block)
+        n_varying = int(np.bitwise_count(ones ^ some).sum())
+        if n_varying == n_bits:
+            break
+    return n_bits - n_varying
 
 
 def _moments(packed: ByteArray, n_bits: int) -> tuple[FloatArray, FloatArray]:

@@ -50,7 +50,7 @@ def _compiling(on_progress: Progress) -> Iterator[None]:
         def on_start(self, event: Any) -> None:
             if not self.has_reported:
                 self.has_reported = True
-                on_progress("compiling loops that count and score, kept for the next time (up to a minute)", 0, 0)
+                on_progress("compiling loops that are used for the first time, then cached (up to a minute)", 0, 0)
 
         def on_end(self, event: Any) -> None:
             pass

@@ -157,7 +157,7 @@ class _LevelsBlock:
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
         for columns in chunks(self.rows.start, self.rows.stop, _LEVEL_COLUMNS):
-            levels = self.index[self.affinity.block(queries, columns)]
+            levels = np.ascontiguousarray(self.index[self.affinity.block(queries, columns)])
             here = slice(columns.start - self.rows.start, columns.stop - self.rows.start)
             kernels.count_levels(words, np.ascontiguousarray(self.words[:, here]), levels, counts)
 

@@ -39,7 +39,8 @@ def curves(
     -------
     DataFrame
         One point per row: ``curve`` (radius or rank), ``cutoff``, then ``precision`` and ``recall``, means over the
-        queries, with ``_low`` and ``_high`` over tie orders (no ties in a ball).
+        queries, with ``_low`` and ``_high`` over tie orders (no ties in a ball), and ``n_not_empty``, how many of the
+        queries have an item within the cutoff; the precision of the others is 0.
 
     Raises
     ------
@@ -85,5 +86,6 @@ def lay_out(evaluation: Evaluation) -> pd.DataFrame:
         for letter, column in (("P", "precision"), ("R", "recall")):
             scores = summary[f"{letter}@{cutoff}"]
             row |= {column: scores.mean, f"{column}_low": scores.low, f"{column}_high": scores.high}
+        row["n_not_empty"] = scores.n_queries - scores.n_undefined - evaluation.n_empty.get(f"P@{cutoff}", 0)
         points.append(row)
     return pd.DataFrame(points)

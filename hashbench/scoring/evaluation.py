@@ -105,7 +105,8 @@ class Evaluation:
     notes : sequence of str
         Sentences about the input that its owner should read.
     kinds : ndarray of shape (n_queries,), int64, optional
-        A number for each kind of queries: those alike in code and labels have the same ties. By default all differ.
+        A number for each kind of queries: those alike in code and labels have the same ties, but for the item that
+        ``exclude_self`` leaves out. By default all differ.
     random_orders : dict of str to ndarray of shape (n_orders,)
         The mean over the queries under random orders of the database, by metric; empty without them.
     n_empty : dict of str to int
@@ -212,7 +213,7 @@ class ScoreTable:
     def __init__(self, metrics: Sequence[Metric], undefined: str, n_queries: int) -> None:
         self.metrics, self.undefined = metrics, undefined
         self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
-        self.is_undefined = np.empty(n_queries, dtype=bool)
+        self.is_undefined, self.is_tied = np.empty((2, n_queries), dtype=bool)
         balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
         self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
         self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
@@ -220,6 +221,9 @@ class ScoreTable:
     def fill(self, queries: slice, histogram: TieHistogram) -> None:
         """Score the histogram of these queries."""
         self.is_undefined[queries] = histogram.n_relevant == 0
+        self.is_tied[queries] = (histogram.n_database > 1) & (histogram.size == histogram.n_database[:, None]).any(
+            axis=1
+        )
         for name, radius in self.radii.items():
             is_scored = (histogram.n_relevant > 0) | (name.endswith(":skip") and self.undefined != "skip")
             self.is_empty[name][queries] = is_scored & ~histogram.size[:, : radius + 1].any(axis=1)
@@ -242,4 +246,5 @@ class ScoreTable:
         """Return the scores of all queries; of each query, those of the row ``origin``."""
         scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
         n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
-        return Evaluation(scores, int(self.is_undefined[origin].sum()), kinds=kinds, n_empty=n_empty)
+        notes = ["All items of each query tie: the scores are those of chance."] * bool(self.is_tied.all())
+        return Evaluation(scores, int(self.is_undefined[origin].sum()), notes=notes, kinds=kinds, n_empty=n_empty)

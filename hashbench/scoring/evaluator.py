@@ -16,6 +16,7 @@ from hashbench._validation import as_array, check_choice
 from hashbench.affinity import Affinity, as_affinity, row_digests
 from hashbench.bits import as_packed_pair, n_words, to_words
 from hashbench.errors import HashbenchError
+from hashbench.scoring.code_statistics import usage_notes
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, n_blocks
@@ -59,7 +60,7 @@ def evaluate(
     database_codes : array of shape (n_database, n_bits)
         The same for the database.
     affinity : Affinity, pair of label arrays, array or sparse matrix
-        Labels as ``(query_labels, database_labels)``, both of shape (n,) or both multi-hot; or a
+        Labels as ``(query_labels, database_labels)``, both of shape (n,), numbers or words, or both multi-hot; or a
         (queries x database) matrix of whole-number levels, dense or SciPy CSR.
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@100``, ``P@r2``.
@@ -119,9 +120,14 @@ def evaluate(
             )
         ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
         outputs = as_array(query_codes, "query outputs"), as_array(database_codes, "database outputs")
-        notes = check_self(*outputs, is_excluded=exclude_self)
-        scored = _evaluate_outputs(ranking, as_affinity(affinity), metrics, undefined, random_orders, exclude_self)
-        return replace(scored, notes=notes)
+        rule = as_affinity(affinity)
+        notes = [*rule.notes, *check_self(*outputs, is_excluded=exclude_self)]
+        if rule.true_distance not in (None, distance):
+            notes.append(
+                f"Relevance was computed by {rule.true_distance} distance, and items are ranked by {distance}."
+            )
+        scored = _evaluate_outputs(ranking, rule, metrics, undefined, random_orders, exclude_self)
+        return replace(scored, notes=[*notes, *scored.notes])
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)
     return evaluate_packed(
@@ -162,7 +168,8 @@ def evaluate_packed(
         check_orders(random_orders, chosen)
     if vectors is not None:
         vectors.check_fit(len(query), database.shape[0])
-    notes = check_self(query, database, is_excluded=exclude_self)
+    notes = [*affinity.notes, *check_self(query, database, is_excluded=exclude_self)]
+    notes += usage_notes(query, database, n_bits)
     own = own_levels(affinity) if exclude_self else None
     kinds = Kinds.of(query, affinity.query_keys(), own)
     origin: Rows = _ALL
@@ -212,7 +219,8 @@ def evaluate_packed(
             distances[np.arange(len(queries)), queries] = -1
         return _ties(distances, all_affinity, queries).ranked
 
-    return measure(evaluation, rankings, len(all_words), undefined, random_orders, on_progress=on_progress)
+    drawn = len(all_words), undefined, random_orders
+    return measure(evaluation, rankings, *drawn, on_progress=on_progress, exclude_self=exclude_self)
 
 
 def _ties(group: AnyArray, affinity: Affinity, queries: Rows) -> Ties:
@@ -243,6 +251,8 @@ def _evaluate_outputs(
     """
     if metrics is DEFAULT_METRICS:
         metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
+    if random_orders:
+        check_orders(random_orders, checked_metrics(metrics, undefined))
     check_counts((len(ranking.query), len(ranking.database)), (affinity.n_queries, affinity.n_database))
     bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
@@ -261,7 +271,8 @@ def _evaluate_outputs(
     evaluation = replace(evaluation, kinds=kinds.of_query)
     if not random_orders:
         return evaluation
-    return measure(evaluation, lambda queries: ties(queries).ranked, len(ranking.database), undefined, random_orders)
+    drawn = len(ranking.database), undefined, random_orders
+    return measure(evaluation, lambda queries: ties(queries).ranked, *drawn, exclude_self=exclude_self)
 
 
 def evaluate_counts(

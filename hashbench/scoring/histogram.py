@@ -138,7 +138,8 @@ class TieHistogram:
         is_used[:1] = True  # one group remains if all lists are empty
         if 2 * np.count_nonzero(is_used) > is_used.size:
             return None  # not itself: large arrays would stay until the garbage collector finds the cycle
-        return TieHistogram(self.counts[:, :, is_used], self.levels, by_radius=False, unretrieved=self.unretrieved)
+        counts = self.counts.compress(is_used, axis=2)  # contiguous, for which loops are compiled
+        return TieHistogram(counts, self.levels, by_radius=False, unretrieved=self.unretrieved)
 
     @property
     def n_queries(self) -> int:

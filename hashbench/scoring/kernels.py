@@ -186,7 +186,7 @@ def _count_pairs(query, n_rows, database, counts):  # type: ignore[no-untyped-de
 
 @to_machine_code
 def _count_together(query, n_rows, database, counts):  # type: ignore[no-untyped-def]
-    """Count distances of the first rows for some queries at a time: ``counts`` is (n_queries, 1, n_groups).
+    """Count distances of the first rows for some queries at a time into level 0 of ``counts``, as `_count_all`.
 
     All of these queries but the first read rows of long codes from the first-level cache.
     """
@@ -204,8 +204,8 @@ def _count_together(query, n_rows, database, counts):  # type: ignore[no-untyped
                     _distances(query[row], database, start, stop, cells)
                     _tally_four(cells[: stop - start], lanes[row - first])
             for row in range(first, last):
-                _flush(lanes[row - first, :2], counts[row])
-                _flush(lanes[row - first, 2:], counts[row])
+                _flush(lanes[row - first, :2], counts[row, :1])
+                _flush(lanes[row - first, 2:], counts[row, :1])
 
 
 @to_machine_code
@@ -240,7 +240,7 @@ def collect(query, database, first_row, radius, fill, index, hamming):  # type: 
 
 @to_machine_code
 def _count_all(query, n_rows, database, weights, counts):  # type: ignore[no-untyped-def]
-    """Count distances of the first rows, of any level, into ``counts``, (n_queries, 1, n_groups)."""
+    """Count distances of the first rows, of any level, into level 0 of ``counts``, (n_queries, n_levels, n_groups)."""
     n_groups = counts.shape[2]
     cells = np.empty(_CHUNK, np.uint32)
     lanes = np.zeros((_LANES, n_groups), np.uint16)
@@ -253,7 +253,7 @@ def _count_all(query, n_rows, database, weights, counts):  # type: ignore[no-unt
         _count_pairs(query[:n_paired], n_fours, database, counts[:n_paired, 0])
     for row in range(len(query)):
         first = n_fours if row < n_paired else 0
-        _count_range(query[row], first, n_rows, database, weights, cells, lanes, counts[row])
+        _count_range(query[row], first, n_rows, database, weights, cells, lanes, counts[row, :1])
 
 
 @to_machine_code
@@ -266,7 +266,7 @@ def count_ranges(query, start, stop, database, weights, counts):  # type: ignore
     cells = np.empty(_CHUNK, np.uint32)
     lanes = np.zeros((_LANES, n_groups), np.uint16)
     inside = np.zeros((1, n_groups), np.int64)
-    _count_all(query, database.shape[1], database, weights, counts[:, :1])
+    _count_all(query, database.shape[1], database, weights, counts)
     for row in range(len(query)):
         for level in range(len(start)):  # what is in the next level's range leaves the level below
             first, last = start[level, row], stop[level, row]
@@ -315,9 +315,9 @@ def count_runs(query, query_masks, database, masks, edges, counts):  # type: ign
     shared = np.empty(masks.shape[1], np.uint32)
     met = np.empty(masks.shape[1], np.uint32)  # runs that share labels
     lanes = np.zeros((_LANES, counts.shape[1] * counts.shape[2]), np.uint16)
-    _count_all(query, edges[-1], database, np.zeros(0, np.int64), counts[:, :1])
+    _count_all(query, edges[-1], database, np.zeros(0, np.int64), counts)
     for row in range(len(query)):
-        _shared_labels(query_masks[row], masks, 0, len(shared), shared)
+        _shared_labels(query_masks[row], masks, np.int64(0), len(shared), shared)
         n_met = 0
         for run in range(len(shared)):
             met[n_met] = run
@@ -367,7 +367,9 @@ def count_shared(query, query_masks, database, masks, first, weights, counts):  
                 else:
                     _tally(cells[: stop - start], lanes)
             if weights.size:
-                counts[row] += sums.reshape(counts.shape[1:])
+                for level in range(counts.shape[1]):
+                    for group in range(n_groups):
+                        counts[row, level, group] += sums[level * n_groups + group]
                 sums[:] = 0
             else:
                 _flush(lanes, counts[row])

@@ -18,6 +18,7 @@ from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, get_metric
 
 _MEMORY = 64 << 20  # bytes of ranked items held at a time by one thread
+_MOST_ORDERS = 1_000_000  # each adds a number to the result
 
 
 class Ties(NamedTuple):
@@ -56,9 +57,12 @@ def without_ties(
 
 
 def check_orders(n_orders: int, metrics: Iterable[Metric]) -> None:
-    """Refuse fewer than two orders, and metrics that re-rank."""
-    if n_orders < 2:
-        raise HashbenchError(f"random_orders is {n_orders}, expected 2 or more, since a standard deviation needs two.")
+    """Refuse fewer than two orders, too many, and metrics that re-rank."""
+    if not 2 <= n_orders <= _MOST_ORDERS:
+        raise HashbenchError(
+            f"random_orders is {n_orders}, expected 2 to {_MOST_ORDERS:,}. With 1,000 orders the deviation is known to "
+            "about 2 %."
+        )
     reranked = next((metric.name for metric in metrics if metric.family.needs_candidates), None)
     if reranked is not None:
         raise HashbenchError(
@@ -74,15 +78,18 @@ def measure(
     undefined: str,
     n_orders: int,
     on_progress: Progress = silent,
+    *,
+    exclude_self: bool = False,
 ) -> Evaluation:
     """Add to an evaluation the means over its queries under random orders of ``n_items``, each shared by all queries.
 
     For some queries, ``rankings`` returns a function from an order to their histogram. Queries of one kind are scored
-    once. The orders are the same each time.
+    once, unless ``exclude_self`` leaves another item out of each ranking. The orders are the same each time, and
+    `check_orders` has allowed them.
     """
     metrics = [get_metric(name) for name in evaluation.scores]
-    check_orders(n_orders, metrics)
-    _, first, sizes = np.unique(evaluation.kind, return_index=True, return_counts=True)
+    alike = np.arange(len(evaluation.kind)) if exclude_self else evaluation.kind
+    _, first, sizes = np.unique(alike, return_index=True, return_counts=True)
     varying = [metric for metric in metrics if _varies(evaluation, metric)]
     at_a_time = max(_MEMORY // (32 * n_items), 1)
     parts = chunks(0, len(first), at_a_time)
@@ -128,7 +135,8 @@ def _place(group, level, order, before, ranks):  # type: ignore[no-untyped-def]
     n_groups = before.shape[1]
     fill = np.empty(n_groups, dtype=np.int64)
     for q in range(len(group)):
-        fill[:] = before[q]
+        for g in range(n_groups):
+            fill[g] = before[q, g]
         for i in order[min(q, len(order) - 1)]:
             g = group[q, i]
             if g >= 0:

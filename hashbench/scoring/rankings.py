@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray
-from hashbench._validation import as_array, check_levels
+from hashbench._validation import are_levels, as_array, check_levels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Evaluation, ScoreTable
@@ -24,6 +24,7 @@ from hashbench.scoring.metrics import checked_metrics
 
 _METRICS = ("AP", "NDCG@10:trec")
 _COUNTS = 1 << 21  # of a histogram held at a time
+_FEW, _MANY = 5, 10  # grades are at most so few, and scores more than so many, if the two are clearly swapped
 _WORTH_NUMBA = 1 << 19  # items, which take some seconds as plain Python
 
 
@@ -73,7 +74,8 @@ def evaluate_ranking(
         raise HashbenchError("there are no queries; at least one is needed.")
     for number, (grade, score) in enumerate(zip(grades, lists, strict=True)):
         _check(grade, score, number)
-    levels = check_levels(np.concatenate(grades))
+    _check_order(np.concatenate(grades), np.concatenate(lists))
+    levels = check_levels(np.concatenate(grades), "relevance")
     table = ScoreTable(chosen, undefined, len(grades))
     at_a_time = max(_COUNTS // (len(levels) * max(map(len, lists))), 1)
     with reporting_compilation() if sum(map(len, lists)) >= _WORTH_NUMBA else nullcontext():
@@ -115,6 +117,24 @@ def _check(grade: AnyArray, score: AnyArray, number: int) -> None:
         raise HashbenchError(f"scores of query {number} are {score.dtype}, expected numbers.")
     if score.dtype.kind == "f" and np.isnan(score).any():
         raise HashbenchError(f"item {int(np.isnan(score).argmax())} of query {number} has score NaN; give a number.")
+
+
+def _check_order(grades: AnyArray, scores: AnyArray) -> None:
+    """Refuse relevance and scores that look swapped."""
+    if grades.dtype.kind not in "biuf" or not are_levels(scores).all():
+        return
+    others = grades[~(are_levels(grades) | np.isnan(grades))]
+    n_grades, n_scores = len(np.unique(grades)), len(np.unique(scores))
+    if others.size:
+        sign, advice = f"relevance holds {others[0]}, which is not a grade, and scores only whole numbers", ""
+    elif n_grades > _MANY and n_scores <= _FEW:
+        sign = f"relevance holds {n_grades} grades and scores hold {n_scores} whole numbers"
+        advice = "; if it is right, add 0.5 to the scores"
+    else:
+        return
+    raise HashbenchError(
+        f"relevance and scores look swapped: {sign}. The order is evaluate_ranking(relevance, scores){advice}."
+    )
 
 
 def _count(grades: Sequence[AnyArray], lists: Sequence[AnyArray], levels: IntArray) -> TieHistogram:

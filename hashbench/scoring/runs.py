@@ -15,7 +15,8 @@ from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
 from hashbench.scoring.evaluator import evaluate_counts
 from hashbench.scoring.histogram import TieHistogram, count_groups
-from hashbench.scoring.random_orders import Ties, measure
+from hashbench.scoring.metrics import checked_metrics
+from hashbench.scoring.random_orders import Ties, check_orders, measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,12 +86,15 @@ def evaluate_run(
     >>> hashbench.evaluate_run(run, {"q1": {"b": 1, "d": 1}}, ["AP"])  # b at rank 2 or 3, d not retrieved
     <Evaluation of 1 query; AP: 0.2083 ± 0.0417 (0.1667 to 0.2500)>
     """
+    if random_orders:
+        check_orders(random_orders, checked_metrics(metrics, undefined))
     scores, grades = _by_query(run, "run", _SCORE), _by_query(qrels, "qrels", _GRADE)
     shared = _shared_queries(scores, grades)
     queries = list(grades) if complete else shared
     ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
     evaluation = evaluate_counts(ranking.count, len(queries), ranking.at_a_time, metrics, undefined=undefined)
-    notes = [*_missing(scores, grades, complete=complete), *ranking.notes()]
+    known = {document for by_query in (scores, grades) for documents in by_query.values() for document in documents}
+    notes = [*_missing(scores, grades, complete=complete), *ranking.notes(len(known)), *evaluation.notes]
     evaluation = replace(evaluation, queries=queries, notes=notes)
     if not random_orders:
         return evaluation
@@ -156,7 +160,7 @@ class _RunRanking:
                 group[row, : len(judged.groups)] = judged.groups
                 level[row, : len(judged.groups)] = np.searchsorted(self.levels, judged.grades)
                 item[row, : len(judged.groups)] = [number[name] for name in judged.documents]
-            ties = Ties(group, level, self._count(lists))
+            ties = Ties(group, level.astype(np.int16), self._count(lists))
 
             def ranked(order: IntArray) -> TieHistogram:
                 place = np.empty(len(order), dtype=np.int64)
@@ -178,8 +182,11 @@ class _RunRanking:
         histogram = count_groups(level, [judged.groups for judged in lists], self.levels)
         return replace(histogram, unretrieved=unretrieved)
 
-    def notes(self) -> list[str]:
-        """Report grades below 0, ties only in 32 bits, and lists that end in a tie at the depth of several."""
+    def notes(self, n_known: int) -> list[str]:
+        """Report grades below 0, ties only in 32 bits, and lists that end in a tie at the depth of several.
+
+        Lists that hold all ``n_known`` documents of run and qrels are not cut.
+        """
         notes = []
         n_negative = sum(judged.n_negative for judged in self.lists)
         if n_negative:
@@ -192,7 +199,7 @@ class _RunRanking:
             )
         ends = [judged.n_last for judged in self.lists if len(judged.groups) == self.depth]
         n_cut = sum(n_last > 1 for n_last in ends)
-        if n_cut and len(ends) > 1:
+        if n_cut and len(ends) > 1 and self.depth < n_known:
             notes.append(
                 f"{n_cut} of {len(self.lists)} lists end in a tie at {self.depth:,} documents. If the run was cut "
                 "there, chance decided which of the tied documents it holds, and low and high leave out the others."

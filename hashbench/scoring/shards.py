@@ -1,6 +1,6 @@
 """Databases larger than memory: histograms of shards add up to that of the whole."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import add
@@ -39,6 +39,8 @@ class Relevance(Parts, Protocol):
     def n_queries(self) -> int: ...  # noqa: D102
     @property
     def n_database(self) -> int: ...  # noqa: D102
+    @property
+    def notes(self) -> Sequence[str]: ...  # noqa: D102
     def query_keys(self) -> IntArray | None: ...  # noqa: D102
 
 
@@ -125,13 +127,13 @@ class ShardedCodes:
             )
         names = [metric.name for metric in checked_metrics(metrics, undefined)]
         self.check_metrics(names)
-        notes = check_self(self.query, self.database, is_excluded=self.exclude_self)
+        notes = [*self.relevance.notes, *check_self(self.query, self.database, is_excluded=self.exclude_self)]
         evaluation = evaluate_counts(self.histogram.part, len(self.query), QUERY_CHUNK, names, undefined=undefined)
-        return replace(evaluation, kinds=self.kinds.of_query, notes=notes)
+        return replace(evaluation, kinds=self.kinds.of_query, notes=[*notes, *evaluation.notes])
 
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
-        notes = check_self(self.query, self.database, is_excluded=self.exclude_self)
+        notes = [*self.relevance.notes, *check_self(self.query, self.database, is_excluded=self.exclude_self)]
         if self.exclude_self:
             check_symmetry(self.relevance)
         first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))

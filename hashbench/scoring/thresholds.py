@@ -164,7 +164,7 @@ class Thresholds:
         return max(self.matches, key=lambda match: match.f1) if self.n_relevant else None
 
     def at_fpr(self, rate: float) -> Match | None:
-        """Return the largest radius whose false positive rate is at most ``rate``.
+        """Return the largest radius whose false positive rate is at most ``rate`` by its upper bound, ``fpr_high``.
 
         Parameters
         ----------
@@ -174,9 +174,9 @@ class Thresholds:
         Returns
         -------
         Match or None
-            None if even equal codes have more false matches.
+            None if ``fpr_high`` of every radius is above ``rate``: with too many false matches, or too few pairs.
         """
-        return next((match for match in reversed(self.matches) if match.fpr <= rate), None)
+        return next((match for match in reversed(self.matches) if match.fpr_high <= rate), None)
 
     def at_precision(self, precision: float) -> Match | None:
         """Return the largest radius whose precision over all pairs is at least ``precision``.
@@ -316,7 +316,7 @@ def count_pairs(
 ) -> Thresholds:
     """Count pairs of packed codes, (n, ceil(n_bits / 8)); queries alike in code and labels are counted once."""
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
-    notes = check_self(query, database, is_excluded=exclude_self)
+    notes = [*affinity.notes, *check_self(query, database, is_excluded=exclude_self)]
     if exclude_self:
         check_symmetry(affinity)
     own = own_levels(affinity) if exclude_self else None

@@ -2,9 +2,9 @@
 
 download     files fetched from the network, or requested from the user
 array_files  features, labels and codes in files, whose suffix says the format
-formats      the formats of array files; a new one has lines in ``SUFFIXES`` and ``_OPENERS`` of array_files
-tables       .csv and .parquet tables
-parquet_columns  columns of Parquet files, read in slices
+formats      the formats of array files; a new one has a line in ``_OPENERS`` of array_files
+tables       tables of .csv, Parquet and Arrow files, and a text, code or label per line
+arrow_files  columns of Parquet and Arrow files, whole or in slices
 shards       arrays in several files, read in slices
 images       images, read block by block from arrays, folders and archives
 features/    from images to features: GIST and pretrained networks

@@ -1,6 +1,6 @@
-"""Features, labels and codes read from .npy, .npz, .mat, .pt, .parquet, .csv and HDF5 files."""
+"""Features, labels and codes read from files, whose suffix is their format."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -10,31 +10,33 @@ import numpy as np
 
 from hashbench._typing import AnyArray, Float32Array, IntArray
 from hashbench.errors import HashbenchError, unknown_name
+from hashbench.sources.arrow_files import ARROW_SUFFIXES, opened_in_slices
 from hashbench.sources.formats import (
+    COARSE_KEYS,
     CODE_KEYS,
     FEATURE_KEYS,
     LABEL_KEYS,
     MATRIX_KEYS,
     ROW_KEYS,
+    VECTOR_SUFFIXES,
     Lazy,
+    SparseRows,
     in_memory,
-    load_sparse,
     opened_hdf5,
     opened_mat,
     opened_npy,
     opened_npz,
+    opened_safetensors,
     opened_torch,
+    opened_vectors,
     row_blocks,
     shown,
 )
-from hashbench.sources.parquet_columns import opened_parquet
-from hashbench.sources.tables import TableFile, may_be_hexadecimal
+from hashbench.sources.tables import TABLE_SUFFIXES, TableFile, open_table
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
 
-SUFFIXES = (".npy", ".npz", ".mat", ".pt", ".pth", ".parquet", ".csv", *HDF5_SUFFIXES)
 TEXT_KEYS = ("text", "texts")
-_CSV_FACTOR = 2  # least bytes of memory per byte of a table: measured 2 for numbers of 17 digits, 14 for one digit
 _Opener = Callable[[Path], AbstractContextManager[Mapping[str, Any]]]
 _OPENERS: dict[str, _Opener] = {
     ".npy": opened_npy,
@@ -42,8 +44,12 @@ _OPENERS: dict[str, _Opener] = {
     ".mat": opened_mat,
     ".pt": opened_torch,
     ".pth": opened_torch,
-    ".parquet": opened_parquet,
+    ".safetensors": opened_safetensors,
+    **dict.fromkeys(VECTOR_SUFFIXES, opened_vectors),
+    **dict.fromkeys(HDF5_SUFFIXES, opened_hdf5),
 }
+SUFFIXES = (*_OPENERS, *TABLE_SUFFIXES)
+_NEIGHBOUR_SUFFIXES = (".ivecs", ".ibin")
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
 
@@ -65,10 +71,11 @@ def read_array(spec: str, keys: tuple[str, ...]) -> AnyArray:
 
 def _read_found(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...], spec: str) -> AnyArray:
     """Read the array that `find_array` finds; labels and texts of a table as they are written."""
-    name, stored = find_array(arrays, path, key, keys)
-    if isinstance(arrays, TableFile) and name in arrays.columns and keys in (LABEL_KEYS, TEXT_KEYS):
-        with _reading(path):
-            stored = arrays.labels(name) if keys == LABEL_KEYS else arrays.texts(name)
+    name = _find_name(arrays, path, key, keys)
+    if isinstance(arrays, TableFile) and name in arrays.columns and keys in (LABEL_KEYS, COARSE_KEYS, TEXT_KEYS):
+        stored = arrays.texts(name) if keys == TEXT_KEYS else arrays.labels(name)
+    else:
+        stored = arrays[name]
     return _as_text(_whole(stored, path), spec)
 
 
@@ -89,15 +96,8 @@ def read_items(spec: str, labels: str | None = None, *, are_texts: bool = False)
     label_path, label_key = split_spec(labels or spec)
     for file in (path, label_path):
         check_file(file)
-    are_lines = are_texts and path.suffix.lower() == ".txt"
-    is_beside = bool(labels) and not are_lines and path.resolve() == label_path.resolve()
+    is_beside = bool(labels) and path.resolve() == label_path.resolve()
     array = read_array(labels, LABEL_KEYS) if labels and not is_beside else None
-    if are_lines:
-        with reading(path, "text"):
-            check_fits(path.stat().st_size, str(path))
-            *lines, last = path.read_bytes().decode("utf-8-sig").split("\n")  # at no other ends of lines
-            texts = np.array([line.rstrip("\r") for line in (*lines, *filter(None, [last]))], dtype=object)
-        return ItemFile(_checked_texts(texts, spec), array, "")
     words: list[str] = []
     with opened_arrays(path, label_key if is_beside else None) as arrays:
         if are_texts:
@@ -117,7 +117,10 @@ def _checked_texts(texts: AnyArray, spec: str) -> AnyArray:
     """Return texts as (n,); refuse other shapes, and what is not a text or blank."""
     texts = texts.ravel() if texts.ndim == 2 and 1 in texts.shape else texts
     if texts.ndim != 1 or not texts.size or texts.dtype.kind not in "OU":
-        raise HashbenchError(f"{spec} holds {texts.dtype} of shape {texts.shape}, expected texts of shape (n,).")
+        raise HashbenchError(
+            f"{spec} holds {texts.dtype} of shape {texts.shape}, expected texts of shape (n,); for a model of images, "
+            "give a folder of images."
+        )
     for row, text in enumerate(texts):
         if not isinstance(text, str) or not text.strip():
             raise HashbenchError(
@@ -168,37 +171,54 @@ def read_codes(spec: str) -> AnyArray:
     """Read codes in any form that `hashbench.bits.as_packed` takes, from ``PATH`` or ``PATH:KEY``."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        name, stored = find_array(arrays, path, key, CODE_KEYS)
-        codes = _whole(stored, path)
-    if isinstance(arrays, TableFile) and codes.ndim == 1:
-        codes = arrays.as_written(name)
-        _refuse_lost_text(arrays, codes, name, spec)
-    return codes
+        name = _find_name(arrays, path, key, CODE_KEYS)
+        if not isinstance(arrays, TableFile):
+            return _whole(arrays[name], path)
+        codes = arrays.codes(name, spec)
+        is_lone = name not in arrays.columns and codes.shape[1] == 1
+        if is_lone and (others := [*arrays.words, *arrays.lists]):  # which the numbers of items may be beside
+            raise _unnamed(path, arrays.columns, others[0])
+        return codes
 
 
 def read_matrix(spec: str) -> Any:
     """Read a matrix of levels as `read_array` does, or a sparse one of `scipy.sparse.save_npz`."""
     path, key = split_spec(spec)
-    check_file(path)
-    if key is None and path.suffix.lower() == ".npz":
-        with _reading(path), opened_npz(path) as arrays:
-            is_sparse = {"format", "shape", "data"} <= set(arrays)
-        if is_sparse:
-            with reading(path, "written by scipy.sparse.save_npz"):
-                return load_sparse(path)
-    return read_array(spec, MATRIX_KEYS)
+    with opened_arrays(path) as arrays:
+        stored = find_array(arrays, path, key, MATRIX_KEYS)[1]
+        return stored.matrix if isinstance(stored, SparseRows) else _whole(stored, path)
 
 
-def _refuse_lost_text(table: TableFile, codes: AnyArray, name: str, spec: str) -> None:
-    """Refuse a column whose codes pandas read as numbers, or as its name; 64-bit integers are codes too."""
-    if codes.dtype.kind == "f" or (codes.dtype.kind in "iu" and may_be_hexadecimal(table.first_texts(name))):
+def read_levels(spec: str, n_database: int) -> Any:
+    """Read a matrix of levels as `read_matrix` does; from .ivecs and .ibin, level 1 for the listed rows of a query."""
+    if split_spec(spec)[0].suffix.lower() not in _NEIGHBOUR_SUFFIXES:
+        return read_matrix(spec)
+    from scipy.sparse import csr_array
+
+    neighbours = np.sort(read_array(spec, ()), axis=1)  # (n_queries, n_neighbours)
+    low, high = neighbours.min(), neighbours.max()
+    if low < 0 or high >= n_database:
         raise HashbenchError(
-            f"{spec} holds one column of numbers, expected a column per bit or byte, 64-bit integers without empty "
-            "cells, or strings of hexadecimal digits or of 0 and 1. If the numbers are such strings, write each as "
-            "0x and its digits."
+            f"{spec} lists neighbours {low:,} to {high:,}, and the database has items 0 to {n_database - 1:,}. Give "
+            "the neighbours of each query as rows of the database."
         )
-    if len(codes) and len(name) == len(str(codes[0])) and not name.strip("0123456789abcdefABCDEF"):
-        raise HashbenchError(f"the first line of {spec} reads like a code; put the name of the column before it.")
+    if repeats := np.flatnonzero((np.diff(neighbours, axis=1) == 0).any(axis=1)).tolist():
+        raise HashbenchError(
+            f"{spec} lists a neighbour twice for {len(repeats):,} queries, first {repeats[0]:,} (counted from 0)."
+        )
+    n_queries, width = neighbours.shape
+    parts = np.ones(neighbours.size, np.int8), neighbours.ravel(), np.arange(n_queries + 1) * width
+    return csr_array(parts, shape=(n_queries, n_database))
+
+
+def refuse_transposed(array: AnyArray, spec: str, n_items: tuple[int, ...]) -> None:
+    """Refuse an array (n, width) whose number of columns, and not of rows, is among possible numbers of items."""
+    if array.ndim == 2 and array.shape[1] in n_items and array.shape[0] not in n_items:
+        n_rows, n_columns = array.shape
+        raise HashbenchError(
+            f"{spec} has {n_rows:,} rows and {n_columns:,} columns, expected {n_columns:,} rows, one per item. If its "
+            "columns are the items, save it transposed: with ' in MATLAB, .T in NumPy."
+        )
 
 
 def split_spec(spec: str) -> tuple[Path, str | None]:
@@ -224,14 +244,12 @@ def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = Fal
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise HashbenchError(f"{path} has an unknown suffix; arrays are read from {', '.join(SUFFIXES)}.")
-    if suffix == ".csv" or (suffix == ".parquet" and not in_slices):
-        with _reading(path):
-            if suffix == ".csv":
-                check_fits(_CSV_FACTOR * path.stat().st_size, str(path))
-            table = TableFile(path, aside)
-        yield table
+    if suffix in TABLE_SUFFIXES and not (in_slices and suffix in ARROW_SUFFIXES):
+        yield open_table(path, aside)
         return
-    opener: _Opener = _OPENERS.get(suffix) or partial(opened_hdf5, in_slices=in_slices)
+    opener = opened_in_slices if suffix in ARROW_SUFFIXES else _OPENERS[suffix]
+    if suffix in HDF5_SUFFIXES:
+        opener = partial(opened_hdf5, in_slices=in_slices)
     with ExitStack() as stack:
         with _reading(path):
             arrays = stack.enter_context(opener(path))
@@ -271,10 +289,15 @@ def _as_text(array: AnyArray, spec: str) -> AnyArray:
 
 def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> tuple[str, Any]:
     """Return name and array of ``key``; without a key, of the first of ``keys`` that is there, or the only array."""
+    name = _find_name(arrays, path, key, keys)
+    return name, arrays[name]
+
+
+def _find_name(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> str:
     if key is not None:
         if key not in arrays:
             raise unknown_name("array", f"{path}:{key}", map(shown, arrays), like=key)
-        return key, arrays[key]
+        return key
     names = sorted(arrays.columns if isinstance(arrays, TableFile) else arrays, key=lambda name: "/" in name)
     if not names:
         raise HashbenchError(f"{path} holds no arrays.")
@@ -285,10 +308,14 @@ def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
     if chosen is None and (is_lone or "features" in arrays):
         chosen = outer[0] if is_lone else "features"
     if chosen is None:
-        raise HashbenchError(
-            f"{path} holds arrays {', '.join(map(shown, names))}; name one of them, such as {path}:{shown(likely[0])}."
-        )
-    return chosen, arrays[chosen]
+        raise _unnamed(path, names, likely[0])
+    return chosen
+
+
+def _unnamed(path: Path, names: Iterable[str], likely: str) -> HashbenchError:
+    return HashbenchError(
+        f"{path} holds arrays {', '.join(map(shown, names))}; name one of them, such as {path}:{shown(likely)}."
+    )
 
 
 def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:

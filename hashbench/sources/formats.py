@@ -1,4 +1,4 @@
-"""Arrays in .npy, .npz, .mat, .pt and HDF5 files: listed by name, then read if they fit into memory."""
+"""Arrays in .npy, .npz, .mat, .pt, .safetensors, HDF5 and vector files: listed by name, then read if they fit."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,17 +14,26 @@ from zlib import decompressobj
 import numpy as np
 
 from hashbench._typing import AnyArray
-from hashbench._validation import as_array, is_sparse
+from hashbench._validation import as_array, checked_sparse, is_sparse
 from hashbench.errors import HashbenchError
-from hashbench.sources._torch import import_torch
+from hashbench.sources._torch import import_library, import_torch
 from hashbench.store.inputs import check_fits, check_stored, open_hdf5
 
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
 ROW_KEYS = ("train_index", "row", "rows", "train")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
+COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 CODE_KEYS = ("codes", "code", "hashes", "hash", "B")
 MATRIX_KEYS = ("affinity", "levels", "S")
+VECTOR_SUFFIXES = {  # of faiss, each row after its length; of big-ann, after the shape of all
+    **{".fvecs": "<f4", ".ivecs": "<i4", ".bvecs": "u1"},
+    **{".fbin": "<f4", ".ibin": "<i4", ".u8bin": "u1", ".i8bin": "i1"},
+}
 _BLOCK_BYTES = 16 << 20
+_SAFE_DTYPES = {
+    **{"BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8"},
+    **{"I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8"},
+}
 
 _Order = Literal["little", "big"]
 _MAT_FLAGS, _MAT_ARRAY, _MAT_ZIPPED = 6, 14, 15  # kinds of parts
@@ -60,16 +69,30 @@ class Lazy(Mapping[str, Any]):
 
 
 class OnDisk:
-    """An array of an HDF5 file, read by rows; MATLAB stores its axes in reverse."""
+    """An array called ``name`` in messages, of which ``read`` reads some rows."""
 
-    def __init__(self, stored: Any, *, is_turned: bool = False) -> None:
-        step = -1 if is_turned else 1
-        self.shape, self.dtype, self.ndim, self.size = stored.shape[::step], stored.dtype, stored.ndim, stored.size
-        self.chunks = stored.chunks and stored.chunks[::step]
-        self._stored, self._is_turned = stored, is_turned
+    def __init__(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: Any,
+        read: Callable[[Any], Any],
+        chunks: tuple[int, ...] | None = None,
+    ) -> None:
+        self.name, self.shape, self.dtype, self.chunks, self._read = name, shape, np.dtype(dtype), chunks, read
+        self.ndim, self.size = len(shape), prod(shape)
 
-    def __getitem__(self, rows: slice) -> AnyArray:
-        return np.asarray(self._stored[..., rows].T if self._is_turned else self._stored[rows])
+    def __getitem__(self, rows: Any) -> AnyArray:
+        return np.asarray(self._read(rows))
+
+
+class SparseRows(OnDisk):
+    """A sparse matrix, of which some rows are read densely."""
+
+    def __init__(self, path: Path, matrix: Any) -> None:
+        self.matrix = checked_sparse(matrix, str(path))
+        rows = self.matrix.tocsr()
+        super().__init__(f"{path}, a sparse matrix", rows.shape, rows.dtype, lambda part: rows[part].toarray())
 
 
 def shown(name: str) -> str:
@@ -78,10 +101,12 @@ def shown(name: str) -> str:
 
 
 def in_memory(stored: Any) -> AnyArray:
-    """Read an array on disk into memory; of an .npy file, check first that it fits."""
-    if isinstance(stored, np.memmap):
-        check_fits(stored.nbytes, f"{stored.filename} of shape {stored.shape}")
-    return stored if type(stored) is np.ndarray else np.array(stored[slice(None) if stored.ndim else ()])
+    """Read an array on disk into memory, if it fits."""
+    if type(stored) is np.ndarray:
+        return stored
+    name = getattr(stored, "filename", None) or stored.name
+    check_fits(stored.size * stored.dtype.itemsize, f"{name} of shape {stored.shape}")
+    return np.array(stored[slice(None) if stored.ndim else ()])
 
 
 def row_blocks(stored: Any) -> Iterator[slice]:
@@ -99,8 +124,65 @@ def opened_npy(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 @contextmanager
+def opened_vectors(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Open the array of a file of faiss or big-ann, called ``features``; it stays on disk."""
+    suffix, n_bytes = path.suffix.lower(), path.stat().st_size
+    dtype = np.dtype(VECTOR_SUFFIXES[suffix])
+    is_big_ann = suffix.endswith("bin")
+    head = np.fromfile(path, "<u4" if is_big_ann else "<i4", 2 if is_big_ann else 1).tolist()
+    if is_big_ann:
+        expected = 8 + dtype.itemsize * prod(head)
+        if len(head) < 2 or not prod(head) or n_bytes != expected:
+            declared = f"{head[0]:,} rows of {head[1]:,} numbers, {expected:,} bytes," if len(head) == 2 else "no shape"
+            raise HashbenchError(
+                f"{path} declares {declared} and has {n_bytes:,} bytes. It is cut short, or not in the layout of "
+                "big-ann."
+            )
+        yield {"features": np.memmap(path, dtype, "r", 8, tuple(head))}
+        return
+    width = head[0] if head else 0
+    n_rows, n_left = divmod(n_bytes, 4 + dtype.itemsize * max(width, 1))
+    if width < 1 or n_left:
+        raise HashbenchError(
+            f"{path} begins with a row of {width:,} numbers, and its {n_bytes:,} bytes are not a whole number of such "
+            "rows. It is cut short, or not in the layout of faiss."
+        )
+    stored = np.memmap(path, [("width", "<i4"), ("row", dtype, (width,))], "r", 0, (n_rows,))
+
+    def read(rows: Any) -> AnyArray:
+        part = stored[rows]
+        bad = np.flatnonzero(part["width"] != width)
+        if bad.size:
+            row, other = bad[0] + range(n_rows)[rows][0], part["width"][bad[0]]
+            raise HashbenchError(
+                f"row {row:,} of {path} (the first is 0) declares {other:,} numbers, and row 0 {width:,}. It is "
+                "damaged, or not in the layout of faiss."
+            )
+        return np.asarray(part["row"])
+
+    yield {"features": OnDisk(str(path), (n_rows, width), dtype, read)}
+
+
+@contextmanager
+def opened_safetensors(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Open the arrays of a .safetensors file; they stay on disk."""
+    advice = f"reading {path} needs safetensors: pip install 'hashbench[safetensors]'."
+    with import_library("safetensors", advice).safe_open(path, framework="numpy") as file:
+        arrays = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # it is no dict
+
+        def read(name: str) -> OnDisk:
+            stored, what = arrays[name], f"{shown(name)} of {path}"
+            dtype = _SAFE_DTYPES.get(stored.get_dtype())
+            if dtype is None:
+                raise HashbenchError(f"{what} is {stored.get_dtype()}, which NumPy does not have. Save it as float32.")
+            return OnDisk(what, tuple(stored.get_shape()), dtype, stored.__getitem__)
+
+        yield Lazy((name for name, stored in arrays.items() if stored.get_shape()), read)
+
+
+@contextmanager
 def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Open the arrays of an .npz file."""
+    """Open the arrays of an .npz file; a sparse matrix of SciPy is one array, called ``features``."""
     with path.open("rb") as file, ZipFile(file) as members, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
         sizes = {info.filename: info.file_size for info in members.infolist() if info.filename.endswith(".npy")}
 
@@ -108,7 +190,9 @@ def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
             check_fits(sizes[f"{name}.npy"], f"{shown(name)} of {path}")
             return archive[f"{name}.npy"]
 
-        yield Lazy((name.removesuffix(".npy") for name in sizes), read)
+        arrays = Lazy((name.removesuffix(".npy") for name in sizes), read)
+        is_sparse = {"format", "shape", "data"} <= set(arrays)
+        yield {"features": SparseRows(path, _load_sparse(path, arrays))} if is_sparse else arrays
 
 
 @contextmanager
@@ -127,7 +211,10 @@ def opened_hdf5(path: Path, *, is_turned: bool = False, in_slices: bool = False)
             check_stored(stored, what, in_slices=in_slices)
             if kind == b"char":
                 return _hdf5_text(stored)
-            return OnDisk(stored, is_turned=is_turned or kind is not None)
+            if is_turned or kind is not None:  # MATLAB stores axes in reverse
+                chunks = stored.chunks and stored.chunks[::-1]
+                return OnDisk(what, stored.shape[::-1], stored.dtype, lambda rows: stored[..., rows].T, chunks)
+            return OnDisk(what, stored.shape, stored.dtype, stored.__getitem__, stored.chunks)
 
         yield Lazy(datasets, read)
 
@@ -406,14 +493,13 @@ def _check_mat_array(data: memoryview, order: _Order) -> None:
         raise ValueError(f"it is damaged, or holds more than numbers and strings: class {kind} in {n_parts} parts")
 
 
-def load_sparse(path: Path) -> Any:
-    """Read a sparse matrix of `scipy.sparse.save_npz`; its indices are not checked."""
+def _load_sparse(path: Path, arrays: Mapping[str, Any]) -> Any:
+    """Read a sparse matrix of `scipy.sparse.save_npz`, given the arrays of the file; its indices are not checked."""
     from scipy.sparse import load_npz
 
-    with opened_npz(path) as arrays:
-        for name in ("data", "indices", "indptr", "row", "col", "shape"):
-            array = arrays.get(name)
-            if name == "shape" and array is not None:
-                check_fits(8 * int(max(array, default=0)), f"{path}, a sparse matrix of shape {tuple(array)},")
+    for name in ("data", "indices", "indptr", "row", "col", "shape"):
+        array = arrays.get(name)
+        if name == "shape" and array is not None:
+            check_fits(8 * int(max(array, default=0)), f"{path}, a sparse matrix of shape {tuple(array)},")
     with path.open("rb") as file:
         return load_npz(file)

@@ -288,7 +288,8 @@ def _opened(file: Path | IO[bytes], name: str) -> "Iterator[Image.Image]":
         if isinstance(error, UnidentifiedImageError):
             reason = f"it is none of {', '.join(_FORMATS)}, or damaged"
         raise HashbenchError(
-            f"cannot decode image {name}: {reason}. Replace or remove it; for your own data, use --skip-bad-images."
+            f"cannot decode image {name}: {reason}. Replace or remove it, or prepare your own data with "
+            "--skip-bad-images."
         ) from error
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, Float32Array, FloatArray, IntArray, Progress, silent
 from hashbench._validation import check_directions
+from hashbench.dataset import TIES
 from hashbench.distances import COSINE_DECIMALS, exact_at, fast_squared_distances
 from hashbench.errors import HashbenchError
 
@@ -18,12 +19,15 @@ def find_neighbours(
     n_neighbours: int,
     distance: str = "euclidean",
     on_progress: Progress = silent,
+    *,
+    with_ties: bool = False,
 ) -> tuple[IntArray, int]:
     """Compute the nearest database items of each query, (n_query, n_neighbours), and the number of tied queries.
 
     ``distance`` is ``euclidean``, ``cosine`` or ``dot``. Where rounding of a matrix product leaves the order open,
     distances are those of `exact_at`, so the same on every machine; items at equal distance are in database order. A
-    query is tied if an item left out is as near as its last neighbour.
+    query is tied if a further item is as near as its last neighbour. ``with_ties`` lists these items too, and -1 in
+    the last columns of queries that have fewer.
     """
     if n_neighbours > len(database):
         raise HashbenchError(
@@ -32,8 +36,7 @@ def find_neighbours(
     if distance == "cosine":
         for role, items in (("queries", query), ("database items", database)):
             check_directions(items, f"features of {role}", "Leave such items out, or choose another --true-distance")
-    neighbours = np.empty((len(query), n_neighbours), dtype=np.int64)
-    n_tied = 0
+    counts, columns, n_tied = [], [], 0
     for rows in chunks(0, len(query), max(_PAIRS // len(database), 1)):
         near, error = _fast_distances(query[rows], database, distance)
         last = np.partition(near, n_neighbours - 1, axis=1)[:, n_neighbours - 1]
@@ -42,20 +45,33 @@ def find_neighbours(
         order = np.lexsort((column, exact, row))
         row, column, exact = row[order], column[order], exact[order]
         first = np.searchsorted(row, np.arange(len(near)))
-        neighbours[rows] = column[first[:, None] + np.arange(n_neighbours)]
-        beyond = first + n_neighbours  # the item after each query's last neighbour
-        has_more = np.append(first[1:], len(row)) > beyond
-        n_tied += int((exact[beyond[has_more]] == exact[beyond[has_more] - 1]).sum())
+        is_neighbour = np.arange(len(row)) - first[row] < n_neighbours
+        is_near = exact <= exact[first + n_neighbours - 1][row]
+        n_tied += len(np.unique(row[is_near & ~is_neighbour]))
+        is_listed = is_near if with_ties else is_neighbour
+        counts.append(np.bincount(row[is_listed], minlength=len(near)))
+        columns.append(column[is_listed])
         on_progress("queries whose neighbours are found", rows.stop, len(query))
-    return neighbours, n_tied
+    return padded(np.concatenate(columns), np.concatenate(counts)), n_tied
 
 
-def describe_neighbours(n_neighbours: int, distance: str, n_tied: int) -> str:
-    """Describe the neighbours of a dataset, and for how many queries the last one is tied."""
-    words = f"{n_neighbours} nearest by {distance} distance"
-    if n_tied:
-        words += f" (for {n_tied:,} queries the last one ties with items left out, and precedes them in the database)"
-    return words
+def padded(columns: IntArray, counts: IntArray) -> IntArray:
+    """Lay out the neighbours of all queries, one after the other, as rows that end in -1 where a query has fewer."""
+    neighbours = np.full((len(counts), counts.max()), -1)
+    neighbours[np.arange(counts.max()) < counts[:, None]] = columns
+    return neighbours
+
+
+def describe_neighbours(n_neighbours: int, distance: str, *, with_ties: bool = False) -> str:
+    """Describe the neighbours of a dataset."""
+    return f"{n_neighbours} nearest by {distance} distance" + ", and all others as near as the last" * with_ties
+
+
+def describe_ties(n_tied: int, n_queries: int, *, with_ties: bool = False) -> dict[str, str]:
+    """Return what `Dataset.about` has of ties of the last neighbours; nothing if there are none, or they are listed."""
+    if not n_tied or with_ties:
+        return {}
+    return {TIES: f"for {n_tied:,} of {n_queries:,} queries, items left out are as near as the last neighbour"}
 
 
 def _fast_distances(query: AnyArray, database: Float32Array, distance: str) -> tuple[FloatArray, float]:

@@ -17,15 +17,17 @@ import numpy as np
 from hashbench._typing import AnyArray
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import find_array, opened_arrays, read_array, split_spec
+from hashbench.sources.arrow_files import ARROW_SUFFIXES
+from hashbench.sources.formats import VECTOR_SUFFIXES
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, reading
 
-SLICED = (".npy", ".parquet", *HDF5_SUFFIXES)
+SLICED = (".npy", *HDF5_SUFFIXES, *ARROW_SUFFIXES, ".safetensors", *VECTOR_SUFFIXES)
 _MANIFESTS = {".json": json.loads, ".toml": tomllib.loads}
 
 
 class ShardedArray:
-    """An array whose rows are in several .npy, Parquet or HDF5 files.
+    """An array whose rows are in several files that can be read in slices.
 
     It holds paths only: a file is open only while a slice of it is read, and pickles are small.
     """
@@ -79,7 +81,7 @@ def read_in_slices(spec: str, keys: tuple[str, ...]) -> ShardedArray | AnyArray:
     """Open shards, or a file that can be read in slices; read any other file whole."""
     shards = find_shards(spec)
     suffix = split_spec(spec)[0].suffix.lower()
-    if shards is None and (suffix == ".parquet" or suffix not in SLICED):  # a table may hold words
+    if shards is None and (suffix in ARROW_SUFFIXES or suffix not in SLICED):  # a table may hold words
         return read_array(spec, keys)
     return ShardedArray(shards or [spec], keys)
 

@@ -95,10 +95,23 @@ def check_folder(folder: Path, dataset: str) -> None:
             read_job_records(path)
 
 
-def check_files(folder: Path, dataset: str, methods: Iterable[str]) -> None:
-    """Refuse files of methods that cannot be written, before their rows are computed."""
-    for method in methods if _is_name(dataset) else ():
-        check_output(results_path(folder, dataset, method))
+def check_files(folder: Path, dataset: str, versions: Mapping[str, int]) -> None:
+    """Refuse files of methods that cannot be written, or have rows of a newer version, before rows are computed."""
+    for method, version in versions.items() if _is_name(dataset) else ():
+        path = results_path(folder, dataset, method)
+        check_output(path)
+        known = unite([read_file(path)]).values() if path.exists() else ()
+        _refuse_newer(path, ((row, version) for row in known))
+
+
+def _refuse_newer(path: Path, rows: Iterable[tuple[Row, int]]) -> None:
+    """Refuse rows that are of a higher version of their method than those to add."""
+    for row, version in rows:
+        if row.method_version > version:
+            raise HashbenchError(
+                f"{path} has rows of version {row.method_version} of {row.method}, and those to add are of version "
+                f"{version}. Upgrade {row.method} and run again, or write to another folder of results."
+            )
 
 
 def _is_name(dataset: str) -> bool:
@@ -131,8 +144,8 @@ def merge_rows(folder: Path, rows: Iterable[Row], record: JobRecord | None = Non
 def replace_own(folder: Path, rows: Iterable[Row]) -> tuple[Path, list[Row]]:
     """Replace all rows of users' own codes of the same name, dataset, code length and seed.
 
-    All must be of one such job, and by one distance. Returns the file, and the earlier rows that are gone or have other
-    numbers.
+    All must be of one name and dataset, and by one distance. Returns the file, and the earlier rows that are gone or
+    have other numbers.
     """
     with locked_folder(folder):
         ((path, added),) = _by_file(folder, rows).items()
@@ -188,12 +201,14 @@ def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, Rows]:
 def _add(path: Path, added: Rows, new_records: Mapping[tuple[Any, ...], JobRecord], *, n_key: int = N_KEY) -> None:
     """Write the files of a method in an order in which a kill between them loses nothing.
 
-    Settings come first, so that no row lacks them, then the records of jobs, then the rows; adding the same rows again
-    completes all three. The record of a job changes only with its rows. Rows whose first ``n_key`` fields are those of
-    an added one are replaced.
+    Settings come first, so that no row lacks them. The records of jobs whose rows change are removed before the rows
+    are written, and new ones are written after these, so that none describes rows that are not there. Adding all rows
+    of a job again completes the files. The record of a job changes only with its rows. Rows whose first ``n_key``
+    fields are those of an added one are replaced, but not by those of an older version.
     """
     file = read_file(path) if path.exists() or path.is_symlink() else None
     known = unite([file]) if file else {}
+    _refuse_newer(path, ((known[key], added[key].method_version) for key in known.keys() & added.keys()))
     replaced = {unshown_key(key)[:n_key] for key in added}
     unchanged = {key: row for key, row in known.items() if unshown_key(key)[:n_key] not in replaced}
     rows = _shown_alike(unchanged | added, added)
@@ -213,10 +228,18 @@ def _add(path: Path, added: Rows, new_records: Mapping[tuple[Any, ...], JobRecor
             records.pop(name, None)
         elif name in new_records and (has_changed or (name not in records and of_job.keys() <= added.keys())):
             records[name] = new_records[name]
+    unchanged_records = {name: record for name, record in before.items() if records.get(name) == record}
     write_text(settings_path(path), settings_text(entries))
+    _write_records(path, before, unchanged_records)
+    write_text(path, rows_text(rows.values()))
+    _write_records(path, unchanged_records, records)
+
+
+def _write_records(
+    path: Path, before: Mapping[tuple[Any, ...], JobRecord], records: Mapping[tuple[Any, ...], JobRecord]
+) -> None:
     if records != before:
         write_text(jobs_path(path), csv_text(JobRecord._fields, sorted(records.values())))
-    write_text(path, rows_text(rows.values()))
 
 
 def _shown_alike(rows: Rows, added: Rows) -> Rows:

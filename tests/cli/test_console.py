@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,16 +26,22 @@ from hashbench.registry import get_method
 from hashbench.store import hdf5
 
 CODES = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
-# Query 00 finds ranks 1 (level 0), 2 (level 1), then a tie of one relevant and one irrelevant item.
-SCORES = evaluate(CODES[:1], CODES, (np.array([1]), np.array([0, 1, 1, 0])), ["AP", "P@r0"])
-NOTHING = evaluate(CODES[:2], CODES, (np.array([1, 7]), np.array([0, 1, 1, 0])), ["AP"])
-UNDEFINED = evaluate(CODES[:1], CODES, (np.array([7]), np.array([0, 1, 1, 0])), ["AP"])
 
+
+@cache
+def scores(*labels):
+    """Score the first queries; a label 7 has no relevant item."""
+    names = ["AP"] if labels else ["AP", "P@r0"]
+    labels = labels or (1,)
+    return evaluate(CODES[: len(labels)], CODES, (np.array(labels), np.array([0, 1, 1, 0])), names)
+
+
+# Query 00 finds ranks 1 (level 0), 2 (level 1), then a tie of one relevant and one irrelevant item.
 AP = (1 / 2 + (2 / 3 + 2 / 4) / 2) / 2, (1 / 2 + 2 / 4) / 2, (1 / 2 + 2 / 3) / 2
 
 
 def test_json_has_full_precision_and_null_for_what_is_undefined():
-    text = console.format_evaluation(SCORES, "json")
+    text = console.format_evaluation(scores(), "json")
     content = scores_in(text)
     assert list(content) == ["AP", "P@r0"]
     assert content["AP"] == {
@@ -48,12 +55,12 @@ def test_json_has_full_precision_and_null_for_what_is_undefined():
         "n_undefined": 0,
     }
     assert f"{AP[0]:.15f}"[:15] in text
-    undefined = scores_in(console.format_evaluation(UNDEFINED, "json"), parse_constant=pytest.fail)["AP"]
+    undefined = scores_in(console.format_evaluation(scores(7), "json"), parse_constant=pytest.fail)["AP"]
     assert undefined == dict.fromkeys(content["AP"]) | {"n_queries": 1, "n_undefined": 1}
 
 
 def test_csv_has_six_decimals():
-    assert console.format_evaluation(SCORES, "csv") == (
+    assert console.format_evaluation(scores(), "csv") == (
         "metric,mean,tie_sd,tie_sd_bound,tie_sd_measured,low,high,n_queries,n_undefined\n"
         "AP,0.541667,0.041667,0.041667,,0.500000,0.583333,1,0\n"
         "P@r0,0.000000,0.000000,0.000000,,0.000000,0.000000,1,0"
@@ -61,7 +68,7 @@ def test_csv_has_six_decimals():
 
 
 def test_table_has_four_decimals_and_says_what_was_averaged():
-    lines = console.format_evaluation(SCORES, "table").splitlines()
+    lines = console.format_evaluation(scores(), "table").splitlines()
     assert lines[0].split() == ["metric", "mean", "±", "sd", "low", "high"]
     assert lines[2].split() == ["AP", "0.5417", "±", "0.04167", "0.5000", "0.5833"]
     assert [line.partition(":")[0] for line in lines[-2:]] == ["sd", "low, high"]
@@ -78,25 +85,25 @@ def test_what_random_orders_show_stands_beside_the_estimate():
 
 
 def test_an_unknown_deviation_is_a_dash():
-    unknown = replace(SCORES, scores={"AP": SCORES.scores["AP"]._replace(tie_sd=np.array([np.nan]))})
+    unknown = replace(scores(), scores={"AP": scores().scores["AP"]._replace(tie_sd=np.array([np.nan]))})
     shown = console.format_evaluation(unknown, "table").splitlines()
     assert shown[2].split() == ["AP", "0.5417", "±", "-", "0.5000", "0.5833"]
     assert json.loads(console.format_evaluation(unknown, "json"))["AP"]["tie_sd"] is None
 
 
 def test_table_counts_queries_without_relevant_items():
-    last = console.format_evaluation(NOTHING, "table").splitlines()[-1]
+    last = console.format_evaluation(scores(1, 7), "table").splitlines()[-1]
     assert last.startswith("1 of the queries have no relevant item")
-    assert "relevant item in" not in console.format_evaluation(SCORES, "table")
+    assert "relevant item in" not in console.format_evaluation(scores(), "table")
 
 
 def outcome(method="itq", **changes):
     settings = {"method": method, "params": '{"n_iter": 50}', "n_queries": 1}
     rows = tuple(
         row(values.mean, values.low, values.high, values.tie_sd, metric=name, **settings)
-        for name, values in SCORES.summary.items()
+        for name, values in scores().summary.items()
     )
-    fields = {"job": Job("digits", method_card(method), 16, 0, {}), "evaluation": SCORES, "rows": rows}
+    fields = {"job": Job("digits", method_card(method), 16, 0, {}), "evaluation": scores(), "rows": rows}
     return Outcome(**(fields | changes))
 
 
@@ -110,11 +117,11 @@ def test_outcomes_can_be_read_by_a_program():
     first, second = json.loads(console.format_outcomes(outcomes, "json"))
     assert (first["dataset"], first["method"], first["n_bits"], first["seed"]) == ("digits", "itq", 16, 0)
     assert second["method"] == "lsh"
-    assert first["scores"] == scores_in(console.format_evaluation(SCORES, "json"))
+    assert first["scores"] == scores_in(console.format_evaluation(scores(), "json"))
 
 
 def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
-    assert console.format_outcomes([outcome()], "table", is_grid=False) == console.format_evaluation(SCORES, "table")
+    assert console.format_outcomes([outcome()], "table", is_grid=False) == console.format_evaluation(scores(), "table")
     job = Job("digits", method_card("lsh"), 16, 3, {"n_iter": 5})
     lines = console.format_outcomes([outcome(), outcome("lsh", job=job)], "table").strip().splitlines()
     assert lines[0].split() == ["dataset", "method", "bits", "seed", "AP", "±", "sd", "AP", "low-high", "P@r0"]
@@ -123,7 +130,7 @@ def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
 
 
 def test_several_outcomes_count_queries_without_relevant_items_once_a_dataset():
-    others = [outcome("lsh", evaluation=UNDEFINED)] * 2
+    others = [outcome("lsh", evaluation=scores(7))] * 2
     last = console.format_outcomes(others, "table").splitlines()[-1]
     assert last.startswith("1 of 1 queries of digits have no relevant item")
     assert "relevant item" not in console.format_outcomes([outcome(), outcome("lsh")], "table")

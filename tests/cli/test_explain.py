@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 
 import numpy as np
 import pytest
@@ -363,7 +362,7 @@ def test_long_work_is_reported_in_lines_only_where_there_is_no_terminal(hashbenc
     assert "queries ranked" not in quick.stderr
     assert bool(bars) == is_terminal
     now = iter(range(0, 10**6, 31))
-    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(now))
     slow = hashbench("explain", *own, "--metric", "AP")
     assert ("queries ranked: 6 of 6" in slow.stderr) == (not is_terminal)
 
@@ -375,7 +374,9 @@ def test_long_work_is_reported_in_lines_only_where_there_is_no_terminal(hashbenc
         ("--script talr-ndcg", "AP of 30 items; ask for NDCG, NDCG@k"),
         ("--script talr-ndcg --script calc-map --metric P@5", "ask for NDCG, NDCG@k, AP"),
         ("--script calc-map --metric AP@5 --metric P@5", "AP@5 of 30 items; ask for AP"),
-        ("--metric P@r2:skip", "gives P@r2:skip"),
+        ("--metric P@r2:skip", "explain compares no script with P@r2:skip"),
+        ("--metric AP:thresholds --script talr-tieap", "explain does not compare talr-tieap with AP:thresholds of 30"),
+        ("--metric AP:thresholds --value 0.50", "compares no script with AP:thresholds of 30 items; ask for AP"),
         ("--script hashnt", "Did you mean 'hashnet' or "),
         ("--script qqqq", "hashbench list scripts"),
         ("--script hashnet --metric AP@31", "AP@31 of 30 items; ask for AP, AP@k, k within"),

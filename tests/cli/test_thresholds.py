@@ -56,6 +56,31 @@ def test_the_table_and_the_sentences_have_the_numbers(hashbench, of_files, expec
     assert f"60 relevant of {60 * 59 // 2:,} pairs" in text
 
 
+def test_a_rate_that_the_pairs_cannot_show_is_named(hashbench, of_files, expected):
+    bound = expected.at(0).fpr_high  # without a false match
+    assert expected.at(0).n_false == 0
+    text = hashbench(*of_files, "--fpr", bound * 0.99, "--fpr", bound * 1.01).stdout
+    words = rf"1,710 irrelevant pairs cannot show it; without a false match the upper bound is still {bound:.2g}\."
+    assert len(re.findall(rf"^false positive rate [\d.]+: {words}$", text, re.MULTILINE)) == 1
+    assert len(re.findall(r"^false positive rate [\d.]+: radius ", text, re.MULTILINE)) == 1
+
+
+def test_pairs_that_are_all_relevant_or_all_irrelevant_leave_no_nan(hashbench, files):
+    codes = ["--query-codes", files / "codes.npy", "--database-codes", files / "part-1.npy"]
+    asked = ["--fpr", 0.5, "--precision", 0]
+    for level, sentences in (
+        (
+            1,
+            ["best F1: radius 13, F1 1.0000; no pair is irrelevant.", "0.5: these pairs cannot show it, since"],
+        ),
+        (0, ["best F1: no pair is relevant.", "No pair is relevant, so recall, F1 and uAP are not defined."]),
+    ):
+        np.save(files / "levels.npy", np.full((N_ITEMS, 25), level))
+        text = hashbench("thresholds", *codes, "--affinity", files / "levels.npy", *asked).stdout
+        assert "nan" not in text
+        assert all(sentence in text for sentence in sentences), text
+
+
 def test_all_radii_are_in_the_file_and_in_csv(hashbench, of_files, expected, tmp_path):
     assert hashbench(*of_files, "--output", tmp_path / "radii.csv").exit_code == 0
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "radii.csv"), expected.to_frame(), check_dtype=False)

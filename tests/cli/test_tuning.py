@@ -2,13 +2,13 @@
 
 import signal
 import sys
-import time
 from collections import Counter
 from contextlib import chdir
 
 import numpy as np
 import psutil
 import pytest
+from helpers.waiting import PATIENCE, wait_for
 
 from hashbench.pipeline.study import read_study
 from hashbench.pipeline.tuning import read_trials
@@ -96,10 +96,8 @@ def test_a_killed_command_goes_on_and_repeats_no_finished_trial(fits, tmp_path, 
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     command = ("tune", "--method", "mine", "--bits", 8, "--output", "out")
     started = script(*command)
-    table, deadline = tmp_path / "out" / "trials.csv", time.monotonic() + 120
-    while not (table.exists() and len(read_trials(table)) == 2):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    table = tmp_path / "out" / "trials.csv"
+    wait_for(lambda: table.exists() and len(read_trials(table)) == 2)
     started.send_signal(signal.SIGKILL)
     started.communicate()
     assert set(fits()) >= {"0.0 8", "1.0 8"}
@@ -119,16 +117,14 @@ def test_a_termination_is_an_interrupt_and_leaves_no_worker(fits, tmp_path, scri
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     options = ("--bits", 8, "--bits", 12, "--param", "shift=0.0,2.0", "--jobs", 2)
     started = script("tune", "--method", "mine", *options)
-    noted, deadline = tmp_path / "fits.txt", time.monotonic() + 120
-    while not (noted.exists() and noted.read_text().count("2.0 ") == 2):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    noted = tmp_path / "fits.txt"
+    wait_for(lambda: noted.exists() and noted.read_text().count("2.0 ") == 2)
     workers = psutil.Process(started.pid).children(recursive=True)
     started.send_signal(signal.SIGTERM)
-    _, stderr = started.communicate(timeout=90)  # a worker left behind keeps the pipes open
+    _, stderr = started.communicate(timeout=PATIENCE)  # a worker left behind keeps the pipes open
     assert started.returncode == 128 + signal.SIGTERM
     assert "Error: interrupted; finished steps are kept." in stderr
-    assert psutil.wait_procs(workers, timeout=30)[1] == []
+    assert psutil.wait_procs(workers, timeout=PATIENCE)[1] == []
 
 
 @pytest.mark.slow  # in processes of their own: `make test-cluster` has it
@@ -183,7 +179,20 @@ def test_items_without_relevant_ones_are_an_error(tiny_file, hashbench, tmp_path
     path = tiny_file(labels=np.arange(40))
     done = hashbench("tune", "--method", "itq", "--bits", 4, "--dataset", path, "--output", tmp_path / "out")
     assert done.exit_code == 1
-    assert "no held-out item has a relevant item" in done.stderr
+    both = "among the other held-out items or the items learned from: nothing is relevant."
+    assert f"failed. AP has no value for held-out queries {both}" in done.stderr
+
+
+def test_balls_that_are_empty_among_the_held_out_items_are_a_failure(digits_data, hashbench, tmp_path):
+    command = ("tune", "--method", "lsh", "--bits", 32, "--metric", "P@r1:skip", "--output", tmp_path / "out")
+    done = hashbench(*command)
+    assert done.exit_code == 1
+    (row,) = read_trials(tmp_path / "out" / "trials.csv").values()
+    assert (row["among_held_out"], row["to_trained"]) == ("", "1.000000")
+    failure = "P@r1:skip has no value for held-out queries among the other held-out items: every ball is empty, or "
+    assert row["failure"] == f"{failure}nothing is relevant."
+    assert f"failed. {row['failure']}" in done.stderr
+    assert hashbench(*command, "--resume").stderr.count(row["failure"]) == 1
 
 
 def test_trials_are_judged_by_any_metrics(tiny_file, hashbench, tmp_path):

@@ -162,7 +162,7 @@ def test_file_cut_short_is_refused(path, share, hashbench):
     [{"labels": "y.npy"}, {"query_items": "q.npy"}, {"rule": "distance"}, {"n_queries": 5}, {"true_distance": "dot"}],
 )
 def test_options_that_the_file_determines_are_refused(path, choice):
-    refused(path, "only --neighbours, --train, --train-index and --seed can be chosen", **choice)
+    refused(path, "only --neighbours, --neighbour-ties, --train, --train-index and --seed can be chosen", **choice)
 
 
 @pytest.mark.parametrize("rule", [None, "neighbours"])
@@ -177,8 +177,28 @@ def test_the_first_neighbours_alone_can_be_relevant(path, rule):
 def test_queries_whose_neighbours_are_cut_at_a_tie_are_counted(tmp_path):
     content = arrays()
     content["distances"][:4, 3] = content["distances"][:4, 2]
-    dataset = prepared(write(tmp_path / "tied.hdf5", content), neighbours=3)
-    assert "(for 4 queries the last one ties with items left out" in dataset.about["protocol"]
+    path = write(tmp_path / "tied.hdf5", content)
+    dataset = prepared(path, neighbours=3)
+    assert dataset.about["ties"] == "for 4 of 30 queries, items left out are as near as the last neighbour"
+    assert "ties" not in prepared(path, neighbours=4).about
+
+
+def test_all_listed_items_as_near_as_the_last_neighbour_can_be_relevant(tmp_path):
+    content = arrays()
+    content["distances"][:4, 3] = content["distances"][:4, 2]
+    content["distances"][0, 4] = content["distances"][0, 2]
+    path = write(tmp_path / "tied.hdf5", content, distance="angular")
+    dataset = prepared(path, neighbours=3, neighbour_ties="all")
+    levels = dataset.affinity().block(slice(0, 30), slice(0, 200))
+    assert levels.sum(axis=1).tolist() == [5, 4, 4, 4] + [3] * 26
+    assert (np.take_along_axis(levels, content["neighbors"][:, :3], axis=1) == 1).all()
+    assert levels[0, content["neighbors"][0, :5]].all()
+    assert dataset.n_neighbours == 3
+    assert dataset.rule_params == {"true_distance": "cosine", "n_neighbours": 3}
+    assert "ties" not in dataset.about
+    assert "3 nearest by angular distance, and all others as near as the last" in dataset.about["protocol"]
+    for choice in ({"neighbours": K}, {}):
+        refused(path, f"for 30 queries all {K} neighbours that .*others may be too", neighbour_ties="all", **choice)
 
 
 def test_neighbours_out_of_order_are_not_cut(tmp_path):

@@ -147,9 +147,52 @@ def test_nearest_items_can_be_relevant(prepare, save, options, metric):
 def test_ties_of_the_last_neighbour_are_reported(prepare, save):
     own = "--query-from", save("Q", X[:3]), "--neighbours", 2
     assert "ties" not in prepare(save("X", X[:10]), *own)[1]
-    dataset, _ = prepare(save("copies", np.repeat(X[:10], 4, axis=0)), *own)
-    assert "for 3 queries the last one ties with items left out" in dataset.about["protocol"]
+    dataset, shown = prepare(save("copies", np.repeat(X[:10], 4, axis=0)), *own)
+    ties = "for 3 of 3 queries, items left out are as near as the last neighbour"
+    assert (dataset.about["ties"], f"ties:        {ties}\n" in shown) == (ties, True)
     np.testing.assert_array_equal(dataset.neighbours, [[0, 1], [4, 5], [8, 9]])
+
+
+def test_all_items_as_near_as_the_last_neighbour_can_be_relevant(prepare, save):
+    items = save("items", np.concatenate([np.repeat(X[:2], 4, axis=0), X[2:10]]))
+    own = items, "--query-from", save("Q", X[:3]), "--neighbours", 2
+    dataset, shown = prepare(*own, "--neighbour-ties", "all")
+    assert dataset.neighbours[:, :4].tolist()[:2] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert dataset.neighbours[2, 2:].tolist() == [-1, -1]
+    assert "ties" not in dataset.about
+    assert "the 2 nearest of each query, and those as near as the last of them, are relevant" in shown
+    assert prepare(*own)[0].fingerprint != dataset.fingerprint
+    np.testing.assert_array_equal(prepare(*own, "--neighbour-ties", "first")[0].neighbours[0], [0, 1])
+
+
+@pytest.mark.parametrize("ties", ["first", "all"])
+def test_scores_by_the_true_distance_say_what_counts_at_a_tie_of_the_last_neighbour(
+    prepare, save, hashbench, tmp_path, ties
+):
+    items, queries = save("items", np.repeat(X[:10], 4, axis=0)), save("Q", X[:3])
+    prepare(items, "--query-from", queries, "--neighbours", 2, "--true-distance", "cosine", "--neighbour-ties", ties)
+    own = "--query-codes", queries, "--database-codes", items, "--dataset", "mine", "--distance"
+    shown = hashbench("evaluate", *own, "cosine", "--metric", "P@2", "--format", "csv")
+    value = float(shown.stdout.splitlines()[1].split(",")[1])
+    assert value == pytest.approx(1.0 if ties == "all" else 0.5)
+    job = "--dataset", "mine", "--method", "lsh", "--bits", 8, "--metric", "P@2", "--results", tmp_path / "results"
+    run = hashbench("run", *job).stdout
+    notes = {
+        "first": [
+            "mine: only the 2 listed neighbours of each query are relevant.",
+            "mine: for 3 of 3 queries, items left out are as near as the last neighbour, and count as irrelevant. "
+            "hashbench prepare --neighbour-ties all makes them relevant.",
+        ],
+        "all": [
+            "mine: only the 2 nearest items of each query, and those as near as the last of them, are relevant; P@2 is "
+            "the recall by distance."
+        ],
+    }[ties]
+    assert [line for line in shown.stderr.splitlines() if line.startswith("mine")] == notes
+    assert [line for line in run.splitlines() if line.startswith("mine")] == notes
+    other = hashbench("evaluate", *own, "dot", "--metric", "P@2").stderr
+    assert "Relevance was computed by cosine distance, and items are ranked by dot." in other
+    assert "Relevance was computed" not in shown.stderr
 
 
 def test_labelled_items_may_have_another_true_distance(prepare, save):
@@ -304,6 +347,20 @@ def test_own_queries_may_come_from_tables_with_a_column_of_labels(prepare, save_
     dataset, _ = prepare(base, "--labels", f"{base}:kind", "--query-from", query, "--query-labels", f"{query}:kind")
     assert dataset.features.shape == (60, 4)
     np.testing.assert_array_equal(dataset.labels, LABELS)
+
+
+def test_words_of_own_queries_that_the_database_lacks_are_reported(prepare, save_table):
+    words = np.array(["c1", "c2", "c3"])[np.arange(60) % 3].astype(object)
+    words[50:][words[50:] == "c3"] = "C3"
+    base, query = save_table("base", slice(0, 50), kind=words[:50]), save_table("query", slice(50, 60), kind=words[50:])
+    _, shown = prepare(base, "--labels", f"{base}:kind", "--query-from", query, "--query-labels", f"{query}:kind")
+    assert " 1 of the 3 classes of queries occur nowhere in the database, such as 'C3'; the nearest" in shown
+
+
+def test_words_of_own_queries_of_which_the_database_has_none_are_refused(complaint, save_table):
+    base, query = (save_table(name, slice(0, 9), kind=[kind] * 9) for name, kind in (("base", "c3 "), ("query", "c3")))
+    own = base, "--labels", f"{base}:kind", "--query-from", query, "--query-labels", f"{query}:kind"
+    assert "no class of the queries is a class of the database; the nearest are 'c3' and 'c3 '" in complaint(*own)
 
 
 # ---------------------------------------------------------------- folders of images
@@ -492,6 +549,15 @@ def test_own_data_run_like_any_dataset(hashbench, prepare, save, tmp_path):
         assert (row["dataset"], row["features"], row["n_bits"]) == ("My.data_2-b", "features", "4")
         assert (row["dataset_fingerprint"], row["n_queries"]) == (dataset.fingerprint, "6")
         assert 0 <= float(row["low"]) <= float(row["value"]) <= float(row["high"]) <= 1
+
+
+def test_codes_that_are_all_equal_are_noted_below_the_scores(hashbench, prepare, save, tmp_path):
+    prepare(save("X", np.abs(X) + 1), "--labels", save("y", LABELS))
+    grid = "--dataset", "mine", "--bits", 4, "--metric", "AP", "--results", tmp_path / "results"
+    expected = "mine sign 4 bits seed 0: all 54 database codes are equal: every item ties, and the scores are those of"
+    for _ in range(2):  # computed, then cached
+        assert expected in hashbench("run", *grid, "--method", "sign").stdout
+    assert "codes are equal" not in hashbench("run", *grid, "--method", "constant", "--method", "lsh").stdout
 
 
 def test_images_alone_are_refused_by_methods_that_read_features(hashbench, prepare, photos, tmp_path):

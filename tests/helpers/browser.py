@@ -4,14 +4,16 @@ import os
 import shutil
 from contextlib import contextmanager
 
+PATIENCE = 60_000  # milliseconds
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 @contextmanager
 def browsing():
     """Start the browser, which takes a second and serves many pages."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         switches = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has none
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=switches)
@@ -33,9 +35,10 @@ def visiting(browser, path, fragment="", **options):
         dialog.dismiss()
 
     context = browser.new_context(offline=True, **options)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE)
     context.route(lambda url: not url.startswith("file:"), refuse)
     page = context.new_page()
+    page.violations = violations
     page.on(
         "console", lambda message: violations.append(message.text) if message.type in ("error", "warning") else None
     )
@@ -45,3 +48,9 @@ def visiting(browser, path, fragment="", **options):
     yield page
     context.close()
     assert violations == []
+
+
+def wait_for_violation(page):
+    """Return once the page that `visiting` has opened has broken a rule."""
+    while not page.violations:
+        page.wait_for_timeout(50)

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from hashbench.methods.lsh import LSH
+from helpers.waiting import PATIENCE
 
 
 def rows_of_jobs(outcomes, jobs):
@@ -21,7 +22,7 @@ class Waiting(LSH):
         path = Path(os.environ["HASHBENCH_DATA"]) / "waits"
         if not path.exists():
             path.write_text(str(os.getpid()))
-            time.sleep(60)
+            time.sleep(PATIENCE)
         return super().fit(X, y)
 
 

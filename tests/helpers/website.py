@@ -9,6 +9,8 @@ import zipfile
 
 import numpy as np
 
+from helpers.waiting import PATIENCE
+
 CONTENT = np.random.default_rng(0).bytes(300_000)
 
 
@@ -67,6 +69,7 @@ class Site(http.server.ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}/data.bin"
         self.ranges = []  # that were requested, None for the whole file
         self.n_sent = []  # bytes in each answer
+        self.silent = set()  # addresses of clients that wait for more
         self.released = threading.Event()
 
     def answering(self, *answers):
@@ -78,9 +81,13 @@ class Site(http.server.ThreadingHTTPServer):
 
         def answer(handler):
             cut(n_bytes)(handler)
-            self.released.wait(20)
+            self.fall_silent(handler)
 
         return answer
+
+    def fall_silent(self, handler):
+        self.silent.add(handler.client_address)
+        self.released.wait(PATIENCE)
 
     def handle_error(self, request, client_address):
         """Clients that hang up are part of the tests."""

@@ -30,7 +30,7 @@ def value_of(order, scores, n_relevant):
 @pytest.mark.parametrize(("seed", "sizes"), [(0, (2, 4)), (1, (3, 3)), *slow(*((seed, (3, 4)) for seed in range(8)))])
 def test_the_worst_ranking_is_the_worst_of_all(seed, sizes, scale):
     rng = np.random.default_rng(seed)
-    relevant, irrelevant = (np.sort(rng.normal(size=n) * scale)[::-1] for n in sizes)
+    relevant, irrelevant = (-np.sort(rng.normal(size=n) * scale) for n in sizes)
     loss, of_relevant, of_irrelevant = worst_ranking(relevant, irrelevant)
     scores = np.concatenate([relevant, irrelevant])
     best = max(value_of(order, scores, sizes[0]) for order in permutations(range(sum(sizes))))
@@ -40,7 +40,7 @@ def test_the_worst_ranking_is_the_worst_of_all(seed, sizes, scale):
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 6), (5, 1), (4, 5)])
 def test_margins_compare_relevant_with_irrelevant_items(sizes):
     rng = np.random.default_rng(0)
-    relevant, irrelevant = (np.sort(rng.normal(size=n))[::-1] for n in sizes)
+    relevant, irrelevant = (-np.sort(rng.normal(size=n)) for n in sizes)
     loss, of_relevant, of_irrelevant = worst_ranking(relevant, irrelevant)
     assert of_relevant.sum() + of_irrelevant.sum() == pytest.approx(0)
     assert (of_relevant >= 0).all()
@@ -79,7 +79,7 @@ def test_couplings_give_the_margin_of_a_bit():
             -(weights * (signs[items] != signs[ranked.query])).sum(axis=1)
             for items in (ranked.relevant, ranked.irrelevant)
         ]
-        loss_of_list, of_relevant, of_irrelevant = worst_ranking(*(np.sort(part)[::-1] for part in scores))
+        loss_of_list, of_relevant, of_irrelevant = worst_ranking(*(-np.sort(-part) for part in scores))
         losses.append(loss_of_list)
         margins.append(of_relevant @ np.sort(scores[0])[::-1] + of_irrelevant @ np.sort(scores[1])[::-1])
     gains = [bit @ (couplings @ bit) / 2 for bit in signs.T]

@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -28,6 +27,7 @@ from helpers.clusters import (
 )
 from helpers.jobs import Deadly, Waiting, rows_of_jobs
 from helpers.score_assertions import assert_same_scores
+from helpers.waiting import PATIENCE, wait_for
 
 from hashbench import evaluate
 from hashbench.bits import pack
@@ -90,9 +90,7 @@ def test_a_job_whose_worker_is_killed_is_repeated(address, data, monkeypatch, tm
     path = data / "waits"
 
     def kill():
-        deadline = time.monotonic() + 60
-        while not (path.exists() and path.read_text()) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(lambda: path.exists() and path.read_text())
         os.kill(int(path.read_text()), signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
@@ -170,7 +168,7 @@ def test_jobs_go_from_an_unfit_worker_to_fit_ones(data, tmp_path):
     jobs = grid(["digits"], ["lsh"], [4, 5, 6, 7], [9], {})
     with cluster(tmp_path, 1) as (address, _), worker(address, tmp_path / "other"):
         with connected(Cluster(address)) as client:
-            client.wait_for_workers(2, timeout=60)
+            client.wait_for_workers(2, timeout=PATIENCE)
         assert all(outcome.rows for outcome in on(address, jobs, ["AP"], on_progress=report))
         (left_out,) = [message for message in messages if "leaving out worker" in message]
         assert f"has numpy 1.0 instead of {np.__version__}" in left_out
@@ -192,7 +190,7 @@ def test_if_the_only_worker_lacks_hashbench_this_is_reported(data, tmp_path):
 
     with cluster(tmp_path, 0) as (address, _), worker(address, tmp_path / "other"):
         with connected(Cluster(address)) as client:
-            client.wait_for_workers(1, timeout=60)
+            client.wait_for_workers(1, timeout=PATIENCE)
         jobs = grid(["digits"], ["lsh"], [4], [10], {})
         with pytest.raises(KeyboardInterrupt):
             list(on(address, jobs, ["AP"], on_progress=report))

@@ -1,11 +1,15 @@
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from hashbench import registry
-from hashbench.bits import pack
+from hashbench.bits import pack, unpack
+from hashbench.pipeline.preparation import dataset_path
+from hashbench.store import hdf5
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +108,73 @@ def test_a_codes_file_or_a_dataset_is_refused_as_a_model(hashbench, tiny_file, d
     result = hashbench("encode", "--model", path, "--from", "items.npy", "--output", "new.npy")
     assert result.exit_code == 1
     assert f"{path} is a {kind} file, expected a fitted method; give the .model.npz" in result.stderr
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Twelve images of two classes, of different sizes, in folders."""
+    rng = np.random.default_rng(0)
+    for number in range(12):
+        folder = tmp_path / "photos" / ("cat", "dog")[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 256, (9 + number, 12, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number:02d}.png")
+    return tmp_path / "photos"
+
+
+def fitted_on(hashbench, photos, kind, method, *options):
+    """Return the file of a model fitted on a folder of images, and its codes of these in the order of their paths."""
+    assert hashbench("prepare", "--from", photos, "--name", "photos", "--features", kind, *options).exit_code == 0
+    result = hashbench("encode", "--dataset", "photos", "--bits", 4, "--keep-model", *method)
+    codes_path, model = result.stdout.splitlines()
+    items = hdf5.read_dataset(dataset_path("photos"))
+    codes = np.empty((12, 4), dtype=bool)
+    with hdf5.open_codes(Path(codes_path)) as stored:
+        codes[items.query], codes[items.database] = (unpack(part[:], 4) for part in (stored.query, stored.database))
+    return Path(model), codes
+
+
+@pytest.mark.parametrize("kind", ["pixels", "squeezenet", "images"])
+def test_a_folder_of_images_is_encoded_as_the_one_that_was_prepared(hashbench, photos, data, tmp_path, kind):
+    method, options = ("--method", "itq"), ["--image-size", 32]
+    if kind != "pixels":
+        pytest.importorskip("torch")
+        from helpers.striped_images import save_weights
+
+        weights = save_weights("squeezenet", tmp_path / "weights.pth")
+        options += ["--weights", weights] if kind == "squeezenet" else []
+    if kind == "images":
+        params = {"backbone": "squeezenet", "weights": weights, "image_size": 32, "epochs": 1}
+        method = ("--method", "dpsh", *(word for item in params.items() for word in ("--param", "{}={}".format(*item))))
+    model, codes = fitted_on(hashbench, photos, kind, method, *options)
+    result = hashbench("encode", "--model", model, "--from", photos, "--output", tmp_path / "new.npy")
+    assert result.stdout.endswith("codes of 12 items, 4 bits, in the order of their paths.\n"), result.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "new.npy"), codes)
+    flat = tmp_path / "flat"
+    shutil.copytree(photos / "dog", flat)
+    hashbench("encode", "--model", model, "--from", flat, "--output", tmp_path / "new.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "new.npy"), codes[6:])
+    if kind == "squeezenet":
+        save_weights("squeezenet", weights, seed=1)
+        result = hashbench("encode", "--model", model, "--from", flat, "--output", tmp_path / "new.npy")
+        assert re.search(
+            r"features 'squeezenet, 32 px, weights \w+', and the model .*Restore the weights", result.stderr
+        )
+
+
+def test_a_folder_without_the_features_that_were_learned_from_is_refused(hashbench, photos, data, tmp_path, model):
+    def refused(path, folder=photos):
+        result = hashbench("encode", "--model", path, "--from", folder, "--output", tmp_path / "new.npy")
+        assert (result.exit_code, (tmp_path / "new.npy").exists()) == (1, False)
+        return result.stderr
+
+    assert "is a folder, and the model learned from digits (pixels). Give a file of such features" in refused(model)
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(40, 8)))
+    hashbench("prepare", "--from", tmp_path / "x.npy", "--name", "vectors")
+    lines = hashbench("encode", "--method", "itq", "--bits", 4, "--dataset", "vectors", "--keep-model").stdout
+    assert "is a folder, and the model learned from vectors (features). Give a file" in refused(lines.split()[1])
+    of_photos, _ = fitted_on(hashbench, photos, "pixels", ("--method", "itq"), "--image-size", 8)
+    (tmp_path / "none").mkdir()
+    assert f"there are no images in {tmp_path / 'none'}" in refused(of_photos, tmp_path / "none")
+    dataset_path("photos").unlink()
+    assert "the model learned from photos (pixels) with content" in refused(of_photos)

@@ -11,6 +11,7 @@ import pytest
 from helpers.paths import built_in_methods
 from helpers.result_files import contents, rows_in
 from helpers.thoroughness import ALL
+from helpers.waiting import PATIENCE
 
 from hashbench.cards import method_card
 from hashbench.method import HashMethod
@@ -342,7 +343,7 @@ def test_rows_of_two_runs_at_once_are_all_written(script, results):
     common = ["--bits=8", "--bits=16", "--bits=24", "--seed=0", "--seed=1", "--metric=AP", "--results", results]
     runs = [script("run", "--method", method, *common) for method in ("lsh", "random")]
     for process in runs:
-        _, stderr = process.communicate(timeout=300)
+        _, stderr = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, stderr
     keys = [(row["method"], row["n_bits"], row["seed"]) for row in rows_in(results / "digits")]
     assert sorted(keys) == sorted(itertools.product(["lsh", "random"], ["8", "16", "24"], "01"))
@@ -359,7 +360,7 @@ def interrupt(process, signal_number):
         assert line, stderr
         stderr += line
     process.send_signal(signal_number)
-    return stderr + process.communicate(timeout=30)[1]
+    return stderr + process.communicate(timeout=PATIENCE)[1]
 
 
 INTERRUPTED = "Error: interrupted; finished steps are kept."

@@ -170,10 +170,7 @@ def test_files_that_do_not_fit_are_refused(save, codes, monkeypatch, changes, wo
     ("wrong", "words"),
     [
         (DATABASE + 2 * (np.arange(N_DATABASE) == 33)[:, None], "database codes from row 30 on hold"),
-        (
-            np.array(["abc"] * 33 + ["ab"] * 8),
-            "row 3 (the first is 0) holds 'ab', expected hexadecimal digits, as many as in all",
-        ),
+        (np.array(["abc"] * 37 + ["ab"] * 4), "row 7 (the first is 0) has 2 digits, most others 3"),
         (np.array(["abc"] * 30 + ["ab"] * 11), "database codes from row 30 on have 8 bits, and those before 12;"),
     ],
     ids=["no bits", "texts", "texts of a block"],

@@ -58,6 +58,10 @@ def test_of_listed_neighbours_held_out_items_have_the_same_share(tiny):
     assert split.neighbours.shape == (6, 6)
     np.testing.assert_array_equal(np.sort(split.neighbours), np.sort(np.argsort(distances, axis=1)[:, :6]))
     assert tuning.among_held_out(split).neighbours.shape == (3, 1)
+    with_ties = np.pad(data.neighbours, ((0, 0), (0, 2)), constant_values=-1)
+    whole = tiny("neighbours", neighbours=with_ties, rule_params={"true_distance": "dot", "n_neighbours": 8})
+    split = tuning.hold_out(whole, seed=0)
+    assert (split.neighbours.shape, dict(split.rule_params)) == ((6, 6), {"true_distance": "dot"})
 
 
 @pytest.mark.parametrize(
@@ -250,6 +254,18 @@ def test_the_default_is_kept_unless_the_best_lead_by_more_than_a_hundredth(metri
         rows |= row_of(trial.key(metric), score, failure="" if score else "failed")
     (choice,) = choose(trials, [metric], rows)
     assert choice.params == chosen
+
+
+@pytest.mark.usefixtures("digits_data")
+@pytest.mark.parametrize("lacking", tuning.SCORES)
+def test_a_setting_with_one_of_the_two_scores_is_no_candidate(lacking):
+    trials = plan(Study(methods=(("itq", {}),), n_bits=(8,), params={"n_iter": Sweep((50, 5))}), 2)
+    keys = [trial.key("P@r2:skip") for trial in trials]
+    half, whole = row_of(keys[0], "0.607100"), row_of(keys[1], "0.218000")
+    half[keys[0]][lacking] = ""
+    (choice,) = choose(trials, ["P@r2:skip"], half | whole)
+    assert (choice.best, choice.params, choice.n_failed) == ({"n_iter": 5}, {"n_iter": 5}, 1)
+    assert tuning.shown(half[keys[0]]).startswith("failed. P@r2:skip has no value for held-out queries among the ")
 
 
 def test_a_grid_file_is_read_as_it_was_written(tmp_path):

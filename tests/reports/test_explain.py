@@ -237,13 +237,16 @@ def test_fire_takes_a_cut_of_one_only_beside_a_larger_one():
 @pytest.mark.parametrize(
     ("metric", "scripts", "message"),
     [
-        ("RR", EVALUATORS, "gives RR"),
+        ("RR", EVALUATORS, "explain compares no script with RR of 12 items"),
         ("NDCG:linear", EVALUATORS, "NDCG:linear"),
+        ("AP:thresholds", EVALUATORS, "AP:thresholds of 12 items; ask for AP"),
+        ("AP@5:capped:reranked=9", EVALUATORS, "AP@5:capped:reranked=9"),
+        ("AP@R", ["csq", "csq-here"], "explain does not compare csq with AP@R"),
         ("AP@1", ["orthohash"], r"ask for AP, AP@k, k from 2 within the database\.$"),
-        ("AP@1", ["fire", "fire-old"], r"gives AP@1 of 12 items; ask for AP, AP@k, k from 2 within the database\.$"),
-        ("Hit@1", EVALUATORS, r"gives Hit@1 of 12 items; .*, k from 2 within the database\.$"),
-        ("Hit@13", EVALUATORS, r"gives Hit@13 of 12 items; .*, k from 2 within the database\.$"),
-        ("Hit@13", ["fire-hit", "csq"], r"gives Hit@13 of 12 items; .*, k from 2 within the database\.$"),
+        ("AP@1", ["fire", "fire-old"], r"none of fire, fire-old with AP@1 of 12 items; ask for AP, AP@k, k from 2"),
+        ("Hit@1", EVALUATORS, r"no script with Hit@1 of 12 items; .*, k from 2 within the database\.$"),
+        ("Hit@13", EVALUATORS, r"no script with Hit@13 of 12 items; .*, k from 2 within the database\.$"),
+        ("Hit@13", ["fire-hit", "csq"], r"none of fire-hit, csq with Hit@13 of 12 items; .*, k from 2 within"),
     ],
 )
 def test_metrics_that_no_script_computes_are_refused(metric, scripts, message):

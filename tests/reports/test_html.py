@@ -114,6 +114,15 @@ def test_names_that_hold_html_end_no_script_and_come_out_as_they_are(tmp_path):
     assert "alert(1)</" not in text
 
 
+def test_own_codes_learn_from_what_methods_of_their_group_do(tmp_path):
+    groups = {"a": "pair-based", "b": "class-based", "c": "unsupervised", "d": None}
+    params = {name: {"codes": "own"} | ({"group": group} if group else {}) for name, group in groups.items()}
+    write(tmp_path / "digits.csv", *(row(method=name, params=json.dumps(params[name])) for name in groups))
+    lines = page_data(tmp_path, tmp_path)["lines"]
+    supervision = {line["method"]: line["supervision"] for line in lines}
+    assert supervision == {"a": "affinity", "b": "labels", "c": "none", "d": ""}
+
+
 def test_missing_numbers_are_null_and_a_method_not_installed_has_a_page(tmp_path):
     write(tmp_path / "digits.csv", row(nan, nan, nan, n_undefined=200), row(method="gone", params='{"old": 1}'))
     page = write_report(tmp_path, tmp_path / "page.html")

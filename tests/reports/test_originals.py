@@ -131,7 +131,7 @@ def test_its_emulators_give_what_torchmetrics_gives(cases, emulated):
 
 
 def test_its_emulators_give_what_trec_eval_gives(cases, emulated):
-    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not there: make install")
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not there: make test")
 
     def originals(case):
         measures = {
@@ -152,7 +152,7 @@ def test_its_emulators_give_what_trec_eval_gives(cases, emulated):
 
 def test_its_emulators_give_what_the_libraries_below_mteb_give(cases, emulated):
     torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install 'hashbench[learned]'")
-    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not there: make install")
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not there: make test")
 
     def originals(case):
         query, database = (torch.from_numpy(codes.astype(np.float32)) for codes in (case.query, case.database))

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from helpers import diff_rows
 from helpers.paths import ROOT
 from helpers.result_files import rows_in
 from helpers.thoroughness import ALL
@@ -577,10 +578,10 @@ def test_dataset_without_any_value_is_reported_and_the_others_are_drawn(hashbenc
     ]
     notes = [line for line in result.stderr.splitlines() if "loners" in line]
     assert [line.partition("-loners")[0] for line in notes] == ["ranking", "tie-ranges", "ap-bits", *CODE_FIGURES]
-    assert all("loners (features): no query has a relevant item" in line for line in notes)
+    assert all("loners (features): no query has a value of AP" in line for line in notes)
     only = hashbench("plot", "ap-bits", "--dataset", "loners", "--results", undefined)
     assert (only.exit_code, only.stderr.count("\n")) == (1, 1)
-    assert "loners (features): no query has a relevant item" in only.stderr
+    assert "loners (features): no query has a value of AP" in only.stderr
 
 
 def test_tables_of_a_dataset_without_any_value_leave_the_others_alone(hashbench, undefined):
@@ -699,6 +700,18 @@ def test_drawing_leaves_pyplot_alone(digits_alone, tmp_path, monkeypatch):
     plots.write_figure(draw("tie-ranges", digits_alone, datasets=["digits"], methods=["itq"]), tmp_path)
 
 
+def test_own_codes_have_their_label_in_figures(tmp_path):
+    own = [{"method": name, "params": json.dumps({"codes": "own", "label": name.title()})} for name in ("ours", "mine")]
+    settings = {"method": "itq", "params": '{"n_iter": 20}'}
+    lines = [*own, {"method": "theirs", "params": '{"codes": "own"}'}, settings, {"method": "lsh"}]
+    diff_rows.write(
+        tmp_path / "digits.csv", *(diff_rows.row(**line, n_bits=n_bits) for line in lines for n_bits in (16, 32))
+    )
+    (block,) = choose_blocks(results.read_results(tmp_path), FigureSelection())
+    assert sorted(block.names.values()) == ["Mine", "Ours", "itq", "lsh", "theirs"]
+    assert block.remarks == ["itq: n_iter=20.", "theirs: codes=own."]
+
+
 def test_figures_are_written_whole_or_not_at_all(digits_alone, tmp_path, monkeypatch):
     drawing = draw("tie-ranges", digits_alone, datasets=["digits"], methods=["itq"])
     (path,) = plots.write_figure(drawing, tmp_path, ["svg"])
@@ -710,12 +723,22 @@ def test_figures_are_written_whole_or_not_at_all(digits_alone, tmp_path, monkeyp
     assert [*tmp_path.iterdir()] == [path]
 
 
-@pytest.mark.parametrize(("form", "endings"), [("svg", {".svg"}), ("png", {".png"}), ("both", {".svg", ".png"})])
-def test_command_writes_the_formats_asked_for(hashbench, digits_alone, tmp_path, form, endings):
+@pytest.mark.parametrize(
+    ("forms", "endings"),
+    [
+        ((), {".svg", ".png"}),
+        (("svg",), {".svg"}),
+        (("png", "pdf"), {".png", ".pdf"}),
+        (("both", "png"), {".svg", ".png"}),
+    ],
+)
+def test_command_writes_the_formats_asked_for(hashbench, digits_alone, tmp_path, forms, endings):
     command = ["plot", "ap-bits", "--results", digits_alone, "--dataset", "digits", "--metric", "AP@1000"]
-    result = hashbench(*command, "--method", "itq", "--format", form, "--output", tmp_path / "new")
+    options = [word for form in forms for word in ("--format", form)]
+    result = hashbench(*command, "--method", "itq", *options, "--output", tmp_path / "new")
     assert result.exit_code == 0
     written = [Path(line) for line in result.stdout.splitlines()]
+    assert len(written) == len(endings)
     assert {path.name for path in written} == {f"ap-bits-digits-pixels-AP@1000{ending}" for ending in endings}
     assert all(path.stat().st_size > 1000 for path in written)
 

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from helpers.browser import visiting
+from helpers.browser import visiting, wait_for_violation
 from helpers.report_pages import (
     FEW,
     LENGTHS,
@@ -457,4 +457,4 @@ def test_same_results_and_codes_give_the_same_bytes_wherever_they_lie(folder, tm
 def test_page_that_breaks_the_rules_is_caught(browser, tmp_path, script):
     (tmp_path / "bad.html").write_text(f"<!doctype html><script>{script}</script>")
     with pytest.raises(AssertionError), visiting(browser, tmp_path / "bad.html") as page:
-        page.wait_for_timeout(500)
+        wait_for_violation(page)

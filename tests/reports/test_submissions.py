@@ -49,6 +49,24 @@ SPOILT = {  # a change to the text of a good file, and words of the problem
     "a metric's other name": (lambda text: text.replace(",AP,", ",mAP,"), "which results call AP"),
     "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Raise the version"),
     "of unknown content": (lambda text: text.replace(FINGERPRINT, "unknown"), "does not record the fingerprint"),
+    "features of another dataset": (
+        lambda text: text.replace("pixels", "gist"),
+        "digits (gist) lsh 16 bits seed 0 has features that digits does not offer, expected pixels. Run it again.",
+    ),
+    "no such parameter": (
+        lambda text: text.replace("{}", '"{""foo"": 1}"'),
+        "digits (pixels) lsh 16 bits seed 0 cannot be run: unknown lsh parameter 'foo'",
+    ),
+    "parameters that are no --param": (lambda text: text.replace("{}", '"{""n_bits"": 8}"'), "parameter 'n_bits'"),
+    "an impossible value": (
+        lambda text: text.replace("lsh,{}", 'itq,"{""n_iter"": -5}"'),
+        "digits (pixels) itq 16 bits seed 0 cannot be run: The 'n_iter' parameter of itq must be an int in the range",
+    ),
+    "no codes": (lambda text: text.replace(",16,", f",{10**9},"), "codes must have 1 to 4096 bits, got 1000000000"),
+    "a seed without randomness": (
+        lambda text: text.replace("lsh", "pcah"),
+        "digits (pixels) pcah 16 bits seed 1 cannot be run: pcah draws nothing at random, so its only seed is 0.",
+    ),
     "nothing": (lambda text: text.splitlines()[0] + "\n", "holds no row"),
 }
 
@@ -345,8 +363,8 @@ def test_a_cell_of_a_users_dataset_is_rerun(hashbench):
 @pytest.mark.parametrize("on_github", [False, True])
 def test_cells_that_cannot_be_run_here_are_a_warning(hashbench, on_github, monkeypatch):
     monkeypatch.setenv("GITHUB_ACTIONS", "true" if on_github else "")
-    write(Path("results/digits.csv"), digits_row(params='{"sides": 3}'), digits_row(method="someone-else"))
-    sentence = "2 new or changed cells cannot be run here: digits lsh (other parameters here), digits someone-else (no "
+    write(Path("results/digits.csv"), digits_row(method="itq"), digits_row(method="someone-else"))
+    sentence = "2 new or changed cells cannot be run here: digits itq (other parameters here), digits someone-else (no "
     alone = hashbench("results", "rerun")
     assert (alone.exit_code, alone.stdout) == (1, "")
     assert alone.stderr.startswith(f"Error: {sentence}")
@@ -363,6 +381,7 @@ def test_cells_that_cannot_be_run_here_are_a_warning(hashbench, on_github, monke
         ({"dataset": "far"}, "no dataset here"),
         ({"dataset": "cifar10-s1", "features": "gist"}, "not prepared"),
         ({"params": '{"sides": 3}'}, "other parameters here"),
+        ({"method": "ksh", "method_version": 3}, "of version 3, here 4"),
         ({"method": "pcah", "seed": 1}, "deterministic, so only seed 0 is run"),
     ],
 )
@@ -374,9 +393,24 @@ def test_cell_that_cannot_be_run_here_has_a_reason(changes, reason):
 def test_methods_most_likely_to_differ_are_run_first():
     names = ["constant", "bre", "lsh", "dpsh"]
     jobs = grid(["digits"], names, [16], [0], {})
-    rows = [digits_row(method=job.method, params=canonical_json(job.estimator.recorded_params())) for job in jobs]
+    rows = [
+        digits_row(
+            method=job.method,
+            params=canonical_json(job.estimator.recorded_params()),
+            method_version=job.card.version,
+        )
+        for job in jobs
+    ]
     runnable, refused = submissions.runnable([[row] for row in rows])
     assert ([job.method for job, _ in runnable], refused) == (names[::-1], [])
+
+
+@needs_git
+def test_a_cell_that_no_run_makes_is_no_warning_of_a_rerun(hashbench, lsh_path):
+    change_text(lsh_path.with_suffix(".csv"), lambda text: text.replace(",pixels,", ",gist,"))
+    result = hashbench("results", "rerun", "--against", "HEAD")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "has features that digits does not offer" in result.stderr
 
 
 @needs_git

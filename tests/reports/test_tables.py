@@ -7,8 +7,9 @@ from helpers.table_rows import ITQ, cell, chosen, markdown_rows, parsed, ranged,
 
 from hashbench.errors import HashbenchError
 from hashbench.reports import tables
-from hashbench.reports.row_origins import n_trials
+from hashbench.reports.row_origins import describe_origin, n_trials
 from hashbench.store import result_rows, results
+from hashbench.store.origin import JobRecord
 
 ENDS = (".csv", ".md", ".tex", "-tie-range.csv")  # of the files of each table
 OF_PAPERS = ("-published.csv", "-orders.csv")  # of a table beside a paper's
@@ -64,6 +65,16 @@ def test_markdown_is_laid_out_like_the_papers():
 def test_trials_of_defaults_count_only_on_the_data_that_they_were_tried_on(dataset, features, n_settings):
     assert n_trials((dataset, features, "hashnet", "{}", 16, 0), None) == n_settings
     assert n_trials((dataset, features, "itq", ITQ, 16, 0), None) == 0
+
+
+@pytest.mark.parametrize(("n_tried", "n_settings"), [(0, 0), (1, 0), (2, 2)])
+def test_a_single_setting_is_not_chosen(n_tried, n_settings):
+    key = "digits", "pixels", "44136fa3", 16, 0, "0123", 1
+    made = "", "0.1.0", "numpy=2", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00"
+    record = JobRecord(*key, *made, trials=n_tried)
+    job = "digits", "pixels", "lsh", "{}", 16, 0
+    assert n_trials(job, record) == n_settings
+    assert ("settings chosen among" in "\n".join(describe_origin(record, job))) == (n_settings > 0)
 
 
 def test_effort_on_a_dataset_is_beside_the_method_and_that_elsewhere_below():

@@ -138,7 +138,23 @@ def test_methods_that_score_different_queries_are_not_tested():
         tested = add_confidence(cells, [best, like, other])
     assert tested["p_value"][1] == pytest.approx(all_pairs_tests(np.stack([best, like])[:, 4:])[0, 1])
     assert np.isnan(tested["p_value"][2])
+    assert tested["is_unpaired"].tolist() == [False, False, True]
     assert tested[["from_", "to"]].notna().all(axis=None)
+
+
+def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, tmp_path):
+    grid = ["--method", "itq", "--method", "lsh", "--method", "pcah", "--bits", 16, "--bits", 60]
+    assert hashbench("run", *grid, "--metric", "P@r1:skip", "--results", tmp_path).exit_code == 0
+    command = ["tables", "--metric", "P@r1:skip", "--results", tmp_path, "--significance"]
+    text = hashbench(*command).stdout
+    assert block_rows(text, "digits (pixels): P@r1:skip")["pcah"][1] == "-"  # every ball is empty
+    assert "A dash: no query has a value." in text
+    assert "0 of 3 could be tested; 3 are means over other queries than the best, or than another seed." in text
+    for false in ("whether luck separates", "not run", "data folder lacks"):
+        assert false not in text
+    shutil.rmtree(digits_data / "scores")
+    lacking = "0 of 3 could be tested; the data folder lacks the scores of every query of the others."
+    assert lacking in hashbench(*command).stdout
 
 
 def frame(names, scores, fingerprint):
@@ -163,6 +179,7 @@ def frame(names, scores, fingerprint):
 
 def test_too_many_methods_for_the_resamples_are_pointed_out():
     cells = {"n_bits": 16, "metric": "AP", "rivals": "", "group": "unsupervised", "ties": "", "against": "itq"}
+    cells["value"] = 0.5
     for n_tests, is_too_many in ((499, False), (500, True)):
         tests = {"p_value": [np.nan] + [1.0] * n_tests, "is_reference": [True] + [False] * n_tests}
         notes = " ".join(notes_on_marks(pd.DataFrame(cells | tests), []))

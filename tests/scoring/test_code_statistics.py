@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashbench import code_usage
+from hashbench import SameLabel, code_usage, evaluate, evaluate_ranking, evaluate_run
 from hashbench.bits import pack
 from hashbench.scoring import code_statistics
+from hashbench.scoring.shards import ShardedCodes
 
 
 @settings(deadline=None)
@@ -38,3 +39,42 @@ def test_codes_in_any_form_and_in_blocks_have_the_same_usage(monkeypatch):
 def test_one_code_for_all_uses_nothing():
     usage = code_usage(np.zeros((9, 4), dtype=bool))
     assert (usage.n_distinct, usage.largest_bucket, usage.bit_balance, usage.bit_correlation) == (1, 9, 0.0, 0.0)
+
+
+RANDOM = np.random.default_rng(0).random((60, 12)) < 0.5
+CHANCE = "All items of each query tie: the scores are those of chance."
+
+
+def notes_of(query, database, **options):
+    labels = np.arange(len(query)) % 2, np.arange(len(database)) % 2
+    return evaluate(query, database, labels, ["AP"], **options).notes
+
+
+@pytest.mark.parametrize("rows", [7, 1 << 16])
+def test_codes_that_rank_little_or_nothing_are_noted(rows, monkeypatch):
+    monkeypatch.setattr(code_statistics, "_ROWS", rows)
+    query, database = RANDOM[:9], RANDOM[9:]
+    assert notes_of(query, database) == []
+    assert notes_of(query, database[[4] * 51]) == [
+        "All 51 database codes are equal: every item ties, and the scores are those of chance."
+    ]
+    assert notes_of(query[[1] * 9], database) == ["All 9 query codes are equal: every query ranks the database alike."]
+    for n_constant in (6, 7):
+        some = np.where(np.arange(12) < n_constant, database[0], database)
+        expected = ["7 of 12 bits are the same in all 51 database codes; only the others rank."]
+        assert notes_of(query, some) == expected * (n_constant == 7)
+    assert notes_of(query[:1], database[:1]) == []
+
+
+def test_rankings_of_any_kind_whose_items_all_tie_are_noted():
+    outputs, few = np.where(RANDOM, 1.5, -1), {"q": {"a": 1.0}, "p": {"a": 1.0, "b": 2.0}}
+    assert notes_of(outputs[:9], outputs[[9] * 5], distance="cosine") == [CHANCE]
+    assert notes_of(outputs[:9], outputs[9:], distance="cosine") == []
+    tied, judged = {"q": {"a": 1.0, "b": 1.0}}, {"q": {"a": 1}, "p": {"a": 1}}
+    assert evaluate_run(tied, {"q": {"a": 1}}).notes == [CHANCE]
+    assert evaluate_run(few, judged).notes == []
+    assert evaluate_ranking([[1, 0], [0, 1]], [[3, 3], [4, 4]]).notes == [CHANCE]
+    assert evaluate_ranking([[1, 0], [0, 1]], [[3, 3], [4, 5]]).notes == []
+    labels = SameLabel(np.arange(9) % 2, np.arange(5) % 2)
+    sharded = ShardedCodes(pack(RANDOM[:9]), pack(RANDOM[[9] * 5]), 12, labels)
+    assert sharded.evaluate(["AP"]).notes == [CHANCE]

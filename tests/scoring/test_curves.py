@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import oracles
 
-from hashbench import evaluate
+from hashbench import curves, evaluate
 from hashbench.scoring.curves import curve_metrics, lay_out
 
 
@@ -29,6 +29,9 @@ def test_points_are_means_over_queries_by_radius_and_by_rank():
             ]
             point = [getattr(row, name) for name in (column, f"{column}_low", f"{column}_high")]
             assert point == pytest.approx(np.mean(expected, axis=0))
+        n_within = [np.sum(d <= row.cutoff) if row.curve == "radius" else row.cutoff for d in np.array(distances)]
+        assert row.n_not_empty == np.count_nonzero(n_within)
+    assert frame["n_not_empty"].min() < 5
     assert frame["recall"].iloc[-1] == 1
 
 
@@ -40,6 +43,13 @@ def test_curves_of_a_codes_file_are_written(hashbench, digits_data, tmp_path):
     assert [row["cutoff"] for row in rows if row["curve"] == "radius"] == [str(radius) for radius in range(13)]
     assert rows[-1]["cutoff"] == "1597"
     assert float(rows[-1]["recall"]) == 1
+
+
+def test_queries_without_relevant_items_are_in_no_mean_and_not_counted():
+    codes = np.array([[0, 0], [0, 1], [1, 1]])
+    frame = curves(codes, codes[[0, 2]], (np.array([5, 5, 6]), np.array([5, 7])))
+    assert frame[frame["curve"] == "radius"]["n_not_empty"].tolist() == [1, 2, 2]
+    assert frame[frame["curve"] == "rank"]["n_not_empty"].tolist() == [2, 2]
 
 
 def test_a_real_valued_ranking_has_only_ranks():

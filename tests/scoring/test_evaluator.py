@@ -18,7 +18,7 @@ from helpers.score_assertions import assert_same_scores
 from helpers.thoroughness import slow
 from numba.core.event import trigger_event
 
-from hashbench import HashbenchError, _parallel, evaluate
+from hashbench import HashbenchError, _parallel, evaluate, thresholds
 from hashbench.affinity import Explicit, as_affinity
 from hashbench.bits import pack
 from hashbench.scoring import counting, evaluator
@@ -43,6 +43,19 @@ def test_permuting_and_complementing_bit_columns_changes_no_score_by_one_bit(rul
     expected = evaluate(query, database, RULES[rule], METRICS)
     evaluation = evaluate(query[:, order] ^ flip, database[:, order] ^ flip, RULES[rule], METRICS)
     assert_same_scores(evaluation, expected)
+
+
+@pytest.mark.parametrize("distance", ["hamming", "cosine"])
+def test_labels_in_words_score_as_numbers_and_lacking_ones_are_noted(distance):
+    codes, words = np.where([[0, 1], [1, 1], [1, 0]], 1, -1), np.array(["cat", "Dog", "fish"])
+    found, expected = (
+        evaluate(codes, codes[[1, 0, 0]], labels, ["AP"], distance=distance)
+        for labels in ((words, words[[0, 1, 1]]), (np.arange(3), np.array([0, 1, 1])))
+    )
+    assert_same_scores(found, expected)
+    assert found.notes[0].startswith("1 of the 3 classes of queries occur nowhere in the database, such as 'fish'")
+    if distance == "hamming":
+        assert thresholds(codes, codes[[1, 0, 0]], (words, words[[0, 1, 1]])).notes == found.notes
 
 
 @pytest.mark.parametrize("block_bytes", [8 * 9, 32 << 20])

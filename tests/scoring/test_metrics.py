@@ -367,6 +367,8 @@ def test_a_cut_is_the_tie_that_the_cutoff_falls_into(queries, k):
         ("Recall@010:reranked=0100", "R@10:reranked=100"),
         ("AP@5:reranked=5", "AP@5:capped:reranked=5"),
         ("AP@5:relevant:reranked=50", "AP@5:relevant:reranked=50"),
+        ("ndcg_cut_10 ndcg_cut.10 NDCG@10:trec", "NDCG@10:trec"),
+        ("P_5 P.5", "P@5"),
     ],
 )
 def test_all_spellings_of_a_metric_have_one_canonical_name(names, canonical):
@@ -382,7 +384,13 @@ def test_all_spellings_of_a_metric_have_one_canonical_name(names, canonical):
         ("AP@", "unknown metric 'AP@'"),
         ("AP@-1", "unknown metric 'AP@-1'"),
         (" AP", "unknown metric ' AP'"),
-        ("AP@r2", "unknown metric 'AP@r2'"),
+        ("AP@r2", r"unknown metric 'AP@r2'\. Forms of AP: AP, AP@R, AP@k, "),
+        ("MRR@r2", r"unknown metric 'MRR@r2'\. Forms of RR: "),
+        ("ap:best", r"unknown metric 'ap:best'\. Forms of AP: "),
+        ("success", "metric 'success' needs a cutoff, such as success_10"),
+        ("ndcg_cut", "metric 'ndcg_cut' needs a cutoff, such as ndcg_cut_10"),
+        ("gm_map", "not here: trec_eval's gm_map is the geometric mean of AP over queries; AP has the arithmetic one"),
+        ("iprec_at_recall_0.10", "not here: trec_eval's iprec_at_recall is interpolated"),
         ("P@all", "metric 'P@all' needs a cutoff, such as P@100"),
         ("mAP@All", "unknown metric 'mAP@All'"),
         ("AP@5:best", "metric 'AP@5:best' has option 'best'; options of AP@k: retrieved, relevant, capped"),

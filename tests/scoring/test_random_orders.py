@@ -1,8 +1,12 @@
 """Means under random orders of the database against sorts of it, and against what is estimated of them."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from helpers import oracles, thoroughness
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
@@ -55,6 +59,38 @@ def test_graded_levels_and_queries_without_relevant_items_are_ranked_likewise():
         for name in ("NDCG@20", "AP"):
             expected = np.mean([score(name, row.tolist()) for row in ranked if row.any()])
             assert evaluation.random_orders[name][number] == pytest.approx(expected, abs=1e-12)
+
+
+few_codes = st.lists(st.tuples(st.sampled_from([(0, 0), (0, 1), (1, 1)]), st.integers(0, 1)), min_size=2, max_size=6)
+
+
+@given(few_codes, st.sampled_from(["hamming", "cosine"]))
+def test_an_item_left_out_of_its_own_ranking_is_another_one_for_each_query(items, distance):
+    codes, classes = (np.array(part) for part in zip(*items, strict=True))
+    codes, n_items = (codes if distance == "hamming" else 2.0 * codes - 1), len(classes)
+    options = {"random_orders": 6, "exclude_self": True, "undefined": "zero", "distance": distance}
+    evaluation = hashbench.evaluate(codes, codes, (classes, classes), ["AP", "P@1"], **options)
+    for number, order in enumerate(orders_of(n_items, 6)):
+        place = np.argsort(order)
+        for name in ("AP", "P@1"):
+            values = []
+            for q in range(n_items):
+                others = [(np.sum(codes[q] != codes[i]), place[i], i) for i in range(n_items) if i != q]
+                ranked = [int(classes[i] == classes[q]) for *_, i in sorted(others)]
+                values.append(score(name, ranked) if any(ranked) else 0.0)
+            assert evaluation.random_orders[name][number] == pytest.approx(np.mean(values), abs=1e-12)
+    for name, means in evaluation.summary.items():
+        assert means.tie_sd <= means.tie_sd_bound + 1e-12, name
+
+
+def test_means_over_all_orders_of_items_left_out_are_those_that_are_possible():
+    codes, classes = np.zeros((4, 3), dtype=bool), [0, 0, 1, 1]
+    possible = set()
+    for order in permutations(range(4)):
+        firsts = [next(i for i in order if i != q) for q in range(4)]
+        possible.add(np.mean([classes[q] == classes[i] for q, i in enumerate(firsts)]))
+    found = hashbench.evaluate(codes, codes, (classes, classes), ["P@1"], exclude_self=True, random_orders=50)
+    assert set(found.random_orders["P@1"]) == possible == {0.25, 0.5}
 
 
 def test_documents_of_a_run_stand_in_one_order_for_all_queries():
@@ -142,11 +178,20 @@ def test_what_random_orders_show_is_near_the_estimate_and_below_the_bound(codes,
 @pytest.mark.parametrize(
     ("options", "metric", "message"),
     [
-        ({"random_orders": 1}, "AP", "random_orders is 1, expected 2 or more"),
-        ({"random_orders": -3}, "AP", "random_orders is -3, expected 2 or more"),
+        ({"random_orders": 1}, "AP", "random_orders is 1, expected 2 to 1,000,000"),
+        ({"random_orders": -3}, "AP", "random_orders is -3, expected 2 to 1,000,000"),
+        ({"random_orders": 99_999_999_999}, "AP", "random_orders is 99999999999, expected 2 to 1,000,000"),
         ({"random_orders": 5, "vectors": (query + 0.5, database + 0.5)}, "R@2:reranked=4", "R@2:reranked=4 cannot be"),
     ],
 )
 def test_orders_that_cannot_be_measured_are_refused_in_words(options, metric, message):
     with pytest.raises(hashbench.HashbenchError, match=message):
         hashbench.evaluate(query, database, labels, [metric], **options)
+
+
+def test_too_many_orders_are_refused_of_any_ranking():
+    n_orders, message = 99_999_999_999, "expected 2 to 1,000,000"
+    with pytest.raises(hashbench.HashbenchError, match=message):
+        hashbench.evaluate(query - 0.5, database - 0.5, labels, distance="dot", random_orders=n_orders)
+    with pytest.raises(hashbench.HashbenchError, match=message):
+        hashbench.evaluate_run({"q": {"d": 1.0}}, {"q": {"d": 1}}, random_orders=n_orders)

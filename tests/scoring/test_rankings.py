@@ -127,7 +127,20 @@ print("numba" in sys.modules)
         ([[1, 0]], [[0.5]], r"query 0 has relevance of shape \(2,\) and scores of shape \(1,\)"),
         ([[1], [1]], [[1]], "relevance for 2 queries and there are scores for 1"),
         ([[1, 0]], [[0.5, np.nan]], "item 1 of query 0 has score NaN"),
-        ([[0.5, 0]], [[0.5, 1]], "whole-number levels"),
+        ([[0.5, 0]], [[0.5, 1]], "^relevance holds whole-number levels 0 to 1000, got 1 other values"),
+        ([[np.nan, 0]], [[3, 1]], "^relevance holds whole-number levels"),
+        ([[0.5, 0]], [[3, 1]], r"swapped: relevance holds 0.5, .* is evaluate_ranking\(relevance, scores\)\.$"),
+        (
+            [[-1, -7]],
+            [[True, False]],
+            "swapped: relevance holds -1, which is not a grade, and scores only whole",
+        ),
+        ([[np.inf, 0]], [[0, 1]], "look swapped"),
+        (
+            [np.arange(11)],
+            [np.arange(11) % 5],
+            "holds 11 grades and scores hold 5 .* add 0.5 to the",
+        ),
         ([["a"]], [["b"]], "expected numbers"),
         ([[[1]]], [[[1]]], "3 dimensions"),
         ([], [], "no queries|no items|shape"),
@@ -137,6 +150,17 @@ print("numba" in sys.modules)
 def test_what_cannot_be_ranked_is_refused(relevance, scores, message):
     with pytest.raises(HashbenchError, match=message):
         hashbench.evaluate_ranking(relevance, scores)
+
+
+def test_many_grades_or_few_scores_are_no_sign_of_a_swap():
+    for relevance, scores in (
+        (np.arange(10), np.arange(10) % 2),
+        (np.arange(20), np.arange(20) % 6),
+        (np.arange(20), np.arange(20) % 2 + 0.5),
+        (np.arange(20), -(np.arange(20) % 2)),
+        (np.arange(20) % 2, np.arange(20)),
+    ):
+        assert 0 < hashbench.evaluate_ranking(relevance, scores, ["AP"]).summary["AP"].mean <= 1
 
 
 def test_integers_beyond_float64_do_not_tie():

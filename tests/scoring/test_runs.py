@@ -60,6 +60,21 @@ def test_without_ties_scores_are_those_of_trec_eval(seed):
             np.testing.assert_allclose(part, values, rtol=0, atol=1e-12)
 
 
+def test_names_of_trec_eval_are_those_of_the_metrics_that_equal_them():
+    for name, trec_name in TREC.items():
+        assert get_metric(trec_name).name == get_metric(trec_name.replace("_5", ".5")).name == name
+    run, qrels = draw(0)
+    assert hashbench.evaluate_run(run, qrels, TREC.values()).scores.keys() == TREC.keys()
+
+
+def test_other_names_of_trec_eval_stand_for_no_metric():
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    equal = {name.rpartition("_")[0] if name[-1].isdecimal() else name for name in TREC.values()}
+    for name in pytrec_eval.supported_measures - equal:
+        with pytest.raises(HashbenchError, match=f"'{name}'"):
+            get_metric(name)
+
+
 def test_with_ties_those_of_trec_eval_lie_between_low_and_high():
     n_inside = n_apart = 0
     for seed in range(1000 if thoroughness.ALL else 50):
@@ -166,11 +181,13 @@ def test_negative_grades_count_as_irrelevant_and_are_reported():
 def test_a_run_cut_inside_a_tie_is_reported():
     tied, apart = {"x": 2.0, "y": 1.0, "z": 1.0}, {"x": 3.0, "y": 2.0, "z": 1.0}
     shorter = {"x": 1.0, "y": 1.0}
-    qrels = {query: {"x": 1} for query in "abc"}
+    qrels = {query: {"x": 1, "w": 0} for query in "abc"}
     (note,) = hashbench.evaluate_run({"a": tied, "b": apart, "c": shorter}, qrels).notes
     assert note.startswith("1 of 3 lists end in a tie at 3 documents. ")
     assert not hashbench.evaluate_run({"a": apart, "b": apart, "c": shorter}, qrels).notes
     assert not hashbench.evaluate_run({"a": tied, "c": shorter}, qrels | {"b": {}}).notes[1:]
+    complete = {query: {"x": 1} for query in "abc"}
+    assert not hashbench.evaluate_run({"a": tied, "b": tied, "c": tied}, complete).notes
 
 
 @pytest.mark.parametrize(

@@ -95,9 +95,19 @@ def test_the_radius_that_is_looked_for_is_the_largest_that_has_it():
     assert [round(match.f1, 3) for match in found.matches] == [0.5, 0.8, 0.667, 0.857]
     assert found.best_f1.radius == 3
     assert (found.at_precision(0.99).radius, found.at_precision(0.7).radius) == (1, 3)
-    assert (found.at_fpr(0).radius, found.at_fpr(1).radius) == (1, 3)
+    assert (found.at_fpr(0.974), found.at_fpr(0.976).radius, found.at_fpr(1).radius) == (None, 1, 3)  # 1 irrelevant
     assert hashbench.thresholds(codes[:1], codes[2:3], np.array([[0]])).at_precision(0.5) is None
     assert hashbench.thresholds(codes[:1], codes[:1], np.array([[0]])).at_fpr(0.5) is None
+
+
+@pytest.mark.parametrize(("rate", "radius"), [(0.3, None), (0.31, 0), (0.44, 0), (0.45, 1), (0.8, 4)])
+def test_a_false_positive_rate_is_that_of_the_upper_bound(rate, radius):
+    codes = np.tri(11, 10, -1, dtype=bool)  # at distances 0 to 10 from the first, which is the only relevant item
+    found = hashbench.thresholds(codes[:1], codes, np.array([[1] + 10 * [0]]))
+    match = found.at_fpr(rate)
+    assert (match and match.radius) == radius
+    highs = [binomtest(n_false, 10).proportion_ci(method="exact").high for n_false in range(11)]
+    assert [high <= rate for high in highs] == [radius is not None and n_false <= radius for n_false in range(11)]
 
 
 def test_without_relevant_or_irrelevant_pairs_shares_are_unknown():

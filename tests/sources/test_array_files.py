@@ -454,9 +454,10 @@ def test_arrays_of_objects_are_not_unpickled(tmp_path):
         assert re.search("objects|pickle", complaint(read_arrays, path))
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a", "a.npy.gz"])
+@pytest.mark.parametrize("name", ["a.doc", "a", "a.npy.gz"])
 def test_an_unknown_ending_is_refused_with_those_that_are_known(tmp_path, name):
     (tmp_path / name).write_text("1,2\n")
     text = complaint(read_arrays, tmp_path / name)
     assert f"{name} has an unknown suffix" in text
-    assert ".npy, .npz, .mat, .pt, .pth, .parquet, .csv, .h5, .hdf5" in text
+    assert ".npy, .npz, .mat, .pt, .pth, .safetensors, .fvecs" in text
+    assert ".h5, .hdf5, .csv, .txt, .lst, .parquet, .arrow, .feather" in text

@@ -41,6 +41,22 @@ def parquet(path):
     pd.DataFrame(X, columns=list("abcd")).assign(label=Y).to_parquet(path)
 
 
+def arrow(path):
+    pd.DataFrame(X, columns=list("abcd")).assign(label=Y).to_feather(path)
+
+
+def safetensors(path):
+    pytest.importorskip("safetensors.numpy").save_file({"features": X, "labels": Y}, path)
+
+
+def vectors(path):
+    path.write_bytes(b"".join(np.array([4], "<i4").tobytes() + row.tobytes() for row in X))
+
+
+def big_ann(path):
+    path.write_bytes(np.array(X.shape, "<u4").tobytes() + X.tobytes())
+
+
 def plain_hdf5(path, **options):
     with h5py.File(path, "w") as file:
         file.create_dataset("features", data=X, **options)
@@ -141,6 +157,10 @@ FORMATS = {
         False,
     ),
     "parquet": ("a.parquet", parquet, read_own, False),
+    "arrow": ("a.arrow", arrow, read_own, False),
+    "safetensors": ("a.safetensors", safetensors, read_own, False),
+    "fvecs": ("a.fvecs", vectors, read_own, False),
+    "fbin": ("a.fbin", big_ann, read_own, False),
     "dataset": ("a.h5", dataset, read_dataset, True),
     "explicit dataset": ("a.h5", explicit_dataset, read_dataset, True),
     "codes": ("a.h5", codes, read_codes, True),
@@ -157,7 +177,7 @@ def spoilt(tmp_path_factory):
         good = {}
         for name, (file, write, read, _) in FORMATS.items():
             path = tmp_path_factory.mktemp("spoilt") / file
-            if name == "parquet":
+            if name in ("parquet", "arrow"):
                 pytest.importorskip("pyarrow")
             write(path)
             good[name] = path, path.read_bytes(), read(path)

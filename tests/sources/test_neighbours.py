@@ -49,6 +49,11 @@ def test_of_equally_near_items_the_first_are_neighbours_and_ties_are_counted(que
     np.testing.assert_array_equal(nearest, order[:, :k])
     ranked = np.take_along_axis(values, order, axis=1)
     assert n_tied == (0 if k == 9 else (ranked[:, k - 1] == ranked[:, k]).sum())
+    nearest, _ = find_neighbours(query, database, k, distance, with_ties=True)
+    n_near = (values <= ranked[:, k - 1, None]).sum(axis=1)
+    assert nearest.shape == (4, n_near.max())
+    for row, n, expected in zip(nearest.tolist(), n_near, order.tolist(), strict=True):
+        assert row == expected[:n] + [-1] * (len(row) - n)
 
 
 @pytest.mark.parametrize("distance", TRUE_DISTANCES)

@@ -119,7 +119,7 @@ def test_files_that_cannot_be_read_in_slices_are_refused_as_shards_and_read_whol
     np.savez(tmp_path / "a.npz", X=ROWS)
     text = complaint(ShardedArray, [f"{tmp_path}/a.npz"], ())
     assert text.startswith(f"{tmp_path}/a.npz cannot be read in slices")
-    assert ".npy, .parquet, .h5, .hdf5" in text
+    assert ".npy, .h5, .hdf5, .parquet, .arrow, .feather, .safetensors, .fvecs" in text
     np.testing.assert_array_equal(read_in_slices(f"{tmp_path}/a.npz", ()), ROWS)
     np.save(tmp_path / "a.npy", ROWS)
     assert isinstance(read_in_slices(f"{tmp_path}/a.npy", ()), ShardedArray)

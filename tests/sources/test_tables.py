@@ -1,4 +1,4 @@
-"""Tables: which columns are numbers, and which are refused; `test_array_files` has how they are chosen."""
+"""Tables and lists: which columns are numbers, and which are refused; `test_array_files` has how they are chosen."""
 
 from decimal import Decimal
 
@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from helpers.error_sentences import complaint
 
-from hashbench.sources.array_files import read_array, read_codes, read_items
-from hashbench.sources.formats import FEATURE_KEYS
+from hashbench.bits import as_packed, unpack
+from hashbench.sources.array_files import read_array, read_codes, read_items, read_rows
+from hashbench.sources.formats import COARSE_KEYS, FEATURE_KEYS, LABEL_KEYS
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 Y = np.array([0, 1, 2, 1, 0, 2, 1])
@@ -77,3 +78,63 @@ def test_words_may_hold_semicolons(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("label\nred;blue\nred\n")
     assert read_array(f"{path}:label", ()).tolist() == ["red;blue", "red"]
+
+
+def test_numbers_of_items_are_not_taken_for_the_codes_beside_them(tmp_path):
+    (tmp_path / "a.csv").write_text("id,phash\n1234567890123,0aff\n1234567890456,1bff\n")
+    words = f"a.csv holds arrays id, phash; name one of them, such as {tmp_path / 'a.csv'}:phash."
+    assert words in complaint(read_codes, str(tmp_path / "a.csv"))
+    assert read_codes(f"{tmp_path / 'a.csv'}:phash").tolist() == ["0aff", "1bff"]
+
+
+# ---------------------------------------------------------------- a code or a label per line
+
+
+HASHES = np.random.default_rng(0).integers(0, 2**64, 7, dtype=np.uint64)
+BITS = (HASHES[:, None] >> np.arange(63, -1, -1, dtype=np.uint64) & np.uint64(1)).astype(bool)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.lst", "a.csv"])
+@pytest.mark.parametrize(
+    ("form", "n_bits"),
+    [("{:016x}", None), ("0x{:016X}", 64), ("p:{:016x}", None), ("{}", None), ("0b{:064b}", None), ("{:064b}", 64)],
+)
+def test_codes_are_read_one_per_line(tmp_path, name, form, n_bits):
+    lines = [form.format(value) for value in HASHES.tolist()]
+    (tmp_path / name).write_text("\n".join([*["hash"] * name.endswith("csv"), *lines, ""]))
+    np.testing.assert_array_equal(unpack(*as_packed(read_codes(str(tmp_path / name)), n_bits)), BITS)
+
+
+@pytest.mark.parametrize("lines", [["12345678", "00000000"], ["0" * 20, "01234567890123456789"], ["1", "0"]])
+def test_lines_of_digits_that_may_be_hexadecimal_or_decimal_are_refused(tmp_path, lines):
+    (tmp_path / "a.txt").write_text("\n".join(lines))
+    assert "If the numbers are such strings, write each as 0x" in complaint(read_codes, str(tmp_path / "a.txt"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "labels"),
+    [(["3", "-1", "3"], [3, -1, 3]), (["1", "01", "2"], ["1", "01", "2"]), (["a", "", "NA"], ["a", None, "NA"])],
+)
+def test_labels_are_read_one_per_line(tmp_path, lines, labels):
+    (tmp_path / "a.lst").write_text("\n".join([*lines, ""]))
+    for keys in (LABEL_KEYS, COARSE_KEYS):
+        assert read_array(str(tmp_path / "a.lst"), keys).tolist() == labels
+    if labels[1] == -1:
+        assert "names row -1" in complaint(read_rows, str(tmp_path / "a.lst"), 9)
+
+
+def test_superclasses_keep_the_zeros_they_are_written_with(tmp_path):
+    (tmp_path / "a.csv").write_text("coarse\n1\n01\n")
+    assert read_array(str(tmp_path / "a.csv"), COARSE_KEYS).tolist() == ["1", "01"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["0aff", "bff", "0cff"], "row 1 (the first is 0) has 3 digits, the others 4. If it lost leading zeros"),
+        (["0aff", "", "0cff"], "row 1 (the first is 0) is empty"),
+    ],
+)
+def test_lines_that_are_no_codes_are_named(tmp_path, lines, words):
+    (tmp_path / "a.txt").write_text("\n".join(lines))
+    assert words in complaint(lambda path: as_packed(read_codes(path)), str(tmp_path / "a.txt"))

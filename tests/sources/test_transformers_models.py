@@ -434,6 +434,10 @@ def incomplete(folder):
     save_file({key: state[key] for key in state if "layernorm" not in key}, folder / "model.safetensors")
 
 
+def shortened(n_layers):
+    return lambda folder: tiny_models.edit_json(folder / "config.json", num_hidden_layers=n_layers)
+
+
 def with_code(folder):
     """Make it a model whose code is a file that must not be run; transformers would run a copy of it."""
     code = {"AutoConfig": "my_code.Config", "AutoModel": "my_code.Model"}
@@ -454,6 +458,8 @@ def with_code(folder):
         ("vit", "images", without("config.json"), "is not a model of transformers: it has no config.json"),
         ("vit", "images", damaged, "cannot load hf:my-vit from .*Safetensor"),
         ("vit", "images", incomplete, r"lack \d+ parameters of ViTModel, such as .*layernorm"),
+        ("vit", "images", shortened(1), r"have layers that its config.json leaves out, such as layers\.1\."),
+        ("bert", "texts", shortened(1), r"leaves out, such as encoder\.layer\.1\..* Restore .* in it, or save it with"),
         ("vit", "images", with_code, "cannot load hf:my-vit .* Models that need code from the hub are not loaded"),
         ("vit", "images", without("preprocessor_config.json"), "has no image processor that can be loaded"),
         ("bert", "texts", without("tokenizer.json"), "has no tokenizer that can be loaded"),

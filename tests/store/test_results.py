@@ -94,7 +94,7 @@ def test_the_record_of_a_job_changes_only_with_its_rows(path):
         assert result_files.read_job_records(path)[record().key].date == f"2026-02-0{number}"
     merge(path, [row(seed=1)], record(seed=1))
     assert [stored.seed for stored in result_files.read_job_records(path).values()] == [0, 1]
-    merge(path, [row(value="0.700000"), row(seed=1)])  # of codes that do not say
+    merge(path, [row(value="0.700000", method_version=2), row(seed=1)])  # of codes that do not say
     assert [stored.seed for stored in result_files.read_job_records(path).values()] == [1]
 
 
@@ -107,9 +107,10 @@ def test_the_origin_of_old_rows_is_recorded_once_all_of_them_are_recomputed(path
     assert result_files.read_job_records(path) == {record().key: record()}
 
 
-@pytest.mark.parametrize("n_written", [0, 1, 2])
+@pytest.mark.parametrize("n_written", [0, 1, 2, 3])
 def test_a_kill_between_files_loses_nothing_and_the_next_run_ends_it(path, monkeypatch, n_written):
-    old, new = [row(), row(metric="P@5")], [row(value="0.600000"), row(params="{}", value="0.600000")]
+    old, other = [row(), row(metric="P@5")], row(params="{}", value="0.600000")
+    new = [row(value="0.600000"), row(metric="P@5"), other]
     merge(path, old, record())
     write, written = results.write_text, []
 
@@ -123,7 +124,11 @@ def test_a_kill_between_files_loses_nothing_and_the_next_run_ends_it(path, monke
         patch.setattr(results, "write_text", write_some)
         with pytest.raises(KeyboardInterrupt):
             merge(path, new, record(date="2026-02-01"))
-    assert sorted(read(path)) == sorted(old)
+    has_new = n_written == 3
+    assert written == ["itq.settings.json", "itq.jobs.csv", "itq.csv"][:n_written]
+    assert sorted(read(path)) == sorted(new if has_new else old)
+    recorded = result_files.read_job_records(path)
+    assert recorded == ({} if n_written > 1 else {record().key: record()})  # none of numbers that are not there
     merge(path, new, record(date="2026-02-01"))
     assert {stored.value for stored in read(path) if stored.metric == "AP"} == {"0.600000"}
     assert result_files.read_job_records(path)[record().key].date == "2026-02-01"
@@ -147,6 +152,17 @@ def test_a_damaged_file_of_what_made_rows_is_refused_and_the_rows_can_still_be_r
     assert str(beside) in message
     assert words in message
     assert read(path) == [row()]
+
+
+def test_rows_of_an_older_version_replace_none_of_a_newer_one(path):
+    merge(path, [row(method_version=2)], record(method_version=2))
+    before = contents(path.parent)
+    words = "has rows of version 2 of itq, and those to add are of version 1. Upgrade itq and run again"
+    assert words in complaint(merge, path, [row(), row(seed=1)], record())
+    assert contents(path.parent) == before
+    merge(path, [row(seed=1)], record(seed=1))  # which takes the place of none
+    merge(path, [row(method_version=3)], record(method_version=3))
+    assert sorted(stored.method_version for stored in read(path)) == [1, 3]
 
 
 def test_a_method_whose_file_would_be_a_record_of_jobs_is_refused(path):

@@ -128,22 +128,24 @@ def cut_of(evaluator: Evaluator, name: str, n_items: int) -> int | None:
 
 
 def metric_pattern(name: str) -> str:
-    """Return the pattern of a metric as scripts have it: NDCG and P@rN with their option, AP without its divisor."""
-    pattern, (_, colon, option) = get_metric(name).family.pattern, name.partition(":")
-    return f"{pattern}{colon}{option}" if pattern.startswith("NDCG") or option == "skip" else pattern
+    """Return the pattern of a metric as scripts have it: with its option, but AP@k without its divisor."""
+    metric = get_metric(name)
+    pattern, (_, colon, option) = metric.family.pattern, metric.name.partition(":")
+    return pattern if pattern == "AP@k" else f"{pattern}{colon}{option}"
 
 
 def describe_missing(name: str, evaluators: Sequence[Evaluator], n_items: int) -> str:
-    """Return a sentence on a metric that no script computes, and what they compute instead."""
-    names, pattern = ", ".join(script.name for script in evaluators), metric_pattern(name)
-    none = "no script that is known here gives" if evaluators is EVALUATORS else f"none of {names} gives"
-    none = f"{names} does not give" if len(evaluators) == 1 else none
+    """Return a sentence on a metric that no script is compared with, and on those that some are."""
+    names = {script.name for script in evaluators}
+    chosen, pattern = [script.name for script in evaluators if script.twin_of not in names], metric_pattern(name)
+    none = f"compares none of {', '.join(chosen)} with" if len(chosen) > 1 else f"does not compare {chosen[0]} with"
+    none = "compares no script with" if len(chosen) >= len(EVALUATORS) else none
     known = dict.fromkeys(pattern for script in evaluators for pattern in script.gives)
     cutting = [script for script in evaluators if pattern in script.gives and "@k" in pattern]
     least = min((script.least_cut for script in cutting), default=1)
     from_least = f"from {least} " if least > 1 else ""
     within = f", k {from_least}within the database" if cutting and all(script.is_within for script in cutting) else ""
-    return f"{none} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}."
+    return f"explain {none} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}."
 
 
 def _cutoff(name: str) -> int | None:

@@ -20,6 +20,9 @@ Order = Callable[[AnyArray, int], IntArray]
 _RADIX_SORTED = 32_768  # least number of integers that torch sorts by digits, which keeps ties in their order
 _INSERTED = 16  # most items that sorts insert, which keeps ties in their order
 
+# Literals would be compiled once for each of their values.
+_NO, _YES, _FIRST = np.bool_(False), np.bool_(True), np.int64(0)
+
 
 def stable(keys: AnyArray, n_first: int) -> IntArray:
     """Leave ties in the order of the database, as MATLAB's sort, faiss and any stable sort do."""
@@ -210,7 +213,7 @@ def _heap_select(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
         if keys[rows[place]] < keys[rows[0]]:
             row = rows[place]
             rows[place] = rows[0]
-            _sift(keys, rows, 0, n_first, row, sinks)
+            _sift(keys, rows, _FIRST, n_first, row, sinks)
 
 
 @to_machine_code
@@ -220,7 +223,7 @@ def _heap_sort(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
     for end in range(n_first - 1, 0, -1):
         row = rows[end]
         rows[end] = rows[0]
-        _sift(keys, rows, 0, end, row, sinks)
+        _sift(keys, rows, _FIRST, end, row, sinks)
 
 
 @to_machine_code
@@ -240,7 +243,7 @@ def _introsort(keys, rows):  # type: ignore[no-untyped-def]
     while waiting:
         first, last, depth = waiting.pop()
         if depth < 0:
-            _heap_sort(keys, rows[first : last + 1], last + 1 - first, False)
+            _heap_sort(keys, rows[first : last + 1], last + 1 - first, _NO)
             continue
         while last - first >= _INSERTED:
             middle = first + (last - first) // 2
@@ -251,7 +254,7 @@ def _introsort(keys, rows):  # type: ignore[no-untyped-def]
             if keys[rows[middle]] < keys[rows[first]]:
                 _swap(rows, middle, first)
             _swap(rows, middle, last - 1)
-            cut, _ = _meet(keys, rows, keys[rows[last - 1]], first, last - 1, False)
+            cut, _ = _meet(keys, rows, keys[rows[last - 1]], first, last - 1, _NO)
             _swap(rows, cut, last - 1)
             depth -= 1
             if cut - first < last - cut:  # the larger part waits
@@ -307,7 +310,7 @@ def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
             _swap(rows, first + 1 + n_medians // 2, first)
             left, right = first, last + 1
         depth -= 1
-        left, right = _meet(keys, rows, keys[rows[first]], left, right, True)
+        left, right = _meet(keys, rows, keys[rows[first]], left, right, _YES)
         _swap(rows, first, right)
         if right >= place:
             last = right - 1
@@ -337,7 +340,7 @@ def _cut(keys, rows, first, last):  # type: ignore[no-untyped-def]
         _swap(rows, first, middle if b < c else (end if a < c else second))
     else:
         _swap(rows, first, second if a < c else (end if b < c else middle))
-    return _meet(keys, rows, keys[rows[first]], first, last, False)[0]
+    return _meet(keys, rows, keys[rows[first]], first, last, _NO)[0]
 
 
 @to_machine_code
@@ -348,7 +351,7 @@ def _sort(keys, rows):  # type: ignore[no-untyped-def]
         first, last, depth = waiting.pop()
         while last - first > _INSERTED:
             if depth == 0:
-                _heap_sort(keys, rows[first:last], last - first, True)
+                _heap_sort(keys, rows[first:last], last - first, _YES)
                 break
             depth -= 1
             cut = _cut(keys, rows, first, last)
@@ -360,10 +363,10 @@ def _sort(keys, rows):  # type: ignore[no-untyped-def]
 @to_machine_code
 def _select(keys, rows, place):  # type: ignore[no-untyped-def]
     """Put the row of a place there, and nothing larger before it, as libstdc++ does."""
-    first, last, depth = 0, len(rows), _depth(len(rows))
+    first, last, depth = _FIRST, len(rows), _depth(len(rows))
     while last - first > 3:
         if depth == 0:
-            _heap_select(keys, rows[first:last], place + 1 - first, True)
+            _heap_select(keys, rows[first:last], place + 1 - first, _YES)
             _swap(rows, first, place)
             return
         depth -= 1
@@ -379,7 +382,7 @@ def _select(keys, rows, place):  # type: ignore[no-untyped-def]
 def _topk(keys, rows, n_first):  # type: ignore[no-untyped-def]
     """Sort the first ``n_first`` rows as ``torch.topk`` does: by a heap if few, else by selection and sort."""
     if 64 * n_first <= len(rows):
-        _heap_sort(keys, rows, n_first, True)
+        _heap_sort(keys, rows, n_first, _YES)
     else:
         _select(keys, rows, n_first - 1)
         _sort(keys, rows[: n_first - 1])

@@ -36,13 +36,20 @@ _SHAPES = {  # SVG paths of matplotlib's markers, around (0, 0)
     "p": "M0,-4.6L4.4,-1.4L2.7,3.8H-2.7L-4.4,-1.4Z",
     "h": "M0,-4.6L4,-2.3V2.3L0,4.6L-4,2.3V-2.3Z",
 }
+_LEARNS: dict[str, str] = {  # what users' own codes of a group learn from, as most methods of it do
+    **dict.fromkeys(GROUPS, "affinity"),
+    **dict.fromkeys(("baseline", "unsupervised"), "none"),
+    "class-based": "labels",
+    "": "",  # without a group
+}
 _OF_THEME = {"#000000": "var(--ink)", "#882255": "var(--wine)"}  # too dark for dark paper
 _ABOUT = {  # what an answer says of two methods
     EVERY_ORDER: "Their ranges do not meet: no order of ties reverses the two.",
     LUCK: "They are apart under luck: a random order of ties is not expected to reverse the two; an order that "
     "depends on the classes might.",
     OPEN: "They are not separated by luck: a reversal by a random order of ties is not ruled out.",
-    UNKNOWN: "Whether luck with ties could reverse the two is unknown: a row is older than the column tie_sd.",
+    UNKNOWN: "Whether luck with ties could reverse the two is unknown: one has no value, or a row is older than the "
+    "column tie_sd.",
 }
 _VERDICTS = {  # of a published value
     "within": "it lies within our spread, or luck with ties does not tell it from ours",
@@ -169,7 +176,7 @@ def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any
             "label": line.label,
             "method": line.method,
             "group": line.group,
-            "supervision": card.supervision if (card := known_card(str(line.method))) else "",
+            "supervision": card.supervision if (card := known_card(str(line.method))) else _LEARNS[str(line.group)],
             "colour": _OF_THEME.get(look.colour, look.colour),
             "shape": _SHAPES[look.marker],
             "is_variant": look.is_variant,

@@ -101,9 +101,8 @@ def draw_figures(
             try:
                 if block.cells.empty:
                     raise HashbenchError(
-                        f"there is nothing to draw of {block.dataset} ({block.features}): no query has a relevant "
-                        f"item in the database, so that {block.metric} has no value. Choose other labels, queries or "
-                        "affinity."
+                        f"there is nothing to draw of {block.dataset} ({block.features}): no query has a value of "
+                        f"{block.metric}. Choose another metric, or other labels, queries or affinity."
                     )
                 with one_look():
                     figure = kind.draw(block)

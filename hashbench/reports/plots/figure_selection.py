@@ -12,7 +12,15 @@ import numpy as np
 import pandas as pd
 
 from hashbench._typing import Progress, silent
-from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, describe_hidden, main_lines
+from hashbench.reports.aggregate import (
+    BLOCK,
+    LINE,
+    all_lines,
+    average_over_seeds,
+    describe_hidden,
+    main_lines,
+    own_shown,
+)
 from hashbench.reports.plots.style import FigureLayout, Look, choose_looks
 from hashbench.reports.selection import Selection, places
 from hashbench.scoring.metrics import get_metric
@@ -149,9 +157,10 @@ def nearest_length(cells: pd.DataFrame, n_bits: int | None) -> pd.DataFrame:
 def short_names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
     """Return the names of lines in figures, by label, and sentences on the settings that names omit.
 
-    The only line of a method has the method's name.
+    The only line of a method has the method's name, or the label that users gave their own codes.
     """
-    method = dict(zip(cells["label"], cells["method"], strict=True))
+    columns = zip(cells["label"], cells["method"], cells["params"], strict=True)
+    method = {label: label if "label" in own_shown(params) else name for label, name, params in columns}
     n_lines = Counter(method.values())
     names, omitted = {}, dict[str, list[str]]()  # the settings that a method's name omits
     for label, name in sorted(method.items()):

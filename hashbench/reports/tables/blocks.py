@@ -122,7 +122,8 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
             "Spread: standard deviation over seeds. Confidence: 95 % bootstrap interval over queries, of the mean over "
             "seeds. Luck: standard deviation over random orders of ties. Worst case: each query's ties broken "
             "separately. p: corrected as for ‡. A dash: one seed, not tested, its queries' scores are not "
-            "in the data folder, or the row is older than the column tie_sd."
+            "in the data folder or not of the same queries, no query has a value, or the row is older than the column "
+            "tie_sd."
         ]
         title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
         caption = f"Uncertainty of {keys[3]} on {keys[0]} ({keys[1]})."
@@ -301,8 +302,11 @@ def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = F
         notes += _notes_on_tests(block)
     if any("§" in entry.marks for entry in entries):
         notes.append("§: one seed of a method that draws at random.")
-    if any(entry.text == NOT_RUN for entry in entries):
-        notes.append("A dash: not run, or refused by the method.")
+    n_dashes = sum(entry.text == NOT_RUN for entry in entries)
+    if n_dashes:
+        n_empty = int(block["value"].isna().sum())
+        reasons = ["not run, or refused by the method", "no query has a value"]
+        notes.append(f"A dash: {'; or '.join(reasons[n_dashes == n_empty : 1 + (n_empty > 0)])}.")
     return notes
 
 
@@ -310,6 +314,7 @@ def _notes_on_tests(block: pd.DataFrame) -> list[str]:
     """Return notes on what was tested against what, and on tests that could not be made or find anything."""
     columns = block.groupby(["metric", "n_bits", "rivals"])
     is_other = columns["is_reference"].transform("any") & ~block["is_reference"] & (block["group"] != "baseline")
+    is_other &= block["value"].notna()
     n_others, n_tested, against = is_other.sum(), block["p_value"].notna().sum(), block["against"].iloc[0]
     correction = "by Holm's method in its column" if against else "for all pairs of its column"
     notes = [
@@ -317,9 +322,13 @@ def _notes_on_tests(block: pd.DataFrame) -> list[str]:
         f"corrected {correction})."
     ]
     if n_tested < n_others:
-        notes.append(
-            f"{n_tested} of {n_others} could be tested; the data folder lacks the scores of every query of the others."
-        )
+        n_unpaired = int((is_other & block["is_unpaired"]).sum())
+        reasons = [
+            f"{n_unpaired} are means over other queries than {against or 'the best'}, or than another seed",
+            "the data folder lacks the scores of every query of the others",
+        ]
+        shown = reasons[n_unpaired == 0 : 1 + (n_tested + n_unpaired < n_others)]
+        notes.append(f"{n_tested} of {n_others} could be tested; {'; '.join(shown)}.")
     if against and not can_find_significance(columns["p_value"].count().max()):
         notes.append("With so many methods no p can be below it, so ‡ has no meaning here; lay out fewer methods.")
     return notes

@@ -139,5 +139,6 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     others = candidates.mask(is_best)
     is_second = others.notna() & (others == others.groupby(column).transform("max"))
     best = cells[[*NUMBERS, "n_queries"]].where(is_best).groupby(column).transform("first")
-    answers = np.where(is_compared & ~is_best & best["value"].notna(), compare(cells, best), "")
+    has_values = cells["value"].notna() & best["value"].notna()
+    answers = np.where(is_compared & ~is_best & has_values, compare(cells, best), "")
     return cells.assign(is_best=is_best, is_second=is_second, ties=answers)

@@ -21,8 +21,9 @@ def add_confidence(
 
     ``rows`` are the results behind each cell, one per seed. New columns are ``from_`` and ``to`` of the interval,
     ``p_value``, corrected in each column, ``is_reference``, the cell that the others of its column are tested against,
-    and ``against``, the label of the line named by the user. Cells without scores of every query in the data folder
-    have NaN. Sanity baselines are not tested.
+    ``is_unpaired``, whether its scores are known but of other queries than those, and ``against``, the label of the
+    line named by the user. Cells without scores of every query in the data folder have NaN. Sanity baselines are not
+    tested.
 
     The best of a column is chosen by the same queries, so that all pairs are tested; a line that was named beforehand
     is tested against each other one, corrected by Holm.
@@ -33,18 +34,21 @@ def add_confidence(
         on_progress("scores of every query", number, len(rows))
     unknown = np.full(2, np.nan)
     intervals = [
-        unknown if values is None else bootstrap_intervals(values[None, ~np.isnan(values)])[0] for values in scores
+        unknown if values is None or not _has_two(values) else bootstrap_intervals(values[None, ~np.isnan(values)])[0]
+        for values in scores
     ]
     label, is_named = _named(cells, against) if against else ("", cells["is_best"])
     cells = cells.assign(from_=[low for low, _ in intervals], to=[high for _, high in intervals])
-    cells = cells.assign(p_value=np.nan, is_reference=False, against=label)
+    cells = cells.assign(p_value=np.nan, is_reference=False, is_unpaired=False, against=label)
     columns = cells.groupby(list(COLUMN))
     for number, (_, column) in enumerate(columns, start=1):
         reference = next(iter(column.index[is_named[column.index]]), None)
         if reference is not None:
             cells.loc[reference, "is_reference"] = True
             rivals = column.index[(column["group"] != "baseline") & (column.index != reference)]
-            tested = [position for position in rivals if _is_paired(scores[position], scores[reference])]
+            known = [position for position in rivals if scores[position] is not None and scores[reference] is not None]
+            tested = [position for position in known if _is_paired(scores[position], scores[reference])]
+            cells.loc[[position for position in known if position not in tested], "is_unpaired"] = True
             if tested:
                 values = np.stack([scores[position] for position in (reference, *tested)])
                 values = values[:, ~np.isnan(values[0])]
@@ -69,21 +73,24 @@ def _named(cells: pd.DataFrame, against: str) -> tuple[str, "pd.Series[bool]"]:
     return label, names == label
 
 
-def _is_paired(rival: FloatArray | None, reference: FloatArray | None) -> bool:
-    """Return whether two lines score the same queries; P@rN:skip need not."""
-    return rival is not None and reference is not None and np.array_equal(np.isnan(rival), np.isnan(reference))
+def _is_paired(rival: FloatArray, reference: FloatArray) -> bool:
+    """Return whether two lines score the same queries, at least two; P@rN:skip need not."""
+    return _has_two(reference) and np.array_equal(np.isnan(rival), np.isnan(reference))
+
+
+def _has_two(values: FloatArray) -> bool:
+    return int(np.count_nonzero(~np.isnan(values))) > 1
 
 
 def _over_seeds(rows: pd.DataFrame) -> FloatArray | None:
-    """Average the scores of every query over seeds, NaN if undefined.
+    """Average the scores of every query over seeds, NaN if undefined; all are NaN if seeds score different queries.
 
-    None unless the scores of all rows are cached, and of the same queries.
+    None unless the scores of all rows are cached.
     """
     scores = [find_scores(as_row(row)) for row in rows.to_dict("records")]
     cached = [values for values in scores if values is not None]
     if len(cached) < len(scores):
         return None
     mean: FloatArray = np.mean(cached, axis=0)
-    if not all(np.array_equal(np.isnan(values), np.isnan(mean)) for values in cached):
-        return None
-    return mean if (~np.isnan(mean)).sum() > 1 else None
+    is_same = all(np.array_equal(np.isnan(values), np.isnan(mean)) for values in cached)
+    return mean if is_same else np.full_like(mean, np.nan)

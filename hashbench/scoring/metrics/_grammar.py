@@ -77,6 +77,30 @@ class Family:
 
 
 ALIASES = {"Recall": "R", "Precision": "P", "MRR": "RR", "mAP": "AP", "MAP": "AP", "nDCG": "NDCG"}
+TREC_NAMES = {  # of trec_eval, with the metric that equals each
+    "map": "AP",
+    "map_cut_k": "AP@k:relevant",
+    "ndcg": "NDCG:trec",
+    "ndcg_cut_k": "NDCG@k:trec",
+    "P_k": "P@k",
+    "recall_k": "R@k",
+    "recip_rank": "RR",
+    "Rprec": "RPrec",
+    "success_k": "Hit@k",
+}
+_OTHER_TREC_NAMES = {  # that no metric equals: what they are, and the nearest
+    "11pt_avg": "averages interpolated precision at eleven recalls; the nearest metric is AP",
+    "bpref": "leaves out documents that are not judged; the nearest metric is AP, where they are irrelevant",
+    "gm_map": "is the geometric mean of AP over queries; AP has the arithmetic one",
+    "infAP": "estimates AP from a sample of judgements; AP takes what is not judged as irrelevant",
+    "iprec_at_recall": "is interpolated precision at a recall; the nearest metric is P@k",
+    "relative_P": "divides by the most that k documents can hold, min(k, R); the nearest metrics are P@k and R@k",
+    "Rprec_mult": "cuts at multiples of R; RPrec cuts at R",
+    "set_F": "combines precision and recall of the whole list; the nearest metrics are P@k and R@k",
+    "set_map": "is precision times recall of the whole list; the nearest metric is AP",
+    "set_P": "is the precision of the whole list; P@k is that of its first k documents",
+    "set_recall": "is the recall of the whole list; R@k is that, with the length of the longest list as k",
+}
 FAMILIES: dict[str, Family] = {}
 
 
@@ -130,10 +154,11 @@ def register_metric(
     >>> del FAMILIES["Miss@k"]  # so that the example leaves no metric behind
     """
     match = _PATTERN.fullmatch(pattern)
-    if match is None or match[1] in ALIASES:
+    other_names = *ALIASES, *filter(str.isalpha, TREC_NAMES)
+    if match is None or match[1] in other_names:
         raise HashbenchError(
             f"a metric is called {pattern!r}, expected letters, then @k, @rN or @R if it has a cutoff, and not "
-            f"{', '.join(ALIASES)}, which are other names of built-in metrics."
+            f"{', '.join(other_names)}, which are other names of built-in metrics."
         )
 
     def register(function: Callable[..., Scores]) -> Callable[..., Scores]:
@@ -199,10 +224,12 @@ def get_metric(name: str) -> Metric:
     """Return the metric of a name; raise HashbenchError if there is no such metric, cutoff or option.
 
     Names are ``NAME[@cutoff][:option][:reranked=m]``, such as ``AP``, ``NDCG@100``, ``P@r2``, ``AP@1000:relevant`` or
-    ``Recall@10:reranked=100``; ``@all`` and ``@ALL`` are read as no cutoff.
+    ``Recall@10:reranked=100``; ``@all`` and ``@ALL`` are read as no cutoff. Names of trec_eval, such as
+    ``ndcg_cut_10``, are read as the metrics that equal them.
     """
     if len(name) > MAX_NAME:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
+    name = _without_trec_name(name)
     match = _NAME.fullmatch(name)
     if match is None:
         raise _lacks_number(name) if name in FAMILIES else unknown_name("metric", name, metric_names())
@@ -258,8 +285,38 @@ def _find_family(name: str, match: re.Match[str]) -> Family:
         raise HashbenchError(f"metric {name!r}: {pattern} does not score re-ranked candidates; {known} do.")
     stems = {stem.casefold(): stem for stem in [*ALIASES, *(known.partition("@")[0] for known in FAMILIES)]}
     recased = stems.get(match["stem"].casefold(), "")  # the same letters in other case
-    meant = recased and ALIASES.get(recased, recased) + name.removeprefix(match["stem"])
-    raise unknown_name("metric", name, metric_names(), like=pattern, meant="" if stem == recased else meant)
+    known = ALIASES.get(recased, recased)
+    meant = known + name.removeprefix(match["stem"])
+    if known and meant != name and _exists(meant):
+        raise unknown_name("metric", name, metric_names(), meant=meant)
+    if forms := [form for form in metric_names() if form.partition("@")[0] == known]:
+        raise HashbenchError(f"unknown metric {name!r}. Forms of {known}: {', '.join(forms)}.")
+    raise unknown_name("metric", name, metric_names(), like=pattern)
+
+
+def _exists(name: str) -> bool:
+    try:
+        get_metric(name)
+    except HashbenchError:
+        return False
+    return True
+
+
+_TREC_NAME = re.compile(r"(11pt_avg|[A-Za-z_]+?)([_.]([0-9.]+))?")
+
+
+def _without_trec_name(name: str) -> str:
+    """Replace a name as trec_eval prints it (``P_5``) or reads it (``P.5``) by the metric that equals it, if any."""
+    match = _TREC_NAME.fullmatch(name)
+    if match is None:
+        return name
+    stem, with_cutoff, cutoff = match.groups()
+    if stem in _OTHER_TREC_NAMES and stem not in metric_names():
+        raise HashbenchError(f"metric {name!r} is not here: trec_eval's {stem} {_OTHER_TREC_NAMES[stem]}.")
+    if not with_cutoff and f"{stem}_k" in TREC_NAMES and stem != "P":
+        raise HashbenchError(f"metric {name!r} needs a cutoff, such as {stem}_10.")
+    equal = TREC_NAMES.get(f"{stem}_k" if with_cutoff else stem, name)
+    return equal.replace("@k", f"@{cutoff}")
 
 
 def _lacks_number(pattern: str) -> HashbenchError:

@@ -179,7 +179,7 @@ class Model:
     # ---------------------------------------------------------------- loading
 
     def _load(self) -> tuple[Any, Any]:
-        """Load the model and its configuration; refuse weights that leave a parameter untrained."""
+        """Load the model and its configuration; refuse weights with fewer or more parameters."""
         try:
             config = self.transformers.AutoConfig.from_pretrained(self.folder, **_LOCAL)
             architecture = next(iter(getattr(config, "architectures", None) or ()), "")
@@ -206,6 +206,13 @@ class Model:
             raise HashbenchError(
                 f"the weights in {self.folder} lack {len(missing)} parameters of {type(model).__name__}, such as "
                 f"{shown}. {_HOW_TO_SAVE}."
+            )
+        used = {re.sub(r"\d+", "0", key) for key in model.state_dict()}
+        left_out = sorted(key for key in info["unexpected_keys"] if re.sub(r"\d+", "0", key) in used)
+        if left_out:
+            raise HashbenchError(
+                f"the weights in {self.folder} have layers that its config.json leaves out, such as {left_out[0]}. "
+                f"Restore the number of layers in it, or s{_HOW_TO_SAVE[1:]}."
             )
         return model.eval().to(self.device), config
 

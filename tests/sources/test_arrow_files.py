@@ -1,4 +1,4 @@
-"""Columns of Parquet read by row groups, against the arrays that were written."""
+"""Columns of Parquet and Arrow files, whole and by row groups, against the arrays that were written."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,14 @@ from helpers.error_sentences import complaint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashbench.sources.formats import CODE_KEYS
+from hashbench.bits import as_packed
+from hashbench.sources.array_files import read_array, read_codes, read_features, read_items
+from hashbench.sources.formats import COARSE_KEYS, CODE_KEYS, LABEL_KEYS
 from hashbench.sources.shards import ShardedArray
+from hashbench.store import inputs
 
 pa = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
+parquet, feather = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow.feather")
 
 PACKED = np.random.default_rng(0).integers(0, 256, (23, 5), dtype=np.uint8)
 COLUMNS = {
@@ -20,6 +23,84 @@ COLUMNS = {
     "large_binary": pa.array([row.tobytes() for row in PACKED], pa.large_binary()),
     "fixed_binary": pa.array([row.tobytes() for row in PACKED], pa.binary(5)),
 }
+
+
+def write(path, table, n_rows=23):
+    """Write ``n_rows`` together, in the format of the suffix; ``stream.arrow`` as Hugging Face's datasets do."""
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path, row_group_size=n_rows)
+    elif path.suffix == ".feather":
+        feather.write_feather(table, str(path), compression="lz4", chunksize=n_rows)
+    else:
+        with (pa.ipc.new_stream if path.stem == "stream" else pa.ipc.new_file)(str(path), table.schema) as writer:
+            writer.write_table(table, max_chunksize=n_rows)
+    return path
+
+
+FILES = ["a.parquet", "a.arrow", "stream.arrow", "a.feather"]
+IMAGES = [b"\x89PNG\r\n\xff" * number for number in range(1, 24)]  # a column that nobody asks for
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("column", COLUMNS)
+def test_packed_codes_are_read_beside_columns_that_nobody_asked_for(tmp_path, name, column):
+    table = pa.table({"image": IMAGES, "code": COLUMNS[column], "ragged": [[1], [1, 2]] * 11 + [[]]})
+    codes = read_codes(str(write(tmp_path / name, table)))
+    assert codes.dtype == np.uint8
+    np.testing.assert_array_equal(codes, PACKED)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_kind_of_column_of_an_arrow_file_is_read_by_its_name(tmp_path, name):
+    labels, vectors = np.arange(23) % 3, np.random.default_rng(1).normal(size=(23, 4)).astype(np.float32)
+    texts = [f"0x{row.tobytes().hex()}" for row in PACKED]
+    padded = pa.array(["1", "01"] * 11 + ["1"])
+    table = pa.table(
+        {
+            "image": IMAGES,
+            "label": labels,
+            "vector": vectors.tolist(),
+            "tensor": pa.FixedShapeTensorArray.from_numpy_ndarray(vectors.reshape(23, 2, 2)),
+            "hash": texts,
+            "kind": padded,
+            "superclass": padded,
+            "word": pa.array([b"a", b"b"] * 11 + [b"a"], pa.binary()),
+        }
+    )
+    path = write(tmp_path / name, table, n_rows=7)
+    assert read_array(str(path), LABEL_KEYS).tolist() == labels.tolist()
+    np.testing.assert_array_equal(read_features(f"{path}:vector"), vectors)
+    np.testing.assert_array_equal(read_features(f"{path}:tensor"), vectors)
+    np.testing.assert_array_equal(as_packed(read_codes(str(path)))[0], as_packed(PACKED, 40, bit_order="big")[0])
+    assert read_array(f"{path}:kind", LABEL_KEYS).tolist() == padded.to_pylist()
+    assert read_array(str(path), COARSE_KEYS).tolist() == padded.to_pylist()
+    assert read_array(f"{path}:word", LABEL_KEYS).tolist() == ["a", "b"] * 11 + ["a"]
+    np.testing.assert_array_equal(ShardedArray([f"{path}:vector"], ())[5:16], vectors[5:16])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_numeric_columns_are_features_and_bytes_are_not(tmp_path, name):
+    numbers = np.random.default_rng(1).normal(size=(23, 2))
+    table = pa.table({"a": numbers[:, 0], "image": IMAGES, "b": numbers[:, 1].astype(str), "label": range(23)})
+    items = read_items(str(write(tmp_path / name, table)))
+    np.testing.assert_allclose(items.features, numbers, rtol=1e-6)
+    assert items.left_out == "left out, since they hold no numbers: image"
+    assert items.labels.tolist() == [*range(23)]
+
+
+def test_bytes_that_are_hexadecimal_digits_are_strings(tmp_path):
+    texts = [row.tobytes().hex().encode() for row in PACKED]
+    path = write(tmp_path / "a.parquet", pa.table({"hash": pa.array(texts, pa.binary())}))
+    np.testing.assert_array_equal(as_packed(read_codes(str(path)))[0], as_packed(PACKED, 40, bit_order="big")[0])
+
+
+def test_only_named_columns_must_fit_into_memory(tmp_path, monkeypatch):
+    table = pa.table({"image": [bytes([row]) * 10_000 for row in range(23)], "code": COLUMNS["binary"]})
+    for name in FILES:
+        path = write(tmp_path / name, table)
+        monkeypatch.setattr(inputs, "free_memory", lambda: 30_000)
+        np.testing.assert_array_equal(read_codes(f"{path}:code"), PACKED)
+        assert "GB of memory" in complaint(read_array, f"{path}:image", LABEL_KEYS)
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +150,8 @@ def test_a_slice_reads_only_the_row_groups_that_it_needs(files, monkeypatch):
         ([1, None], "has empty cells"),
         ([[1, None]], "has empty cells"),
         ([None, [1, 2]], "has empty cells"),
-        ([["a"]], "which is not read in slices"),
-        (["00ff"], "holds string, which is not read in slices"),
+        ([["a"]], "holds list<element: string>, expected numbers, or lists of numbers or bytes"),
+        (["00ff"], "holds string, expected numbers, or lists of numbers or bytes of one length"),
     ],
 )
 def test_cells_that_are_no_codes_are_refused(cells, message, tmp_path):
