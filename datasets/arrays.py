@@ -286,12 +286,14 @@ def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> A
 
 
 def _unmatched(query_labels: AnyArray, labels: AnyArray, query_name: str, name: str) -> dict[str, str]:
-    """Describe classes of queries that the database lacks, if classes are words; refuse classes that all differ."""
-    if labels.ndim != 1 or not {labels.dtype.kind, query_labels.dtype.kind} <= set("USO"):
+    """Describe classes of queries that the database lacks; refuse classes that all differ."""
+    are_words = {array.dtype.kind in "USO" for array in (query_labels, labels)}
+    if labels.ndim != 1 or len(are_words) > 1:
         return {}
     check_labelled(query_labels, query_name)
     check_labelled(labels, name)
-    notes = as_affinity((query_labels.astype(str), labels.astype(str))).notes
+    pair = (query_labels.astype(str), labels.astype(str)) if True in are_words else (query_labels, labels)
+    notes = as_affinity(pair).notes
     return {"labels": notes[0].removesuffix(".")} if notes else {}
 
 

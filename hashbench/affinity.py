@@ -418,7 +418,7 @@ def as_affinity(affinity: Any) -> Affinity:
                 f"got a {type(affinity).__name__} of {len(affinity)}."
             )
         rule = by_labels(*affinity)
-        rule.notes = _unmatched_words(rule) if isinstance(rule, SameLabel) else ()
+        rule.notes = _unmatched_classes(rule) if isinstance(rule, SameLabel) else ()
         return rule
     return Explicit(affinity)
 
@@ -434,24 +434,25 @@ def by_labels(query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> Sa
     return SameLabel(query, database) if query.ndim == 1 else SharedLabels(query, database)
 
 
-def _unmatched_words(rule: SameLabel) -> list[str]:
-    """Report classes of queries, given as words, that no database item has; refuse labels of which none matches."""
-    if not rule.class_names:
-        return []
+def _unmatched_classes(rule: SameLabel) -> list[str]:
+    """Report classes of queries that no database item has; refuse labels of which none matches."""
     wanted, known = np.unique(rule.query_labels), np.unique(rule.database_labels)
-    unmatched = np.setdiff1d(wanted, known)
-    if not unmatched.size:
+    unmatched = np.setdiff1d(wanted, known, assume_unique=True)
+    if not (unmatched.size and known.size):
         return []
-    names, others = ([rule.class_names[number] for number in numbers] for numbers in (unmatched, known))
-    name, other = nearest_pair(names, others)
+    nearest, advice = "", "Number the classes of both in the same way"
+    name, other = str(unmatched[0]), str(known[0])
+    if rule.class_names:
+        names, others = ([rule.class_names[number] for number in numbers] for numbers in (unmatched, known))
+        name, other = map(repr, nearest_pair(names, others))
+        nearest, advice = f"; the nearest there is {other}", "Write the same class as the same word"
     if len(unmatched) == len(wanted):
-        raise HashbenchError(
-            f"no class of the queries is a class of the database; the nearest are {name!r} and {other!r}. Write the "
-            "same class as the same word."
-        )
+        pair = f"the nearest are {name} and {other}" if nearest else f"queries have {name}, the database has {other}"
+        raise HashbenchError(f"no class of the queries is a class of the database; {pair}. {advice}.")
+    verb = "occurs" if len(unmatched) == 1 else "occur"
     return [
-        f"{len(unmatched)} of the {len(wanted)} classes of queries occur nowhere in the database, such as {name!r}; "
-        f"the nearest there is {other!r}."
+        f"{len(unmatched):,} of the {len(wanted):,} classes of queries {verb} nowhere in the database, such as "
+        f"{name}{nearest}."
     ]
 
 

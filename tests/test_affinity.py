@@ -77,10 +77,13 @@ def test_classes_may_be_words_of_any_type(form):
 
 def test_classes_of_queries_that_the_database_lacks_are_noted_by_name():
     assert as_affinity((["c1", "c3", "c2"], ["c3 ", "c2", "c1"])).notes == [
-        "1 of the 3 classes of queries occur nowhere in the database, such as 'c3'; the nearest there is 'c3 '."
+        "1 of the 3 classes of queries occurs nowhere in the database, such as 'c3'; the nearest there is 'c3 '."
     ]
-    assert as_affinity((["a", "b"], ["b", "a", "c"])).notes == []
-    assert SameLabel(["a"], ["b"]).notes == ()  # maybe of a part
+    assert as_affinity(([3, 8, 1, 8, 9], [1, 2, 3])).notes == [
+        "2 of the 4 classes of queries occur nowhere in the database, such as 8."
+    ]
+    assert as_affinity((["a", "b"], ["b", "a", "c"])).notes == as_affinity(([1, 2], [2, 1, 3])).notes == []
+    assert SameLabel(["a"], ["b"]).notes == SameLabel([1], [2]).notes == ()  # maybe of a part
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -128,6 +128,7 @@ def lay_out(folder):
         "hot-turned": np.ones((3, 40), dtype=int),
         "X-words": np.full((40, 4), "a"),
         "y": np.arange(40) % 4,
+        "y-other": np.arange(40) % 4 + 7,
         "rows-40": np.arange(5) * 10,
         "rows-negative": np.array([3, -1]),
         "rows-twice": np.array([3, 4, 3]),
@@ -455,6 +456,9 @@ COMMANDS = f"""
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
 1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | nearest are 'c3' and 'c3 '. Write the
+1 | {OWN} --query-labels small-hashes.npy --database-labels labels.npy | no class of the queries
+1 | thresholds {OWN[9:]} --query-labels small-hashes.npy --database-labels labels.npy | have 2
+1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy --query-labels y-other.npy | queries have 7, the
 1 | {OWN} --query-labels labels.npy --database-labels head.csv | database labels are object of shape (0,)
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hashbench
+from hashbench.affinity import SameLabel
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.scoring.counting import Buckets
@@ -65,7 +66,7 @@ def test_value_equals_brute_force_over_the_codes_of_each_ball(queries, items, ra
     database, labels = [code for code, _ in items], np.array([label for _, label in items])
     wanted = np.arange(len(queries)) % 2
     expected = [lgap(query, database, labels == label, radius) for query, label in zip(queries, wanted, strict=True)]
-    lgap_values = scored(queries, database, (wanted, labels), f"LGAP@r{radius}")
+    lgap_values = scored(queries, database, SameLabel(wanted, labels), f"LGAP@r{radius}")
     assert lgap_values == pytest.approx(expected, abs=1e-15, nan_ok=True)
 
 
