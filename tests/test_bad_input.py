@@ -436,7 +436,7 @@ COMMANDS = f"""
 1 | {RUN.replace("run.txt", "long.gz")} | long.gz line 1 has more than 65,536 characters, expected 6 columns
 1 | {RUN.replace("run.txt", "run-up.txt")} | run-up.txt has scores that grow with the rank
 1 | {RUN.replace("qrels.txt", "qrels-other.txt")} | no query in common
-1 | {RUN} --metric P@r2 | P@r2 counts inside a Hamming radius
+1 | {RUN} --metric P@r2 | P@r2 counts inside a radius of Hamming
 1 | {RUN} --metric PairwiseError | counts the items below each relevant one
 2 | evaluate | give CODES.h5
 2 | evaluate foreign.h5 --workers tcp://127.0.0.1:1 | --workers does not go with CODES.h5
@@ -457,7 +457,7 @@ COMMANDS = f"""
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
 1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | nearest are 'c3' and 'c3 '. Write the
 1 | {OWN} --query-labels small-hashes.npy --database-labels labels.npy | no class of the queries
-1 | thresholds {OWN[9:]} --query-labels small-hashes.npy --database-labels labels.npy | have 2
+1 | thresholds {OWN[9:]} --query-labels small-hashes.npy --database-labels labels.npy | queries have 2,
 1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy --query-labels y-other.npy | queries have 7, the
 1 | {OWN} --query-labels labels.npy --database-labels head.csv | database labels are object of shape (0,)
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
@@ -492,7 +492,7 @@ COMMANDS = f"""
 1 | {LABELLED} --bit-order big | a column for each bit, where the order of bits (big) has no effect
 1 | {OWN.replace("codes.npy", "two.npz")} {OF_LABELS} | two.npz holds arrays a, b | two.npz:a
 1 | {OWN.replace("codes.npy", "two.npz:c")} {OF_LABELS} | unknown array 'two.npz:c'. Known arrays: a, b
-1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a Hamming radius
+1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a radius of Hamming
 1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
 1 | {LABELLED} --per-query '' | cannot write .: Is a directory
 2 | {LABELLED} --per-query r | directory

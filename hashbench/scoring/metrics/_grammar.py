@@ -187,10 +187,14 @@ class Metric:
 
         Raises HashbenchError if the metric needs Hamming distances or float vectors that the ranking lacks.
         """
+        if not histogram.by_radius and (self.family.needs_candidates or self.family.pattern.endswith("@rN")):
+            what = "re-ranks the nearest items by" if self.family.needs_candidates else "counts inside a radius of"
+            raise HashbenchError(
+                f"{self.name} {what} Hamming distance, which runs and rankings by distance cosine or dot do not have. "
+                "Choose another metric, or pass binary codes."
+            )
         if self.family.needs_candidates and histogram.candidates is None:
             raise self.lacks_vectors()
-        if self.family.pattern.endswith("@rN") and not histogram.by_radius:
-            raise HashbenchError(f"{self.name} counts inside a Hamming radius; a real-valued ranking has none.")
         with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
             scores = self.family.function(histogram, *self.arguments)
         value = {"skip": np.nan, "zero": 0.0, "paper": self.family.paper_value}[undefined]
@@ -208,7 +212,7 @@ class Metric:
         """Return the error for missing float vectors."""
         return HashbenchError(
             f"{self.name} re-ranks items near in Hamming distance by the float vectors that were coded, and there are "
-            "none here; give those of queries and database."
+            "none here; give --query-vectors and --database-vectors, or in Python vectors=(query, database)."
         )
 
 
