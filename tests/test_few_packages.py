@@ -1,6 +1,7 @@
 """What works without numba, pandas, SciPy, scikit-learn and matplotlib, and what says which of them to install."""
 
 import json
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -11,7 +12,7 @@ from helpers import scoring_calls
 from helpers.few_packages import run_with_few_packages
 from helpers.paths import ROOT
 
-from hashbench import _parallel, errors
+from hashbench import _parallel, errors, registry
 from hashbench.errors import HashbenchError
 from hashbench.scoring import compilation
 
@@ -22,6 +23,7 @@ from hashbench.cli.main import cli
 results = [CliRunner().invoke(cli, command, catch_exceptions=False) for command in json.loads(sys.argv[1])]
 print(json.dumps([(result.exit_code, result.stdout, result.stderr) for result in results]))
 """
+ITQ = ["run", "--method", "itq", "--bits", "8"]
 CODES = ["--query-codes", "q.npy", "--database-codes", "d.npy"]
 LABELLED = [*CODES, "--query-labels", "ql.npy", "--database-labels", "dl.npy"]
 OF_NUMPY = [
@@ -41,7 +43,7 @@ OF_OTHERS = [
     (["evaluate", *LABELLED, "--save", "mine", "--dataset", "own"], "filelock"),
     (["thresholds", *LABELLED], "scipy"),
     (["explain", *LABELLED], "numba"),
-    (["run", "--method", "itq", "--bits", "8"], "filelock"),
+    (ITQ, "filelock"),
     (["encode", "--method", "itq", "--bits", "8", "--dataset", "q.h5"], "scikit-learn"),
     (["tables"], "pandas"),
     (["report"], "jinja2"),
@@ -70,7 +72,9 @@ def test_scores_without_numba_are_those_with_it_to_the_last_bit():
 
 
 def test_commands_that_score_arrays_print_the_same_without_numba(folder, hashbench, monkeypatch):
-    stdout, _ = run_with_few_packages(COMMANDS, json.dumps(OF_NUMPY), cwd=folder)
+    no_plugins = "from hashbench import registry; registry._entry_points = lambda group: {}"
+    stdout, _ = run_with_few_packages(no_plugins + COMMANDS, json.dumps(OF_NUMPY), cwd=folder)
+    monkeypatch.setattr(registry, "_entry_points", lambda group: {})
     monkeypatch.chdir(folder)
     for command, found in zip(OF_NUMPY, json.loads(stdout), strict=True):
         expected = hashbench(*command)
@@ -87,6 +91,22 @@ def test_commands_say_what_to_install_before_any_work_and_write_nothing(folder):
         assert (exit_code, stdout, stderr.count("\n")) == (1, "", 1), command
         assert re.fullmatch(f"Error: .* needs {package}, which is not installed: pip install {package}.\n", stderr)
     assert sorted(folder.iterdir()) == before
+
+
+def test_a_step_of_a_job_says_what_to_install(digits_data, tmp_path):
+    code = 'ALLOWED |= {"filelock", "platformdirs"}' + COMMANDS
+    ((*_, stderr),) = json.loads(run_with_few_packages(code, json.dumps([ITQ]), cwd=tmp_path)[0])
+    assert stderr == "Error: method 'itq' needs scikit-learn, which is not installed: pip install scikit-learn.\n"
+
+
+def test_a_plugin_that_lacks_a_package_is_listed_with_what_to_install(plugin, tmp_path):
+    plugin("mine", "import sklearn\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    stdout, _ = run_with_few_packages(COMMANDS, json.dumps([["list", "methods"]]), env=env)
+    ((exit_code, listed, _),) = json.loads(stdout)
+    assert exit_code == 0
+    (line,) = [line for line in listed.splitlines() if line.startswith("mine ")]
+    assert line.endswith("(method 'mine' needs scikit-learn, which is not installed: pip install scikit-learn.)")
 
 
 CALLS = {

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hashbench.errors import HashbenchError, JobFailure, one_line
+from hashbench.errors import HashbenchError, JobFailure, needing, one_line
 from hashbench.store.files import data_dir, write_text
 
 
@@ -13,10 +13,11 @@ from hashbench.store.files import data_dir, write_text
 def contained(plugin: str, job: str) -> Iterator[None]:
     """Turn whatever a plug-in raises, including ``sys.exit``, into a JobFailure that names it.
 
-    A HashbenchError and the user's interrupt pass unchanged.
+    A HashbenchError, such as that for a package that is missing, and the user's interrupt pass unchanged.
     """
     try:
-        yield
+        with needing(plugin):
+            yield
     except (HashbenchError, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
