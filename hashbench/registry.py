@@ -53,7 +53,7 @@ def get_method(name: str) -> "type[HashMethod]":
     if name not in method_names():
         raise unknown_name("method", name, method_names())
     with needing(f"method {name!r}"):
-        from hashbench.method import HashMethod  # imports scikit-learn, so after the check of the name
+        from hashbench.method import PLUGIN_NAMES, HashMethod  # imports scikit-learn, so after the check of the name
     _demand_one("method", name, name in _module_names("hashbench.methods"))
     if name in _module_names("hashbench.methods"):
         with loading("method", name):
@@ -65,6 +65,7 @@ def get_method(name: str) -> "type[HashMethod]":
     cls = _load(_entry_points("hashbench.methods")[name][0], "method")
     if not (inspect.isclass(cls) and issubclass(cls, HashMethod)):
         raise HashbenchError(f"method plugin {name!r} is {cls!r}, expected a subclass of HashMethod.")
+    PLUGIN_NAMES[cls] = name
     return _checked(name, cls)
 
 

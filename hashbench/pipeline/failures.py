@@ -10,8 +10,8 @@ from hashbench.store.files import data_dir, write_text
 
 
 @contextmanager
-def contained(plugin: str, job: str) -> Iterator[None]:
-    """Turn whatever a plug-in raises, including ``sys.exit``, into a JobFailure that names it.
+def contained(plugin: str, job: str, check: str = "") -> Iterator[None]:
+    """Turn whatever a plug-in raises, including ``sys.exit``, into a JobFailure that names it; ``check`` is a command.
 
     A HashbenchError, such as that for a package that is missing, and the user's interrupt pass unchanged.
     """
@@ -21,8 +21,9 @@ def contained(plugin: str, job: str) -> Iterator[None]:
     except (HashbenchError, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
+        hint = f"; {check} may say why" if check else ""
         raise JobFailure(
-            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no message'}.", _log(job, error)
+            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no message'}{hint}.", _log(job, error)
         ) from error
 
 
