@@ -227,7 +227,11 @@ COMMANDS = f"""
 2 | run | Missing option '--method' / '-m'. `hashbench list methods`
 2 | run --method itq | Missing option '--bits'. Such as --bits 32.
 2 | lst | No such command 'lst'. Did you mean 'list'?
+2 | scores | No such command 'scores'. Commands: check, diff,
 2 | list method | Did you mean 'methods'?
+2 | run itq --bits 8 | Got unexpected extra argument (itq). Did you mean --method itq?
+2 | tune digits-pairs itq --bits 8 | arguments (digits-pairs itq). Did you mean --dataset digits-pairs?
+2 | run no-method --bits 8 | Got unexpected extra argument (no-method)
 2 | {ITQ} --seed 0,1 | repeat the option: --seed 0 --seed 1.
 2 | {ITQ} --metric 'AP, P@10' | repeat the option: --metric AP --metric P@10.
 2 | plot -m itq,lsh | repeat the option: --method itq --method lsh.
@@ -257,6 +261,10 @@ COMMANDS = f"""
 1 | {ITQ} --dataset codes.npy | cannot read codes.npy as a dataset file: it is not HDF5
 1 | {ITQ} --metric APP | unknown metric 'APP' | 'AP'
 1 | {ITQ} --metric P@ | unknown metric 'P@'. Did you mean 'P@k'
+1 | {ITQ} --metric recall10 | unknown metric 'recall10'. Did you mean 'R@10'?
+1 | {ITQ} --metric Recall@10:rerank=100 | Did you mean 'R@10:reranked=100'?
+1 | {ITQ} --metric mAP:reranked100 | unknown metric 'mAP:reranked100'. Known
+1 | {ITQ} --metric Recall@10:reranked | has option 'reranked'; options of R@k: reranked=m.
 1 | {ITQ} --metric P@0 | metric 'P@0' has cutoff 0
 1 | {ITQ} --metric P@1.5 | unknown metric 'P@1.5'
 2 | run --method itq --bits eight | 'eight' is not a valid integer
