@@ -295,12 +295,11 @@ def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> A
 
 
 def _unmatched(query_labels: AnyArray, labels: AnyArray, query_name: str, name: str) -> dict[str, str]:
-    """Describe classes of queries that the database lacks, if classes are words; refuse words beside numbers."""
-    arrays = {query_name: query_labels, name: labels}
-    if labels.ndim != 1 or all(array.dtype.kind not in "USO" for array in arrays.values()):
+    """Describe classes of queries that the database lacks; refuse classes that all differ, and words beside numbers."""
+    if labels.ndim != 1:
         return {}
-    for owner, array in arrays.items():
-        check_labelled(array, owner)
+    check_labelled(query_labels, query_name)
+    check_labelled(labels, name)
     notes = as_affinity((query_labels, labels)).notes
     return {"labels": notes[0].removesuffix(".")} if notes else {}
 

@@ -409,11 +409,12 @@ def as_affinity(affinity: Any) -> Affinity:
     """Convert labels ``(query_labels, database_labels)`` or a matrix of levels to an `Affinity`; return one as it is.
 
     Class labels give `SameLabel`, multi-hot labels `SharedLabels`, a matrix, dense or sparse, gives `Explicit`. Classes
-    of queries that no database item has are noted, and refused if nothing is relevant.
+    of queries that no database item has are noted, and refused if nothing is relevant; a `SameLabel` may be a part.
     """
-    if isinstance(affinity, tuple) or (
+    is_pair = isinstance(affinity, tuple) or (
         isinstance(affinity, list) and all(isinstance(part, np.ndarray) for part in affinity)
-    ):
+    )
+    if is_pair:
         if len(affinity) != 2:
             raise HashbenchError(
                 "labels must be a pair (query_labels, database_labels), "
@@ -421,7 +422,8 @@ def as_affinity(affinity: Any) -> Affinity:
             )
         affinity = by_labels(*affinity)
     if isinstance(affinity, SameLabel):
-        affinity.notes = _unmatched(affinity.query_labels, affinity.database_labels, affinity.class_names)
+        classes = affinity.query_labels, affinity.database_labels, affinity.class_names
+        affinity.notes = _unmatched(*classes, must_match=is_pair)
     if isinstance(affinity, Hierarchy):
         coarse = affinity.query_coarse, affinity.database_coarse
         classes = affinity.query_labels, affinity.database_labels, affinity.class_names

@@ -132,6 +132,7 @@ def lay_out(folder):
         "X-words": np.full((40, 4), "a"),
         "y": np.arange(40) % 4,
         "word-y": np.array(list("abcd" * 10)),
+        "y-other": np.arange(40) % 4 + 7,
         "rows-40": np.arange(5) * 10,
         "rows-negative": np.array([3, -1]),
         "rows-twice": np.array([3, 4, 3]),
@@ -242,7 +243,11 @@ COMMANDS = f"""
 2 | run | Missing option '--method' / '-m'. `hashbench list methods`
 2 | run --method itq | Missing option '--bits'. Such as --bits 32.
 2 | lst | No such command 'lst'. Did you mean 'list'?
+2 | scores | No such command 'scores'. Commands: check, diff,
 2 | list method | Did you mean 'methods'?
+2 | run itq --bits 8 | Got unexpected extra argument (itq). Did you mean --method itq?
+2 | tune digits-pairs itq --bits 8 | arguments (digits-pairs itq). Did you mean --dataset digits-pairs?
+2 | run no-method --bits 8 | Got unexpected extra argument (no-method)
 2 | {ITQ} --seed 0,1 | repeat the option: --seed 0 --seed 1.
 2 | {ITQ} --metric 'AP, P@10' | repeat the option: --metric AP --metric P@10.
 2 | plot -m itq,lsh | repeat the option: --method itq --method lsh.
@@ -272,6 +277,10 @@ COMMANDS = f"""
 1 | {ITQ} --dataset codes.npy | cannot read codes.npy as a dataset file: it is not HDF5
 1 | {ITQ} --metric APP | unknown metric 'APP' | 'AP'
 1 | {ITQ} --metric P@ | unknown metric 'P@'. Did you mean 'P@k'
+1 | {ITQ} --metric recall10 | unknown metric 'recall10'. Did you mean 'R@10'?
+1 | {ITQ} --metric Recall@10:rerank=100 | Did you mean 'R@10:reranked=100'?
+1 | {ITQ} --metric mAP:reranked100 | unknown metric 'mAP:reranked100'. Did you mean
+1 | {ITQ} --metric Recall@10:reranked | has option 'reranked'; options of R@k: reranked=m.
 1 | {ITQ} --metric P@0 | metric 'P@0' has cutoff 0
 1 | {ITQ} --metric P@1.5 | unknown metric 'P@1.5'
 1 | {ITQ} --metric P_5.5 | unknown metric 'P_5.5'. Known
@@ -459,7 +468,7 @@ COMMANDS = f"""
 1 | {RUN.replace("run.txt", "long.gz")} | long.gz line 1 has more than 65,536 characters, expected 6 columns
 1 | {RUN.replace("run.txt", "run-up.txt")} | run-up.txt has scores that grow with the rank
 1 | {RUN.replace("qrels.txt", "qrels-other.txt")} | no query in common
-1 | {RUN} --metric P@r2 | P@r2 counts inside a Hamming radius
+1 | {RUN} --metric P@r2 | P@r2 counts inside a radius of Hamming
 1 | {RUN} --metric PairwiseError | counts the items below each relevant one
 2 | evaluate | give CODES.h5
 2 | evaluate foreign.h5 --workers tcp://127.0.0.1:1 | --workers does not go with CODES.h5
@@ -479,6 +488,9 @@ COMMANDS = f"""
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
 1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | such as 'c3'; the nearest there is 'c3 '
+1 | {OWN} --query-labels small-hashes.npy --database-labels labels.npy | no class of the queries
+1 | thresholds {OWN[9:]} --query-labels small-hashes.npy --database-labels labels.npy | such as 2; the database has
+1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy --query-labels y-other.npy | such as 7; the database
 1 | {OWN} --query-labels labels.npy --database-labels head.csv | labels or affinities for 0 database items
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
@@ -512,7 +524,7 @@ COMMANDS = f"""
 1 | {LABELLED} --bit-order big | a column for each bit, where the order of bits (big) has no effect
 1 | {OWN.replace("codes.npy", "two.npz")} {OF_LABELS} | two.npz holds arrays a, b | two.npz:a
 1 | {OWN.replace("codes.npy", "two.npz:c")} {OF_LABELS} | unknown array 'two.npz:c'. Known arrays: a, b
-1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a Hamming radius
+1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a radius of Hamming
 1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
 1 | {LABELLED} --per-query '' | cannot write .: Is a directory
 2 | {LABELLED} --per-query r | directory

@@ -1,6 +1,7 @@
 """What works without numba, pandas, SciPy, scikit-learn and matplotlib, and what says which of them to install."""
 
 import json
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -15,7 +16,7 @@ from helpers.waiting import wait_for
 from scipy.io import savemat
 from scipy.sparse import csr_array, save_npz
 
-from hashbench import _parallel, errors
+from hashbench import _parallel, errors, registry
 from hashbench.errors import HashbenchError
 from hashbench.scoring import compilation
 
@@ -26,6 +27,7 @@ from hashbench.cli.main import cli
 results = [CliRunner().invoke(cli, command, catch_exceptions=False) for command in json.loads(sys.argv[1])]
 print(json.dumps([(result.exit_code, result.stdout, result.stderr) for result in results]))
 """
+ITQ = ["run", "--method", "itq", "--bits", "8"]
 CODES = ["--query-codes", "q.npy", "--database-codes", "d.npy"]
 LABELLED = [*CODES, "--query-labels", "ql.npy", "--database-labels", "dl.npy"]
 LINES = ["--query-labels", "ql.txt", "--database-labels", "dl.lst"]
@@ -44,6 +46,7 @@ OF_NUMPY = [
 OF_OTHERS = [
     (["evaluate", *LABELLED, "--per-query", "scores.csv"], "pandas"),
     (["evaluate", *LABELLED, "--curves", "curves.csv"], "pandas"),
+    (["evaluate", *LABELLED, "--format", "latex"], "pandas"),
     (["evaluate", *LABELLED, "--save", "mine", "--dataset", "own"], "filelock"),
     (["evaluate", "--query-codes", "q.csv", *LABELLED[2:]], "pandas"),
     (["evaluate", "--query-codes", "q.mat", *LABELLED[2:]], "scipy"),
@@ -51,7 +54,7 @@ OF_OTHERS = [
     (["evaluate", *CODES, "--affinity", "a.ivecs"], "scipy"),
     (["thresholds", *LABELLED], "scipy"),
     (["explain", *LABELLED], "numba"),
-    (["run", "--method", "itq", "--bits", "8"], "filelock"),
+    (ITQ, "filelock"),
     (["encode", "--method", "itq", "--bits", "8", "--dataset", "q.h5"], "scikit-learn"),
     (["tables"], "pandas"),
     (["report"], "jinja2"),
@@ -87,7 +90,9 @@ def test_scores_without_numba_are_those_with_it_to_the_last_bit():
 
 
 def test_commands_that_score_arrays_print_the_same_without_numba(folder, hashbench, monkeypatch):
-    stdout, _ = run_with_few_packages(COMMANDS, json.dumps(OF_NUMPY), cwd=folder)
+    no_plugins = "from hashbench import registry; registry._entry_points = lambda group: {}"
+    stdout, _ = run_with_few_packages(no_plugins + COMMANDS, json.dumps(OF_NUMPY), cwd=folder)
+    monkeypatch.setattr(registry, "_entry_points", lambda group: {})
     monkeypatch.chdir(folder)
     for command, found in zip(OF_NUMPY, json.loads(stdout), strict=True):
         expected = hashbench(*command)
@@ -104,6 +109,22 @@ def test_commands_say_what_to_install_before_any_work_and_write_nothing(folder):
         assert (exit_code, stdout, stderr.count("\n")) == (1, "", 1), command
         assert re.fullmatch(f"Error: .* needs {package}, which is not installed: pip install {package}.\n", stderr)
     assert sorted(folder.iterdir()) == before
+
+
+def test_a_step_of_a_job_says_what_to_install(digits_data, tmp_path):
+    code = 'ALLOWED |= {"filelock", "platformdirs"}' + COMMANDS
+    ((*_, stderr),) = json.loads(run_with_few_packages(code, json.dumps([ITQ]), cwd=tmp_path)[0])
+    assert stderr == "Error: method 'itq' needs scikit-learn, which is not installed: pip install scikit-learn.\n"
+
+
+def test_a_plugin_that_lacks_a_package_is_listed_with_what_to_install(plugin, tmp_path):
+    plugin("mine", "import sklearn\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    stdout, _ = run_with_few_packages(COMMANDS, json.dumps([["list", "methods"]]), env=env)
+    ((exit_code, listed, _),) = json.loads(stdout)
+    assert exit_code == 0
+    (line,) = [line for line in listed.splitlines() if line.startswith("mine ")]
+    assert line.endswith("(method 'mine' needs scikit-learn, which is not installed: pip install scikit-learn.)")
 
 
 CALLS = {
@@ -141,6 +162,8 @@ def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known()
     assert {*errors._BASE_INSTALL.values()} == needed - {"click", "cloup"}
     with pytest.raises(ModuleNotFoundError, match="no_such_module"), errors.needing("this"):
         import no_such_module  # noqa: F401
+    with pytest.raises(ModuleNotFoundError), errors.needing("this"):
+        import scipy.no_such_module  # noqa: F401  # of a package that is installed, but broken
 
 
 def test_a_module_that_an_installed_package_lacks_keeps_its_error():

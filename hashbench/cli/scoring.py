@@ -215,7 +215,8 @@ def evaluate(
     score: Callable[..., Evaluation]
     user_codes: Any = None
     saving = None
-    check_installed(*(["pandas"] if per_query or curves else []), *(["filelock", "platformdirs"] if save else []))
+    is_framed = per_query or curves or form == "latex"
+    check_installed(*(["pandas"] if is_framed else []), *(["filelock", "platformdirs"] if save else []))
     if save is not None:
         saving = Saving(save, dataset, results, group, label, seed, keep_codes)
     if _names_several(own):

@@ -443,13 +443,13 @@ def _read_vectors(files: OwnFiles) -> Vectors | None:
         return None
     if query is None or database is None:
         raise HashbenchError(f"vectors are needed for both: {options}.")
-    if files.dataset is not None:
-        raise HashbenchError(f"--dataset re-ranks by its own features; leave out {options}.")
     if files.distance != "hamming":
         raise HashbenchError(
             f"{options} re-rank items near in Hamming distance, which --distance {files.distance} does not use; leave "
             "them out."
         )
+    if files.dataset is not None:
+        raise HashbenchError(f"--dataset re-ranks by its own features; leave out {options}.")
     return Vectors(read_features(query), read_features(database), files.true_distance or "euclidean")
 
 

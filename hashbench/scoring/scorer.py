@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._validation import as_labels
+from hashbench.affinity import by_labels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluator import evaluate
 from hashbench.scoring.metrics import get_metric
@@ -59,7 +60,9 @@ def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.Arra
         halves = np.array_split(np.random.default_rng(0).permutation(len(labels)), 2)
         values = np.concatenate(
             [
-                evaluate(codes[query], codes[database], (labels[query], labels[database]), [name]).scores[name].mean
+                evaluate(codes[query], codes[database], by_labels(labels[query], labels[database]), [name])
+                .scores[name]
+                .mean
                 for query, database in (halves, halves[::-1])
             ]
         )

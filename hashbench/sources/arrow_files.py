@@ -243,7 +243,7 @@ def _check_lengths(lengths: set[int], name: str, path: Path) -> None:
 
 def import_arrow(module: str, path: Path) -> Any:
     """Return a module of pyarrow, with which ``path`` is read."""
-    return import_library(module, f"reading {path} needs pyarrow: pip install 'hashbench[parquet]'.")
+    return import_library(module, f"reading {path} needs pyarrow: pip install pyarrow.")
 
 
 @contextmanager

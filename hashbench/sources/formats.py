@@ -195,7 +195,7 @@ def opened_vectors(path: Path) -> Iterator[Mapping[str, Any]]:
 @contextmanager
 def opened_safetensors(path: Path) -> Iterator[Mapping[str, Any]]:
     """Open the arrays of a .safetensors file; they stay on disk."""
-    advice = f"reading {path} needs safetensors: pip install 'hashbench[safetensors]'."
+    advice = f"reading {path} needs safetensors: pip install safetensors."
     with import_library("safetensors", advice).safe_open(path, framework="numpy") as file:
         arrays = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # it is no dict
 

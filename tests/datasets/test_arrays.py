@@ -355,7 +355,7 @@ def test_words_of_own_queries_that_the_database_lacks_are_reported(prepare, save
     words[50:][words[50:] == "c3"] = "C3"
     base, query = save_table("base", slice(0, 50), kind=words[:50]), save_table("query", slice(50, 60), kind=words[50:])
     _, shown = prepare(base, "--labels", f"{base}:kind", "--query-from", query, "--query-labels", f"{query}:kind")
-    assert " 1 of the 3 classes of queries occur nowhere in the database, such as 'C3'; the nearest" in shown
+    assert " 1 of the 3 classes of queries occurs nowhere in the database, such as 'C3'; the nearest" in shown
 
 
 def test_words_of_own_queries_of_which_the_database_has_none_are_refused(complaint, save_table):

@@ -396,7 +396,7 @@ def test_parquet_needs_pyarrow(tmp_path, monkeypatch, is_installed):
     else:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-        message = "a.parquet needs pyarrow: pip install 'hashbench[parquet]'"
+        message = "a.parquet needs pyarrow: pip install pyarrow"
     assert message in complaint(read_arrays, tmp_path / "a.parquet")
 
 

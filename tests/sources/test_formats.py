@@ -102,7 +102,7 @@ def test_bfloat16_of_safetensors_is_refused_by_its_name(tmp_path):
 def test_safetensors_need_their_library(tmp_path, monkeypatch):
     (tmp_path / "a.safetensors").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    words = "a.safetensors needs safetensors: pip install 'hashbench[safetensors]'."
+    words = "a.safetensors needs safetensors: pip install safetensors."
     assert words in complaint(read_features, str(tmp_path / "a.safetensors"))
 
 

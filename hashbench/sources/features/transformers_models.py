@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 PREFIX = "hf:"
 POOLINGS = {"cls": "CLS", "mean": "mean", "projection": "projection"}  # as users type them and as rows show them
-_HOW_TO_INSTALL = (
-    "features hf:MODEL need the library transformers, which is not installed: pip install 'hashbench[hf]'."
-)
+_HOW_TO_INSTALL = "features hf:MODEL need the library transformers, which is not installed: pip install transformers."
 _HOW_TO_NAME = "name a folder, or a model of the hub as hf:OWNER/MODEL or hf:OWNER/MODEL@REVISION"
 _HOW_TO_SAVE = "Save it with model.save_pretrained(FOLDER), and pass hf:FOLDER"
 _ADD_PROCESSOR = "Put the model's preprocessor_config.json into its folder, by processor.save_pretrained(FOLDER)."
