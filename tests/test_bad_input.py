@@ -426,7 +426,7 @@ COMMANDS = f"""
 1 | prepare digits --device cpu | digits:pixels does not use --device
 1 | prepare --from X.npy --labels y.npy --name mine --affinity distance | --labels have no effect
 1 | prepare --from X.npy --query-from X.npy --name mine --seed 7 | --seed 7 has no effect
-1 | prepare --from X.npy --labels y.npy --name mine --neighbours 3 | --labels have no effect
+1 | prepare --from X.npy --labels y.npy --name mine --neighbours 3 | --neighbours compares features, so --labels have no effect
 1 | prepare --from X.npy --name mine --affinity neighbours | --neighbours K go together
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
 1 | prepare --from X.npy --name mine --neighbour-ties all | --neighbour-ties all needs --neighbours K; add it
@@ -484,7 +484,7 @@ COMMANDS = f"""
 1 | evaluate empty.h5 | cannot read empty.h5 as a codes file: it is not HDF5
 1 | evaluate foreign.h5 | another program
 1 | {OWN} | define what is relevant
-1 | {OWN} --query-labels labels.npy | --database-labels
+1 | {OWN} --query-labels labels.npy | labels are needed for both: --query-labels and --database-labels; add --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
 1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | such as 'c3'; the nearest there is 'c3 '
@@ -528,6 +528,7 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
 1 | {LABELLED} --per-query '' | cannot write .: Is a directory
 2 | {LABELLED} --per-query r | directory
+2 | {LABELLED} --per-query scores.xlsx | --per-query writes CSV, got scores.xlsx; name it scores.csv.
 2 | {LABELLED} --curves x.jpg | 'x.jpg' must end in .svg, .png or .pdf, or in .csv for numbers.
 2 | {LABELLED} --curves labels.npy | 'labels.npy' must end in .svg
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file

@@ -216,6 +216,8 @@ def evaluate(
     user_codes: Any = None
     saving = None
     is_framed = per_query or curves or form == "latex"
+    if per_query is not None and per_query.suffix in (".parquet", ".tsv", ".xlsx"):
+        raise click.UsageError(f"--per-query writes CSV, got {per_query.name}; name it {per_query.stem}.csv.")
     check_installed(*(["pandas"] if is_framed else []), *(["filelock", "platformdirs"] if save else []))
     if save is not None:
         saving = Saving(save, dataset, results, group, label, seed, keep_codes)

@@ -82,6 +82,9 @@ class OwnFiles:
             raise HashbenchError(
                 "superclasses (--query-coarse, --database-coarse) need --query-labels and --database-labels."
             )
+        missing = [option for option in labels if option not in named]
+        if len(missing) == 1 and self.dataset is None:
+            raise HashbenchError(f"labels are needed for both: --query-labels and --database-labels; add {missing[0]}.")
         if named not in ([*labels], ["--affinity"], [*labels, "--dataset"], ["--affinity", "--dataset"], ["--dataset"]):
             raise HashbenchError(
                 f"got {' and '.join(named) or 'nothing'} to define what is relevant, expected one of: --query-labels "

@@ -86,7 +86,7 @@ def evaluate_each(
     for option, value, place in (("--bits", files.n_bits, pairs[0].n_bits), ("--seed", saving.seed, pairs[0].seed)):
         if value and place is not None:
             name = f"{{{option[2:]}}}"
-            raise HashbenchError(f"{option} {value} and {name} in the names of files go not together. Leave one out.")
+            raise HashbenchError(f"{option} {value} does not go with {name} in the names of files; leave one out.")
     checked_metrics(metrics, undefined)
     scored: list[tuple[OwnCodes, Saving, Evaluation]] = []
     for number, pair in enumerate(pairs, start=1):
