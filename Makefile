@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One thread a worker; bytecode is kept, since many tests start processes of their own.
-TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadfile
+# One thread a worker; bytecode is kept, since many tests start processes of their own. xdist would put the files of few
+# tests last, and some of these take long.
+TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadfile --no-loadscope-reorder
 # Matplotlib's cache, too, stays in this folder.
 export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt
@@ -136,7 +137,7 @@ types: $(VENV)/.dev links ## Check types
 golden: $(VENV)/.test ## Rewrite tests/golden; review the diff
 	$(BIN)/python tests/make_golden.py
 
-bench: $(VENV)/.bench ## Measure speed side by side with peers
+bench: $(VENV)/.test $(VENV)/.bench ## Measure speed side by side with peers
 	$(BIN)/python benchmarks/evaluator.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/reranking.py

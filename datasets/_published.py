@@ -46,7 +46,7 @@ class PublishedDataset(DatasetAdapter):
         }
         features_name = self.kind
         if extracted is not None:
-            attributes["features"] = extracted.description
+            attributes |= extracted.about
             fields = {"features": extracted.features, "images": extracted.images} | fields
             features_name += extracted.remark
         fields = {"name": self.name, "rule": self.rule, "features_name": features_name} | fields

@@ -13,7 +13,14 @@ from hashbench.affinity import as_affinity
 from hashbench.dataset import N_NEIGHBOURS, Dataset, check_finite
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
-from hashbench.sources.array_files import read_array, read_items, read_rows, refuse_transposed, split_spec
+from hashbench.sources.array_files import (
+    read_array,
+    read_items,
+    read_rows,
+    refuse_nameless,
+    refuse_transposed,
+    split_spec,
+)
 from hashbench.sources.features.extraction import KINDS, extract, extract_texts
 from hashbench.sources.features.transformers_models import is_model
 from hashbench.sources.formats import LABEL_KEYS
@@ -70,6 +77,8 @@ class Arrays(DatasetAdapter):
         distance = own.true_distance or "euclidean"
         params: dict[str, Any] = {} if distance == "euclidean" else {"true_distance": distance}
         neighbours = None
+        if rule in _WITHOUT_LABELS and features is not None:
+            check_finite(features, own.name)  # names rows of the file, and before the long work
         if rule == "neighbours" and own.neighbours is not None:
             if features is None:
                 raise HashbenchError(
@@ -83,7 +92,6 @@ class Arrays(DatasetAdapter):
             items["about"] |= describe_ties(n_tied, len(query), with_ties=with_ties)
             params |= {N_NEIGHBOURS: own.neighbours} if with_ties else {}
         if rule == "distance" and features is not None:
-            check_finite(features, own.name)  # names rows of the file, not of those that are measured
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
             params = distance_rule(features[measured])["rule_params"]
             protocol += f"; levels by percentiles of the distances between {len(measured):,} training items"
@@ -175,7 +183,7 @@ class Arrays(DatasetAdapter):
             "folders": tree.splits,
             "n_bad": n_images - len(tree.images),
             "remark": extracted.remark,
-            "about": {"features": extracted.description},
+            "about": extracted.about,
         }
 
 
@@ -196,7 +204,10 @@ def _rule(own: OwnData, labels: AnyArray | None) -> str:
 def _refuse_idle(own: OwnData, rule: str, *, is_drawn: bool) -> None:
     """Refuse labels, a distance and a seed that would have no effect."""
     if rule in _WITHOUT_LABELS and (own.labels or own.query_labels) and own.queries_per_label is None:
-        raise HashbenchError(f"--affinity {rule} compares features, so --labels have no effect; leave them out.")
+        raise HashbenchError(
+            f"{'--neighbours' if rule == 'neighbours' else f'--affinity {rule}'} compares features, so --labels have no "
+            "effect; leave them out."
+        )
     if own.neighbour_ties != "first" and rule != "neighbours":
         raise HashbenchError(f"--neighbour-ties {own.neighbour_ties} needs --neighbours K; add it, or leave it out.")
     if rule == "distance" and own.true_distance is not None:
@@ -279,6 +290,7 @@ def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> A
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     refuse_transposed(labels, spec or items, (n_items,))
+    refuse_nameless(labels, spec or items, n_items)
     n_labels = len(labels) if labels.ndim else 1
     if n_labels != n_items:
         raise HashbenchError(f"{items} holds {n_items} items, but {spec or 'it'} labels for {n_labels}; give one each.")
@@ -286,12 +298,12 @@ def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> A
 
 
 def _unmatched(query_labels: AnyArray, labels: AnyArray, query_name: str, name: str) -> dict[str, str]:
-    """Describe classes of queries that the database lacks, if classes are words; refuse classes that all differ."""
-    if labels.ndim != 1 or not {labels.dtype.kind, query_labels.dtype.kind} <= set("USO"):
+    """Describe classes of queries that the database lacks; refuse classes that all differ, and words beside numbers."""
+    if labels.ndim != 1:
         return {}
     check_labelled(query_labels, query_name)
     check_labelled(labels, name)
-    notes = as_affinity((query_labels.astype(str), labels.astype(str))).notes
+    notes = as_affinity((query_labels, labels)).notes
     return {"labels": notes[0].removesuffix(".")} if notes else {}
 
 

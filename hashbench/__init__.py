@@ -13,7 +13,7 @@ plug-ins are in methods/ and datasets/.
     registry       plug-ins by name
     cards          facts about a method, without constructing it
     testing        the conformance suites
-    errors         the exception for mistakes that users can fix, packages that are not installed among them
+    errors         the exception for mistakes that users can fix, and for packages that are missing
     __main__       ``python -m hashbench``
     _choices       options that users choose by name, affinity rules among them
     _validation    checks of what users pass

@@ -57,7 +57,13 @@ def as_array(value: Any, name: str) -> AnyArray:
     other libraries that offer DLPack are converted too.
     """
     if is_sparse(value):
-        value = checked_sparse(value, name).toarray()
+        try:
+            value = checked_sparse(value, name).toarray()
+        except MemoryError as error:
+            raise HashbenchError(
+                f"{name} are sparse, of shape {value.shape}, and too large for memory as a dense array. Give fewer "
+                "rows, or leave out columns of zeros."
+            ) from error
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise HashbenchError(
             f"{name} hide {int(np.ma.getmaskarray(value).sum())} values behind a mask. Fill them or leave out rows."
@@ -72,6 +78,13 @@ def as_array(value: Any, name: str) -> AnyArray:
     except (TypeError, ValueError, RuntimeError, NotImplementedError, BufferError) as error:
         what = "lists of unequal lengths" if "inhomogeneous" in str(error) else one_line(error).rstrip(".")
         raise HashbenchError(f"{name} cannot be read as an array: {what}. Give a NumPy array.") from error
+
+
+def as_labels(labels: Any, name: str) -> AnyArray:
+    """Convert labels as `as_array` does; what is not a word in a list of words stays as it is, so it can be named."""
+    array = as_array(labels, name)
+    became_words = array.ndim == 1 and array.dtype.kind in "SU" and not hasattr(labels, "dtype")
+    return np.array(labels, dtype=object) if became_words else array
 
 
 def unexpected(array: Any, name: str, expected: str) -> HashbenchError:
@@ -90,6 +103,8 @@ def list_of_numbers(value: Any, name: str) -> list[Any]:
 def class_labels(labels: npt.ArrayLike, name: str, expected: str = "whole numbers") -> IntArray:
     """Check class labels (n,), whole numbers or booleans, called ``name`` in messages; return them as int64."""
     array = as_array(labels, name)
+    if array.ndim == 1 and array.dtype.kind == "O":
+        array = np.array([label if isinstance(label, Real) else np.nan for label in array.tolist()])
     if array.ndim == 1 and array.dtype.kind == "f":
         bad = np.flatnonzero(array != np.floor(array))  # true for NaN too
         if bad.size:
@@ -97,7 +112,7 @@ def class_labels(labels: npt.ArrayLike, name: str, expected: str = "whole number
                 f"{name} hold {bad.size} values that are not whole numbers, first {array[bad[0]]} for item {bad[0]} "
                 "(counted from 0). Leave such items out, or give each a class."
             )
-    if array.ndim != 1 or array.dtype.kind not in "iub":
+    if array.ndim != 1 or array.dtype.kind not in "iubf":
         raise unexpected(array, name, f"{expected} of shape (n,)")
     return as_int64(array, name)
 
@@ -110,7 +125,7 @@ def class_pair(
     Words are numbered together; the distinct ones are returned too, sorted.
     """
     pair = {"query": query_labels, "database": database_labels}
-    arrays = {f"{role} {what}": as_array(labels, f"{role} {what}") for role, labels in pair.items()}
+    arrays = {f"{role} {what}": as_labels(labels, f"{role} {what}") for role, labels in pair.items()}
     worded = [name for name, array in arrays.items() if _are_words(array)]
     others = {name: array for name, array in arrays.items() if name not in worded}
     numbers = [class_labels(array, name, "whole numbers or words") for name, array in others.items()]
@@ -125,8 +140,8 @@ def class_pair(
 
 
 def _are_words(array: AnyArray) -> bool:
-    first = array.flat[0] if array.ndim == 1 and array.size else None
-    return isinstance(first, str | bytes)
+    is_numeric = array.ndim != 1 or array.dtype.kind in "biufc"
+    return not is_numeric and any(isinstance(label, str | bytes) for label in array)
 
 
 def _words(array: AnyArray, name: str) -> list[str]:
@@ -135,21 +150,27 @@ def _words(array: AnyArray, name: str) -> list[str]:
     for item, word in enumerate(words):
         if not isinstance(word, str):
             raise HashbenchError(
-                f"{name} are words, but item {item} (counted from 0) has {word!r}; give it a word too, or leave it out."
+                f"{name} are words, but item {item} (counted from 0) has {word}; give it a word too, or leave it out."
             )
     return words
 
 
 def check_labelled(labels: AnyArray, name: str) -> None:
     """Refuse labels (n,) or (n, n_classes) of a file, called ``name`` in messages, if some are missing."""
-    import pandas as pd
-
-    missing = np.flatnonzero(pd.isna(labels).any(axis=tuple(range(1, labels.ndim))))
+    is_empty = labels != labels
+    if labels.dtype.kind == "O":
+        is_empty = np.array([is_missing(label) for label in labels.flat], dtype=bool).reshape(labels.shape)
+    missing = np.flatnonzero(is_empty.any(axis=tuple(range(1, labels.ndim))))
     if missing.size:
         raise HashbenchError(
             f"{missing.size} items of {name} have no label, first item {missing[0]} (counted from 0); add labels, or "
             f"leave items out.{' Words such as NA and null count as missing in a .csv file.' if '.csv' in name else ''}"
         )
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell of a table is empty: None or NaN."""
+    return cell is None or (isinstance(cell, float) and cell != cell)
 
 
 def number_words(words: AnyArray) -> tuple[AnyArray, IntArray]:
@@ -176,12 +197,14 @@ def as_int64(array: AnyArray, name: str) -> IntArray:
     return array.astype(np.int64, copy=False)
 
 
-def check_superclasses(labels: IntArray, coarse_labels: IntArray) -> None:
-    """Refuse a class with several superclasses, given the class and superclass of each item, both (n,)."""
+def check_superclasses(labels: IntArray, coarse_labels: IntArray, names: Sequence[str] = ()) -> None:
+    """Refuse a class with several superclasses, given those of each item, both (n,), and ``names`` of the classes."""
     pairs = np.unique(np.stack([labels, coarse_labels], axis=1), axis=0)
     classes, counts = np.unique(pairs[:, 0], return_counts=True)
     if (counts > 1).any():
-        raise HashbenchError(f"class {classes[counts > 1][0]} has items of several superclasses; it must lie in one.")
+        number = classes[counts > 1][0]
+        name = repr(names[number]) if names else number
+        raise HashbenchError(f"class {name} has items of several superclasses; it must lie in one.")
 
 
 def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, Rows
 from hashbench._validation import (
     as_array,
+    as_labels,
     check_levels,
     check_superclasses,
     class_pair,
@@ -210,8 +211,9 @@ class Hierarchy(Affinity):
         query_coarse: npt.ArrayLike,
         database_coarse: npt.ArrayLike,
     ) -> None:
-        self.query_labels, self.database_labels, _ = class_pair(query_labels, database_labels)
-        self.query_coarse, self.database_coarse, _ = class_pair(query_coarse, database_coarse, "superclasses")
+        self.query_labels, self.database_labels, self.class_names = class_pair(query_labels, database_labels)
+        pair = class_pair(query_coarse, database_coarse, "superclasses")
+        self.query_coarse, self.database_coarse, self.coarse_names = pair
         self.n_queries, self.n_database = len(self.query_labels), len(self.database_labels)
         if (len(self.query_coarse), len(self.database_coarse)) != (self.n_queries, self.n_database):
             raise HashbenchError(
@@ -221,6 +223,7 @@ class Hierarchy(Affinity):
         check_superclasses(
             np.concatenate([self.query_labels, self.database_labels]),
             np.concatenate([self.query_coarse, self.database_coarse]),
+            self.class_names,
         )
 
     @property
@@ -444,27 +447,35 @@ class Explicit(Affinity):
 def as_affinity(affinity: Any) -> Affinity:
     """Convert labels ``(query_labels, database_labels)`` or a matrix of levels to an `Affinity`; return one as it is.
 
-    Class labels give `SameLabel`, multi-hot labels `SharedLabels`, a matrix, dense or sparse, gives `Explicit`.
+    Class labels give `SameLabel`, multi-hot labels `SharedLabels`, a matrix, dense or sparse, gives `Explicit`. Classes
+    of queries that no database item has are noted, and refused if nothing is relevant; a `SameLabel` may be a part.
     """
-    if isinstance(affinity, Affinity):
-        return affinity
-    if isinstance(affinity, tuple) or (
+    is_pair = isinstance(affinity, tuple) or (
         isinstance(affinity, list) and all(isinstance(part, np.ndarray) for part in affinity)
-    ):
+    )
+    if is_pair:
         if len(affinity) != 2:
             raise HashbenchError(
                 "labels must be a pair (query_labels, database_labels), "
                 f"got a {type(affinity).__name__} of {len(affinity)}."
             )
-        rule = by_labels(*affinity)
-        rule.notes = _unmatched_words(rule) if isinstance(rule, SameLabel) else ()
-        return rule
-    return Explicit(affinity)
+        affinity = by_labels(*affinity)
+    if isinstance(affinity, SameLabel):
+        classes = affinity.query_labels, affinity.database_labels, affinity.class_names
+        affinity.notes = _unmatched(*classes, must_match=is_pair)
+    if isinstance(affinity, Hierarchy):
+        coarse = affinity.query_coarse, affinity.database_coarse
+        classes = affinity.query_labels, affinity.database_labels, affinity.class_names
+        affinity.notes = [
+            *_unmatched(*classes, must_match=not np.intersect1d(*coarse).size),
+            *_unmatched(*coarse, affinity.coarse_names, "superclass"),
+        ]
+    return affinity if isinstance(affinity, Affinity) else Explicit(affinity)
 
 
 def by_labels(query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> SameLabel | SharedLabels:
     """Return the rule that fits class labels or multi-hot labels."""
-    query, database = as_array(query_labels, "query labels"), as_array(database_labels, "database labels")
+    query, database = as_labels(query_labels, "query labels"), as_labels(database_labels, "database labels")
     if query.ndim != database.ndim:
         raise HashbenchError(
             f"query labels have shape {query.shape} and database labels {database.shape}; give both as class "
@@ -473,24 +484,26 @@ def by_labels(query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> Sa
     return SameLabel(query, database) if query.ndim == 1 else SharedLabels(query, database)
 
 
-def _unmatched_words(rule: SameLabel) -> list[str]:
-    """Report classes of queries, given as words, that no database item has; refuse labels of which none matches."""
-    if not rule.class_names:
+def _unmatched(
+    query: IntArray, database: IntArray, names: Sequence[str], what: str = "class", *, must_match: bool = True
+) -> list[str]:
+    """Report classes of queries, perhaps given as words, that no database item has; refuse them if one must match."""
+    wanted, known = np.unique(query), np.unique(database)
+    unmatched = np.setdiff1d(wanted, known, assume_unique=True)
+    if not (unmatched.size and known.size):
         return []
-    wanted, known = np.unique(rule.query_labels), np.unique(rule.database_labels)
-    unmatched = np.setdiff1d(wanted, known)
-    if not unmatched.size:
-        return []
-    names, others = ([rule.class_names[number] for number in numbers] for numbers in (unmatched, known))
-    name, other = nearest_pair(names, others)
-    if len(unmatched) == len(wanted):
-        raise HashbenchError(
-            f"no class of the queries is a class of the database; the nearest are {name!r} and {other!r}. Write the "
-            "same class as the same word."
-        )
+    name, near = str(unmatched[0]), f"; the database has {known[0]}"
+    advice = f"Number the {what}es of both in the same way"
+    if names:
+        word, other = nearest_pair(*([names[number] for number in numbers] for numbers in (unmatched, known)))
+        name, near = repr(word), f"; the nearest there is {other!r}" if other else ""
+        advice = f"Write the same {what} as the same word"
+    if must_match and len(unmatched) == len(wanted):
+        raise HashbenchError(f"no {what} of the queries is a {what} of the database, such as {name}{near}. {advice}.")
+    verb = "occurs" if len(unmatched) == 1 else "occur"
     return [
-        f"{len(unmatched)} of the {len(wanted)} classes of queries occur nowhere in the database, such as {name!r}; "
-        f"the nearest there is {other!r}."
+        f"{len(unmatched):,} of the {len(wanted):,} {what}es of queries {verb} nowhere in the database, such as "
+        f"{name}{near if names else ''}."
     ]
 
 

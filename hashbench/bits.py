@@ -25,10 +25,13 @@ _REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], a
 _TEXT_PARTS = re.compile(  # the name of a perceptual hash; the prefix of Python and C, or of PostgreSQL; digits
     r"\s*(?:([a-z]\w*):)?\s*(0[xb]|\\x)?(.*?)\s*", re.IGNORECASE | re.DOTALL
 )
-_BASE64 = re.compile(r"[\w+/-]{2,}={0,2}", re.ASCII)
 _INT8_HINT = (
     " int8 are read as the byte minus 128, as sentence-transformers writes them. If they are the byte itself, as in "
     "Vespa and Elasticsearch, give codes.view(np.uint8) with --bit-order big."
+)
+_BASE64_HINT = (
+    "If these are bytes in base64, add --encoding base64, or decode each in Python: "
+    "numpy.frombuffer(base64.b64decode(text), numpy.uint8)."
 )
 
 
@@ -123,10 +126,11 @@ def as_packed(
     Forms: booleans, 0/1, -1/+1 or 0/255 of any numeric dtype, (n_samples, n_bits), or square, (n_samples, k, k), as in
     imagehash; packed uint8, or int8 that are 128 less, as sentence-transformers' ``binary``, (n_samples,
     ceil(n_bits / 8)), or strings of these bytes in the ``encoding`` base64; strings of hexadecimal digits, or of 0b, 0
-    and 1, the first bit first; 64-bit integers, the most significant bit first.
+    and 1, the first bit first; integers of 64 bits, or unsigned of 16 or 32, the most significant bit first.
 
-    ``n_bits`` is needed for packed codes, for uint8 of 0/255, which may be packed, and for 64-bit integers that are all
-    below 2**32, which may be something else. ``bit_order`` is that of packed bytes, by default little, of int8 big.
+    ``n_bits`` is needed for packed codes, for uint8 of 0/255, which may be packed, and for integers of 64 bits that are
+    all below 2**32, or of fewer bits, which may be something else. ``bit_order`` is that of packed bytes, by default
+    little, of int8 big.
 
     >>> as_packed([[-1, 1, 1]])
     (array([[6]], dtype=uint8), 3)
@@ -167,13 +171,16 @@ def _pack_any(
         return _pack_texts(array, n_bits, name)
     if form == _WORDS:
         _refuse_order(bit_order, form, name)
-        return *_pack_words(array), form
+        return *_pack_words(array, name), form
     if array.ndim != 2:
         hint = ""
         if array.ndim > 2:
             hint = " Booleans may also be squares, (n_samples, k, k); reshape others: codes.reshape(len(codes), -1)."
         elif array.ndim == 1 and array.dtype.kind in "iufO" and array.size:
-            hint = " If each is a hash of 64 bits, give uint64 or int64, and 64 as the number of bits: --bits, n_bits=."
+            hint = (
+                " If each is a hash of 16, 32 or 64 bits, give uint16, uint32, uint64 or int64, and this number of "
+                "bits: --bits, n_bits=."
+            )
         raise HashbenchError(f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits).{hint}")
     if 0 in array.shape:
         raise HashbenchError(f"{name} are empty: shape {array.shape}. At least one row and one bit are needed.")
@@ -217,7 +224,7 @@ def as_packed_pair(
 
 _BITS, _TEXT = "a column for each bit", "strings"
 _PACKED, _SIGNED = "packed bytes", "packed signed bytes"
-_WORDS = "integers of 64 bits"
+_WORDS = "integers, one per code"
 _LARGE = 1 << 32  # beyond class labels and counts, below nearly all random hashes
 
 
@@ -226,9 +233,10 @@ def _form(array: npt.NDArray[Any], n_bits: int | None) -> str:
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.size and isinstance(array.flat[0], str | bytes)):
         return _TEXT
     is_column = array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1)
-    if array.dtype.kind in "iu" and array.itemsize == 8 and is_column and array.size:
-        is_large = array.max() >= _LARGE or array.min() <= -_LARGE
-        if n_bits == 64 or (is_large and n_bits is None):
+    if array.dtype.kind in "iu" and is_column and array.size:
+        is_large = array.itemsize == 8 and (array.max() >= _LARGE or array.min() <= -_LARGE)
+        is_of_length = n_bits == 8 * array.itemsize and (n_bits == 64 or (n_bits > 8 and array.dtype.kind == "u"))
+        if is_of_length or (is_large and n_bits is None):
             return _WORDS
     if n_bits is None or array.ndim != 2 or array.shape[1] == n_bits or array.dtype == np.bool_:
         return _BITS
@@ -271,6 +279,8 @@ def _decoded(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     """Decode strings in base64, perhaps without padding or with - and _ for + and /, to bytes (n_samples, n_bytes)."""
     if array.dtype == np.uint8 and array.ndim == 2:  # strings in a column of bytes
         array = np.array([row.tobytes() for row in array], dtype=object)
+    if array.dtype.kind not in "OSU":
+        raise HashbenchError(f"{name} are {array.dtype}, and base64 is written as strings. Leave out --encoding.")
     rows = []
     for row, text in enumerate(_texts_of(array, name)):
         digits = text.strip().rstrip("=").replace("-", "+").replace("_", "/") if isinstance(text, str) else ""
@@ -285,6 +295,15 @@ def _decoded(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
                 "in each row. Fix that row, or leave out --encoding."
             )
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
+
+
+def _are_base64(texts: list[Any], name: str) -> bool:
+    """Return whether every string may be base64 of equally many bytes, with padding."""
+    try:
+        _decoded(np.array(texts, dtype=object), name)
+    except HashbenchError:
+        return False
+    return all(len(text) % 4 == 0 for text in texts)
 
 
 def _texts_of(array: npt.NDArray[Any], name: str) -> list[Any]:
@@ -344,10 +363,9 @@ def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
             original = texts[row]
             is_missing = original == "" if isinstance(original, str) else str(original) in ("nan", "None", "<NA>")
             holds = "is empty" if is_missing else f"holds {str(original)[:40]!r}"
-            is_base64 = isinstance(original, str) and len(original) % 4 == 0 and _BASE64.fullmatch(original)
             raise HashbenchError(
-                f"{where} {holds}, expected hexadecimal digits, as many as in all rows. Fix that row, or give codes as "
-                f"numbers{'; if these are bytes in base64, add --encoding base64' if is_base64 else ''}."
+                f"{where} {holds}, expected hexadecimal digits, as many as in all rows. "
+                f"{_BASE64_HINT if _are_base64(texts, name) else 'Fix that row, or give codes as numbers.'}"
             )
         if kinds[row] != kinds[0]:
             raise HashbenchError(
@@ -361,10 +379,16 @@ def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
     return list(digits), is_binary, kinds[0]
 
 
-def _pack_words(array: npt.NDArray[Any]) -> tuple[ByteArray, int]:
-    """Pack 64-bit integers, the most significant bit first, as in their hexadecimal digits."""
+def _pack_words(array: npt.NDArray[Any], name: str) -> tuple[ByteArray, int]:
+    """Pack integers, the most significant bit first, as in their hexadecimal digits."""
+    largest = array.max()
+    if largest >= _LARGE and all(set(str(number)) <= {"0", "1"} for number in (largest, *array.flat)):
+        raise HashbenchError(
+            f"{name} are integers whose digits are all 0 and 1, such as {largest}: strings of bits that lost leading "
+            "zeros when they were read as numbers. Read them as strings, in pandas with dtype=str."
+        )
     big = array.ravel().astype(array.dtype.newbyteorder(">"))
-    return _REVERSED[big.view(np.uint8).reshape(len(big), 8)], 64
+    return _REVERSED[big.view(np.uint8).reshape(len(big), array.itemsize)], 8 * array.itemsize
 
 
 def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
@@ -372,8 +396,9 @@ def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
         return array
     if array.dtype.kind not in "iuf":
         raise HashbenchError(f"{name} are of dtype {array.dtype}, expected booleans, 0/1 or -1/+1.")
-    low = -1 if array.min() < 0 else 0
-    is_bit = (array == low) | (array == (255 if low == 0 and array.max() == 255 else 1))
+    low = -1 if (array < 0).any() else 0  # which NaN does not hide, as it does from min
+    high = 255 if low == 0 and np.fmax.reduce(array, axis=None) == 255 else 1
+    is_bit = (array == low) | (array == high)
     if not is_bit.all():
         row, column = np.argwhere(~is_bit)[0]
         n_bad = int(is_bit.size - is_bit.sum())
@@ -386,7 +411,7 @@ def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
         elif low < 0 and not odd.any():
             hint = " A zero beside -1 and +1 is often a sign(0): binarise with (x > 0)."
         raise HashbenchError(
-            f"{name} hold {n_bad} values that are not {low} or 1, first {array[row, column]} "
+            f"{name} hold {n_bad} values that are not {low} or {high}, first {array[row, column]} "
             f"in row {row}, column {column} (counted from 0).{hint}"
         )
     return np.asarray(array > 0)

@@ -66,7 +66,7 @@ def _card_of_class(name: str) -> MethodCard:
         modules=(*registry.modules_of(cls), *cls.modules),
         libraries=cls.libraries,
         params={key: params[key] for key in sorted(params)},
-        meanings=_meanings([base.__doc__ or "" for base in reversed(cls.__mro__)]),
+        meanings=described_parameters([base.__doc__ or "" for base in reversed(cls.__mro__)]),
         presets=cls.presets,
         tunable=tunable_values(cls),
         is_slow=cls.is_slow,
@@ -99,7 +99,7 @@ def read_card(name: str, module: str) -> MethodCard:
         summary=registry.method_summary(name),
         modules=(module, *attributes.pop("modules")),
         params={key: params[key] for key in sorted(params)},
-        meanings=_meanings([ast.get_docstring(node) or "" for _, node in lineage]),
+        meanings=described_parameters([ast.get_docstring(node) or "" for _, node in lineage]),
         tunable={key: values for key, values in tunable.items() if values},
         is_plain=not {*_DECIDING} & {*functions},
         **attributes,
@@ -149,8 +149,8 @@ def _evaluate(expression: ast.expr, module: str, known: Mapping[str, Any] | None
     return eval(compile(ast.Expression(expression), module, "eval"), names)
 
 
-def _meanings(docstrings: Sequence[str]) -> dict[str, str]:
-    """Read what docstrings say of parameters, in numpydoc's format; later ones have the last word."""
+def described_parameters(docstrings: Sequence[str]) -> dict[str, str]:
+    """Return what docstrings say of parameters, in numpydoc's format; later ones have the last word."""
     meanings = {}
     for text in docstrings:
         section = re.search(r"^Parameters\n-+\n(.*?)(\n\n|\Z)", cleandoc(text), re.DOTALL | re.MULTILINE)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import product
 
 _BASE_INSTALL = {  # what is imported on demand: packages by module
     "PIL": "pillow",
@@ -95,10 +94,16 @@ def suggestion(typed: str, choices: Iterable[str], n: int = 1) -> str:
 
 
 def nearest_pair(names: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
-    """Return the name and the other that are most alike, of the first hundred each."""
-    from difflib import SequenceMatcher
+    """Return the name, of the first few, that is most like one of the others, and this other; empty if none is near."""
+    from difflib import SequenceMatcher, get_close_matches
 
-    return max(product(names[:100], others[:100]), key=lambda pair: SequenceMatcher(None, *pair).ratio())
+    folded, few = {other.casefold(): other for other in others}, names[:3]
+    pairs = [(name, folded[near]) for name in few for near in get_close_matches(name.casefold(), folded, n=1)]
+    return max(
+        pairs,
+        key=lambda pair: SequenceMatcher(None, pair[0].casefold(), pair[1].casefold()).ratio(),
+        default=(names[0], ""),
+    )
 
 
 @contextmanager
@@ -110,7 +115,7 @@ def needing(what: str = "this") -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        package = _BASE_INSTALL.get(str(error.name).partition(".")[0])
+        package = _BASE_INSTALL.get(str(error.name))  # a part that an installed package lacks is another fault
         if package is None:
             raise
         raise HashbenchError(f"{what} needs {package}, which is not installed: pip install {package}.") from error

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hashbench._typing import BoolArray, FloatArray
 from hashbench._validation import (
     allowed_values,
+    as_labels,
     check_settings,
     choice,
     number_words,
@@ -35,6 +36,7 @@ Reads = Literal["features", "labels"]
 SUPERVISION: tuple[str, ...] = get_args(Supervision)
 READS: tuple[str, ...] = get_args(Reads)
 _LARGEST = 1e18  # parameter; integers must fit 64 bits, and products of real numbers float32
+PLUGIN_NAMES: dict[type, str] = {}  # of third-party methods that were loaded by name
 GROUPS = ("baseline", "unsupervised", "pair-based", "triplet-based", "list-based", "class-based")
 
 
@@ -129,7 +131,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def label(self) -> str:
-        """Name of a built-in method, else of the class."""
+        """Name of a method that is built in or a plug-in, else of the class."""
         return self._name()
 
     def check_parameters(self) -> None:
@@ -287,7 +289,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             shape: tuple[int, ...] = (y.n_queries, y.n_database)
             expected: tuple[int, ...] = (n_samples, n_samples)
         else:
-            y = np.asarray(y)
+            y = as_labels(y, f"labels for {self.label}")
             if y.dtype.kind in "fc" and not np.isfinite(y).all():
                 raise HashbenchError(
                     f"{self.label} got {int((~np.isfinite(y)).sum())} labels that are not finite. "
@@ -305,7 +307,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @classmethod
     def _name(cls) -> str:
         package, _, stem = cls.__module__.rpartition(".")
-        return stem.replace("_", "-") if package == "hashbench.methods" else cls.__name__
+        return stem.replace("_", "-") if package == "hashbench.methods" else PLUGIN_NAMES.get(cls, cls.__name__)
 
     def _numbered(self, names: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         try:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from hashbench import _source_code
-from hashbench.errors import HashbenchError, one_line, unknown_name
+from hashbench.errors import HashbenchError, needing, one_line, unknown_name
 from hashbench.unseen import split_name
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def get_method(name: str) -> "type[HashMethod]":
     """Return the class of a method; raise HashbenchError for unknown names and broken plug-ins."""
     if name not in method_names():
         raise unknown_name("method", name, method_names())
-    from hashbench.method import HashMethod  # imports scikit-learn, so after the check of the name
-
+    with needing(f"method {name!r}"):
+        from hashbench.method import PLUGIN_NAMES, HashMethod  # imports scikit-learn, so after the check of the name
     _demand_one("method", name, name in _module_names("hashbench.methods"))
     if name in _module_names("hashbench.methods"):
         with loading("method", name):
@@ -65,6 +65,7 @@ def get_method(name: str) -> "type[HashMethod]":
     cls = _load(_entry_points("hashbench.methods")[name][0], "method")
     if not (inspect.isclass(cls) and issubclass(cls, HashMethod)):
         raise HashbenchError(f"method plugin {name!r} is {cls!r}, expected a subclass of HashMethod.")
+    PLUGIN_NAMES[cls] = name
     return _checked(name, cls)
 
 

@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from hashbench._validation import tunable_values
 from hashbench.adapter import DatasetAdapter
 from hashbench.bits import MAX_BITS
+from hashbench.cards import described_parameters
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS, SUPERVISION, HashMethod
@@ -45,12 +46,18 @@ class WrongSupervision(ConformanceError):
 
 
 def check_describes_itself(cls: MethodClass) -> None:
-    """Check default construction, supervision, group, version and docstring."""
+    """Check default construction, supervision, group, version, docstring and the parameters it describes."""
     _demand(cls().n_bits >= 1, "default construction gives no n_bits")
     _demand(cls.supervision in SUPERVISION, f"supervision is {cls.supervision!r}, not {' or '.join(SUPERVISION)}")
     _demand(cls.group in GROUPS, f"group is {cls.group!r}, not one of {', '.join(GROUPS)}")
     _demand(isinstance(cls.version, int) and cls.version >= 1, f"version is {cls.version!r}, not 1 or more")
     _demand(bool(cls.__doc__ and "Parameters" in cls.__doc__), "the docstring describes no parameters")
+    unknown = described_parameters([cls.__doc__ or ""]).keys() - cls().get_params(deep=False).keys()
+    _demand(
+        not unknown,
+        f"the docstring describes parameters that the method does not have: {', '.join(sorted(unknown))}; annotate "
+        "them in the class, and decorate it with @dataclass(eq=False, repr=False, kw_only=True)",
+    )
     positional = [
         name
         for name, parameter in inspect.signature(cls).parameters.items()
@@ -70,12 +77,15 @@ def check_values_to_try_are_allowed(cls: MethodClass) -> None:
 
 
 def check_fit_returns_self_and_keeps_its_input(cls: MethodClass) -> None:
-    """Check that fit returns the method itself and changes neither X nor y."""
+    """Check that fit returns the method itself, and that it changes neither X nor y, and transform not X."""
     method, X, y = example(cls)
+    X = X.astype(np.float64)  # or `_fit` and `_project` get a copy
     X_before, y_before = X.copy(), y.copy() if isinstance(y, np.ndarray) else None
     _demand(_fit(method, X, y) is method, "fit does not return self")
-    _demand(np.array_equal(X, X_before), "fit changes X")
-    _demand(y_before is None or np.array_equal(y, y_before), "fit changes y")
+    _demand(np.array_equal(X, X_before), "_fit changes X; write X = X - ... for X -= ..., or copy it")
+    _demand(y_before is None or np.array_equal(y, y_before), "_fit changes y; copy it")
+    method.transform(X)
+    _demand(np.array_equal(X, X_before), "_project changes X; write X = X - ... for X -= ..., or copy it")
 
 
 def check_same_seed_gives_same_codes(cls: MethodClass) -> None:

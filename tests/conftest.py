@@ -2,6 +2,7 @@ import gc
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,13 @@ SCRIPT = Path(sysconfig.get_path("scripts")) / "hashbench"
 
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and their children, ignore it
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files whose tests are all slow where none of these runs: some import large libraries."""
+    if config.option.markexpr == "not slow" and collection_path.suffix == ".py":
+        return re.search(r"^pytestmark = .*\bslow\b", collection_path.read_text("utf-8"), re.MULTILINE) and True
+    return None
 
 
 gc.disable()  # until all tests are collected: none of what they share is garbage

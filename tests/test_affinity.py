@@ -77,10 +77,37 @@ def test_classes_may_be_words_of_any_type(form):
 
 def test_classes_of_queries_that_the_database_lacks_are_noted_by_name():
     assert as_affinity((["c1", "c3", "c2"], ["c3 ", "c2", "c1"])).notes == [
-        "1 of the 3 classes of queries occur nowhere in the database, such as 'c3'; the nearest there is 'c3 '."
+        "1 of the 3 classes of queries occurs nowhere in the database, such as 'c3'; the nearest there is 'c3 '."
     ]
+    many = [f"a{number:03}" for number in range(150)]
+    (note,) = as_affinity((["a000", "zebra "], [*many, "zebra"])).notes
+    assert note.endswith(", such as 'zebra '; the nearest there is 'zebra'.")
     assert as_affinity((["a", "b"], ["b", "a", "c"])).notes == []
     assert SameLabel(["a"], ["b"]).notes == ()  # maybe of a part
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, object])
+def test_whole_numbers_of_other_dtypes_are_classes(dtype):
+    rule = SameLabel(classes[0].astype(dtype), classes[1].astype(dtype).tolist())
+    np.testing.assert_array_equal(rule.block(slice(None), slice(None)), CASES["same-label"][1])
+
+
+def test_words_of_a_hierarchy_are_compared_as_those_of_classes():
+    rule = Hierarchy(["c1", "c3"], ["c1", "c3 "], ["x", "x"], ["x", "x"])
+    assert as_affinity(rule).notes == [
+        "1 of the 2 classes of queries occurs nowhere in the database, such as 'c3'; the nearest there is 'c3 '."
+    ]
+    unseen = as_affinity(Hierarchy(["a", "b"], ["c", "d"], ["x", "Y"], ["x", "y"]))
+    assert [note[: note.index(" occur")] for note in unseen.notes] == [
+        "2 of the 2 classes of queries",
+        "1 of the 2 superclasses of queries",
+    ]
+    for coarse in (["x"], ["y"]), ([1], [2]):
+        with pytest.raises(HashbenchError, match=r"no class of the queries is a class of the database, such as 'a'"):
+            as_affinity(Hierarchy(["a"], ["b"], *coarse))
+    for coarse in (["x"], ["y"]), ([1], [2]):
+        with pytest.raises(HashbenchError, match=r"such as 1; the database has 2. Number the classes of both"):
+            as_affinity(Hierarchy([1], [2], *coarse))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -241,6 +268,7 @@ def test_a_part_that_is_no_level_is_refused(parts, shown):
         (lambda: Hierarchy(["a", None], ["b"], [0, 1], [0]), "query labels are words, but item 1 .* has None"),
         (lambda: SameLabel(["cat"], [1]), "query labels are words and the other labels numbers"),
         (lambda: Hierarchy([1, 1], [2], [0, 1], [0]), "class 1 has items of several superclasses"),
+        (lambda: Hierarchy(["a", "b"], ["a"], [0, 1], [1]), "class 'a' has items of several superclasses"),
         (lambda: Hierarchy([1, 1], [2], [0], [0]), "superclasses for 1 and 1"),
         (lambda: SameLabel([[1]], [1]), r"query labels are int64 of shape \(1, 1\)"),
         (lambda: SharedLabels([1], [1]), r"query labels have shape \(1,\), expected multi-hot"),

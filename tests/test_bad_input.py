@@ -93,6 +93,8 @@ def lay_out(folder):
         "threes": np.where(codes, 3, 0),
         "mixed": np.where(codes, 1, -1) * (np.arange(8) > 0),
         "nan": np.where(codes, np.nan, 1.0),
+        "signs-nan": np.where(np.arange(48).reshape(6, 8) == 28, np.nan, np.where(codes, 1, -1)),
+        "mask-nan": np.where(np.arange(48).reshape(6, 8) == 28, np.nan, np.where(codes, 255, 0)),
         "inf": np.where(codes, np.inf, -1.0),
         "complex": codes.astype(complex),
         "words": codes.astype(str),
@@ -118,6 +120,7 @@ def lay_out(folder):
         "levels-nan": np.full((6, 6), np.nan),
         "levels-2000": 2000 * np.eye(6, dtype=int),
         "levels-5": np.eye(5, dtype=int),
+        "neighbours": np.arange(18).reshape(6, 3) % 6,
         "outputs": rng.normal(size=(6, 8)),
         "zero-outputs": np.zeros((6, 8)),
         "X": rng.normal(size=(40, 4)),
@@ -128,6 +131,8 @@ def lay_out(folder):
         "hot-turned": np.ones((3, 40), dtype=int),
         "X-words": np.full((40, 4), "a"),
         "y": np.arange(40) % 4,
+        "word-y": np.array(list("abcd" * 10)),
+        "y-other": np.arange(40) % 4 + 7,
         "rows-40": np.arange(5) * 10,
         "rows-negative": np.array([3, -1]),
         "rows-twice": np.array([3, 4, 3]),
@@ -141,6 +146,8 @@ def lay_out(folder):
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
     np.save(folder / "objects.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
+    np.save(folder / "object-labels.npy", np.array(list("aabbcc"), dtype=object), allow_pickle=True)
+    np.savez(folder / "object-labels.npz", y=np.array(list("aabbcc"), dtype=object))
     np.savez(folder / "two.npz", a=codes, b=codes)
     whole = (folder / "codes.npy").read_bytes()
     (folder / "cut.npy").write_bytes(whole[:-5])
@@ -165,12 +172,21 @@ def lay_out(folder):
     (folder / "rows.csv").write_text("0\n3\n")
     (folder / "semicolons.csv").write_text("file;phash;label\na;ff;1\nb;0f;2\n")
     (folder / "hash-gap.csv").write_text("hash,file\nff,a\n,b\n0a,c\n")
+    (folder / "nameless.csv").write_text("a\nb\na\nb\na\nb\n")
+    (folder / "nameless-40.csv").write_text("a\nb\n" * 20)
+    (folder / "nameless-pair.csv").write_text("img0,a\nimg1,b\nimg2,a\nimg3,b\nimg4,a\nimg5,b\n")
+    (folder / "rows-of-bits.txt").write_text("0 1 0 1 1 0 0 1\n" * 6)
+    (folder / "id.csv").write_text("id,a,b\n" + "7,0.5,1.5\n" * 40)
     (folder / "label-gap.csv").write_text("label,file\na,1\nb,2\n,3\na,4\nb,5\na,6\n")
     (folder / "bit-gap.csv").write_text("a,b,c,d,e,f,g,h\n" + "1,0,0,1,1,0,1,0\n,0,1,1,0,0,1,0\n" * 3)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
     (folder / "head.csv").write_text("label\n")
     (folder / "gaps.csv").write_text("label\n" + 20 * "a\nNA\n")
     (folder / "empty.csv").touch()
+    for suffix in ("csv", "txt"):
+        (folder / f"latin.{suffix}").write_bytes("label\ncafé\n".encode("latin-1"))
+    for name in ("tabs.tsv", "pickle.pkl"):
+        (folder / name).write_bytes(b"a")
     (folder / "twice.json").write_text('{"shards": ["codes.npy", "codes.npy"]}')
     (folder / "text.pt").write_text("hello")
     (folder / "pickle.pt").write_bytes(pickle.dumps({"codes": codes}))
@@ -181,10 +197,10 @@ def lay_out(folder):
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
     (folder / "t").mkdir()
     (folder / "t" / "trials.csv").write_text("a,b\n")
-    for name in ("grid", "no-trials", "no-grid", "pipes", "inf", "half"):
+    for name in ("grid", "no-trials", "no-grid", "pipes", "inf", "half", "7"):
         (folder / f"tuning-{name}").mkdir()
     trial = "digits,0123,itq,1,{},8,0,AP,0.5,SCORE,1.0,c0de,\n"
-    for name in ("inf", "half"):
+    for name in ("inf", "half", "7"):
         (folder / f"tuning-{name}" / "trials.csv").write_text(TRIALS + trial.replace("SCORE", name))
     (folder / "tuning-grid" / "grid.toml").write_text('bits = 8\nmethods = ["itq"]\n')
     (folder / "tuning-no-trials" / "trials.csv").mkdir()
@@ -217,6 +233,7 @@ OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
 LABELLED = f"{OWN} {OF_LABELS}"
 EXPLAINED = LABELLED.replace("evaluate", "explain")
 SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
+OF_WORDS = "prepare --from X.npy --labels word-y.npy --name mine"
 INDEXED = "prepare --from X.npy --query-from X.npy --name mine --train-index"
 EXPLAINED_RUN = "explain --run run.txt --qrels qrels.txt"
 RUN = "evaluate --run run.txt --qrels qrels.txt"
@@ -226,7 +243,11 @@ COMMANDS = f"""
 2 | run | Missing option '--method' / '-m'. `hashbench list methods`
 2 | run --method itq | Missing option '--bits'. Such as --bits 32.
 2 | lst | No such command 'lst'. Did you mean 'list'?
+2 | scores | No such command 'scores'. Commands: check, diff,
 2 | list method | Did you mean 'methods'?
+2 | run itq --bits 8 | Got unexpected extra argument (itq). Did you mean --method itq?
+2 | tune digits-pairs itq --bits 8 | arguments (digits-pairs itq). Did you mean --dataset digits-pairs?
+2 | run no-method --bits 8 | Got unexpected extra argument (no-method)
 2 | {ITQ} --seed 0,1 | repeat the option: --seed 0 --seed 1.
 2 | {ITQ} --metric 'AP, P@10' | repeat the option: --metric AP --metric P@10.
 2 | plot -m itq,lsh | repeat the option: --method itq --method lsh.
@@ -256,8 +277,14 @@ COMMANDS = f"""
 1 | {ITQ} --dataset codes.npy | cannot read codes.npy as a dataset file: it is not HDF5
 1 | {ITQ} --metric APP | unknown metric 'APP' | 'AP'
 1 | {ITQ} --metric P@ | unknown metric 'P@'. Did you mean 'P@k'
+1 | {ITQ} --metric recall10 | unknown metric 'recall10'. Did you mean 'R@10'?
+1 | {ITQ} --metric Recall@10:rerank=100 | Did you mean 'R@10:reranked=100'?
+1 | {ITQ} --metric mAP:reranked100 | unknown metric 'mAP:reranked100'. Did you mean
+1 | {ITQ} --metric Recall@10:reranked | has option 'reranked'; options of R@k: reranked=m.
 1 | {ITQ} --metric P@0 | metric 'P@0' has cutoff 0
 1 | {ITQ} --metric P@1.5 | unknown metric 'P@1.5'
+1 | {ITQ} --metric P_5.5 | unknown metric 'P_5.5'. Known
+1 | {ITQ} --metric P_0 | metric 'P_0' has cutoff 0
 2 | run --method itq --bits eight | 'eight' is not a valid integer
 1 | run --method itq --bits 0 | codes must have 1 to 4096 bits, got 0.
 1 | run --method itq --bits 100000 | codes must have 1 to 4096 bits, got 100000.
@@ -399,7 +426,7 @@ COMMANDS = f"""
 1 | prepare digits --device cpu | digits:pixels does not use --device
 1 | prepare --from X.npy --labels y.npy --name mine --affinity distance | --labels have no effect
 1 | prepare --from X.npy --query-from X.npy --name mine --seed 7 | --seed 7 has no effect
-1 | prepare --from X.npy --labels y.npy --name mine --neighbours 3 | --labels have no effect
+1 | prepare --from X.npy --labels y.npy --name mine --neighbours 3 | --neighbours compares features, so --labels have no effect
 1 | prepare --from X.npy --name mine --affinity neighbours | --neighbours K go together
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
 1 | prepare --from X.npy --name mine --neighbour-ties all | --neighbour-ties all needs --neighbours K; add it
@@ -419,6 +446,12 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "hash-gap.csv:hash", 1)} | strings, and row 1 (the first is 0) is empty, expected
 1 | {LABELLED.replace("codes.npy", "bit-gap.csv", 1)} | row 1, column 0 (counted from 0). | or fill empty cells
 1 | {OWN} --query-labels label-gap.csv:label --database-labels label-gap.csv:label | first item 2 (counted from 0)
+1 | {OWN} --query-labels nameless.csv --database-labels labels.npy | for 5 of 6 items | put a line of names above it.
+1 | prepare --from X.npy --labels nameless-40.csv --name mine | for 39 of 40 items | read as names. If that line
+1 | {OWN} --query-labels nameless-pair.csv --database-labels labels.npy | columns img0, a; name | .csv:a. If
+1 | {OWN} --query-labels label-gap.csv:x --database-labels labels.npy | unknown column 'label-gap.csv:x'. Known columns
+1 | {LABELLED.replace("codes.npy", "rows-of-bits.txt", 1)} | holds 8 numbers, expected one code or label.
+1 | prepare --from id.csv --name mine --neighbours 3 | column 'id' of id.csv is named like an identifier. Remove it
 2 | {LABELLED} --label Ours | --label needs --save
 1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
@@ -435,7 +468,7 @@ COMMANDS = f"""
 1 | {RUN.replace("run.txt", "long.gz")} | long.gz line 1 has more than 65,536 characters, expected 6 columns
 1 | {RUN.replace("run.txt", "run-up.txt")} | run-up.txt has scores that grow with the rank
 1 | {RUN.replace("qrels.txt", "qrels-other.txt")} | no query in common
-1 | {RUN} --metric P@r2 | P@r2 counts inside a Hamming radius
+1 | {RUN} --metric P@r2 | P@r2 counts inside a radius of Hamming
 1 | {RUN} --metric PairwiseError | counts the items below each relevant one
 2 | evaluate | give CODES.h5
 2 | evaluate foreign.h5 --workers tcp://127.0.0.1:1 | --workers does not go with CODES.h5
@@ -451,11 +484,14 @@ COMMANDS = f"""
 1 | evaluate empty.h5 | cannot read empty.h5 as a codes file: it is not HDF5
 1 | evaluate foreign.h5 | another program
 1 | {OWN} | define what is relevant
-1 | {OWN} --query-labels labels.npy | --database-labels
+1 | {OWN} --query-labels labels.npy | labels are needed for both: --query-labels and --database-labels; add --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
-1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | nearest are 'c3' and 'c3 '. Write the
-1 | {OWN} --query-labels labels.npy --database-labels head.csv | database labels are object of shape (0,)
+1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | such as 'c3'; the nearest there is 'c3 '
+1 | {OWN} --query-labels small-hashes.npy --database-labels labels.npy | no class of the queries
+1 | thresholds {OWN[9:]} --query-labels small-hashes.npy --database-labels labels.npy | such as 2; the database has
+1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy --query-labels y-other.npy | such as 7; the database
+1 | {OWN} --query-labels labels.npy --database-labels head.csv | labels or affinities for 0 database items
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
@@ -488,10 +524,11 @@ COMMANDS = f"""
 1 | {LABELLED} --bit-order big | a column for each bit, where the order of bits (big) has no effect
 1 | {OWN.replace("codes.npy", "two.npz")} {OF_LABELS} | two.npz holds arrays a, b | two.npz:a
 1 | {OWN.replace("codes.npy", "two.npz:c")} {OF_LABELS} | unknown array 'two.npz:c'. Known arrays: a, b
-1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a Hamming radius
+1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a radius of Hamming
 1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
 1 | {LABELLED} --per-query '' | cannot write .: Is a directory
 2 | {LABELLED} --per-query r | directory
+2 | {LABELLED} --per-query scores.xlsx | --per-query writes CSV, got scores.xlsx; name it scores.csv.
 2 | {LABELLED} --curves x.jpg | 'x.jpg' must end in .svg, .png or .pdf, or in .csv for numbers.
 2 | {LABELLED} --curves labels.npy | 'labels.npy' must end in .svg
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file
@@ -544,6 +581,7 @@ COMMANDS = f"""
 1 | prepare --from none --name mine --features gist | none is not a folder of images
 1 | prepare --from X.npy --name mine --query-from nowhere.npy | there is no file nowhere.npy
 2 | prepare digits --image-size 3 | '--image-size': 3 is not in the range 8<=x<=1024
+1 | {OF_WORDS} --query-from X.npy --query-labels y.npy | database labels are words and the other labels numbers
 1 | prepare --from codes.npy --labels far-labels.npy --name mine | 1e+300 | no longer differ
 1 | prepare --from X.npy --labels y.npy --name mine --affinity shared-labels | of dataset 'mine' needs multi-hot
 1 | prepare --from X.npy --name mine --affinity same-label | rule 'same-label' of dataset 'mine' needs class labels
@@ -596,7 +634,8 @@ COMMANDS = f"""
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
 1 | tune --method itq --bits 8 --output t | trials.csv is not a file of trials | Move it
 1 | tune --method itq --bits 8 --output tuning-inf | trials.csv has to_trained 'inf' for digits 0123 itq 1 {{}} 8 0 AP
-1 | tune --method itq --bits 8 --output tuning-half | to_trained 'half' for digits | a finite number or nothing. Delete
+1 | tune --method itq --bits 8 --output tuning-half | to_trained 'half' for digits | from 0 to 1 or nothing. Delete
+1 | tune --method itq --bits 8 --output tuning-7 | to_trained '7' for digits | a number from 0 to 1
 1 | tune --method csq --bits 8 --param 'head="None"' | a value of csq's head is the text 'None', which grid.toml cannot
 1 | tune --method csq --bits 8 --param 'head=mlp,"None"' | a value of csq's head is the text 'None' | another name
 1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
@@ -620,18 +659,20 @@ COMMANDS += [
             "wide": "in wide.npy have 16 columns | in codes.npy 8",
             "few": "3 query codes | 6",
             "flat": "two dimensions",
-            "small-hashes": "If each is a hash of 64 bits, give uint64 or int64, and 64",
+            "small-hashes": "If each is a hash of 16, 32 or 64 bits, give uint16, uint32, uint64 or int64, and this",
             "none": "query codes are empty: shape (0, 8)",
             "threes": "20 values that are not 0 or 1, first 3 in row 0, column 1",
             "mixed": "query codes hold",
             "nan": "20 values that are not 0 or 1, first nan | Infinities and NaN mean nothing here",
+            "signs-nan": "1 values that are not -1 or 1, first nan in row 3, column 4",
+            "mask-nan": "1 values that are not 0 or 255, first nan in row 3, column 4",
             "inf": "20 values that are not -1 or 1, first inf",
             "complex": "query codes are of dtype complex128",
             "words": "query codes are strings of shape",
             "objects": "cannot read objects.npy as .npy",
-            "cut": "cannot read cut.npy as .npy",
-            "text": "cannot read text.npy as .npy",
-            "empty": "cannot read empty.npy as .npy",
+            "cut": "cannot read cut.npy as .npy: it is cut short or damaged.",
+            "text": "cannot read text.npy as .npy: numpy.save did not write it.",
+            "empty": "cannot read empty.npy as .npy: it is empty.",
             "header": "cannot read header.npy as .npy",
             "archive": "cannot read archive.npy as .npy",
             "nowhere": "no file nowhere.npy",
@@ -645,6 +686,7 @@ COMMANDS += [
             "float-labels": "query labels | whole numbers",
             "word-labels": "query labels are words and the other labels numbers; give both in the same form",
             "latin-labels": "holds strings as bytes that are not UTF-8",
+            "object-labels": "it holds Python objects, and opening them could run code | labels.astype(str).",
             "huge-labels": "9223372036854775808",
             "short-labels": "6 query codes, but labels or affinities for 5 query items",
             "hot": "query labels have shape",
@@ -652,6 +694,7 @@ COMMANDS += [
             "nowhere": "there is no file nowhere.npy",
         }.items()
     ),
+    f"1 | {OWN} --query-labels object-labels.npz --database-labels labels.npy | labels.astype(str).",
     *(
         f"1 | {OWN} --affinity {name} | {words}"
         for name, words in {
@@ -661,6 +704,7 @@ COMMANDS += [
             "levels-2000.npy": "levels 0 to 1000, got 1 other values (2000)",
             "levels-5.npy": "6 query codes | 5",
             "labels.npy": "two dimensions",
+            "neighbours.npy": "3 columns, expected a level for each of 6 database items | neighbours | .ivecs",
             "csr-shifted.npz": "is damaged: indices must be >= 0",
             "csr-beyond.npz": "is damaged: indices must be < 6",
             "csr-pointer.npz": "damaged | non-decreasing",
@@ -701,6 +745,10 @@ COMMANDS += [
             "cell.csv": "column 'a' of cell.csv holds numbers, but '1.2.3' in row 20",
             "mixed.csv": "first line of mixed.csv mixes 1 numbers with words",
             "empty.csv": "cannot read empty.csv as .csv",
+            "latin.csv": "cannot read latin.csv as .csv: its text is not UTF-8. Save it as UTF-8.",
+            "latin.txt": "cannot read latin.txt as .txt: its text is not UTF-8. Save it as UTF-8.",
+            "tabs.tsv": "tabs.tsv has an unknown suffix | .feather. Save it as .csv, with commas.",
+            "pickle.pkl": "Opening pickles could run code; save arrays with numpy.savez.",
             "text.h5": "cannot read text.h5 as .h5",
             "r": "r is a folder; choose --features",
             "X.npy:k": "unknown array 'X.npy:k'",
@@ -791,6 +839,10 @@ CALLS = [
     (lambda: call(tensor().to_sparse()), "query codes cannot be read as an array"),
     (lambda: call(np.ma.masked_array(CODES, mask=~CODES)), "query codes hide 28 values behind a mask"),
     (lambda: call(affinity=(np.ma.masked_array(LABELS, mask=[1, 0, 0, 0]), LABELS)), "query labels hide 1 values"),
+    (
+        lambda: call(affinity=2 * (sp.coo_array((2, 1 << 58)),)),
+        "query labels are sparse, of shape (2, 288230376151711744)",
+    ),
     (lambda: call(CODES.astype(complex), distance="cosine"), "expected real numbers"),
     (lambda: call(CODES.astype(object)), "dtype object"),
     (lambda: call(CODES[0]), "two dimensions"),
@@ -803,8 +855,26 @@ CALLS = [
     (lambda: call(affinity=(LABELS, np.eye(4))), "both as class"),
     (lambda: call(affinity=(LABELS / 2, LABELS)), "whole numbers"),
     (lambda: call(affinity=(["a", "b", None, "a"], list("abab"))), "query labels are words, but item 2 "),
+    (
+        lambda: call(affinity=([np.nan, *"bab"], list("abab"))),
+        "query labels are words, but item 0 (counted from 0) has nan",
+    ),
+    (
+        lambda: call(affinity=([None, *"bab"], list("abab"))),
+        "query labels are words, but item 0 (counted from 0) has None",
+    ),
+    (
+        lambda: call(affinity=(list("abab"), ["a", 2, "a", 2])),
+        "database labels are words, but item 1 (counted from 0) has 2",
+    ),
+    (
+        lambda: call(affinity=([0, None, 1, 1], LABELS)),
+        "query labels hold 1 values that are not whole numbers, first nan",
+    ),
+    (lambda: call(affinity=(LABELS + 2.0**53, LABELS)), "query labels are float64, exact up to 9007199254740991"),
     (lambda: call(affinity=(LABELS, list("abab"))), "database labels are words and the other labels numbers"),
-    (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "the nearest are 'cat' and 'Cat'"),
+    (lambda: call(affinity=(["xxxxx"] * 4, list("abab"))), "of the database, such as 'xxxxx'. Write the same class as"),
+    (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "such as 'cat'; the nearest there is 'Cat'"),
     (lambda: call(affinity=(LABELS[:3], LABELS)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(affinity=np.eye(4) / 2), "whole-number levels"),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),

@@ -76,7 +76,7 @@ def test_every_form_of_codes_packs_alike(codes):
         (np.array([[7.5, 1]]), 12, "codes are float64 of shape .* codes of 12 bits packed"),
         (np.array([[7, -9]], dtype=np.int8), None, "values from -9 up to 7: packed codes, or embeddings"),
         (np.array([[0, 255]], dtype=np.uint8), None, "only 0 and 255.*: 2 in masks, up to 16 in packed codes"),
-        ([[0, 255, 1]], None, "hold 1 values that are not 0 or 1"),
+        ([[0, 255, 1]], None, "hold 1 values that are not 0 or 255, first 1 in row 0, column 2"),
         (np.array([[0, 1], [0, 16], [0, 32]], dtype=np.uint8), 12, "beyond bit 12 in 2 rows, first in row 1"),
         (np.zeros((4, 16), dtype=bool), 24, r"booleans of shape \(4, 16\), a column .* codes of 24 bits have 24"),
     ],
@@ -152,8 +152,10 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (["0b101", "0b11", "0b100"], None, None, r"row 1 .* has 2 digits, the others 3\. .*format\(number, '03b'\)"),
         (["0b0101", "0b1111"], 16, None, "strings of 4 binary digits, and codes of 16 bits have 16"),
         (["p:ab", "d:ab"], None, None, r"row 1 .* is a hash of kind 'd', row 0 of kind 'p'"),
-        (["q/8=", "/wA="], None, None, r"holds 'q/8=', expected hexadecimal .*if these are bytes in base64, add --enc"),
+        (["q/8=", "/wA="], None, None, r"holds 'q/8=', expected hexadecimal .* bytes in base64, add --enc.* or decode"),
         (["ab", "xy"], None, None, r"row 1 \(the first is 0\) holds 'xy'"),
+        (["hash", "0123456789abcdef"], None, None, r"row 0 .* holds 'hash', .*, or give codes as numbers\.$"),
+        (["hash", "q/8=", "q/8"], None, None, r"row 0 .* holds 'hash', .*, or give codes as numbers\.$"),
         (np.array(["ab", np.nan], dtype=object), None, None, r"row 1 \(the first is 0\) is empty, expected"),
         (["", ""], None, None, r"row 0 \(the first is 0\) is empty"),
         (["0110", "1111"], None, None, "each a bit or a hexadecimal digit.*: 4 or 16"),
@@ -162,7 +164,9 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (["ff"], 7, None, "of which 7 cannot"),
         (["ff"], 9, None, "of which 9 cannot"),
         (["ff"], None, "big", "strings, where the order of bits .big. has no effect"),
-        (np.array([2**40]), None, "little", "integers of 64 bits, where the order of bits"),
+        (np.array([2**40]), None, "little", "integers, one per code, where the order of bits"),
+        (np.array([1, 10**9 + 1, 10**11]), None, None, "whose digits are all 0 and 1, .* bits that lost leading zeros"),
+        (np.array([10**18 + 10**17]), 64, None, "whose digits are all 0 and 1, such as 1100000000000000000: strings"),
         (BYTES, None, "big", "packed codes, or"),
         (BYTES, 24, "middle", "one of little, big, got 'middle'"),
         (BYTES | 1, 23, "big", r"beyond bit 23 in 5 rows.*bit_order='big'\)\.$"),
@@ -209,7 +213,9 @@ def test_base64_holds_packed_bytes(codes):
         (["q/8=", None], 16, "holds 'None'"),
         (["q/8="], None, "Say how many bits they hold, at most 16"),
         (["q/8="], 17, r"codes of 17 bits packed into bytes are uint8 of shape \(n, 3\)"),
-        (BYTES.astype(int), 24, "int64 of shape .* or strings in one"),
+        (BYTES.astype(int), 24, r"codes are int64, and base64 is written as strings\. Leave out --encoding\."),
+        (AS_BITS, 24, "codes are bool, and base64 is written as strings"),
+        (np.array([[b"q/8=", b"q/8="]] * 2), 24, "strings of shape .* or strings in one"),
     ],
 )
 def test_what_is_no_base64_of_codes_is_refused(codes, n_bits, message):
@@ -258,19 +264,32 @@ def test_hashes_of_64_bits_are_the_same_codes_in_every_form(codes, n_bits):
     np.testing.assert_array_equal(bits.unpack(packed, 64), OF_HASHES)
 
 
+@pytest.mark.parametrize("n_bits", [16, 32])
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+def test_unsigned_integers_are_hashes_of_their_own_length(n_bits, order, shape):
+    hashes = HASHES.astype(f"{order}u{n_bits // 8}").reshape(shape)
+    packed, length = bits.as_packed(hashes, n_bits)
+    assert length == n_bits
+    np.testing.assert_array_equal(bits.unpack(packed, n_bits), OF_HASHES[:, 64 - n_bits :])
+
+
 def test_integers_and_hexadecimal_texts_may_be_compared():
     query, database, n_bits = bits.as_packed_pair(HASHES, [f"{value:016x}" for value in HASHES.tolist()])
     assert n_bits == 64
     np.testing.assert_array_equal(query, database)
-    with pytest.raises(HashbenchError, match="query codes are integers of 64 bits, database codes a column for each"):
+    with pytest.raises(HashbenchError, match="query codes are integers, one per code, database codes a col"):
         bits.as_packed_pair(HASHES, OF_HASHES)
 
 
 @pytest.mark.parametrize(
     ("codes", "n_bits", "message"),
     [
-        (HASHES, 32, "two dimensions.* If each is a hash of 64 bits"),
-        (HASHES.astype(float), None, "two dimensions.* If each is a hash of 64 bits"),
+        (HASHES, 32, "two dimensions.* If each is a hash of 16, 32 or 64 bits"),
+        (HASHES.astype(np.uint32), 16, "two dimensions.* give uint16, uint32"),
+        (HASHES.astype(np.uint32), None, "two dimensions.* give uint16, uint32, uint64 or int64, and this number"),
+        (np.arange(5, dtype=np.int32), 32, "two dimensions.* give uint16, uint32"),  # such as labels
+        (HASHES.astype(float), None, "two dimensions.* If each is a hash of 16, 32 or 64 bits"),
         (np.zeros((2, 8, 7), dtype=bool), None, r"codes have shape \(2, 8, 7\), expected two dimensions"),
         (np.zeros((2, 8, 8), dtype=np.uint8), None, r"codes have shape \(2, 8, 8\), expected two dimensions"),
         (np.zeros((0, 8, 8), dtype=bool), None, "codes are empty"),

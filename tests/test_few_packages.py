@@ -1,17 +1,22 @@
 """What works without numba, pandas, SciPy, scikit-learn and matplotlib, and what says which of them to install."""
 
 import json
+import os
 import re
 import tomllib
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
 from helpers import scoring_calls
 from helpers.few_packages import run_with_few_packages
 from helpers.paths import ROOT
+from helpers.waiting import wait_for
+from scipy.io import savemat
+from scipy.sparse import csr_array, save_npz
 
-from hashbench import _parallel, errors
+from hashbench import _parallel, errors, registry
 from hashbench.errors import HashbenchError
 from hashbench.scoring import compilation
 
@@ -22,13 +27,17 @@ from hashbench.cli.main import cli
 results = [CliRunner().invoke(cli, command, catch_exceptions=False) for command in json.loads(sys.argv[1])]
 print(json.dumps([(result.exit_code, result.stdout, result.stderr) for result in results]))
 """
+ITQ = ["run", "--method", "itq", "--bits", "8"]
 CODES = ["--query-codes", "q.npy", "--database-codes", "d.npy"]
 LABELLED = [*CODES, "--query-labels", "ql.npy", "--database-labels", "dl.npy"]
+LINES = ["--query-labels", "ql.txt", "--database-labels", "dl.lst"]
+LINES += ["--query-coarse", "ql.npy", "--database-coarse", "numbers.lst"]
 OF_NUMPY = [
     ["evaluate", *LABELLED],
     ["evaluate", *LABELLED, "--random-orders", "2", "--exclude-self", "--format", "markdown"],
     ["evaluate", *CODES, "--affinity", "a.npy", "--format", "csv"],
     ["evaluate", *LABELLED, "--distance", "cosine", "--format", "json"],
+    ["evaluate", "--query-codes", "q.txt", "--database-codes", "d.lst", *LINES],
     ["evaluate", "--run", "run.txt", "--qrels", "qrels.txt"],
     ["list", "methods"],
     ["list", "scripts"],
@@ -37,10 +46,15 @@ OF_NUMPY = [
 OF_OTHERS = [
     (["evaluate", *LABELLED, "--per-query", "scores.csv"], "pandas"),
     (["evaluate", *LABELLED, "--curves", "curves.csv"], "pandas"),
+    (["evaluate", *LABELLED, "--format", "latex"], "pandas"),
     (["evaluate", *LABELLED, "--save", "mine", "--dataset", "own"], "filelock"),
+    (["evaluate", "--query-codes", "q.csv", *LABELLED[2:]], "pandas"),
+    (["evaluate", "--query-codes", "q.mat", *LABELLED[2:]], "scipy"),
+    (["evaluate", *CODES, "--affinity", "a.npz"], "scipy"),
+    (["evaluate", *CODES, "--affinity", "a.ivecs"], "scipy"),
     (["thresholds", *LABELLED], "scipy"),
     (["explain", *LABELLED], "numba"),
-    (["run", "--method", "itq", "--bits", "8"], "filelock"),
+    (ITQ, "filelock"),
     (["encode", "--method", "itq", "--bits", "8", "--dataset", "q.h5"], "scikit-learn"),
     (["tables"], "pandas"),
     (["report"], "jinja2"),
@@ -56,6 +70,13 @@ def folder(tmp_path):
     arrays = {"q": codes, "d": codes, "a": rng.integers(0, 3, (40, 40))}
     for name, array in {**arrays, "ql": np.arange(40) % 4, "dl": np.arange(40) % 4}.items():
         np.save(tmp_path / f"{name}.npy", array)
+    hashes, names = [f"{int(byte):02x}" for byte in np.packbits(codes[:, :8])], [f"kind {i % 4}" for i in range(40)]
+    lines = {"q.txt": hashes, "d.lst": hashes, "ql.txt": names, "dl.lst": names, "numbers.lst": np.arange(40) % 4}
+    for name, cells in {**lines, "q.csv": ["hash", *hashes]}.items():
+        (tmp_path / name).write_text("".join(f"{cell}\n" for cell in cells))
+    savemat(tmp_path / "q.mat", {"codes": codes})
+    save_npz(tmp_path / "a.npz", csr_array(arrays["a"]))
+    np.tile(np.array([1, 0], np.int32), (40, 1)).tofile(tmp_path / "a.ivecs")
     (tmp_path / "run.txt").write_text("q Q0 a 1 0.5 mine\nq Q0 b 2 0.5 mine\n")
     (tmp_path / "qrels.txt").write_text("q 0 b 1\n")
     return tmp_path
@@ -69,7 +90,9 @@ def test_scores_without_numba_are_those_with_it_to_the_last_bit():
 
 
 def test_commands_that_score_arrays_print_the_same_without_numba(folder, hashbench, monkeypatch):
-    stdout, _ = run_with_few_packages(COMMANDS, json.dumps(OF_NUMPY), cwd=folder)
+    no_plugins = "from hashbench import registry; registry._entry_points = lambda group: {}"
+    stdout, _ = run_with_few_packages(no_plugins + COMMANDS, json.dumps(OF_NUMPY), cwd=folder)
+    monkeypatch.setattr(registry, "_entry_points", lambda group: {})
     monkeypatch.chdir(folder)
     for command, found in zip(OF_NUMPY, json.loads(stdout), strict=True):
         expected = hashbench(*command)
@@ -86,6 +109,22 @@ def test_commands_say_what_to_install_before_any_work_and_write_nothing(folder):
         assert (exit_code, stdout, stderr.count("\n")) == (1, "", 1), command
         assert re.fullmatch(f"Error: .* needs {package}, which is not installed: pip install {package}.\n", stderr)
     assert sorted(folder.iterdir()) == before
+
+
+def test_a_step_of_a_job_says_what_to_install(digits_data, tmp_path):
+    code = 'ALLOWED |= {"filelock", "platformdirs"}' + COMMANDS
+    ((*_, stderr),) = json.loads(run_with_few_packages(code, json.dumps([ITQ]), cwd=tmp_path)[0])
+    assert stderr == "Error: method 'itq' needs scikit-learn, which is not installed: pip install scikit-learn.\n"
+
+
+def test_a_plugin_that_lacks_a_package_is_listed_with_what_to_install(plugin, tmp_path):
+    plugin("mine", "import sklearn\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    stdout, _ = run_with_few_packages(COMMANDS, json.dumps([["list", "methods"]]), env=env)
+    ((exit_code, listed, _),) = json.loads(stdout)
+    assert exit_code == 0
+    (line,) = [line for line in listed.splitlines() if line.startswith("mine ")]
+    assert line.endswith("(method 'mine' needs scikit-learn, which is not installed: pip install scikit-learn.)")
 
 
 CALLS = {
@@ -123,6 +162,13 @@ def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known()
     assert {*errors._BASE_INSTALL.values()} == needed - {"click", "cloup"}
     with pytest.raises(ModuleNotFoundError, match="no_such_module"), errors.needing("this"):
         import no_such_module  # noqa: F401
+    with pytest.raises(ModuleNotFoundError), errors.needing("this"):
+        import scipy.no_such_module  # noqa: F401  # of a package that is installed, but broken
+
+
+def test_a_module_that_an_installed_package_lacks_keeps_its_error():
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"), errors.needing("this"):
+        import scipy.no_such_module  # noqa: F401
 
 
 @pytest.mark.parametrize(
@@ -133,13 +179,14 @@ def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known()
     ],
 )
 def test_long_work_without_numba_says_once_what_would_make_it_faster(error, advice, monkeypatch):
-    reports = []
+    reports, timers = [], []
     monkeypatch.setattr(compilation, "numba_error", lambda: error)
-    monkeypatch.setattr(compilation, "_PATIENCE", 0.001)
+    monkeypatch.setattr(compilation, "_PATIENCE", 0)
+    monkeypatch.setattr(compilation, "Timer", lambda *parts: timers.append(Timer(*parts)) or timers[-1])
     monkeypatch.setattr(compilation, "_has_complained", False)
     for _ in range(2):
         with compilation.reporting_compilation(lambda *what: reports.append(what)):
-            compilation.Timer(0.05, lambda: None).run()  # waits
+            wait_for(timers[-1].finished.is_set)
     assert reports == [(f"scoring without numba, which would make it faster ({advice})", 0, 0)]
 
 

@@ -1,7 +1,9 @@
 """Version, addresses and packages of a release agree in all places that state them."""
 
+import ast
 import io
 import re
+import sys
 import tomllib
 from importlib.metadata import distribution, entry_points
 
@@ -52,6 +54,34 @@ def test_every_target_that_is_listed_is_made_whatever_files_there_are():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
     assert set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)) <= set(phony)
+
+
+def packages_of(requirements):
+    """Return the names of packages, and of those in the extras of hashbench that are among them."""
+    names = set()
+    for requirement in requirements:
+        extras = re.fullmatch(r"hashbench\[(.*)\]", requirement)
+        if extras is None:
+            names.add(re.split("[<>=]", requirement)[0])
+            continue
+        for extra in extras[1].split(","):
+            names |= packages_of(PROJECT["project"]["optional-dependencies"][extra])
+    return names
+
+
+def test_make_bench_installs_what_its_scripts_import():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    stamps, scripts = re.search(r"^bench: (.*) ##.*\n((?:\t.*\n)+)", makefile, re.MULTILINE).groups()
+    extras = [f"hashbench[{stamp}]" for stamp in re.findall(r"\.(\w+)", stamps)]
+    packages = packages_of([*PROJECT["project"]["dependencies"], "hashbench[learned]", *extras])
+    imported = set()
+    for script in re.findall(r"benchmarks/\w+\.py", scripts):
+        nodes = [*ast.walk(ast.parse((ROOT / script).read_text(encoding="utf-8")))]
+        imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    modules = {name.partition(".")[0] for name in imported} - sys.stdlib_module_names - {"hashbench", "helpers"}
+    named = {"faiss": "faiss-cpu", "sklearn": "scikit-learn", "trm": "tie-aware-retrieval-metrics"}
+    assert {named.get(module, module) for module in modules} <= packages
 
 
 @pytest.mark.parametrize(

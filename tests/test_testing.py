@@ -58,6 +58,48 @@ def test_suite_finds_values_to_try_that_are_refused():
         testing.check_values_to_try_are_allowed(Mine)
 
 
+class NoDataclass(LSH):
+    """A method.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length.
+    shift : float, default=0.5
+        Shift of the features.
+    """
+
+    shift: float = 0.5
+
+
+def test_suite_finds_described_parameters_that_are_no_fields():
+    with pytest.raises(ConformanceError, match=r"parameters that the method does not have: shift; .* with @dataclass"):
+        testing.check_describes_itself(NoDataclass)
+    testing.check_describes_itself(dataclass(eq=False, repr=False, kw_only=True)(NoDataclass))
+
+
+class ChangingFit(LSH):
+    """A method that changes the items in ``_fit``."""
+
+    def _fit(self, X, y):
+        X -= 1
+        super()._fit(X, y)
+
+
+class ChangingProjection(LSH):
+    """A method that changes the items in ``_project``."""
+
+    def _project(self, X):
+        X -= 1
+        return super()._project(X)
+
+
+@pytest.mark.parametrize(("cls", "function"), [(ChangingFit, "_fit"), (ChangingProjection, "_project")])
+def test_suite_names_the_function_that_changes_the_items(cls, function):
+    with pytest.raises(ConformanceError, match=f"^{function} changes X; write X = X - "):
+        testing.check_fit_returns_self_and_keeps_its_input(cls)
+
+
 class MeanOfFirstClass(LSH):
     """A method that learns from labels, without saying so."""
 

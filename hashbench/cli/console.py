@@ -88,13 +88,17 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
             lines[-1].insert(2, _five(values.tie_sd_measured))
     n_queries = len(next(iter(evaluation.scores.values())).mean)
     luck, worst_case = luck_and_worst_case(ordered)
-    notes = [f"{counted(n_queries, 'query', 'queries')}; mean over all orders of tied items.", luck]
+    n_scored = n_queries - evaluation.n_undefined * bool(_leaves_out(evaluation))
+    queries = counted(n_queries, "query", "queries")
+    if n_scored < n_queries:
+        queries = f"{n_scored:,} of {queries}"
+    notes = [f"{queries}; mean over all orders of tied items.", luck]
     if n_orders:
         header.insert(2, "measured sd")
         notes.append(f"measured sd: what {n_orders:,} such orders show.")
     notes.append(worst_case)
     if evaluation.n_undefined:
-        notes.append(f"{evaluation.n_undefined} of the queries {_fate(evaluation)}")
+        notes.append(_without_relevant(evaluation))
     for name, n_empty in evaluation.n_empty.items():
         if n_empty:
             fate = "are left out" if name.endswith(":skip") else f"count 0; {name}:skip leaves them out"
@@ -185,7 +189,6 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
     if any(outcome.held_out for outcome in outcomes):
         score = "" if is_grid else f" {_held_out(outcomes[0])},"
         lines.append(f"held out:{score} the training items that chose the epoch, as queries to the others.")
-    lines += dict.fromkeys(hint for outcome in outcomes for hint in outcome.hints)
     return "\n".join(lines)
 
 
@@ -216,8 +219,7 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
     header += ["held out"] * has_held_out
     by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
     notes = [
-        f"{evaluation.n_undefined} of {len(next(iter(evaluation.scores.values())).mean)} queries of {name} "
-        f"{_fate(evaluation)}"
+        _without_relevant(evaluation, f" of {name}")
         for name, evaluation in by_dataset.items()
         if evaluation.n_undefined
     ]
@@ -225,13 +227,19 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
     return "\n".join([table, "", *luck_and_worst_case(), *notes])
 
 
-def _fate(evaluation: "Evaluation") -> str:
+def _without_relevant(evaluation: "Evaluation", of: str = "") -> str:
+    """Say how many queries, ``of`` a dataset, have no relevant item, and whether they count."""
+    n_undefined, n_queries = evaluation.n_undefined, len(next(iter(evaluation.scores.values())).mean)
+    has, are, count = ("has", "is", "counts") if n_undefined == 1 else ("have", "are", "count")
+    fates = {True: f" and {are} left out", False: f" and {count}, as --undefined says", None: ""}
+    queries, fate = counted(n_queries, "query", "queries"), fates[_leaves_out(evaluation)]
+    return f"{n_undefined:,} of {queries}{of} {has} no relevant item in the database{fate}."
+
+
+def _leaves_out(evaluation: "Evaluation") -> bool | None:
+    """Return whether queries without relevant items are left out of the means; None if only ``:skip`` metrics show."""
     whole = [scores for name, scores in evaluation.scores.items() if not name.endswith(":skip")]
-    if not whole:
-        return "have no relevant item in the database."
-    is_counted = not any(np.isnan(scores.mean).any() for scores in whole)
-    fate = "count, as --undefined says" if is_counted else "are left out"
-    return f"have no relevant item in the database and {fate}."
+    return any(np.isnan(scores.mean).any() for scores in whole) if whole else None
 
 
 def _evaluation(outcome: "Outcome") -> "Evaluation":

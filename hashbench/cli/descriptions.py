@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -147,12 +146,13 @@ def _describe_named(name: str) -> Description:
 def describe_dataset(dataset: "Dataset") -> str:
     """Describe a dataset."""
     from hashbench.dataset import N_NEIGHBOURS
+    from hashbench.sources.features.extraction import RECIPE
     from hashbench.sources.inspection import WARNING, inspect, warning_of
 
     order = ("summary", "protocol", "source", "features", "licence", "citation", *sorted(dataset.about))
     facts = {
         "dataset": dataset.name,
-        **{key: dataset.about[key] for key in order if key in dataset.about and key != WARNING},
+        **{key: dataset.about[key] for key in order if key in dataset.about and key not in (WARNING, RECIPE)},
         "items": _describe_items(dataset),
         "split": f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training",
         "affinity": dataset.rule,
@@ -196,6 +196,7 @@ def describe_dataset(dataset: "Dataset") -> str:
 def _content_of(dataset: "Dataset") -> dict[str, Any]:
     from hashbench.sources.inspection import inspect
 
+    inspection = inspect(dataset)
     return {
         "kind": "dataset",
         "name": dataset.name,
@@ -210,7 +211,13 @@ def _content_of(dataset: "Dataset") -> dict[str, Any]:
         "rule": dataset.rule,
         "rule_params": dataset.rule_params,
         "fingerprint": dataset.fingerprint,
-        "inspection": asdict(inspect(dataset)),
+        "class_sizes": inspection.class_sizes,
+        "n_without_label": inspection.n_without_label,
+        "n_queries_equal": {"database": inspection.n_queries_in_database, "training": inspection.n_queries_in_train},
+        "n_queries_nearly_equal": {"database": inspection.n_near_database, "training": inspection.n_near_train},
+        "equal_or_nearly_equal_queries": inspection.copied,
+        "n_constant_features": inspection.n_constant,
+        "n_zero_items": inspection.n_zero,
     }
 
 
@@ -236,7 +243,11 @@ def _describe_codes(path: Path) -> Description:
             "n_database": len(codes.database),
             **_content_of_origin(codes.made),
             "content": codes.content,
-            "usage": asdict(usage),
+            "n_distinct": usage.n_distinct,
+            "share_of_space": usage.share_of_space,
+            "largest_bucket": usage.largest_bucket,
+            "bit_balance": usage.bit_balance,
+            "bit_correlation": usage.bit_correlation,
             "fit_seconds": codes.fit_seconds,
             "encode_seconds": codes.encode_seconds,
             "held_out": codes.held_out,

@@ -23,9 +23,9 @@ _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
 @option(
     "--from",
     "items",
-    metavar="FILE[:KEY]",
+    metavar="FILE[:KEY]|FOLDER",
     show_default="1,000 of the model's dataset",
-    help="Items whose codes to compare.",
+    help="Items whose codes to compare: a file, or a folder of images.",
 )
 def export(file: Path, target: str, output: Path, role: str | None, precision: str | None, items: str | None) -> None:
     """Write a saved model (faiss, npz, onnx) or a codes file (faiss, hex, npy, pgvector, usearch) for other programs.

@@ -6,6 +6,7 @@ A command is imported when it is called, and modules that need NumPy inside it, 
 try:
     import errno
     import os
+    import re
     import signal
     import sys
     import threading
@@ -78,8 +79,9 @@ class _Cli(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches  # not needed to show help
 
-            hint = "".join(f" Did you mean {name!r}?" for name in get_close_matches(args[0], COMMANDS, n=1))
-            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Commands: {', '.join(COMMANDS)}."
+            raise click.UsageError(f"No such command {args[0]!r}. {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -96,7 +98,22 @@ class _Cli(click.Group):
         with _errors_as_sentences():
             if sys.stdout is None:
                 raise HashbenchError("standard output is closed. Redirect it to a file.")
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except click.UsageError as error:
+                error.message += _option_for(error)
+                raise
+
+
+def _option_for(error: click.UsageError) -> str:
+    """Return a hint at the option that takes the name which a command got as an argument; empty without one."""
+    extra = re.match(r"Got unexpected extra arguments? \((\S+)\b", error.message)
+    if extra is None or error.ctx is None:
+        return ""
+    from hashbench.cli.completion import NAMES
+
+    options = [param for param in error.ctx.command.params if extra[1] in NAMES.get(param.name or "", list)()]
+    return "".join(f". Did you mean {option.opts[0]} {extra[1]}?" for option in options[:1])
 
 
 def _write_as_elsewhere(*streams: Any) -> None:

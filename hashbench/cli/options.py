@@ -194,8 +194,18 @@ def output_format(*forms: str) -> OptionDecorator:
     return option("--format", "form", type=Choice(forms), default=forms[0], help="Format of the output.")
 
 
+def _note_case(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Print a note on a name of trec_eval that differs from another metric's only in case."""
+    if "ndcg" in names:
+        click.echo("ndcg is read as trec_eval's, NDCG:trec, with linear gains; NDCG has gains 2^level - 1.", err=True)
+    return names
+
+
 METRIC = several(
-    "--metric", names="metrics", help="Metric such as AP or NDCG@100, repeatable; see `hashbench list metrics`."
+    "--metric",
+    names="metrics",
+    callback=_note_case,
+    help="Metric such as AP or NDCG@100, repeatable; see `hashbench list metrics`.",
 )
 METHOD = several(
     "--method", "-m", names="methods", help="Method such as itq or csq, repeatable; see `hashbench list methods`."

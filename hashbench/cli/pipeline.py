@@ -269,6 +269,8 @@ def run(
             folders |= dict.fromkeys(path.parent for path in merge_rows(results, outcome.rows, outcome.made))
             outcomes.append(outcome)
     finally:  # finished jobs are shown, whatever stops the rest
+        for hint in dict.fromkeys(hint for outcome in outcomes for hint in outcome.hints):
+            click.echo(hint, err=True)
         if outcomes:
             click.echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
             if _is_watched():  # in a script the last line is the error, if there is one

@@ -76,10 +76,10 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
 
     Columns, types, ranges, order and spelling must be those that hashbench writes, and keys unique. Fingerprints of a
     dataset must agree with each other, with the accepted ones and with the dataset prepared here. Metrics must exist, a
-    dataset must offer its features, and a built-in method must take its parameters, code length and seed; a method's
-    version must not be above the one here. With --against, new rows must be of built-in methods, and accepted rows must
-    not disappear or change unless the version of their method rises. Each problem is printed as a sentence, and the
-    exit code is 1.
+    dataset must offer its features, and a built-in method must take and record its parameters, code length and seed; a
+    method's version must not be above the one here. With --against, new rows must be of built-in methods, and accepted
+    rows must not disappear or change unless the version of their method rises. Each problem is printed as a sentence,
+    and the exit code is 1.
     """
     from hashbench.reports import submissions
 

@@ -74,7 +74,7 @@ def own_codes_group(*more: options.OptionDecorator) -> options.OptionDecorator:
             "--query-codes",
             type=options.ARRAY,
             help="Codes of queries in .npy, .npz, .mat, .h5, .pt, .safetensors, .parquet, .arrow, .csv, .txt, .bvecs "
-            "or .u8bin: bits, packed bytes with --bits, strings of hexadecimal digits, or 64-bit integers.",
+            "or .u8bin: bits, packed bytes with --bits, strings of hexadecimal digits, or integers.",
         ),
         option(
             "--database-codes",
@@ -215,7 +215,10 @@ def evaluate(
     score: Callable[..., Evaluation]
     user_codes: Any = None
     saving = None
-    check_installed(*(["pandas"] if per_query or curves else []), *(["filelock", "platformdirs"] if save else []))
+    is_framed = per_query or curves or form == "latex"
+    if per_query is not None and per_query.suffix in (".parquet", ".tsv", ".xlsx"):
+        raise click.UsageError(f"--per-query writes CSV, got {per_query.name}; name it {per_query.stem}.csv.")
+    check_installed(*(["pandas"] if is_framed else []), *(["filelock", "platformdirs"] if save else []))
     if save is not None:
         saving = Saving(save, dataset, results, group, label, seed, keep_codes)
     if _names_several(own):

@@ -1,7 +1,6 @@
 """Encoding new items with a saved model."""
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from hashbench.pipeline.preparation import find_by_content, read_choices
 from hashbench.pipeline.steps import BATCH
 from hashbench.registry import features_kind
 from hashbench.sources.array_files import read_array, read_features, split_spec
-from hashbench.sources.features.extraction import KINDS, extract
+from hashbench.sources.features.extraction import KINDS, RECIPE, extract
 from hashbench.sources.features.transformers_models import is_model
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import ImageFiles, image_files
@@ -97,24 +96,23 @@ def _of_folder(model: Model, folder: Path, on_progress: Progress) -> AnyArray:
             "Prepare it again, or give a file of such features."
         )
     attributes = hdf5.read_attributes(path) if is_computed and path else {}
-    description, choices = str(json.loads(attributes.get("about", "{}")).get("features")), read_choices(attributes)[0]
-    size = re.search(r"(\d+) (x \d+ pixels|px)", description)
-    if not (size or is_model(kind)):
+    about, choices = json.loads(attributes.get("about", "{}")), read_choices(attributes)[0]
+    if RECIPE not in about:
         raise HashbenchError(f"{folder} is a folder, and {learned}. Give a file of such features.")
+    recipe = json.loads(about[RECIPE])
     options = Options(
         weights=Path(choices["weights"]) if "weights" in choices else None,
-        image_size=int(size[1]) if size else None,
+        image_size=recipe.get("image_size"),
         on_progress=on_progress,
     )
     images = ImageFiles(sorted(image_files(folder)))
     if not images.paths:
         raise HashbenchError(f"there are no images in {folder}, expected those to encode.")
     extracted = extract(kind, images, options)
-    origin = re.split(r", (float\d+|on) ?", extracted.description)[0]  # without device and versions
-    if origin not in description:
+    if extracted.recipe != recipe:
         raise HashbenchError(
-            f"{folder} gives the features {origin!r}, and {learned}: {description!r}. Restore the weights that these "
-            "were computed with, or give a file of such features."
+            f"{folder} gives the features {extracted.description!r}, and {learned}: {about['features']!r}. Restore the "
+            "weights that these were computed with, or give a file of such features."
         )
     return np.asarray(extracted.images if kind == "images" else extracted.features)
 

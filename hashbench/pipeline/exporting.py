@@ -23,6 +23,12 @@ from hashbench.store.files import file_behind, replacing
 from hashbench.store.inputs import check_file
 from hashbench.store.models import SUFFIX, Model, read_model, read_origin
 
+_LIBRARIES = {
+    "faiss": "faiss-cpu",
+    "onnx": "onnx",
+    "onnxruntime": "onnxruntime",
+    "usearch": "usearch",
+}  # their packages
 _N_COMPARED = 1000  # items that are encoded to compare
 _TEXTS = 65536  # codes that are written as texts at a time
 
@@ -95,10 +101,11 @@ def _needing(target: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("faiss", "onnx", "onnxruntime", "usearch"):
+        library = (error.name or "").partition(".")[0]
+        if library not in _LIBRARIES:
             raise
         raise HashbenchError(
-            f"writing for {target} needs {error.name}, which is not installed: pip install 'hashbench[export]'."
+            f"writing for {target} needs {library}, which is not installed: pip install {_LIBRARIES[library]}."
         ) from error
 
 

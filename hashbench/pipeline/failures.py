@@ -5,23 +5,25 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hashbench.errors import HashbenchError, JobFailure, one_line
+from hashbench.errors import HashbenchError, JobFailure, needing, one_line
 from hashbench.store.files import data_dir, write_text
 
 
 @contextmanager
-def contained(plugin: str, job: str) -> Iterator[None]:
-    """Turn whatever a plug-in raises, including ``sys.exit``, into a JobFailure that names it.
+def contained(plugin: str, job: str, check: str = "") -> Iterator[None]:
+    """Turn whatever a plug-in raises, including ``sys.exit``, into a JobFailure that names it; ``check`` is a command.
 
-    A HashbenchError and the user's interrupt pass unchanged.
+    A HashbenchError, such as that for a package that is missing, and the user's interrupt pass unchanged.
     """
     try:
-        yield
+        with needing(plugin):
+            yield
     except (HashbenchError, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
+        hint = f"; {check} may say why" if check else ""
         raise JobFailure(
-            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no message'}.", _log(job, error)
+            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no message'}{hint}.", _log(job, error)
         ) from error
 
 

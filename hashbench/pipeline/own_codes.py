@@ -1,7 +1,7 @@
 """Users' own codes, with labels, an affinity or a prepared dataset: read from files, scored, and saved as rows."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -13,7 +13,7 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, Progress, silent
-from hashbench._validation import as_int64, check_labelled, check_name, is_sparse, summed_csr
+from hashbench._validation import check_labelled, check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
@@ -28,7 +28,14 @@ from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.shards import Relevance
 from hashbench.scoring.thresholds import Thresholds, count_pairs
-from hashbench.sources.array_files import read_array, read_codes, read_features, read_levels, refuse_transposed
+from hashbench.sources.array_files import (
+    read_array,
+    read_codes,
+    read_features,
+    read_levels,
+    refuse_nameless,
+    refuse_transposed,
+)
 from hashbench.sources.formats import COARSE_KEYS, LABEL_KEYS
 from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
@@ -75,6 +82,9 @@ class OwnFiles:
             raise HashbenchError(
                 "superclasses (--query-coarse, --database-coarse) need --query-labels and --database-labels."
             )
+        missing = [option for option in labels if option not in named]
+        if len(missing) == 1 and self.dataset is None:
+            raise HashbenchError(f"labels are needed for both: --query-labels and --database-labels; add {missing[0]}.")
         if named not in ([*labels], ["--affinity"], [*labels, "--dataset"], ["--affinity", "--dataset"], ["--dataset"]):
             raise HashbenchError(
                 f"got {' and '.join(named) or 'nothing'} to define what is relevant, expected one of: --query-labels "
@@ -318,13 +328,14 @@ def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
         return OwnCodes(query, database, codes.n_bits, "hamming", judge.affinity(), judge, judge.fingerprint)
 
 
-def read_own(files: OwnFiles) -> OwnCodes:
-    """Read codes and what is relevant to them into memory."""
+def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None) -> OwnCodes:
+    """Read codes and what is relevant to them into memory; ``naming`` may add names to errors in the codes."""
     vectors = _read_vectors(files)
     judge = None if files.dataset is None else load_dataset(files.dataset)[0]
     labels = [[read_array(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
     sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]
-    query, database, n_bits = read_packed(files, sizes or [array.shape for array in chain(*labels[:1])])
+    with naming or nullcontext():
+        query, database, n_bits = read_packed(files, sizes or [array.shape for array in chain(*labels[:1])])
     counts = len(query), len(database)
     content: dict[str, Any] = {}
     affinity: Any = None
@@ -334,7 +345,7 @@ def read_own(files: OwnFiles) -> OwnCodes:
     elif labels:
         for (specs, _), arrays in zip(files.label_files, labels, strict=True):
             content |= zip(specs, comparable(arrays, specs.values(), counts), strict=True)
-        affinity = Hierarchy(*content.values()) if files.query_coarse else as_affinity(tuple(content.values()))
+        affinity = as_affinity(Hierarchy(*content.values()) if files.query_coarse else tuple(content.values()))
         content = {name: getattr(affinity, name.replace("-", "_")) for name in content}  # words became numbers
     if judge is not None:
         check_judge(judge, str(files.dataset), counts, affinity)
@@ -419,8 +430,7 @@ def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[i
         if array.ndim == 2 and 1 in array.shape and array.size == n_items:  # as in MATLAB
             array = array.ravel()
         refuse_transposed(array, spec, (n_items,))
-        if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
-            array = as_int64(array, f"labels of {spec}")
+        refuse_nameless(array, spec, n_items)
         if array.dtype.kind == "O" and array.ndim:  # an empty cell among words is not a class
             check_labelled(array, spec)
         arrays.append(array)
@@ -436,13 +446,13 @@ def _read_vectors(files: OwnFiles) -> Vectors | None:
         return None
     if query is None or database is None:
         raise HashbenchError(f"vectors are needed for both: {options}.")
-    if files.dataset is not None:
-        raise HashbenchError(f"--dataset re-ranks by its own features; leave out {options}.")
     if files.distance != "hamming":
         raise HashbenchError(
             f"{options} re-rank items near in Hamming distance, which --distance {files.distance} does not use; leave "
             "them out."
         )
+    if files.dataset is not None:
+        raise HashbenchError(f"--dataset re-ranks by its own features; leave out {options}.")
     return Vectors(read_features(query), read_features(database), files.true_distance or "euclidean")
 
 

@@ -11,6 +11,7 @@ from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.own_codes import OwnCodes, OwnFiles, Saving, read_own, read_packed
 from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.metrics import checked_metrics
 from hashbench.sources.array_files import split_spec
 
 _PLACE = re.compile(r"\{(bits|seed)\}")
@@ -62,6 +63,8 @@ def _found(spec: str) -> dict[_Numbers, str]:
             parts = _PLACE.split(key)
             parts[1::2] = [written.get(name, f"{{{name}}}") for name in parts[1::2]]
             file += f":{''.join(parts)}"
+        if int(written.get("seed", 0)) >= 2**32:
+            raise HashbenchError(f"{file} names seed {written['seed']}, expected 0 to {2**32 - 1}. Rename it.")
         other = found.setdefault(tuple((name, int(number)) for name, number in sorted(written.items())), file)
         if other != file:
             raise HashbenchError(f"{other} and {file} have the same numbers in their names. Rename one of them.")
@@ -83,12 +86,17 @@ def evaluate_each(
     for option, value, place in (("--bits", files.n_bits, pairs[0].n_bits), ("--seed", saving.seed, pairs[0].seed)):
         if value and place is not None:
             name = f"{{{option[2:]}}}"
-            raise HashbenchError(f"{option} {value} and {name} in the names of files go not together. Leave one out.")
+            raise HashbenchError(f"{option} {value} does not go with {name} in the names of files; leave one out.")
+    checked_metrics(metrics, undefined)
     scored: list[tuple[OwnCodes, Saving, Evaluation]] = []
     for number, pair in enumerate(pairs, start=1):
+        codes = _read(files, pair, scored[0][0] if scored else None)
+        codes.check_metrics(metrics)
         with _naming(pair):
-            codes = _read(files, pair, scored[0][0] if scored else None)
-            codes.check_metrics(metrics)
+            if pair.n_bits not in (None, codes.n_bits):
+                raise HashbenchError(
+                    f"outputs have {codes.n_bits} columns, and the name says {pair.n_bits} bits. Rename it."
+                )
             of_codes = saving if pair.seed is None else replace(saving, seed=pair.seed)
             check(codes, of_codes)
             scored.append((codes, of_codes, codes.evaluate(metrics, undefined)))
@@ -101,19 +109,16 @@ def _read(files: OwnFiles, pair: Pair, first: OwnCodes | None) -> OwnCodes:
     n_bits = files.n_bits if pair.n_bits is None or files.distance != "hamming" else pair.n_bits
     files = replace(files, query_codes=pair.query, database_codes=pair.database, n_bits=n_bits)
     if first is None:
-        codes = read_own(files)
-    else:
-        counts = len(first.query), len(first.database)
+        return read_own(files, _naming(pair))
+    counts = len(first.query), len(first.database)
+    with _naming(pair):
         query, database, length = read_packed(files, [(count,) for count in counts])
         if (len(query), len(database)) != counts:
             raise HashbenchError(
                 f"there are codes of {len(query):,} queries and {len(database):,} database items, and in the files "
                 f"before of {counts[0]:,} and {counts[1]:,}. All need the same items."
             )
-        codes = replace(first, query=query, database=database, n_bits=length)
-    if pair.n_bits not in (None, codes.n_bits):
-        raise HashbenchError(f"outputs have {codes.n_bits} columns, and the name says {pair.n_bits} bits. Rename it.")
-    return codes
+    return replace(first, query=query, database=database, n_bits=length)
 
 
 @contextmanager

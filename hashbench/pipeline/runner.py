@@ -20,6 +20,7 @@ from hashbench.pipeline.steps import (
     model_path,
     rows_of,
 )
+from hashbench.registry import is_built_in
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.store import hdf5
 from hashbench.store.models import holds_model
@@ -99,7 +100,8 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
     try:
         if isinstance(dataset, HashbenchError):
             raise dataset
-        with contained(f"method {job.method!r}", str(job)):
+        check = "" if is_built_in(job.method) else f"hashbench check method {job.method}"
+        with contained(f"method {job.method!r}", str(job), check):
             path, words = ensure_codes(dataset, job, demands, on_progress)
         notes.append(f"{words or 'reused'} codes")
         if not demands.metrics:

@@ -1,5 +1,6 @@
 """Users' own codes in shards: consecutive files that need not fit into memory together."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -8,12 +9,13 @@ import numpy as np
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
 from hashbench._validation import check_superclasses, class_labels
-from hashbench.affinity import Affinity, Hierarchy, as_affinity, by_labels
+from hashbench.affinity import Affinity, Hierarchy, SameLabel, as_affinity, by_labels
 from hashbench.bits import as_packed, as_packed_pair, n_bytes
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.cluster_shards import count_on_workers
 from hashbench.pipeline.own_codes import OwnFiles, check_judge, comparable
+from hashbench.pipeline.own_grid import names_several
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.scoring.shards import ShardedCodes, count_shard
 from hashbench.sources.array_files import read_array, read_codes, read_levels
@@ -27,8 +29,9 @@ _PAIRED = 1 << 20  # classes and superclasses to compare at a time
 
 
 def shards_of(**specs: Any) -> list[str]:
-    """List the files that options name as shards."""
-    return [file for key in MAY_BE_SHARDED if specs.get(key) for file in find_shards(specs[key]) or ()]
+    """List the files that options name as shards; in names with {bits} and {seed}, brackets are no pattern."""
+    named = [specs[key] for key in MAY_BE_SHARDED if specs.get(key) and not names_several(specs[key])]
+    return [file for spec in named for file in find_shards(spec) or ()]
 
 
 def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress: Progress = silent) -> ShardedCodes:
@@ -97,13 +100,12 @@ class _LabelFiles:
 class _ShardedLabels:
     """Classes, perhaps with superclasses, or multi-hot labels, read and compared some rows at a time."""
 
-    notes = ()
-
     def __init__(self, files: list[_LabelFiles]) -> None:
         self._files = files
         self.n_queries, self.n_database = len(files[0].query), len(files[0].database)
         if len(files) > 1:
             self._check_superclasses(*files)
+        self.notes = self._notes_on_words()
 
     def part(self, query: Rows, database: slice) -> Affinity:
         parts = [file.part(query, database) for file in self._files]
@@ -111,6 +113,18 @@ class _ShardedLabels:
 
     def query_keys(self) -> IntArray | None:
         return self.part(_ALL, slice(0, 1)).query_keys()
+
+    def _notes_on_words(self) -> Sequence[str]:
+        """Compare the words of all rows, of which `part` sees only some, as `as_affinity` does."""
+        if self._files[0].query.dtype.kind not in "USO":
+            return ()
+        query, database = set[str](), set[str]()
+        for rows in chunks(0, self.n_database, _PAIRED):
+            rule = self.part(_ALL, rows)
+            if isinstance(rule, SameLabel):
+                query |= {rule.class_names[number] for number in np.unique(rule.query_labels)}
+                database |= {rule.class_names[number] for number in np.unique(rule.database_labels)}
+        return as_affinity(([*query], [*database])).notes
 
     def _check_superclasses(self, classes: _LabelFiles, coarse: _LabelFiles) -> None:
         """Refuse a class in several superclasses over all rows, of which `part` sees only some."""

@@ -283,11 +283,16 @@ def items_of(dataset: Dataset) -> IntArray:
 
 
 def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None":
-    """Return the features for metrics that re-rank by them; None if no metric does, or there are no features."""
+    """Return the features for metrics that re-rank by them; None if no metric does."""
     from hashbench.scoring.reranking import Vectors
 
-    if dataset.features is None or not needs_vectors(metric_names):
+    if not needs_vectors(metric_names):
         return None
+    if dataset.features is None:
+        raise HashbenchError(
+            f"metrics that re-rank compare features, and dataset {dataset.name!r} as prepared has images only. Choose "
+            "other metrics, or prepare it with --features."
+        )
     query, database = (dataset.features[as_slice(rows)] for rows in (dataset.query, dataset.database))
     return Vectors(query, database, dataset.true_distance)
 

@@ -353,18 +353,18 @@ def read_trials(path: Path) -> Rows:
         trials = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
     for row in trials:
         for key in SCORES:
-            if row[key] and not _is_finite(row[key]):
+            if row[key] and not _is_score(row[key]):
                 trial = " ".join(row[name] for name in KEY)
                 raise HashbenchError(
-                    f"{path} has {key} {row[key]!r} for {trial}, expected a finite number or nothing. Delete the row, "
-                    "and tune runs the trial again."
+                    f"{path} has {key} {row[key]!r} for {trial}, expected a number from 0 to 1 or nothing. Delete the "
+                    "row, and tune runs the trial again."
                 )
     return {tuple(row[key] for key in KEY): row for row in trials}
 
 
-def _is_finite(text: str) -> bool:
+def _is_score(text: str) -> bool:
     try:
-        return math.isfinite(float(text))
+        return 0 <= float(text) <= 1
     except ValueError:
         return False
 

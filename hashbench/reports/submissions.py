@@ -238,7 +238,7 @@ def _kinds_of_features(dataset: str) -> tuple[str, ...]:
 
 @cache
 def _why_impossible(method: str, version: int, params: str, n_bits: int, seed: int) -> str:
-    """Return why a built-in method, at its version here, does not take these settings; empty if it does."""
+    """Return why no run of a built-in method, at its version here, has these settings; empty if one has."""
     if not is_built_in(method) or version != method_card(method).version:
         return ""
     settings, defaults = json.loads(params), {**method_card(method).params}
@@ -247,9 +247,16 @@ def _why_impossible(method: str, version: int, params: str, n_bits: int, seed: i
     try:
         for key in sorted(settings.keys() - defaults.keys()):
             raise unknown_name(f"{method} parameter", key, defaults or ["(none)"])
-        HashMethod.check_parameters(get_method(method)(n_bits=n_bits, **settings))  # that of the base needs no PyTorch
+        estimator = get_method(method)(n_bits=n_bits, **settings)
+        HashMethod.check_parameters(estimator)  # that of the base needs no PyTorch
     except HashbenchError as error:
         return str(error)
+    if settings.get("backbone") is None:  # with one, the digest of its weights is recorded too
+        recorded = estimator.recorded_params()
+        if lacking := sorted(recorded.keys() - settings.keys()):
+            return f"a run of {method} also records {', '.join(lacking)}. Run it again."
+        if idle := sorted(settings.keys() - recorded.keys()):
+            return f"a run of {method} with these parameters does not record {', '.join(idle)}. Run it again."
     return f"{method} draws nothing at random, so its only seed is 0." if seed and not is_random else ""
 
 

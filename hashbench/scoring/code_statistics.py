@@ -110,8 +110,12 @@ def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> IntArray:
 
 def usage_notes(query: ByteArray, database: "SliceableCodes", n_bits: int) -> list[str]:
     """Report packed codes that rank little or nothing: all equal, or more than half of their bits constant."""
-    n_queries, n_items = len(query), int(database.shape[0])
-    n_constant = _n_constant(database, n_bits)
+    return notes_on_bits(query, int(database.shape[0]), _all_bits_seen(database, n_bits), n_bits)
+
+
+def notes_on_bits(query: ByteArray, n_items: int, seen: ByteArray, n_bits: int) -> list[str]:
+    """Report as `usage_notes` does, given the number of database items and the `bits_seen` of their codes."""
+    n_constant = n_bits - _n_varying(seen)
     if n_items > 1 and n_constant == n_bits:
         return [f"All {n_items:,} database codes are equal: every item ties, and the scores are those of chance."]
     notes = []
@@ -119,21 +123,28 @@ def usage_notes(query: ByteArray, database: "SliceableCodes", n_bits: int) -> li
         notes.append(
             f"{n_constant:,} of {n_bits:,} bits are the same in all {n_items:,} database codes; only the others rank."
         )
-    if n_queries > 1 and _n_constant(query, n_bits) == n_bits:
-        notes.append(f"All {n_queries:,} query codes are equal: every query ranks the database alike.")
+    if len(query) > 1 and not _n_varying(_all_bits_seen(query, n_bits)):
+        notes.append(f"All {len(query):,} query codes are equal: every query ranks the database alike.")
     return notes
 
 
-def _n_constant(codes: "SliceableCodes", n_bits: int) -> int:
-    """Count the bits that are the same in all packed codes."""
-    ones, some, n_varying = np.uint8(255), np.uint8(0), 0
+def bits_seen(packed: ByteArray) -> ByteArray:
+    """Return which bits are 1 in some of the codes, and which are 0 in some, (2, ceil(n_bits / 8))."""
+    return np.stack([np.bitwise_or.reduce(packed), ~np.bitwise_and.reduce(packed)])
+
+
+def _n_varying(seen: ByteArray) -> int:
+    return int(np.bitwise_count(seen[0] & seen[1]).sum())
+
+
+def _all_bits_seen(codes: "SliceableCodes", n_bits: int) -> ByteArray:
+    """Return `bits_seen` of packed codes, of which no more are read once all bits vary."""
+    seen = np.zeros((2, codes.shape[1]), dtype=np.uint8)
     for rows in chunks(0, int(codes.shape[0]), _ROWS):
-        block = np.asarray(codes[rows])
-        ones, some = ones & np.bitwise_and.reduce(block), some | np.bitwise_or.reduce(block)
-        n_varying = int(np.bitwise_count(ones ^ some).sum())
-        if n_varying == n_bits:
+        seen |= bits_seen(np.asarray(codes[rows]))
+        if _n_varying(seen) == n_bits:
             break
-    return n_bits - n_varying
+    return seen
 
 
 def _moments(packed: ByteArray, n_bits: int) -> tuple[FloatArray, FloatArray]:

@@ -1,7 +1,7 @@
 """The result of scoring: the scores of every query, by metric, and their means."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, KeysView, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -181,6 +181,13 @@ class Evaluation:
 
     def __contains__(self, metric: object) -> bool:
         return metric in self.scores
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.scores)
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the metrics, so that ``dict(evaluation)`` is the summary."""
+        return self.scores.keys()
 
     @property
     def summary(self) -> dict[str, Summary]:

@@ -58,7 +58,7 @@ def evaluate(
     query_codes : array of shape (n_queries, n_bits)
         Booleans, 0/1, -1/+1 or 0/255; or, with ``n_bits``, packed uint8 of shape (n_queries, ceil(n_bits / 8)),
         the first bit least significant, as ``numpy.packbits(..., bitorder="little")`` and faiss pack, or int8 as
-        sentence-transformers' ``binary``; or hexadecimal strings or 64-bit integers (n_queries,), or booleans
+        sentence-transformers' ``binary``; or hexadecimal strings or integers (n_queries,), or booleans
         (n_queries, k, k), as perceptual hashes are.
     database_codes : array of shape (n_database, n_bits)
         The same for the database.

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray
-from hashbench._validation import are_levels, as_array, check_levels
+from hashbench._validation import MAX_LEVEL, are_levels, as_array, check_levels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Evaluation
@@ -146,7 +146,8 @@ def _check_order(grades: AnyArray, scores: AnyArray) -> None:
     others = grades[~(are_levels(grades) | np.isnan(grades))]
     n_grades, n_scores = len(np.unique(grades)), len(np.unique(scores))
     if others.size:
-        sign, advice = f"relevance holds {others[0]}, which is not a grade, and scores only whole numbers", ""
+        sign = f"relevance holds {others[0]}, which is not a grade, and scores only whole numbers"
+        advice = f"; if it is right, give grades that are whole numbers from 0 to {MAX_LEVEL}"
     elif n_grades > _MANY and n_scores <= _FEW:
         sign = f"relevance holds {n_grades} grades and scores hold {n_scores} whole numbers"
         advice = "; if it is right, add 0.5 to the scores"

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._validation import as_labels
+from hashbench.affinity import by_labels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluator import evaluate
 from hashbench.scoring.metrics import get_metric
@@ -50,7 +52,7 @@ def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.Arra
         raise HashbenchError(f"{metric} re-ranks by float vectors, which scorers do not have; choose another metric.")
 
     def score(method: "HashMethod", X: npt.ArrayLike, y: Any = None) -> float:
-        if y is None or len(labels := np.asarray(y)) < 2:
+        if y is None or len(labels := as_labels(y, "labels")) < 2:
             raise HashbenchError(
                 f"{metric} needs labels of two items or more to score a method by; give y, such as search.fit(X, y)."
             )
@@ -58,7 +60,9 @@ def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.Arra
         halves = np.array_split(np.random.default_rng(0).permutation(len(labels)), 2)
         values = np.concatenate(
             [
-                evaluate(codes[query], codes[database], (labels[query], labels[database]), [name]).scores[name].mean
+                evaluate(codes[query], codes[database], by_labels(labels[query], labels[database]), [name])
+                .scores[name]
+                .mean
                 for query, database in (halves, halves[::-1])
             ]
         )

@@ -1,6 +1,6 @@
 """Databases larger than memory: histograms of shards add up to that of the whole."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from operator import add
@@ -13,6 +13,7 @@ from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity
 from hashbench.bits import to_words
 from hashbench.errors import HashbenchError
+from hashbench.scoring.code_statistics import bits_seen, notes_on_bits
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import Kinds, check_counts
@@ -49,13 +50,14 @@ class Relevance(Parts, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """What is known of some rows of the database; those of several add up."""
+    """What is known of some rows of the database; that of several adds up."""
 
     histogram: TieHistogram
     sample: Sample
+    bits: ByteArray  # `bits_seen` of the codes
 
     def __add__(self, other: "Shard") -> "Shard":
-        return Shard(self.histogram + other.histogram, self.sample + other.sample)
+        return Shard(self.histogram + other.histogram, self.sample + other.sample, self.bits | other.bits)
 
 
 def count_shard(
@@ -79,11 +81,11 @@ def count_shard(
         affinity = relevance.part(queries, block)
         n_bytes = 8 * len(codes) * len(affinity.levels) * (n_bits + 1)
         check_fits(3 * n_bytes, f"a histogram of {len(codes):,} queries", "give fewer queries, or shorter codes")
-        packed = database[block]
+        packed = np.asarray(database[block])
         histogram = count(codes, database_blocks(packed, n_bits, affinity), n_bits, affinity, slice(0, len(codes)))
         if len(blocks) > 1:
             on_progress("database items counted", block.stop - rows.start, rows.stop - rows.start)
-        return Shard(histogram, Sample.draw(to_words(packed), affinity.item_keys(), block.start))
+        return Shard(histogram, Sample.draw(to_words(packed), affinity.item_keys(), block.start), bits_seen(packed))
 
     blocks = chunks(rows.start, rows.stop, _BLOCK_ROWS)
     return reduce(add, map(counted, blocks))
@@ -162,7 +164,7 @@ class ShardedCodes:
 
         table.fill(items.parts(slice(0, histogram.n_queries), histogram.counts[0].size), counted)
         evaluation = table.evaluation(origin, self.kinds.of_query)
-        return replace(evaluation, notes=[*notes, *evaluation.notes])
+        return replace(evaluation, notes=[*notes, *self._notes_on(shard), *evaluation.notes])
 
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
@@ -171,8 +173,17 @@ class ShardedCodes:
             check_symmetry(self.relevance)
         first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
         parts = chunks(0, len(first), queries_at_a_time(self.n_bits))
-        counted = ((self._counted(first[part]).histogram, weights[part]) for part in parts)
-        return pooled(counted, notes, are_met_twice=self.exclude_self)
+
+        def counted() -> Iterator[tuple[TieHistogram, IntArray]]:
+            for number, part in enumerate(parts):
+                of_part = self._counted(first[part])
+                notes.extend(self._notes_on(of_part) if number == 0 else [])
+                yield of_part.histogram, weights[part]
+
+        return pooled(counted(), notes, are_met_twice=self.exclude_self)
+
+    def _notes_on(self, shard: Shard) -> list[str]:
+        return notes_on_bits(self.query, int(self.database.shape[0]), shard.bits, self.n_bits)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse metrics that need more than counts that add up."""

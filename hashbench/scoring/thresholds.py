@@ -15,6 +15,7 @@ from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError, needing
+from hashbench.scoring.code_statistics import usage_notes
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Summary
@@ -147,7 +148,7 @@ class Thresholds:
             precision=_share(n_true, n_matches),
             recall=_share(n_true, self.n_relevant),
             fpr=_share(n_false, self.n_irrelevant),
-            f1=_share(2 * n_true, n_matches + self.n_relevant),
+            f1=_share(2 * n_true, n_matches + self.n_relevant) if self.n_relevant else float("nan"),
             fpr_low=fpr_low,
             fpr_high=fpr_high,
             n_queries_with_false=int(self.n_queries_with_false[radius]),
@@ -317,6 +318,7 @@ def count_pairs(
     """Count pairs of packed codes, (n, ceil(n_bits / 8)); queries alike in code and labels are counted once."""
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
     notes = [*affinity.notes, *check_self(query, database, is_excluded=exclude_self)]
+    notes += usage_notes(query, database, n_bits)
     if exclude_self:
         check_symmetry(affinity)
     own = own_levels(affinity) if exclude_self else None

@@ -10,9 +10,7 @@ from hashbench.errors import HashbenchError
 if TYPE_CHECKING:
     from torch import device as Device
 
-HOW_TO_INSTALL = (
-    "pip install torch --index-url https://download.pytorch.org/whl/cpu (for a GPU: pip install 'hashbench[learned]')"
-)
+HOW_TO_INSTALL = "pip install torch --index-url https://download.pytorch.org/whl/cpu (for a GPU: pip install torch)"
 
 
 def import_library(module: str, advice: str) -> ModuleType:

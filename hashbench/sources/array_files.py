@@ -1,6 +1,6 @@
 """Features, labels and codes read from files, whose suffix is their format."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from hashbench.sources.formats import (
     Lazy,
     SparseRows,
     in_memory,
+    is_identifier,
     opened_hdf5,
     opened_mat,
     opened_npy,
@@ -49,6 +50,10 @@ _OPENERS: dict[str, _Opener] = {
     **dict.fromkeys(HDF5_SUFFIXES, opened_hdf5),
 }
 SUFFIXES = (*_OPENERS, *TABLE_SUFFIXES)
+_ADVICE = {  # on other suffixes
+    **dict.fromkeys((".tsv", ".xlsx"), " Save it as .csv, with commas."),
+    **dict.fromkeys((".pkl", ".pickle"), " Opening pickles could run code; save arrays with numpy.savez."),
+}
 _NEIGHBOUR_SUFFIXES = (".ivecs", ".ibin")
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
@@ -98,18 +103,18 @@ def read_items(spec: str, labels: str | None = None, *, are_texts: bool = False)
         check_file(file)
     is_beside = bool(labels) and path.resolve() == label_path.resolve()
     array = read_array(labels, LABEL_KEYS) if labels and not is_beside else None
-    words: list[str] = []
+    left_out = ""
     with opened_arrays(path, label_key if is_beside else None) as arrays:
         if are_texts:
             key = _text_column(arrays, label_key) if key is None and isinstance(arrays, TableFile) else key
             items: AnyArray = _checked_texts(_read_found(arrays, path, key, TEXT_KEYS, spec), spec)
         else:
-            items = _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
-            words = arrays.words if key is None and isinstance(arrays, TableFile) else []
+            found, stored = find_array(arrays, path, key, FEATURE_KEYS)
+            items = _as_float32(stored, spec, path)
+            left_out = arrays.left_out(found) if key is None and isinstance(arrays, TableFile) else ""
         name = next((name for name in LABEL_KEYS if name in arrays and not (are_texts and name == key)), None)
         if is_beside or (array is None and name is not None):
             array = _read_found(arrays, path, label_key if is_beside else name, LABEL_KEYS, labels or spec)
-    left_out = f"left out, since they hold no numbers: {', '.join(map(shown, words))}" if words else ""
     return ItemFile(items, array, left_out)
 
 
@@ -176,8 +181,8 @@ def read_codes(spec: str) -> AnyArray:
             return _whole(arrays[name], path)
         codes = arrays.codes(name, spec)
         is_lone = name not in arrays.columns and codes.shape[1] == 1
-        if is_lone and (others := [*arrays.words, *arrays.lists]):  # which the numbers of items may be beside
-            raise _unnamed(path, arrays.columns, others[0])
+        if is_lone and (likely := arrays.find_codes()):  # beside numbers of items
+            raise _unnamed(path, arrays.columns, likely)
         return codes
 
 
@@ -192,7 +197,9 @@ def read_matrix(spec: str) -> Any:
 def read_levels(spec: str, n_database: int) -> Any:
     """Read a matrix of levels as `read_matrix` does; from .ivecs and .ibin, level 1 for the listed rows of a query."""
     if split_spec(spec)[0].suffix.lower() not in _NEIGHBOUR_SUFFIXES:
-        return read_matrix(spec)
+        matrix = read_matrix(spec)
+        _refuse_neighbours(matrix, spec, n_database)
+        return matrix
     from scipy.sparse import csr_array
 
     neighbours = np.sort(read_array(spec, ()), axis=1)  # (n_queries, n_neighbours)
@@ -211,6 +218,20 @@ def read_levels(spec: str, n_database: int) -> Any:
     return csr_array(parts, shape=(n_queries, n_database))
 
 
+def _refuse_neighbours(levels: Any, spec: str, n_database: int) -> None:
+    """Refuse a matrix that has too few columns for levels, and different rows of the database in each row."""
+    if type(levels) is not np.ndarray or levels.ndim != 2 or levels.dtype.kind not in "iu" or not levels.size:
+        return
+    is_listing = levels.min() >= 0 and levels.max() < n_database and (np.diff(np.sort(levels, axis=1)) > 0).all()
+    if is_listing and levels.shape[1] < n_database and levels.max() > 1:
+        width = levels.shape[1]
+        raise HashbenchError(
+            f"{spec} has {width:,} columns, expected a level for each of {n_database:,} database items. If it lists "
+            f"the neighbours of each query, save it as .ivecs: numpy.insert(rows.astype('<i4'), 0, {width}, axis=1)"
+            ".tofile('rows.ivecs')."
+        )
+
+
 def refuse_transposed(array: AnyArray, spec: str, n_items: tuple[int, ...]) -> None:
     """Refuse an array (n, width) whose number of columns, and not of rows, is among possible numbers of items."""
     if array.ndim == 2 and array.shape[1] in n_items and array.shape[0] not in n_items:
@@ -218,6 +239,16 @@ def refuse_transposed(array: AnyArray, spec: str, n_items: tuple[int, ...]) -> N
         raise HashbenchError(
             f"{spec} has {n_rows:,} rows and {n_columns:,} columns, expected {n_columns:,} rows, one per item. If its "
             "columns are the items, save it transposed: with ' in MATLAB, .T in NumPy."
+        )
+
+
+def refuse_nameless(labels: AnyArray, spec: str, n_items: int) -> None:
+    """Refuse words of a .csv file that are one fewer than the items, since the first line is read as names."""
+    are_words = labels.dtype.kind in "OU" and split_spec(spec)[0].suffix.lower() == ".csv"
+    if are_words and labels.shape[:1] == (n_items - 1,):
+        raise HashbenchError(
+            f"{spec} holds labels for {len(labels):,} of {n_items:,} items, since its first line is read as names. If "
+            "that line is an item, put a line of names above it."
         )
 
 
@@ -243,7 +274,9 @@ def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = Fal
     check_file(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise HashbenchError(f"{path} has an unknown suffix; arrays are read from {', '.join(SUFFIXES)}.")
+        raise HashbenchError(
+            f"{path} has an unknown suffix; arrays are read from {', '.join(SUFFIXES)}.{_ADVICE.get(suffix, '')}"
+        )
     if suffix in TABLE_SUFFIXES and not (in_slices and suffix in ARROW_SUFFIXES):
         yield open_table(path, aside)
         return
@@ -296,26 +329,35 @@ def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
 def _find_name(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> str:
     if key is not None:
         if key not in arrays:
-            raise unknown_name("array", f"{path}:{key}", map(shown, arrays), like=key)
+            raise unknown_name(_kind(path), f"{path}:{key}", map(shown, arrays), like=key)
         return key
     names = sorted(arrays.columns if isinstance(arrays, TableFile) else arrays, key=lambda name: "/" in name)
     if not names:
         raise HashbenchError(f"{path} holds no arrays.")
     outer = [name for name in names if "/" not in name] or names  # arrays in groups must be named
-    likely = [name for name in names if name not in LABEL_KEYS] or names
+    likely = [name for name in names if not (name in LABEL_KEYS or is_identifier(name))] or names
     is_lone = len(outer) == 1 and outer[0] in likely
     chosen = next((name for name in keys if name in arrays), None)
     if chosen is None and (is_lone or "features" in arrays):
         chosen = outer[0] if is_lone else "features"
+    if isinstance(arrays, TableFile) and (chosen is None or (chosen == "features" and arrays.is_unclear(keys))):
+        raise _unnamed(path, names, arrays.likely(keys), ", or remove that column" if chosen else "")
     if chosen is None:
         raise _unnamed(path, names, likely[0])
     return chosen
 
 
-def _unnamed(path: Path, names: Iterable[str], likely: str) -> HashbenchError:
+def _unnamed(path: Path, names: Sequence[str], likely: str, choice: str = "") -> HashbenchError:
+    may_be_item = path.suffix.lower() == ".csv" and not any(map(is_identifier, names))
     return HashbenchError(
-        f"{path} holds arrays {', '.join(map(shown, names))}; name one of them, such as {path}:{shown(likely)}."
+        f"{path} holds {_kind(path)}s {', '.join(map(shown, names))}; name one of them, such as {path}:{shown(likely)}"
+        f"{choice}.{' If its first line is an item, put a line of names above it.' if may_be_item else ''}"
     )
+
+
+def _kind(path: Path) -> str:
+    """Return the word for what a file holds under each name."""
+    return "column" if path.suffix.lower() in TABLE_SUFFIXES else "array"
 
 
 def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from hashbench.store.inputs import check_fits
 
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 _MAGIC = b"ARROW1"  # of files; streams, as of Hugging Face's datasets, have none
+_ENDS = (b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0")  # of streams; the second until Arrow 0.14
 
 
 class Columns(ABC):
@@ -102,6 +103,7 @@ class _Parquet(Columns):
 class _Arrow(Columns):
     def __init__(self, path: Path, source: Any) -> None:
         self._source, self._ipc = source, import_arrow("pyarrow.ipc", path)
+        self._ahead: Iterator[Any] = iter(())  # batches from that of the column and number ``_next`` on
         self._is_file = source.read(len(_MAGIC)) == _MAGIC
         schema = self._reader([]).schema
         self._fields = schema.names
@@ -109,13 +111,25 @@ class _Arrow(Columns):
 
     def _reader(self, names: Sequence[str]) -> Any:
         """Open the file, or the stream, with some columns; with all, if there are none."""
+        self._next = "", 0  # since the source moves, batches ahead are no longer those that follow
         self._source.seek(0)
         options = self._ipc.IpcReadOptions(included_fields=[self._fields.index(name) for name in names])
         return (self._ipc.open_file if self._is_file else self._ipc.open_stream)(self._source, options=options)
 
-    def _batches(self, names: Sequence[str]) -> Iterator[Any]:
+    def _batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+        """Yield the batches from number ``first`` on; those of a stream are read from the beginning."""
         reader = self._reader(names)
-        yield from map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader
+        if self._is_file:
+            yield from map(reader.get_batch, range(first, reader.num_record_batches))
+            return
+        end = self._source.tell()
+        for number, batch in enumerate(reader):
+            end = self._source.tell()
+            if number >= first:
+                yield batch
+        self._source.seek(end)
+        if not self._source.read(len(_ENDS[0])).startswith(_ENDS):
+            raise HashbenchError(f"{self.path} is cut short: its end is missing. Copy it again, or write it anew.")
 
     @property
     def sizes(self) -> list[int]:
@@ -133,7 +147,10 @@ class _Arrow(Columns):
         return table.from_batches(batches, schema).select(names)
 
     def read_group(self, name: str, number: int) -> Any:
-        batch = next(islice(self._batches([name]), number, None))
+        if self._next != (name, number):
+            self._ahead = self._batches([name], number)
+        batch = next(self._ahead)
+        self._next = name, number + 1
         batch.validate(full=True)
         return batch.column(name)
 
@@ -226,7 +243,7 @@ def _check_lengths(lengths: set[int], name: str, path: Path) -> None:
 
 def import_arrow(module: str, path: Path) -> Any:
     """Return a module of pyarrow, with which ``path`` is read."""
-    return import_library(module, f"reading {path} needs pyarrow: pip install 'hashbench[parquet]'.")
+    return import_library(module, f"reading {path} needs pyarrow: pip install pyarrow.")
 
 
 @contextmanager

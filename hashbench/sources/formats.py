@@ -1,5 +1,6 @@
 """Arrays in .npy, .npz, .mat, .pt, .safetensors, HDF5 and vector files: listed by name, then read if they fit."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice, repeat
@@ -25,11 +26,13 @@ LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
 COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 CODE_KEYS = ("codes", "code", "hashes", "hash", "B")
 MATRIX_KEYS = ("affinity", "levels", "S")
+_IDENTIFIER = re.compile(r"(?i:(.*[\W_])?[gu]?u?ids?|idx|index|key|pk|rowid|unnamed: 0)|.*[a-z]I[Dd]s?")
 VECTOR_SUFFIXES = {  # of faiss, each row after its length; of big-ann, after the shape of all
     **{".fvecs": "<f4", ".ivecs": "<i4", ".bvecs": "u1"},
     **{".fbin": "<f4", ".ibin": "<i4", ".u8bin": "u1", ".i8bin": "i1"},
 }
 _BLOCK_BYTES = 16 << 20
+_NPY_HEAD = 1 << 12  # bytes that hold the dtype
 _SAFE_DTYPES = {
     **{"BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8"},
     **{"I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8"},
@@ -100,6 +103,15 @@ def shown(name: str) -> str:
     return name if name.isprintable() else repr(name)
 
 
+def is_identifier(name: str) -> bool:
+    """Return whether an array or column is named like an identifier of items, such as ``image_id`` or ``index``.
+
+    >>> [is_identifier(name) for name in ("id", "imageId", "Unnamed: 0", "valid", "glycemic_index")]
+    [True, True, True, False, False]
+    """
+    return _IDENTIFIER.fullmatch(name) is not None
+
+
 def in_memory(stored: Any) -> AnyArray:
     """Read an array on disk into memory, if it fits."""
     if type(stored) is np.ndarray:
@@ -120,7 +132,23 @@ def row_blocks(stored: Any) -> Iterator[slice]:
 @contextmanager
 def opened_npy(path: Path) -> Iterator[Mapping[str, Any]]:
     """Open the array of an .npy file, called ``features``; it stays on disk."""
-    yield {"features": np.lib.format.open_memmap(path, mode="r")}
+    with path.open("rb") as file:
+        _check_npy(file.read(_NPY_HEAD))
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise ValueError("it is cut short or damaged") from error
+    yield {"features": array}
+
+
+def _check_npy(head: bytes) -> None:
+    """Refuse what `numpy.save` did not write, or wrote of Python objects, by its first bytes."""
+    if not head.startswith(np.lib.format.MAGIC_PREFIX):
+        raise ValueError("numpy.save did not write it" if head else "it is empty")
+    if b"'|O'" in head:
+        raise ValueError(
+            "it holds Python objects, and opening them could run code. Save numbers or strings: labels.astype(str)"
+        )
 
 
 @contextmanager
@@ -132,7 +160,8 @@ def opened_vectors(path: Path) -> Iterator[Mapping[str, Any]]:
     head = np.fromfile(path, "<u4" if is_big_ann else "<i4", 2 if is_big_ann else 1).tolist()
     if is_big_ann:
         expected = 8 + dtype.itemsize * prod(head)
-        if len(head) < 2 or not prod(head) or n_bytes != expected:
+        has_distances = suffix == ".ibin" and n_bytes == expected + 4 * prod(head)  # after the neighbours
+        if len(head) < 2 or not prod(head) or not (has_distances or n_bytes == expected):
             declared = f"{head[0]:,} rows of {head[1]:,} numbers, {expected:,} bytes," if len(head) == 2 else "no shape"
             raise HashbenchError(
                 f"{path} declares {declared} and has {n_bytes:,} bytes. It is cut short, or not in the layout of "
@@ -166,7 +195,7 @@ def opened_vectors(path: Path) -> Iterator[Mapping[str, Any]]:
 @contextmanager
 def opened_safetensors(path: Path) -> Iterator[Mapping[str, Any]]:
     """Open the arrays of a .safetensors file; they stay on disk."""
-    advice = f"reading {path} needs safetensors: pip install 'hashbench[safetensors]'."
+    advice = f"reading {path} needs safetensors: pip install safetensors."
     with import_library("safetensors", advice).safe_open(path, framework="numpy") as file:
         arrays = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # it is no dict
 
@@ -188,10 +217,13 @@ def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
 
         def read(name: str) -> Any:
             check_fits(sizes[f"{name}.npy"], f"{shown(name)} of {path}")
+            with members.open(f"{name}.npy") as member:
+                _check_npy(member.read(_NPY_HEAD))
             return archive[f"{name}.npy"]
 
         arrays = Lazy((name.removesuffix(".npy") for name in sizes), read)
-        is_sparse = {"format", "shape", "data"} <= set(arrays)
+        form = arrays["format"] if {"format", "shape", "data"} <= set(arrays) else np.empty(0)
+        is_sparse = form.ndim == 0 and form.dtype.kind in "SU"
         yield {"features": SparseRows(path, _load_sparse(path, arrays))} if is_sparse else arrays
 
 

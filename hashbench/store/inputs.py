@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hashbench.errors import HashbenchError, one_line
+from hashbench.errors import HashbenchError, needing, one_line
 
 if TYPE_CHECKING:
     import h5py
@@ -62,11 +62,14 @@ def near_file(path: Path) -> str:
 def reading(path: Path, what: str = "") -> Iterator[None]:
     """Turn any exception of a library that cannot read a file as ``what`` into a HashbenchError."""
     try:
-        yield
+        with needing(f"reading {path}"):
+            yield
     except HashbenchError:
         raise
     except Exception as error:  # each raises its own on damaged files
         words = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
+        if isinstance(error, UnicodeDecodeError) and error.encoding == "utf-8":
+            words = "its text is not UTF-8. Save it as UTF-8"
         reason = words.rstrip(".") or type(error).__name__
         raise HashbenchError(f"cannot read {path}{f' as {what}' if what else ''}: {reason}.") from error
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from helpers.diff_rows import row
 from helpers.json_output import scores_in
-from helpers.paths import built_in_methods
+from helpers.paths import ROOT, built_in_methods
 
 from hashbench import evaluate
+from hashbench.affinity import SameLabel
 from hashbench.cards import method_card
 from hashbench.cli import console, descriptions
 from hashbench.cli.progress import Progress
@@ -33,7 +34,7 @@ def scores(*labels):
     """Score the first queries; a label 7 has no relevant item."""
     names = ["AP"] if labels else ["AP", "P@r0"]
     labels = labels or (1,)
-    return evaluate(CODES[: len(labels)], CODES, (np.array(labels), np.array([0, 1, 1, 0])), names)
+    return evaluate(CODES[: len(labels)], CODES, SameLabel(np.array(labels), np.array([0, 1, 1, 0])), names)
 
 
 # Query 00 finds ranks 1 (level 0), 2 (level 1), then a tie of one relevant and one irrelevant item.
@@ -92,8 +93,12 @@ def test_an_unknown_deviation_is_a_dash():
 
 
 def test_table_counts_queries_without_relevant_items():
-    last = console.format_evaluation(scores(1, 7), "table").splitlines()[-1]
-    assert last.startswith("1 of the queries have no relevant item")
+    *_, first, _, _, last = console.format_evaluation(scores(1, 7), "table").splitlines()
+    assert first == "1 of 2 queries; mean over all orders of tied items."
+    assert last == "1 of 2 queries has no relevant item in the database and is left out."
+    *_, first, _, _, last = console.format_evaluation(scores(7, 7), "table").splitlines()
+    assert first == "0 of 2 queries; mean over all orders of tied items."
+    assert last == "2 of 2 queries have no relevant item in the database and are left out."
     assert "relevant item in" not in console.format_evaluation(scores(), "table")
 
 
@@ -132,7 +137,7 @@ def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
 def test_several_outcomes_count_queries_without_relevant_items_once_a_dataset():
     others = [outcome("lsh", evaluation=scores(7))] * 2
     last = console.format_outcomes(others, "table").splitlines()[-1]
-    assert last.startswith("1 of 1 queries of digits have no relevant item")
+    assert last.startswith("1 of 1 query of digits has no relevant item")
     assert "relevant item" not in console.format_outcomes([outcome(), outcome("lsh")], "table")
 
 
@@ -342,7 +347,13 @@ def test_descriptions_can_be_read_by_a_program(hashbench, digits_data):
     assert contents["digits"]["fingerprint"] == contents[codes]["dataset_fingerprint"]
     assert contents["labelme"]["prepare"] == "hashbench prepare labelme"
     assert contents[codes]["params"] == contents[model]["params"] == {"n_iter": 50}
-    assert contents[codes]["usage"]["n_codes"] == 1597
+    assert contents[dataset]["n_queries_equal"].keys() == {"database", "training"}
+    assert sum(contents[dataset]["class_sizes"]) == 1797
+    page = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
+    cells = " ".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))
+    documented = {*re.findall(r"\w+", cells)}
+    assert documented <= contents[dataset].keys() | contents[codes].keys()
+    assert len(documented) == 12
 
 
 def test_lists_can_be_read_by_a_program(hashbench):

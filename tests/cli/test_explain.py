@@ -232,9 +232,9 @@ def test_a_value_that_is_not_a_number_has_a_reason(hashbench, explained, own, sc
 
 
 def test_where_nothing_is_relevant_the_table_says_so(hashbench, own, tmp_path):
-    np.save(tmp_path / "none.npy", np.full(6, 9))
-    options = [tmp_path / "none.npy" if option == own[5] else option for option in own]
-    text = hashbench("explain", *options, "--metric", "AP", "--script", "dtsh").stdout
+    np.save(tmp_path / "none.npy", np.zeros((len(np.load(own[5])), len(np.load(own[7])))))
+    options = [*own[:4], "--affinity", tmp_path / "none.npy", "--metric", "AP", "--script", "dtsh"]
+    text = hashbench("explain", *options).stdout
     assert text.startswith("AP: no exact value, since no query has relevant items\n")
     assert "nan" not in text
 

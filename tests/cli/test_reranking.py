@@ -82,9 +82,10 @@ VECTORS = "--query-vectors", "--database-vectors"
     [
         (lambda command: without(command, "--query-vectors"), "for both: --query-vectors and --database-vectors"),
         (lambda command: without(command, *VECTORS), "--true-distance"),
-        (lambda command: without(command, *VECTORS, "--true-distance"), "R@10:reranked=100 re-ranks"),
+        (lambda command: without(command, *VECTORS, "--true-distance"), "give --query-vectors and --database-vectors"),
         (lambda command: command[:-2], "such as --metric Recall@10:reranked"),
         (lambda command: [*command, "--distance", "dot"], "--distance dot does not use"),
+        (lambda command: [*command, "--distance", "dot", "--dataset", "digits"], "--distance dot does not use"),
         (
             lambda command: [*without(command, "--query-labels", "--database-labels"), "--dataset", "digits"],
             "leave out --query-vectors and --database-vectors",

@@ -48,6 +48,15 @@ def test_the_second_command_writes_each_query_under_its_name(folder, hashbench):
     assert scores.loc[scores["query"] == "q3", ["value", "low", "high"]].to_numpy().tolist() == [[0, 0, 0]] * 2
 
 
+def test_a_name_of_trec_eval_that_is_another_metrics_but_for_case_is_noted(folder, hashbench):
+    files = "evaluate", "--run", "run.txt", "--qrels", "qrels.txt", "--format", "json"
+    done = hashbench(*files, "--metric", "ndcg")
+    assert list(scores_in(done.stdout)) == ["NDCG:trec"]
+    assert "ndcg is read as trec_eval's, NDCG:trec, with linear gains; NDCG has gains 2^level - 1." in done.stderr
+    for name in ("nDCG", "NDCG", "ndcg_cut_10"):
+        assert "is read as" not in hashbench(*files, "--metric", name).stderr
+
+
 def test_zipped_files_score_alike_in_all_formats(folder, hashbench):
     for name in ("run.txt", "qrels.txt"):
         (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))

@@ -73,7 +73,7 @@ def test_pairs_that_are_all_relevant_or_all_irrelevant_leave_no_nan(hashbench, f
             1,
             ["best F1: radius 13, F1 1.0000; no pair is irrelevant.", "0.5: these pairs cannot show it, since"],
         ),
-        (0, ["best F1: no pair is relevant.", "No pair is relevant, so recall, F1 and uAP are not defined."]),
+        (0, ["best F1: no pair is relevant.", "so recall, F1 and uAP are not defined.", "0.5: radius 7, F1 -; "]),
     ):
         np.save(files / "levels.npy", np.full((N_ITEMS, 25), level))
         text = hashbench("thresholds", *codes, "--affinity", files / "levels.npy", *asked).stdout

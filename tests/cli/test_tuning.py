@@ -162,7 +162,7 @@ def test_no_settings_that_went_through_is_an_error(fits, hashbench, tmp_path):
     assert "was left as it was" not in done.stderr
     assert not (tmp_path / "tuning" / "grid.toml").exists()
     (row,) = read_trials(tmp_path / "tuning" / "trials.csv").values()
-    assert row["failure"] == "method 'mine' failed with RuntimeError: too far."
+    assert row["failure"] == "method 'mine' failed with RuntimeError: too far; hashbench check method mine may say why."
     done = hashbench(*command, "--method", "lsh")
     assert done.exit_code == 1
     sentence = (

@@ -242,7 +242,7 @@ def test_command_line_prepares_and_runs_it_under_its_name(path, data, hashbench,
     result = hashbench("run", "--dataset", "sift", "--method", "lsh", "--bits", 32, "--results", tmp_path / "results")
     assert result.exit_code == 0
     assert "30 queries" in result.stdout
-    assert f"{K} listed neighbours" in result.stdout.splitlines()[-1]
+    assert f"{K} listed neighbours" in result.stderr.splitlines()[-1]
     assert f"neighbours: the {K} listed for each query are relevant" in hashbench("info", "sift").stdout
     assert list((tmp_path / "results" / "sift").glob("*.csv"))
 

@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from hashbench import registry
 from hashbench.adapter import Options, OwnData
+from hashbench.datasets import arrays
 from hashbench.errors import HashbenchError
 from hashbench.store import hdf5
 from hashbench.store.result_rows import COLUMNS
@@ -176,7 +177,7 @@ def test_scores_by_the_true_distance_say_what_counts_at_a_tie_of_the_last_neighb
     value = float(shown.stdout.splitlines()[1].split(",")[1])
     assert value == pytest.approx(1.0 if ties == "all" else 0.5)
     job = "--dataset", "mine", "--method", "lsh", "--bits", 8, "--metric", "P@2", "--results", tmp_path / "results"
-    run = hashbench("run", *job).stdout
+    run = hashbench("run", *job).stderr
     notes = {
         "first": [
             "mine: only the 2 listed neighbours of each query are relevant.",
@@ -188,8 +189,8 @@ def test_scores_by_the_true_distance_say_what_counts_at_a_tie_of_the_last_neighb
             "the recall by distance."
         ],
     }[ties]
-    assert [line for line in shown.stderr.splitlines() if line.startswith("mine")] == notes
-    assert [line for line in run.splitlines() if line.startswith("mine")] == notes
+    assert [line for line in shown.stderr.splitlines() if line.startswith("mine:")] == notes
+    assert [line for line in run.splitlines() if line.startswith("mine:")] == notes
     other = hashbench("evaluate", *own, "dot", "--metric", "P@2").stderr
     assert "Relevance was computed by cosine distance, and items are ranked by dot." in other
     assert "Relevance was computed" not in shown.stderr
@@ -354,13 +355,15 @@ def test_words_of_own_queries_that_the_database_lacks_are_reported(prepare, save
     words[50:][words[50:] == "c3"] = "C3"
     base, query = save_table("base", slice(0, 50), kind=words[:50]), save_table("query", slice(50, 60), kind=words[50:])
     _, shown = prepare(base, "--labels", f"{base}:kind", "--query-from", query, "--query-labels", f"{query}:kind")
-    assert " 1 of the 3 classes of queries occur nowhere in the database, such as 'C3'; the nearest" in shown
+    assert " 1 of the 3 classes of queries occurs nowhere in the database, such as 'C3'; the nearest" in shown
 
 
 def test_words_of_own_queries_of_which_the_database_has_none_are_refused(complaint, save_table):
     base, query = (save_table(name, slice(0, 9), kind=[kind] * 9) for name, kind in (("base", "c3 "), ("query", "c3")))
     own = base, "--labels", f"{base}:kind", "--query-from", query, "--query-labels", f"{query}:kind"
-    assert "no class of the queries is a class of the database; the nearest are 'c3' and 'c3 '" in complaint(*own)
+    assert "no class of the queries is a class of the database, such as 'c3'; the nearest there is 'c3 '." in complaint(
+        *own
+    )
 
 
 # ---------------------------------------------------------------- folders of images
@@ -448,6 +451,12 @@ def test_bad_images_can_be_skipped_with_their_labels_and_are_counted(prepare, co
 )
 def test_wrong_options_for_a_folder_are_refused(complaint, photos, options, message):
     assert re.search(message, complaint(photos, *options))
+
+
+def test_features_that_are_not_finite_are_refused_before_neighbours_are_searched(complaint, save, monkeypatch):
+    monkeypatch.setattr(arrays, "find_neighbours", lambda *_, **__: 1 / 0)
+    features = with_value(X, (9, 2), np.nan)
+    assert "not finite, first nan in row 9, column 2" in complaint(save("X", features), "--neighbours", 3)
 
 
 def test_labels_of_other_than_all_images_are_refused(complaint, photos, save):
@@ -551,13 +560,13 @@ def test_own_data_run_like_any_dataset(hashbench, prepare, save, tmp_path):
         assert 0 <= float(row["low"]) <= float(row["value"]) <= float(row["high"]) <= 1
 
 
-def test_codes_that_are_all_equal_are_noted_below_the_scores(hashbench, prepare, save, tmp_path):
+def test_codes_that_are_all_equal_are_noted_whatever_the_format(hashbench, prepare, save, tmp_path):
     prepare(save("X", np.abs(X) + 1), "--labels", save("y", LABELS))
     grid = "--dataset", "mine", "--bits", 4, "--metric", "AP", "--results", tmp_path / "results"
     expected = "mine sign 4 bits seed 0: all 54 database codes are equal: every item ties, and the scores are those of"
-    for _ in range(2):  # computed, then cached
-        assert expected in hashbench("run", *grid, "--method", "sign").stdout
-    assert "codes are equal" not in hashbench("run", *grid, "--method", "constant", "--method", "lsh").stdout
+    for form in ("table", "csv", "json"):  # computed, then cached
+        assert expected in hashbench("run", *grid, "--method", "sign", "--format", form).stderr
+    assert "codes are equal" not in hashbench("run", *grid, "--method", "constant", "--method", "lsh").stderr
 
 
 def test_images_alone_are_refused_by_methods_that_read_features(hashbench, prepare, photos, tmp_path):

@@ -13,6 +13,13 @@ from distributed.comm import listen
 from distributed.protocol import Serialize
 from distributed.security import Security
 
+from helpers.waiting import PATIENCE
+
+_CONFIG = {  # a worker that is slow to start is not given up
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": f"{PATIENCE}s",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": f"{PATIENCE}s",
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+}
 _SCRIPT = """
 import sys, time
 from distributed import LocalCluster
@@ -38,7 +45,7 @@ def cluster(folder, n_workers=2, n_threads=1, protocol="tcp", **environment):
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
-        env={**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1", **environment, "PYTHONPATH": path},
+        env={**os.environ, **_CONFIG, **environment, "PYTHONPATH": path},
     )
     try:
         yield process.stdout.readline().strip(), process.pid

@@ -134,6 +134,8 @@ def test_labels_of_no_use_are_refused_in_a_sentence(classes):
         SDH(8).fit(X, SameLabel(y, y))
     with pytest.raises(HashbenchError, match="labels of different kinds: NoneType, str"):
         KSH(8).fit(X, np.array(["a", None] * 30, dtype=object))
+    with pytest.raises(HashbenchError, match="labels of different kinds: float, str"):
+        KSH(8).fit(X, ["a", np.nan] * 30)
 
 
 @pytest.mark.parametrize("name", SUPERVISED)

@@ -55,7 +55,8 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(data, tmp_path_factory):
-    with cluster(tmp_path_factory.mktemp("cluster")) as (address, _):
+    with pytest.MonkeyPatch.context() as patch, cluster(tmp_path_factory.mktemp("cluster")) as (address, _):
+        patch.setattr("hashbench.pipeline.cluster._ANSWER_SECONDS", PATIENCE)
         yield address
 
 

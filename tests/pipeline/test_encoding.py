@@ -1,7 +1,9 @@
+import json
 import re
 import shutil
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from PIL import Image
@@ -147,6 +149,8 @@ def test_a_folder_of_images_is_encoded_as_the_one_that_was_prepared(hashbench, p
         params = {"backbone": "squeezenet", "weights": weights, "image_size": 32, "epochs": 1}
         method = ("--method", "dpsh", *(word for item in params.items() for word in ("--param", "{}={}".format(*item))))
     model, codes = fitted_on(hashbench, photos, kind, method, *options)
+    with h5py.File(dataset_path("photos"), "r+") as file:  # whose description is for people only
+        file.attrs["about"] = np.bytes_(json.dumps(json.loads(file.attrs["about"]) | {"features": "other words"}))
     result = hashbench("encode", "--model", model, "--from", photos, "--output", tmp_path / "new.npy")
     assert result.stdout.endswith("codes of 12 items, 4 bits, in the order of their paths.\n"), result.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "new.npy"), codes)
@@ -157,9 +161,8 @@ def test_a_folder_of_images_is_encoded_as_the_one_that_was_prepared(hashbench, p
     if kind == "squeezenet":
         save_weights("squeezenet", weights, seed=1)
         result = hashbench("encode", "--model", model, "--from", flat, "--output", tmp_path / "new.npy")
-        assert re.search(
-            r"features 'squeezenet, 32 px, weights \w+', and the model .*Restore the weights", result.stderr
-        )
+        words = r"features 'squeezenet, 32 px, weights \w+, on \w+', and the model .*: 'other words'. Restore the w"
+        assert re.search(words, result.stderr)
 
 
 def test_a_folder_without_the_features_that_were_learned_from_is_refused(hashbench, photos, data, tmp_path, model):

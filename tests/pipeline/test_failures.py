@@ -56,8 +56,8 @@ def test_any_exception_of_a_method_fails_only_its_job(hashbench, plugin, data, t
     log = data / "logs" / "digits-mine-8-bits-seed-0.log"
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
-        f"[1/2] digits mine 8 bits seed 0: failed. method 'mine' failed with {words}. "
-        f"Fix it; its traceback is in {log}.",
+        f"[1/2] digits mine 8 bits seed 0: failed. method 'mine' failed with {words}; "
+        f"hashbench check method mine may say why. Fix it; its traceback is in {log}.",
         "[2/2] digits lsh 8 bits seed 0: encoded codes, computed scores",
         "Error: 1 of the 2 jobs failed; the reasons are above.",
     ]
@@ -71,7 +71,13 @@ def test_a_single_job_that_fails_is_one_sentence(hashbench, plugin, tmp_path):
     plugin("mine", METHOD.format(what="exits", override=EXIT))
     result = hashbench("run", "--method", "mine", "--bits", 8, "--results", tmp_path / "results")
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    assert result.stderr.startswith("Error: method 'mine' failed with SystemExit: 0. Fix it; ")
+    assert result.stderr.startswith("Error: method 'mine' failed with SystemExit: 0; hashbench check method mine may")
+
+
+def test_a_plugin_that_refuses_is_called_as_users_type_it(hashbench, plugin, tiny_file):
+    plugin("my-method", METHOD.format(what="learns from labels", override="supervision = 'labels'"))
+    result = hashbench("run", "--method", "my-method", "--bits", 2, "--dataset", tiny_file("explicit"))
+    assert result.stderr == "Error: my-method learns from labels, and dataset 'tiny' has none.\n"
 
 
 @pytest.mark.usefixtures("digits_data")

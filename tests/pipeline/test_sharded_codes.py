@@ -58,7 +58,7 @@ def assert_same_scores(**specs):
     """Check that shards score as the same codes and labels in one file each."""
     actual = sharded(**specs).evaluate(METRICS)
     expected = read_own(OwnFiles(**one_file(specs))).evaluate(METRICS)
-    assert actual.n_undefined == expected.n_undefined
+    assert (actual.n_undefined, actual.notes) == (expected.n_undefined, expected.notes)
     for name, scores in expected.scores.items():
         np.testing.assert_array_equal(actual.scores[name], scores, err_msg=name)
 
@@ -83,6 +83,33 @@ def test_labels_in_shards_or_in_one_file_score_as_those_in_memory(save, codes, m
     for (query, database), arrays in zip(names, RELEVANCE[kind], strict=False):
         labels |= {query: save(query, arrays[0]), database: save(database, arrays[1], cuts)}
     assert_same_scores(**codes, **labels)
+
+
+WORDS = np.array(["c0", "c1", "c2", "c3", "c4"])
+
+
+@pytest.mark.parametrize("cuts", [CUTS, ()], ids=["shards", "one file"])
+def test_words_that_the_database_lacks_are_reported_as_for_one_file(save, codes, monkeypatch, cuts):
+    monkeypatch.setattr("hashbench.pipeline.sharded_codes._PAIRED", 6)
+    known = np.array([word.replace("c4", "C4") for word in WORDS])
+    labels = {"query_labels": save("ql", WORDS[CLASSES[0]]), "database_labels": save("dl", known[CLASSES[1]], cuts)}
+    assert "the nearest there is 'C4'" in sharded(**codes, **labels).thresholds().notes[0]
+    assert_same_scores(**codes, **labels)
+    labels["query_labels"] = save("ql", np.char.add("d", WORDS)[CLASSES[0]])
+    message = complaint(lambda: sharded(**codes, **labels))
+    assert message == complaint(read_own, OwnFiles(**one_file(codes | labels)))
+    assert message.startswith("no class of the queries is a class of the database")
+
+
+@pytest.mark.parametrize("n_constant", [12, 7, 6])
+def test_bits_that_never_change_are_reported_as_for_one_file(save, n_constant):
+    some = np.where(np.arange(12) < n_constant, DATABASE[0], DATABASE)
+    codes = {"query_codes": save("q", QUERY), "database_codes": save("d", some, CUTS), "affinity": save("a", LEVELS)}
+    assert_same_scores(**codes)
+    expected = read_own(OwnFiles(**one_file(codes))).evaluate(["AP"]).notes
+    assert len(expected) == (n_constant > 6)
+    for result in (sharded(**codes), read_own(OwnFiles(**one_file(codes)))):
+        assert result.thresholds().notes == expected
 
 
 @pytest.mark.parametrize("matrix", [LEVELS, sp.csr_array(LEVELS)], ids=["dense", "csr"])
@@ -188,7 +215,7 @@ def test_a_shard_goes_to_other_processes_as_paths_and_not_as_rows(save, codes):
     task = pickle.dumps((own.query, own.database, own.n_bits, own.relevance))
     assert len(task) < 2500
     first, second = (shards.count_shard(*pickle.loads(task), rows) for rows in (slice(0, 25), slice(25, N_DATABASE)))
-    np.testing.assert_array_equal((first + second).counts, own.histogram.counts)
+    np.testing.assert_array_equal((first + second).histogram.counts, own.histogram.counts)
 
 
 # ---------------------------------------------------------------- on the command line

@@ -55,7 +55,7 @@ def test_a_dataset_of_only_images_has_nothing_to_rerank_by(hashbench, tiny_file,
     command = ["run", "--method", "oracle-label", "--bits", 2, "--dataset", path, "--metric", NAME]
     result = hashbench(*command, "--results", tmp_path / "results")
     assert result.exit_code == 1
-    assert "NDCG@3:reranked=9 re-ranks items near in Hamming distance by the float vectors" in result.stderr
+    assert "re-rank compare features, and dataset 'tiny' as prepared has images only" in result.stderr
     assert not (tmp_path / "results").exists()
 
 

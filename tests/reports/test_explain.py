@@ -317,7 +317,7 @@ METRICS = "AP", "AP@7", "NDCG@7", "NDCG:trec", "P@7", "R@7", "Hit@2", "P@r2", "R
 def test_causes_sum_to_the_difference_and_values_lie_in_the_range_of_ties(seed, n_items, metric):
     rng = np.random.default_rng(seed)
     query, database = rng.random((5, 6)) < 0.5, rng.random((n_items, 6)) < 0.5
-    labels = rng.integers(0, 3, 5), rng.integers(0, 2, n_items)
+    labels = SameLabel(rng.integers(0, 3, 5), rng.integers(0, 2, n_items))
     exact = evaluate(query, database, labels, [metric]).summary[metric]
     for explanation in explained([metric], query, database, labels):
         assert explanation.exact == pytest.approx(exact[:3], abs=1e-12, nan_ok=True)

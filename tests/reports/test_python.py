@@ -190,8 +190,9 @@ def test_scorer_works_in_a_search_and_needs_labels(train, digits):
     assert error == pytest.approx(share - 1)
     with pytest.raises(HashbenchError, match="re-ranks by float vectors, which scorers do not have"):
         package.scorer("R@10:reranked=20")
-    with pytest.raises(HashbenchError, match="none of 5 items is relevant to another; AP has no value"):
-        package.scorer("AP")(search.best_estimator_, X[:5], np.arange(5))
+    for classes in (np.arange(5), np.array(list("abcde"))):
+        with pytest.raises(HashbenchError, match="none of 5 items is relevant to another; AP has no value"):
+            package.scorer("AP")(search.best_estimator_, X[:5], classes)
     with pytest.raises(HashbenchError, match="unknown metric 'APP'"):
         package.scorer("APP")
 

@@ -80,14 +80,15 @@ def test_pairs_are_counted_by_worst_case_luck_and_scripts():
     assert counted.turned_at_end == (("one", "three"),)  # one at its highest, .51, and three at its end of ties, .47
 
 
-def test_cached_codes_are_shown_with_the_pairs_that_scripts_turn(hashbench, digits_data, empty_folder):
-    hashbench("run", "--method", "lsh", "--method", "pcah", "--bits", 8, "--metric", "AP", "--results", "r")
-    codes = explain_cached("digits", [8])
-    assert {spread.n_queries for spread in codes} == {200}
+def test_cached_codes_are_shown_with_the_pairs_that_scripts_turn(hashbench, tiny_file, empty_folder):
+    of = "--dataset", str(tiny_file()), "--bits", 4
+    hashbench("run", "--method", "lsh", "--method", "pcah", *of, "--metric", "AP", "--results", "r")
+    codes = explain_cached(of[1], [4])
+    assert {spread.n_queries for spread in codes} == {8}
     assert [(spread.method, spread.database) for spread in codes] == [
         (name, order) for name in ("lsh", "pcah") for order in ("given", "by-class", "shuffled")
     ]
-    result = hashbench("explain", "--dataset", "digits", "--bits", 8)
+    result = hashbench("explain", *of)
     assert result.exit_code == 0, result.stderr
     assert result.stdout == format_spreads(codes, "table") + "\n"
     for form in ("table", "markdown"):

@@ -62,6 +62,10 @@ SPOILT = {  # a change to the text of a good file, and words of the problem
         lambda text: text.replace("lsh,{}", 'itq,"{""n_iter"": -5}"'),
         "digits (pixels) itq 16 bits seed 0 cannot be run: The 'n_iter' parameter of itq must be an int in the range",
     ),
+    "a parameter that is missing": (
+        lambda text: text.replace("lsh", "itq"),
+        "digits (pixels) itq 16 bits seed 0 cannot be run: a run of itq also records n_iter. Run it again.",
+    ),
     "no codes": (lambda text: text.replace(",16,", f",{10**9},"), "codes must have 1 to 4096 bits, got 1000000000"),
     "a seed without randomness": (
         lambda text: text.replace("lsh", "pcah"),
@@ -125,6 +129,17 @@ def test_a_file_of_another_name_and_a_broken_one_are_both_listed(hashbench):
     assert last.startswith("Error: 2 things are wrong")
 
 
+@pytest.mark.parametrize("more", [{}, {"device": "cpu"}])
+@pytest.mark.usefixtures("empty_folder")
+def test_rows_hold_the_parameters_that_a_run_records(hashbench, more):
+    (job,) = grid(["digits"], ["dpsh"], [16], [0], {})
+    params = canonical_json(job.estimator.recorded_params() | more)
+    write(Path("results/digits.csv"), digits_row(method="dpsh", params=params, method_version=job.card.version))
+    result = hashbench("results", "check")
+    assert result.exit_code == len(more)
+    assert ("a run of dpsh with these parameters does not record device" in result.stderr) == bool(more)
+
+
 @pytest.mark.usefixtures("empty_folder", "digits_data")
 def test_a_fingerprint_must_be_that_of_the_dataset_prepared_here(hashbench):
     write(Path("results/digits.csv"), digits_row(dataset_fingerprint="0" * 16))
@@ -157,7 +172,7 @@ def test_a_mean_of_no_query_has_no_value(hashbench):
 @pytest.fixture
 def accepted(repository):
     """Accepted are two rows of lsh and one of itq on digits, and one on digits-pairs."""
-    rows = [digits_row(method="itq"), digits_row(), digits_row(seed=1)]
+    rows = [digits_row(method="itq", params='{"n_iter": 50}'), digits_row(), digits_row(seed=1)]
     write(Path("results/digits-pairs.csv"), digits_row(dataset="digits-pairs"))
     commit(*rows)
     return rows
@@ -196,7 +211,7 @@ def test_of_a_dataset_or_method_in_the_new_layout_what_the_old_one_held_is_misse
 def test_rows_of_a_higher_version_take_the_place_of_accepted_ones(hashbench, accepted, monkeypatch):
     card = replace(submissions.method_card("lsh"), version=2)
     monkeypatch.setattr(submissions, "method_card", lambda name: card)
-    write(Path("results/digits.csv"), digits_row(method="itq"), digits_row(value=0.55, method_version=2))
+    write(Path("results/digits.csv"), accepted[0], digits_row(value=0.55, method_version=2))
     assert check_against_head(hashbench).exit_code == 0
 
 
@@ -363,8 +378,8 @@ def test_a_cell_of_a_users_dataset_is_rerun(hashbench):
 @pytest.mark.parametrize("on_github", [False, True])
 def test_cells_that_cannot_be_run_here_are_a_warning(hashbench, on_github, monkeypatch):
     monkeypatch.setenv("GITHUB_ACTIONS", "true" if on_github else "")
-    write(Path("results/digits.csv"), digits_row(method="itq"), digits_row(method="someone-else"))
-    sentence = "2 new or changed cells cannot be run here: digits itq (other parameters here), digits someone-else (no "
+    write(Path("results/digits.csv"), digits_row(method="ksh", method_version=3), digits_row(method="someone-else"))
+    sentence = "2 new or changed cells cannot be run here: digits ksh (of version 3, here 4), digits someone-else (no "
     alone = hashbench("results", "rerun")
     assert (alone.exit_code, alone.stdout) == (1, "")
     assert alone.stderr.startswith(f"Error: {sentence}")

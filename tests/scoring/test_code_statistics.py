@@ -3,10 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashbench import SameLabel, code_usage, evaluate, evaluate_ranking, evaluate_run
+from hashbench import code_usage, evaluate, evaluate_ranking, evaluate_run
 from hashbench.bits import pack
 from hashbench.scoring import code_statistics
-from hashbench.scoring.shards import ShardedCodes
 
 
 @settings(deadline=None)
@@ -75,6 +74,3 @@ def test_rankings_of_any_kind_whose_items_all_tie_are_noted():
     assert evaluate_run(few, judged).notes == []
     assert evaluate_ranking([[1, 0], [0, 1]], [[3, 3], [4, 4]]).notes == [CHANCE]
     assert evaluate_ranking([[1, 0], [0, 1]], [[3, 3], [4, 5]]).notes == []
-    labels = SameLabel(np.arange(9) % 2, np.arange(5) % 2)
-    sharded = ShardedCodes(pack(RANDOM[:9]), pack(RANDOM[[9] * 5]), 12, labels)
-    assert sharded.evaluate(["AP"]).notes == [CHANCE]

@@ -63,6 +63,12 @@ def test_metrics_are_found_by_each_of_their_names():
                 result[name]
 
 
+def test_an_evaluation_is_read_like_the_dictionary_of_its_means():
+    result = Evaluation({"AP": AP, "P@5": P5}, n_undefined=0)
+    assert list(result) == list(dict(result)) == ["AP", "P@5"]
+    assert dict(result)["AP"] == result["AP"]
+
+
 def test_an_evaluation_shows_its_means():
     text = repr(Evaluation({"AP": AP, "P@5": P5}, n_undefined=0))
     assert text == (

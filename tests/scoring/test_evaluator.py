@@ -53,7 +53,8 @@ def test_labels_in_words_score_as_numbers_and_lacking_ones_are_noted(distance):
         for labels in ((words, words[[0, 1, 1]]), (np.arange(3), np.array([0, 1, 1])))
     )
     assert_same_scores(found, expected)
-    assert found.notes[0].startswith("1 of the 3 classes of queries occur nowhere in the database, such as 'fish'")
+    assert found.notes[0].startswith("1 of the 3 classes of queries occurs nowhere in the database, such as 'fish'")
+    assert expected.notes[0] == "1 of the 3 classes of queries occurs nowhere in the database, such as 2."
     if distance == "hamming":
         assert thresholds(codes, codes[[1, 0, 0]], (words, words[[0, 1, 1]])).notes == found.notes
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hashbench
+from hashbench.affinity import SameLabel
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.scoring.counting import Buckets
@@ -65,7 +66,7 @@ def test_value_equals_brute_force_over_the_codes_of_each_ball(queries, items, ra
     database, labels = [code for code, _ in items], np.array([label for _, label in items])
     wanted = np.arange(len(queries)) % 2
     expected = [lgap(query, database, labels == label, radius) for query, label in zip(queries, wanted, strict=True)]
-    lgap_values = scored(queries, database, (wanted, labels), f"LGAP@r{radius}")
+    lgap_values = scored(queries, database, SameLabel(wanted, labels), f"LGAP@r{radius}")
     assert lgap_values == pytest.approx(expected, abs=1e-15, nan_ok=True)
 
 
@@ -108,7 +109,7 @@ def test_a_radius_beyond_the_codes_and_rankings_without_codes_are_refused():
     codes, labels = np.eye(N_BITS) > 0, np.arange(N_BITS) % 2
     with pytest.raises(HashbenchError, match=r"LGAP@r5 needs codes of 5 bits or more, these have 4"):
         scored(codes, codes, (labels, labels), "LGAP@r5")
-    with pytest.raises(HashbenchError, match=r"real-valued"):
+    with pytest.raises(HashbenchError, match=r"which runs and rankings by distance cosine or dot do not have"):
         hashbench.evaluate(codes * 1.0, codes * 1.0, (labels, labels), ["LGAP@r2"], distance="cosine")
     with pytest.raises(HashbenchError, match=r"largest buckets"):
         get_metric("LGAP@r2").scores(TieHistogram.from_pairs([[0, 1]], [[1, 0]], n_bits=4))

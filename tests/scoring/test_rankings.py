@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from helpers import oracles
 from helpers.paths import ROOT
+from helpers.processes import printed_by
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score
@@ -108,6 +109,18 @@ print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.sco
     np.testing.assert_allclose(*values, rtol=1e-13, atol=1e-15)
 
 
+@pytest.mark.parametrize("n_items", [8, 9])
+def test_numba_is_imported_for_many_items_only(n_items):
+    code = f"""
+import numpy as np, hashbench
+from hashbench.scoring import rankings
+rankings._WORTH_NUMBA = 18
+hashbench.evaluate_ranking(np.eye({n_items})[:2], np.eye({n_items})[:2], ["P@1"])
+print("numba" in sys.modules)
+"""
+    assert printed_by(code) == f"{n_items == 9}\n"
+
+
 @pytest.mark.parametrize(
     ("relevance", "scores", "message"),
     [
@@ -116,7 +129,12 @@ print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.sco
         ([[1, 0]], [[0.5, np.nan]], "item 1 of query 0 has score NaN"),
         ([[0.5, 0]], [[0.5, 1]], "^relevance holds whole-number levels 0 to 1000, got 1 other values"),
         ([[np.nan, 0]], [[3, 1]], "^relevance holds whole-number levels"),
-        ([[0.5, 0]], [[3, 1]], r"swapped: relevance holds 0.5, .* is evaluate_ranking\(relevance, scores\)\.$"),
+        ([[0.5, 0]], [[3, 1]], r"swapped: relevance holds 0.5, .* is evaluate_ranking\(relevance, scores\); if it is"),
+        (
+            [[2000, 1]],
+            [[1, 0]],
+            r"holds 2000, .*; if it is right, give grades that are whole numbers from 0 to 1000\.$",
+        ),
         (
             [[-1, -7]],
             [[True, False]],

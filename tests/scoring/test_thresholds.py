@@ -113,7 +113,7 @@ def test_a_false_positive_rate_is_that_of_the_upper_bound(rate, radius):
 def test_without_relevant_or_irrelevant_pairs_shares_are_unknown():
     found = hashbench.thresholds(query, database, np.zeros(DISTANCES.shape, dtype=int))
     assert found.best_f1 is None
-    assert np.isnan([found.at(3).recall, found.uap.mean]).all()
+    assert np.isnan([found.at(3).recall, found.at(3).f1, found.uap.mean]).all()
     assert found.n_undefined == len(query)
     everything = hashbench.thresholds(query, database, np.ones(DISTANCES.shape, dtype=int)).at(N_BITS)
     assert (everything.precision, everything.recall) == (1, 1)

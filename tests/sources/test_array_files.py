@@ -396,7 +396,7 @@ def test_parquet_needs_pyarrow(tmp_path, monkeypatch, is_installed):
     else:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-        message = "a.parquet needs pyarrow: pip install 'hashbench[parquet]'"
+        message = "a.parquet needs pyarrow: pip install pyarrow"
     assert message in complaint(read_arrays, tmp_path / "a.parquet")
 
 
@@ -436,6 +436,13 @@ def test_of_several_arrays_one_must_be_named(tmp_path, name):
     text = complaint(read_array, str(path), FEATURE_KEYS)
     inside = ", group/inside" if name.endswith(".h5") else ""
     assert f"{path} holds arrays left, right{inside}; name one of them, such as {path}:left" in text
+
+
+def test_numbers_of_items_are_not_the_array_to_name(tmp_path):
+    path = str(save(tmp_path / "a.npz", image_ids=Y, emb=X, more=X))
+    assert f"holds arrays image_ids, emb, more; name one of them, such as {path}:emb." in complaint(read_features, path)
+    path = str(save_hdf5(tmp_path / "a.h5", ids=X))  # beside group/inside
+    assert f"holds arrays ids, group/inside; name one of them, such as {path}:g" in complaint(read_features, path)
 
 
 def test_an_array_in_a_group_is_named_by_its_path(tmp_path):

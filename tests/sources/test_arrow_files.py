@@ -94,6 +94,51 @@ def test_bytes_that_are_hexadecimal_digits_are_strings(tmp_path):
     np.testing.assert_array_equal(as_packed(read_codes(str(path)))[0], as_packed(PACKED, 40, bit_order="big")[0])
 
 
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("n_rows", [0, 3])
+def test_no_bytes_are_no_codes(tmp_path, name, n_rows):
+    path = write(tmp_path / name, pa.table({"code": pa.array([b""] * n_rows, pa.binary())}))
+    for n_bits in (None, 8):
+        assert f"are empty: shape ({n_rows}, 0)" in complaint(as_packed, read_codes(str(path)), n_bits)
+
+
+@pytest.mark.parametrize("options", [{}, {"use_legacy_format": True}, {"compression": "lz4"}])
+def test_a_stream_without_its_end_is_refused_though_all_its_batches_are_whole(tmp_path, options):
+    table = pa.table({"code": COLUMNS["fixed"], "kind": pa.array(["a"] * 23).dictionary_encode()})
+    path = tmp_path / "a.arrow"
+    with pa.ipc.new_stream(str(path), table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table, max_chunksize=7)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: -4 if "use_legacy_format" in options else -8])
+    for read in (read_codes, lambda spec: ShardedArray([spec], CODE_KEYS)):
+        assert f"{path} is cut short: its end is missing" in complaint(read, str(path))
+    path.write_bytes(whole + b"more")
+    np.testing.assert_array_equal(read_codes(str(path)), PACKED)
+
+
+@pytest.mark.parametrize("open_name", ["open_file", "open_stream"])
+def test_the_batches_of_a_slice_are_read_once(tmp_path, monkeypatch, open_name):
+    path = write(tmp_path / f"{open_name.removeprefix('open_')}.arrow", pa.table(COLUMNS), n_rows=1)
+    array, original, read = ShardedArray([f"{path}:fixed"], CODE_KEYS), getattr(pa.ipc, open_name), []
+
+    class Counting:
+        def __init__(self, *arguments, **options):
+            self.reader = original(*arguments, **options)
+            self.schema, self.num_record_batches = self.reader.schema, getattr(self.reader, "num_record_batches", 0)
+
+        def get_batch(self, number):
+            read.append(number)
+            return self.reader.get_batch(number)
+
+        def __iter__(self):
+            return (read.append(number) or batch for number, batch in enumerate(self.reader))
+
+    monkeypatch.setattr(pa.ipc, open_name, Counting)
+    np.testing.assert_array_equal(array[3:21], PACKED[3:21])
+    assert read[-18:] == [*range(3, 21)]
+    assert len(read) <= 23 + 1 + 21  # the sizes of all, the width of the first, and the slice with what is before it
+
+
 def test_only_named_columns_must_fit_into_memory(tmp_path, monkeypatch):
     table = pa.table({"image": [bytes([row]) * 10_000 for row in range(23)], "code": COLUMNS["binary"]})
     for name in FILES:

@@ -240,7 +240,7 @@ def network(monkeypatch, tmp_path):
             extractors.append((name, weights_path, image_size, device))
             self.n_features, self.device = 3, device
             self.factor = weights_path.read_bytes()[0]
-            self.provenance = f"{name}, {image_size} px, weights {self.factor}"
+            self.sha256, self.provenance = str(self.factor), f"{name}, {image_size} px, weights {self.factor}"
 
         def __call__(self, block):
             calls.append(block.shape)

@@ -48,6 +48,8 @@ FVECS, FBIN = as_vectors(X, ".fvecs"), as_vectors(X, ".fbin")
         ("a.fbin", FBIN[:3], "declares no shape and has 3 bytes"),
         ("a.fbin", bytes(8), "declares 0 rows of 0 numbers"),
         ("a.ibin", FVECS, "not in the layout of big-ann"),
+        ("a.fbin", FBIN + FBIN[8:], "declares 7 rows of 3 numbers, 92 bytes, and has 176 bytes"),
+        ("a.ibin", FBIN + FBIN[9:], "declares 7 rows of 3 numbers, 92 bytes, and has 175 bytes"),
     ],
 )
 def test_vectors_that_do_not_fill_their_file_are_refused(tmp_path, name, content, words):
@@ -64,10 +66,14 @@ def test_vectors_may_be_larger_than_memory_as_long_as_a_slice_fits(tmp_path, mon
     assert f"{path} of shape (10000, 3) takes" in complaint(read_codes, str(path))
 
 
-@pytest.mark.parametrize("suffix", [".ivecs", ".ibin"])
-def test_neighbours_are_level_1(tmp_path, suffix):
+@pytest.mark.parametrize(
+    ("suffix", "distances"),
+    [(".ivecs", b""), (".ibin", b""), (".ibin", np.array([[0.5, 2], [1, 1.5]], "<f4").tobytes())],
+    ids=["faiss", "big-ann", "big-ann's ground truth"],
+)
+def test_neighbours_are_level_1(tmp_path, suffix, distances):
     nearest = np.array([[4, 0], [1, 3]], "<i4")
-    (tmp_path / f"a{suffix}").write_bytes(as_vectors(nearest, suffix))
+    (tmp_path / f"a{suffix}").write_bytes(as_vectors(nearest, suffix) + distances)
     levels = read_levels(str(tmp_path / f"a{suffix}"), 5)
     assert levels.toarray().tolist() == [[1, 0, 0, 0, 1], [0, 1, 0, 1, 0]]
     words = complaint(read_levels, str(tmp_path / f"a{suffix}"), 4)
@@ -96,7 +102,7 @@ def test_bfloat16_of_safetensors_is_refused_by_its_name(tmp_path):
 def test_safetensors_need_their_library(tmp_path, monkeypatch):
     (tmp_path / "a.safetensors").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    words = "a.safetensors needs safetensors: pip install 'hashbench[safetensors]'."
+    words = "a.safetensors needs safetensors: pip install safetensors."
     assert words in complaint(read_features, str(tmp_path / "a.safetensors"))
 
 
@@ -107,6 +113,13 @@ def test_a_sparse_matrix_is_read_as_features_and_as_labels(tmp_path, form):
     path = str(tmp_path / "a.npz")
     np.testing.assert_array_equal(read_features(path), matrix)
     np.testing.assert_array_equal(read_array(path, LABEL_KEYS), matrix)
+
+
+def test_arrays_named_as_those_of_a_sparse_matrix_need_not_be_one(tmp_path):
+    for number, format in enumerate(([1, 2, 3], ["csr", "csc"], 5)):
+        np.savez(tmp_path / f"{number}.npz", format=format, shape=X.shape, data=X)
+        np.testing.assert_array_equal(read_features(f"{tmp_path / str(number)}.npz:data"), X)
+        np.testing.assert_array_equal(read_features(f"{tmp_path / str(number)}.npz"), X)
 
 
 def test_a_sparse_matrix_must_be_sound_and_fit_into_memory_densely(tmp_path, monkeypatch):

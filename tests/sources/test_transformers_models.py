@@ -21,6 +21,7 @@ from hashbench.sources.features.extraction import extract, extract_texts
 from hashbench.sources.features.transformers_models import Model, parse
 from hashbench.sources.images import ImageArrays, ImageFiles
 from hashbench.store import hdf5
+from hashbench.store.models import read_model
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -410,6 +411,20 @@ def test_other_columns_and_missing_texts_are_refused(models, tmp_path, hashbench
     assert re.search(words, result.stderr)
 
 
+def test_a_folder_of_images_is_encoded_by_features_of_the_same_model(models, hashbench, tmp_path, data):
+    for number, pixels in enumerate(PIXELS[:12]):
+        (tmp_path / "photos" / "ab"[number // 6]).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(tmp_path / "photos" / "ab"[number // 6] / f"{number:02}.png")
+    features = ("--features", f"hf:{models('vit')}", "--device", "cpu")
+    assert hashbench("prepare", "--from", tmp_path / "photos", "--name", "photos", *features).exit_code == 0
+    method = ("--method", "itq", "--bits", 4, "--keep-model")
+    model = hashbench("encode", "--dataset", "photos", *method).stdout.splitlines()[1]
+    result = hashbench("encode", "--model", model, "--from", tmp_path / "photos", "--output", tmp_path / "new.npy")
+    assert result.exit_code == 0, result.stderr
+    expected = read_model(model).method.transform(hdf5.read_dataset(data / "datasets" / "photos.h5").features)
+    np.testing.assert_array_equal(np.load(tmp_path / "new.npy"), expected)
+
+
 # ---------------------------------------------------------------- models that are refused
 
 
@@ -556,9 +571,10 @@ def test_values_that_are_not_finite_are_refused(copy):
 
 
 def test_without_the_library_the_error_says_what_to_install(models, monkeypatch):
+    kind = f"hf:{models('vit')}"
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(HashbenchError, match=r"transformers, which is not installed: pip install 'hashbench\[hf\]'"):
-        Model(f"hf:{models('vit')}", "images")
+    with pytest.raises(HashbenchError, match="transformers, which is not installed: pip install transformers"):
+        Model(kind, "images")
 
 
 @pytest.mark.parametrize("options", [("--image-size", 32), ("--weights", __file__)])
@@ -582,7 +598,7 @@ class Photos(DatasetAdapter):
         pixels = np.random.default_rng(0).integers(0, 256, (40, 20, 20, 3)).astype(np.uint8)
         extracted = extract(self.kind, ImageArrays(pixels), self.options)
         return Dataset(self.name, extracted.features, rows[:8], rows[8:], rows[8:], "same-label", labels=rows % 4,
-                       features_name=self.kind + extracted.remark, about={"features": extracted.description})
+                       features_name=self.kind + extracted.remark, about=extracted.about)
 """
 
 

@@ -216,10 +216,14 @@ class Metric:
 
         Raises HashbenchError if the metric needs Hamming distances or float vectors that the ranking lacks.
         """
+        if not histogram.by_radius and (self.family.needs_candidates or self.family.pattern.endswith("@rN")):
+            what = "re-ranks the nearest items by" if self.family.needs_candidates else "counts inside a radius of"
+            raise HashbenchError(
+                f"{self.name} {what} Hamming distance, which runs and rankings by distance cosine or dot do not have. "
+                "Choose another metric, or pass binary codes."
+            )
         if self.family.needs_candidates and histogram.candidates is None:
             raise self.lacks_vectors()
-        if self.family.pattern.endswith("@rN") and not histogram.by_radius:
-            raise HashbenchError(f"{self.name} counts inside a Hamming radius; a real-valued ranking has none.")
         with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
             scores = self.family.function(histogram, *self.arguments)
         value = {"skip": np.nan, "zero": 0.0, "paper": self.family.paper_value}[undefined]
@@ -245,7 +249,7 @@ class Metric:
         """Return the error for missing float vectors."""
         return HashbenchError(
             f"{self.name} re-ranks items near in Hamming distance by the float vectors that were coded, and there are "
-            "none here; give those of queries and database."
+            "none here; give --query-vectors and --database-vectors, or in Python vectors=(query, database)."
         )
 
 
@@ -266,10 +270,9 @@ def get_metric(name: str) -> Metric:
     """
     if len(name) > MAX_NAME:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
-    name = _without_trec_name(name)
-    match = _NAME.fullmatch(name)
+    match = _NAME.fullmatch(_without_trec_name(name))
     if match is None:
-        raise _lacks_number(name) if name in FAMILIES else unknown_name("metric", name, metric_names())
+        raise _lacks_number(name) if name in FAMILIES else unknown_name("metric", name, metric_names(), meant=_meant(name))
     family = _find_family(name, match)
     cutoff, n_reranked = (None if match[part] is None else int(match[part]) for part in ("cutoff", "n_reranked"))
     if cutoff is not None and cutoff < 1 and not match["radius"]:
@@ -280,7 +283,7 @@ def get_metric(name: str) -> Metric:
         )
     option, default = match["option"], next(iter(family.options), None)
     if option and option not in family.options:
-        known = ", ".join(family.options) or "none"
+        known = ", ".join([*family.options, *["reranked=m"] * (family.pattern + _RERANKED in FAMILIES)]) or "none"
         raise HashbenchError(f"metric {name!r} has option {option!r}; options of {family.pattern}: {known}.")
     if n_reranked is not None:  # the default differs from that without re-ranking, so it is always named
         option, default = option or default, None
@@ -320,15 +323,29 @@ def _find_family(name: str, match: re.Match[str]) -> Family:
     if pattern in FAMILIES:
         known = ", ".join(other for other in metric_names() if other.endswith(_RERANKED))
         raise HashbenchError(f"metric {name!r}: {pattern} does not score re-ranked candidates; {known} do.")
-    stems = {stem.casefold(): stem for stem in [*ALIASES, *(known.partition("@")[0] for known in FAMILIES)]}
-    recased = stems.get(match["stem"].casefold(), "")  # the same letters in other case
-    known = ALIASES.get(recased, recased)
+    known = _recased(match["stem"])
     meant = known + name.removeprefix(match["stem"])
     if known and meant != name and _exists(meant):
         raise unknown_name("metric", name, metric_names(), meant=meant)
     if forms := [form for form in metric_names() if form.partition("@")[0] == known]:
         raise HashbenchError(f"unknown metric {name!r}. Forms of {known}: {', '.join(forms)}.")
     raise unknown_name("metric", name, metric_names(), like=pattern)
+
+
+def _recased(stem: str) -> str:
+    """Return the first word of the metrics whose name, or other name, has the same letters; empty if none has."""
+    stems = {stem.casefold(): stem for stem in [*ALIASES, *(known.partition("@")[0] for known in FAMILIES)]}
+    recased = stems.get(stem.casefold(), "")
+    return ALIASES.get(recased, recased)
+
+
+def _meant(name: str) -> str:
+    """Return the metric that a misspelt name such as ``recall10`` or ``R@10:rerank=100`` stands for; empty if none."""
+    match = re.fullmatch(r"([A-Za-z]+)@?(\d+)(\W*rerank\w*?\W*(\d+))?", name)
+    if match is None:
+        return ""
+    meant = f"{_recased(match[1])}@{match[2]}" + (f":reranked={match[4]}" if match[3] else "")
+    return meant if _exists(meant) else ""
 
 
 def _exists(name: str) -> bool:

@@ -150,8 +150,9 @@ def hypergeometric_ratio(  # type: ignore[no-untyped-def]
                 else:
                     weight *= m / (r - m + 1) * (n - r - s + m) / (s - m + 1)
                 m += step
+        shift /= weight_sum
         out[q] = total / weight_sum
-        out_variance[q] = squares / weight_sum - (shift / weight_sum) ** 2
+        out_variance[q] = squares / weight_sum - shift * shift
 
 
 @compiled_beside_numba

@@ -1,8 +1,10 @@
 """From images or texts to features, block by block; blocks are cached on disk, so a stopped run continues."""
 
 import hashlib
+import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from hashbench.store.files import data_dir, locked
 from hashbench.store.inputs import check_fits
 
 NETWORKS = tuple(BACKBONES)
+RECIPE = "recipe"  # key of ``Dataset.about``, in JSON
 KINDS = ("pixels", "gist", *NETWORKS, "hf:MODEL", "images")
 
 _BLOCK = 2000  # images in a cached block; fewer if they are large
@@ -27,12 +30,22 @@ _GIST_SIZE = 128  # pixels, if images differ in size
 
 
 class Extracted(NamedTuple):
-    """Features (n, n_features), or images (n, size, size, 3), a description of them, and words after their name."""
+    """Features (n, n_features), or images (n, size, size, 3), a description of them, and words after their name.
+
+    ``recipe`` is what they are computed by, apart from devices and versions.
+    """
 
     features: Float32Array | None
     images: ByteArray | None
     description: str
     remark: str = ""  # such as " (CLS)"
+    recipe: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What `Dataset.about` has of them."""
+        recipe = {RECIPE: json.dumps({**self.recipe})} if self.recipe else {}
+        return {"features": self.description, **recipe}
 
 
 def extract(kind: str, images: Images, options: Options) -> Extracted:
@@ -62,7 +75,8 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
             return gist.gist(images.read(rows, size))
 
         features = _in_blocks(compute, gist.N_FEATURES, _blocks(len(images), size), "gist", key, options)
-        return Extracted(features, None, f"GIST, 512-d, of {size} x {size} pixels")
+        description = f"GIST, 512-d, of {size} x {size} pixels"
+        return Extracted(features, None, description, recipe={"kind": kind, "image_size": size})
     if size is None:
         raise HashbenchError(f"images differ in size; give --image-size for features {kind!r}.")
     dtype = np.uint8 if kind == "images" else np.float32
@@ -72,10 +86,9 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
     for rows in _blocks(len(images), size):
         array[rows] = images.read(rows, size)
         options.on_progress("images", rows.stop, len(images))
-    description = f"RGB, {size} x {size} pixels"
-    if kind == "images":
-        return Extracted(None, array, description)
-    return Extracted(array.reshape(len(array), -1), None, description)
+    flat = None if kind == "images" else array.reshape(len(array), -1)
+    recipe = {"kind": kind, "image_size": size}
+    return Extracted(flat, array if flat is None else None, f"RGB, {size} x {size} pixels", recipe=recipe)
 
 
 def extract_texts(kind: str, texts: Sequence[str], options: Options) -> Extracted:
@@ -119,7 +132,9 @@ def _by_network(kind: str, images: Images, options: Options) -> Extracted:
     def compute(rows: slice) -> Float32Array:
         return network(images.read(rows, read_size))
 
-    return Extracted(_in_blocks(compute, network.n_features, blocks, kind, key, options), None, description)
+    features = _in_blocks(compute, network.n_features, blocks, kind, key, options)
+    recipe = {"kind": kind, "image_size": size, "weights": network.sha256}
+    return Extracted(features, None, description, recipe=recipe)
 
 
 def _by_model(
@@ -145,9 +160,8 @@ def _by_model(
     blocks = list(gen_batches(n_items, _MODEL_BLOCK))
     features = _in_blocks(compute, model.n_features, blocks, kind, key, options, reads)
     is_named = transformers_models.parse(kind).pooling is not None
-    return Extracted(
-        features, None, description, "" if is_named else f" ({transformers_models.POOLINGS[model.pooling]})"
-    )
+    remark = "" if is_named else f" ({transformers_models.POOLINGS[model.pooling]})"
+    return Extracted(features, None, description, remark, model.recipe)
 
 
 def _in_blocks(

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 PREFIX = "hf:"
 POOLINGS = {"cls": "CLS", "mean": "mean", "projection": "projection"}  # as users type them and as rows show them
-_HOW_TO_INSTALL = (
-    "features hf:MODEL need the library transformers, which is not installed: pip install 'hashbench[hf]'."
-)
+_HOW_TO_INSTALL = "features hf:MODEL need the library transformers, which is not installed: pip install transformers."
 _HOW_TO_NAME = "name a folder, or a model of the hub as hf:OWNER/MODEL or hf:OWNER/MODEL@REVISION"
 _HOW_TO_SAVE = "Save it with model.save_pretrained(FOLDER), and pass hf:FOLDER"
 _ADD_PROCESSOR = "Put the model's preprocessor_config.json into its folder, by processor.save_pretrained(FOLDER)."
@@ -105,8 +103,9 @@ class Model:
     It is in ``folder`` or where ``kind``, ``hf:MODEL[@REVISION][:POOLING]``, says, ``reads`` images or texts, and runs
     in float32 on a CPU, in float16 on a GPU. ``n_features`` is the length of the vectors, ``pooling`` the key of
     ``POOLINGS`` by which they come about, and ``provenance`` names the model with its commit or the digest of its
-    files, pooling, dtype and version of transformers. Raises HashbenchError if transformers or the model is missing, if
-    its weights are not safetensors or do not fit, or if it does not compute one vector per item.
+    files, pooling, dtype and version of transformers; ``recipe`` has all but the last two. Raises HashbenchError if
+    transformers or the model is missing, if its weights are not safetensors or do not fit, or if it does not compute
+    one vector per item.
     """
 
     def __init__(
@@ -121,16 +120,18 @@ class Model:
         folder = folder or name.folder
         if folder is None:
             self.folder = download(name.model, name.revision, on_progress)
-            origin = f"{name.model}, commit {self.folder.name}"
+            model, content = name.model, self.folder.name
+            origin = f"{model}, commit {content}"
         else:
             self.folder = folder
-            digest = digest_of(folder)
-            if name.folder is None and name.revision and not digest.startswith(name.revision):
+            content = digest_of(folder)
+            if name.folder is None and name.revision and not content.startswith(name.revision):
                 raise HashbenchError(
-                    f"the files in {folder} are not those of {kind}, but have the digest {digest}. Pass the folder as "
+                    f"the files in {folder} are not those of {kind}, but have the digest {content}. Pass the folder as "
                     f"--features hf:{folder}."
                 )
-            origin = f"{re.split('[@:]', name.short.removeprefix(PREFIX))[0]}, files {digest}"
+            model = re.split("[@:]", name.short.removeprefix(PREFIX))[0]
+            origin = f"{model}, files {content}"
         _check_safe(kind, self.folder)
         self._is_normalised = reads == "texts" and _normalises(kind, self.folder)
         self._projects = f"get_{reads.removesuffix('s')}_features"  # method of models of images and texts
@@ -145,6 +146,7 @@ class Model:
         version = self.transformers.__version__
         pooling = f"{POOLINGS[self.pooling]}{', normalised' if self._is_normalised else ''}"
         self.provenance = f"{origin}, {pooling}, {dtype}, transformers {version}"
+        self.recipe = {"model": model, "content": content, "pooling": self.pooling, "normalised": self._is_normalised}
 
     def of_batch(self, items: Sequence[Any]) -> "Tensor":
         """Compute the vectors (n, n_features), float32, of images (height, width, 3), uint8, or of texts."""
