@@ -1,8 +1,8 @@
 """What ties leave open between two values: the one comparison that tables, figures, the diff and the page share.
 
-There are three questions. Luck: ties in random order, as in a shuffled database, move a value by its ``tie_sd``. A
-given order under a real script: `hashbench.reports.explain`. The worst case: ``low`` and ``high``, each query's ties
-broken separately.
+There are three questions. A shuffle of the database moves a value by its ``tie_sd``, a standard deviation. A given
+order under a real script: `hashbench.reports.explain`. The worst case: ``low`` and ``high``, each query's ties broken
+separately.
 """
 
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ import numpy as np
 N_DEVIATIONS = 3
 _DIGIT = 5e-7  # results have six decimals: a deviation shown as 0 is less than this
 
-EVERY_ORDER, LUCK, OPEN, UNKNOWN = "every order", "luck", "open", "unknown"
+EVERY_ORDER, SHUFFLE, OPEN, UNKNOWN = "every order", "shuffle", "open", "unknown"
 ANSWERS = {  # from strong to weak
     EVERY_ORDER: "apart in every order",
-    LUCK: "apart under luck",
-    OPEN: "not separated by luck",
+    SHUFFLE: "apart under a shuffle",
+    OPEN: "not apart under a shuffle",
     UNKNOWN: "unknown",
 }
 
@@ -37,7 +37,7 @@ def compare(first: Any, second: Any) -> Any:
     metric.
 
     - ``every order``: the ranges do not meet.
-    - ``luck``: the values are more than three times the sum of their deviations apart, which is the largest deviation
+    - ``shuffle``: the values are more than three times the sum of their deviations apart, which is the largest deviation
       that their difference can have under one order of the database.
     - ``open``: they are not.
     - ``unknown``: ranges meet, or are unknown, and a deviation is not known.
@@ -49,7 +49,7 @@ def compare(first: Any, second: Any) -> Any:
     deviation = _deviation(first) + _deviation(second)
     difference = np.abs(first.value - second.value).round(6)
     are_separated = difference > N_DEVIATIONS * deviation
-    return np.select([is_apart, np.isnan(deviation + difference), are_separated], [EVERY_ORDER, UNKNOWN, LUCK], OPEN)
+    return np.select([is_apart, np.isnan(deviation + difference), are_separated], [EVERY_ORDER, UNKNOWN, SHUFFLE], OPEN)
 
 
 def _deviation(score: Score) -> Any:

@@ -15,7 +15,7 @@ from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.cells import records
 from hashbench.reports.tables.nearness import make_pairs
 from hashbench.reports.tables.published import published_values
-from hashbench.reports.ties import ANSWERS, EVERY_ORDER, LUCK, N_DEVIATIONS, OPEN, UNKNOWN
+from hashbench.reports.ties import ANSWERS, EVERY_ORDER, SHUFFLE, N_DEVIATIONS, OPEN, UNKNOWN
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import COLUMNS, NUMBERS
@@ -45,7 +45,7 @@ _LEARNS: dict[str, str] = {  # what users' own codes of a group learn from, as m
 _OF_THEME = {"#000000": "var(--ink)", "#882255": "var(--wine)"}  # too dark for dark paper
 _ABOUT = {  # what an answer says of two methods
     EVERY_ORDER: "Their ranges do not meet: no order of ties reverses the two.",
-    LUCK: "They are apart under luck: a random order of ties is not expected to reverse the two; an order that "
+    SHUFFLE: "They are apart under luck: a random order of ties is not expected to reverse the two; an order that "
     "depends on the classes might.",
     OPEN: "They are not separated by luck: a reversal by a random order of ties is not ruled out.",
     UNKNOWN: "Whether luck with ties could reverse the two is unknown: one has no value, or a row is older than the "
@@ -97,7 +97,7 @@ def make_content(
         },
         "folds": _folds(results, every_line, metrics),
         "published": _published(cells),
-        "luck": {"n_deviations": N_DEVIATIONS, "answers": ANSWERS, "about": _ABOUT},
+        "shuffle": {"n_deviations": N_DEVIATIONS, "answers": ANSWERS, "about": _ABOUT},
         "verdicts": _VERDICTS,
     }
 

@@ -25,7 +25,7 @@ from hashbench.reports.tables.layout import TableLayout
 from hashbench.reports.tables.markdown import Entry, Groups, Line, Span, Style, TableBlock
 from hashbench.reports.tables.nearness import MARKS, Pair, count_verdicts, describe_agreement, make_pairs
 from hashbench.reports.tables.published import Published, is_own, values_beside
-from hashbench.reports.ties import LUCK, OPEN, UNKNOWN
+from hashbench.reports.ties import SHUFFLE, OPEN, UNKNOWN
 from hashbench.unseen import split_name
 
 NOT_RUN = "-"
@@ -265,7 +265,7 @@ def _entry(cell: Any, style: Style, *, is_mixed: bool) -> Entry:
 def make_entry(cell: Any, style: Style, marks: Mapping[str, bool]) -> Entry:
     """Return the entry of a cell, with these marks after those for what ties leave open beside the best."""
     spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)
-    marks = {"†": cell.ties == OPEN, "◊": cell.ties == LUCK and cell.is_second, **marks}
+    marks = {"†": cell.ties == OPEN, "◊": cell.ties == SHUFFLE and cell.is_second, **marks}
     shown_marks = "".join(mark for mark, is_shown in marks.items() if is_shown)
     return Entry(style.number(cell.value), spread, bool(cell.is_best), shown_marks)
 

@@ -18,7 +18,7 @@ from scipy.stats import kendalltau
 from hashbench._typing import FloatArray
 from hashbench.reports.tables.cells import records_by
 from hashbench.reports.tables.published import Published, is_large, nearest
-from hashbench.reports.ties import EVERY_ORDER, LUCK, OPEN, UNKNOWN, Score, compare
+from hashbench.reports.ties import EVERY_ORDER, SHUFFLE, OPEN, UNKNOWN, Score, compare
 from hashbench.store.result_rows import NUMBERS
 
 MARKS = {"within": "≈", "above": "↑", "below": "↓", "unknown": "?"}  # of ours, beside the published value
@@ -95,7 +95,7 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     order_here = np.sign(first["value"].to_numpy() - second["value"].to_numpy())
     answers = compare(first, second)
     is_fixed = (first["low"] == first["high"]).to_numpy() & (second["low"] == second["high"]).to_numpy()
-    is_known = (answers == EVERY_ORDER) | (answers == LUCK) | is_fixed
+    is_known = (answers == EVERY_ORDER) | (answers == SHUFFLE) | is_fixed
     least, most = np.where(is_known, order_here, -1), np.where(is_known, order_here, 1)  # bounds of our order
     worst, best = np.minimum(order * least, order * most), np.maximum(order * least, order * most)
     tau = float(kendalltau(papers, ours["value"]).statistic)
@@ -152,9 +152,9 @@ def describe_agreement(columns: Mapping[str, Sequence[Pair]]) -> str:
 
 ORDERS = {
     ("holds", EVERY_ORDER): "hold here in every order of ties",
-    ("holds", LUCK): "hold here under luck",
+    ("holds", SHUFFLE): "hold here under luck",
     ("turned", EVERY_ORDER): "are turned in every order",
-    ("turned", LUCK): "are turned under luck",
+    ("turned", SHUFFLE): "are turned under luck",
     ("open", OPEN): "are not separated by luck",
     ("open", UNKNOWN): "are unknown, as a row lacks tie_sd",
 }

@@ -45,14 +45,14 @@ const range = (cell) =>
   (cell.low === null ? "" : `; worst case ${shown(cell.low)} to ${shown(cell.high)}`);
 
 // ---- what ties leave open between two values; hashbench/reports/ties.py says how, and tests hold the two together
-const ANSWERS = data.luck.answers;
+const ANSWERS = data.shuffle.answers;
 const deviation = ({tie_sd, low, high}) =>
   low !== null && low === high ? 0 : tie_sd === null ? NaN : low < high ? Math.max(tie_sd, 0.5 / MILLION) : tie_sd;
 function ties(a, b) {
   if (a.low !== null && b.low !== null && (a.low > b.high || a.high < b.low)) return "every order";
   const both = deviation(a) + deviation(b);
   const difference = Math.round(Math.abs(a.value - b.value) * MILLION) / MILLION;
-  return Number.isNaN(both) ? "unknown" : difference > data.luck.n_deviations * both ? "luck" : "open";
+  return Number.isNaN(both) ? "unknown" : difference > data.shuffle.n_deviations * both ? "shuffle" : "open";
 }
 const isBetter = (metric, a, b) => (metric.is_error ? a < b : a > b);
 const bestFirst = (a, b) => (a.metric.is_error ? a.value - b.value : b.value - a.value);

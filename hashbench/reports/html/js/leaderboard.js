@@ -18,7 +18,7 @@ function verdict([first, second], bits) {
     "p",
     {"data-test": "verdict", class: answer === "open" ? "verdict open" : "verdict"},
     ...[`At ${bits} bits the first is `, told(first)],
-    second ? [", then ", told(second), ". ", h("em", {}, data.luck.about[answer])] : "; there is no other.",
+    second ? [", then ", told(second), ". ", h("em", {}, data.shuffle.about[answer])] : "; there is no other.",
   );
 }
 
