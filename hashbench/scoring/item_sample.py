@@ -81,7 +81,7 @@ class PackedSample(NamedTuple):
     def cells(self, queries: slice) -> IntArray:
         """Return the cell of each item, level * n_groups + distance, (n_queries, n_sampled)."""
         levels = np.ascontiguousarray(self.levels(queries))
-        cells = np.empty(levels.shape, dtype=np.int64)
+        cells = np.empty(levels.shape, dtype=np.int32)
         kernels.all_cells(self.query[queries], np.ascontiguousarray(self.words.T), levels, self.n_groups, cells)
         return cells
 

@@ -19,7 +19,7 @@ from hashbench.scoring.metrics import Metric, Scores, _loops
 from hashbench.scoring.metrics._grammar import Slopes
 
 _ALL = slice(None)
-_QUERIES = 256  # whose tables are held at a time by one thread
+_PARTS, _FEWEST, _MOST = 8, 256, 1024  # parts of the queries, and queries of a part
 _TABLES = 16 << 20  # bytes of them
 
 
@@ -103,7 +103,8 @@ class ItemSums:
     def parts(self, queries: slice, n_cells: int) -> list[slice]:
         """Cut queries into parts whose tables fit into memory, the same with any number of processors."""
         bytes_per_query = 8 * self._sums.shape[1] * n_cells
-        return chunks(queries.start, queries.stop, max(min(_TABLES // max(bytes_per_query, 1), _QUERIES), 1))
+        share = min(max(-(-(queries.stop - queries.start) // _PARTS), _FEWEST), _MOST)
+        return chunks(queries.start, queries.stop, max(min(_TABLES // max(bytes_per_query, 1), share), 1))
 
     def of(self, queries: slice, counted: Counted, scores: Mapping[str, Scores]) -> FloatArray:
         """Return the sums of some queries, given the scores of all queries."""
