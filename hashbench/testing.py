@@ -283,7 +283,7 @@ def check_ties_are_averaged_over_all_orders(metric: Metric) -> None:
 
 
 def check_slopes_are_those_of_all_orders(metric: Metric) -> None:
-    """Check that slopes, if the metric has them, give the covariance of score and key over every order of tied items."""
+    """Check that slopes, if the metric has any, are those of the covariances over every order of tied items."""
     _demand_no_vectors(metric)
     if metric.family.slopes is None or metric.family.pattern.endswith("@rN"):
         return

@@ -290,7 +290,7 @@ def test_suite_finds_what_is_wrong_with_a_metric(function, check, words):
 
 def test_suite_finds_slopes_of_another_metric():
     metric = of(get_metric("AP").family.function, slopes=get_metric("RPrec").family.slopes)
-    with pytest.raises(ConformanceError, match="give a covariance of .* with the key of an item of level 0, but over"):
+    with pytest.raises(ConformanceError, match=r"give a covariance of .* with the key of an item of level 0, but over"):
         testing.check_slopes_are_those_of_all_orders(metric)
 
 
