@@ -34,10 +34,18 @@ def equal(rng: np.random.Generator, n_methods: int) -> tuple[Scores, Means]:
     return level + rng.normal(0, 0.1, (n_methods, N_QUERIES)), np.zeros(n_methods)
 
 
-def skewed(rng: np.random.Generator, n_methods: int) -> tuple[Scores, Means]:
-    """Draw scores of equal methods whose noise is skewed: exponential."""
+def heavy_tailed(rng: np.random.Generator, n_methods: int) -> tuple[Scores, Means]:
+    """Draw scores of equal methods whose noise is exponential: differences of two are symmetric, with heavy tails."""
     level = rng.uniform(0.2, 0.8, N_QUERIES)
     return level + rng.exponential(0.1, (n_methods, N_QUERIES)), np.zeros(n_methods)
+
+
+def rare_losses(rng: np.random.Generator, n_methods: int) -> tuple[Scores, Means]:
+    """Draw scores of equal means; half of the methods lose .6 on 2 % of queries, so that differences are skewed."""
+    scores, means = equal(rng, n_methods)
+    losing = np.arange(n_methods) >= (n_methods + 1) // 2
+    scores[losing] += 0.6 * (0.02 - (rng.random((losing.sum(), N_QUERIES)) < 0.02))
+    return scores, means
 
 
 def half(rng: np.random.Generator, n_methods: int) -> tuple[Scores, Means]:
@@ -58,7 +66,8 @@ def steps(rng: np.random.Generator, n_methods: int) -> tuple[Scores, Means]:
 
 KINDS: dict[str, Draw] = {
     "all equal": equal,
-    "all equal, skewed": skewed,
+    "all equal, heavy tails": heavy_tailed,
+    "equal means, half with rare losses": rare_losses,
     "half equally best": half,
     "each .01 below the last": steps,
 }
