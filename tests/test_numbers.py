@@ -693,6 +693,19 @@ def test_what_seeds_show_of_published_orders_is_that_of_the_committed_rows():
     assert of_turned == {("dtsh", "dpsh", "12"), ("mihash", "dpsh", "32"), ("mihash", "dtsh", "32")}
 
 
+def test_tests_against_the_best_are_as_right_as_is_told():
+    import pandas as pd
+
+    best_of_column = benchmark("best_of_column")
+    rows = pd.read_csv(best_of_column.ROWS)
+    assert holds(TABLES, "best", best_of_column.lay_out(rows))
+    assert [*rows["methods are"].unique()] == [*best_of_column.KINDS]
+    false_alarms = rows.groupby("methods are", sort=False)["all pairs: false alarms"].agg(["min", "max"])
+    lost = 100 * false_alarms.loc["equal means, half with rare losses"]
+    assert states(TABLES, "false alarms in", f"{lost['min']:.0f} to {lost['max']:.0f} %", "columns")
+    assert false_alarms["max"].drop("equal means, half with rare losses").max() < 0.06
+
+
 # ---------------------------------------------------------------- unseen classes
 
 
