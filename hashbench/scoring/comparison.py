@@ -78,6 +78,16 @@ class Difference:
         Seeds of each method that would show a difference of this size; None if no number up to 1,000 would.
     p_holm : float or None
         ``p`` corrected for the comparisons made together by Holm's method; None for one.
+
+    Examples
+    --------
+    >>> from hashbench import evaluate
+    >>> database, labels = [[0, 0], [0, 1], [1, 1], [1, 1]], ([0, 1], [0, 0, 1, 1])
+    >>> ours = evaluate([[0, 0], [1, 1]], database, labels, ["AP"])
+    >>> theirs = evaluate([[0, 1], [1, 0]], database, labels, ["AP"])
+    >>> difference = compare(ours, theirs)["AP"]
+    >>> f"{difference.value:.4f}", difference.is_shown, difference.basis
+    ('0.1667', False, 'queries')
     """
 
     names: tuple[str, str]
