@@ -279,7 +279,9 @@ def get_metric(name: str) -> Metric:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
     match = _NAME.fullmatch(_without_trec_name(name))
     if match is None:
-        raise _lacks_number(name) if name in FAMILIES else unknown_name("metric", name, metric_names(), meant=_meant(name))
+        if name in FAMILIES:
+            raise _lacks_number(name)
+        raise unknown_name("metric", name, metric_names(), meant=_meant(name))
     family = _find_family(name, match)
     cutoff, n_reranked = (None if match[part] is None else int(match[part]) for part in ("cutoff", "n_reranked"))
     if cutoff is not None and cutoff < 1 and not match["radius"]:
