@@ -283,9 +283,7 @@ def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str],
     n_defined = n_queries - n_undefined
     for name in ("query_precision", "query_recall"):
         sums[name] = sums[name] / n_defined if n_defined else sums[name] * np.nan
-    return Thresholds(
-        **sums, n_queries=n_queries, n_undefined=n_undefined, are_met_twice=are_met_twice, notes=notes
-    )
+    return Thresholds(**sums, n_queries=n_queries, n_undefined=n_undefined, are_met_twice=are_met_twice, notes=notes)
 
 
 def queries_at_a_time(n_bits: int, n_levels: int = 2) -> int:
