@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from hashbench._parallel import chunks, in_threads
-from hashbench._typing import FloatArray, IntArray, Rows
+from hashbench._typing import AnyArray, FloatArray, IntArray, Rows
 from hashbench.scoring.evaluation import Evaluation, OrderEffect
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, _loops
@@ -27,7 +27,7 @@ class Counted(NamedTuple):
     """Some queries' histogram, and where each of some items lies in it."""
 
     histogram: TieHistogram
-    cells: Callable[[], Sequence[IntArray] | IntArray] | None = None  # level * n_groups + group, or -1 if not ranked
+    cells: Callable[[], Sequence[IntArray] | AnyArray] | None = None  # level * n_groups + group, or -1 if not ranked
     items: Sequence[IntArray] | None = None  # the items of each query's cells, if these are not of all in their order
 
 
@@ -74,8 +74,7 @@ class ScoreTable:
         n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
         effects, n_undefined = self.items.effects(origin) if self.items else {}, int(self.is_undefined[origin].sum())
         notes = ["All items of each query tie: the scores are those of chance."] * bool(self.is_tied.all())
-        of_all = {"kinds": kinds, "n_empty": n_empty, "order_effects": effects}
-        return Evaluation(scores, n_undefined, notes=notes, **of_all)
+        return Evaluation(scores, n_undefined, notes=notes, kinds=kinds, n_empty=n_empty, order_effects=effects)
 
 
 class ItemSums:

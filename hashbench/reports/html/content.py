@@ -15,7 +15,7 @@ from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.cells import records
 from hashbench.reports.tables.nearness import make_pairs
 from hashbench.reports.tables.published import published_values
-from hashbench.reports.ties import ANSWERS, EVERY_ORDER, SHUFFLE, N_DEVIATIONS, OPEN, UNKNOWN
+from hashbench.reports.ties import ANSWERS, EVERY_ORDER, N_DEVIATIONS, OPEN, SHUFFLE, UNKNOWN
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import COLUMNS, NUMBERS

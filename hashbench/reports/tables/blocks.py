@@ -25,7 +25,7 @@ from hashbench.reports.tables.layout import TableLayout
 from hashbench.reports.tables.markdown import Entry, Groups, Line, Span, Style, TableBlock
 from hashbench.reports.tables.nearness import MARKS, Pair, count_verdicts, describe_agreement, make_pairs
 from hashbench.reports.tables.published import Published, is_own, values_beside
-from hashbench.reports.ties import SHUFFLE, OPEN, UNKNOWN
+from hashbench.reports.ties import OPEN, SHUFFLE, UNKNOWN
 from hashbench.unseen import split_name
 
 NOT_RUN = "-"

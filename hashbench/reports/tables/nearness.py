@@ -18,7 +18,7 @@ from scipy.stats import kendalltau
 from hashbench._typing import FloatArray
 from hashbench.reports.tables.cells import records_by
 from hashbench.reports.tables.published import Published, is_large, nearest
-from hashbench.reports.ties import EVERY_ORDER, SHUFFLE, OPEN, UNKNOWN, Score, compare
+from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, Score, compare
 from hashbench.store.result_rows import NUMBERS
 
 MARKS = {"within": "≈", "above": "↑", "below": "↓", "unknown": "?"}  # of ours, beside the published value
