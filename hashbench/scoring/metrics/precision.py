@@ -1,7 +1,6 @@
 """Precision and recall above a cutoff and inside a Hamming ball."""
 
 import numpy as np
-import numpy.typing as npt
 
 from hashbench._typing import IntArray
 from hashbench.scoring.histogram import TieHistogram
