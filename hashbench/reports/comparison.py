@@ -11,7 +11,7 @@ from hashbench._typing import IntArray
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.steps import evaluation_of
-from hashbench.reports.aggregate import BLOCK, LINE, average_over_seeds, known_card, line_labels, main_lines
+from hashbench.reports.aggregate import BLOCK, LINE, average_over_seeds, draws, line_labels, main_lines
 from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text, wrapped
 from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
@@ -102,7 +102,7 @@ def _column(dataset: str, features: str, metric: str, lengths: dict[int, Rows], 
         at_length = []
         for other in others:
             pair = first, other
-            fixed = [name for name in pair if not _draws(by_name[name])]
+            fixed = [name for name in pair if not draws(str(by_name[name]["method"].iloc[0]))]
             if is_known:
                 sides = [found[n_bits][name] or [] for name in pair]
                 at_length.append(compare(*sides, names=pair, draws_nothing=fixed, clusters=classes)[metric])
@@ -125,12 +125,6 @@ def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
             return None
         evaluations.append(evaluation_of(arrays, [row.metric]))
     return evaluations
-
-
-def _draws(rows: pd.DataFrame) -> bool:
-    """Return whether a method draws at random; so do codes of unknown origin."""
-    card = known_card(str(rows["method"].iloc[0]))
-    return card is None or "random_state" in card.params
 
 
 def _by_means(rows: Rows, pair: tuple[str, str], metric: str, fixed: Sequence[str]) -> Difference:

@@ -19,8 +19,7 @@ from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError, counted
 from hashbench.scoring.evaluation import ByMetric, Evaluation
 
-CONFIDENCE = 0.95
-ALPHA = 1 - CONFIDENCE
+ALPHA = 0.05  # of tests and, as 95 %, of intervals
 _MOST_SEEDS = 1000  # that are looked at for the number that would show a difference
 
 
@@ -270,7 +269,7 @@ def of_scores(
         defined_for = counted(n_units, *unit)
         raise HashbenchError(f"{metric} is defined for {defined_for}; an interval needs two or more.")
     found = moments(first, second, labels)
-    low, high, p = _interval(found.value, found.variance, found.freedom)
+    low, high, p = map(float, interval(found.value, found.variance, found.freedom))
     return Difference(
         names=names,
         metric=metric,
@@ -308,9 +307,8 @@ def of_means(
             "queries are compared."
         )
     parts = [float(np.var(side, ddof=1)) / n if n else 0.0 for side, n in zip((first, second), n_seeds, strict=True)]
-    squares = sum(part**2 / (n - 1) for part, n in zip(parts, n_seeds, strict=True) if part)
-    value, freedom = float(np.mean(first) - np.mean(second)), sum(parts) ** 2 / squares if squares else math.inf
-    low, high, p = _interval(value, sum(parts), freedom)
+    value = float(np.mean(first) - np.mean(second))
+    low, high, p = map(float, interval(value, *of_seed_variances(parts, n_seeds)))
     return Difference(
         names=names,
         metric=metric,
@@ -325,15 +323,41 @@ def of_means(
     )
 
 
-def _interval(value: float, variance: float, freedom: float) -> tuple[float, float, float]:
-    """Return the interval of a value, and the p value of 0."""
-    from scipy.stats import t
+def of_seed_variances(parts: npt.ArrayLike, n_seeds: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return variance and degrees of freedom by Welch, of the variances of two means of seeds in the last axis."""
+    parts, degrees = np.asarray(parts), np.maximum(np.asarray(n_seeds) - 1, 1)
+    variance, squares = parts.sum(axis=-1), (parts**2 / degrees).sum(axis=-1)
+    return variance, np.divide(variance**2, squares, out=np.full_like(variance, np.inf), where=squares > 0)
 
-    sd = math.sqrt(variance)
-    if sd <= 1e-12 * abs(value) or not sd:  # every query differs by the same, up to rounding
-        return value, value, 0.0 if value else 1.0
-    half = float(t.ppf(1 - ALPHA / 2, freedom)) * sd
-    return value - half, value + half, float(2 * t.sf(abs(value) / sd, freedom))
+
+def interval_over_queries(scores: FloatArray) -> tuple[float, float]:
+    """Return the interval of a mean over queries and seeds, NaN for fewer than two; scores are (n_seeds, n_queries)."""
+    scores = scores[:, ~np.isnan(scores[0])]
+    if scores.shape[1] < 2:
+        return math.nan, math.nan
+    found = moments(scores, np.zeros_like(scores[:1]))
+    low, high, _ = interval(found.value, found.variance, found.freedom)
+    return float(low), float(high)
+
+
+def interval_over_seeds(means: FloatArray) -> tuple[float, float]:
+    """Return the interval of a mean over two or more seeds, on the same queries."""
+    low, high, _ = interval(means.mean(), means.var(ddof=1) / len(means), len(means) - 1)
+    return float(low), float(high)
+
+
+def interval(
+    value: npt.ArrayLike, variance: npt.ArrayLike, freedom: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the ends of intervals of values, and the p values of 0."""
+    from scipy.special import stdtr, stdtrit
+
+    value, sd = np.asarray(value), np.sqrt(variance)
+    is_equal = sd <= 1e-12 * np.abs(value)  # every query differs by the same, up to rounding
+    sd = np.where(is_equal, 0.0, sd)
+    half = stdtrit(freedom, 1 - ALPHA / 2) * sd
+    p = 2 * stdtr(freedom, -np.abs(value) / np.where(is_equal, 1.0, sd))
+    return value - half, value + half, np.where(is_equal, value == 0, p)
 
 
 def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
@@ -351,7 +375,7 @@ def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
             (interaction[0] / n, interaction[1] / n),
             (found.degrees[0], n - 1, n - 1),
         )
-        return _interval(found.value, expected.variance, expected.freedom)[2] < ALPHA
+        return bool(interval(found.value, expected.variance, expected.freedom)[2] < ALPHA)
 
     n = bisect(range(_MOST_SEEDS + 1), False, lo=2, key=is_shown)
     return n if n <= _MOST_SEEDS else None

@@ -52,7 +52,10 @@ Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 
 @dataclass(frozen=True)
 class TableBlock:
-    """One dataset and metric of a table, as readers see it; the notes are paragraphs below it."""
+    """One dataset and metric of a table, as readers see it.
+
+    The notes are paragraphs below it; the key has a line on each sign, and stands once below all blocks in Markdown.
+    """
 
     title: str
     caption: str
@@ -60,10 +63,11 @@ class TableBlock:
     groups: Groups
     notes: Sequence[str]
     data: str = ""  # the dataset's fingerprint
+    key: Sequence[str] = ()
 
 
 def markdown(title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
-    """Write a table for people: a heading, per block a Markdown table and its notes, and a foot for the whole."""
+    """Write a table for people: a heading, per block a Markdown table and its notes, the key, and a foot."""
     lines = [f"# {title}", ""]
     for block in blocks:
         header = ["method", *(_heading(span.heading, column) for span in block.spans for column in span.columns)]
@@ -76,6 +80,8 @@ def markdown(title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
         notes = [markdown_text(note) for note in notes]
         table = markdown_table(header, rows, is_markup=True)
         lines += [f"## {markdown_text(block.title)}", "", table, "", "\n\n".join(notes), ""]
+    if key := dict.fromkeys(line for block in blocks for line in block.key):
+        lines += [*(f"- {markdown_text(line)}" for line in key), ""]
     return "\n".join([*lines, *([foot, ""] if foot else [])])
 
 
@@ -85,5 +91,4 @@ def _heading(heading: str, column: str) -> str:
 
 def _entry(entry: Entry) -> str:
     text = f"{entry.text} ± {entry.spread}" if entry.spread else entry.text
-    text = f"**{text}**" if entry.is_best else text
-    return f"{text} {entry.marks}" if entry.marks.startswith(("≈", "↑", "↓")) else text + entry.marks
+    return (f"**{text}**" if entry.is_best else text) + entry.marks
