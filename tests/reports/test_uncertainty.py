@@ -2,7 +2,6 @@ import csv
 import json
 import re
 import shutil
-from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -15,9 +14,8 @@ from scipy import stats
 
 from hashbench.cli.main import cli
 from hashbench.reports.significance import all_pairs_tests, holm, paired_tests
-from hashbench.reports.tables.blocks import _entry
-from hashbench.reports.tables.markdown import Style
-from hashbench.reports.uncertainty import assess
+from hashbench.reports.tables.uncertainty import add_confidence
+from hashbench.reports.uncertainty import Uncertainty, assess
 from hashbench.store.provenance import settings_name
 from hashbench.store.results import read_results
 
@@ -209,10 +207,14 @@ def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, 
     assert lacking in hashbench(*command).stdout
 
 
-def test_level_at_which_a_method_is_marked():
-    for p_value, is_marked in ((0.0499, False), (0.05, True), (0.09, True)):
-        cell = SimpleNamespace(value=0.5, spread=np.nan, p_value=p_value, ties="", n_seeds=1, is_best=False)
-        assert ("‡" in _entry(cell, Style(4), is_mixed=False).marks) is is_marked
+@pytest.mark.parametrize(("p_value", "is_marked"), [(0.0499, False), (0.05, True), (0.09, True), (np.nan, True)])
+def test_what_is_not_shown_to_differ_from_the_best_is_marked(p_value, is_marked):
+    scores = draw(4, 1)
+    cells = frame(scores, baseline=True).assign(dataset="", features="", dataset_fingerprint="", metric="AP")
+    cells = cells.assign(n_bits=16, rivals="", is_best=[True, False, False, False])
+    found = Uncertainty("queries", *np.zeros((2, 4)), np.array([np.nan, p_value, 0.0, np.nan]), [False] * 4)
+    with mock.patch("hashbench.reports.tables.uncertainty.assess", return_value=found):
+        assert add_confidence(cells, scores)["is_unshown"].tolist() == [False, is_marked, False, False]
 
 
 @pytest.mark.slow

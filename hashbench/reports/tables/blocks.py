@@ -150,11 +150,11 @@ def _block(
     groups: Groups,
     notes: Sequence[str],
     data: str = "",
-    key: Sequence[str] = (),
+    key: Mapping[str, str] | None = None,
 ) -> TableBlock:
     names = " beside ".join(metrics)
     caption = f"{names} on {place}. {layout.remark}".rstrip()
-    return TableBlock(f"{place}: {names}", caption, spans, groups, notes, data, key)
+    return TableBlock(f"{place}: {names}", caption, spans, groups, notes, data, key or {})
 
 
 def _papers(
@@ -267,7 +267,7 @@ def make_line(label: str, entries: Sequence[Entry]) -> Line:
 
 def _entry(cell: Any, style: Style, *, is_mixed: bool) -> Entry:
     is_single = is_mixed and cell.n_seeds == 1 and draws(cell.method)
-    return make_entry(cell, style, {"‡": getattr(cell, "p_value", 0) >= ALPHA, "§": is_single})
+    return make_entry(cell, style, {"‡": getattr(cell, "is_unshown", False), "§": is_single})
 
 
 def make_entry(cell: Any, style: Style, marks: Mapping[str, bool]) -> Entry:
@@ -284,8 +284,8 @@ def _notes_on_cells(block: pd.DataFrame) -> list[str]:
     return [f"Means over {queries_in_words(block)}{f' and {seeds} seeds' if most > 1 else ', one seed'}."]
 
 
-def key_of(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) -> list[str]:
-    """Return a line on each sign that a block has."""
+def key_of(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) -> dict[str, str]:
+    """Explain each sign that a block has."""
     entries = [entry for _, lines in groups for line in lines for entry in line.entries]
     against = block["against"].iloc[0] if "against" in block and len(block) else ""
     correction = "by Holm's method in its column" if against else "for all pairs of its column"
@@ -300,7 +300,7 @@ def key_of(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) ->
     signs = {"±"} if any(entry.spread for entry in entries) else set()
     signs |= {"Bold"} if any(entry.is_best for entry in entries) else set()
     signs |= {mark for entry in entries for mark in entry.marks}
-    return [f"{sign}: {line}" for sign, line in lines.items() if sign in signs]
+    return {sign: line for sign, line in lines.items() if sign in signs}
 
 
 def notes_on_entries(block: pd.DataFrame, groups: Groups) -> list[str]:
@@ -324,18 +324,17 @@ def notes_on_entries(block: pd.DataFrame, groups: Groups) -> list[str]:
 
 def _notes_on_tests(block: pd.DataFrame) -> list[str]:
     """Return notes on what was tested over what, and on tests that could not be made."""
-    has_reference = block.groupby(["metric", "n_bits", "rivals"])["is_reference"].transform("any")
-    is_other = has_reference & ~block["is_reference"] & (block["group"] != "baseline") & block["value"].notna()
-    n_others, n_tested, against = is_other.sum(), block["p_value"].notna().sum(), block["against"].iloc[0]
+    n_tested, against = int(block["p_value"].notna().sum()), block["against"].iloc[0]
+    is_untested = block["is_unshown"] & block["p_value"].isna()
     notes = [f"Tests (‡): {_basis_of(block)}."]
-    if n_tested < n_others:
-        n_unpaired = int((is_other & block["is_unpaired"]).sum())
+    if n_untested := int(is_untested.sum()):
+        n_unpaired = int((is_untested & block["is_unpaired"]).sum())
         reasons = [
             f"{n_unpaired} are means over other queries than {against or 'the best'}, or than another seed",
             "the others need several seeds, or the scores of single queries in the data folder",
         ]
-        shown = reasons[n_unpaired == 0 : 1 + (n_tested + n_unpaired < n_others)]
-        notes.append(f"{n_tested} of {n_others} could be tested; {'; '.join(shown)}.")
+        shown = reasons[n_unpaired == 0 : 1 + (n_unpaired < n_untested)]
+        notes.append(f"{n_tested} of {n_tested + n_untested} could be tested; {'; '.join(shown)}.")
     return notes
 
 

@@ -1,7 +1,7 @@
 """Blocks of a table as readers see them, and in Markdown."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hashbench.reports.formatting import markdown_table, markdown_text
@@ -47,6 +47,7 @@ class Span(NamedTuple):
     columns: Sequence[str] = ("",)
 
 
+SIGNS = ("±", "Bold", "†", "‡", "§", "¶")  # in the order of the key
 Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 
 
@@ -54,7 +55,7 @@ Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 class TableBlock:
     """One dataset and metric of a table, as readers see it.
 
-    The notes are paragraphs below it; the key has a line on each sign, and stands once below all blocks in Markdown.
+    The notes are paragraphs below it; the key explains each of its ``SIGNS``, in Markdown once below all blocks.
     """
 
     title: str
@@ -63,7 +64,12 @@ class TableBlock:
     groups: Groups
     notes: Sequence[str]
     data: str = ""  # the dataset's fingerprint
-    key: Sequence[str] = ()
+    key: Mapping[str, str] = field(default_factory=dict)
+
+
+def key_lines(key: Mapping[str, str]) -> list[str]:
+    """Return a key as lines, one per sign."""
+    return [f"{sign}: {key[sign]}" for sign in SIGNS if sign in key]
 
 
 def markdown(title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
@@ -80,7 +86,7 @@ def markdown(title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
         notes = [markdown_text(note) for note in notes]
         table = markdown_table(header, rows, is_markup=True)
         lines += [f"## {markdown_text(block.title)}", "", table, "", "\n\n".join(notes), ""]
-    if key := dict.fromkeys(line for block in blocks for line in block.key):
+    if key := key_lines({sign: text for block in blocks for sign, text in block.key.items()}):
         lines += [*(f"- {markdown_text(line)}" for line in key), ""]
     return "\n".join([*lines, *([foot, ""] if foot else [])])
 

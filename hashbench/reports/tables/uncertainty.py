@@ -10,6 +10,7 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.aggregate import LINE, line_labels
 from hashbench.reports.tables.cells import COLUMN
 from hashbench.reports.uncertainty import assess
+from hashbench.scoring.comparison import ALPHA
 
 
 def add_confidence(
@@ -19,7 +20,8 @@ def add_confidence(
 
     ``rows`` are the results behind each cell, one per seed. New columns are those of
     `hashbench.reports.uncertainty.Uncertainty`; ``is_reference``, the cell that the others of its column are tested
-    against; and ``against``, the label of the line named by the user.
+    against; ``is_unshown``, whether a test, or the lack of one, leaves it open that a cell differs from that; and
+    ``against``, the label of the line named by the user.
     """
     label, is_reference = _named(cells, against) if against else ("", cells["is_best"])
     is_reference = is_reference & ~cells.assign(is_reference=is_reference).duplicated([*COLUMN, "is_reference"])
@@ -31,7 +33,10 @@ def add_confidence(
         found = assess(column, [rows[cell] for cell in column.index], reference, is_named=bool(against))
         parts.append(pd.DataFrame(found._asdict(), column.index))
         on_progress("columns", number, len(columns))
-    return cells.join(pd.concat(parts)).assign(is_reference=is_reference, against=label)
+    cells = cells.join(pd.concat(parts)).assign(is_reference=is_reference, against=label)
+    is_rival = (cells["group"] != "baseline") & cells["value"].notna() & ~is_reference
+    has_reference = cells.groupby(list(COLUMN))["is_reference"].transform("any")
+    return cells.assign(is_unshown=is_rival & has_reference & ~(cells["p_value"] < ALPHA))
 
 
 def _named(cells: pd.DataFrame, against: str) -> tuple[str, "pd.Series[bool]"]:
