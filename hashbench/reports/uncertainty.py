@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from hashbench._typing import FloatArray, IntArray
+from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench.reports.aggregate import draws
 from hashbench.reports.significance import all_pairs_tests, holm, paired_tests
 from hashbench.scoring.comparison import (
+    ALPHA,
     interval,
     interval_over_queries,
     interval_over_seeds,
@@ -40,6 +41,34 @@ class Uncertainty(NamedTuple):
     to: FloatArray
     p_value: FloatArray  # of the difference to the reference, corrected
     is_unpaired: Sequence[bool]  # whether scores are known, but of other queries than the reference
+
+
+def add_uncertainty(
+    cells: pd.DataFrame,
+    rows: Sequence[pd.DataFrame],
+    column: Sequence[str],
+    is_reference: "pd.Series[bool]",
+    *,
+    is_named: bool = False,
+    on_progress: Progress = silent,
+) -> pd.DataFrame:
+    """Add what `assess` finds to cells, column by column, each with its first reference as the one to test against.
+
+    A column has equal values in all of ``column``. Other new columns are ``is_reference``, and ``is_unshown``: whether
+    a test, or the lack of one, leaves it open that the cell and its reference differ.
+    """
+    is_reference = is_reference & ~cells.assign(is_reference=is_reference).duplicated([*column, "is_reference"])
+    parts, columns = [], cells.groupby(list(column), sort=False)
+    for number, (_, part) in enumerate(columns, start=1):
+        places = np.flatnonzero(is_reference[part.index])
+        reference = int(places[0]) if len(places) else None
+        found = assess(part, [rows[cell] for cell in part.index], reference, is_named=is_named)
+        parts.append(pd.DataFrame(found._asdict(), part.index))
+        on_progress("columns compared", number, len(columns))
+    cells = cells.join(pd.concat(parts)).assign(is_reference=is_reference)
+    has_reference = cells.groupby(list(column))["is_reference"].transform("any")
+    is_rival = (cells["group"] != "baseline") & cells["value"].notna() & has_reference & ~is_reference
+    return cells.assign(is_unshown=is_rival & ~(cells["p_value"] < ALPHA))
 
 
 def assess(

@@ -14,8 +14,7 @@ from scipy import stats
 
 from hashbench.cli.main import cli
 from hashbench.reports.significance import all_pairs_tests, holm, paired_tests
-from hashbench.reports.tables.uncertainty import add_confidence
-from hashbench.reports.uncertainty import Uncertainty, assess
+from hashbench.reports.uncertainty import Uncertainty, add_uncertainty, assess
 from hashbench.store.provenance import settings_name
 from hashbench.store.results import read_results
 
@@ -210,11 +209,10 @@ def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, 
 @pytest.mark.parametrize(("p_value", "is_marked"), [(0.0499, False), (0.05, True), (0.09, True), (np.nan, True)])
 def test_what_is_not_shown_to_differ_from_the_best_is_marked(p_value, is_marked):
     scores = draw(4, 1)
-    cells = frame(scores, baseline=True).assign(dataset="", features="", dataset_fingerprint="", metric="AP")
-    cells = cells.assign(n_bits=16, rivals="", is_best=[True, False, False, False])
+    cells = frame(scores, baseline=True).assign(n_bits=16, is_best=[True, False, False, False])
     found = Uncertainty("queries", *np.zeros((2, 4)), np.array([np.nan, p_value, 0.0, np.nan]), [False] * 4)
-    with mock.patch("hashbench.reports.tables.uncertainty.assess", return_value=found):
-        assert add_confidence(cells, scores)["is_unshown"].tolist() == [False, is_marked, False, False]
+    with mock.patch("hashbench.reports.uncertainty.assess", return_value=found):
+        assert add_uncertainty(cells, scores, ["n_bits"], cells["is_best"])["is_unshown"].tolist() == [False, is_marked, False, False]
 
 
 @pytest.mark.slow
