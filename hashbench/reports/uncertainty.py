@@ -33,6 +33,9 @@ IN_WORDS = {  # of what intervals and tests are
 }
 
 
+SEED_COLUMNS = ("value", "spread", "n_seeds")  # of cells, which `welch_tests` takes
+
+
 class Uncertainty(NamedTuple):
     """What is known of the cells of a column, in order; NaN where it is not."""
 
@@ -80,7 +83,7 @@ def assess(
     and its tests are corrected together. Else it is the best by the same scores, and all pairs are corrected together.
     """
     scores = [_scores(behind) for behind in rows]
-    n_seeds = np.where(cells["method"].map(draws), cells["n_seeds"], 0)
+    n_seeds = count_seeds(cells)
     rivals = np.flatnonzero((cells["group"] != "baseline") & cells["value"].notna())
     is_known = all(scores[rival] is not None for rival in rivals)
     basis = SEEDS if not is_known else BOTH if (n_seeds[rivals] > 1).any() else QUERIES
@@ -93,9 +96,8 @@ def assess(
     p_value, is_unpaired = np.full(len(cells), np.nan), [False] * len(cells)
     others = [rival for rival in rivals if rival != reference]
     if reference is not None and basis == SEEDS:
-        tested = [reference, *others]
-        values, spreads = cells["value"].to_numpy()[tested], cells["spread"].to_numpy()[tested]
-        p_value[others] = _over_seeds(values, spreads, n_seeds[tested], is_named)
+        tested = cells.assign(n_seeds=n_seeds)[[*SEED_COLUMNS]].to_numpy()[[reference, *others]]
+        p_value[others] = welch_tests(*tested.T, is_named=is_named)
     elif reference is not None and (known := scores[reference]) is not None:
         is_defined = ~np.isnan(known[0])
         paired = []
@@ -106,6 +108,27 @@ def assess(
         test = _over_queries if basis == BOTH else _of_codes
         p_value[paired] = test([scores[position][:, is_defined] for position in (reference, *paired)], is_named)
     return Uncertainty(basis, *ends.T, p_value, is_unpaired)
+
+
+def welch_tests(
+    values: FloatArray, spreads: FloatArray, n_seeds: IntArray, *, is_named: bool = False
+) -> FloatArray:
+    """Return corrected p values of the first mean over seeds against each other one, by Welch's test.
+
+    ``spreads`` are standard deviations over seeds; ``n_seeds`` are those of `count_seeds`. NaN where a method has one
+    seed, or two draw nothing. See `assess` for ``is_named``.
+    """
+    variances = np.where(n_seeds > 0, spreads**2 / np.maximum(n_seeds, 1), 0.0)
+    first, second = _pairs(len(values), is_named)
+    parts, seeds = np.stack([variances[first], variances[second]], 1), np.stack([n_seeds[first], n_seeds[second]], 1)
+    p_values = interval(values[first] - values[second], *of_seed_variances(parts, seeds))[2]
+    return _of_first(np.where(seeds.any(axis=1), p_values, np.nan), len(values))
+
+
+def count_seeds(cells: pd.DataFrame) -> IntArray:
+    """Return the seeds of each cell, 0 if its method draws nothing."""
+    methods = {method: draws(method) for method in cells["method"].unique()}
+    return np.where(cells["method"].map(methods), cells["n_seeds"], 0)
 
 
 def _scores(rows: pd.DataFrame) -> FloatArray | None:
@@ -132,15 +155,6 @@ def _of_first(p_values: FloatArray, n: int) -> FloatArray:
     is_known = ~np.isnan(p_values)
     p_values[is_known] = holm(p_values[is_known])
     return p_values[: n - 1]
-
-
-def _over_seeds(values: FloatArray, spreads: FloatArray, n_seeds: IntArray, is_named: bool) -> FloatArray:
-    """Test means of seeds by Welch: NaN where a method has one seed, or two draw nothing."""
-    variances = np.where(n_seeds > 0, spreads**2 / np.maximum(n_seeds, 1), 0.0)
-    first, second = _pairs(len(values), is_named)
-    parts, seeds = np.stack([variances[first], variances[second]], 1), np.stack([n_seeds[first], n_seeds[second]], 1)
-    p_values = interval(values[first] - values[second], *of_seed_variances(parts, seeds))[2]
-    return _of_first(np.where(seeds.any(axis=1), p_values, np.nan), len(values))
 
 
 def _over_queries(scores: Sequence[FloatArray], is_named: bool) -> FloatArray:

@@ -251,8 +251,8 @@ def test_rows_of_a_ranking_are_those_of_the_csv_the_best_first(figure_of, metric
 
 
 @pytest.mark.parametrize("name", ["ranking", "ap-bits"])
-def test_bars_are_intervals_over_seeds_where_only_rows_are_at_hand_and_a_single_seed_has_none(digits_alone, name):
-    figure = draw(name, digits_alone, datasets=["digits"], methods=["itq", "lsh", "pcah"]).figure
+def test_bars_are_intervals_over_seeds_where_only_rows_are_at_hand_and_a_single_seed_has_none(read_once, name):
+    figure = draw(name, ROOT / "results", datasets=["digits"], methods=["itq", "lsh", "pcah"]).figure
     (axes,), at_32 = figure.axes, (32,) if name == "ranking" else (12, 16, 24, 32, 48, 64)
     segments = [bar for drawn in axes.collections if drawn.get_label() == "_" for bar in drawn.get_segments()]
     values = defaultdict(list)
@@ -260,7 +260,7 @@ def test_bars_are_intervals_over_seeds_where_only_rows_are_at_hand_and_a_single_
         if row["metric"] == "AP" and row["method"] in ("itq", "lsh") and int(row["n_bits"]) in at_32:
             values[row["method"], row["n_bits"]].append(float(row["value"]))
     expected = sorted(tuple(stats.ttest_1samp(seeds, 0).confidence_interval()) for seeds in values.values())
-    bars = sorted(tuple(bar[:, 0 if name == "ranking" else 1]) for bar in segments if np.isfinite(bar).all())
+    bars = sorted(tuple(bar[:, 0 if name == "ranking" else 1]) for bar in segments if len(bar))
     assert np.array(bars) == pytest.approx(np.array(expected))
     text = " ".join(" ".join(text.get_text() for text in figure.texts).split())
     assert "95 % interval of the mean, over seeds, on these queries" in text
@@ -389,7 +389,7 @@ def test_each_panel_has_the_range_of_its_own_lines_and_of_baselines_that_are_nea
         own = {line.get_label() for line in panel.get_lines()} - BASELINES
         values = [cell[0] for (method, _), cell in cells.items() if method in own]
         bars = [bar.get_segments() for bar in panel.collections]
-        values += [y for segments in bars for segment in segments for y in segment[:, 1] if np.isfinite(y)]
+        values += [y for segments in bars for segment in segments if len(segment) for y in segment[:, 1]]
         margin = 0.3 * (max(values) - min(values))
         low, high = limits[panel.get_title(loc="left")] = panel.get_ylim()
         assert min(values) - margin < low < min(values)
