@@ -51,7 +51,7 @@ def compare_results(results: pd.DataFrame, names: Sequence[str], selection: Sele
     columns = []
     for (dataset, features, _, metric), block in chosen.groupby([*BLOCK, "metric"], sort=False):
         lengths = {
-            int(n_bits): {name: part[part["name"] == name] for name in names if (part["name"] == name).any()}
+            int(str(n_bits)): {name: part[part["name"] == name] for name in names if (part["name"] == name).any()}
             for n_bits, part in block.groupby("n_bits")
         }
         lengths = {n: rows for n, rows in lengths.items() if names[0] in rows and len(rows) > 1}
@@ -128,9 +128,9 @@ def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
 
 
 def _by_means(rows: Rows, pair: tuple[str, str], metric: str, fixed: Sequence[str]) -> Difference:
-    means = [rows[name]["value"].to_numpy() for name in pair]
+    first, second = (rows[name]["value"].to_numpy(dtype=float) for name in pair)
     tie_sd = sum(float(rows[name]["tie_sd"].mean(skipna=False)) for name in pair)
-    return of_means(*means, metric, pair, int(rows[pair[0]]["n_queries"].iloc[0]), tie_sd, fixed)
+    return of_means(first, second, metric, pair, int(rows[pair[0]]["n_queries"].iloc[0]), tie_sd, fixed)
 
 
 def _classes(dataset: str, features: str, lengths: dict[int, Rows]) -> IntArray:

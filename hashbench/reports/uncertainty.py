@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from hashbench._typing import FloatArray, IntArray, Progress, silent
+from hashbench._typing import BoolArray, FloatArray, IntArray, Progress, silent
 from hashbench.reports.aggregate import draws
 from hashbench.reports.significance import all_pairs_tests, holm, paired_tests
 from hashbench.scoring.comparison import (
@@ -43,7 +43,7 @@ class Uncertainty(NamedTuple):
     from_: FloatArray  # 95 % interval of the mean
     to: FloatArray
     p_value: FloatArray  # of the difference to the reference, corrected
-    is_unpaired: Sequence[bool]  # whether scores are known, but of other queries than the reference
+    is_unpaired: BoolArray  # whether scores are known, but of other queries than the reference
 
 
 def add_uncertainty(
@@ -82,37 +82,32 @@ def assess(
     ``rows`` are the results behind each cell, one per seed. If the reference ``is_named``, it was chosen beforehand,
     and its tests are corrected together. Else it is the best by the same scores, and all pairs are corrected together.
     """
-    scores = [_scores(behind) for behind in rows]
+    scores = {place: values for place, behind in enumerate(rows) if (values := _scores(behind)) is not None}
     n_seeds = count_seeds(cells)
     rivals = np.flatnonzero((cells["group"] != "baseline") & cells["value"].notna())
-    is_known = all(scores[rival] is not None for rival in rivals)
-    basis = SEEDS if not is_known else BOTH if (n_seeds[rivals] > 1).any() else QUERIES
+    basis = SEEDS if not scores.keys() >= set(rivals) else BOTH if (n_seeds[rivals] > 1).any() else QUERIES
     ends = np.full((len(cells), 2), np.nan)
-    for position, (values, behind) in enumerate(zip(scores, rows, strict=True)):
-        if basis != SEEDS and values is not None:
-            ends[position] = interval_over_queries(values)
-        elif basis == SEEDS and n_seeds[position] > 1:
-            ends[position] = interval_over_seeds(behind["value"].to_numpy())
-    p_value, is_unpaired = np.full(len(cells), np.nan), [False] * len(cells)
-    others = [rival for rival in rivals if rival != reference]
+    for place, behind in enumerate(rows):
+        if basis != SEEDS and place in scores:
+            ends[place] = interval_over_queries(scores[place])
+        elif basis == SEEDS and n_seeds[place] > 1:
+            ends[place] = interval_over_seeds(behind["value"].to_numpy(dtype=float))
+    p_value, is_unpaired = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool)
+    others = rivals[rivals != reference]
     if reference is not None and basis == SEEDS:
-        tested = cells.assign(n_seeds=n_seeds)[[*SEED_COLUMNS]].to_numpy()[[reference, *others]]
+        tested = cells.assign(n_seeds=n_seeds)[[*SEED_COLUMNS]].to_numpy(dtype=float)[[reference, *others]]
         p_value[others] = welch_tests(*tested.T, is_named=is_named)
-    elif reference is not None and (known := scores[reference]) is not None:
-        is_defined = ~np.isnan(known[0])
-        paired = []
-        for other in others:
-            is_unpaired[other] = is_defined.sum() < 2 or not np.array_equal(~np.isnan(scores[other][0]), is_defined)
-            if not is_unpaired[other]:
-                paired.append(other)
+    elif reference in scores:
+        is_defined = ~np.isnan(scores[reference][0])
+        is_paired = [is_defined.sum() > 1 and np.array_equal(~np.isnan(scores[i][0]), is_defined) for i in others]
+        is_unpaired[others] = np.logical_not(is_paired)
+        paired = others[is_paired]
         test = _over_queries if basis == BOTH else _of_codes
-        p_value[paired] = test([scores[position][:, is_defined] for position in (reference, *paired)], is_named)
-    return Uncertainty(basis, *ends.T, p_value, is_unpaired)
+        p_value[paired] = test([scores[i][:, is_defined] for i in (reference, *paired)], is_named)
+    return Uncertainty(basis, ends[:, 0], ends[:, 1], p_value, is_unpaired)
 
 
-def welch_tests(
-    values: FloatArray, spreads: FloatArray, n_seeds: IntArray, *, is_named: bool = False
-) -> FloatArray:
+def welch_tests(values: FloatArray, spreads: FloatArray, n_seeds: IntArray, *, is_named: bool = False) -> FloatArray:
     """Return corrected p values of the first mean over seeds against each other one, by Welch's test.
 
     ``spreads`` are standard deviations over seeds; ``n_seeds`` are those of `count_seeds`. NaN where a method has one
@@ -158,7 +153,7 @@ def _of_first(p_values: FloatArray, n: int) -> FloatArray:
 
 
 def _over_queries(scores: Sequence[FloatArray], is_named: bool) -> FloatArray:
-    pairs = [moments(scores[first], scores[second]) for first, second in zip(*_pairs(len(scores), is_named), strict=True)]
+    pairs = [moments(scores[i], scores[k]) for i, k in zip(*_pairs(len(scores), is_named), strict=True)]
     numbers = np.array([(pair.value, pair.variance, pair.freedom) for pair in pairs]).reshape(-1, 3)
     return _of_first(interval(*numbers.T)[2], len(scores))
 

@@ -183,7 +183,7 @@ def compare(
     >>> ours = evaluate([[0, 0], [1, 1], [0, 1], [1, 1]], [[0, 0], [0, 1], [1, 1], [1, 1]], labels, ["AP"])
     >>> theirs = evaluate([[0, 0], [1, 0], [0, 1], [1, 1]], [[0, 0], [1, 1], [1, 1], [0, 1]], labels, ["AP"])
     >>> print(compare(ours, theirs, names=("ours", "theirs"))["AP"])  # doctest: +ELLIPSIS
-    ours is above theirs by 0.3264 AP (95 % interval 0.1665 to 0.4863 over 4 queries): shown for these codes. A claim ...
+    ours is above theirs by 0.3264 AP (95 % interval 0.1665 to 0.4863 over 4 queries): shown for these codes. ...
     """
     sides = [[side] if isinstance(side, Evaluation) else list(side) for side in (first, second)]
     _check(sides, names)
@@ -218,8 +218,8 @@ def _difference(
     clusters: npt.ArrayLike | None,
 ) -> Difference:
     scores = [np.stack([one.scores[metric].mean for one in side]) for side in sides]
-    n_seeds = tuple(0 if name in draws_nothing else len(side) for side, name in zip(sides, names, strict=True))
-    return of_scores(scores[0], scores[1], metric, names, n_seeds, _shuffle_deviation(sides, metric), clusters)
+    first, second = (0 if name in draws_nothing else len(side) for side, name in zip(sides, names, strict=True))
+    return of_scores(scores[0], scores[1], metric, names, (first, second), _shuffle_deviation(sides, metric), clusters)
 
 
 def _shuffle_deviation(sides: Sequence[Sequence[Evaluation]], metric: str) -> float:
@@ -231,13 +231,14 @@ def _shuffle_deviation(sides: Sequence[Sequence[Evaluation]], metric: str) -> fl
     summaries = [[one.summary[metric] for one in side] for side in sides]
     most = sum(float(np.mean([summary.tie_sd for summary in side])) for side in summaries)
     effects = [[one.order_effects.get(metric) for one in side] for side in sides]
-    first = effects[0][0]
-    if first is None or first.items is None:
+    known = [[effect for effect in side if effect and effect.items is not None] for side in effects]
+    if any(len(few) < len(side) for few, side in zip(known, effects, strict=True)):
         return most
-    if any(effect is None or not np.array_equal(effect.items, first.items) for side in effects for effect in side):
+    items, *others = [effect.items for side in known for effect in side if effect.items is not None]
+    if not all(np.array_equal(items, other) for other in others):
         return most
-    sums = [np.mean([effect.sums for effect in side], axis=0) for side in effects]
-    n_defined = summaries[0][0].n_queries - int(np.isnan(first.remainder).sum())
+    sums = [np.mean([effect.sums for effect in side if effect.sums is not None], axis=0) for side in known]
+    n_defined = summaries[0][0].n_queries - int(np.isnan(known[0][0].remainder).sum())
     of_items = float(np.linalg.norm(sums[0] - sums[1])) / n_defined
     rests = [np.mean([math.sqrt(max(s.tie_sd**2 - s.tie_sd_low**2, 0)) for s in side]) for side in summaries]
     return min(most, math.hypot(of_items, float(sum(rests))))
@@ -409,15 +410,21 @@ def moments(first: FloatArray, second: FloatArray, clusters: npt.ArrayLike | Non
 
     differences = first.mean(axis=0) - second.mean(axis=0)
     value = float(differences.mean())
-    of_seeds, interactions = [], []
-    for scores in (first, second):
+
+    def of_method(scores: FloatArray) -> tuple[float, float]:
+        """Return the variance due to seeds, and what queries and seeds have in common."""
         n_seeds, means = len(scores), scores.mean(axis=1)
         if n_seeds < 2:
-            of_seeds.append(0.0)
-            interactions.append(0.0)
-            continue
-        of_seeds.append(float(means.var(ddof=1)) / n_seeds)
+            return 0.0, 0.0
         residuals = scores - means[:, None] - scores.mean(axis=0) + scores.mean()
-        interactions.append(unit * squares(residuals) / (n_seeds * (n_seeds - 1)))
+        return float(means.var(ddof=1)) / n_seeds, unit * squares(residuals) / (n_seeds * (n_seeds - 1))
+
+    (seeds, interaction), (other_seeds, other_interaction) = of_method(first), of_method(second)
     degrees = (n_groups - 1, max(len(first) - 1, 1), max(len(second) - 1, 1))
-    return Moments(value, unit * squares(differences - value), tuple(of_seeds), tuple(interactions), degrees)
+    return Moments(
+        value,
+        unit * squares(differences - value),
+        (seeds, other_seeds),
+        (interaction, other_interaction),
+        degrees,
+    )

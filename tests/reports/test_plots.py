@@ -268,7 +268,9 @@ def test_bars_are_intervals_over_seeds_where_only_rows_are_at_hand_and_a_single_
     if name == "ranking":
         marked = [text.get_text().endswith("‡") for text in axes.texts]
         p_values = [stats.ttest_ind(values["itq", "32"], values["lsh", "32"], equal_var=False).pvalue]
-        p_values += [stats.ttest_1samp(values[method, "32"], figure_value(axes, "pcah")).pvalue for method in ("itq", "lsh")]
+        p_values += [
+            stats.ttest_1samp(values[method, "32"], figure_value(axes, "pcah")).pvalue for method in ("itq", "lsh")
+        ]
         corrected = holm(p_values)
         assert marked == [False, *(corrected[:2] >= 0.05)]
 

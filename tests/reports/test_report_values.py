@@ -86,7 +86,10 @@ def test_sentence_says_what_ties_leave_open_of_the_first_two(visit, folder, n_bi
     rows = results[(results["metric"] == "AP") & (results["n_bits"] == n_bits)]
     seeds = [rows.loc[rows["method"] == one.method, "value"].to_numpy() for one in (first, second)]
     if min(map(len, seeds)) > 1:
-        assert str(of_means(*seeds, "AP", (first.method, second.method), 0, 0.0)).partition(" over")[0] in sentence.inner_text()
+        assert (
+            str(of_means(*seeds, "AP", (first.method, second.method), 0, 0.0)).partition(" over")[0]
+            in sentence.inner_text()
+        )
     else:
         assert f"hashbench compare {first.method} {second.method}" in sentence.inner_text()
 
@@ -282,7 +285,9 @@ def test_folds_with_unseen_classes_are_one_mean_under_their_dataset(visit, tmp_p
     page.locator("[data-test=dots] summary").click()
     assert page.locator("[data-test=dots] summary").inner_text().endswith("mean over folds 0, 1")
     assert page.locator("[data-test=dots] .value").all_inner_texts() == ["0.5000", "0.4500"]
-    assert "standard deviation 0.2828 over 2 folds" in page.locator("[data-test=dots] details [data-point]").get_attribute("aria-label")
+    assert "standard deviation 0.2828 over 2 folds" in page.locator(
+        "[data-test=dots] details [data-point]"
+    ).get_attribute("aria-label")
 
 
 def test_method_without_a_value_is_not_ranked_first_by_an_error(visit):

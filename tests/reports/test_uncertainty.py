@@ -162,7 +162,9 @@ def test_a_baseline_is_not_tested_and_a_line_without_scores_turns_the_column_to_
     means = [pd.DataFrame({"value": values.mean(axis=1)}) for values in scores]
     with mock.patch("hashbench.reports.uncertainty._scores", side_effect=[*scores[:3], None]):
         found = assess(frame(scores), means, 0, is_named=True)
-    welch = [stats.ttest_ind(*(scores[i].mean(axis=1) for i in (0, other)), equal_var=False).pvalue for other in (1, 2, 3)]
+    welch = [
+        stats.ttest_ind(*(scores[i].mean(axis=1) for i in (0, other)), equal_var=False).pvalue for other in (1, 2, 3)
+    ]
     assert found.basis == "seeds"
     assert found.p_value[1:] == pytest.approx(holm(welch))
 
@@ -202,7 +204,9 @@ def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, 
     for false in ("it is unknown what a shuffle", "not run", "data folder"):
         assert false not in text
     shutil.rmtree(digits_data / "scores")
-    lacking = "0 of 3 could be tested; the others need several seeds, or the scores of single queries in the data folder."
+    lacking = (
+        "0 of 3 could be tested; the others need several seeds, or the scores of single queries in the data folder."
+    )
     assert lacking in hashbench(*command).stdout
 
 
@@ -212,7 +216,12 @@ def test_what_is_not_shown_to_differ_from_the_best_is_marked(p_value, is_marked)
     cells = frame(scores, baseline=True).assign(n_bits=16, is_best=[True, False, False, False])
     found = Uncertainty("queries", *np.zeros((2, 4)), np.array([np.nan, p_value, 0.0, np.nan]), [False] * 4)
     with mock.patch("hashbench.reports.uncertainty.assess", return_value=found):
-        assert add_uncertainty(cells, scores, ["n_bits"], cells["is_best"])["is_unshown"].tolist() == [False, is_marked, False, False]
+        assert add_uncertainty(cells, scores, ["n_bits"], cells["is_best"])["is_unshown"].tolist() == [
+            False,
+            is_marked,
+            False,
+            False,
+        ]
 
 
 @pytest.mark.slow

@@ -251,7 +251,8 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
         codes = [spread._asdict() for spread in all_spreads]
         return json_text({"codes": codes, "pairs": [group._asdict() for group in all_pairs]})
     lay_out = markdown_table if form == "markdown" else plain_table
-    header = ["method", "bits", "metric", "database", "mean", "shuffle sd", "scripts that sort", "end of ties", "worst case"]
+    header = ["method", "bits", "metric", "database", "mean", "shuffle sd", "scripts that sort", "end of ties"]
+    header.append("worst case")
     lines = []
     for spread in all_spreads:
         end_of_ties = "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}"

@@ -16,7 +16,7 @@ from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.cells import records, records_by
 from hashbench.reports.tables.nearness import make_pairs
 from hashbench.reports.tables.published import published_values
-from hashbench.reports.ties import ANSWERS, EVERY_ORDER, SHUFFLE, N_DEVIATIONS, OPEN, UNKNOWN
+from hashbench.reports.ties import ANSWERS, EVERY_ORDER, N_DEVIATIONS, OPEN, SHUFFLE, UNKNOWN
 from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, welch_tests
 from hashbench.scoring.comparison import of_means
 from hashbench.scoring.metrics import is_error
@@ -238,7 +238,7 @@ def _pairs(cells: pd.DataFrame, rows: pd.DataFrame) -> dict[str, list[Any]]:
             if (first.cell, second.cell) not in sentences and not np.isnan(p_value):
                 means = [seeds[starts[cell.cell] : starts[cell.cell + 1]] for cell in (first, second)]
                 names, fixed = (first.label, second.label), [cell.label for cell in (first, second) if not cell.n_seeds]
-                found = of_means(*means, metric, names, first.n_queries, 0.0, fixed)
+                found = of_means(means[0], means[1], metric, names, first.n_queries, 0.0, fixed)
                 sentences[first.cell, second.cell] = str(replace(found, p_holm=p_value) if len(part) > 2 else found)
     return {
         "first": [first for first, _ in sentences],

@@ -84,7 +84,7 @@ class FigureBlock:
     @property
     def rows_of_cells(self) -> list[pd.DataFrame]:
         """The results behind each cell, one row per seed."""
-        rows = {keys: part for keys, part in self.rows.groupby(["label", "n_bits"])}
+        rows = dict(tuple(self.rows.groupby(["label", "n_bits"])))
         return [rows[key] for key in zip(self.cells["label"], self.cells["n_bits"], strict=True)]
 
     def only(self, labels: Iterable[str]) -> Self:

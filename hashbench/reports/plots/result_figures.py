@@ -151,7 +151,8 @@ def count_seeds(n_seeds: Iterable[int]) -> str:
 def about_intervals(cells: pd.DataFrame, bar: str = "Bar") -> str:
     """Return sentences on what the intervals of cells are over, and which cells have none."""
     if cells["from_"].isna().all():
-        return f"No {bar.lower()}s: one seed each, and the data folder lacks the scores of single queries of some lines."
+        reason = "one seed each, and the data folder lacks the scores of single queries of some lines"
+        return f"No {bar.lower()}s: {reason}."
     bases = sorted(cells["basis"].unique())
     is_single = (cells["n_seeds"] == 1) & cells["method"].map(draws) & cells["from_"].notna()
     sentences = [f"{bar}: 95 % interval of the mean, {' or '.join(IN_WORDS[basis] for basis in bases)}."]

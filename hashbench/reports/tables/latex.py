@@ -56,7 +56,9 @@ def _environment(name: str, block: TableBlock) -> Iterator[str]:
     is_wide = len(parts) > 1 or _total(parts[0], widths) > COLUMN_WIDTH
     environment = "table*" if is_wide else "table"
     label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.title}".lower()))
-    notes = " ".join([*(f"{mark}: {_settings(settings)}." for settings, mark in marks.items()), *block.notes, *key_lines(block.key)])
+    notes = " ".join(
+        [*(f"{mark}: {_settings(settings)}." for settings, mark in marks.items()), *block.notes, *key_lines(block.key)]
+    )
     if block.data:
         yield f"% data {block.data}"
     height = _LINE * (4 + sum(1 + len(lines) for _, lines in block.groups))  # of a part

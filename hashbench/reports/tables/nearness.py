@@ -18,7 +18,7 @@ from scipy.stats import kendalltau
 from hashbench._typing import FloatArray
 from hashbench.reports.tables.cells import records_by
 from hashbench.reports.tables.published import Published, is_large, nearest
-from hashbench.reports.ties import EVERY_ORDER, SHUFFLE, OPEN, UNKNOWN, Score, compare
+from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, Score, compare
 from hashbench.store.result_rows import NUMBERS
 
 VERDICTS = {
@@ -80,8 +80,8 @@ class Agreement(NamedTuple):
 def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     """Compare two orders; None if the paper or we have fewer than two values.
 
-    Two methods that are not apart under a shuffle, or of which it is unknown, could stand either way, so that each bound
-    counts them all in its favour. Possibly no order of ties reaches it, as those choices can contradict each other.
+    Two methods that are not apart under a shuffle, or of which it is unknown, could stand either way: each bound counts
+    them all in its favour. Possibly no order of ties reaches it, as those choices can contradict each other.
     """
     papers = np.array([float(pair.published.value) for pair in pairs])
     rows = [[getattr(pair.cell, name) for name in NUMBERS] for pair in pairs]
@@ -123,9 +123,7 @@ def count_verdicts(n_published: int, pairs: Sequence[Pair], of: str = "") -> str
     start += f" in {len(pairs)} pairs" if len(pairs) > len(compared) else ""
     verdicts = Counter(pair.verdict for pair in pairs)
     counts = ", ".join(
-        f"{verdicts[name]} {words}"
-        for name, words in VERDICTS.items()
-        if verdicts[name] or name != "unknown"
+        f"{verdicts[name]} {words}" for name, words in VERDICTS.items() if verdicts[name] or name != "unknown"
     )
     parts = Counter(part for pair in pairs for part in {part for part, _ in pair.differs})
     n_same = sum(not pair.differs for pair in pairs)

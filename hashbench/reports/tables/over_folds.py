@@ -1,4 +1,4 @@
-"""From cells of classes that training did not see to blocks: four scopes, each with the deviation over folds and the range."""
+"""From cells of classes that training did not see to blocks: four scopes, with deviations over folds and ranges."""
 
 from typing import Any
 
@@ -73,8 +73,8 @@ def _note_on_means(block: pd.DataFrame, n_unseen: int, all_folds: dict[str, str]
     )
     classes = "another class" if n_unseen == 1 else f"{n_unseen} other classes"
     return (
-        f"Means over queries, seeds{_of_seeds(block)} and {names}; in each fold training does not see {classes}. Range: "
-        "the worst case, with each query's ties broken separately."
+        f"Means over queries, seeds{_of_seeds(block)} and {names}; in each fold training does not see {classes}. "
+        "Range: the worst case, with each query's ties broken separately."
     )
 
 
