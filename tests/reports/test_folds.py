@@ -127,8 +127,8 @@ def test_table_has_four_columns_with_their_ranges():
     )
     assert rows[0] == (
         "method | unseen AP | unseen sd over folds | unseen range | unseen among all AP | "
-        "unseen among all sd over folds | unseen among all range | all among all AP | all among all sd over folds | all among all range | all classes "
-        "seen AP | all classes seen range"
+        "unseen among all sd over folds | unseen among all range | all among all AP | all among all sd over folds | "
+        "all among all range | all classes seen AP | all classes seen range"
     )
     assert rows[2:] == [
         "*baseline*",
