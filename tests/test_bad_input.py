@@ -243,7 +243,7 @@ COMMANDS = f"""
 2 | run | Missing option '--method' / '-m'. `hashbench list methods`
 2 | run --method itq | Missing option '--bits'. Such as --bits 32.
 2 | lst | No such command 'lst'. Did you mean 'list'?
-2 | scores | No such command 'scores'. Commands: check, diff,
+2 | xyz | No such command 'xyz'. Commands: check, compare, diff,
 2 | list method | Did you mean 'methods'?
 2 | run itq --bits 8 | Got unexpected extra argument (itq). Did you mean --method itq?
 2 | tune digits-pairs itq --bits 8 | arguments (digits-pairs itq). Did you mean --dataset digits-pairs?

@@ -99,3 +99,17 @@ def test_what_cannot_be_compared_is_refused(hashbench, tmp_path, names, complain
     done = hashbench("compare", *names, "--results", tmp_path)
     assert done.exit_code == 1
     assert complaint in done.stderr
+
+
+def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, digits_data, empty_folder):
+    grid = ["--method", "lsh", "--method", "itq", "--bits", 12, "--bits", 16, "--metric", "AP"]
+    assert hashbench("run", *grid).exit_code == 0
+    (drawing,) = draw_figures(empty_folder / "results", ["ap-bits"], FigureSelection())
+    text = " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split())
+    assert "Bar: 95 % interval of the mean, over queries, for these codes." in text
+    assert "Tests (‡): over queries, for these codes." in hashbench("tables", "table1", "--significance").stdout
+    assert "shown for these codes." in " ".join(hashbench("compare", "itq", "lsh").stdout.split())
+    assert hashbench("run", *grid[:2], *grid[4:], "--seed", 1, "--seed", 2).exit_code == 0
+    (drawing,) = draw_figures(empty_folder / "results", ["ap-bits"], FigureSelection())
+    text = " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split())
+    assert "over queries and seeds. Lines of one seed: for these codes." in text

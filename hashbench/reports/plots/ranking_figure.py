@@ -82,11 +82,9 @@ def _with_tests(block: FigureBlock) -> pd.DataFrame:
 
 
 def draw_rows(axes: Axes, cells: pd.DataFrame, names: Mapping[str, str] | None) -> None:
-    """Draw cells from above to below: a mark at ``value``, a thin bar from ``low`` to ``high``, a thick one to ``to``.
+    """Draw cells from above to below: a mark at ``value``, and bars, thin from ``low`` to ``high``, thick to ``to``.
 
-    The thick one starts at ``from_``.
-
-    Rows have the names of their labels at the left, or none.
+    Thick bars begin at ``from_``. Rows have the names of their labels at the left, or none.
     """
     looks = group_looks()
     for place, cell in enumerate(cells.to_dict("records")):
@@ -96,7 +94,7 @@ def draw_rows(axes: Axes, cells: pd.DataFrame, names: Mapping[str, str] | None) 
             axes.hlines(place, cell["from_"], cell["to"], color=look.colour, alpha=0.3, linewidth=4, label="_")
         axes.plot(cell["value"], place, linestyle="none", label=cell["label"], **look.points())
     if cells["value"].notna().any():
-        low, high = np.nanmin(cells[["low", "from_"]]), np.nanmax(cells[["high", "to"]])
+        low, high = np.nanmin(cells[["value", "low", "from_"]]), np.nanmax(cells[["value", "high", "to"]])
         margin = _MARGIN * (high - low or 1.0)
         axes.set_xlim(low - margin, high + margin)
     axes.set_ylim(len(cells) - 0.5, -0.75)

@@ -150,6 +150,7 @@ def count_seeds(n_seeds: Iterable[int]) -> str:
 
 def about_intervals(cells: pd.DataFrame, bar: str = "Bar") -> str:
     """Return sentences on what the intervals of cells are over, and which cells have none."""
+    cells = cells[cells["group"] != "baseline"]
     if cells["from_"].isna().all():
         reason = "one seed each, and the data folder lacks the scores of single queries of some lines"
         return f"No {bar.lower()}s: {reason}."
