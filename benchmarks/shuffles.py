@@ -8,15 +8,17 @@ Scores cached codes of seed 0 in random orders of the database, the same for all
 the rest. Then every two codes that are apart under a shuffle are compared in each order.
 """
 
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 from pages import DOCS, parser_of, put_into
 
-from hashbench.affinity import SameLabel
+from hashbench.affinity import Affinity, SameLabel
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.reports.formatting import markdown_table
 from hashbench.reports.ties import SHUFFLE, Score, compare
@@ -47,9 +49,9 @@ GRIDS = (
     Grid("digits", {}, ("AP", "AP@1000", "NDCG", "P@100", "RPrec", "RR"), 300),
     Grid("digits", dict.fromkeys((*FIVE, "bihalf"), (12, 32, 48, 64)), ("AP", "NDCG"), 300, is_relabelled=True),
     Grid("digits-pairs", dict.fromkeys(MULTI_LABEL, (12, 32)), ("AP", "NDCG", "P@100"), 300),
-    Grid("tmc2007", dict.fromkeys(MULTI_LABEL, (16, 32)), ("AP", "NDCG", "AP@1000"), 300),
-    Grid("cifar10-s1:squeezenet", dict.fromkeys(FIVE, (12, 48)), ("AP", "AP@1000"), 25),
-    Grid("cifar10-s2:squeezenet", {"lsh": (12,), "itq": (48,)}, ("AP",), 8),
+    Grid("tmc2007", {"lsh": (16, 32), "itq": (16, 32), "hashnet": (32,), "csq": (32,)}, ("AP", "NDCG"), 25),
+    Grid("cifar10-s1:squeezenet", dict.fromkeys(FIVE, (12, 48)), ("AP", "AP@1000", "NDCG"), 100),
+    Grid("cifar10-s2:squeezenet", {"lsh": (12,), "itq": (48,)}, ("AP",), 25),
 )
 COLUMNS = ["dataset", "method", "n_bits", "metric", "queries", "kinds", "orders", "mean"]
 DEVIATIONS = ["tie_sd", "tie_sd_low", "tie_sd_bound", "tie_sd_measured"]
@@ -62,24 +64,29 @@ def measure(grid: Grid) -> tuple[pd.DataFrame, pd.DataFrame]:
     if grid.is_relabelled:
         is_zero = np.asarray(dataset.labels) == 0
         affinity = SameLabel(is_zero[dataset.query], is_zero[dataset.database])
-    name, rows, evaluations = grid.dataset + (ZERO if grid.is_relabelled else ""), [], []
+    name, codes_of = grid.dataset + (ZERO if grid.is_relabelled else ""), {}
     for path in sorted((data_dir() / "codes").glob("*/*.h5")):
-        attributes = read_attributes(path)
-        if (attributes["dataset_fingerprint"], attributes["seed"]) != (dataset.fingerprint, 0):
-            continue
-        if attributes["n_bits"] not in (grid.codes.get(str(attributes["method"]), ()) if grid.codes else (12, 32)):
-            continue
-        with open_codes(path) as codes:
-            parts = codes.query[:], codes.database[:], codes.n_bits
-        evaluation = evaluate_packed(*parts, affinity, grid.metrics, random_orders=grid.n_orders)
+        made = read_attributes(path)
+        lengths = grid.codes.get(str(made["method"]), ()) if grid.codes else (12, 32)
+        if (made["dataset_fingerprint"], made["seed"]) == (dataset.fingerprint, 0) and made["n_bits"] in lengths:
+            codes_of[str(made["method"]), int(made["n_bits"])] = path
+    print(name, f"{len(codes_of)} codes", flush=True)
+    score_one = delayed(partial(shuffled, affinity=affinity, grid=grid))
+    evaluations = Parallel(n_jobs=-1)(map(score_one, codes_of.values()))
+    rows = []
+    for place, evaluation in zip(codes_of, evaluations, strict=True):
         counts = len(evaluation.kind), len(np.unique(evaluation.kind)), grid.n_orders
         for metric, score in evaluation.summary.items():
-            deviations = (getattr(score, column) for column in DEVIATIONS)
-            rows.append([name, attributes["method"], attributes["n_bits"], metric, *counts, score.mean, *deviations])
-        evaluations.append(evaluation)
-        print(name, path.stem, flush=True)
+            rows.append([name, *place, metric, *counts, score.mean, *(getattr(score, sd) for sd in DEVIATIONS)])
     pairs = [of_pairs(name, metric, evaluations) for metric in grid.metrics]
     return pd.DataFrame(rows, columns=[*COLUMNS, *DEVIATIONS]), pd.DataFrame(pairs)
+
+
+def shuffled(path: Path, affinity: Affinity, grid: Grid) -> Evaluation:
+    """Score a codes file, also under random orders."""
+    with open_codes(path) as codes:
+        parts = codes.query[:], codes.database[:], codes.n_bits
+    return evaluate_packed(*parts, affinity, grid.metrics, random_orders=grid.n_orders)
 
 
 def of_pairs(dataset: str, metric: str, evaluations: list[Evaluation]) -> dict[str, object]:
@@ -89,15 +96,16 @@ def of_pairs(dataset: str, metric: str, evaluations: list[Evaluation]) -> dict[s
         for evaluation in evaluations
         for score in [evaluation.summary[metric]]
     ]
-    n_apart, n_turned, least = 0, 0, np.inf
+    turned, least = [], np.inf  # the share of orders that turn each pair
     pairs = list(combinations(sides, 2))
     for (first, of_first), (second, of_second) in pairs:
         if compare(first, second) == SHUFFLE:
             difference = (of_first - of_second) * np.sign(first.value - second.value)
-            n_apart, n_turned = n_apart + 1, n_turned + bool((difference <= 0).any())
+            turned.append((difference < -1e-12).mean())
             deviation = difference.std(ddof=1)
             least = min(least, difference.mean() / deviation) if deviation > 1e-12 else least
-    return {"dataset": dataset, "metric": metric, "pairs": len(pairs), "apart": n_apart, "turned": n_turned, "least": least}
+    counts = {"pairs": len(pairs), "apart": len(turned), "turned": np.count_nonzero(turned)}
+    return {"dataset": dataset, "metric": metric, **counts, "share": max(turned, default=0.0), "least": least}
 
 
 def lay_out(rows: pd.DataFrame) -> str:
@@ -119,9 +127,25 @@ def lay_out(rows: pd.DataFrame) -> str:
 
 def lay_out_pairs(pairs: pd.DataFrame) -> str:
     """Lay out the pairs that are apart under a shuffle."""
-    header = ["dataset", "metric", "pairs", "apart under a shuffle", "turned in an order", "nearest, in deviations"]
+    header = [
+        "dataset",
+        "metric",
+        "pairs",
+        "apart under a shuffle",
+        "turned by an order",
+        "by what share of them, at most",
+        "nearest, in deviations",
+    ]
     lines = [
-        [row.dataset, row.metric, str(row.pairs), str(row.apart), str(row.turned), f"{row.least:.1f}"]
+        [
+            row.dataset,
+            row.metric,
+            str(row.pairs),
+            str(row.apart),
+            str(row.turned),
+            f"{row.share:.3f}",
+            f"{row.least:.1f}",
+        ]
         for row in pairs.itertuples()
     ]
     return markdown_table(header, lines, n_left=2)

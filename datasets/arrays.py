@@ -204,10 +204,8 @@ def _rule(own: OwnData, labels: AnyArray | None) -> str:
 def _refuse_idle(own: OwnData, rule: str, *, is_drawn: bool) -> None:
     """Refuse labels, a distance and a seed that would have no effect."""
     if rule in _WITHOUT_LABELS and (own.labels or own.query_labels) and own.queries_per_label is None:
-        raise HashbenchError(
-            f"{'--neighbours' if rule == 'neighbours' else f'--affinity {rule}'} compares features, so --labels have no "
-            "effect; leave them out."
-        )
+        option = "--neighbours" if rule == "neighbours" else f"--affinity {rule}"
+        raise HashbenchError(f"{option} compares features, so --labels have no effect; leave them out.")
     if own.neighbour_ties != "first" and rule != "neighbours":
         raise HashbenchError(f"--neighbour-ties {own.neighbour_ties} needs --neighbours K; add it, or leave it out.")
     if rule == "distance" and own.true_distance is not None:

@@ -426,7 +426,7 @@ COMMANDS = f"""
 1 | prepare digits --device cpu | digits:pixels does not use --device
 1 | prepare --from X.npy --labels y.npy --name mine --affinity distance | --labels have no effect
 1 | prepare --from X.npy --query-from X.npy --name mine --seed 7 | --seed 7 has no effect
-1 | prepare --from X.npy --labels y.npy --name mine --neighbours 3 | --neighbours compares features, so --labels have no effect
+1 | prepare --from X.npy --labels y.npy --name mine --neighbours 3 | --neighbours compares features, so --labels
 1 | prepare --from X.npy --name mine --affinity neighbours | --neighbours K go together
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
 1 | prepare --from X.npy --name mine --neighbour-ties all | --neighbour-ties all needs --neighbours K; add it
@@ -484,13 +484,13 @@ COMMANDS = f"""
 1 | evaluate empty.h5 | cannot read empty.h5 as a codes file: it is not HDF5
 1 | evaluate foreign.h5 | another program
 1 | {OWN} | define what is relevant
-1 | {OWN} --query-labels labels.npy | labels are needed for both: --query-labels and --database-labels; add --database-labels
+1 | {OWN} --query-labels labels.npy | labels are needed for both: --query-labels and | add --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
 1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
 1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | such as 'c3'; the nearest there is 'c3 '
 1 | {OWN} --query-labels small-hashes.npy --database-labels labels.npy | no class of the queries
 1 | thresholds {OWN[9:]} --query-labels small-hashes.npy --database-labels labels.npy | such as 2; the database has
-1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy --query-labels y-other.npy | such as 7; the database
+1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy --query-labels y-other.npy | such as 7; the
 1 | {OWN} --query-labels labels.npy --database-labels head.csv | labels or affinities for 0 database items
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses

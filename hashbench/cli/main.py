@@ -101,7 +101,8 @@ class _Cli(click.Group):
             try:
                 return super().invoke(ctx)
             except click.UsageError as error:
-                error.message += _option_for(error)
+                if hint := _option_for(error):
+                    raise click.UsageError(f"{error.message.rstrip('.')}. {hint}", error.ctx) from None
                 raise
 
 
@@ -113,7 +114,7 @@ def _option_for(error: click.UsageError) -> str:
     from hashbench.cli.completion import NAMES
 
     options = [param for param in error.ctx.command.params if extra[1] in NAMES.get(param.name or "", list)()]
-    return "".join(f". Did you mean {option.opts[0]} {extra[1]}?" for option in options[:1])
+    return "".join(f"Did you mean {option.opts[0]} {extra[1]}?" for option in options[:1])
 
 
 def _write_as_elsewhere(*streams: Any) -> None:

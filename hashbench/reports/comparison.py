@@ -80,7 +80,7 @@ def _chosen(results: pd.DataFrame, names: Sequence[str], selection: Selection) -
         if rows.empty:
             raise unknown_name("method of the results", name, sorted({*results["method"], *labels.values()}))
         parts.append(rows.assign(name=name))
-    chosen = pd.concat(parts)
+    chosen = pd.concat(parts, ignore_index=True)
     selected = selection.of(chosen.drop(columns="method").assign(method=chosen["name"]))
     return chosen.loc[selected.index] if selection.datasets or selection.features else chosen
 

@@ -37,7 +37,7 @@ def compare(first: Any, second: Any) -> Any:
     metric.
 
     - ``every order``: the ranges do not meet.
-    - ``shuffle``: the values are more than three times the sum of their deviations apart. That sum is the largest
+    - ``shuffle``: the values are more than three times the sum of their deviations apart, which is the largest
       deviation that their difference can have under one order of the database.
     - ``open``: they are not.
     - ``unknown``: ranges meet, or are unknown, and a deviation is not known.

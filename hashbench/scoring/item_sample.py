@@ -78,10 +78,10 @@ class PackedSample(NamedTuple):
         levels = partial(_level_indices, affinity.part(_ALL, chosen))
         return cls(chosen, to_words(query), of_chosen, levels, n_bits + 1)
 
-    def cells(self, queries: slice) -> IntArray:
+    def cells(self, queries: slice) -> AnyArray:
         """Return the cell of each item, level * n_groups + distance, (n_queries, n_sampled)."""
         levels = np.ascontiguousarray(self.levels(queries))
-        cells = np.empty(levels.shape, dtype=np.int64)
+        cells = np.empty(levels.shape, dtype=np.int32)
         kernels.all_cells(self.query[queries], np.ascontiguousarray(self.words.T), levels, self.n_groups, cells)
         return cells
 

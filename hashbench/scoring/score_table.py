@@ -12,14 +12,14 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from hashbench._parallel import chunks, in_threads
-from hashbench._typing import FloatArray, IntArray, Rows
+from hashbench._typing import AnyArray, FloatArray, IntArray, Rows
 from hashbench.scoring.evaluation import Evaluation, OrderEffect
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, _loops
 from hashbench.scoring.metrics._grammar import Slopes
 
 _ALL = slice(None)
-_QUERIES = 256  # whose tables are held at a time by one thread
+_PARTS, _FEWEST, _MOST = 8, 256, 1024  # parts of the queries, and queries of a part
 _TABLES = 16 << 20  # bytes of them
 
 
@@ -27,7 +27,7 @@ class Counted(NamedTuple):
     """Some queries' histogram, and where each of some items lies in it."""
 
     histogram: TieHistogram
-    cells: Callable[[], Sequence[IntArray] | IntArray] | None = None  # level * n_groups + group, or -1 if not ranked
+    cells: Callable[[], Sequence[IntArray] | AnyArray] | None = None  # level * n_groups + group, or -1 if not ranked
     items: Sequence[IntArray] | None = None  # the items of each query's cells, if these are not of all in their order
 
 
@@ -74,8 +74,7 @@ class ScoreTable:
         n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
         effects, n_undefined = self.items.effects(origin) if self.items else {}, int(self.is_undefined[origin].sum())
         notes = ["All items of each query tie: the scores are those of chance."] * bool(self.is_tied.all())
-        of_all = {"kinds": kinds, "n_empty": n_empty, "order_effects": effects}
-        return Evaluation(scores, n_undefined, notes=notes, **of_all)
+        return Evaluation(scores, n_undefined, notes=notes, kinds=kinds, n_empty=n_empty, order_effects=effects)
 
 
 class ItemSums:
@@ -103,7 +102,8 @@ class ItemSums:
     def parts(self, queries: slice, n_cells: int) -> list[slice]:
         """Cut queries into parts whose tables fit into memory, the same with any number of processors."""
         bytes_per_query = 8 * self._sums.shape[1] * n_cells
-        return chunks(queries.start, queries.stop, max(min(_TABLES // max(bytes_per_query, 1), _QUERIES), 1))
+        share = min(max(-(-(queries.stop - queries.start) // _PARTS), _FEWEST), _MOST)
+        return chunks(queries.start, queries.stop, max(min(_TABLES // max(bytes_per_query, 1), share), 1))
 
     def of(self, queries: slice, counted: Counted, scores: Mapping[str, Scores]) -> FloatArray:
         """Return the sums of some queries, given the scores of all queries."""

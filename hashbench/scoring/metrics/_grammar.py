@@ -59,6 +59,13 @@ class Slopes(NamedTuple):
         unit of gain at place k adds to the score. 0 where the order inside the tie changes nothing.
     gains : ndarray of shape (n_levels,), float64
         Of each level; for binary metrics 0, and 1 above level 0.
+
+    Examples
+    --------
+    One relevant and one irrelevant item in one tie; P@1 is 1 if the relevant one comes first:
+
+    >>> get_metric("P@1").slopes(TieHistogram.from_pairs([[0, 0]], [[1, 0]], n_bits=1))
+    Slopes(slope=array([[-0.16666667,  0.        ]]), gains=array([0., 1.]))
     """
 
     slope: FloatArray
@@ -159,8 +166,8 @@ def register_metric(
     is_error : bool
         Whether less is better.
     slopes : callable, optional
-        Function of the same arguments to `Slopes`. Without it the deviation of the mean over queries is estimated from
-        the queries' own deviations only.
+        Function of the same arguments to `Slopes`. Without it the estimate of the deviation of the mean adds up the
+        queries' own deviations, and its lower bound is 0.
 
     Returns
     -------
@@ -272,7 +279,9 @@ def get_metric(name: str) -> Metric:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
     match = _NAME.fullmatch(_without_trec_name(name))
     if match is None:
-        raise _lacks_number(name) if name in FAMILIES else unknown_name("metric", name, metric_names(), meant=_meant(name))
+        if name in FAMILIES:
+            raise _lacks_number(name)
+        raise unknown_name("metric", name, metric_names(), meant=_meant(name))
     family = _find_family(name, match)
     cutoff, n_reranked = (None if match[part] is None else int(match[part]) for part in ("cutoff", "n_reranked"))
     if cutoff is not None and cutoff < 1 and not match["radius"]:

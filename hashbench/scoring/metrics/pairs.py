@@ -1,5 +1,7 @@
 """Errors counted over pairs of items."""
 
+from typing import cast
+
 import numpy as np
 
 from hashbench.scoring.histogram import TieHistogram
@@ -8,7 +10,7 @@ from hashbench.scoring.metrics._sums import check_whole, rank_variance
 
 
 def _slopes(histogram: TieHistogram) -> Slopes:
-    slope, gains = get_metric("NDCG:linear").slopes(histogram)
+    slope, gains = cast("Slopes", get_metric("NDCG:linear").slopes(histogram))
     return Slopes(-slope, gains)
 
 

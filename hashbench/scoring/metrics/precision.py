@@ -9,7 +9,7 @@ from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
 from hashbench.scoring.metrics._sums import cut_at
 
 
-def _slopes_at(histogram: TieHistogram, k: npt.ArrayLike, divisor: npt.ArrayLike) -> Slopes:
+def _slopes_at(histogram: TieHistogram, k: int | IntArray, divisor: int | IntArray) -> Slopes:
     cut = cut_at(histogram, k)
     return Slopes.of_relevance(cut.in_group(cut.places / divisor, histogram.size.shape[1]), histogram)
 
