@@ -39,7 +39,8 @@ _VARIANTS = option("--variants", is_flag=True, help="Show all parameters and ver
     option(
         "--significance",
         is_flag=True,
-        help="Test against the best, and show intervals over queries, from the scores in your data folder.",
+        help="Test against the best, and show 95 % intervals, over queries and seeds (or only seeds, if your data "
+        "folder lacks the scores of queries).",
     ),
     option(
         "--against",

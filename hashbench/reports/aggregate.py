@@ -234,6 +234,12 @@ def known_card(method: str) -> MethodCard | None:
         return None
 
 
+def draws(method: str) -> bool:
+    """Return whether a method draws at random, so that it needs several seeds; codes of unknown origin do."""
+    card = known_card(method)
+    return card is None or "random_state" in card.params
+
+
 def _named(name: str, params: Mapping[str, Any]) -> str:
     return " ".join([name, *starmap(setting_text, params.items())])
 

@@ -11,7 +11,7 @@ from hashbench._typing import IntArray
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.steps import evaluation_of
-from hashbench.reports.aggregate import BLOCK, LINE, average_over_seeds, known_card, line_labels, main_lines
+from hashbench.reports.aggregate import BLOCK, LINE, average_over_seeds, draws, line_labels, main_lines
 from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text, wrapped
 from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
@@ -51,7 +51,7 @@ def compare_results(results: pd.DataFrame, names: Sequence[str], selection: Sele
     columns = []
     for (dataset, features, _, metric), block in chosen.groupby([*BLOCK, "metric"], sort=False):
         lengths = {
-            int(n_bits): {name: part[part["name"] == name] for name in names if (part["name"] == name).any()}
+            int(str(n_bits)): {name: part[part["name"] == name] for name in names if (part["name"] == name).any()}
             for n_bits, part in block.groupby("n_bits")
         }
         lengths = {n: rows for n, rows in lengths.items() if names[0] in rows and len(rows) > 1}
@@ -102,7 +102,7 @@ def _column(dataset: str, features: str, metric: str, lengths: dict[int, Rows], 
         at_length = []
         for other in others:
             pair = first, other
-            fixed = [name for name in pair if not _draws(by_name[name])]
+            fixed = [name for name in pair if not draws(str(by_name[name]["method"].iloc[0]))]
             if is_known:
                 sides = [found[n_bits][name] or [] for name in pair]
                 at_length.append(compare(*sides, names=pair, draws_nothing=fixed, clusters=classes)[metric])
@@ -127,16 +127,10 @@ def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
     return evaluations
 
 
-def _draws(rows: pd.DataFrame) -> bool:
-    """Return whether a method draws at random; so do codes of unknown origin."""
-    card = known_card(str(rows["method"].iloc[0]))
-    return card is None or "random_state" in card.params
-
-
 def _by_means(rows: Rows, pair: tuple[str, str], metric: str, fixed: Sequence[str]) -> Difference:
-    means = [rows[name]["value"].to_numpy() for name in pair]
+    first, second = (rows[name]["value"].to_numpy(dtype=float) for name in pair)
     tie_sd = sum(float(rows[name]["tie_sd"].mean(skipna=False)) for name in pair)
-    return of_means(*means, metric, pair, int(rows[pair[0]]["n_queries"].iloc[0]), tie_sd, fixed)
+    return of_means(first, second, metric, pair, int(rows[pair[0]]["n_queries"].iloc[0]), tie_sd, fixed)
 
 
 def _classes(dataset: str, features: str, lengths: dict[int, Rows]) -> IntArray:

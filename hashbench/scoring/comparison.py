@@ -19,8 +19,7 @@ from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError, counted
 from hashbench.scoring.evaluation import ByMetric, Evaluation
 
-CONFIDENCE = 0.95
-ALPHA = 1 - CONFIDENCE
+ALPHA = 0.05  # of tests and, as 95 %, of intervals
 _MOST_SEEDS = 1000  # that are looked at for the number that would show a difference
 
 
@@ -230,8 +229,8 @@ def _difference(
     clusters: npt.ArrayLike | None,
 ) -> Difference:
     scores = [np.stack([one.scores[metric].mean for one in side]) for side in sides]
-    n_seeds = tuple(0 if name in draws_nothing else len(side) for side, name in zip(sides, names, strict=True))
-    return of_scores(scores[0], scores[1], metric, names, n_seeds, _shuffle_deviation(sides, metric), clusters)
+    first, second = (0 if name in draws_nothing else len(side) for side, name in zip(sides, names, strict=True))
+    return of_scores(scores[0], scores[1], metric, names, (first, second), _shuffle_deviation(sides, metric), clusters)
 
 
 def _shuffle_deviation(sides: Sequence[Sequence[Evaluation]], metric: str) -> float:
@@ -243,13 +242,14 @@ def _shuffle_deviation(sides: Sequence[Sequence[Evaluation]], metric: str) -> fl
     summaries = [[one.summary[metric] for one in side] for side in sides]
     most = sum(float(np.mean([summary.tie_sd for summary in side])) for side in summaries)
     effects = [[one.order_effects.get(metric) for one in side] for side in sides]
-    first = effects[0][0]
-    if first is None or first.items is None:
+    known = [[effect for effect in side if effect and effect.items is not None] for side in effects]
+    if any(len(few) < len(side) for few, side in zip(known, effects, strict=True)):
         return most
-    if any(effect is None or not np.array_equal(effect.items, first.items) for side in effects for effect in side):
+    items, *others = [effect.items for side in known for effect in side if effect.items is not None]
+    if not all(np.array_equal(items, other) for other in others):
         return most
-    sums = [np.mean([effect.sums for effect in side], axis=0) for side in effects]
-    n_defined = summaries[0][0].n_queries - int(np.isnan(first.remainder).sum())
+    sums = [np.mean([effect.sums for effect in side if effect.sums is not None], axis=0) for side in known]
+    n_defined = summaries[0][0].n_queries - int(np.isnan(known[0][0].remainder).sum())
     of_items = float(np.linalg.norm(sums[0] - sums[1])) / n_defined
     rests = [np.mean([math.sqrt(max(s.tie_sd**2 - s.tie_sd_low**2, 0)) for s in side]) for side in summaries]
     return min(most, math.hypot(of_items, float(sum(rests))))
@@ -281,7 +281,7 @@ def of_scores(
         defined_for = counted(n_units, *unit)
         raise HashbenchError(f"{metric} is defined for {defined_for}; an interval needs two or more.")
     found = moments(first, second, labels)
-    low, high, p = _interval(found.value, found.variance, found.freedom)
+    low, high, p = map(float, interval(found.value, found.variance, found.freedom))
     return Difference(
         names=names,
         metric=metric,
@@ -319,9 +319,8 @@ def of_means(
             "queries are compared."
         )
     parts = [float(np.var(side, ddof=1)) / n if n else 0.0 for side, n in zip((first, second), n_seeds, strict=True)]
-    squares = sum(part**2 / (n - 1) for part, n in zip(parts, n_seeds, strict=True) if part)
-    value, freedom = float(np.mean(first) - np.mean(second)), sum(parts) ** 2 / squares if squares else math.inf
-    low, high, p = _interval(value, sum(parts), freedom)
+    value = float(np.mean(first) - np.mean(second))
+    low, high, p = map(float, interval(value, *of_seed_variances(parts, n_seeds)))
     return Difference(
         names=names,
         metric=metric,
@@ -336,15 +335,41 @@ def of_means(
     )
 
 
-def _interval(value: float, variance: float, freedom: float) -> tuple[float, float, float]:
-    """Return the interval of a value, and the p value of 0."""
-    from scipy.stats import t
+def of_seed_variances(parts: npt.ArrayLike, n_seeds: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return variance and degrees of freedom by Welch, of the variances of two means of seeds in the last axis."""
+    parts, degrees = np.asarray(parts), np.maximum(np.asarray(n_seeds) - 1, 1)
+    variance, squares = parts.sum(axis=-1), (parts**2 / degrees).sum(axis=-1)
+    return variance, np.divide(variance**2, squares, out=np.full_like(variance, np.inf), where=squares > 0)
 
-    sd = math.sqrt(variance)
-    if sd <= 1e-12 * abs(value) or not sd:  # every query differs by the same, up to rounding
-        return value, value, 0.0 if value else 1.0
-    half = float(t.ppf(1 - ALPHA / 2, freedom)) * sd
-    return value - half, value + half, float(2 * t.sf(abs(value) / sd, freedom))
+
+def interval_over_queries(scores: FloatArray) -> tuple[float, float]:
+    """Return the interval of a mean over queries and seeds, NaN for fewer than two; scores are (n_seeds, n_queries)."""
+    scores = scores[:, ~np.isnan(scores[0])]
+    if scores.shape[1] < 2:
+        return math.nan, math.nan
+    found = moments(scores, np.zeros_like(scores[:1]))
+    low, high, _ = interval(found.value, found.variance, found.freedom)
+    return float(low), float(high)
+
+
+def interval_over_seeds(means: FloatArray) -> tuple[float, float]:
+    """Return the interval of a mean over two or more seeds, on the same queries."""
+    low, high, _ = interval(means.mean(), means.var(ddof=1) / len(means), len(means) - 1)
+    return float(low), float(high)
+
+
+def interval(
+    value: npt.ArrayLike, variance: npt.ArrayLike, freedom: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the ends of intervals of values, and the p values of 0."""
+    from scipy.special import stdtr, stdtrit
+
+    value, sd = np.asarray(value), np.sqrt(variance)
+    is_equal = sd <= 1e-12 * np.abs(value)  # every query differs by the same, up to rounding
+    sd = np.where(is_equal, 0.0, sd)
+    half = stdtrit(freedom, 1 - ALPHA / 2) * sd
+    p = 2 * stdtr(freedom, -np.abs(value) / np.where(is_equal, 1.0, sd))
+    return value - half, value + half, np.where(is_equal, value == 0, p)
 
 
 def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
@@ -362,7 +387,7 @@ def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
             (interaction[0] / n, interaction[1] / n),
             (found.degrees[0], n - 1, n - 1),
         )
-        return _interval(found.value, expected.variance, expected.freedom)[2] < ALPHA
+        return bool(interval(found.value, expected.variance, expected.freedom)[2] < ALPHA)
 
     n = bisect(range(_MOST_SEEDS + 1), False, lo=2, key=is_shown)
     return n if n <= _MOST_SEEDS else None
@@ -396,15 +421,21 @@ def moments(first: FloatArray, second: FloatArray, clusters: npt.ArrayLike | Non
 
     differences = first.mean(axis=0) - second.mean(axis=0)
     value = float(differences.mean())
-    of_seeds, interactions = [], []
-    for scores in (first, second):
+
+    def of_method(scores: FloatArray) -> tuple[float, float]:
+        """Return the variance due to seeds, and what queries and seeds have in common."""
         n_seeds, means = len(scores), scores.mean(axis=1)
         if n_seeds < 2:
-            of_seeds.append(0.0)
-            interactions.append(0.0)
-            continue
-        of_seeds.append(float(means.var(ddof=1)) / n_seeds)
+            return 0.0, 0.0
         residuals = scores - means[:, None] - scores.mean(axis=0) + scores.mean()
-        interactions.append(unit * squares(residuals) / (n_seeds * (n_seeds - 1)))
+        return float(means.var(ddof=1)) / n_seeds, unit * squares(residuals) / (n_seeds * (n_seeds - 1))
+
+    (seeds, interaction), (other_seeds, other_interaction) = of_method(first), of_method(second)
     degrees = (n_groups - 1, max(len(first) - 1, 1), max(len(second) - 1, 1))
-    return Moments(value, unit * squares(differences - value), tuple(of_seeds), tuple(interactions), degrees)
+    return Moments(
+        value,
+        unit * squares(differences - value),
+        (seeds, other_seeds),
+        (interaction, other_interaction),
+        degrees,
+    )

@@ -65,8 +65,8 @@ def evaluate_ranking(
 
     Examples
     --------
-    >>> evaluate_ranking([[1, 0, 0]], [[0.5, 0.5, 0.1]], ["AP", "NDCG:trec"])
-    <Evaluation of 1 query; AP: 0.7500 ± 0.2500 (0.5000 to 1.0000), NDCG:trec: 0.8155 ± 0.1845 (0.6309 to 1.0000)>
+    >>> evaluate_ranking([[1, 0, 0]], [[0.5, 0.5, 0.1]], ["AP"])
+    <Evaluation of 1 query; AP: 0.7500 (0.5000 to 1.0000; shuffle sd 0.2500)>
     """
     chosen = checked_metrics(metrics, undefined)
     grades, lists = _rows(relevance, "relevance"), _rows(scores, "scores")
