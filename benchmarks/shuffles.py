@@ -127,27 +127,12 @@ def lay_out(rows: pd.DataFrame) -> str:
 
 def lay_out_pairs(pairs: pd.DataFrame) -> str:
     """Lay out the pairs that are apart under a shuffle."""
-    header = [
-        "dataset",
-        "metric",
-        "pairs",
-        "apart under a shuffle",
-        "turned by an order",
-        "by what share of them, at most",
-        "nearest, in deviations",
-    ]
-    lines = [
-        [
-            row.dataset,
-            row.metric,
-            str(row.pairs),
-            str(row.apart),
-            str(row.turned),
-            f"{row.share:.3f}",
-            f"{row.least:.1f}",
-        ]
-        for row in pairs.itertuples()
-    ]
+    header = ["dataset", "metric", "pairs", "apart under a shuffle", "turned by an order", "by what share", "nearest"]
+    lines = []
+    for row in pairs.itertuples():
+        counts = (str(count) for count in (row.pairs, row.apart, row.turned))
+        share = f"at most {row.share:.3f}" if row.turned else "-"
+        lines.append([str(row.dataset), str(row.metric), *counts, share, f"{row.least:.1f}"])
     return markdown_table(header, lines, n_left=2)
 
 
