@@ -95,7 +95,7 @@ def written_out(first, second):
             both += (residual**2).sum() / ((len(x) - 1) * (n_queries - 1) * len(x) * n_queries)
             v_seed, squares = v_seed + v_x, squares + v_x**2 / (len(x) - 1)
     variance = max(v_query + v_seed - both, v_query, v_seed)
-    freedom = variance**2 / (v_query**2 / (n_queries - 1) + squares)
+    freedom = (v_query + v_seed) ** 2 / (v_query**2 / (n_queries - 1) + squares)
     value, half = difference.mean(), stats.t.ppf(0.975, freedom) * np.sqrt(variance)
     return value - half, value + half, 2 * stats.t.sf(abs(value) / np.sqrt(variance), freedom)
 
