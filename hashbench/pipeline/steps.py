@@ -19,7 +19,6 @@ from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import PreparedDataset, stem_of
 from hashbench.registry import dataset_spec
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, OrderEffect
-from hashbench.scoring.item_sample import draw_items
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
@@ -276,9 +275,11 @@ def _score(
 
 def items_of(dataset: Dataset) -> IntArray:
     """Return rows of the database that stand for all, the same for codes of all methods."""
+    from hashbench.scoring.item_sample import draw_items
+
     if dataset not in _ITEMS:
         of_all = dataset.images if dataset.features is None else dataset.features
-        _ITEMS[dataset] = draw_items(np.asarray(of_all)[as_slice(dataset.database)])
+        _ITEMS[dataset] = draw_items(np.asarray(of_all)[as_slice(dataset.database)], dataset.affinity().item_keys())
     return _ITEMS[dataset]
 
 

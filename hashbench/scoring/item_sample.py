@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, Rows, WordArray
 from hashbench.affinity import Affinity
 from hashbench.bits import n_words, to_words
@@ -16,7 +17,7 @@ from hashbench.scoring.engine import kernels
 N_SAMPLED = 1024  # items of a large database; the deviation then has a relative error of .7 / sqrt(1024), 2 %
 
 _ALL = slice(None)
-_READ = 16  # numbers of an item that decide whether it is drawn
+_ROWS = 1 << 14  # items whose content is hashed at a time
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -86,12 +87,21 @@ class PackedSample(NamedTuple):
         return cells
 
 
-def draw_items(items: AnyArray) -> IntArray:
-    """Draw rows that stand for all items, (n_items, ...), by some of their numbers, so that their order has no say."""
-    numbers = items.reshape(len(items), -1)
-    columns = np.linspace(0, numbers.shape[1] - 1, min(numbers.shape[1], _READ)).astype(np.int64)
-    words = np.ascontiguousarray(numbers[:, columns], dtype=np.float64).view(np.uint64)
-    return _draw(_hashes(words), 0)[1][: _n_chosen(len(items))]
+def draw_items(items: AnyArray, keys: IntArray) -> IntArray:
+    """Draw rows that stand for all items, (n_items, ...), by their content and `Affinity.item_keys`, not their order."""
+    n_items = len(items)
+    if _n_chosen(n_items) == n_items:
+        return np.arange(n_items)
+    hashes = [_content_hash(items[part]) for part in chunks(0, n_items, _ROWS)]
+    return _draw(_hashes(np.concatenate(hashes)[:, None], keys), 0)[1][: _n_chosen(n_items)]
+
+
+def _content_hash(items: AnyArray) -> WordArray:
+    """Hash all bytes of each row, (n_rows, ...), by a sum modulo 2^64 that no order of additions changes."""
+    content = np.ascontiguousarray(items).reshape(len(items), -1).view(np.uint8)
+    padded = np.pad(content, ((0, 0), (0, -content.shape[1] % 8))).view(np.uint64)
+    weights = _mixed(np.arange(1, padded.shape[1] + 1, dtype=np.uint64) * _ODD)
+    return np.asarray((_mixed(padded) * weights).sum(axis=1, dtype=np.uint64))
 
 
 def _n_chosen(n_items: int) -> int:

@@ -179,3 +179,17 @@ def test_metrics_that_do_not_know_single_items_keep_the_deviation_of_their_queri
     by_kind = np.bincount(evaluation.kind, weights=of_each)
     assert summary.tie_sd == pytest.approx(np.linalg.norm(by_kind) / 40)
     assert summary.tie_sd_low == 0
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_items_are_drawn_by_all_of_their_content_and_labels_in_any_order(dtype):
+    rng = np.random.default_rng(0)
+    items, labels = np.zeros((5000, 101), dtype=dtype), rng.integers(0, 10, (5000, 1))
+    items[np.arange(4000), rng.integers(0, 101, 4000)] = 1 + np.arange(4000) % 200  # the last thousand are equal
+    order = rng.permutation(5000)
+    drawn, again = item_sample.draw_items(items, labels), item_sample.draw_items(items[order], labels[order])
+    assert len(drawn) == len(again) == item_sample.N_SAMPLED
+    rows = [np.column_stack([items[chosen], labels[chosen]]) for chosen in (drawn, order[again])]
+    assert sorted(map(bytes, rows[0])) == sorted(map(bytes, rows[1]))
+    assert len(np.unique(drawn[drawn < 4000])) > 0.95 * (drawn < 4000).sum() > 0.7 * item_sample.N_SAMPLED
+    np.testing.assert_array_equal(item_sample.draw_items(items[:900], labels[:900]), np.arange(900))
