@@ -198,8 +198,8 @@ def test_what_is_said_of_the_shuffle_deviation_is_that_of_its_rows():
     constant = rows[(rows["method"] == "constant") & (rows["metric"] == "AP") & (rows["n_bits"] == 12)].iloc[0]
     assert constant["dataset"] == "digits"
     assert states(SHUFFLES, f"{constant['tie_sd'] / constant['tie_sd_measured']:.1f} times for AP")
-    assert not pairs["turned"].any()
-    assert states(SHUFFLES, "no random order reversed two that are apart under a shuffle")
+    counts = f"{pairs['apart'].sum():,} pairs that are apart", f"turned {pairs['turned'].sum()}"
+    assert states(SHUFFLES, *counts, f"more than {100 * pairs['share'].max():.1f} % of the orders")
 
 
 def test_how_often_a_method_is_told_from_itself_is_as_in_the_committed_rows():
@@ -209,7 +209,11 @@ def test_how_often_a_method_is_told_from_itself_is_as_in_the_committed_rows():
     rows = pd.read_csv(false_alarms.ROWS)
     assert holds(COMPARING, "false alarms", false_alarms.lay_out(rows))
     of_methods = rows[rows["dataset"] != "simulated"]
-    assert of_methods["false_alarms"].between(0.02, 0.08).all()
+    shares = of_methods["false_alarms"]
+    assert states(COMPARING, f"{100 * shares.min():.0f} to {100 * shares.max():.0f} %", "of all pairs")
+    few = of_methods[shares < 0.02]
+    assert {*few["scores"]} == {"hashnet", "csq"}
+    assert {*few["dataset"]} == {"digits"}
     least, most = of_methods["paired"].min(), of_methods["paired"].max()
     assert states(COMPARING, "calls", f"{100 * least:.0f} to {100 * most:.0f} %", "of these pairs different")
 
