@@ -34,6 +34,7 @@ from hashbench.errors import HashbenchError, nearest_pair
 
 _ALL = slice(None)
 _KEYED = 1 << 24  # levels of an explicit matrix held at a time
+_KEY_QUERIES = 64  # queries whose levels tell items apart
 
 
 class Affinity(ABC):
@@ -106,20 +107,16 @@ class Affinity(ABC):
         return None
 
     def item_keys(self) -> IntArray:
-        """Return keys of the items: items with equal keys have the same level with every query.
+        """Return keys of the items, by which those of a sample are drawn: equal items have equal keys.
 
         Returns
         -------
         ndarray of shape (n_database, n_keys), int64
-            By default one key, the sum of the levels with all queries, each times a random number of 64 bits.
+            By default one key, of the levels with some of the queries: each level times a random number of 64 bits.
         """
-        factors = np.random.default_rng(0).integers(-(2**63), 2**63, self.n_queries)
-        keys = np.empty((self.n_database, 1), dtype=np.int64)
-        at_a_time = max(_KEYED // max(self.n_queries, 1), 1)
-        for first in range(0, self.n_database, at_a_time):
-            columns = slice(first, min(first + at_a_time, self.n_database))
-            keys[columns, 0] = factors @ self.block(_ALL, columns).astype(np.int64)
-        return keys
+        queries = np.unique(np.linspace(0, max(self.n_queries - 1, 0), _KEY_QUERIES).astype(np.int64))[: self.n_queries]
+        factors = np.random.default_rng(0).integers(-(2**63), 2**63, len(queries))
+        return (factors @ self.block(queries, _ALL).astype(np.int64))[:, None]
 
 
 class _Part(Affinity):
@@ -140,9 +137,6 @@ class _Part(Affinity):
     def query_keys(self) -> IntArray | None:
         keys = self.whole.query_keys()
         return None if keys is None else keys[self.rows]
-
-    def item_keys(self) -> IntArray:
-        return self.whole.item_keys()[self.columns]
 
 
 class SameLabel(Affinity):

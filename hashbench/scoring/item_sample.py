@@ -1,8 +1,9 @@
 """Items that stand for a database where covariances with their keys are summed: see `hashbench.scoring.score_table`."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
+from operator import add
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -17,12 +18,13 @@ from hashbench.scoring.engine import kernels
 N_SAMPLED = 1024  # items of a large database; the deviation then has a relative error of .7 / sqrt(1024), 2 %
 
 _ALL = slice(None)
+_IN_ANY_ORDER = 1 << 22  # items among which the same are drawn in any order; of more, rows have a say
 _ROWS = 1 << 14  # items whose content is hashed at a time
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Sample(NamedTuple):
-    """Items of a part of the database, drawn by what they are: their order has no say, nor has their place."""
+    """Items of a part of the database, drawn by what they are and by their rows; those of several parts add up."""
 
     draws: WordArray  # (n_drawn,), ascending: the items with the smallest draws stand for all
     rows: IntArray  # (n_drawn,), of the database
@@ -31,9 +33,13 @@ class Sample(NamedTuple):
 
     @classmethod
     def draw(cls, words: WordArray, keys: IntArray, first: int) -> Self:
-        """Draw from the items from row ``first`` on, by their codes and `Affinity.item_keys`."""
-        draws, rows = _draw(_hashes(words, keys), first)
-        return cls(draws, first + rows, words[rows], len(words))
+        """Draw from the items from row ``first`` on, by their codes, `Affinity.item_keys` and rows."""
+        rows = np.arange(first, first + len(words))
+        draws = _mixed(_hashes(words, keys) + rows.astype(np.uint64) * _ODD)
+        most = min(2 * N_SAMPLED, len(draws))
+        smallest = np.argpartition(draws, most - 1)[:most] if most else np.arange(0)
+        smallest = smallest[np.argsort(draws[smallest])]
+        return cls(draws[smallest], rows[smallest], words[smallest], len(words))
 
     def __add__(self, other: "Sample") -> "Sample":  # type: ignore[override]
         draws, rows, words = (np.concatenate(pair) for pair in zip(self[:3], other[:3], strict=True))
@@ -68,10 +74,17 @@ class PackedSample(NamedTuple):
         n_items = database.shape[0]
         if chosen is None and _n_chosen(n_items) == n_items:
             chosen = np.arange(n_items)
-        elif chosen is None:
+        elif chosen is None and n_items <= _IN_ANY_ORDER:
             keys = affinity.item_keys()
             hashes = [_hashes(words, keys[rows]) for rows, words in read_words(database, n_bits)]
-            chosen = _draw(np.concatenate(hashes), 0)[1][: _n_chosen(n_items)]
+            chosen = _draw(np.concatenate(hashes))[: _n_chosen(n_items)]
+        elif chosen is None:
+            parts = (
+                Sample.draw(words, affinity.part(_ALL, rows).item_keys(), rows.start)
+                for rows, words in read_words(database, n_bits)
+            )
+            whole = reduce(add, parts)
+            chosen = whole.rows[whole.chosen]
         of_chosen = np.empty((len(chosen), n_words(n_bits)), dtype=np.uint64)
         for rows, words in read_words(database, n_bits):
             is_here = (chosen >= rows.start) & (chosen < rows.stop)
@@ -88,12 +101,12 @@ class PackedSample(NamedTuple):
 
 
 def draw_items(items: AnyArray, keys: IntArray) -> IntArray:
-    """Draw rows that stand for all items, (n_items, ...), by their content and `Affinity.item_keys`, not their order."""
+    """Draw rows that stand for all items, (n_items, ...), by content and `Affinity.item_keys`, whatever their order."""
     n_items = len(items)
     if _n_chosen(n_items) == n_items:
         return np.arange(n_items)
     hashes = [_content_hash(items[part]) for part in chunks(0, n_items, _ROWS)]
-    return _draw(_hashes(np.concatenate(hashes)[:, None], keys), 0)[1][: _n_chosen(n_items)]
+    return _draw(_hashes(np.concatenate(hashes)[:, None], keys))[: _n_chosen(n_items)]
 
 
 def _content_hash(items: AnyArray) -> WordArray:
@@ -108,23 +121,13 @@ def _n_chosen(n_items: int) -> int:
     return n_items if n_items <= 2 * N_SAMPLED else N_SAMPLED
 
 
-def _draw(hashes: WordArray, first: int) -> tuple[WordArray, IntArray]:
-    """Return the smallest draws of the items from row ``first`` on, ascending, and whose they are.
-
-    Equal items have a draw each, by their number among them.
-    """
-    distinct, sizes = np.unique(hashes, return_counts=True)
-    copies, ends = np.repeat(distinct, sizes), np.cumsum(sizes)
-    number = np.arange(len(hashes)) - np.repeat(ends - sizes, sizes) + first
-    draws = _mixed(copies + number.astype(np.uint64) * _ODD)
-    most = min(2 * N_SAMPLED, len(draws))
-    smallest = np.argpartition(draws, most - 1)[:most]
-    smallest = smallest[np.argsort(draws[smallest])]
-    wanted, place = np.unique(copies[smallest], return_inverse=True)
-    rows, at = np.empty(len(wanted), dtype=np.int64), np.minimum(np.searchsorted(wanted, hashes), len(wanted) - 1)
-    is_wanted = np.flatnonzero(wanted[at] == hashes)
-    rows[at[is_wanted]] = is_wanted
-    return draws[smallest], rows[place]
+def _draw(hashes: WordArray) -> IntArray:
+    """Return the rows of the items with the smallest draws: each equal item has one, by its number among them."""
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    number = np.arange(len(hashes)) - np.repeat(starts, np.diff(np.append(starts, len(hashes))))
+    return np.asarray(order[np.argsort(_mixed(ordered + number.astype(np.uint64) * _ODD), kind="stable")])
 
 
 def _hashes(*tables: WordArray | IntArray) -> WordArray:

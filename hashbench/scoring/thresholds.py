@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _MEMORY = 256 << 20  # bytes of histograms held at a time
 _CONFIDENCE = 0.95
+_LONG = 1025  # distances; with more, the shuffle deviation of uAP is not computed
 
 
 class Match(NamedTuple):
@@ -84,7 +85,8 @@ class Thresholds:
     n_queries, n_undefined : int
         All queries, and those without relevant items, which are pooled, too.
     pair_moments : ndarray of shape (3, n_bits + 1, n_bits + 1), float64
-        Sums over queries of the products of two distances' counts: of relevant items, of these with all, of all.
+        Sums over queries of the products of two distances' counts: of relevant items, of these with all, of all. One
+        NaN each for codes of over 1,024 bits.
     are_met_twice : bool
         Whether pairs are of two items of the database, as with ``exclude_self``.
     notes : sequence of str
@@ -207,8 +209,9 @@ class Thresholds:
     def uap(self) -> Summary:
         """Micro average precision: all pairs in one ranking by distance, exact over the orders of tied pairs.
 
-        Its ``tie_sd`` is over orders of the items: scripts list pairs query by query, or those of i < j row by row, so
-        that all pairs of an item move together (docs/explanation/shuffle-deviation.md).
+        Its ``tie_sd`` is over orders of the queries, since scripts list pairs query by query; of the items, if these
+        are compared with each other (docs/explanation/shuffle-deviation.md). It has no bounds, and is NaN for codes of
+        over 1,024 bits.
         """
         histogram, metric = TieHistogram(np.stack([self.n_false, self.n_true])[None]), get_metric("AP")
         mean, low, high, sd = (float(part[0]) for part in metric.scores(histogram))
@@ -262,8 +265,6 @@ def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str],
         n_rel, n_within = histogram.n_rel, np.cumsum(histogram.size, axis=1)
         n_rel_within = np.cumsum(n_rel, axis=1)
         is_defined = weights * (histogram.n_relevant > 0)
-        relevant, sizes = n_rel.astype(np.float64), histogram.size.astype(np.float64)
-        counts = (relevant, relevant), (relevant, sizes), (sizes, sizes)
         of_part = {
             "n_true": weights @ n_rel,
             "n_false": weights @ (histogram.size - n_rel),
@@ -271,7 +272,7 @@ def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str],
             "n_queries_with_false": weights @ (n_within > n_rel_within),
             "query_precision": is_defined @ (n_rel_within / np.maximum(n_within, 1)),
             "query_recall": is_defined @ (n_rel_within / np.maximum(histogram.n_relevant, 1)[:, None]),
-            "pair_moments": np.stack([(first.T * weights) @ second for first, second in counts]),
+            "pair_moments": _moments(n_rel, histogram.size, weights),
         }
         sums = {name: sums.get(name, 0) + part for name, part in of_part.items()}
         n_queries += int(weights.sum())
@@ -284,6 +285,19 @@ def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str],
     for name in ("query_precision", "query_recall"):
         sums[name] = sums[name] / n_defined if n_defined else sums[name] * np.nan
     return Thresholds(**sums, n_queries=n_queries, n_undefined=n_undefined, are_met_twice=are_met_twice, notes=notes)
+
+
+def _moments(n_rel: IntArray, sizes: IntArray, weights: IntArray) -> FloatArray:
+    """Sum the products of two distances' counts over queries, as `Thresholds.pair_moments`; NaN of long codes."""
+    moments = np.zeros((3, n_rel.shape[1], n_rel.shape[1])) if n_rel.shape[1] <= _LONG else np.full((3, 1, 1), np.nan)
+    met = np.flatnonzero(sizes.any(axis=0))
+    if n_rel.shape[1] <= _LONG and met.size:
+        relevant, all_items = n_rel[:, met].astype(np.float64), sizes[:, met].astype(np.float64)
+        for out, first, second in zip(
+            moments, (relevant, relevant, all_items), (relevant, *2 * [all_items]), strict=True
+        ):
+            out[np.ix_(met, met)] = (first.T * weights) @ second
+    return moments
 
 
 def queries_at_a_time(n_bits: int, n_levels: int = 2) -> int:

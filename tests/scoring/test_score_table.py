@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 import hashbench
 from hashbench.bits import pack
-from hashbench.scoring import item_sample
+from hashbench.scoring import item_sample, shards
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.shards import ShardedCodes
 
@@ -117,11 +117,12 @@ METRICS = ["AP", "AP@7", "NDCG@9", "P@5", "RR"]
 
 
 def numbers(evaluation):
-    return [value for name in METRICS for value in evaluation.summary[name].by_name.values()]
+    summaries = (evaluation.summary[name].by_name.values() for name in METRICS)
+    return [value for values in summaries for value in values if value is not None]
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_sampled_items_are_the_same_whatever_the_order_of_the_database_and_its_shards(rule, monkeypatch):
+def test_sampled_items_are_the_same_whatever_the_order_of_the_database(rule, monkeypatch):
     monkeypatch.setattr(item_sample, "N_SAMPLED", 9)
     whole = hashbench.evaluate(query, database, RULES[rule], METRICS)
     order = np.random.default_rng(0).permutation(len(database))
@@ -130,9 +131,17 @@ def test_sampled_items_are_the_same_whatever_the_order_of_the_database_and_its_s
     else:
         shuffled = hashbench.evaluate(query, database[order], RULES[rule].part(slice(None), order), METRICS)
     assert numbers(shuffled) == numbers(whole)
-    assert numbers(ShardedCodes(pack(query), pack(database), query.shape[1], RULES[rule]).evaluate(METRICS)) == numbers(
-        whole
-    )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_sampled_items_of_large_databases_are_those_of_their_shards_and_blocks(rule, monkeypatch):
+    monkeypatch.setattr(item_sample, "N_SAMPLED", 9)
+    monkeypatch.setattr(item_sample, "_IN_ANY_ORDER", 0)
+    whole = numbers(hashbench.evaluate(query, database, RULES[rule], METRICS))
+    for n_rows in (7, 1000):
+        monkeypatch.setattr(shards, "_BLOCK_ROWS", n_rows)
+        codes = ShardedCodes(pack(query), pack(database), query.shape[1], RULES[rule])
+        assert numbers(codes.evaluate(METRICS)) == pytest.approx(whole, rel=1e-12)
 
 
 def test_samples_of_parts_unite_to_that_of_the_whole(monkeypatch):
@@ -145,7 +154,8 @@ def test_samples_of_parts_unite_to_that_of_the_whole(monkeypatch):
     assert united.n_items == 300
     np.testing.assert_array_equal(words[united.rows], united.words)
     assert len(np.unique(united.rows[united.chosen])) == 20
-    np.testing.assert_array_equal(np.sort(whole.draws), whole.draws)
+    np.testing.assert_array_equal(united.draws, whole.draws)
+    np.testing.assert_array_equal(united.rows, whole.rows)
 
 
 def test_items_are_drawn_as_often_as_they_occur(monkeypatch):
