@@ -16,12 +16,14 @@ from hashbench.reports.aggregate import draws
 from hashbench.reports.significance import all_pairs_tests, holm, paired_tests
 from hashbench.scoring.comparison import (
     ALPHA,
+    Difference,
     interval,
     interval_over_queries,
     interval_over_seeds,
     moments,
     of_seed_variances,
 )
+from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import as_row
 from hashbench.store.score_cache import find_scores
 
@@ -118,6 +120,18 @@ def welch_tests(values: FloatArray, spreads: FloatArray, n_seeds: IntArray, *, i
     parts, seeds = np.stack([variances[first], variances[second]], 1), np.stack([n_seeds[first], n_seeds[second]], 1)
     p_values = interval(values[first] - values[second], *of_seed_variances(parts, seeds))[2]
     return _of_first(np.where(seeds.any(axis=1), p_values, np.nan), len(values))
+
+
+def verdict(difference: Difference) -> str:
+    """Return whether the first method of a difference is shown to be ``better`` or ``worse``, or ``not shown``."""
+    if not difference.is_shown:
+        return "not shown"
+    return "better" if (difference.value > 0) != is_error(difference.metric) else "worse"
+
+
+def in_words(difference: Difference) -> str:
+    """Return the sentence of a difference; of an error, with the remark that lower is better."""
+    return f"{difference}{' Lower is better.' if is_error(difference.metric) else ''}"
 
 
 def count_seeds(cells: pd.DataFrame) -> IntArray:

@@ -9,6 +9,8 @@ from helpers import diff_rows
 from helpers.table_rows import block_rows
 from scipy import stats
 
+from hashbench.cards import method_card
+from hashbench.dataset import canonical_json
 from hashbench.reports.plots import FigureSelection, draw_figures
 from hashbench.reports.significance import holm
 from hashbench.store.results import read_rows
@@ -87,9 +89,12 @@ def test_rows_alone_are_compared_by_their_seeds(hashbench, tmp_path):
 @pytest.mark.parametrize(
     ("names", "complaint"),
     [
-        (["lsh", "lsh"], "lsh and lsh: a comparison needs two methods; name two different ones."),
-        (["lsh", "isq"], "Did you mean 'itq'?"),
-        (["lsh", "itq"], "lsh has one seed, and the scores of single queries are not kept here."),
+        (["lsh", "lsh"], "a comparison needs two methods, and only lsh is named; name two different ones."),
+        (["lsh", "isq"], "unknown method 'isq'. Did you mean 'itq'? Known methods: itq, lsh, pcah, sh.\n"),
+        (
+            ["lsh", "itq"],
+            "digits (pixels), AP at 16 bits: lsh has one seed, and the scores of single queries are not kept here.",
+        ),
         (["pcah", "sh"], "pcah draws nothing at random, and the scores of single queries are not kept here."),
     ],
 )
@@ -101,6 +106,89 @@ def test_what_cannot_be_compared_is_refused(hashbench, tmp_path, names, complain
     assert complaint in done.stderr
 
 
+def differences(hashbench, folder, *names):
+    """Return the differences of the only column."""
+    (column,) = json.loads(hashbench("compare", *names, "--results", folder, "--format", "json").stdout)
+    return column["differences"]
+
+
+def several(method, values, **changes):
+    return [
+        diff_rows.row(value, value - 0.1, value + 0.1, seed=seed, method=method, **changes)
+        for seed, value in enumerate(values)
+    ]
+
+
+def test_a_method_named_twice_is_one(hashbench, tmp_path):
+    diff_rows.write(tmp_path / "digits.csv", *several("lsh", (0.5, 0.52)), *several("itq", (0.6, 0.61)))
+    (found,) = differences(hashbench, tmp_path, "itq", "lsh", "lsh")
+    assert (found["n_seeds_first"], found["n_seeds_second"]) == (2, 2)
+
+
+def test_a_method_is_the_line_that_tables_show_whatever_is_chosen(hashbench, tmp_path):
+    tuned = canonical_json(dict(method_card("dfh").preset("tuned", 16)))
+    rows = [
+        *several("itq", (0.5, 0.51)),
+        *several("dfh", (0.6, 0.61), n_bits=16),
+        *several("dfh", (0.7, 0.71), params=tuned),
+        *several("itq", (0.5, 0.51), metric="P@100"),
+        *several("dfh", (0.8, 0.81), metric="P@100"),
+    ]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    (found,) = differences(hashbench, tmp_path, "dfh", "itq", "--metric", "AP", "--bits", "16")
+    assert found["value"] == pytest.approx(0.2)
+    table = hashbench("tables", "--metric", "AP", "--results", tmp_path).stdout
+    label = next(name for name in block_rows(table, "digits (pixels): AP") if name.startswith("dfh"))
+    refused = hashbench("compare", "dfh", label, "--results", tmp_path)
+    assert f"dfh and {label} are the same line of results; name two different ones." in refused.stderr
+
+
+def test_a_pair_without_an_interval_leaves_the_others_their_answers(hashbench, tmp_path):
+    rows = [*several("itq", (0.5, 0.51)), *several("lsh", (0.4, 0.41)), *several("csq", (0.6,))]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    against_lsh, against_csq = differences(hashbench, tmp_path, "itq", "lsh", "csq")
+    assert against_lsh["answer"] == "better"
+    assert against_lsh["p_holm"] is None  # one test was made
+    assert against_csq["answer"] == "no interval"
+    assert against_csq["sentence"].startswith("no interval: csq has one seed, and the scores of single queries are not")
+    text = " ".join(hashbench("compare", "itq", "lsh", "csq", "--results", tmp_path).stdout.split())
+    assert "16 bits: no interval: csq has one seed" in text
+
+
+@pytest.mark.parametrize(("metric", "answers"), [("AP", ["better", "worse"]), ("PairwiseError", ["worse", "better"])])
+def test_the_answer_knows_whether_lower_is_better(hashbench, tmp_path, metric, answers):
+    diff_rows.write(
+        tmp_path / "digits.csv",
+        *several("itq", (0.5, 0.501), metric=metric),
+        *several("lsh", (0.4, 0.401), metric=metric),
+        *several("sph", (0.6, 0.601), metric=metric),
+    )
+    command = "itq", "lsh", "sph", "--metric", metric
+    assert [found["answer"] for found in differences(hashbench, tmp_path, *command)] == answers
+    text = hashbench("compare", *command, "--results", tmp_path).stdout
+    assert re.search("shuffle sd +answer$", text, re.MULTILINE)
+    assert ("Lower is better." in text) == (metric == "PairwiseError")
+
+
+def test_results_in_other_metrics_or_of_other_data_are_named(hashbench, tmp_path):
+    rows = [*several("lsh", (0.4, 0.41)), *several("lsh", (0.4, 0.41), metric="P@100"), *several("itq", (0.5, 0.51))]
+    rows += several("sph", (0.5, 0.51), dataset_fingerprint="bbbb")
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    command = "compare", "--results", tmp_path, "lsh"
+    lacking = diff_rows.refusal(hashbench(*command, "itq", "--metric", "P@100"))
+    assert "there are no results in P@100 of itq. There are results in AP at 16 bits" in lacking
+    other = diff_rows.refusal(hashbench(*command, "sph"))
+    assert "results of lsh and sph on digits (pixels) are of different data" in other
+    assert "the fingerprints are aaaa and bbbb. Run or evaluate both on the same queries, items and labels." in other
+
+
+def test_the_classes_of_saved_codes_are_not_kept(hashbench, tmp_path):
+    rows = [*several("ours", (0.4, 0.41), features="own"), *several("theirs", (0.5, 0.51), features="own")]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    refused = diff_rows.refusal(hashbench("compare", "ours", "theirs", "--by", "class", "--results", tmp_path))
+    assert "the classes of saved codes are not kept; from Python, give them as hashbench.compare(..., clu" in refused
+
+
 def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, digits_data, empty_folder):
     grid = ["--method", "lsh", "--method", "itq", "--bits", 12, "--bits", 16, "--metric", "AP"]
     assert hashbench("run", *grid).exit_code == 0
@@ -109,6 +197,9 @@ def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, di
     assert "Bar: 95 % interval of the mean, over queries, for these codes." in text
     assert "Tests (‡): over queries, for these codes." in hashbench("tables", "table1", "--significance").stdout
     assert "shown for these codes." in " ".join(hashbench("compare", "itq", "lsh").stdout.split())
+    assert "over 200 queries of 10 classes" in " ".join(
+        hashbench("compare", "itq", "lsh", "--by", "class").stdout.split()
+    )
     assert hashbench("run", *grid[:2], *grid[4:], "--seed", 1, "--seed", 2).exit_code == 0
     (drawing,) = draw_figures(empty_folder / "results", ["ap-bits"], FigureSelection())
     text = " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split())
