@@ -46,6 +46,7 @@ class Uncertainty(NamedTuple):
     to: FloatArray
     p_value: FloatArray  # of the difference to the reference, corrected
     is_unpaired: BoolArray  # whether scores are known, but of other queries than the reference
+    is_single: BoolArray  # whether scores are known, but of one seed of it or the reference in a column over seeds
 
 
 def add_uncertainty(
@@ -83,6 +84,7 @@ def assess(
 
     ``rows`` are the results behind each cell, one per seed. If the reference ``is_named``, it was chosen beforehand,
     and its tests are corrected together. Else it is the best by the same scores, and all pairs are corrected together.
+    Over queries and seeds, a method that draws at random needs several seeds to be tested.
     """
     scores = {place: values for place, behind in enumerate(rows) if (values := _scores(behind)) is not None}
     n_seeds = count_seeds(cells)
@@ -94,7 +96,7 @@ def assess(
             ends[place] = interval_over_queries(scores[place])
         elif basis == SEEDS and n_seeds[place] > 1:
             ends[place] = interval_over_seeds(behind["value"].to_numpy(dtype=float))
-    p_value, is_unpaired = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool)
+    p_value, (is_unpaired, is_single) = np.full(len(cells), np.nan), np.zeros((2, len(cells)), dtype=bool)
     others = rivals[rivals != reference]
     if reference is not None and basis == SEEDS:
         tested = cells.assign(n_seeds=n_seeds)[[*SEED_COLUMNS]].to_numpy(dtype=float)[[reference, *others]]
@@ -103,10 +105,12 @@ def assess(
         is_defined = ~np.isnan(scores[reference][0])
         is_paired = [is_defined.sum() > 1 and np.array_equal(~np.isnan(scores[i][0]), is_defined) for i in others]
         is_unpaired[others] = np.logical_not(is_paired)
-        paired = others[is_paired]
+        if basis == BOTH:
+            is_single[others] = (n_seeds[others] == 1) | (n_seeds[reference] == 1)
+        paired = others[np.logical_and(is_paired, ~is_single[others])]
         test = _over_queries if basis == BOTH else _of_codes
         p_value[paired] = test([scores[i][:, is_defined] for i in (reference, *paired)], is_named)
-    return Uncertainty(basis, ends[:, 0], ends[:, 1], p_value, is_unpaired)
+    return Uncertainty(basis, ends[:, 0], ends[:, 1], p_value, is_unpaired, is_single)
 
 
 def welch_tests(values: FloatArray, spreads: FloatArray, n_seeds: IntArray, *, is_named: bool = False) -> FloatArray:
