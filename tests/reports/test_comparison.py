@@ -11,9 +11,11 @@ from scipy import stats
 
 from hashbench.cards import method_card
 from hashbench.dataset import canonical_json
+from hashbench.reports.aggregate import all_lines, average_over_seeds
+from hashbench.reports.html.content import make_content
 from hashbench.reports.plots import FigureSelection, draw_figures
 from hashbench.reports.significance import holm
-from hashbench.store.results import read_rows
+from hashbench.store.results import read_results, read_rows
 from hashbench.store.score_cache import find_scores
 
 FIRST, SECOND = "ours", "csq-tuned"
@@ -59,7 +61,9 @@ def test_six_seeds_of_one_method_show_no_gain_anywhere(hashbench, six_seeds):
     assert hashbench("report", "--output", "page.html").exit_code == 0
     content = json.loads(re.search(r'id="data">(.*?)</script>', (six_seeds / "page.html").read_text())[1])
     assert len(content["pairs"]["sentence"]) == len(LENGTHS)
-    assert all("not shown on these queries." in sentence for sentence in content["pairs"]["sentence"])
+    for sentence in content["pairs"]["sentence"]:
+        assert re.match(f"({FIRST} is .* {SECOND}|{SECOND} is .* {FIRST}) by ", sentence)  # as `compare` names them
+        assert "over 3 seeds each): not shown on these queries." in sentence
 
     for name in ("ap-bits", "ranking"):
         (drawing,) = draw_figures(six_seeds / "results", [name], FigureSelection())
@@ -180,6 +184,20 @@ def test_results_in_other_metrics_or_of_other_data_are_named(hashbench, tmp_path
     other = diff_rows.refusal(hashbench(*command, "sph"))
     assert "results of lsh and sph on digits (pixels) are of different data" in other
     assert "the fingerprints are aaaa and bbbb. Run or evaluate both on the same queries, items and labels." in other
+
+
+def test_the_page_says_which_methods_have_one_seed(tmp_path):
+    rows = [*several("itq", (0.5, 0.51)), *several("lsh", (0.4,)), *several("pcah", (0.4,), n_bits=12)]
+    rows += [*several("sh", (0.3,), n_bits=12), *several("sph", (0.3, 0.4), metric="PairwiseError")]
+    rows += several("itq", (0.5, 0.51), metric="PairwiseError")
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    results = read_results(tmp_path)
+    content = make_content(results, all_lines(results), average_over_seeds(results), {})
+    one_seed, apart, error = sorted(set(content["pairs"]["sentence"]), key=len)
+    assert one_seed == "One seed of lsh: not compared over seeds; see hashbench compare itq lsh."
+    assert apart == "pcah and sh draw nothing at random: not compared over seeds; see hashbench compare pcah sh."
+    assert error.startswith("sph is below itq by 0.1550 PairwiseError")
+    assert error.endswith(" on these queries. Lower is better.")
 
 
 def test_the_classes_of_saved_codes_are_not_kept(hashbench, tmp_path):
