@@ -11,10 +11,12 @@ from scipy import stats
 
 from hashbench.cards import method_card
 from hashbench.dataset import canonical_json
+from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import all_lines, average_over_seeds
 from hashbench.reports.html.content import make_content
 from hashbench.reports.plots import FigureSelection, draw_figures
 from hashbench.reports.significance import holm
+from hashbench.scoring.comparison import compare
 from hashbench.store.results import read_results, read_rows
 from hashbench.store.score_cache import find_scores
 
@@ -205,6 +207,20 @@ def test_the_classes_of_saved_codes_are_not_kept(hashbench, tmp_path):
     diff_rows.write(tmp_path / "digits.csv", *rows)
     refused = diff_rows.refusal(hashbench("compare", "ours", "theirs", "--by", "class", "--results", tmp_path))
     assert "the classes of saved codes are not kept; from Python, give them as hashbench.compare(..., clu" in refused
+
+
+def test_what_scoring_refuses_to_compare_is_the_reason_of_its_cell(hashbench, digits_data, empty_folder, monkeypatch):
+    def refusing(*sides, names, **options):
+        if "lsh" in names:
+            raise HashbenchError("they are of other labels.")
+        return compare(*sides, names=names, **options)
+
+    grid = ["--method", "itq", "--method", "lsh", "--method", "pcah", "--bits", 16, "--metric", "AP"]
+    assert hashbench("run", *grid).exit_code == 0
+    monkeypatch.setattr("hashbench.reports.comparison.compare", refusing)
+    against_lsh, against_pcah = differences(hashbench, "results", "itq", "lsh", "pcah")
+    assert against_lsh["sentence"] == "no interval: they are of other labels."
+    assert against_pcah["basis"] == "queries"
 
 
 def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, digits_data, empty_folder):
