@@ -230,7 +230,7 @@ def format_columns(columns: Sequence[Column], form: str) -> str:
         return json_text([_content(column) for column in columns])
     if form == "csv":
         rows = [[line[name] for name in _FIELDS] for column in columns for line in _content(column)["differences"]]
-        return sheet_text(_FIELDS, [["" if value is None else value for value in row] for row in rows]).rstrip("\n")
+        return sheet_text(_FIELDS, [["" if pd.isna(value) else value for value in row] for row in rows]).rstrip("\n")
     table = markdown_table if form == "markdown" else plain_table
     texts = []
     for column in columns:
@@ -262,7 +262,7 @@ def _line(answer: Answer) -> list[str]:
         str(answer.n_bits),
         answer.names[1],
         f"{difference.value:+.4f}",
-        f"{difference.low:+.4f} to {difference.high:+.4f}",
+        "-" if np.isnan(difference.low) else f"{difference.low:+.4f} to {difference.high:+.4f}",
         "<0.0001" if p < 1e-4 else f"{p:.4f}",
         "-" if np.isnan(difference.tie_sd) else f"{difference.tie_sd:.5f}",
         answer.in_a_word,

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,10 +14,11 @@ from hashbench.cards import method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import all_lines, average_over_seeds
+from hashbench.reports.comparison import Answer, Column, format_columns
 from hashbench.reports.html.content import make_content
 from hashbench.reports.plots import FigureSelection, draw_figures
 from hashbench.reports.significance import holm
-from hashbench.scoring.comparison import compare
+from hashbench.scoring.comparison import compare, of_means
 from hashbench.store.results import read_results, read_rows
 from hashbench.store.score_cache import find_scores
 
@@ -221,6 +223,14 @@ def test_what_scoring_refuses_to_compare_is_the_reason_of_its_cell(hashbench, di
     against_lsh, against_pcah = differences(hashbench, "results", "itq", "lsh", "pcah")
     assert against_lsh["sentence"] == "no interval: they are of other labels."
     assert against_pcah["basis"] == "queries"
+
+
+def test_an_interval_that_is_not_known_is_a_dash_and_an_empty_cell():
+    seeds = np.array([0.5, 1.0]), np.array([0.25, 0.75])
+    unknown = replace(of_means(*seeds, "AP", ("itq", "lsh"), 200, np.nan), low=np.nan, high=np.nan)
+    columns = [Column("digits", "pixels", "AP", [Answer(16, ("itq", "lsh"), unknown)])]
+    assert re.search(r"lsh +\+0\.2500 +- +0\.\d{4} +- ", format_columns(columns, "table"))
+    assert ",itq,lsh,0.25,,," in format_columns(columns, "csv")
 
 
 def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, digits_data, empty_folder):
