@@ -198,6 +198,9 @@ def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
 
 def _by_means(rows: Rows, pair: tuple[str, str], metric: str, fixed: Sequence[str]) -> Difference:
     first, second = (rows[name]["value"].to_numpy(dtype=float) for name in pair)
+    for name, values in zip(pair, (first, second), strict=True):
+        if np.isnan(values).any():
+            raise HashbenchError(f"{name} has no {metric}, which is defined for no query.")
     tie_sd = sum(float(rows[name]["tie_sd"].mean(skipna=False)) for name in pair)
     return of_means(first, second, metric, pair, int(rows[pair[0]]["n_queries"].iloc[0]), tie_sd, fixed)
 

@@ -153,8 +153,10 @@ def test_a_method_is_the_line_that_tables_show_whatever_is_chosen(hashbench, tmp
 
 def test_a_pair_without_an_interval_leaves_the_others_their_answers(hashbench, tmp_path):
     rows = [*several("itq", (0.5, 0.51)), *several("lsh", (0.4, 0.41)), *several("csq", (0.6,))]
+    rows += [diff_rows.row(np.nan, np.nan, np.nan, None, n_undefined=200, method="sph", seed=seed) for seed in range(2)]
     diff_rows.write(tmp_path / "digits.csv", *rows)
-    against_lsh, against_csq = differences(hashbench, tmp_path, "itq", "lsh", "csq")
+    against_lsh, against_csq, against_sph = differences(hashbench, tmp_path, "itq", "lsh", "csq", "sph")
+    assert against_sph["sentence"] == "no interval: sph has no AP, which is defined for no query."
     assert against_lsh["answer"] == "better"
     assert against_lsh["p_holm"] is None  # one test was made
     assert against_csq["answer"] == "no interval"
