@@ -296,11 +296,7 @@ def compare(
     chosen = [get_metric(name).name for name in metrics or ["AP"]]
     selection = Selection(datasets, features=features, n_bits=n_bits)
     selection.check(rows)
-    kept = rows[rows["metric"].isin(chosen)]
-    kept = kept[kept["n_bits"].isin(n_bits)] if n_bits else kept
-    if kept.empty:
-        raise selection.nothing_left(rows, " or ".join(chosen))
-    click.echo(format_columns(compare_results(kept, names, selection, by == "class"), form))
+    click.echo(format_columns(compare_results(rows, names, chosen, selection, by == "class"), form))
 
 
 @click.command()

@@ -33,8 +33,7 @@ def paired_tests(
 
     The p values are two-sided, of the hypothesis that each query's difference is as likely of the other sign: the test
     of `scipy.stats.permutation_test` with ``permutation_type="samples"``. All 2^n sign flips are taken if these are no
-    more than ``n_resamples``. The interval is the bootstrap's percentile interval: unlike BCa it exists when all
-    queries differ by the same.
+    more than ``n_resamples``. The interval is that of the t distribution with n - 1 degrees of freedom.
     """
     by_length = defaultdict(list)
     for position, values in enumerate(differences):

@@ -16,12 +16,14 @@ from hashbench.reports.aggregate import draws
 from hashbench.reports.significance import all_pairs_tests, holm, paired_tests
 from hashbench.scoring.comparison import (
     ALPHA,
+    Difference,
     interval,
     interval_over_queries,
     interval_over_seeds,
     moments,
     of_seed_variances,
 )
+from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import as_row
 from hashbench.store.score_cache import find_scores
 
@@ -44,6 +46,7 @@ class Uncertainty(NamedTuple):
     to: FloatArray
     p_value: FloatArray  # of the difference to the reference, corrected
     is_unpaired: BoolArray  # whether scores are known, but of other queries than the reference
+    is_single: BoolArray  # whether scores are known, but of one seed of it or the reference in a column over seeds
 
 
 def add_uncertainty(
@@ -81,6 +84,7 @@ def assess(
 
     ``rows`` are the results behind each cell, one per seed. If the reference ``is_named``, it was chosen beforehand,
     and its tests are corrected together. Else it is the best by the same scores, and all pairs are corrected together.
+    Over queries and seeds, a method that draws at random needs several seeds to be tested.
     """
     scores = {place: values for place, behind in enumerate(rows) if (values := _scores(behind)) is not None}
     n_seeds = count_seeds(cells)
@@ -92,7 +96,7 @@ def assess(
             ends[place] = interval_over_queries(scores[place])
         elif basis == SEEDS and n_seeds[place] > 1:
             ends[place] = interval_over_seeds(behind["value"].to_numpy(dtype=float))
-    p_value, is_unpaired = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool)
+    p_value, (is_unpaired, is_single) = np.full(len(cells), np.nan), np.zeros((2, len(cells)), dtype=bool)
     others = rivals[rivals != reference]
     if reference is not None and basis == SEEDS:
         tested = cells.assign(n_seeds=n_seeds)[[*SEED_COLUMNS]].to_numpy(dtype=float)[[reference, *others]]
@@ -101,10 +105,12 @@ def assess(
         is_defined = ~np.isnan(scores[reference][0])
         is_paired = [is_defined.sum() > 1 and np.array_equal(~np.isnan(scores[i][0]), is_defined) for i in others]
         is_unpaired[others] = np.logical_not(is_paired)
-        paired = others[is_paired]
+        if basis == BOTH:
+            is_single[others] = (n_seeds[others] == 1) | (n_seeds[reference] == 1)
+        paired = others[np.logical_and(is_paired, ~is_single[others])]
         test = _over_queries if basis == BOTH else _of_codes
         p_value[paired] = test([scores[i][:, is_defined] for i in (reference, *paired)], is_named)
-    return Uncertainty(basis, ends[:, 0], ends[:, 1], p_value, is_unpaired)
+    return Uncertainty(basis, ends[:, 0], ends[:, 1], p_value, is_unpaired, is_single)
 
 
 def welch_tests(values: FloatArray, spreads: FloatArray, n_seeds: IntArray, *, is_named: bool = False) -> FloatArray:
@@ -118,6 +124,18 @@ def welch_tests(values: FloatArray, spreads: FloatArray, n_seeds: IntArray, *, i
     parts, seeds = np.stack([variances[first], variances[second]], 1), np.stack([n_seeds[first], n_seeds[second]], 1)
     p_values = interval(values[first] - values[second], *of_seed_variances(parts, seeds))[2]
     return _of_first(np.where(seeds.any(axis=1), p_values, np.nan), len(values))
+
+
+def verdict(difference: Difference) -> str:
+    """Return whether the first method of a difference is shown to be ``better`` or ``worse``, or ``not shown``."""
+    if not difference.is_shown:
+        return "not shown"
+    return "better" if (difference.value > 0) != is_error(difference.metric) else "worse"
+
+
+def in_words(difference: Difference) -> str:
+    """Return the sentence of a difference; of an error, with the remark that lower is better."""
+    return f"{difference}{' Lower is better.' if is_error(difference.metric) else ''}"
 
 
 def count_seeds(cells: pd.DataFrame) -> IntArray:

@@ -35,7 +35,7 @@ def read(codes: Codes) -> dict[str, AnyArray]:
 def write(codes: Codes, scores: Mapping[str, AnyArray]) -> None:
     """Write scores by metric, and remove the job's oldest of over ``N_KEPT`` files.
 
-    Of each metric the parts of `Scores`, (4, n_queries), or with those of `OrderEffect` (6, n_queries).
+    Of each metric the parts of `Scores`, (4, n_queries), or with the remainder of `OrderEffect` (5, n_queries).
 
     ``KINDS`` holds the kind of each query, (n_queries,), and ``N_UNDEFINED`` the number without relevant items.
     """

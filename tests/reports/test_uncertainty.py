@@ -183,6 +183,29 @@ def test_seeds_of_a_method_that_draws_nothing_are_not_asked_for():
     assert np.isnan(drawn.p_value).all()
 
 
+def test_a_method_of_one_seed_is_not_tested_among_methods_of_several():
+    scores = draw(4, 3, step=0.2)
+    scores[2] = scores[2][:1]
+    found = assessed(scores)
+    corrected = holm([written_out(scores[first], scores[second])[2] for first, second in [(0, 1), (0, 3), (1, 3)]])
+    assert found.basis == "queries and seeds"
+    assert found.p_value[[1, 3]] == pytest.approx(corrected[:2])
+    assert np.isnan(found.p_value[2])
+    assert list(found.is_single) == [False, False, True, False]
+    best = assessed(scores, reference=2)
+    assert np.isnan(best.p_value).all()
+    assert list(best.is_single) == [True, True, False, True]
+
+
+def test_the_note_says_that_one_seed_is_not_tested(hashbench, scored):
+    grid = ["--method", "sh", "--method", "sph", "--bits", 16, "--metric", "AP"]
+    assert hashbench("run", *grid, "--results", scored).exit_code == 0
+    text = hashbench("tables", "table1", "--significance", "--results", scored).stdout
+    rows = block_rows(text, "digits (pixels): AP")
+    assert "‡" in rows["sph"][0]
+    assert "3 of 4 could be tested; 1 with one seed, which leaves other seeds open." in text
+
+
 def test_methods_that_score_different_queries_are_not_tested():
     scores = draw(3, 1, 50)
     scores[0][:, :4] = scores[1][:, :4] = scores[2][:, 3:] = np.nan
@@ -214,7 +237,7 @@ def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, 
 def test_what_is_not_shown_to_differ_from_the_best_is_marked(p_value, is_marked):
     scores = draw(4, 1)
     cells = frame(scores, baseline=True).assign(n_bits=16, is_best=[True, False, False, False])
-    found = Uncertainty("queries", *np.zeros((2, 4)), np.array([np.nan, p_value, 0.0, np.nan]), [False] * 4)
+    found = Uncertainty("queries", *np.zeros((2, 4)), np.array([np.nan, p_value, 0.0, np.nan]), *[[False] * 4] * 2)
     with mock.patch("hashbench.reports.uncertainty.assess", return_value=found):
         assert add_uncertainty(cells, scores, ["n_bits"], cells["is_best"])["is_unshown"].tolist() == [
             False,

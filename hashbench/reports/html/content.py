@@ -1,15 +1,17 @@
 """The content of the page as plain values for JSON: results averaged over seeds, and the papers' values."""
 
+import shlex
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from hashbench._typing import FloatArray
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_lines
+from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_lines, own_shown
 from hashbench.reports.folds import fold_cells
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, origin_of
@@ -17,7 +19,7 @@ from hashbench.reports.tables.cells import records, records_by
 from hashbench.reports.tables.nearness import make_pairs
 from hashbench.reports.tables.published import published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, N_DEVIATIONS, OPEN, SHUFFLE, UNKNOWN
-from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, welch_tests
+from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, in_words, welch_tests
 from hashbench.scoring.comparison import of_means
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
@@ -234,17 +236,29 @@ def _pairs(cells: pd.DataFrame, rows: pd.DataFrame) -> dict[str, list[Any]]:
             parts.setdefault(("supervision", cell.supervision), []).append(cell)
         for part in (part for part in parts.values() if len(part) > 1):
             first, second = part[:2]
-            p_value = float(welch_tests(*(np.array([getattr(cell, key) for cell in part]) for key in SEED_COLUMNS))[0])
-            if (first.cell, second.cell) not in sentences and not np.isnan(p_value):
+            if (first.cell, second.cell) not in sentences:
+                p_values = welch_tests(*(np.array([getattr(cell, key) for cell in part]) for key in SEED_COLUMNS))
                 means = [seeds[starts[cell.cell] : starts[cell.cell + 1]] for cell in (first, second)]
-                names, fixed = (first.label, second.label), [cell.label for cell in (first, second) if not cell.n_seeds]
-                found = of_means(means[0], means[1], metric, names, first.n_queries, 0.0, fixed)
-                sentences[first.cell, second.cell] = str(replace(found, p_holm=p_value) if len(part) > 2 else found)
+                p_holm = float(p_values[0]) if len(part) > 2 else None
+                sentences[first.cell, second.cell] = _sentence((first, second), means, p_holm)
     return {
         "first": [first for first, _ in sentences],
         "second": [second for _, second in sentences],
         "sentence": list(sentences.values()),
     }
+
+
+def _sentence(pair: tuple[Any, Any], means: Sequence[FloatArray], p_holm: float | None) -> str:
+    """Return what the means of seeds say of two cells, by the names that `hashbench compare` takes."""
+    first, second = names = [cell.label if "label" in own_shown(cell.params) else cell.method for cell in pair]
+    fixed = [name for name, cell in zip(names, pair, strict=True) if not cell.n_seeds]
+    single = [name for name, cell in zip(names, pair, strict=True) if cell.n_seeds == 1]
+    if single or len(fixed) == 2:
+        reason = f"One seed of {' and of '.join(single)}" if single else f"{first} and {second} draw nothing at random"
+        return f"{reason}: not compared over seeds; see {shlex.join(['hashbench', 'compare', *names])}."
+    tie_sd = sum(cell.tie_sd for cell in pair)
+    found = of_means(means[0], means[1], pair[0].metric, (first, second), pair[0].n_queries, tie_sd, fixed)
+    return in_words(replace(found, p_holm=p_holm))
 
 
 def _published(cells: pd.DataFrame) -> dict[str, Any]:

@@ -329,12 +329,13 @@ def _notes_on_tests(block: pd.DataFrame) -> list[str]:
     notes = [f"Tests (‡): {_basis_of(block)}."]
     if n_untested := int(is_untested.sum()):
         n_unpaired = int((is_untested & block["is_unpaired"]).sum())
-        reasons = [
-            f"{n_unpaired} are means over other queries than {against or 'the best'}, or than another seed",
-            "the others need several seeds, or the scores of single queries in the data folder",
-        ]
-        shown = reasons[n_unpaired == 0 : 1 + (n_unpaired < n_untested)]
-        notes.append(f"{n_tested} of {n_tested + n_untested} could be tested; {'; '.join(shown)}.")
+        n_single = int((is_untested & ~block["is_unpaired"] & block["is_single"]).sum())
+        of_others = f"{n_unpaired} are means over other queries than {against or 'the best'}, or than another seed"
+        of_one = f"{n_single} with one seed, which leaves other seeds open"
+        lacking = "the others need several seeds, or the scores of single queries in the data folder"
+        is_rest = n_unpaired + n_single < n_untested
+        reasons = [*[of_others] * (n_unpaired > 0), *[of_one] * (n_single > 0), *[lacking] * is_rest]
+        notes.append(f"{n_tested} of {n_tested + n_untested} could be tested; {'; '.join(reasons)}.")
     return notes
 
 
