@@ -217,6 +217,13 @@ def _check(sides: Sequence[Sequence[Evaluation]], names: tuple[str, str]) -> Non
         )
     if len(queries) > 1:
         raise HashbenchError("the evaluations name different queries; a comparison needs the same, in one order.")
+    relevant = [one.n_relevant for side in sides for one in side if one.n_relevant is not None]
+    differ = np.flatnonzero((np.stack(relevant) != relevant[0]).any(axis=0)) if relevant else []
+    if len(differ):
+        raise HashbenchError(
+            f"the evaluations have different numbers of relevant items for {counted(len(differ), 'query', 'queries')}, "
+            f"the first in row {differ[0]}; a comparison needs the same queries, database and labels, in one order."
+        )
     if sides[0][0] is sides[1][0]:
         raise HashbenchError(f"{names[0]} and {names[1]} are the same evaluation; give two methods.")
 

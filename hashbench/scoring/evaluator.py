@@ -184,7 +184,8 @@ def evaluate_packed(
         own = None if own is None else own[kinds.first]
     n_queries, n_alike = len(query), None if origin is _ALL else np.bincount(kinds.of_query)
     sample = PackedSample.of(query, database, n_bits, affinity, items)
-    sums = ItemSums(chosen, n_queries, sample.rows, database.shape[0], n_alike, own)
+    keys = all_affinity.part(_ALL, sample.rows).item_keys()
+    sums = ItemSums(chosen, n_queries, sample.rows, database.shape[0], n_alike, own, keys)
     table = ScoreTable(chosen, undefined, n_queries, sums)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
@@ -281,7 +282,7 @@ def _evaluate_outputs(
             groups[np.arange(len(groups)), np.arange(n_queries)[queries]] = -1
         return _ties(groups, affinity, queries)
 
-    items = ItemSums(chosen, n_queries, np.arange(n_database), n_database)
+    items = ItemSums(chosen, n_queries, np.arange(n_database), n_database, keys=affinity.item_keys())
     table = ScoreTable(chosen, undefined, n_queries, items)
 
     def counted(queries: slice) -> Counted:

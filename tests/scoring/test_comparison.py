@@ -11,6 +11,7 @@ from scipy.stats import t, ttest_1samp, ttest_ind
 
 import hashbench
 from hashbench import HashbenchError
+from hashbench.pipeline.steps import arrays_of, evaluation_of
 from hashbench.scoring.comparison import compare, moments, of_means, of_scores
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import Scores
@@ -219,3 +220,29 @@ def test_a_shuffle_moves_a_difference_by_less_than_both_methods():
         measured = (both[0].random_orders[name] - both[1].random_orders[name]).std(ddof=1)
         assert 0.85 * measured < found.tie_sd <= sum(each.summary[name].tie_sd for each in both)
         assert found.tie_sd < 1.6 * measured
+
+
+def test_evaluations_of_other_data_are_refused_and_their_items_told_apart():
+    rng = np.random.default_rng(1)
+    query, database = rng.random((40, 8)) < 0.5, rng.random((300, 8)) < 0.5
+    labels, items = rng.integers(0, 3, 40), rng.integers(0, 3, 300)
+    one = hashbench.evaluate(query, database, (labels, items), ["AP"])
+    complaint = "different numbers of relevant items for .* queries, the first in row 0; a comparison needs the same"
+    with pytest.raises(HashbenchError, match=complaint):
+        compare(one, hashbench.evaluate(query, database, ((labels + 1) % 3, items), ["AP"]))
+    with pytest.raises(HashbenchError, match=complaint):  # which cached scores know too
+        compare(one, evaluation_of(arrays_of(hashbench.evaluate(query, database, (labels, 2 - items), ["AP"])), ["AP"]))
+    order = rng.permutation(300)
+    turned = hashbench.evaluate(query, database[order], (labels, items[order]), ["AP"])
+    as_outputs = hashbench.evaluate(query * 2.0 - 1, database * 2.0 - 1, (labels, items), ["AP"], distance="cosine")
+    assert compare(one, turned)["AP"].tie_sd == pytest.approx(2 * one["AP"].tie_sd)  # whose items are others
+    assert compare(one, as_outputs)["AP"].tie_sd < one["AP"].tie_sd  # the same items, which have the same effect
+
+
+def test_items_of_runs_are_recognised_by_name():
+    runs = [{q: {f"{letter}{i}": float(i // 2) for i in range(8)} for q in "xy"} for letter in "ab"]
+    qrels = {q: {name: 1 for run in runs for name in list(run[q])[: 3 + (q == "y")]} for q in "xy"}
+    one, same, other = (hashbench.evaluate_run(run, qrels, ["AP"]) for run in (runs[0], dict(runs[0]), runs[1]))
+    effects = [each.order_effects["AP"].items.tolist() for each in (one, same, other)]
+    assert effects[0] == effects[1]
+    assert not {*effects[0]} & {*effects[2]}
