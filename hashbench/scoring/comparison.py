@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._typing import FloatArray
+from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import as_array
 from hashbench.errors import HashbenchError, counted
 from hashbench.scoring.evaluation import ByMetric, Evaluation
@@ -255,15 +255,27 @@ def _check(sides: Sequence[Sequence[Evaluation]], names: tuple[str, str]) -> Non
         )
     if len(queries) > 1:
         raise HashbenchError("the evaluations name different queries; a comparison needs the same, in one order.")
-    relevant = [one.n_relevant for side in sides for one in side if one.n_relevant is not None]
-    differ = np.flatnonzero((np.stack(relevant) != relevant[0]).any(axis=0)) if relevant else []
+    differ = _other_queries([one for side in sides for one in side])
     if len(differ):
         raise HashbenchError(
-            f"the evaluations have different numbers of relevant items for {counted(len(differ), 'query', 'queries')}, "
-            f"the first in row {differ[0]}; a comparison needs the same queries, database and labels, in one order."
+            f"the evaluations have other relevant items for {counted(len(differ), 'query', 'queries')}, the first in "
+            f"row {differ[0]}; a comparison needs the same queries, database and labels, in one order."
         )
     if any(one is other for one in sides[0] for other in sides[1]):
         raise HashbenchError(f"{names[0]} and {names[1]} hold the same evaluation; give those of two methods.")
+
+
+def _other_queries(evaluations: Sequence[Evaluation]) -> IntArray:
+    """Return the rows of queries that differ in their number of relevant items, or in the queries of their labels."""
+    is_other = np.zeros(len(evaluations[0].kind), dtype=bool)
+    counts = [one.n_relevant for one in evaluations if one.n_relevant is not None]
+    alike = [one.alike for one in evaluations if one.alike is not None]
+    for of_each in (counts, alike):
+        for values in of_each[1:]:
+            is_other |= values != of_each[0]
+    if counts:
+        is_other &= np.any(counts, axis=0)  # no label matters where nothing is relevant
+    return np.flatnonzero(is_other)
 
 
 def _difference(

@@ -141,6 +141,8 @@ class Evaluation:
         The mean over the queries under random orders of the database, by metric; empty without them.
     n_relevant : ndarray of shape (n_queries,), int64, optional
         The number of relevant items of each query, if it is known.
+    alike : ndarray of shape (n_queries,), int64, optional
+        The first query with the same labels, of each query, or with what else makes items relevant; if it is known.
     n_empty : dict of str to int
         The number of scored queries without any item in the Hamming ball, by metric ``P@rN``, if they were counted.
 
@@ -163,6 +165,7 @@ class Evaluation:
     notes: Sequence[str] = ()
     kinds: IntArray | None = None
     n_relevant: IntArray | None = None
+    alike: IntArray | None = None
     random_orders: dict[str, FloatArray] = field(default_factory=dict)
     order_effects: dict[str, OrderEffect] = field(default_factory=dict)
     n_empty: dict[str, int] = field(default_factory=dict)

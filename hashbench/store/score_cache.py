@@ -20,7 +20,7 @@ from hashbench.store.result_rows import Row, unshown
 
 N_KEPT = 20  # files per job; the oldest goes first
 KINDS, N_UNDEFINED, ITEMS = "(kinds)", "(n_undefined)", "(items)"  # of all metrics; no metrics' names
-N_RELEVANT = "(n_relevant)"
+N_RELEVANT, ALIKE = "(n_relevant)", "(alike)"
 
 
 def locked_scores(codes: Codes) -> AbstractContextManager[None]:
@@ -38,8 +38,8 @@ def write(codes: Codes, scores: Mapping[str, AnyArray]) -> None:
 
     Of each metric the parts of `Scores`, (4, n_queries), or with those of `OrderEffect` (6, n_queries).
 
-    ``KINDS`` and ``N_RELEVANT`` hold the kind of each query and its number of relevant items, (n_queries,), and
-    ``N_UNDEFINED`` the number of queries without any.
+    ``KINDS``, ``N_RELEVANT`` and ``ALIKE`` hold what `Evaluation` has under these names, (n_queries,), and
+    ``N_UNDEFINED`` the number of queries without relevant items.
     """
     path, made = place(codes)
     write_scores(path, scores, made)

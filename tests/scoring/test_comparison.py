@@ -306,7 +306,7 @@ def test_evaluations_of_other_data_are_refused_and_their_items_told_apart():
     query, database = rng.random((40, 8)) < 0.5, rng.random((300, 8)) < 0.5
     labels, items = rng.integers(0, 3, 40), rng.integers(0, 3, 300)
     one = hashbench.evaluate(query, database, (labels, items), ["AP"])
-    complaint = "different numbers of relevant items for .* queries, the first in row 0; a comparison needs the same"
+    complaint = "have other relevant items for .* queries, the first in row 0; a comparison needs the same"
     with pytest.raises(HashbenchError, match=complaint):
         compare(one, hashbench.evaluate(query, database, ((labels + 1) % 3, items), ["AP"]))
     with pytest.raises(HashbenchError, match=complaint):  # which cached scores know too
@@ -316,6 +316,20 @@ def test_evaluations_of_other_data_are_refused_and_their_items_told_apart():
     as_outputs = hashbench.evaluate(query * 2.0 - 1, database * 2.0 - 1, (labels, items), ["AP"], distance="cosine")
     assert compare(one, turned)["AP"].tie_sd == pytest.approx(2 * one["AP"].tie_sd)  # whose items are others
     assert compare(one, as_outputs)["AP"].tie_sd < one["AP"].tie_sd  # the same items, which have the same effect
+
+
+@pytest.mark.parametrize("distance", ["hamming", "cosine"])
+def test_queries_in_another_order_are_refused_though_classes_have_equal_numbers_of_items(distance):
+    labels = np.arange(12) % 3
+    codes = np.random.default_rng(0).random((12, 8)) < 0.5
+    outputs = codes if distance == "hamming" else 2.0 * codes - 1
+    orders = labels, np.sort(labels)
+    cached, other = (hashbench.evaluate(outputs, outputs, (of, labels), ["AP"], distance=distance) for of in orders)
+    matrix = hashbench.evaluate(outputs, outputs, labels[:, None] == labels, ["AP"], distance=distance)
+    for one in (cached, evaluation_of(arrays_of(cached), ["AP"])):
+        assert compare(one, matrix)["AP"].value == 0
+        with pytest.raises(HashbenchError, match="have other relevant items for 10 queries, the first in row 1; "):
+            compare(one, other)
 
 
 def test_items_of_runs_are_recognised_by_name():
