@@ -226,7 +226,7 @@ def test_how_often_a_method_is_told_from_itself_is_as_in_the_committed_rows():
     assert {*few["scores"]} == {"hashnet", "csq"}
     assert {*few["dataset"]} == {"digits"}
     least, most = of_methods["paired"].min(), of_methods["paired"].max()
-    assert states(COMPARING, "calls", f"{100 * least:.0f} to {100 * most:.0f} %", "of the pairs of a method different")
+    assert states(COMPARING, "calls", f"{100 * least:.0f} to {100 * most:.0f} %", "of these pairs different")
     by_seeds = rows.groupby("seeds")["found"].median()
     assert by_seeds.is_monotonic_increasing
     assert all(abs(found - false_alarms.power(n_seeds)) < 0.05 for n_seeds, found in by_seeds.items())
