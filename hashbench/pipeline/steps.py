@@ -228,13 +228,17 @@ def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) ->
             sums = known[score_cache.sums_of(name)]
             effects[name] = OrderEffect(math.fsum(sums**2), known[name][4], items, sums)
     kinds, n_undefined = known[score_cache.KINDS], int(known[score_cache.N_UNDEFINED][0])
-    return Evaluation(scores, n_undefined, kinds=kinds, order_effects=effects)
+    n_relevant, alike = known.get(score_cache.N_RELEVANT), known.get(score_cache.ALIKE)  # which older files lack
+    evaluation = Evaluation(scores, n_undefined, kinds=kinds, n_relevant=n_relevant, alike=alike)
+    return replace(evaluation, order_effects=effects)
 
 
 def arrays_of(scored: Evaluation) -> dict[str, AnyArray]:
     """Return an evaluation as `score_cache.write` takes it."""
     n_undefined = np.array([scored.n_undefined])
     arrays: dict[str, AnyArray] = {score_cache.KINDS: scored.kind, score_cache.N_UNDEFINED: n_undefined}
+    asked = {score_cache.N_RELEVANT: scored.n_relevant, score_cache.ALIKE: scored.alike}
+    arrays |= {name: values for name, values in asked.items() if values is not None}
     for name, values in scored.scores.items():
         effect = scored.order_effects.get(name)
         if effect is None or effect.items is None or effect.sums is None:

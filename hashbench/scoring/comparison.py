@@ -15,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._typing import FloatArray
+from hashbench._typing import FloatArray, IntArray
+from hashbench._validation import as_array
 from hashbench.errors import HashbenchError, counted
 from hashbench.scoring.evaluation import ByMetric, Evaluation
 
 ALPHA = 0.05  # of tests and, as 95 %, of intervals
-_MOST_SEEDS = 1000  # that are looked at for the number that would show a difference
+_MOST_SEEDS = 1000  # named as the number that would show a difference
+_LIMIT = 1 << 40  # seeds, which leave the queries as the only source of chance
 
 
 class Moments(NamedTuple):
@@ -43,7 +45,7 @@ class Moments(NamedTuple):
         """Degrees of freedom of the variance, by Satterthwaite."""
         parts = (self.of_queries, *self.of_seeds)
         squares = sum(part**2 / degree for part, degree in zip(parts, self.degrees, strict=True) if part)
-        return sum(parts) ** 2 / squares if squares else math.inf
+        return sum(parts) ** 2 / squares if squares else self.degrees[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +61,12 @@ class Difference:
     value : float
         Mean of the first method less that of the second, over queries and seeds.
     low, high : float
-        95 % interval of the value.
+        95 % interval of the value; NaN if all differences are equal, and not 0: their spread is not known.
     p : float
-        Two-sided p value, of the hypothesis that there is no difference.
+        Two-sided p value, of the hypothesis that there is no difference; if all differences are equal, by a sign test.
     tie_sd : float
-        Largest standard deviation that ``value`` can have under random orders of the database; NaN if it is not known.
+        Estimate of the standard deviation of ``value`` under random orders of the database, or of the most that it can
+        be where the items of both methods are not known to be the same; NaN if it is not known.
     n_queries : int
         Queries that both methods are scored on.
     n_seeds : tuple of int
@@ -74,7 +77,8 @@ class Difference:
     n_clusters : int or None
         Number of groups of alike queries, such as classes, that stand for the queries; None for single queries.
     n_seeds_needed : int or None
-        Seeds of each method that would show a difference of this size; None if no number up to 1,000 would.
+        Seeds of each method that would show a true difference of this size about half of the time, if only seeds are
+        added; None if no number would.
     p_holm : float or None
         ``p`` corrected for the comparisons made together by Holm's method; None for one.
 
@@ -110,11 +114,20 @@ class Difference:
 
     def __str__(self) -> str:
         first, second = self.names
-        if self.value == self.low == self.high == 0:
-            return f"{first} and {second} have the same {self.metric} on every query."
+        is_same = self.value == self.low == self.high == 0
+        if is_same and self.basis != "seeds":
+            each = "query" if self.n_clusters is None else "class"
+            return f"{first} and {second} have the same {self.metric} on every {each}."
+        if is_same or math.isnan(self.low):
+            equal = "seeds" if self.basis == "seeds" else "differences"
+            interval = f"no interval over {self._sample}, as all {equal} are equal"
+        else:
+            interval = f"95 % interval {self.low:.4f} to {self.high:.4f} over {self._sample}"
+        if self.value == 0:
+            return f"{first} and {second} do not differ in the mean of {self.metric} ({interval})."
         direction = "above" if self.value > 0 else "below"
-        size = f"{first} is {direction} {second} by {abs(self.value):.4f} {self.metric}"
-        interval = f"95 % interval {self.low:.4f} to {self.high:.4f} over {self._sample}"
+        by = f"{abs(self.value):.4f}" if abs(self.value) >= 1e-4 else "less than 0.0001"
+        size = f"{first} is {direction} {second} by {by} {self.metric}"
         verdict = "shown" if self.is_shown else "not shown"
         about = {"queries": " for these codes", "seeds": " on these queries"}.get(self.basis, "")
         corrected = "" if self.p_holm is None else f", corrected p {_p_text(self.p_holm)}"
@@ -142,11 +155,15 @@ class Difference:
         if self.basis == "queries" and any(self.n_seeds):
             alone = [name for n, name in zip(self.n_seeds, self.names, strict=True) if n == 1]
             return f" A claim about the methods needs several seeds of {' and of '.join(alone)}."
-        if self.is_shown or self.basis == "seeds" or self.value == 0 or not any(self.n_seeds):
+        if self.is_shown or self.p_holm is not None or self.basis != "queries and seeds" or self.value == 0:
             return ""
         if self.n_seeds_needed is None:
             return " No number of seeds would show a difference of this size on as many queries."
-        return f" About {self.n_seeds_needed} seeds each would show a difference of this size."
+        is_much = self.n_seeds_needed > _MOST_SEEDS
+        number = f"More than {_MOST_SEEDS:,}" if is_much else f"About {self.n_seeds_needed:,}"
+        drawing = [name for n, name in zip(self.n_seeds, self.names, strict=True) if n]
+        whose = "each" if len(drawing) == 2 else f"of {drawing[0]}"
+        return f" {number} seeds {whose} would show a true difference of this size about half of the time."
 
 
 def compare(
@@ -196,12 +213,33 @@ def compare(
     >>> print(str(found).partition(":")[0])
     ours is above theirs by 0.3264 AP (95 % interval 0.1665 to 0.4863 over 4 queries)
     """
-    sides = [[side] if isinstance(side, Evaluation) else list(side) for side in (first, second)]
+    if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise HashbenchError(f"names must be those of the two methods, got {names!r}.")
+    if isinstance(draws_nothing, str) or not {*draws_nothing} <= {*names}:
+        raise HashbenchError(f"draws_nothing must be a list of {' or '.join(names)}, got {draws_nothing!r}.")
+    sides = [_side(side, name) for side, name in zip((first, second), names, strict=True)]
     _check(sides, names)
+    n_queries = len(sides[0][0].kind)
+    labels = None if clusters is None else as_array(clusters, "clusters")
+    if labels is not None and labels.shape != (n_queries,):
+        raise HashbenchError(f"clusters have shape {labels.shape}; give a label for each of the {n_queries} queries.")
     metrics = [name for name in sides[0][0].scores if all(name in one.scores for side in sides for one in side)]
     if not metrics:
         raise HashbenchError(f"{names[0]} and {names[1]} have no metric in common; evaluate both by the same.")
-    return ByMetric({name: _difference(sides, name, names, draws_nothing, clusters) for name in metrics})
+    return ByMetric({name: _difference(sides, name, names, draws_nothing, labels) for name in metrics})
+
+
+def _side(side: Evaluation | Sequence[Evaluation], name: str) -> list[Evaluation]:
+    """Return the evaluations of a method, one per seed."""
+    given = [side] if isinstance(side, Evaluation) else side
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise HashbenchError(f"{name} is a {type(side).__name__}; give what `evaluate` returns, or a list of it.")
+    for one in given:
+        if not isinstance(one, Evaluation):
+            raise HashbenchError(f"{name} holds a {type(one).__name__}; give what `evaluate` returns for each seed.")
+    if len({id(one) for one in given}) < len(given):
+        raise HashbenchError(f"{name} holds an evaluation twice; give that of each seed once.")
+    return list(given)
 
 
 def _check(sides: Sequence[Sequence[Evaluation]], names: tuple[str, str]) -> None:
@@ -217,8 +255,27 @@ def _check(sides: Sequence[Sequence[Evaluation]], names: tuple[str, str]) -> Non
         )
     if len(queries) > 1:
         raise HashbenchError("the evaluations name different queries; a comparison needs the same, in one order.")
-    if sides[0][0] is sides[1][0]:
-        raise HashbenchError(f"{names[0]} and {names[1]} are the same evaluation; give two methods.")
+    differ = _other_queries([one for side in sides for one in side])
+    if len(differ):
+        raise HashbenchError(
+            f"the evaluations have other relevant items for {counted(len(differ), 'query', 'queries')}, the first in "
+            f"row {differ[0]}; a comparison needs the same queries, database and labels, in one order."
+        )
+    if any(one is other for one in sides[0] for other in sides[1]):
+        raise HashbenchError(f"{names[0]} and {names[1]} hold the same evaluation; give those of two methods.")
+
+
+def _other_queries(evaluations: Sequence[Evaluation]) -> IntArray:
+    """Return the rows of queries that differ in their number of relevant items, or in the queries of their labels."""
+    is_other = np.zeros(len(evaluations[0].kind), dtype=bool)
+    counts = [one.n_relevant for one in evaluations if one.n_relevant is not None]
+    alike = [one.alike for one in evaluations if one.alike is not None]
+    for of_each in (counts, alike):
+        for values in of_each[1:]:
+            is_other |= values != of_each[0]
+    if counts:
+        is_other &= np.any(counts, axis=0)  # no label matters where nothing is relevant
+    return np.flatnonzero(is_other)
 
 
 def _difference(
@@ -234,10 +291,11 @@ def _difference(
 
 
 def _shuffle_deviation(sides: Sequence[Sequence[Evaluation]], metric: str) -> float:
-    """Return the most that random orders of the database can move the difference: a standard deviation.
+    """Estimate how far random orders of the database move the difference: a standard deviation.
 
-    By the triangle inequality it is the sum of both deviations at most. Where all evaluations know the covariances with
-    the keys of the same items, these are subtracted item by item, and only the remainders are added.
+    By the triangle inequality it is the sum of both deviations at most, and these are estimates. Where all evaluations
+    know the covariances with the keys of the same items, these are subtracted item by item, and only the remainders are
+    added.
     """
     summaries = [[one.summary[metric] for one in side] for side in sides]
     most = sum(float(np.mean([summary.tie_sd for summary in side])) for side in summaries)
@@ -280,8 +338,13 @@ def of_scores(
         unit = ("query", "queries") if n_clusters is None else ("class", "classes")
         defined_for = counted(n_units, *unit)
         raise HashbenchError(f"{metric} is defined for {defined_for}; an interval needs two or more.")
+    is_over_seeds = 1 not in n_seeds and any(n_seeds)
+    first, second = (
+        side if n and is_over_seeds else side.mean(axis=0, keepdims=True)
+        for side, n in zip((first, second), n_seeds, strict=True)
+    )
     found = moments(first, second, labels)
-    low, high, p = map(float, interval(found.value, found.variance, found.freedom))
+    low, high, p = _interval_and_p(found.value, found.variance, found.freedom)
     return Difference(
         names=names,
         metric=metric,
@@ -292,9 +355,9 @@ def of_scores(
         tie_sd=tie_sd,
         n_queries=n_queries,
         n_seeds=n_seeds,
-        basis="queries and seeds" if 1 not in n_seeds and any(n_seeds) else "queries",
+        basis="queries and seeds" if is_over_seeds else "queries",
         n_clusters=n_clusters,
-        n_seeds_needed=_seeds_needed(found, n_seeds),
+        n_seeds_needed=_seeds_needed(found, n_seeds) if is_over_seeds else None,
     )
 
 
@@ -320,7 +383,7 @@ def of_means(
         )
     parts = [float(np.var(side, ddof=1)) / n if n else 0.0 for side, n in zip((first, second), n_seeds, strict=True)]
     value = float(np.mean(first) - np.mean(second))
-    low, high, p = map(float, interval(value, *of_seed_variances(parts, n_seeds)))
+    low, high, p = _interval_and_p(value, *map(float, of_seed_variances(parts, n_seeds)))
     return Difference(
         names=names,
         metric=metric,
@@ -336,10 +399,13 @@ def of_means(
 
 
 def of_seed_variances(parts: npt.ArrayLike, n_seeds: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return variance and degrees of freedom by Welch, of the variances of two means of seeds in the last axis."""
+    """Return variance and degrees of freedom by Welch, of the variances of two means of seeds in the last axis.
+
+    Where no seed differs, there are none.
+    """
     parts, degrees = np.asarray(parts), np.maximum(np.asarray(n_seeds) - 1, 1)
     variance, squares = parts.sum(axis=-1), (parts**2 / degrees).sum(axis=-1)
-    return variance, np.divide(variance**2, squares, out=np.full_like(variance, np.inf), where=squares > 0)
+    return variance, np.divide(variance**2, squares, out=np.zeros_like(variance), where=squares > 0)
 
 
 def interval_over_queries(scores: FloatArray) -> tuple[float, float]:
@@ -361,19 +427,30 @@ def interval_over_seeds(means: FloatArray) -> tuple[float, float]:
 def interval(
     value: npt.ArrayLike, variance: npt.ArrayLike, freedom: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the ends of intervals of values, and the p values of 0."""
+    """Return the ends of intervals of values, and the p values of 0.
+
+    Where all differ by the same, up to rounding, p is that of a sign test of one more than ``freedom`` differences.
+    """
     from scipy.special import stdtr, stdtrit
 
     value, sd = np.asarray(value), np.sqrt(variance)
-    is_equal = sd <= 1e-12 * np.abs(value)  # every query differs by the same, up to rounding
-    sd = np.where(is_equal, 0.0, sd)
-    half = stdtrit(freedom, 1 - ALPHA / 2) * sd
+    is_equal = sd <= 1e-12 * np.abs(value)
+    half = np.where(is_equal, 0.0, stdtrit(freedom, 1 - ALPHA / 2) * sd)
     p = 2 * stdtr(freedom, -np.abs(value) / np.where(is_equal, 1.0, sd))
-    return value - half, value + half, np.where(is_equal, value == 0, p)
+    of_signs = np.where(value == 0, 1.0, np.exp2(-np.asarray(freedom, dtype=float)))
+    return value - half, value + half, np.where(is_equal, of_signs, p)
+
+
+def _interval_and_p(value: float, variance: float, freedom: float) -> tuple[float, float, float]:
+    low, high, p = map(float, interval(value, variance, freedom))
+    return (low, high, p) if low < high or value == 0 else (math.nan, math.nan, p)
 
 
 def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
-    """Return the smallest number of seeds of each method that would show the value if the variances stay."""
+    """Return the smallest number of seeds of each method that would show the value if the variances stay.
+
+    As samples vary about the value, half of them show it then.
+    """
     single = [of_seeds * n for of_seeds, n in zip(found.of_seeds, n_seeds, strict=True)]
     both = sum(found.interactions)
     of_queries = max(found.of_queries - both, 0.0)
@@ -389,8 +466,8 @@ def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
         )
         return bool(interval(found.value, expected.variance, expected.freedom)[2] < ALPHA)
 
-    n = bisect(range(_MOST_SEEDS + 1), False, lo=2, key=is_shown)
-    return n if n <= _MOST_SEEDS else None
+    n = bisect(range(_LIMIT), False, lo=2, key=is_shown)
+    return n if n < _LIMIT else None
 
 
 def _p_text(p: float) -> str:

@@ -30,7 +30,8 @@ class OrderEffect(NamedTuple):
     remainder : ndarray of shape (n_queries,), float64
         Deviation of each query that they leave; NaN where its score is undefined.
     items : ndarray of shape (n_sampled,), int64, optional
-        Rows of the database that stand for all, if the sums are known.
+        A number for each item of the database that stands for all, if the sums are known: equal ones are of the same
+        row and relevant to the same queries.
     sums : ndarray of shape (n_sampled,), float64, optional
         Covariance of the sum over queries with the key of each of these; scaled, so that ``explained`` is the sum of
         their squares.
@@ -138,6 +139,10 @@ class Evaluation:
         ``exclude_self`` leaves out. By default all differ.
     random_orders : dict of str to ndarray of shape (n_orders,)
         The mean over the queries under random orders of the database, by metric; empty without them.
+    n_relevant : ndarray of shape (n_queries,), int64, optional
+        The number of relevant items of each query, if it is known.
+    alike : ndarray of shape (n_queries,), int64, optional
+        The first query with the same labels, of each query, or with what else makes items relevant; if it is known.
     n_empty : dict of str to int
         The number of scored queries without any item in the Hamming ball, by metric ``P@rN``, if they were counted.
 
@@ -159,6 +164,8 @@ class Evaluation:
     queries: Sequence[str] | None = None
     notes: Sequence[str] = ()
     kinds: IntArray | None = None
+    n_relevant: IntArray | None = None
+    alike: IntArray | None = None
     random_orders: dict[str, FloatArray] = field(default_factory=dict)
     order_effects: dict[str, OrderEffect] = field(default_factory=dict)
     n_empty: dict[str, int] = field(default_factory=dict)

@@ -184,7 +184,8 @@ def evaluate_packed(
         own = None if own is None else own[kinds.first]
     n_queries, n_alike = len(query), None if origin is _ALL else np.bincount(kinds.of_query)
     sample = PackedSample.of(query, database, n_bits, affinity, items)
-    sums = ItemSums(chosen, n_queries, sample.rows, database.shape[0], n_alike, own)
+    keys = all_affinity.part(_ALL, sample.rows).item_keys()
+    sums = ItemSums(chosen, n_queries, sample.rows, database.shape[0], n_alike, own, keys)
     table = ScoreTable(chosen, undefined, n_queries, sums)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
@@ -221,7 +222,7 @@ def evaluate_packed(
             for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, *rerank):
                 absolute = slice(queries.start + part.start, queries.start + part.stop)
                 fill(absolute, replace(histogram.part(part), candidates=candidates))
-    evaluation = replace(table.evaluation(origin, kinds.of_query), notes=notes)
+    evaluation = replace(table.evaluation(origin, kinds.of_query), alike=_alike(all_affinity.query_keys()), notes=notes)
     if not random_orders:
         return evaluation
     words, all_words = to_words(all_query), to_words(np.asarray(database[:]))
@@ -236,6 +237,16 @@ def evaluate_packed(
 
     drawn = len(all_words), undefined, random_orders
     return measure(evaluation, rankings, *drawn, on_progress=on_progress, exclude_self=exclude_self)
+
+
+def _alike(keys: IntArray | None) -> IntArray | None:
+    """Return the first query with equal `Affinity.query_keys`, of each query."""
+    if keys is None:
+        return None
+    order, first = sort_equal_rows([*keys.T])
+    alike = np.empty_like(order)
+    alike[order] = np.repeat(order[first], np.diff(first, append=len(order)))
+    return alike
 
 
 def _ties(group: AnyArray, affinity: Affinity, queries: Rows) -> Ties:
@@ -281,7 +292,7 @@ def _evaluate_outputs(
             groups[np.arange(len(groups)), np.arange(n_queries)[queries]] = -1
         return _ties(groups, affinity, queries)
 
-    items = ItemSums(chosen, n_queries, np.arange(n_database), n_database)
+    items = ItemSums(chosen, n_queries, np.arange(n_database), n_database, keys=affinity.item_keys())
     table = ScoreTable(chosen, undefined, n_queries, items)
 
     def counted(queries: slice) -> Counted:
@@ -289,7 +300,7 @@ def _evaluate_outputs(
         return Counted(of_part.histogram, lambda: of_part.cells)
 
     table.fill(chunks(0, n_queries, length), counted)
-    evaluation = table.evaluation(kinds=kinds.of_query)
+    evaluation = replace(table.evaluation(kinds=kinds.of_query), alike=_alike(affinity.query_keys()))
     if not random_orders:
         return evaluation
     drawn = n_database, undefined, random_orders

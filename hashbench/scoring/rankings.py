@@ -16,6 +16,7 @@ import numpy.typing as npt
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import MAX_LEVEL, are_levels, as_array, check_levels
+from hashbench.affinity import row_digests
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Evaluation
@@ -83,7 +84,9 @@ def evaluate_ranking(
     starts = np.zeros_like(lengths) if are_shared else np.cumsum(lengths) - lengths
     items = [start + np.arange(length) for start, length in zip(starts, lengths, strict=True)]
     n_items = int(starts[-1] + lengths[-1])
-    table = ScoreTable(chosen, undefined, len(grades), ItemSums(chosen, len(grades), np.arange(n_items), n_items))
+    keys = row_digests(np.array(grades, dtype=np.int64).T).view(np.int64) if are_shared else None
+    sums = ItemSums(chosen, len(grades), np.arange(n_items), n_items, keys=keys)
+    table = ScoreTable(chosen, undefined, len(grades), sums)
     at_a_time = max(_COUNTS // (len(levels) * max(map(len, lists))), 1)
 
     def counted(part: slice) -> Counted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations  # so that help() shows types as they are written
 
+import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -95,7 +96,9 @@ def evaluate_run(
     ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
     documents = list(dict.fromkeys(name for judged in ranking.lists for name in judged.documents))
     chosen, n_queries, n_documents = checked_metrics(metrics, undefined), len(queries), len(documents)
-    table = ScoreTable(chosen, undefined, n_queries, ItemSums(chosen, n_queries, np.arange(n_documents), n_documents))
+    names = np.array([zlib.crc32(name.encode(errors="surrogatepass")) for name in documents], dtype=np.int64)
+    items = ItemSums(chosen, n_queries, np.arange(n_documents), n_documents, keys=names)
+    table = ScoreTable(chosen, undefined, n_queries, items)
     table.fill(chunks(0, n_queries, ranking.at_a_time), ranking.counted(documents))
     evaluation = table.evaluation()
     known = {document for by_query in (scores, grades) for documents in by_query.values() for document in documents}

@@ -13,6 +13,7 @@ import numpy as np
 
 from hashbench._parallel import chunks, in_threads
 from hashbench._typing import AnyArray, FloatArray, IntArray, Rows
+from hashbench.affinity import row_digests
 from hashbench.scoring.evaluation import Evaluation, OrderEffect
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, _loops
@@ -39,7 +40,7 @@ class ScoreTable:
     ) -> None:
         self.metrics, self.undefined, self.items = metrics, undefined, items
         self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
-        self.is_undefined, self.is_tied = np.empty((2, n_queries), dtype=bool)
+        self.n_relevant, self.is_tied = np.empty(n_queries, dtype=np.int64), np.empty(n_queries, dtype=bool)
         balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
         self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
         self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
@@ -57,7 +58,7 @@ class ScoreTable:
                 self.items.add(sums)
 
     def _fill(self, queries: slice, histogram: TieHistogram) -> None:
-        self.is_undefined[queries] = histogram.n_relevant == 0
+        self.n_relevant[queries] = histogram.n_relevant
         is_whole = histogram.size == histogram.n_database[:, None]
         self.is_tied[queries] = (histogram.n_database > 1) & is_whole.any(axis=1)
         for name, radius in self.radii.items():
@@ -72,16 +73,24 @@ class ScoreTable:
         """Return the scores of all queries; of each query, those of the row ``origin``."""
         scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
         n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
-        effects, n_undefined = self.items.effects(origin) if self.items else {}, int(self.is_undefined[origin].sum())
+        effects, n_relevant = self.items.effects(origin) if self.items else {}, self.n_relevant[origin]
         notes = ["All items of each query tie: the scores are those of chance."] * bool(self.is_tied.all())
-        return Evaluation(scores, n_undefined, notes=notes, kinds=kinds, n_empty=n_empty, order_effects=effects)
+        return Evaluation(
+            scores,
+            int((n_relevant == 0).sum()),
+            notes=notes,
+            kinds=kinds,
+            n_relevant=n_relevant,
+            n_empty=n_empty,
+            order_effects=effects,
+        )
 
 
 class ItemSums:
     """Sums over queries of the covariances of their scores with the key of each of some items of ``n_items``.
 
     ``n_alike`` is how many queries each stands for. Where queries are the items and leave themselves out, ``own`` is
-    the level, as an index, of each with itself.
+    the level, as an index, of each with itself. ``keys`` tell items of one row but of other data apart.
     """
 
     def __init__(
@@ -92,9 +101,11 @@ class ItemSums:
         n_items: int,
         n_alike: IntArray | None = None,
         own: IntArray | None = None,
+        keys: IntArray | None = None,
     ) -> None:
         self._metrics = [metric for metric in metrics if metric.family.slopes is not None]
         self._rows, self._n_items, self._n_alike, self._own_levels = rows, n_items, n_alike, own
+        self._names = rows if keys is None else row_digests(np.column_stack([rows, keys])).view(np.int64)[:, 0]
         n_columns = len(self._metrics) + -len(self._metrics) % 4
         self._sums = np.zeros((len(rows), n_columns))
         self._remainders, self._own = np.zeros((len(self._metrics), n_queries)), np.zeros((n_queries, n_columns))
@@ -142,6 +153,6 @@ class ItemSums:
         sums = self._sums if self._own_levels is None else self._sums - self._own[origin][self._rows]
         scaled = sums.T * math.sqrt(12 * self._n_items / max(len(self._rows), 1))
         return {
-            metric.name: OrderEffect(math.fsum(of_items**2), remainder[origin], self._rows, of_items)
+            metric.name: OrderEffect(math.fsum(of_items**2), remainder[origin], self._names, of_items)
             for metric, remainder, of_items in zip(self._metrics, self._remainders, scaled, strict=False)
         }

@@ -20,6 +20,7 @@ from hashbench.store.result_rows import Row, unshown
 
 N_KEPT = 20  # files per job; the oldest goes first
 KINDS, N_UNDEFINED, ITEMS = "(kinds)", "(n_undefined)", "(items)"  # of all metrics; no metrics' names
+N_RELEVANT, ALIKE = "(n_relevant)", "(alike)"
 
 
 def locked_scores(codes: Codes) -> AbstractContextManager[None]:
@@ -37,7 +38,8 @@ def write(codes: Codes, scores: Mapping[str, AnyArray]) -> None:
 
     Of each metric the parts of `Scores`, (4, n_queries), or with the remainder of `OrderEffect` (5, n_queries).
 
-    ``KINDS`` holds the kind of each query, (n_queries,), and ``N_UNDEFINED`` the number without relevant items.
+    ``KINDS``, ``N_RELEVANT`` and ``ALIKE`` hold what `Evaluation` has under these names, (n_queries,), and
+    ``N_UNDEFINED`` the number of queries without relevant items.
     """
     path, made = place(codes)
     write_scores(path, scores, made)

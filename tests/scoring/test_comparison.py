@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import t, ttest_1samp, ttest_ind
+from scipy.stats import binomtest, t, ttest_1samp, ttest_ind
 
 import hashbench
 from hashbench import HashbenchError
+from hashbench.pipeline.steps import arrays_of, evaluation_of
 from hashbench.scoring.comparison import compare, moments, of_means, of_scores
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import Scores
@@ -97,7 +98,8 @@ def test_alike_queries_count_as_their_classes():
 
 def test_seeds_that_are_said_to_be_needed_show_a_difference_of_this_size():
     rng = np.random.default_rng(3)
-    few = difference(draw(rng, 3, 400, 0.02, level=0.715), draw(rng, 3, 400, 0.02))
+    seeds = 0.02 * np.array([[-1], [0], [1]])  # whose deviation is that of those drawn below
+    few = difference(0.015 + seeds + draw(rng, 3, 400, 0), seeds + draw(rng, 3, 400, 0))
     assert not few.is_shown
     assert few.n_seeds_needed > 3
     shown = [
@@ -106,7 +108,31 @@ def test_seeds_that_are_said_to_be_needed_show_a_difference_of_this_size():
         ).is_shown
         for _ in range(60)
     ]
-    assert np.mean(shown) > 0.35  # half of samples of that size, as the estimate is the middle of its distribution
+    assert 0.35 < np.mean(shown) < 0.65
+
+
+def test_only_queries_decide_whether_any_number_of_seeds_would_do():
+    rng = np.random.default_rng(3)
+    queries = rng.normal(0, 0.05, 400)
+    noise = rng.normal(0, 0.4, (2, 2, 1))
+    noise -= noise.mean(axis=1, keepdims=True)
+    never = difference(0.502 + noise[0] + queries, 0.5 + noise[1] + 0 * queries)
+    late = difference(0.512 + noise[0] + queries, 0.5 + noise[1] + 0 * queries)
+    assert never.n_seeds_needed is None
+    assert 1000 < late.n_seeds_needed < 10**7
+    assert "More than 1,000 seeds each" in str(late)
+
+
+def test_one_seed_of_a_method_leaves_seeds_out_altogether():
+    rng = np.random.default_rng(0)
+    first, second = draw(rng, 5, 60, seed_sd=0.1), draw(rng, 1, 60)
+    found, theirs = difference(first, second), ttest_1samp(first.mean(axis=0) - second[0], 0)
+    interval = theirs.confidence_interval()
+    assert (found.p, found.low, found.high) == pytest.approx((theirs.pvalue, interval.low, interval.high))
+    assert found.basis == "queries"
+    several = draw(rng, 3, 60, seed_sd=0.1)  # of a method that draws nothing
+    fixed, once = (difference(first, side, (5, 0)) for side in (several, several.mean(axis=0, keepdims=True)))
+    assert (fixed.low, fixed.high) == pytest.approx((once.low, once.high))
 
 
 QUERIES = np.linspace(0.2, 0.9, 8)
@@ -118,7 +144,23 @@ QUERIES = np.linspace(0.2, 0.9, 8)
         (
             {},
             "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds each): not "
-            "shown. About 11 seeds each would show a difference of this size.",
+            "shown. About 11 seeds each would show a true difference of this size about half of the time.",
+        ),
+        (
+            {"n_seeds": (3, 0), "n_seeds_needed": 1001},
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds of ours): "
+            "not shown. More than 1,000 seeds of ours would show a true difference of this size about half of the "
+            "time.",
+        ),
+        (
+            {"value": 0.0, "low": -0.02, "high": 0.02, "p": 1.0},
+            "ours and csq do not differ in the mean of AP (95 % interval -0.0200 to 0.0200 over 200 queries and 3 "
+            "seeds each).",
+        ),
+        (
+            {"value": -3e-6, "low": -0.02, "high": 0.02, "n_seeds": (0, 0), "basis": "queries"},
+            "ours is below csq by less than 0.0001 AP (95 % interval -0.0200 to 0.0200 over 200 queries): not shown "
+            "for these codes.",
         ),
         (
             {"n_seeds_needed": None},
@@ -148,7 +190,7 @@ QUERIES = np.linspace(0.2, 0.9, 8)
         (
             {"p": 0.01, "p_holm": 0.07, "n_clusters": 10},
             "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries of 10 classes and 3 "
-            "seeds each, corrected p = 0.07): not shown. About 11 seeds each would show a difference of this size.",
+            "seeds each, corrected p = 0.07): not shown.",
         ),
     ],
 )
@@ -173,8 +215,25 @@ def test_equal_scores_have_no_difference_and_equal_differences_no_spread():
     same = difference(QUERIES[None], QUERIES[None])
     assert (same.value, same.low, same.high, same.p) == (0, 0, 0, 1)
     assert str(same) == "ours and csq have the same AP on every query."
-    shifted = difference(QUERIES[None] + 0.1, QUERIES[None])
-    assert (shifted.low, shifted.high, shifted.is_shown) == (pytest.approx(0.1), pytest.approx(0.1), True)
+    seeds = np.full(3, 0.5)
+    assert str(of_means(seeds, seeds, "AP", OURS_AND_CSQ, 8, 0.0)) == (
+        "ours and csq do not differ in the mean of AP (no interval over 3 seeds each, as all seeds are equal)."
+    )
+
+
+@pytest.mark.parametrize(("n_queries", "is_shown"), [(2, False), (5, False), (6, True)])
+def test_equal_differences_have_no_interval_and_are_tested_by_their_signs(n_queries, is_shown):
+    found = difference(QUERIES[None, :n_queries] + 0.1, QUERIES[None, :n_queries])
+    assert (found.p, found.is_shown) == (binomtest(n_queries, n_queries).pvalue, is_shown)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+    verdict = "shown" if is_shown else "not shown"
+    reason = f"(no interval over {n_queries} queries, as all differences are equal): {verdict} for these codes."
+    assert str(found).startswith(f"ours is above csq by 0.1000 AP {reason}")
+    seeds = np.full(5, 0.5)
+    equal = of_means(seeds + 0.1, seeds, "AP", OURS_AND_CSQ, 8, 0.0)
+    assert (equal.p, math.isnan(equal.low)) == (1, True)
+    assert "(no interval over 5 seeds each, as all seeds are equal): not shown on these queries." in str(equal)
 
 
 def evaluation(values, name="AP", queries=None):
@@ -198,8 +257,9 @@ def test_what_does_not_compare_is_refused(first, second, complaint):
 
 def test_evaluations_that_do_not_fit_are_refused():
     one = evaluation(QUERIES)
-    with pytest.raises(HashbenchError, match="are the same evaluation; give two methods"):
-        compare(one, [one])
+    other = evaluation(QUERIES)
+    with pytest.raises(HashbenchError, match="hold the same evaluation; give those of two methods"):
+        compare([other, one], [one])
     with pytest.raises(HashbenchError, match="there is no evaluation of the second; give one for each seed"):
         compare(one, [])
     with pytest.raises(HashbenchError, match="have no metric in common"):
@@ -207,6 +267,26 @@ def test_evaluations_that_do_not_fit_are_refused():
     named = [evaluation(QUERIES, queries=[f"{letter}{i}" for i in range(8)]) for letter in "ab"]
     with pytest.raises(HashbenchError, match="name different queries"):
         compare(*named)
+
+
+@pytest.mark.parametrize(
+    ("second", "options", "complaint"),
+    [
+        ("itq", {}, "the second is a str; give what `evaluate` returns, or a list of it."),
+        ({"AP": 0.5}, {}, "the second is a dict; give what `evaluate` returns"),
+        ([0.5, 0.4], {}, "the second holds a float; give what `evaluate` returns for each seed."),
+        (2 * [evaluation(QUERIES)], {}, "the second holds an evaluation twice; give that of each seed once."),
+        (None, {"names": ("a",)}, r"names must be those of the two methods, got \('a',\)."),
+        (None, {"names": "ab"}, "names must be those of the two methods, got 'ab'."),
+        (None, {"draws_nothing": ["pcha"]}, r"a list of the first or the second, got \['pcha'\]."),
+        (None, {"draws_nothing": "the second"}, "a list of the first or the second, got 'the second'."),
+        (None, {"clusters": [0, 1]}, r"clusters have shape \(2,\); give a label for each of the 8 queries."),
+        (None, {"clusters": np.ones((8, 2))}, r"clusters have shape \(8, 2\); give a label for each of the 8 queries."),
+    ],
+)
+def test_what_is_no_evaluation_name_or_label_is_refused(second, options, complaint):
+    with pytest.raises(HashbenchError, match=complaint):
+        compare(evaluation(QUERIES), evaluation(QUERIES) if second is None else second, **options)
 
 
 def test_a_shuffle_moves_a_difference_by_less_than_both_methods():
@@ -219,3 +299,43 @@ def test_a_shuffle_moves_a_difference_by_less_than_both_methods():
         measured = (both[0].random_orders[name] - both[1].random_orders[name]).std(ddof=1)
         assert 0.85 * measured < found.tie_sd <= sum(each.summary[name].tie_sd for each in both)
         assert found.tie_sd < 1.6 * measured
+
+
+def test_evaluations_of_other_data_are_refused_and_their_items_told_apart():
+    rng = np.random.default_rng(1)
+    query, database = rng.random((40, 8)) < 0.5, rng.random((300, 8)) < 0.5
+    labels, items = rng.integers(0, 3, 40), rng.integers(0, 3, 300)
+    one = hashbench.evaluate(query, database, (labels, items), ["AP"])
+    complaint = "have other relevant items for .* queries, the first in row 0; a comparison needs the same"
+    with pytest.raises(HashbenchError, match=complaint):
+        compare(one, hashbench.evaluate(query, database, ((labels + 1) % 3, items), ["AP"]))
+    with pytest.raises(HashbenchError, match=complaint):  # which cached scores know too
+        compare(one, evaluation_of(arrays_of(hashbench.evaluate(query, database, (labels, 2 - items), ["AP"])), ["AP"]))
+    order = rng.permutation(300)
+    turned = hashbench.evaluate(query, database[order], (labels, items[order]), ["AP"])
+    as_outputs = hashbench.evaluate(query * 2.0 - 1, database * 2.0 - 1, (labels, items), ["AP"], distance="cosine")
+    assert compare(one, turned)["AP"].tie_sd == pytest.approx(2 * one["AP"].tie_sd)  # whose items are others
+    assert compare(one, as_outputs)["AP"].tie_sd < one["AP"].tie_sd  # the same items, which have the same effect
+
+
+@pytest.mark.parametrize("distance", ["hamming", "cosine"])
+def test_queries_in_another_order_are_refused_though_classes_have_equal_numbers_of_items(distance):
+    labels = np.arange(12) % 3
+    codes = np.random.default_rng(0).random((12, 8)) < 0.5
+    outputs = codes if distance == "hamming" else 2.0 * codes - 1
+    orders = labels, np.sort(labels)
+    cached, other = (hashbench.evaluate(outputs, outputs, (of, labels), ["AP"], distance=distance) for of in orders)
+    matrix = hashbench.evaluate(outputs, outputs, labels[:, None] == labels, ["AP"], distance=distance)
+    for one in (cached, evaluation_of(arrays_of(cached), ["AP"])):
+        assert compare(one, matrix)["AP"].value == 0
+        with pytest.raises(HashbenchError, match="have other relevant items for 10 queries, the first in row 1; "):
+            compare(one, other)
+
+
+def test_items_of_runs_are_recognised_by_name():
+    runs = [{q: {f"{letter}{i}": float(i // 2) for i in range(8)} for q in "xy"} for letter in "ab"]
+    qrels = {q: {name: 1 for run in runs for name in list(run[q])[: 3 + (q == "y")]} for q in "xy"}
+    one, same, other = (hashbench.evaluate_run(run, qrels, ["AP"]) for run in (runs[0], dict(runs[0]), runs[1]))
+    effects = [each.order_effects["AP"].items.tolist() for each in (one, same, other)]
+    assert effects[0] == effects[1]
+    assert not {*effects[0]} & {*effects[2]}
