@@ -21,6 +21,7 @@ from hashbench.scoring.code_statistics import usage_notes
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, n_blocks
+from hashbench.scoring.engine import kernels
 from hashbench.scoring.equal_rows import sort_equal_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram, count_groups
@@ -202,7 +203,7 @@ def evaluate_packed(
     def fill(queries: slice, histogram: TieHistogram) -> None:
         def counted(part: slice) -> Counted:
             relative = slice(part.start - queries.start, part.stop - queries.start)
-            return Counted(histogram.part(relative), partial(sample.cells, part))
+            return Counted(histogram.part(relative), partial(sample.add, part))
 
         table.fill(sums.parts(queries, histogram.counts[0].size), counted)
 
@@ -297,7 +298,7 @@ def _evaluate_outputs(
 
     def counted(queries: slice) -> Counted:
         of_part = ties(queries)
-        return Counted(of_part.histogram, lambda: of_part.cells)
+        return Counted(of_part.histogram, lambda tables, sums: kernels.add_cells(of_part.cells, tables, sums))
 
     table.fill(chunks(0, n_queries, length), counted)
     evaluation = replace(table.evaluation(kinds=kinds.of_query), alike=_alike(affinity.query_keys()))

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, Rows, WordArray
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
 from hashbench.affinity import Affinity
 from hashbench.bits import n_words, to_words
 from hashbench.scoring.counting import SliceableCodes, read_words
@@ -92,12 +92,12 @@ class PackedSample(NamedTuple):
         levels = partial(_level_indices, affinity.part(_ALL, chosen))
         return cls(chosen, to_words(query), of_chosen, levels, n_bits + 1)
 
-    def cells(self, queries: slice) -> AnyArray:
-        """Return the cell of each item, level * n_groups + distance, (n_queries, n_sampled)."""
+    def add(self, queries: slice, tables: FloatArray, sums: FloatArray) -> None:
+        """Add the tables of some queries to the sums of the items, as `Counted.add` does."""
         levels = np.ascontiguousarray(self.levels(queries))
         cells = np.empty(levels.shape, dtype=np.int32)
         kernels.all_cells(self.query[queries], np.ascontiguousarray(self.words.T), levels, self.n_groups, cells)
-        return cells
+        kernels.add_cells(cells, tables, sums)
 
 
 def draw_items(items: AnyArray, keys: IntArray) -> IntArray:

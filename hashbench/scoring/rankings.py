@@ -8,6 +8,7 @@ from __future__ import annotations  # so that help() shows npt.ArrayLike, not al
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -22,7 +23,7 @@ from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.histogram import count_groups
 from hashbench.scoring.metrics import checked_metrics
-from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
+from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable, add_lists
 
 _METRICS = ("AP", "NDCG@10:trec")
 _COUNTS = 1 << 21  # of a histogram held at a time
@@ -94,7 +95,7 @@ def evaluate_ranking(
         histogram = count_groups(level, group, levels)
         n_groups = histogram.counts.shape[2]
         cells = [n_groups * levels_of_query + groups for levels_of_query, groups in zip(level, group, strict=True)]
-        return Counted(histogram, lambda: cells, items[part])
+        return Counted(histogram, partial(add_lists, cells, items[part]))
 
     with reporting_compilation() if sum(map(len, lists)) >= _WORTH_NUMBA else nullcontext():
         table.fill(chunks(0, len(grades), at_a_time), counted)

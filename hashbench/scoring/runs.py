@@ -5,6 +5,7 @@ from __future__ import annotations  # so that help() shows types as they are wri
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.metrics import checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
-from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
+from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable, add_lists
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,7 +189,7 @@ class _RunRanking:
             n_groups = histogram.counts.shape[2]
             cells = [np.searchsorted(self.levels, judged.grades) * n_groups + judged.groups for judged in lists]
             items = [np.array([number[name] for name in judged.documents], dtype=np.int64) for judged in lists]
-            return Counted(histogram, lambda: cells, items)
+            return Counted(histogram, partial(add_lists, cells, items))
 
         return count
 

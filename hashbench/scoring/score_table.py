@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from hashbench._parallel import chunks, in_threads
-from hashbench._typing import AnyArray, FloatArray, IntArray, Rows
+from hashbench._typing import FloatArray, IntArray, Rows
 from hashbench.affinity import row_digests
 from hashbench.scoring.evaluation import Evaluation, OrderEffect
 from hashbench.scoring.histogram import TieHistogram
@@ -25,11 +25,20 @@ _TABLES = 16 << 20  # bytes of them
 
 
 class Counted(NamedTuple):
-    """Some queries' histogram, and where each of some items lies in it."""
+    """Some queries' histogram, and how the numbers of its cells add up to sums of the items.
+
+    ``add`` is called with tables, (n_queries, n_levels * n_groups + 1, n_metrics), and sums, (n_items, n_metrics). The
+    cell of an item is level * n_groups + group, the last one if it is not ranked.
+    """
 
     histogram: TieHistogram
-    cells: Callable[[], Sequence[IntArray] | AnyArray] | None = None  # level * n_groups + group, or -1 if not ranked
-    items: Sequence[IntArray] | None = None  # the items of each query's cells, if these are not of all in their order
+    add: Callable[[FloatArray, FloatArray], None] | None = None
+
+
+def add_lists(cells: Sequence[IntArray], items: Sequence[IntArray], tables: FloatArray, sums: FloatArray) -> None:
+    """Add each query's table at the cells of its own list of items, each of them once in a list."""
+    for table, of_query, rows in zip(tables, cells, items, strict=True):
+        sums[rows] += table[of_query]
 
 
 class ScoreTable:
@@ -118,7 +127,7 @@ class ItemSums:
 
     def of(self, queries: slice, counted: Counted, scores: Mapping[str, Scores]) -> FloatArray:
         """Return the sums of some queries, given the scores of all queries."""
-        histogram, cells, items = counted
+        histogram, add = counted
         counts, sums = histogram.counts, np.zeros_like(self._sums)
         for number, metric in enumerate(self._metrics):
             self._remainders[number, queries] = scores[metric.name].tie_sd[queries]
@@ -135,13 +144,8 @@ class ItemSums:
             self._own[queries] = tables[np.arange(len(counts)), own_cells]
         if self._n_alike is not None:
             tables *= self._n_alike[queries, None, None]
-        if items is None and cells is not None:
-            from hashbench.scoring.engine import kernels  # which rankings of arrays do without
-
-            kernels.add_cells(cells(), tables, sums)
-        elif items is not None and cells is not None:
-            for table, of_query, rows in zip(tables, cells(), items, strict=True):
-                sums[rows] += table[of_query]  # an item is in a list once
+        if add is not None:
+            add(tables, sums)
         return sums
 
     def add(self, sums: FloatArray) -> None:

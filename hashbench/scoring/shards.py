@@ -160,11 +160,11 @@ class ShardedCodes:
         sample = PackedSample(rows, *words, levels.__getitem__, self.n_bits + 1)
 
         def counted(part: slice) -> Counted:
-            return Counted(histogram.part(part), partial(sample.cells, part))
+            return Counted(histogram.part(part), partial(sample.add, part))
 
         table.fill(items.parts(slice(0, histogram.n_queries), histogram.counts[0].size), counted)
         evaluation = table.evaluation(origin, self.kinds.of_query)
-        return replace(evaluation, notes=[*notes, *self._notes_on(shard), *evaluation.notes])
+        return replace(evaluation, notes=[*notes, *self._notes_on(shard)])
 
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
