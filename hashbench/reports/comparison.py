@@ -256,6 +256,9 @@ _ABOUT = (
 )
 
 
+_SCOPES = {"queries": ", these codes", "seeds": ", these queries"}  # beside the answer, where it is not of all
+
+
 def _line(answer: Answer) -> list[str]:
     difference = answer.difference
     if difference is None:
@@ -268,7 +271,7 @@ def _line(answer: Answer) -> list[str]:
         "-" if np.isnan(difference.low) else f"{difference.low:+.4f} to {difference.high:+.4f}",
         "<0.0001" if p < 1e-4 else f"{p:.4f}",
         "-" if np.isnan(difference.tie_sd) else f"{difference.tie_sd:.5f}",
-        answer.in_a_word,
+        answer.in_a_word + _SCOPES.get(difference.basis, ""),
     ]
 
 

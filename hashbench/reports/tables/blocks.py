@@ -114,7 +114,7 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
             Entry(tie_range(style, cell.from_, cell.to)),
             Entry("-" if pd.isna(cell.tie_sd) else f"{cell.tie_sd:.5f}"),
             Entry(tie_range(style, cell.low, cell.high)),
-            Entry("-" if pd.isna(cell.p_value) else f"{cell.p_value:.4f}"),
+            Entry("-" if pd.isna(cell.p_value) else "<0.0001" if cell.p_value < 1e-4 else f"{cell.p_value:.4f}"),
         ]
         return make_line(labels[_line_of(cell)], entries)
 
