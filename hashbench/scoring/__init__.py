@@ -16,6 +16,7 @@
     shards           databases larger than memory, as sums of histograms
     score_table      scores filled in query by query, and what one order of the database does to their means
     item_sample      the items that stand for a large database there
+    row_hashes       hashes of rows of numbers, the same on every machine
     random_orders    scores under random orders of tied items
     reranking        the nearest items by Hamming distance in the order of float vectors
     metrics/         from histograms to expectation, extremes and standard deviation over tie orders

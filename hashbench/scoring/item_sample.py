@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial, reduce
-from itertools import chain
 from operator import add
 from typing import NamedTuple, Self
 
@@ -14,13 +13,13 @@ from hashbench.affinity import Affinity
 from hashbench.bits import n_words, to_words
 from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
+from hashbench.scoring.row_hashes import ODD, mixed, row_hashes
 
 N_SAMPLED = 1024  # items of a large database; the deviation then has a relative error of .7 / sqrt(1024), 2 %
 
 _ALL = slice(None)
 _IN_ANY_ORDER = 1 << 22  # items among which the same are drawn in any order; of more, rows have a say
 _ROWS = 1 << 14  # items whose content is hashed at a time
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Sample(NamedTuple):
@@ -35,7 +34,7 @@ class Sample(NamedTuple):
     def draw(cls, words: WordArray, keys: IntArray, first: int) -> Self:
         """Draw from the items from row ``first`` on, by their codes, `Affinity.item_keys` and rows."""
         rows = np.arange(first, first + len(words))
-        draws = _mixed(_hashes(words, keys) + rows.astype(np.uint64) * _ODD)
+        draws = mixed(row_hashes(words, keys) + rows.astype(np.uint64) * ODD)
         most = min(2 * N_SAMPLED, len(draws))
         smallest = np.argpartition(draws, most - 1)[:most] if most else np.arange(0)
         smallest = smallest[np.argsort(draws[smallest])]
@@ -76,8 +75,8 @@ class PackedSample(NamedTuple):
             chosen = np.arange(n_items)
         elif chosen is None and n_items <= _IN_ANY_ORDER:
             keys = affinity.item_keys()
-            hashes = [_hashes(words, keys[rows]) for rows, words in read_words(database, n_bits)]
-            chosen = _draw(np.concatenate(hashes))[: _n_chosen(n_items)]
+            hashes = [row_hashes(words, keys[rows]) for rows, words in read_words(database, n_bits)]
+            chosen = _draw(np.concatenate(hashes))
         elif chosen is None:
             parts = (
                 Sample.draw(words, affinity.part(_ALL, rows).item_keys(), rows.start)
@@ -106,15 +105,15 @@ def draw_items(items: AnyArray, keys: IntArray) -> IntArray:
     if _n_chosen(n_items) == n_items:
         return np.arange(n_items)
     hashes = [_content_hash(items[part]) for part in chunks(0, n_items, _ROWS)]
-    return _draw(_hashes(np.concatenate(hashes)[:, None], keys))[: _n_chosen(n_items)]
+    return _draw(row_hashes(np.concatenate(hashes)[:, None], keys))
 
 
 def _content_hash(items: AnyArray) -> WordArray:
     """Hash all bytes of each row, (n_rows, ...), by a sum modulo 2^64 that no order of additions changes."""
     content = np.ascontiguousarray(items).reshape(len(items), -1).view(np.uint8)
     padded = np.pad(content, ((0, 0), (0, -content.shape[1] % 8))).view(np.uint64)
-    weights = _mixed(np.arange(1, padded.shape[1] + 1, dtype=np.uint64) * _ODD)
-    return np.asarray((_mixed(padded) * weights).sum(axis=1, dtype=np.uint64))
+    weights = mixed(np.arange(1, padded.shape[1] + 1, dtype=np.uint64) * ODD)
+    return np.asarray((mixed(padded) * weights).sum(axis=1, dtype=np.uint64))
 
 
 def _n_chosen(n_items: int) -> int:
@@ -122,27 +121,14 @@ def _n_chosen(n_items: int) -> int:
 
 
 def _draw(hashes: WordArray) -> IntArray:
-    """Return the rows of the items with the smallest draws: each equal item has one, by its number among them."""
-    order = np.argsort(hashes, kind="stable")
+    """Return the rows of the items that stand for all: each of equal items has a draw, by its number among them."""
+    order = np.argsort(hashes)
     ordered = hashes[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     number = np.arange(len(hashes)) - np.repeat(starts, np.diff(np.append(starts, len(hashes))))
-    return np.asarray(order[np.argsort(_mixed(ordered + number.astype(np.uint64) * _ODD), kind="stable")])
-
-
-def _hashes(*tables: WordArray | IntArray) -> WordArray:
-    """Hash rows of tables, (n_rows, n_columns) each; equal ones alike."""
-    hashes = np.zeros(len(tables[0]), dtype=np.uint64)
-    for column in chain(*(table.T for table in tables)):
-        hashes = _mixed((hashes + _ODD) ^ column.astype(np.uint64))
-    return hashes
-
-
-def _mixed(words: WordArray) -> WordArray:
-    """Mix the bits of 64-bit words, as the finaliser of splitmix64 does."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(words ^ (words >> np.uint64(31)))
+    draws, most = mixed(ordered + number.astype(np.uint64) * ODD), _n_chosen(len(hashes))
+    smallest = np.argpartition(draws, most - 1)[:most]
+    return np.asarray(order[smallest[np.argsort(draws[smallest])]])
 
 
 def _level_indices(affinity: Affinity, queries: Rows) -> LevelArray:

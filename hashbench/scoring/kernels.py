@@ -255,15 +255,18 @@ def add_cells(cells, tables, sums):  # type: ignore[no-untyped-def]
 
     ``cells`` are (n_queries, n_items), ``sums`` (n_items, n_metrics); the number of metrics is a multiple of 4.
     """
-    for q in range(len(cells)):
-        table, row = tables[q], cells[q]
-        for i in range(len(row)):
-            cell, of_item = table[row[i]], sums[i]
-            for metric in range(0, len(of_item), 4):
-                of_item[metric] += cell[metric]
-                of_item[metric + 1] += cell[metric + 1]
-                of_item[metric + 2] += cell[metric + 2]
-                of_item[metric + 3] += cell[metric + 3]
+    last = np.uint64(tables.shape[1] - 1)
+    for four in range(sums.shape[1] // 4):
+        a = np.uint64(4 * four)  # unsigned, as a negative index would be looked for at each step
+        b, c, d = a + np.uint64(1), a + np.uint64(2), a + np.uint64(3)
+        for q in range(len(cells)):
+            table, row = tables[q], cells[q]
+            for i in range(len(row)):
+                cell = np.uint64(row[i]) if row[i] >= 0 else last
+                sums[i, a] += table[cell, a]
+                sums[i, b] += table[cell, b]
+                sums[i, c] += table[cell, c]
+                sums[i, d] += table[cell, d]
 
 
 @to_machine_code

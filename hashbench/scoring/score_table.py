@@ -13,11 +13,11 @@ import numpy as np
 
 from hashbench._parallel import chunks, in_threads
 from hashbench._typing import FloatArray, IntArray, Rows
-from hashbench.affinity import row_digests
 from hashbench.scoring.evaluation import Evaluation, OrderEffect
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, _loops
 from hashbench.scoring.metrics._grammar import Slopes
+from hashbench.scoring.row_hashes import row_hashes
 
 _ALL = slice(None)
 _PARTS, _FEWEST, _MOST = 8, 256, 1024  # parts of the queries, and queries of a part
@@ -114,7 +114,7 @@ class ItemSums:
     ) -> None:
         self._metrics = [metric for metric in metrics if metric.family.slopes is not None]
         self._rows, self._n_items, self._n_alike, self._own_levels = rows, n_items, n_alike, own
-        self._names = rows if keys is None else row_digests(np.column_stack([rows, keys])).view(np.int64)[:, 0]
+        self._names = rows if keys is None else row_hashes(rows[:, None], keys).view(np.int64)
         n_columns = len(self._metrics) + -len(self._metrics) % 4
         self._sums = np.zeros((len(rows), n_columns))
         self._remainders, self._own = np.zeros((len(self._metrics), n_queries)), np.zeros((n_queries, n_columns))
