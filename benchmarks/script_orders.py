@@ -67,7 +67,7 @@ def read() -> dict[str, list[Spread]]:
 
 
 def counts(by_dataset: dict[str, list[Spread]]) -> str:
-    """Lay out how many pairs of methods ties leave open: by the worst case, by luck and by scripts."""
+    """Lay out how many pairs of methods ties leave open: in the worst case and by scripts."""
     lines = []
     for dataset, rows in by_dataset.items():
         cells: dict[tuple[int, str], dict[str, Pairs]] = {}
@@ -78,15 +78,15 @@ def counts(by_dataset: dict[str, list[Spread]]) -> str:
             turned = [str(len(by_order[order].turned)) for order in ("by-class", "given", "shuffled")]
             by_class = by_order["by-class"]
             at_end = str(len(by_class.turned) + len(by_class.turned_at_end))
-            numbers = any_order.n_pairs, any_order.meet, any_order.open
+            numbers = any_order.n_pairs, any_order.meet
             lines.append([dataset, metric, str(n_bits), *map(str, numbers), *turned, at_end])
-    header = ["dataset", "metric", "bits", "pairs", "ranges meet", "open by luck"]
+    header = ["dataset", "metric", "bits", "pairs", "ranges meet"]
     of_scripts = ["scripts, by class", "given", "shuffled", "by class, with end of ties"]
     return markdown_table([*header, *of_scripts], lines, n_left=2)
 
 
 def draw(rows: Sequence[Spread], path: Path) -> None:
-    """Draw a dot for the mean, a thick bar for luck, a thin one for scripts and a faint one for the worst case."""
+    """Draw a dot for the mean, a thick bar for a shuffle, a thin one for scripts and a faint one for the worst case."""
     by_method = {row.method.split()[0]: row for row in rows if (row.n_bits, row.database) == (12, "by-class")}
     with one_look():
         figure = Figure(figsize=(6.9, 2.3), layout="constrained")
@@ -99,7 +99,7 @@ def draw(rows: Sequence[Spread], path: Path) -> None:
             ends = [row.value - row.tie_sd, row.value + row.tie_sd]
             axes.plot(ends, [place, place], color="#d55e00", linewidth=11, zorder=2, solid_capstyle="butt")
             axes.plot(row.value, place, "o", color=INK, markersize=1.8, zorder=3)
-            text = f"{row.value:.3f} ± {row.tie_sd:.4f}"
+            text = f"{row.value:.3f}, sd {row.tie_sd:.4f}"
             axes.annotate(text, (row.high, place), (4, -2.5), textcoords="offset points", size=SMALL)
         axes.set_yticks(range(len(names)), names)
         axes.set(xlim=(0.25, 1.12), ylim=(-0.6, len(names) - 0.4), xlabel="AP, digits, 12 bits, database by class")

@@ -37,11 +37,12 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
     "hashbench.reports.python": ("plot", "run", "tables", "tune"),
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
+    "hashbench.scoring.comparison": ("Difference", "compare"),
     "hashbench.scoring.curves": ("curves",),
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
     "hashbench.scoring.evaluator": ("evaluate",),
     "hashbench.scoring.histogram": ("TieHistogram",),
-    "hashbench.scoring.metrics": ("Scores", "register_metric"),
+    "hashbench.scoring.metrics": ("Scores", "Slopes", "register_metric"),
     "hashbench.scoring.rankings": ("evaluate_ranking",),
     "hashbench.scoring.runs": ("evaluate_run",),
     "hashbench.scoring.scorer": ("scorer",),
@@ -85,11 +86,12 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     )
     from hashbench.reports.python import plot as plot, run as run, tables as tables, tune as tune
     from hashbench.scoring.code_statistics import CodeUsage as CodeUsage, code_usage as code_usage
+    from hashbench.scoring.comparison import Difference as Difference, compare as compare
     from hashbench.scoring.curves import curves as curves
     from hashbench.scoring.evaluation import Evaluation as Evaluation, Summary as Summary
     from hashbench.scoring.evaluator import evaluate as evaluate
     from hashbench.scoring.histogram import TieHistogram as TieHistogram
-    from hashbench.scoring.metrics import Scores as Scores, register_metric as register_metric
+    from hashbench.scoring.metrics import Scores as Scores, Slopes as Slopes, register_metric as register_metric
     from hashbench.scoring.rankings import evaluate_ranking as evaluate_ranking
     from hashbench.scoring.runs import evaluate_run as evaluate_run
     from hashbench.scoring.scorer import scorer as scorer

@@ -31,7 +31,7 @@ def chunks(start: int, stop: int, length: int) -> list[slice]:
 
 def in_threads(work: Callable[[slice], T], parts: Sequence[slice]) -> Iterator[T]:
     """Yield the results of independent work on each part, in order; the work should release the interpreter lock."""
-    n_threads = min(len(parts), n_processors())
+    n_threads = min(len(parts), n_processors()) if len(parts) > 1 else 1
     if n_threads <= 1:
         yield from map(work, parts)
         return

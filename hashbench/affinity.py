@@ -28,11 +28,13 @@ from hashbench._validation import (
     real_row_pair,
     summed_csr,
 )
+from hashbench.bits import pack, to_words
 from hashbench.distances import exact_at, fast_squared_distances
 from hashbench.errors import HashbenchError, nearest_pair
 
 _ALL = slice(None)
 _KEYED = 1 << 24  # levels of an explicit matrix held at a time
+_KEY_QUERIES = 64  # queries whose levels tell items apart
 
 
 class Affinity(ABC):
@@ -104,6 +106,18 @@ class Affinity(ABC):
         """
         return None
 
+    def item_keys(self) -> IntArray:
+        """Return keys of the items, by which those of a sample are drawn: equal items have equal keys.
+
+        Returns
+        -------
+        ndarray of shape (n_database, n_keys), int64
+            By default one key, of the levels with some of the queries: each level times a random number of 64 bits.
+        """
+        queries = np.unique(np.linspace(0, max(self.n_queries - 1, 0), _KEY_QUERIES).astype(np.int64))[: self.n_queries]
+        factors = np.random.default_rng(0).integers(-(2**63), 2**63, len(queries))
+        return (factors @ self.block(queries, _ALL).astype(np.int64))[:, None]
+
 
 class _Part(Affinity):
     """Some rows and columns of an affinity without a ``part`` of its own."""
@@ -162,6 +176,10 @@ class SameLabel(Affinity):
     def query_keys(self) -> IntArray:
         """Return the label of each query; see `Affinity.query_keys`."""
         return self.query_labels[:, None]
+
+    def item_keys(self) -> IntArray:
+        """Return the label of each item; see `Affinity.item_keys`."""
+        return self.database_labels[:, None]
 
 
 class Hierarchy(Affinity):
@@ -226,6 +244,10 @@ class Hierarchy(Affinity):
         """Return class and superclass of each query; see `Affinity.query_keys`."""
         return np.stack([self.query_labels, self.query_coarse], axis=1)
 
+    def item_keys(self) -> IntArray:
+        """Return class and superclass of each item; see `Affinity.item_keys`."""
+        return np.stack([self.database_labels, self.database_coarse], axis=1)
+
 
 class SharedLabels(Affinity):
     """Level = the number of labels that query and item have in common.
@@ -269,9 +291,16 @@ class SharedLabels(Affinity):
         return SharedLabels(self.query_labels[query], self.database_labels[database])
 
     def query_keys(self) -> IntArray:
-        """Pack the labels of each query, 63 per number; see `Affinity.query_keys`."""
-        bits = np.pad(self.query_labels, ((0, 0), (0, -self.query_labels.shape[1] % 63))).astype(np.int64)
-        return np.asarray((bits.reshape(self.n_queries, bits.shape[1] // 63, 63) << np.arange(63)).sum(axis=2))
+        """Pack the labels of each query, 64 per number; see `Affinity.query_keys`."""
+        return _packed_labels(self.query_labels)
+
+    def item_keys(self) -> IntArray:
+        """Pack the labels of each item, 64 per number; see `Affinity.item_keys`."""
+        return _packed_labels(self.database_labels)
+
+
+def _packed_labels(labels: AnyArray) -> IntArray:
+    return to_words(pack(labels.astype(bool))).view(np.int64)
 
 
 class Distance(Affinity):
@@ -344,6 +373,10 @@ class Distance(Affinity):
     def query_keys(self) -> IntArray:
         """Compute a digest of the features of each query; see `Affinity.query_keys`."""
         return row_digests(self.query_features).view(np.int64)
+
+    def item_keys(self) -> IntArray:
+        """Compute a digest of the features of each item; see `Affinity.item_keys`."""
+        return row_digests(self.database_features).view(np.int64)
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Distance":
         """Select features; see `Affinity.part`."""

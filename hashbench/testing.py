@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.estimator_checks import check_estimator
@@ -28,7 +28,7 @@ from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS, SUPERVISION, HashMethod
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics import Metric, Scores
+from hashbench.scoring.metrics import Metric, Scores, Slopes
 from hashbench.store.hdf5 import read_dataset, write_dataset
 from hashbench.store.models import from_arrays, to_arrays
 
@@ -282,10 +282,34 @@ def check_ties_are_averaged_over_all_orders(metric: Metric) -> None:
             )
 
 
+def check_slopes_are_those_of_all_orders(metric: Metric) -> None:
+    """Check that slopes, if the metric has any, are those of the covariances over every order of tied items."""
+    _demand_no_vectors(metric)
+    if metric.family.slopes is None or metric.family.pattern.endswith("@rN"):
+        return
+    for histogram in _tied_rankings():
+        ((slope,), gains), untied, start = cast(Slopes, metric.slopes(histogram)), _untied(histogram), 0
+        values = metric.scores(untied).mean
+        for of_tie, counts in zip(slope, histogram.counts[0].T, strict=True):
+            n_items = int(counts.sum())
+            places, mean_gain = np.arange(n_items), counts @ gains / max(n_items, 1)
+            for level in np.flatnonzero(counts):
+                place = untied.counts[:, level, start : start + n_items] @ places / counts[level]
+                expected = float(np.cov(values, place, bias=True)[0, 1]) / (n_items + 1)
+                covariance = float(gains[level] - mean_gain) * float(of_tie)
+                _demand(
+                    abs(covariance - expected) < 1e-9,
+                    f"counts {histogram.counts[0].tolist()} (level, tie) give a covariance of {covariance:.9f} with "
+                    f"the key of an item of level {level}, but over all {len(values)} orders it is {expected:.9f}",
+                )
+            start += n_items
+
+
 METRIC_CHECKS: tuple[Callable[[Metric], None], ...] = (
     check_is_described,
     check_gives_mean_low_and_high_for_each_query,
     check_ties_are_averaged_over_all_orders,
+    check_slopes_are_those_of_all_orders,
 )
 
 

@@ -30,8 +30,8 @@ RESULTS = {
     "above": HEADER + ROW.replace("0.5", "1.5"),
     "infinite": HEADER + ROW.replace("0.5", "inf"),
     "outside": HEADER + ROW.replace("0.5", "0.7"),
-    "too-lucky": HEADER + ROW.replace("0.01", "0.11"),
-    "unlucky": HEADER + ROW.replace("0.01", "-0.01"),
+    "large-sd": HEADER + ROW.replace("0.01", "0.11"),
+    "negative-sd": HEADER + ROW.replace("0.01", "-0.01"),
     "undefined": HEADER + ROW.replace("200,3", "200,201"),
     "no-queries": HEADER + ROW.replace("200,3", "0,0"),
     "nan": HEADER + ROW.replace("0.5,", "nan,"),
@@ -243,7 +243,7 @@ COMMANDS = f"""
 2 | run | Missing option '--method' / '-m'. `hashbench list methods`
 2 | run --method itq | Missing option '--bits'. Such as --bits 32.
 2 | lst | No such command 'lst'. Did you mean 'list'?
-2 | scores | No such command 'scores'. Commands: check, diff,
+2 | xyz | No such command 'xyz'. Commands: check, compare, diff,
 2 | list method | Did you mean 'methods'?
 2 | run itq --bits 8 | Got unexpected extra argument (itq). Did you mean --method itq?
 2 | tune digits-pairs itq --bits 8 | arguments (digits-pairs itq). Did you mean --dataset digits-pairs?
@@ -415,8 +415,8 @@ COMMANDS = f"""
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
 1 | {ITQ} --results r/infinite | value inf
 1 | diff r/good r/outside | value 0.7 lies outside its range over tie orders, 0.4 to 0.6
-1 | tables --results r/too-lucky | line 2: tie_sd 0.11 is not between 0 and half of the range, 0.4 to 0.6
-1 | diff r/good r/unlucky | line 2: tie_sd -0.01 is not between 0 and half of the range
+1 | tables --results r/large-sd | line 2: tie_sd 0.11 is not between 0 and half of the range, 0.4 to 0.6
+1 | diff r/good r/negative-sd | line 2: tie_sd -0.01 is not between 0 and half of the range
 1 | tables --results r/undefined | 201 of 200 queries are undefined
 1 | tables --results r/no-queries | 0 of 0 queries are undefined
 1 | tables --results r/nan | value is nan, 0.4 to 0.6, though 197 of 200 queries have a score

@@ -9,7 +9,7 @@ from textwrap import dedent
 import click
 import numpy as np
 import pytest
-from helpers.documents import blocks
+from helpers.documents import blocks, commands
 from helpers.paths import ROOT, benchmark, built_in_datasets, built_in_methods
 
 import hashbench as package
@@ -64,6 +64,20 @@ def test_readme_shows_what_the_quick_start_prints(hashbench, digits_data, tmp_pa
     result = hashbench("run", "--method", "itq", "--bits", 32, "--results", tmp_path / "results")
     (shown,) = blocks("README.md", "text")
     assert result.stdout.strip("\n") == shown.strip("\n")
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_the_page_on_comparing_shows_what_command_and_function_answer(hashbench):
+    page, scope = "docs/explanation/comparing.md", {}
+    making, comparing = blocks(page, "python")
+    exec(making, scope)
+    for arguments in commands(page):
+        result = hashbench(*arguments)
+        assert result.exit_code == 0, result.stderr
+    (shown,) = blocks(page, "text")
+    assert result.stdout.strip("\n") == shown.strip("\n")
+    exec(comparing, scope)
+    assert f"16 bits: {scope['found']}" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("name", [*DOCUMENTS, *PAGES])

@@ -244,8 +244,8 @@ def test_metrics_keep_the_contract(name, check):
     check(get_metric(name))
 
 
-def of(function, pattern="Mine"):
-    return Metric(pattern, Family(pattern, function, (), "a book", 0.0))
+def of(function, pattern="Mine", **facts):
+    return Metric(pattern, Family(pattern, function, (), "a book", 0.0, **facts))
 
 
 def first_in_given_order(histogram):
@@ -264,7 +264,7 @@ def mean_above_high(histogram):
     return Scores(high + 1, low, mean)
 
 
-def luckless(histogram):
+def without_deviation(histogram):
     return get_metric("AP").scores(histogram)._replace(tie_sd=np.zeros(1))
 
 
@@ -276,7 +276,7 @@ def one_number(histogram):
     ("function", "check", "words"),
     [
         (first_in_given_order, testing.check_ties_are_averaged_over_all_orders, "over all"),
-        (luckless, testing.check_ties_are_averaged_over_all_orders, "give tie_sd 0.000000000, but over all"),
+        (without_deviation, testing.check_ties_are_averaged_over_all_orders, "give tie_sd 0.000000000, but over all"),
         (not_finite, testing.check_gives_mean_low_and_high_for_each_query, "no finite score"),
         (mean_above_high, testing.check_gives_mean_low_and_high_for_each_query, "out of order"),
         (one_number, testing.check_gives_mean_low_and_high_for_each_query, "of shape ()"),
@@ -286,6 +286,12 @@ def one_number(histogram):
 def test_suite_finds_what_is_wrong_with_a_metric(function, check, words):
     with pytest.raises(ConformanceError, match=re.escape(words)):
         check(of(function))
+
+
+def test_suite_finds_slopes_of_another_metric():
+    metric = of(get_metric("AP").family.function, slopes=get_metric("RPrec").family.slopes)
+    with pytest.raises(ConformanceError, match=r"give a covariance of .* with the key of an item of level 0, but over"):
+        testing.check_slopes_are_those_of_all_orders(metric)
 
 
 (MISS,) = [

@@ -81,21 +81,21 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
         rows = [[name, *map(_six, values.by_name.values())] for name, values in summary.items()]
         return sheet_text(("metric", *next(iter(summary.values())).by_name), rows).rstrip("\n")
     n_orders = next(map(len, evaluation.random_orders.values()), 0)
-    header, lines = ["metric", "mean ± sd", "low", "high"], []
+    header, lines = ["metric", "mean", "shuffle sd", "low", "high"], []
     for name, values in summary.items():
-        lines.append([name, f"{_four(values.mean)} ± {_five(values.tie_sd)}", _four(values.low), _four(values.high)])
+        lines.append([name, _four(values.mean), _five(values.tie_sd), _four(values.low), _four(values.high)])
         if values.tie_sd_measured is not None:
-            lines[-1].insert(2, _five(values.tie_sd_measured))
+            lines[-1].insert(3, _five(values.tie_sd_measured))
     n_queries = len(next(iter(evaluation.scores.values())).mean)
-    luck, worst_case = luck_and_worst_case(ordered)
+    shuffle, worst_case = shuffle_and_worst_case(ordered)
     n_scored = n_queries - evaluation.n_undefined * bool(_leaves_out(evaluation))
     queries = counted(n_queries, "query", "queries")
     if n_scored < n_queries:
         queries = f"{n_scored:,} of {queries}"
-    notes = [f"{queries}; mean over all orders of tied items.", luck]
+    notes = [f"{queries}; mean over all orders of tied items.", shuffle]
     if n_orders:
-        header.insert(2, "measured sd")
-        notes.append(f"measured sd: what {n_orders:,} such orders show.")
+        header.insert(3, "measured sd")
+        notes.append(f"measured sd: that of {n_orders:,} random orders.")
     notes.append(worst_case)
     if evaluation.n_undefined:
         notes.append(_without_relevant(evaluation))
@@ -123,12 +123,15 @@ def format_several(evaluations: Sequence[tuple[int, int, "Evaluation"]], form: s
             for name, values in evaluation.summary.items()
         ]
         return sheet_text(("n_bits", "seed", "metric", *next(iter(first.summary.values())).by_name), rows).rstrip("\n")
-    header = ["bits", "seed", *(f"{name} ± sd" for name in first.summary)]
+    header = ["bits", "seed", *(column for name in first.summary for column in (name, "shuffle sd"))]
     lines = [
-        [str(n_bits), str(seed), *(f"{_four(of.mean)} ± {_five(of.tie_sd)}" for of in evaluation.summary.values())]
+        [
+            *(str(n_bits), str(seed)),
+            *(text for of in evaluation.summary.values() for text in (_four(of.mean), _five(of.tie_sd))),
+        ]
         for n_bits, seed, evaluation in evaluations
     ]
-    notes = [luck_and_worst_case()[0]]
+    notes = [shuffle_and_worst_case()[0]]
     if form == "latex":
         from hashbench.reports.tables.latex import tabular
 
@@ -140,11 +143,10 @@ def _by_name(evaluation: "Evaluation") -> dict[str, dict[str, float | None]]:
     return {name: values.by_name for name, values in evaluation.summary.items()}
 
 
-def luck_and_worst_case(ordered: str = "database") -> tuple[str, str]:
-    """Return the notes on the columns sd, low and high of a table."""
+def shuffle_and_worst_case(ordered: str = "database") -> tuple[str, str]:
+    """Return the notes on the columns shuffle sd, low and high of a table."""
     return (
-        f"sd: luck, the estimated standard deviation of the mean over random orders of the {ordered}, each shared by "
-        "all queries.",
+        f"shuffle sd: how far a shuffle of the {ordered} moves the mean, as a standard deviation (estimate).",
         "low, high: the worst case, with each query's ties broken separately; no single order need reach it.",
     )
 
@@ -209,13 +211,14 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
                 label,
                 str(outcome.job.n_bits),
                 str(outcome.job.seed),
-                f"{_four(first.mean)} ± {_five(first.tie_sd)}",
+                _four(first.mean),
+                _five(first.tie_sd),
                 f"{_four(first.low)}-{_four(first.high)}",
                 *(_four(other.mean) for other in others),
                 *([_held_out(outcome)] if has_held_out else []),
             ]
         )
-    header = ["dataset", "method", "bits", "seed", f"{names[0]} ± sd", f"{names[0]} low-high", *names[1:]]
+    header = ["dataset", "method", "bits", "seed", names[0], "shuffle sd", f"{names[0]} low-high", *names[1:]]
     header += ["held out"] * has_held_out
     by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
     notes = [
@@ -224,7 +227,7 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
         if evaluation.n_undefined
     ]
     table = plain_table(header, lines, n_left=2, is_wrapped=True)
-    return "\n".join([table, "", *luck_and_worst_case(), *notes])
+    return "\n".join([table, "", *shuffle_and_worst_case(), *notes])
 
 
 def _without_relevant(evaluation: "Evaluation", of: str = "") -> str:

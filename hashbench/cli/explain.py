@@ -87,7 +87,7 @@ def explain(
 
     Each script's value stands beside the exact one, with the causes of the difference: one convention is switched at a
     time, and the shares add up. Score CODES.h5, your own codes as in evaluate, or all cached codes of a dataset; for
-    the latter the table compares the scripts' orders of ties with luck and the worst case, and shows which methods
+    the latter the table compares the scripts' orders of ties with a shuffle and the worst case, and shows which methods
     change places. For a run with its qrels, it shows the values of trec_eval, pytrec_eval, ir_measures and ranx.
 
     \b

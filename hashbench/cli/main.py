@@ -26,6 +26,7 @@ _STDOUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBAD
 
 COMMANDS = {  # the module of each, and what it does
     "check": ("catalogue", "Check a method, dataset or metric against its contract."),
+    "compare": ("reports", "Answer whether one method is better than another."),
     "diff": ("reports", "Compare the results of two commits or folders."),
     "encode": ("pipeline", "Fit methods and write codes; encode new items with a saved model."),
     "evaluate": ("scoring", "Score a codes file, your own codes, or a run."),

@@ -39,7 +39,8 @@ _VARIANTS = option("--variants", is_flag=True, help="Show all parameters and ver
     option(
         "--significance",
         is_flag=True,
-        help="Test against the best, and show intervals over queries, from the scores in your data folder.",
+        help="Test against the best, and show 95 % intervals, over queries and seeds (or only seeds, if your data "
+        "folder lacks the scores of queries).",
     ),
     option(
         "--against",
@@ -249,6 +250,53 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
             on_progress=progress.update,
         )
     click.echo(page)
+
+
+@cloup.command()
+@click.argument("names", nargs=-1, required=True, metavar="METHOD METHOD...", shell_complete=completing("methods"))
+@option_group(
+    "Rows",
+    several("--dataset", names="datasets", show_default="all", help="Dataset, NAME or NAME:FEATURES, repeatable."),
+    METRIC,
+    lengths("Code length, repeatable.", show_default="all"),
+    _FEATURES,
+    RESULTS,
+)
+@option_group(
+    "Comparison",
+    option(
+        "--by",
+        type=Choice(["query", "class"]),
+        default="query",
+        help="What other samples would draw: queries, or classes of queries, for a claim about new classes.",
+    ),
+    output_format("table", "csv", "json", "markdown"),
+)
+def compare(
+    names: tuple[str, ...],
+    datasets: tuple[str, ...],
+    metrics: tuple[str, ...],
+    n_bits: tuple[int, ...],
+    features: tuple[str, ...],
+    results: Path,
+    by: str,
+    form: str,
+) -> None:
+    """Answer whether one method is better than another: the difference, its interval over queries and seeds.
+
+    The first METHOD, by name or label, is compared with each of the others in AP, or the metrics you name. Scores of
+    single queries come from your data folder. Several others are corrected together by Holm's method.
+    """
+    from hashbench.reports.comparison import compare_results, format_columns
+    from hashbench.reports.selection import Selection
+    from hashbench.scoring.metrics import get_metric
+    from hashbench.store.results import read_results
+
+    rows = read_results(results)
+    chosen = [get_metric(name).name for name in metrics or ["AP"]]
+    selection = Selection(datasets, features=features, n_bits=n_bits)
+    selection.check(rows)
+    click.echo(format_columns(compare_results(rows, names, chosen, selection, by == "class"), form))
 
 
 @click.command()

@@ -158,10 +158,10 @@ def _why_no_radius(found: "Thresholds", rate: float) -> str:
 
 
 def _notes(found: "Thresholds") -> list[str]:
-    uap = found.uap
+    uap, of_orders = found.uap, f"sd over orders of the {'items' if found.are_met_twice else 'queries'}"
     return [
-        f"uAP {uap.mean:.4f} ± {uap.tie_sd:.5f} ({uap.low:.4f} to {uap.high:.4f}): all pairs in one ranking by "
-        "distance, over all orders of tied pairs."
+        f"uAP {uap.mean:.4f} ({uap.low:.4f} to {uap.high:.4f}; {of_orders} {uap.tie_sd:.5f}): all pairs in one ranking "
+        "by distance, over all orders of tied pairs."
         if found.n_relevant
         else "No pair is relevant, so recall, F1 and uAP are not defined.",
         f"{found.n_relevant:,} relevant of {found.n_relevant + found.n_irrelevant:,} pairs, all queries together; a "

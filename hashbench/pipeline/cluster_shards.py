@@ -25,7 +25,7 @@ from hashbench.pipeline.cluster import (
     version_difference,
 )
 from hashbench.scoring.counting import SliceableCodes
-from hashbench.scoring.shards import Counted, Parts, Relevance, count_shard
+from hashbench.scoring.shards import Parts, Relevance, Shard, count_shard
 from hashbench.store.provenance import SCORER, code_that_decides, versions
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def count_on_workers(
     *,
     cluster: Cluster,
     on_progress: Progress = silent,
-) -> Counted:
+) -> Shard:
     """Count as `hashbench.scoring.shards.count_shard` does, some rows per worker, and add up in a tree.
 
     Every row is read by one worker. Of an affinity in memory, a worker gets only its rows.
@@ -99,12 +99,12 @@ def count_on_workers(
                 for part in islice(waiting, 1):
                     submit(part)
             if len(counted) == _ADDED or (len(counted) > 1 and not under_way):
-                total = client.submit(_added, *counted, pure=False)
-                under_way[total] = None
-                running.add(total)
+                united = client.submit(_added, *counted, pure=False)
+                under_way[united] = None
+                running.add(united)
                 counted.clear()
-        whole: Counted = counted[0].result()
-        return whole
+        total: Shard = counted[0].result()
+        return total
 
 
 class _UnfitWorker(HashbenchError):
@@ -118,7 +118,7 @@ class _UnfitWorker(HashbenchError):
         return "worker {} {}".format(*self.unfit)
 
 
-def _count(expected: tuple[str, str], *args: Any) -> Counted:
+def _count(expected: tuple[str, str], *args: Any) -> Shard:
     """Count rows in a worker, if it counts as the client would."""
     worker = prepared_worker()
     if isinstance(worker, Unfit):
@@ -133,8 +133,8 @@ def _count(expected: tuple[str, str], *args: Any) -> Counted:
         raise HashbenchError(f"worker {worker}: {reason}") from error
 
 
-def _added(*parts: Counted) -> Counted:
-    return reduce(add, parts)
+def _added(*shards: Shard) -> Shard:
+    return reduce(add, shards)
 
 
 @dataclass(frozen=True)

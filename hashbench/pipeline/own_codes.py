@@ -42,7 +42,7 @@ from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
 from hashbench.store.result_files import check_method, results_path, settings_path
-from hashbench.store.result_rows import OWN, check_shown
+from hashbench.store.result_rows import OWN, OWN_FEATURES, check_shown
 from hashbench.store.results import replace_own
 from hashbench.unseen import check_fold
 
@@ -214,7 +214,7 @@ class OwnCodes:
             params["exclude_self"] = True
         provenance = Provenance(
             dataset=self.dataset_name(saving),
-            features=self.dataset.features_name if self.dataset else "own",
+            features=self.dataset.features_name if self.dataset else OWN_FEATURES,
             method=saving.name,
             params=canonical_json(params),
             n_bits=self.n_bits,

@@ -1,11 +1,13 @@
 """Encoding and scoring one job: each step is cached by its provenance."""
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import PreparedDataset, stem_of
 from hashbench.registry import dataset_spec
-from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, OrderEffect
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
@@ -169,6 +171,9 @@ def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyAr
         return None
 
 
+_ITEMS: WeakKeyDictionary[Dataset, IntArray] = WeakKeyDictionary()
+
+
 def score(dataset: Dataset, path: Path, metric_names: Sequence[str]) -> Evaluation:
     """Score a codes file of this dataset."""
     with hdf5.open_codes(path) as codes:
@@ -205,9 +210,10 @@ def ensure_scores(
         if missing:
             scored = _score(dataset, path, codes, missing, on_progress)
             known |= arrays_of(scored)
-            cached = [name for name in known if name not in score_cache.SHARED and get_metric(name).is_built_in]
-            if cached:
-                score_cache.write(codes, {name: known[name] for name in (*cached, *score_cache.SHARED)})
+            unknown = [name for name in scored.scores if not get_metric(name).is_built_in]
+            others = {*unknown, *map(score_cache.sums_of, unknown)}
+            if len(unknown) < len(scored.scores):
+                score_cache.write(codes, {name: values for name, values in known.items() if name not in others})
         notes = usage_notes(codes.query, codes.database, codes.n_bits)
     evaluation = replace(evaluation_of(known, demands.metrics), notes=notes)
     return evaluation, words if missing else "", codes.job_record
@@ -215,14 +221,32 @@ def ensure_scores(
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
     """Return an evaluation in some metrics from scores as `score_cache.read` returns them."""
-    scores = {name: Scores(*known[name]) for name in metric_names}
-    return Evaluation(scores, int(known[score_cache.N_UNDEFINED][0]), kinds=known[score_cache.KINDS])
+    scores = {name: Scores(*known[name][:4]) for name in metric_names}
+    items, effects = known.get(score_cache.ITEMS), {}
+    for name in metric_names:
+        if items is not None and len(known[name]) > 4:
+            sums = known[score_cache.sums_of(name)]
+            effects[name] = OrderEffect(math.fsum(sums**2), known[name][4], items, sums)
+    kinds, n_undefined = known[score_cache.KINDS], int(known[score_cache.N_UNDEFINED][0])
+    n_relevant, alike = known.get(score_cache.N_RELEVANT), known.get(score_cache.ALIKE)  # which older files lack
+    evaluation = Evaluation(scores, n_undefined, kinds=kinds, n_relevant=n_relevant, alike=alike)
+    return replace(evaluation, order_effects=effects)
 
 
 def arrays_of(scored: Evaluation) -> dict[str, AnyArray]:
     """Return an evaluation as `score_cache.write` takes it."""
-    scores: dict[str, AnyArray] = {name: np.stack(values) for name, values in scored.scores.items()}
-    return {**scores, score_cache.KINDS: scored.kind, score_cache.N_UNDEFINED: np.array([scored.n_undefined])}
+    n_undefined = np.array([scored.n_undefined])
+    arrays: dict[str, AnyArray] = {score_cache.KINDS: scored.kind, score_cache.N_UNDEFINED: n_undefined}
+    asked = {score_cache.N_RELEVANT: scored.n_relevant, score_cache.ALIKE: scored.alike}
+    arrays |= {name: values for name, values in asked.items() if values is not None}
+    for name, values in scored.scores.items():
+        effect = scored.order_effects.get(name)
+        if effect is None or effect.items is None or effect.sums is None:
+            arrays[name] = np.stack(values)
+        else:
+            arrays[name] = np.stack([*values, effect.remainder])
+            arrays |= {score_cache.ITEMS: effect.items, score_cache.sums_of(name): effect.sums}
+    return arrays
 
 
 def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
@@ -249,7 +273,18 @@ def _score(
 
     check_content(dataset, codes.made, path)
     parts, vectors = (codes.query, codes.database, codes.n_bits), vectors_of(dataset, metric_names)
-    return evaluate_packed(*parts, dataset.affinity(), metric_names, vectors=vectors, on_progress=on_progress)
+    options: dict[str, Any] = {"vectors": vectors, "items": items_of(dataset), "on_progress": on_progress}
+    return evaluate_packed(*parts, dataset.affinity(), metric_names, **options)
+
+
+def items_of(dataset: Dataset) -> IntArray:
+    """Return rows of the database that stand for all, the same for codes of all methods."""
+    from hashbench.scoring.item_sample import draw_items
+
+    if dataset not in _ITEMS:
+        of_all = dataset.images if dataset.features is None else dataset.features
+        _ITEMS[dataset] = draw_items(np.asarray(of_all)[as_slice(dataset.database)], dataset.affinity().item_keys())
+    return _ITEMS[dataset]
 
 
 def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None":

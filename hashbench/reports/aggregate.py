@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import starmap
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from hashbench.cards import MethodCard, method_card
@@ -52,18 +51,17 @@ def average_over_seeds(results: pd.DataFrame, lines: pd.DataFrame | None = None)
 def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
     """Average results over seeds: one row per ``CELL``, without labels, sorted by key.
 
-    Its columns are the key, means of ``value``, ``low`` and ``high``, ``tie_sd`` of the mean value, as codes of
-    several seeds move independently with the order of ties, ``spread`` (the standard deviation of ``value``),
+    Its columns are the key, means of ``value``, ``low``, ``high`` and ``tie_sd`` (at most that of the mean value: one
+    order of the database moves the scores of several seeds together), ``spread`` (the standard deviation of ``value``),
     ``n_seeds``, ``n_queries``, ``n_undefined`` and ``least_undefined`` (the most and least of a seed), ``trials`` if
     results have it, and ``group``, empty for methods no longer installed.
     """
     cells = (
-        results.assign(tie_variance=results["tie_sd"] ** 2)
-        .groupby(list(CELL), sort=True)
+        results.groupby(list(CELL), sort=True)
         .agg(
             value=("value", "mean"),
-            tie_variance=("tie_variance", "sum"),
-            n_deviations=("tie_variance", "count"),
+            tie_sd=("tie_sd", "mean"),
+            n_deviations=("tie_sd", "count"),
             spread=("value", "std"),
             low=("low", "mean"),
             high=("high", "mean"),
@@ -79,7 +77,7 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
     )
     n_values, n_ranges, n_deviations = (cells.pop(name) for name in ("n_values", "n_ranges", "n_deviations"))
     is_known = n_ranges == n_values  # else it would be the range of other seeds' mean
-    tie_sd = np.sqrt(cells.pop("tie_variance")) / n_values.where((n_values == n_deviations) & (n_values > 0))
+    tie_sd = cells["tie_sd"].where(n_values == n_deviations)
     low, high = (cells[name].where(is_known) for name in ("low", "high"))
     return cells.assign(tie_sd=tie_sd, low=low, high=high, group=_groups(cells))
 
@@ -234,6 +232,12 @@ def known_card(method: str) -> MethodCard | None:
         return method_card(method) if method in method_names() else None
     except HashbenchError:
         return None
+
+
+def draws(method: str) -> bool:
+    """Return whether a method draws at random, so that it needs several seeds; codes of unknown origin do."""
+    card = known_card(method)
+    return card is None or "random_state" in card.params
 
 
 def _named(name: str, params: Mapping[str, Any]) -> str:

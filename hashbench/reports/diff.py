@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -12,9 +12,10 @@ import numpy as np
 from hashbench._typing import FloatArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.revisions import Side
-from hashbench.reports.significance import ALPHA, N_RESAMPLES, PairedTest, can_find_significance, paired_tests
+from hashbench.reports.significance import N_RESAMPLES, PairedTest, can_find_significance, paired_tests
 from hashbench.reports.ties import Score
 from hashbench.reports.ties import compare as compare_ties
+from hashbench.scoring.comparison import ALPHA
 from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import NUMBERS, UNKNOWN, Row
 from hashbench.store.score_cache import find_scores
@@ -71,7 +72,7 @@ class Change:
 
         def score(row: Row) -> Score:
             value, tie_sd, low, high = (float(getattr(row, name) or "nan") for name in NUMBERS)
-            return Score(value, tie_sd, low, high, row.n_queries)
+            return Score(value, tie_sd, low, high)
 
         return str(compare_ties(score(self.old), score(self.new)))
 
@@ -166,9 +167,11 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
 
     before, after = rows_in_scope(old), rows_in_scope(new)
     if not before and not after and any(side.rows or side.is_named for side in (old, new)):
+        other_methods = about_other_methods(old.rows.values(), new.rows.values())
         raise HashbenchError(
-            f"there is nothing to compare: no results{' in ' * bool(metrics)}{' or '.join(metrics)} of one dataset in "
-            f"{old.name} and {new.name}. Check the names of folders, files and metrics."
+            f"there is nothing to compare: no results{' in ' * bool(metrics)}{' or '.join(metrics)} of one dataset "
+            f"{'and method ' * bool(other_methods)}in {old.name} and {new.name}. "
+            f"{other_methods or 'Check the names of folders, files and metrics.'}"
         )
     shared = sorted(before.keys() & after.keys())
     pairs = [Change(before[key], after[key]) for key in shared]
@@ -183,6 +186,14 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
         gone=tuple(before[key] for key in sorted(before.keys() - after.keys())),
         unchanged=tuple(change.new for change in comparable if not change.is_real),
     )
+
+
+def about_other_methods(old: Iterable[Row], new: Iterable[Row]) -> str:
+    """Return the command that compares two methods, if there are no rows of one method on both sides."""
+    first, second = (sorted({row.method for row in rows}) for rows in (old, new))
+    if not first or not second or set(first) & set(second):
+        return ""
+    return f"To compare methods, run: hashbench compare {first[0]} {second[0]}."
 
 
 def with_tests(diff: Diff, n_resamples: int = N_RESAMPLES, on_progress: Progress = silent) -> Diff:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hashbench.reports.aggregate import method_labels
-from hashbench.reports.diff import Change, Diff
+from hashbench.reports.diff import Change, Diff, about_other_methods
 from hashbench.reports.formatting import json_text, markdown_table, markdown_text, plain_table, sheet_text, wrapped
-from hashbench.reports.significance import ALPHA
 from hashbench.reports.ties import ANSWERS, OPEN
+from hashbench.scoring.comparison import ALPHA
 from hashbench.store.result_rows import COLUMNS, NUMBERS, Row
 
 _KEY = COLUMNS[:7]
@@ -51,14 +51,16 @@ def summarise(diff: Diff) -> str:
         return f"no differences, {len(diff.unchanged)} rows unchanged."
     text = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     if diff.new and diff.gone and not (diff.changed or diff.incomparable or diff.unchanged):
-        return f"{text}. The two sides share no row. Check that they are results of the same datasets and methods."
+        advice = about_other_methods(diff.gone, diff.new)
+        advice = advice or "Check that they are results of the same datasets and methods."
+        return f"{text}. The two sides share no row. {advice}"
     if diff.changed:
         n_worse = sum(change.loss > 0 for change in diff.changed)
         n_open = sum(change.ties == OPEN for change in diff.changed)
         n_significant = sum(change.is_significant for change in diff.changed)
         text += (
-            f". Changed rows: {n_worse} worse, {n_open} not separated by luck with ties, "
-            f"{n_significant} of {diff.n_tested} tested significant"
+            f". Changed rows: {n_worse} worse, {n_open} not apart under a shuffle, "
+            f"{n_significant} of {diff.n_tested} tested significant for these codes"
         )
     return f"{text}."
 
@@ -99,9 +101,8 @@ def footnotes(diff: Diff) -> list[str]:
     notes = []
     if diff.n_tested:
         notes.append(
-            f"p: paired permutation test over queries with {diff.n_resamples:,} resamples, corrected by Holm for "
-            f"{diff.n_tested} tests; * below {ALPHA}. Interval: bootstrap "
-            "over queries, each change by itself."
+            f"p: paired permutation test over queries, of these codes, with {diff.n_resamples:,} resamples, corrected "
+            f"by Holm for {diff.n_tested} tests; * below {ALPHA}. Interval: over queries, each change by itself."
         )
     if diff.n_tested and not diff.can_find_significance:
         notes.append(

@@ -1,4 +1,4 @@
-"""Whether a difference is more than luck in the choice of queries: paired tests, intervals, corrections."""
+"""Whether single codes differ by more than the choice of queries explains: paired tests and their corrections."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import bootstrap
 
 from hashbench._typing import FloatArray, Progress, silent
+from hashbench.scoring.comparison import ALPHA, interval
 
-ALPHA = 0.05
 N_RESAMPLES = 9999
 _SEED = 0
 _AT_ONCE = 16  # tests that share their sign flips
@@ -23,7 +22,7 @@ class PairedTest(NamedTuple):
 
     p_value: float
     p_holm: float  # corrected for all tests made together
-    low: float  # 95 % bootstrap interval of the mean difference
+    low: float  # 95 % interval of the mean difference
     high: float
 
 
@@ -34,8 +33,7 @@ def paired_tests(
 
     The p values are two-sided, of the hypothesis that each query's difference is as likely of the other sign: the test
     of `scipy.stats.permutation_test` with ``permutation_type="samples"``. All 2^n sign flips are taken if these are no
-    more than ``n_resamples``. The interval is the bootstrap's percentile interval: unlike BCa it exists when all
-    queries differ by the same.
+    more than ``n_resamples``. The interval is that of the t distribution with n - 1 degrees of freedom.
     """
     by_length = defaultdict(list)
     for position, values in enumerate(differences):
@@ -49,8 +47,10 @@ def paired_tests(
             observed, n_as_far = np.abs(values.sum(axis=1)), np.zeros(len(values))
             for sums in _flipped_sums(values, n_resamples):
                 n_as_far += (np.abs(sums) >= observed * _ROUNDING).sum(axis=0)
-            p_values[chosen] = _p_values(n_as_far, values.shape[1], n_resamples)
-            intervals[chosen] = bootstrap_intervals(values, n_resamples)
+            n_queries = values.shape[1]
+            p_values[chosen] = _p_values(n_as_far, n_queries, n_resamples)
+            ends = interval(values.mean(axis=1), values.var(axis=1, ddof=1) / n_queries, n_queries - 1)
+            intervals[chosen] = np.transpose(ends[:2])
             n_done += len(chosen)
             on_progress("paired tests", n_done, len(differences))
     return [PairedTest(*map(float, row)) for row in np.column_stack([p_values, holm(p_values), intervals])]
@@ -124,24 +124,6 @@ def can_find_significance(n_tests: int, n_resamples: int = N_RESAMPLES) -> bool:
     (True, False)
     """
     return n_tests / (n_resamples + 1) < ALPHA
-
-
-def bootstrap_intervals(values: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArray:
-    """Compute the 95 % percentile interval of the mean of each row: (n_rows, n_queries) -> (n_rows, 2).
-
-    There are at least two values in a row; all rows are resampled alike.
-    """
-    resampled = bootstrap(
-        (values,),
-        np.mean,
-        vectorized=True,
-        n_resamples=n_resamples,
-        batch=max(_MEMORY // values.size, 1),
-        axis=-1,
-        method="percentile",
-        rng=np.random.default_rng(_SEED),
-    )
-    return np.transpose(resampled.confidence_interval)
 
 
 def holm(p_values: npt.ArrayLike) -> FloatArray:

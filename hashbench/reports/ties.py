@@ -1,8 +1,8 @@
 """What ties leave open between two values: the one comparison that tables, figures, the diff and the page share.
 
-There are three questions. Luck: ties in random order, as in a shuffled database, move a value by its ``tie_sd``. A
-given order under a real script: `hashbench.reports.explain`. The worst case: ``low`` and ``high``, each query's ties
-broken separately.
+There are three questions. A shuffle of the database moves a value by its ``tie_sd``, a standard deviation. A given
+order under a real script: `hashbench.reports.explain`. The worst case: ``low`` and ``high``, each query's ties broken
+separately.
 """
 
 from typing import Any, NamedTuple
@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 N_DEVIATIONS = 3
-CORRELATION = 1 / 3  # of the scores of two queries in random orders, on average: more than benchmarks/luck.py measures
 _DIGIT = 5e-7  # results have six decimals: a deviation shown as 0 is less than this
 
-EVERY_ORDER, LUCK, OPEN, UNKNOWN = "every order", "luck", "open", "unknown"
+EVERY_ORDER, SHUFFLE, OPEN, UNKNOWN = "every order", "shuffle", "open", "unknown"
 ANSWERS = {  # from strong to weak
     EVERY_ORDER: "apart in every order",
-    LUCK: "apart under luck",
-    OPEN: "not separated by luck",
+    SHUFFLE: "apart under a shuffle",
+    OPEN: "not apart under a shuffle",
     UNKNOWN: "unknown",
 }
 
@@ -29,35 +28,28 @@ class Score(NamedTuple):
     tie_sd: Any
     low: Any
     high: Any
-    n_queries: Any = 1
 
 
 def compare(first: Any, second: Any) -> Any:
     """Return how far ties leave the order of two values as it is, as keys of ``ANSWERS``.
 
-    Each side has attributes ``value``, ``tie_sd``, ``low``, ``high`` and ``n_queries``: numbers, or arrays or columns
-    of them, of one metric.
+    Each side has attributes ``value``, ``tie_sd``, ``low`` and ``high``: numbers, or arrays or columns of them, of one
+    metric.
 
     - ``every order``: the ranges do not meet.
-    - ``luck``: the values are more than three deviations of their difference apart, sqrt(sd^2 + sd^2), each times the
-      design effect of correlated queries, sqrt(1 + (n_queries - 1) / 3).
+    - ``shuffle``: the values are more than three times the sum of their deviations apart, which is the largest
+      deviation that their difference can have under one order of the database.
     - ``open``: they are not.
     - ``unknown``: ranges meet, or are unknown, and a deviation is not known.
-
-    A ``tie_sd`` takes queries of different codes as independent. They are not: an item that a random order moves up
-    raises the scores of all queries it is relevant to. The design effect is from L. Kish, "Survey Sampling", 1965.
     """
     first, second = (
         Score(*(np.asarray(getattr(side, name), dtype=float) for name in Score._fields)) for side in (first, second)
     )
     is_apart = (first.low > second.high) | (first.high < second.low)
-    deviation = np.hypot(_deviation(first), _deviation(second))
+    deviation = _deviation(first) + _deviation(second)
     difference = np.abs(first.value - second.value).round(6)
-    n_queries = np.maximum(first.n_queries, second.n_queries)
-    most = N_DEVIATIONS * np.sqrt(1 + CORRELATION * (n_queries - 1)) * deviation
-    return np.select(
-        [is_apart, np.isnan(deviation + difference), difference > most], [EVERY_ORDER, UNKNOWN, LUCK], OPEN
-    )
+    are_separated = difference > N_DEVIATIONS * deviation
+    return np.select([is_apart, np.isnan(deviation + difference), are_separated], [EVERY_ORDER, UNKNOWN, SHUFFLE], OPEN)
 
 
 def _deviation(score: Score) -> Any:

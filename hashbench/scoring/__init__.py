@@ -14,10 +14,14 @@
     thresholds       pairs that match at each Hamming radius, over all queries
     self_pairs       queries of the database that never find themselves
     shards           databases larger than memory, as sums of histograms
+    score_table      scores filled in query by query, and what one order of the database does to their means
+    item_sample      the items that stand for a large database there
+    row_hashes       hashes of rows of numbers, the same on every machine
     random_orders    scores under random orders of tied items
     reranking        the nearest items by Hamming distance in the order of float vectors
     metrics/         from histograms to expectation, extremes and standard deviation over tie orders
     evaluation       the result: scores of every query, and their means
+    comparison       the difference of two methods, with an interval over queries and seeds
     curves           precision and recall at many cutoffs
     scorer           scores of fitted methods, for scikit-learn's searches
     code_statistics  how codes use their bits, without any labels

@@ -1,27 +1,46 @@
 """The result of scoring: the scores of every query, by metric, and their means."""
 
+import math
 from collections.abc import Iterator, KeysView, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from hashbench._parallel import in_threads, query_chunks
-from hashbench._typing import FloatArray, IntArray, Rows
+from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import HashbenchError, counted, needing
-from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics import Metric, Scores, get_metric
+from hashbench.scoring.metrics import Scores, get_metric
 
 if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
 
-_ALL = slice(None)
-_WORTH_A_THREAD = 1 << 16  # counts; fewer are scored before a thread has started
-
 DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
 RUN_METRICS = ("AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR")
+
+
+class OrderEffect(NamedTuple):
+    """What one random order of the database, shared by all queries, does to the scores of a metric.
+
+    Parameters
+    ----------
+    explained : float
+        Variance of the sum over queries that random keys of the items explain.
+    remainder : ndarray of shape (n_queries,), float64
+        Deviation of each query that they leave; NaN where its score is undefined.
+    items : ndarray of shape (n_sampled,), int64, optional
+        A number for each item of the database that stands for all, if the sums are known: equal ones are of the same
+        row and relevant to the same queries.
+    sums : ndarray of shape (n_sampled,), float64, optional
+        Covariance of the sum over queries with the key of each of these; scaled, so that ``explained`` is the sum of
+        their squares.
+    """
+
+    explained: float
+    remainder: FloatArray
+    items: IntArray | None = None
+    sums: FloatArray | None = None
 
 
 class Summary(NamedTuple):
@@ -34,11 +53,11 @@ class Summary(NamedTuple):
     n_queries, n_undefined : int
         All queries, and those without relevant items; of ``P@rN:skip`` also those whose ball is empty.
     tie_sd : float
-        Estimate of the standard deviation of the mean over random orders of the database, each shared by all queries.
-        Queries of one kind, alike in code and labels, are taken to move together, others independently; it is too low
-        if many queries have similar codes (see docs/explanation/closed-forms.md). NaN if it is not known.
-    tie_sd_bound : float
-        Upper bound of that deviation: the mean of the queries' own deviations.
+        Estimate of the standard deviation of the mean over random orders of the database, each shared by all queries
+        (docs/explanation/shuffle-deviation.md). NaN if it is not known.
+    tie_sd_low, tie_sd_bound : float
+        Bounds of that deviation. The lower one is 0 for metrics that do not know how their scores follow single items:
+        re-ranked ones, and those of plug-ins.
     tie_sd_measured : float or None
         The deviation over ``random_orders``; None without them.
 
@@ -56,13 +75,24 @@ class Summary(NamedTuple):
     n_queries: int
     n_undefined: int
     tie_sd: float = float("nan")
+    tie_sd_low: float = float("nan")
     tie_sd_bound: float = float("nan")
     tie_sd_measured: float | None = None
 
     @property
     def by_name(self) -> dict[str, float | None]:
         """The fields in the order in which they are printed: the mean, its deviations, the range, the queries."""
-        names = ("mean", "tie_sd", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
+        names = (
+            "mean",
+            "tie_sd",
+            "tie_sd_low",
+            "tie_sd_bound",
+            "tie_sd_measured",
+            "low",
+            "high",
+            "n_queries",
+            "n_undefined",
+        )
         return {name: getattr(self, name) for name in names}
 
 
@@ -109,6 +139,10 @@ class Evaluation:
         ``exclude_self`` leaves out. By default all differ.
     random_orders : dict of str to ndarray of shape (n_orders,)
         The mean over the queries under random orders of the database, by metric; empty without them.
+    n_relevant : ndarray of shape (n_queries,), int64, optional
+        The number of relevant items of each query, if it is known.
+    alike : ndarray of shape (n_queries,), int64, optional
+        The first query with the same labels, of each query, or with what else makes items relevant; if it is known.
     n_empty : dict of str to int
         The number of scored queries without any item in the Hamming ball, by metric ``P@rN``, if they were counted.
 
@@ -116,7 +150,7 @@ class Evaluation:
     --------
     >>> from hashbench import evaluate
     >>> evaluate([[0, 0]], [[0, 0], [0, 0], [1, 1]], ([0], [0, 1, 0]), ["AP"])
-    <Evaluation of 1 query; AP: 0.7083 ± 0.1250 (0.5833 to 0.8333)>
+    <Evaluation of 1 query; AP: 0.7083 (0.5833 to 0.8333; shuffle sd 0.1250)>
 
     The means of a metric, by any of its names:
 
@@ -130,7 +164,10 @@ class Evaluation:
     queries: Sequence[str] | None = None
     notes: Sequence[str] = ()
     kinds: IntArray | None = None
+    n_relevant: IntArray | None = None
+    alike: IntArray | None = None
     random_orders: dict[str, FloatArray] = field(default_factory=dict)
+    order_effects: dict[str, OrderEffect] = field(default_factory=dict)
     n_empty: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -139,7 +176,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         lines = [
-            f"{name}: {values.mean:.4f} ± {values.tie_sd:.4f} ({values.low:.4f} to {values.high:.4f})"
+            f"{name}: {values.mean:.4f} ({values.low:.4f} to {values.high:.4f}; shuffle sd {values.tie_sd:.4f})"
             for name, values in self.summary.items()
         ]
         n_queries = len(next(iter(self.scores.values())).mean)
@@ -177,11 +214,15 @@ class Evaluation:
         n_undefined = n_queries - n_defined if name.endswith(":skip") else self.n_undefined
         if not n_defined:
             return Summary(np.nan, np.nan, np.nan, n_queries, n_undefined)
-        mean, low, high, bound = (float(part[is_defined].mean()) for part in scores)
-        by_kind = np.bincount(self.kind[is_defined], weights=scores.tie_sd[is_defined])
+        mean, low, high = (float(part[is_defined].mean()) for part in scores[:3])
+        effect = self.order_effects.get(name, OrderEffect(0.0, scores.tie_sd))
+        remainder = effect.remainder[is_defined]
+        by_kind = np.bincount(self.kind[is_defined], weights=remainder)
         measured = float(self.random_orders[name].std(ddof=1)) if name in self.random_orders else None
-        tie_sd = float(np.linalg.norm(np.sort(by_kind))) / n_defined  # sorted: however kinds are numbered
-        return Summary(mean, low, high, n_queries, n_undefined, tie_sd, bound, measured)
+        least = math.sqrt(effect.explained) / n_defined
+        rest = float(np.linalg.norm(np.sort(by_kind))) / n_defined  # sorted: however kinds are numbered
+        deviations = math.hypot(least, rest), least, math.hypot(least, float(remainder.mean())), measured
+        return Summary(mean, low, high, n_queries, n_undefined, *deviations)
 
     @property
     def per_query(self) -> "pd.DataFrame":
@@ -212,46 +253,3 @@ class Evaluation:
         except HashbenchError:
             return None
         return table
-
-
-class ScoreTable:
-    """Scores of queries, filled in some at a time and in any order."""
-
-    def __init__(self, metrics: Sequence[Metric], undefined: str, n_queries: int) -> None:
-        self.metrics, self.undefined = metrics, undefined
-        self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
-        self.is_undefined, self.is_tied = np.empty((2, n_queries), dtype=bool)
-        balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
-        self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
-        self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
-
-    def fill(self, queries: slice, histogram: TieHistogram) -> None:
-        """Score the histogram of these queries."""
-        self.is_undefined[queries] = histogram.n_relevant == 0
-        self.is_tied[queries] = (histogram.n_database > 1) & (histogram.size == histogram.n_database[:, None]).any(
-            axis=1
-        )
-        for name, radius in self.radii.items():
-            is_scored = (histogram.n_relevant > 0) | (name.endswith(":skip") and self.undefined != "skip")
-            self.is_empty[name][queries] = is_scored & ~histogram.size[:, : radius + 1].any(axis=1)
-        for metric in self.metrics:
-            scores = metric.scores(histogram, self.undefined)
-            for out, values in zip(self.scores[metric.name], scores, strict=True):
-                out[queries] = values
-
-    def fill_in_threads(self, first: int, histogram: TieHistogram) -> None:
-        """Fill in all queries of a histogram, from query ``first`` on."""
-
-        def score(chunk: slice) -> None:
-            self.fill(slice(first + chunk.start, first + chunk.stop), histogram.part(chunk))
-
-        at_least = -(-_WORTH_A_THREAD // histogram.counts[0].size)
-        for _ in in_threads(score, query_chunks(histogram.n_queries, at_least)):
-            pass
-
-    def evaluation(self, origin: Rows = _ALL, kinds: IntArray | None = None) -> Evaluation:
-        """Return the scores of all queries; of each query, those of the row ``origin``."""
-        scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
-        n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
-        notes = ["All items of each query tie: the scores are those of chance."] * bool(self.is_tied.all())
-        return Evaluation(scores, int(self.is_undefined[origin].sum()), notes=notes, kinds=kinds, n_empty=n_empty)

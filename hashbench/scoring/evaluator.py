@@ -4,13 +4,14 @@ from __future__ import annotations  # so that help() shows npt.ArrayLike, not al
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from hashbench._choices import DISTANCES, TRUE_DISTANCES
-from hashbench._parallel import chunks, in_threads
+from hashbench._parallel import QUERY_CHUNK, chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
 from hashbench._validation import as_array, check_choice
 from hashbench.affinity import Affinity, as_affinity, row_digests
@@ -20,12 +21,15 @@ from hashbench.scoring.code_statistics import usage_notes
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, n_blocks
+from hashbench.scoring.engine import kernels
 from hashbench.scoring.equal_rows import sort_equal_rows
-from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, ScoreTable
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.item_sample import PackedSample
 from hashbench.scoring.metrics import Metric, checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
+from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
 from hashbench.scoring.self_pairs import check_self, own_levels, without_self
 
 _ALL = slice(None)
@@ -154,12 +158,14 @@ def evaluate_packed(
     vectors: Vectors | None = None,
     random_orders: int = 0,
     exclude_self: bool = False,
+    items: IntArray | None = None,
     on_progress: Progress = silent,
 ) -> Evaluation:
     """Score packed codes, (n, ceil(n_bits / 8)); a database on disk is read and checked some 8 MiB at a time.
 
-    ``on_progress`` is called if the loops have to be compiled, then for each block of the database with the queries
-    counted, as items. Raises HashbenchError if codes, affinity and metrics do not fit together.
+    ``items`` are rows of the database that stand for all where covariances with their keys are summed; by default they
+    are drawn. ``on_progress`` is called if the loops have to be compiled, then for each block of the database with the
+    queries counted, as items. Raises HashbenchError if codes, affinity and metrics do not fit together.
     """
     chosen = checked_metrics(metrics, undefined)
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
@@ -177,8 +183,11 @@ def evaluate_packed(
     if kinds.are_few and not n_reranked:
         query, affinity, origin = query[kinds.first], affinity.part(kinds.first), kinds.of_query
         own = None if own is None else own[kinds.first]
-    n_queries = len(query)
-    table = ScoreTable(chosen, undefined, n_queries)
+    n_queries, n_alike = len(query), None if origin is _ALL else np.bincount(kinds.of_query)
+    sample = PackedSample.of(query, database, n_bits, affinity, items)
+    keys = all_affinity.part(_ALL, sample.rows).item_keys()
+    sums = ItemSums(chosen, n_queries, sample.rows, database.shape[0], n_alike, own, keys)
+    table = ScoreTable(chosen, undefined, n_queries, sums)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
     is_read_again = n_queries > at_a_time
@@ -191,6 +200,13 @@ def evaluate_packed(
         n_done += n_counted
         on_progress("items", n_done, n_all)
 
+    def fill(queries: slice, histogram: TieHistogram) -> None:
+        def counted(part: slice) -> Counted:
+            relative = slice(part.start - queries.start, part.stop - queries.start)
+            return Counted(histogram.part(relative), partial(sample.add, part))
+
+        table.fill(sums.parts(queries, histogram.counts[0].size), counted)
+
     with reporting_compilation(on_progress):
         for queries in chunks(0, n_queries, at_a_time):
             blocks = held_blocks or database_blocks(database, n_bits, affinity)
@@ -200,13 +216,14 @@ def evaluate_packed(
             if own is not None:
                 histogram = without_self(histogram, own[queries])
             if vectors is None or not n_reranked:
-                table.fill_in_threads(queries.start, histogram)
+                fill(queries, histogram)
                 continue
             codes = query, database, n_bits
             rerank = n_reranked, exclude_self
             for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, *rerank):
-                table.fill_in_threads(queries.start + part.start, replace(histogram.part(part), candidates=candidates))
-    evaluation = replace(table.evaluation(origin, kinds.of_query), notes=notes)
+                absolute = slice(queries.start + part.start, queries.start + part.stop)
+                fill(absolute, replace(histogram.part(part), candidates=candidates))
+    evaluation = replace(table.evaluation(origin, kinds.of_query), alike=_alike(all_affinity.query_keys()), notes=notes)
     if not random_orders:
         return evaluation
     words, all_words = to_words(all_query), to_words(np.asarray(database[:]))
@@ -221,6 +238,16 @@ def evaluate_packed(
 
     drawn = len(all_words), undefined, random_orders
     return measure(evaluation, rankings, *drawn, on_progress=on_progress, exclude_self=exclude_self)
+
+
+def _alike(keys: IntArray | None) -> IntArray | None:
+    """Return the first query with equal `Affinity.query_keys`, of each query."""
+    if keys is None:
+        return None
+    order, first = sort_equal_rows([*keys.T])
+    alike = np.empty_like(order)
+    alike[order] = np.repeat(order[first], np.diff(first, append=len(order)))
+    return alike
 
 
 def _ties(group: AnyArray, affinity: Affinity, queries: Rows) -> Ties:
@@ -251,10 +278,11 @@ def _evaluate_outputs(
     """
     if metrics is DEFAULT_METRICS:
         metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
+    chosen, n_database, n_levels = checked_metrics(metrics, undefined), len(ranking.database), len(affinity.levels)
     if random_orders:
-        check_orders(random_orders, checked_metrics(metrics, undefined))
-    check_counts((len(ranking.query), len(ranking.database)), (affinity.n_queries, affinity.n_database))
-    bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
+        check_orders(random_orders, chosen)
+    check_counts((len(ranking.query), n_database), (affinity.n_queries, affinity.n_database))
+    bytes_per_query = 8 * (n_levels * (len(chosen) + 5) + 8) * n_database  # counts, tables of `ItemSums`, and the rest
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
     n_queries, own = len(ranking.query), own_levels(affinity) if exclude_self else None
     kinds = Kinds.of(row_digests(ranking.query), affinity.query_keys(), own)
@@ -265,27 +293,26 @@ def _evaluate_outputs(
             groups[np.arange(len(groups)), np.arange(n_queries)[queries]] = -1
         return _ties(groups, affinity, queries)
 
-    evaluation = evaluate_counts(
-        lambda queries: ties(queries).histogram, n_queries, length, metrics, undefined=undefined
-    )
-    evaluation = replace(evaluation, kinds=kinds.of_query)
+    items = ItemSums(chosen, n_queries, np.arange(n_database), n_database, keys=affinity.item_keys())
+    table = ScoreTable(chosen, undefined, n_queries, items)
+
+    def counted(queries: slice) -> Counted:
+        of_part = ties(queries)
+        return Counted(of_part.histogram, lambda tables, sums: kernels.add_cells(of_part.cells, tables, sums))
+
+    table.fill(chunks(0, n_queries, length), counted)
+    evaluation = replace(table.evaluation(kinds=kinds.of_query), alike=_alike(affinity.query_keys()))
     if not random_orders:
         return evaluation
-    drawn = len(ranking.database), undefined, random_orders
+    drawn = n_database, undefined, random_orders
     return measure(evaluation, lambda queries: ties(queries).ranked, *drawn, exclude_self=exclude_self)
 
 
-def evaluate_counts(
-    count: Callable[[slice], TieHistogram], n_queries: int, at_a_time: int, metrics: Iterable[str], *, undefined: str
-) -> Evaluation:
-    """Score queries with a function that counts the histogram of some of them."""
-    table = ScoreTable(checked_metrics(metrics, undefined), undefined, n_queries)
-
-    def score(queries: slice) -> None:
-        table.fill(queries, count(queries))
-
-    for _ in in_threads(score, chunks(0, n_queries, at_a_time)):
-        pass
+def evaluate_histogram(histogram: TieHistogram, metrics: Iterable[str], *, undefined: str) -> Evaluation:
+    """Score the queries of a histogram; the items behind the counts are not known."""
+    table = ScoreTable(checked_metrics(metrics, undefined), undefined, histogram.n_queries)
+    queries = chunks(0, histogram.n_queries, QUERY_CHUNK)
+    table.fill(queries, lambda part: Counted(histogram.part(part)))
     return table.evaluation()
 
 

@@ -239,6 +239,37 @@ def collect(query, database, first_row, radius, fill, index, hamming):  # type: 
 
 
 @to_machine_code
+def all_cells(query, database, levels, n_groups, out):  # type: ignore[no-untyped-def]
+    """Put level * n_groups + distance of all pairs into ``out``, (n_queries, n_rows); ``levels`` are indices."""
+    distances = np.empty(database.shape[1], np.uint32)
+    for row in range(len(query)):
+        _distances(query[row], database, 0, len(distances), distances)
+        cells, of_items = out[row], levels[row]
+        for i in range(len(cells)):
+            cells[i] = of_items[i] * n_groups + distances[i]
+
+
+@to_machine_code
+def add_cells(cells, tables, sums):  # type: ignore[no-untyped-def]
+    """Add each query's table, (n_cells + 1, n_metrics), at the cells of the items, -1 for the last cell.
+
+    ``cells`` are (n_queries, n_items), ``sums`` (n_items, n_metrics); the number of metrics is a multiple of 4.
+    """
+    last = np.uint64(tables.shape[1] - 1)
+    for four in range(sums.shape[1] // 4):
+        a = np.uint64(4 * four)  # unsigned, as a negative index would be looked for at each step
+        b, c, d = a + np.uint64(1), a + np.uint64(2), a + np.uint64(3)
+        for q in range(len(cells)):
+            table, row = tables[q], cells[q]
+            for i in range(len(row)):
+                cell = np.uint64(row[i]) if row[i] >= 0 else last
+                sums[i, a] += table[cell, a]
+                sums[i, b] += table[cell, b]
+                sums[i, c] += table[cell, c]
+                sums[i, d] += table[cell, d]
+
+
+@to_machine_code
 def _count_all(query, n_rows, database, weights, counts):  # type: ignore[no-untyped-def]
     """Count distances of the first rows, of any level, into level 0 of ``counts``, (n_queries, n_levels, n_groups)."""
     n_groups = counts.shape[2]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hashbench._typing import AnyArray, IntArray, LevelArray, WordArray
+from hashbench._typing import AnyArray, FloatArray, IntArray, LevelArray, WordArray
 
 
 def count_ranges(
@@ -70,6 +70,18 @@ def collect(
         places = slice(fill[row], fill[row] + len(near))
         index[places], hamming[places] = first_row + near, distance[near]
         fill[row] = places.stop
+
+
+def all_cells(query: WordArray, database: WordArray, levels: LevelArray, n_groups: int, out: IntArray) -> None:
+    """Put level * n_groups + distance of all pairs into ``out``, (n_queries, n_rows); ``levels`` are indices."""
+    for row, code in enumerate(query):
+        out[row] = levels[row].astype(np.int64) * n_groups + _distances(code, database)
+
+
+def add_cells(cells: IntArray, tables: FloatArray, sums: FloatArray) -> None:
+    """Add each query's table, (n_cells + 1, n_metrics), at the cells of the items, -1 for the last cell."""
+    for table, of_query in zip(tables, cells, strict=True):
+        sums += table[of_query]
 
 
 def _distances(code: WordArray, database: WordArray) -> IntArray:

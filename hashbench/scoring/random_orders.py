@@ -28,6 +28,12 @@ class Ties(NamedTuple):
     level: AnyArray  # (n_queries, n_items), index of the level
     histogram: TieHistogram  # their counts
 
+    @property
+    def cells(self) -> IntArray:
+        """The cell of each item in the counts of its query, level * n_groups + group; -1 if it is not ranked."""
+        cells = self.level.astype(np.int64) * self.histogram.counts.shape[2] + self.group
+        return np.where(self.group < 0, -1, cells)
+
     def ranked(self, order: IntArray) -> TieHistogram:
         """Count the rankings without ties in which tied items are in an order.
 

@@ -8,6 +8,7 @@ from __future__ import annotations  # so that help() shows npt.ArrayLike, not al
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -16,11 +17,13 @@ import numpy.typing as npt
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import MAX_LEVEL, are_levels, as_array, check_levels
+from hashbench.affinity import row_digests
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
-from hashbench.scoring.evaluation import Evaluation, ScoreTable
-from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.histogram import count_groups
 from hashbench.scoring.metrics import checked_metrics
+from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable, add_lists
 
 _METRICS = ("AP", "NDCG@10:trec")
 _COUNTS = 1 << 21  # of a histogram held at a time
@@ -41,7 +44,8 @@ def evaluate_ranking(
     ----------
     relevance : array of shape (n_queries, n_items), or sequence of arrays of shape (n_items,)
         The grade of each item, a whole number from 0 on, above 0 if it is relevant; a sequence where queries have
-        different numbers of items. One ranking may be of shape (n_items,).
+        different numbers of items. One ranking may be of shape (n_items,). Where all have as many items, the i-th one
+        is taken to be the same for all queries: a random order, as in ``tie_sd``, moves it in all rankings.
     scores : array or sequence of arrays, of the same shapes
         The higher, the nearer to the top. Infinite ones are allowed; integers are compared as they are.
     metrics : iterable of str
@@ -63,8 +67,8 @@ def evaluate_ranking(
 
     Examples
     --------
-    >>> evaluate_ranking([[1, 0, 0]], [[0.5, 0.5, 0.1]], ["AP", "NDCG:trec"])
-    <Evaluation of 1 query; AP: 0.7500 ± 0.2500 (0.5000 to 1.0000), NDCG:trec: 0.8155 ± 0.1845 (0.6309 to 1.0000)>
+    >>> evaluate_ranking([[1, 0, 0]], [[0.5, 0.5, 0.1]], ["AP"])
+    <Evaluation of 1 query; AP: 0.7500 (0.5000 to 1.0000; shuffle sd 0.2500)>
     """
     chosen = checked_metrics(metrics, undefined)
     grades, lists = _rows(relevance, "relevance"), _rows(scores, "scores")
@@ -76,11 +80,25 @@ def evaluate_ranking(
         _check(grade, score, number)
     _check_order(np.concatenate(grades), np.concatenate(lists))
     levels = check_levels(np.concatenate(grades), "relevance")
-    table = ScoreTable(chosen, undefined, len(grades))
+    lengths = np.array([len(score) for score in lists])
+    are_shared = (lengths == lengths[0]).all()
+    starts = np.zeros_like(lengths) if are_shared else np.cumsum(lengths) - lengths
+    items = [start + np.arange(length) for start, length in zip(starts, lengths, strict=True)]
+    n_items = int(starts[-1] + lengths[-1])
+    keys = row_digests(np.array(grades, dtype=np.int64).T).view(np.int64) if are_shared else None
+    sums = ItemSums(chosen, len(grades), np.arange(n_items), n_items, keys=keys)
+    table = ScoreTable(chosen, undefined, len(grades), sums)
     at_a_time = max(_COUNTS // (len(levels) * max(map(len, lists))), 1)
+
+    def counted(part: slice) -> Counted:
+        level, group = [np.searchsorted(levels, grade) for grade in grades[part]], list(map(_groups, lists[part]))
+        histogram = count_groups(level, group, levels)
+        n_groups = histogram.counts.shape[2]
+        cells = [n_groups * levels_of_query + groups for levels_of_query, groups in zip(level, group, strict=True)]
+        return Counted(histogram, partial(add_lists, cells, items[part]))
+
     with reporting_compilation() if sum(map(len, lists)) >= _WORTH_NUMBA else nullcontext():
-        for part in chunks(0, len(grades), at_a_time):
-            table.fill(part, _count(grades[part], lists[part], levels))
+        table.fill(chunks(0, len(grades), at_a_time), counted)
     return table.evaluation()
 
 
@@ -119,6 +137,12 @@ def _check(grade: AnyArray, score: AnyArray, number: int) -> None:
         raise HashbenchError(f"item {int(np.isnan(score).argmax())} of query {number} has score NaN; give a number.")
 
 
+def _groups(score: AnyArray) -> IntArray:
+    """Return the place of each item's score among the distinct ones, the highest first."""
+    distinct, ascending = np.unique(score, return_inverse=True)
+    return np.asarray(len(distinct) - 1 - ascending)
+
+
 def _check_order(grades: AnyArray, scores: AnyArray) -> None:
     """Refuse relevance and scores that look swapped."""
     if grades.dtype.kind not in "biuf" or not are_levels(scores).all():
@@ -136,12 +160,3 @@ def _check_order(grades: AnyArray, scores: AnyArray) -> None:
     raise HashbenchError(
         f"relevance and scores look swapped: {sign}. The order is evaluate_ranking(relevance, scores){advice}."
     )
-
-
-def _count(grades: Sequence[AnyArray], lists: Sequence[AnyArray], levels: IntArray) -> TieHistogram:
-    """Count a histogram whose groups are the distinct scores of each query, the highest first."""
-    groups = []
-    for score in lists:
-        distinct, ascending = np.unique(score, return_inverse=True)
-        groups.append(len(distinct) - 1 - ascending)
-    return count_groups([np.searchsorted(levels, grade) for grade in grades], groups, levels)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations  # so that help() shows types as they are written
 
+import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hashbench._parallel import chunks
 from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import MAX_LEVEL, as_array
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
-from hashbench.scoring.evaluator import evaluate_counts
 from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.metrics import checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
+from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable, add_lists
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +87,7 @@ def evaluate_run(
     >>> import hashbench
     >>> run = {"q1": {"a": 2.0, "b": 1.0, "c": 1.0}}
     >>> hashbench.evaluate_run(run, {"q1": {"b": 1, "d": 1}}, ["AP"])  # b at rank 2 or 3, d not retrieved
-    <Evaluation of 1 query; AP: 0.2083 ± 0.0417 (0.1667 to 0.2500)>
+    <Evaluation of 1 query; AP: 0.2083 (0.1667 to 0.2500; shuffle sd 0.0417)>
     """
     if random_orders:
         check_orders(random_orders, checked_metrics(metrics, undefined))
@@ -92,13 +95,18 @@ def evaluate_run(
     shared = _shared_queries(scores, grades)
     queries = list(grades) if complete else shared
     ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
-    evaluation = evaluate_counts(ranking.count, len(queries), ranking.at_a_time, metrics, undefined=undefined)
+    documents = list(dict.fromkeys(name for judged in ranking.lists for name in judged.documents))
+    chosen, n_queries, n_documents = checked_metrics(metrics, undefined), len(queries), len(documents)
+    names = np.array([zlib.crc32(name.encode(errors="surrogatepass")) for name in documents], dtype=np.int64)
+    items = ItemSums(chosen, n_queries, np.arange(n_documents), n_documents, keys=names)
+    table = ScoreTable(chosen, undefined, n_queries, items)
+    table.fill(chunks(0, n_queries, ranking.at_a_time), ranking.counted(documents))
+    evaluation = table.evaluation()
     known = {document for by_query in (scores, grades) for documents in by_query.values() for document in documents}
     notes = [*_missing(scores, grades, complete=complete), *ranking.notes(len(known)), *evaluation.notes]
     evaluation = replace(evaluation, queries=queries, notes=notes)
     if not random_orders:
         return evaluation
-    documents = list(dict.fromkeys(name for judged in ranking.lists for name in judged.documents))
     return measure(evaluation, ranking.shuffled(documents), len(documents), undefined, random_orders)
 
 
@@ -171,9 +179,19 @@ class _RunRanking:
 
         return rankings
 
-    def count(self, queries: slice) -> TieHistogram:
-        """Count a histogram whose groups are the distinct scores of each query, padded with empty ones."""
-        return self._count(self.lists[queries])
+    def counted(self, documents: Sequence[str]) -> Callable[[slice], Counted]:
+        """Return a function that counts some queries; groups are the distinct scores, padded with empty ones."""
+        number = {name: i for i, name in enumerate(documents)}
+
+        def count(queries: slice) -> Counted:
+            lists = self.lists[queries]
+            histogram = self._count(lists)
+            n_groups = histogram.counts.shape[2]
+            cells = [np.searchsorted(self.levels, judged.grades) * n_groups + judged.groups for judged in lists]
+            items = [np.array([number[name] for name in judged.documents], dtype=np.int64) for judged in lists]
+            return Counted(histogram, partial(add_lists, cells, items))
+
+        return count
 
     def _count(self, lists: Sequence[_Judged]) -> TieHistogram:
         level = [np.searchsorted(self.levels, judged.grades) for judged in lists]

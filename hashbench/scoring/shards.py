@@ -2,22 +2,25 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import add
 from typing import Protocol
 
 import numpy as np
 
-from hashbench._parallel import QUERY_CHUNK, chunks
+from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity
+from hashbench.bits import to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.code_statistics import bits_seen, notes_on_bits
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.evaluator import Kinds, check_counts, evaluate_counts
+from hashbench.scoring.evaluator import Kinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.item_sample import PackedSample, Sample
 from hashbench.scoring.metrics import checked_metrics, get_metric
+from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
 from hashbench.scoring.self_pairs import check_self, check_symmetry, level_values, without_self
 from hashbench.scoring.thresholds import Thresholds, pooled, queries_at_a_time
 from hashbench.store.inputs import check_fits
@@ -46,14 +49,15 @@ class Relevance(Parts, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
-    """What is counted in some rows of a database; that of several adds up."""
+class Shard:
+    """What is known of some rows of the database; that of several adds up."""
 
     histogram: TieHistogram
+    sample: Sample
     bits: ByteArray  # `bits_seen` of the codes
 
-    def __add__(self, other: "Counted") -> "Counted":
-        return Counted(self.histogram + other.histogram, self.bits | other.bits)
+    def __add__(self, other: "Shard") -> "Shard":
+        return Shard(self.histogram + other.histogram, self.sample + other.sample, self.bits | other.bits)
 
 
 def count_shard(
@@ -65,23 +69,23 @@ def count_shard(
     queries: Rows = _ALL,
     *,
     on_progress: Progress = silent,
-) -> Counted:
-    """Count the histogram of some rows of the database, and of all or some packed ``query`` codes.
+) -> Shard:
+    """Count the histogram of some rows of the database, and of all or some packed ``query`` codes, and draw a sample.
 
-    It is a pure function of arguments that can be pickled. Codes and labels are read once, 262,144 rows at a time. The
+    It is a pure function of arguments that can be pickled. Codes and labels are read once, 262,144 rows at a time. A
     histogram has the levels that occur in its rows; a sum of histograms has all of theirs.
     """
     codes = query[queries]
 
-    def counted(block: slice) -> Counted:
+    def counted(block: slice) -> Shard:
         affinity = relevance.part(queries, block)
         n_bytes = 8 * len(codes) * len(affinity.levels) * (n_bits + 1)
         check_fits(3 * n_bytes, f"a histogram of {len(codes):,} queries", "give fewer queries, or shorter codes")
-        stored = database[block]
-        histogram = count(codes, database_blocks(stored, n_bits, affinity), n_bits, affinity, slice(0, len(codes)))
+        packed = np.asarray(database[block])
+        histogram = count(codes, database_blocks(packed, n_bits, affinity), n_bits, affinity, slice(0, len(codes)))
         if len(blocks) > 1:
             on_progress("database items counted", block.stop - rows.start, rows.stop - rows.start)
-        return Counted(histogram, bits_seen(np.asarray(stored)))
+        return Shard(histogram, Sample.draw(to_words(packed), affinity.item_keys(), block.start), bits_seen(packed))
 
     blocks = chunks(rows.start, rows.stop, _BLOCK_ROWS)
     return reduce(add, map(counted, blocks))
@@ -95,30 +99,29 @@ class ShardedCodes:
     database: SliceableCodes
     n_bits: int
     relevance: Relevance
-    count: Callable[..., Counted] = field(default=count_shard)  # with its parameters and result
+    count: Callable[..., Shard] = field(default=count_shard)  # with its parameters and result
     on_progress: Progress = silent  # called with the numbers of items counted and of all items
     exclude_self: bool = False  # queries are the items of the database, and never find themselves
 
     @property
-    def histogram(self) -> TieHistogram:
-        """The histogram of all queries."""
-        return self._total.histogram
+    def _scored(self) -> tuple[Rows, Rows]:
+        """The queries that are counted, and of each query the one that is counted for it."""
+        return (self.kinds.first, self.kinds.of_query) if self.kinds.are_few else (_ALL, _ALL)
 
     @cached_property
-    def _total(self) -> Counted:
-        queries, origin = (self.kinds.first, self.kinds.of_query) if self.kinds.are_few else (_ALL, _ALL)
-        total = self._counted(queries)
-        return replace(total, histogram=TieHistogram(total.histogram.counts[origin], total.histogram.levels))
+    def _shard(self) -> Shard:
+        """The histogram of these queries, and a sample, of the whole database."""
+        return self._counted(self._scored[0])
 
-    def _counted(self, queries: Rows) -> Counted:
-        """Count some queries over the whole database."""
+    def _counted(self, queries: Rows) -> Shard:
+        """Count the histogram of some queries over the whole database."""
         whole = slice(0, self.database.shape[0])
         parts = self.query, self.database, self.n_bits, self.relevance, whole, queries
-        counted = self.count(*parts, on_progress=self.on_progress)
+        shard = self.count(*parts, on_progress=self.on_progress)
         if self.own_levels is None:
-            return counted
-        own = np.searchsorted(counted.histogram.levels, self.own_levels[queries])
-        return replace(counted, histogram=without_self(counted.histogram, own))
+            return shard
+        own = np.searchsorted(shard.histogram.levels, self.own_levels[queries])
+        return replace(shard, histogram=without_self(shard.histogram, own))
 
     @cached_property
     def own_levels(self) -> IntArray | None:
@@ -142,12 +145,26 @@ class ShardedCodes:
                 f"random_orders is {random_orders}, but orders of a sharded database are not drawn, as each would read "
                 "it again. Leave random_orders out."
             )
-        names = [metric.name for metric in checked_metrics(metrics, undefined)]
-        self.check_metrics(names)
+        chosen = checked_metrics(metrics, undefined)
+        self.check_metrics(metric.name for metric in chosen)
         notes = [*self.relevance.notes, *check_self(self.query, self.database, is_excluded=self.exclude_self)]
-        evaluation = evaluate_counts(self.histogram.part, len(self.query), QUERY_CHUNK, names, undefined=undefined)
-        notes += self._notes_on(self._total)
-        return replace(evaluation, kinds=self.kinds.of_query, notes=notes)
+        (queries, origin), shard = self._scored, self._shard
+        histogram, rows = shard.histogram, shard.sample.rows[shard.sample.chosen]
+        n_alike = np.bincount(self.kinds.of_query) if self.kinds.are_few else None
+        own = None if self.own_levels is None else np.searchsorted(histogram.levels, self.own_levels[queries])
+        items = ItemSums(chosen, histogram.n_queries, rows, shard.sample.n_items, n_alike, own)
+        table = ScoreTable(chosen, undefined, histogram.n_queries, items)
+        columns = [self.relevance.part(queries, slice(row, row + 1)).block(_ALL, _ALL) for row in rows.tolist()]
+        levels = np.searchsorted(histogram.levels, np.concatenate(columns, axis=1)).astype(np.int16)
+        words = to_words(self.query[queries]), shard.sample.words[shard.sample.chosen]
+        sample = PackedSample(rows, *words, levels.__getitem__, self.n_bits + 1)
+
+        def counted(part: slice) -> Counted:
+            return Counted(histogram.part(part), partial(sample.add, part))
+
+        table.fill(items.parts(slice(0, histogram.n_queries), histogram.counts[0].size), counted)
+        evaluation = table.evaluation(origin, self.kinds.of_query)
+        return replace(evaluation, notes=[*notes, *self._notes_on(shard)])
 
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
@@ -165,8 +182,8 @@ class ShardedCodes:
 
         return pooled(counted(), notes, are_met_twice=self.exclude_self)
 
-    def _notes_on(self, counted: Counted) -> list[str]:
-        return notes_on_bits(self.query, int(self.database.shape[0]), counted.bits, self.n_bits)
+    def _notes_on(self, shard: Shard) -> list[str]:
+        return notes_on_bits(self.query, int(self.database.shape[0]), shard.bits, self.n_bits)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse metrics that need more than counts that add up."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +28,11 @@ from hashbench.scoring.self_pairs import check_self, check_symmetry, not_symmetr
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hashbench.scoring.metrics._grammar import Slopes
+
 _MEMORY = 256 << 20  # bytes of histograms held at a time
 _CONFIDENCE = 0.95
+_LONG = 1025  # distances; with more, the shuffle deviation of uAP is not computed
 
 
 class Match(NamedTuple):
@@ -80,6 +84,11 @@ class Thresholds:
         Means over the queries with relevant items of ``P@rN`` (0 of an empty ball) and ``R@rN``.
     n_queries, n_undefined : int
         All queries, and those without relevant items, which are pooled, too.
+    pair_moments : ndarray of shape (3, n_bits + 1, n_bits + 1), float64
+        Sums over queries of the products of two distances' counts: of relevant items, of these with all, of all. One
+        NaN each for codes of over 1,024 bits.
+    are_met_twice : bool
+        Whether pairs are of two items of the database, as with ``exclude_self``.
     notes : sequence of str
         Sentences about the input that its owner should read.
 
@@ -98,6 +107,8 @@ class Thresholds:
     query_recall: FloatArray
     n_queries: int
     n_undefined: int
+    pair_moments: FloatArray
+    are_met_twice: bool = False
     notes: Sequence[str] = ()
 
     @property
@@ -196,10 +207,22 @@ class Thresholds:
 
     @property
     def uap(self) -> Summary:
-        """Micro average precision: all pairs in one ranking by distance, exact over the orders of tied pairs."""
-        pooled = TieHistogram(np.stack([self.n_false, self.n_true])[None])
-        mean, low, high, sd = (float(part[0]) for part in get_metric("AP").scores(pooled))
-        return Summary(mean, low, high, self.n_queries, self.n_undefined, sd, sd)
+        """Micro average precision: all pairs in one ranking by distance, exact over the orders of tied pairs.
+
+        Its ``tie_sd`` is over orders of the queries, since scripts list pairs query by query; of the items, if these
+        are compared with each other (docs/explanation/shuffle-deviation.md). It has no bounds, and is NaN for codes of
+        over 1,024 bits.
+        """
+        histogram, metric = TieHistogram(np.stack([self.n_false, self.n_true])[None]), get_metric("AP")
+        mean, low, high, sd = (float(part[0]) for part in metric.scores(histogram))
+        slope = cast("Slopes", metric.slopes(histogram)).slope[0]
+        share = self.n_true / np.maximum(self.n_true + self.n_false, 1)
+        relevant, mixed, of_sizes = self.pair_moments
+        of_items = relevant - mixed * share - (mixed * share).T + np.outer(share, share) * of_sizes
+        explained = 12 * float(slope**2 @ (self.n_true * (1 - share)))  # if pairs had a key each
+        factor = 36 / 7 if self.are_met_twice else 12
+        variance = factor * float(slope @ of_items @ slope) + max(sd**2 - explained, 0)
+        return Summary(mean, low, high, self.n_queries, self.n_undefined, math.sqrt(max(variance, 0)))
 
     def to_frame(self) -> pd.DataFrame:
         """One row per radius: the fields of `Match`, and what single queries see."""
@@ -249,6 +272,7 @@ def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str],
             "n_queries_with_false": weights @ (n_within > n_rel_within),
             "query_precision": is_defined @ (n_rel_within / np.maximum(n_within, 1)),
             "query_recall": is_defined @ (n_rel_within / np.maximum(histogram.n_relevant, 1)[:, None]),
+            "pair_moments": _moments(n_rel, histogram.size, weights),
         }
         sums = {name: sums.get(name, 0) + part for name, part in of_part.items()}
         n_queries += int(weights.sum())
@@ -260,7 +284,20 @@ def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str],
     n_defined = n_queries - n_undefined
     for name in ("query_precision", "query_recall"):
         sums[name] = sums[name] / n_defined if n_defined else sums[name] * np.nan
-    return Thresholds(**sums, n_queries=n_queries, n_undefined=n_undefined, notes=notes)
+    return Thresholds(**sums, n_queries=n_queries, n_undefined=n_undefined, are_met_twice=are_met_twice, notes=notes)
+
+
+def _moments(n_rel: IntArray, sizes: IntArray, weights: IntArray) -> FloatArray:
+    """Sum the products of two distances' counts over queries, as `Thresholds.pair_moments`; NaN of long codes."""
+    moments = np.zeros((3, n_rel.shape[1], n_rel.shape[1])) if n_rel.shape[1] <= _LONG else np.full((3, 1, 1), np.nan)
+    met = np.flatnonzero(sizes.any(axis=0))
+    if n_rel.shape[1] <= _LONG and met.size:
+        relevant, all_items = n_rel[:, met].astype(np.float64), sizes[:, met].astype(np.float64)
+        for out, first, second in zip(
+            moments, (relevant, relevant, all_items), (relevant, *2 * [all_items]), strict=True
+        ):
+            out[np.ix_(met, met)] = (first.T * weights) @ second
+    return moments
 
 
 def queries_at_a_time(n_bits: int, n_levels: int = 2) -> int:

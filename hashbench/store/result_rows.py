@@ -43,6 +43,7 @@ COLUMNS = Row._fields
 NUMBERS = ("value", "tie_sd", "low", "high")
 UNKNOWN = "unknown"
 OWN = {"codes": "own"}  # the parameters that mark rows of users' own codes
+OWN_FEATURES = "own"  # features of such rows that belong to no prepared dataset
 SHOWN = ("group", "label")  # those that only affect how such rows are shown
 MAX_LABEL = 40  # characters
 N_KEY, N_JOB, PARAMS = 7, 6, COLUMNS.index("params")  # fields of a key, of a job, and before the parameters

@@ -19,7 +19,8 @@ from hashbench.store.provenance import digest
 from hashbench.store.result_rows import Row, unshown
 
 N_KEPT = 20  # files per job; the oldest goes first
-KINDS, N_UNDEFINED = SHARED = ("(kinds)", "(n_undefined)")  # of all metrics; no metrics' names
+KINDS, N_UNDEFINED, ITEMS = "(kinds)", "(n_undefined)", "(items)"  # of all metrics; no metrics' names
+N_RELEVANT, ALIKE = "(n_relevant)", "(alike)"
 
 
 def locked_scores(codes: Codes) -> AbstractContextManager[None]:
@@ -33,9 +34,12 @@ def read(codes: Codes) -> dict[str, AnyArray]:
 
 
 def write(codes: Codes, scores: Mapping[str, AnyArray]) -> None:
-    """Write the parts of `Scores`, (4, n_queries) by metric, and remove the job's oldest of over ``N_KEPT`` files.
+    """Write scores by metric, and remove the job's oldest of over ``N_KEPT`` files.
 
-    ``KINDS`` holds the kind of each query, (n_queries,), and ``N_UNDEFINED`` the number without relevant items.
+    Of each metric the parts of `Scores`, (4, n_queries), or with the remainder of `OrderEffect` (5, n_queries).
+
+    ``KINDS``, ``N_RELEVANT`` and ``ALIKE`` hold what `Evaluation` has under these names, (n_queries,), and
+    ``N_UNDEFINED`` the number of queries without relevant items.
     """
     path, made = place(codes)
     write_scores(path, scores, made)
@@ -50,29 +54,40 @@ def place(codes: Codes) -> tuple[Path, dict[str, Any]]:
     return _folder(codes.made.job) / f"{digest(made)}.h5", made
 
 
-def find_scores(row: Row) -> AnyArray | None:
-    """Find the scores of the queries behind a row of results, of any commit.
+def sums_of(metric: str) -> str:
+    """Return the name under which the sums over items of a metric are written."""
+    return f"({metric} of items)"
 
-    Returns the mean over tie orders of each query, NaN where it is undefined. They come from the file of the row's job
-    that has its fingerprint, method version, number of queries, and mean, low and high to six decimals. Returns None if
-    there is no such file, or several whose queries differ.
+
+def find_scores(row: Row) -> AnyArray | None:
+    """Find the mean over tie orders of each query behind a row of results, NaN where it is undefined; see `find`."""
+    found = find(row)
+    return None if found is None else found[row.metric][0]
+
+
+def find(row: Row) -> dict[str, AnyArray] | None:
+    """Find the scores of the queries behind a row of results, of any commit, as `write` takes them.
+
+    They come from the file of the row's job that has its fingerprint, method version, number of queries, and mean, low
+    and high to six decimals. Returns None if there is no such file, or several whose queries differ.
     """
     made = {"dataset_fingerprint": row.dataset_fingerprint, "method_version": row.method_version}
     candidates = []
     for path in sorted(_folder(row.key[:6]).glob("*.h5")):
         try:
-            values = read_scores(path, made).get(row.metric)
+            scores = read_scores(path, made)
         except HashbenchError:  # the next scoring replaces this damaged file
             continue
+        values = scores.get(row.metric)
         if values is None or values.shape[1] != row.n_queries:
             continue
         if _summary(values) == (row.value, row.low, row.high):
-            candidates.append(values[0])
+            candidates.append(scores)
     if not candidates:
         return None
-    first, *others = candidates
-    is_clear = all(np.allclose(first, other, rtol=0, atol=1e-9, equal_nan=True) for other in others)
-    return first if is_clear else None
+    means = [scores[row.metric][0] for scores in candidates]
+    is_clear = all(np.allclose(means[0], other, rtol=0, atol=1e-9, equal_nan=True) for other in means)
+    return candidates[0] if is_clear else None
 
 
 def _summary(values: AnyArray) -> tuple[str, ...]:

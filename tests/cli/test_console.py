@@ -2,6 +2,7 @@ import csv
 import errno
 import io
 import json
+import math
 import re
 import sys
 from dataclasses import replace
@@ -48,6 +49,7 @@ def test_json_has_full_precision_and_null_for_what_is_undefined():
     assert content["AP"] == {
         "mean": pytest.approx(AP[0], abs=1e-15),
         "tie_sd": pytest.approx(1 / 24, abs=1e-15),  # of 1/2 and 7/12
+        "tie_sd_low": pytest.approx(math.sqrt(2 / 3) / 24),  # each key explains a third of the variance
         "tie_sd_bound": pytest.approx(1 / 24, abs=1e-15),
         "tie_sd_measured": None,
         "low": pytest.approx(AP[1], abs=1e-15),
@@ -62,17 +64,17 @@ def test_json_has_full_precision_and_null_for_what_is_undefined():
 
 def test_csv_has_six_decimals():
     assert console.format_evaluation(scores(), "csv") == (
-        "metric,mean,tie_sd,tie_sd_bound,tie_sd_measured,low,high,n_queries,n_undefined\n"
-        "AP,0.541667,0.041667,0.041667,,0.500000,0.583333,1,0\n"
-        "P@r0,0.000000,0.000000,0.000000,,0.000000,0.000000,1,0"
+        "metric,mean,tie_sd,tie_sd_low,tie_sd_bound,tie_sd_measured,low,high,n_queries,n_undefined\n"
+        "AP,0.541667,0.041667,0.034021,0.041667,,0.500000,0.583333,1,0\n"
+        "P@r0,0.000000,0.000000,0.000000,0.000000,,0.000000,0.000000,1,0"
     )
 
 
 def test_table_has_four_decimals_and_says_what_was_averaged():
     lines = console.format_evaluation(scores(), "table").splitlines()
-    assert lines[0].split() == ["metric", "mean", "±", "sd", "low", "high"]
-    assert lines[2].split() == ["AP", "0.5417", "±", "0.04167", "0.5000", "0.5833"]
-    assert [line.partition(":")[0] for line in lines[-2:]] == ["sd", "low, high"]
+    assert lines[0].split() == ["metric", "mean", "shuffle", "sd", "low", "high"]
+    assert lines[2].split() == ["AP", "0.5417", "0.04167", "0.5000", "0.5833"]
+    assert [line.partition(":")[0] for line in lines[-2:]] == ["shuffle sd", "low, high"]
     assert lines[-3].startswith("1 query;")
     assert not any(line != line.rstrip() for line in lines)
 
@@ -80,15 +82,16 @@ def test_table_has_four_decimals_and_says_what_was_averaged():
 def test_what_random_orders_show_stands_beside_the_estimate():
     evaluation = evaluate(CODES[:1], CODES, (np.array([1]), np.array([0, 1, 1, 0])), ["AP"], random_orders=40)
     shown = console.format_evaluation(evaluation, "table").splitlines()
-    assert shown[0].split() == ["metric", "mean", "±", "sd", "measured", "sd", "low", "high"]
-    assert shown[2].split()[4] == f"{np.std(evaluation.random_orders['AP'], ddof=1):.5f}"
-    assert "40 such orders" in shown[-2]
+    assert shown[0].split() == ["metric", "mean", "shuffle", "sd", "measured", "sd", "low", "high"]
+    assert shown[2].split()[3] == f"{np.std(evaluation.random_orders['AP'], ddof=1):.5f}"
+    assert "40 random orders" in shown[-2]
 
 
 def test_an_unknown_deviation_is_a_dash():
-    unknown = replace(scores(), scores={"AP": scores().scores["AP"]._replace(tie_sd=np.array([np.nan]))})
+    unknown = {"AP": scores().scores["AP"]._replace(tie_sd=np.array([np.nan]))}
+    unknown = replace(scores(), scores=unknown, order_effects={})
     shown = console.format_evaluation(unknown, "table").splitlines()
-    assert shown[2].split() == ["AP", "0.5417", "±", "-", "0.5000", "0.5833"]
+    assert shown[2].split() == ["AP", "0.5417", "-", "0.5000", "0.5833"]
     assert json.loads(console.format_evaluation(unknown, "json"))["AP"]["tie_sd"] is None
 
 
@@ -129,8 +132,8 @@ def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
     assert console.format_outcomes([outcome()], "table", is_grid=False) == console.format_evaluation(scores(), "table")
     job = Job("digits", method_card("lsh"), 16, 3, {"n_iter": 5})
     lines = console.format_outcomes([outcome(), outcome("lsh", job=job)], "table").strip().splitlines()
-    assert lines[0].split() == ["dataset", "method", "bits", "seed", "AP", "±", "sd", "AP", "low-high", "P@r0"]
-    assert lines[2].split() == ["digits", "itq", "16", "0", "0.5417", "±", "0.04167", "0.5000-0.5833", "0.0000"]
+    assert lines[0].split() == ["dataset", "method", "bits", "seed", "AP", "shuffle", "sd", "AP", "low-high", "P@r0"]
+    assert lines[2].split() == ["digits", "itq", "16", "0", "0.5417", "0.04167", "0.5000-0.5833", "0.0000"]
     assert lines[3].split()[1:5] == ["lsh", "n_iter=5", "16", "3"]
 
 

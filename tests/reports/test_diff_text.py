@@ -14,6 +14,7 @@ from helpers.diff_rows import commit, git, keep, needs_git, refusal, row, write,
 from helpers.paths import ROOT
 
 from hashbench.cli.main import cli
+from hashbench.store import results
 
 WORKFLOW = ROOT / ".github" / "workflows" / "hashbench.yml"
 
@@ -32,13 +33,13 @@ def test_table_shows_each_kind(all_kinds, hashbench):
     lines = hashbench("diff", *all_kinds).stdout.splitlines()
     assert " ".join(line.strip() for line in lines[: lines.index("")]) == (
         "old.csv -> new.csv: 2 changed, 1 not comparable, 1 new, 1 gone, 1 unchanged. Changed rows: 1 worse, "
-        "1 not separated by luck with ties, 2 of 2 tested significant."
+        "1 not apart under a shuffle, 2 of 2 tested significant for these codes."
     )
     titles = ["Changed", "Means over seeds", "Not comparable", "New", "Gone"]
     assert [line for line in lines if line in titles] == titles
     rows = [" ".join(line.split()) for line in lines]
     test = "0.0002 * -0.020000 to -0.020000"
-    assert f"digits:pixels lsh 16 0 AP 0.500000 0.480000 -0.020000 not separated by luck {test}" in rows
+    assert f"digits:pixels lsh 16 0 AP 0.500000 0.480000 -0.020000 not apart under a shuffle {test}" in rows
     assert "digits:pixels lsh 16 2 of 3 AP 0.500333 0.527000 +0.026667" in rows
     assert "digits:pixels lsh 16 4 AP 0.500000" in rows
 
@@ -74,7 +75,7 @@ def test_csv_has_a_line_per_row(all_kinds, hashbench):
         ("gone", "3", "0.500000", ""),
     ]
     assert (rows[0]["difference"], rows[0]["p_value"]) == ("-0.020000", "0.000100")
-    assert [line["ties"] for line in rows[:2]] == ["not separated by luck", "apart under luck"]
+    assert [line["ties"] for line in rows[:2]] == ["not apart under a shuffle", "apart under a shuffle"]
     assert rows[2]["other"] == "method version 1 -> 2"
 
 
@@ -92,7 +93,7 @@ def test_markdown_is_a_sentence_and_tables_with_all_but_the_changes_folded(all_k
     assert text.startswith("### old.csv -> new.csv\n\n2 changed, 1 not comparable, 1 new, 1 gone, 1 unchanged.")
     changes = text.partition("<details>")[0]
     numbers = "0.500000 | 0.480000 | -0.020000"
-    assert f"| digits:pixels | lsh | 16 | 0 | AP | {numbers} | not separated by luck | 0.0002 * |" in changes
+    assert f"| digits:pixels | lsh | 16 | 0 | AP | {numbers} | not apart under a shuffle | 0.0002 * |" in changes
     assert text.count("<details>") == text.count("</details>") == 4
     for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
         assert len({line.count("|") for line in block.splitlines()}) == 1
@@ -147,9 +148,16 @@ def test_long_labels_take_several_lines_and_numbers_one(empty_folder, hashbench)
 @pytest.mark.parametrize("form", ["table", "markdown"])
 def test_sides_without_a_common_row_have_a_note(empty_folder, hashbench, form):
     itq, lsh = row(method="itq"), row(method="lsh")
-    note = "1 new, 1 gone. The two sides share no row."
-    assert note in hashbench("diff", *write_sides([itq], [lsh]), "--format", form).stdout
+    note = "1 new, 1 gone. The two sides share no row. To compare methods, run: hashbench compare itq lsh."
+    assert note in " ".join(hashbench("diff", *write_sides([itq], [lsh]), "--format", form).stdout.split())
     assert "share no row" not in hashbench("diff", *write_sides([itq], [itq, lsh]), "--format", form).stdout
+
+
+def test_files_of_two_methods_name_the_command_that_compares_methods(tmp_path, hashbench):
+    results.merge_rows(tmp_path, [row(method="itq"), row(method="lsh")])
+    done = hashbench("diff", tmp_path / "digits" / "itq.csv", tmp_path / "digits" / "lsh.csv")
+    assert "no results of one dataset and method in" in refusal(done)
+    assert "To compare methods, run: hashbench compare itq lsh." in refusal(done)
 
 
 def test_parameters_are_named_where_a_method_has_several(empty_folder, hashbench):

@@ -160,7 +160,7 @@ def test_changes_against_another_folder(tmp_path):
     assert "1 changed, 1 not comparable, 1 new, 1 gone" in text
     assert column(changes["status"]) == ["changed", "not comparable", "new", "gone"]
     assert (changes["old"][0], changes["new"][0]) == (500000, 550000)
-    assert column(changes["ties"])[0] == "not separated by luck"
+    assert column(changes["ties"])[0] == "apart under a shuffle"
     assert column(changes["seeds"])[0] == "1 of 1"
     assert changes["new"][3] is None
     assert column(changes["other"])[1] == "method version 2 → 1"

@@ -62,8 +62,8 @@ def test_verdicts_are_counted():
         pair("0.5", 0.4, n_bits=48),
     ]
     assert count_verdicts(8, pairs) == (
-        "Of 8 published values 3 are compared in 4 pairs: 1 within our spread or not separated by luck with ties (≈), "
-        "1 ours above (↑), 2 ours below (↓); 1 with the paper's set-up (what differs: data 3, features 1); 5 not run."
+        "Of 8 published values 3 are compared in 4 pairs: 1 within our spread or not apart under a shuffle, "
+        "1 ours above, 2 ours below; 1 with the paper's set-up (what differs: data 3, features 1); 5 not run."
     )
     assert count_verdicts(8, []) == "Of 8 published values 0 are compared."
 

@@ -20,6 +20,7 @@ from helpers.result_files import rows_in
 from helpers.thoroughness import ALL
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from scipy import stats
 
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
@@ -30,6 +31,7 @@ from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelectio
 from hashbench.reports.plots.panels import has_bands, panels_of
 from hashbench.reports.plots.result_figures import spread
 from hashbench.reports.plots.style import FigureLayout, choose_looks, in_rows, make_panels
+from hashbench.reports.significance import holm
 from hashbench.store import result_files, result_rows, results
 
 pytestmark = pytest.mark.slow  # make test-figures
@@ -244,8 +246,37 @@ def test_rows_of_a_ranking_are_those_of_the_csv_the_best_first(figure_of, metric
     for place, name in enumerate(names):
         (thin,) = (bar.get_segments()[0] for bar in axes.collections if bar.get_label() == name)
         assert [*marks[name], *thin[:, 0]] == pytest.approx([cells[name][0], place, *cells[name][1:]])
-    assert [text.get_text().strip() for text in axes.texts] == [f"{cells[name][0]:.4f}" for name in names]
+    assert [text.get_text().strip(" ‡") for text in axes.texts] == [f"{cells[name][0]:.4f}" for name in names]
     assert_all_can_be_read(figure)
+
+
+@pytest.mark.parametrize("name", ["ranking", "ap-bits"])
+def test_bars_are_intervals_over_seeds_where_only_rows_are_at_hand_and_a_single_seed_has_none(read_once, name):
+    figure = draw(name, ROOT / "results", datasets=["digits"], methods=["itq", "lsh", "pcah"]).figure
+    (axes,), at_32 = figure.axes, (32,) if name == "ranking" else (12, 16, 24, 32, 48, 64)
+    segments = [bar for drawn in axes.collections if drawn.get_label() == "_" for bar in drawn.get_segments()]
+    values = defaultdict(list)
+    for row in rows_in(ROOT / "results" / "digits"):
+        if row["metric"] == "AP" and row["method"] in ("itq", "lsh") and int(row["n_bits"]) in at_32:
+            values[row["method"], row["n_bits"]].append(float(row["value"]))
+    expected = sorted(tuple(stats.ttest_1samp(seeds, 0).confidence_interval()) for seeds in values.values())
+    bars = sorted(tuple(bar[:, 0 if name == "ranking" else 1]) for bar in segments if len(bar))
+    assert np.array(bars) == pytest.approx(np.array(expected))
+    text = " ".join(" ".join(text.get_text() for text in figure.texts).split())
+    assert "95 % interval of the mean, over seeds, on these queries" in text
+    assert re.search("No (thick )?bar: one seed", text)
+    if name == "ranking":
+        marked = [text.get_text().endswith("‡") for text in axes.texts]
+        p_values = [stats.ttest_ind(values["itq", "32"], values["lsh", "32"], equal_var=False).pvalue]
+        p_values += [
+            stats.ttest_1samp(values[method, "32"], figure_value(axes, "pcah")).pvalue for method in ("itq", "lsh")
+        ]
+        corrected = holm(p_values)
+        assert marked == [False, *(corrected[:2] >= 0.05)]
+
+
+def figure_value(axes, name):
+    return next(line.get_xdata()[0] for line in axes.get_lines() if line.get_label() == name)
 
 
 @pytest.mark.parametrize("dataset", ["digits", "digits-pairs", "digits-unlabelled"])
@@ -359,6 +390,8 @@ def test_each_panel_has_the_range_of_its_own_lines_and_of_baselines_that_are_nea
     for panel in figure.axes:
         own = {line.get_label() for line in panel.get_lines()} - BASELINES
         values = [cell[0] for (method, _), cell in cells.items() if method in own]
+        bars = [bar.get_segments() for bar in panel.collections]
+        values += [y for segments in bars for segment in segments if len(segment) for y in segment[:, 1]]
         margin = 0.3 * (max(values) - min(values))
         low, high = limits[panel.get_title(loc="left")] = panel.get_ylim()
         assert min(values) - margin < low < min(values)

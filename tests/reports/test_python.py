@@ -17,7 +17,7 @@ import hashbench as package
 from hashbench.errors import HashbenchError
 from hashbench.methods.itq import ITQ
 
-SUMMARY = ("mean", "tie_sd", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
+SUMMARY = ("mean", "tie_sd", "tie_sd_low", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
 
 DOCUMENT = (ROOT / "docs" / "python.md").read_text()
 

@@ -303,8 +303,8 @@ def test_change_is_shown_with_its_difference(visit):
     line = rows_of(page, "changes")
     assert line.locator("del").inner_text() == "0.550000"
     assert line.locator("ins").inner_text() == "0.500000"
-    senses = [line.locator(f".column-{name}").inner_text() for name in ("seeds", "luck", "order")]
-    assert senses == ["1 of 1", "not apart", "not apart"]
+    senses = [line.locator(f".column-{name}").inner_text() for name in ("seeds", "shuffle", "order")]
+    assert senses == ["1 of 1", "apart", "not apart"]
     with page.expect_download() as download:
         page.locator("button[data-copy=csv]").click()
     assert ",-0.05," in download.value.path().read_text()

@@ -27,6 +27,7 @@ from helpers.result_files import rows_in
 
 from hashbench.reports.aggregate import mean_over_seeds
 from hashbench.reports.ties import Score, compare
+from hashbench.scoring.comparison import of_means
 from hashbench.store import results, score_cache
 from hashbench.store.results import read_results
 
@@ -80,8 +81,17 @@ def test_sentence_says_what_ties_leave_open_of_the_first_two(visit, folder, n_bi
     assert sentence.locator("strong").all_inner_texts() == [first.method, second.method]
     answer = str(compare(first, second))
     assert ("open" in sentence.get_attribute("class").split()) == (answer == "open")
-    words = {"every order": "no order of ties", "luck": "are apart under luck", "open": "are not separated by luck"}
+    words = {"every order": "no order of ties", "shuffle": "does not reverse the two", "open": "may reverse the two."}
     assert words.get(answer, "is unknown") in sentence.inner_text()
+    rows = results[(results["metric"] == "AP") & (results["n_bits"] == n_bits)]
+    seeds = [rows.loc[rows["method"] == one.method, "value"].to_numpy() for one in (first, second)]
+    if min(map(len, seeds)) > 1:
+        assert (
+            str(of_means(*seeds, "AP", (first.method, second.method), 0, 0.0)).partition(" over")[0]
+            in sentence.inner_text()
+        )
+    else:
+        assert ": not compared over seeds; see hashbench compare" in sentence.inner_text()
 
 
 def test_the_page_compares_as_the_tables_do(visit):
@@ -93,7 +103,7 @@ def test_the_page_compares_as_the_tables_do(visit):
             below, above = rng.choice([0, 1e-6, 0.001, 0.1], 2)
             low, high = value - below, value + above
             tie_sd = float("nan") if rng.random() < 0.2 else round((high - low) * rng.random() / 2, 6)
-            scores.append(Score(value, tie_sd, low, high, int(rng.choice([100, 200, 1000]))))
+            scores.append(Score(value, tie_sd, low, high))
         pair = [{key: None if value != value else value for key, value in score._asdict().items()} for score in scores]
         assert page.evaluate("([a, b]) => ties(a, b)", pair) == str(compare(*scores)), scores
 
@@ -209,15 +219,13 @@ def test_overview_sorts_methods_by_score_within_what_they_learn_from(visit, fold
         assert shown == [f"{values[n_bits, name]:.4f}" for name in names]
 
 
-def test_a_bar_of_the_overview_is_a_deviation_over_seeds_and_ties_to_each_side(visit, folder):
+def test_a_bar_of_the_overview_is_a_deviation_over_seeds_to_each_side(visit, folder):
     panel, ends, shown = panel_of(visit("overview?length=12"), "few:features"), {}, {}
     box = "element => [element.getBoundingClientRect().x, element.getBoundingClientRect().right]"
     for method in METHODS:
         rows = [row for row in rows_in(folder / "results" / "few") if row["metric"] == "AP" and row["n_bits"] == "12"]
-        values, ties = np.array([(row["value"], row["tie_sd"]) for row in rows if row["method"] == method], float).T
-        over_ties = (ties**2).sum() ** 0.5 / len(ties)
-        over_seeds = values.std(ddof=1) if len(values) > 1 else 0.0
-        half = np.hypot(over_seeds, over_ties)
+        values = np.array([row["value"] for row in rows if row["method"] == method], float)
+        half = values.std(ddof=1) if len(values) > 1 else 0.0
         ends[method] = np.array([values.mean() - half, values.mean() + half])
         item = panel.locator("li", has_text=method)
         shown[method] = np.array(item.locator(".track i").evaluate(box))
@@ -277,7 +285,9 @@ def test_folds_with_unseen_classes_are_one_mean_under_their_dataset(visit, tmp_p
     page.locator("[data-test=dots] summary").click()
     assert page.locator("[data-test=dots] summary").inner_text().endswith("mean over folds 0, 1")
     assert page.locator("[data-test=dots] .value").all_inner_texts() == ["0.5000", "0.4500"]
-    assert "± 0.2828 over 2 folds" in page.locator("[data-test=dots] details [data-point]").get_attribute("aria-label")
+    assert "standard deviation 0.2828 over 2 folds" in page.locator(
+        "[data-test=dots] details [data-point]"
+    ).get_attribute("aria-label")
 
 
 def test_method_without_a_value_is_not_ranked_first_by_an_error(visit):

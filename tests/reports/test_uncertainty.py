@@ -2,7 +2,6 @@ import csv
 import json
 import re
 import shutil
-from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -14,12 +13,10 @@ from helpers.thoroughness import slow
 from scipy import stats
 
 from hashbench.cli.main import cli
-from hashbench.reports.significance import all_pairs_tests, paired_tests
-from hashbench.reports.tables.blocks import _entry, notes_on_marks
-from hashbench.reports.tables.markdown import Style
-from hashbench.reports.tables.uncertainty import add_confidence
-from hashbench.store import hdf5
+from hashbench.reports.significance import all_pairs_tests, holm, paired_tests
+from hashbench.reports.uncertainty import Uncertainty, add_uncertainty, assess
 from hashbench.store.provenance import settings_name
+from hashbench.store.results import read_results
 
 # ---------------------------------------------------------------- from the data folder to the table
 
@@ -56,90 +53,167 @@ def shown(hashbench, scored):
     return show
 
 
-def per_query(hashbench, data, tmp_path, method):
-    """Return the AP of every query, the mean over both seeds, by another way than the tables'."""
+def scores_of_seeds(hashbench, data, tmp_path, method):
+    """Return the AP of every query, (2, n_queries), by another way than the tables'."""
     scores = []
     for seed in (0, 1):
         codes, path = data / "codes" / "digits" / f"{method}-16-s{seed}.h5", tmp_path / "scores.csv"
         assert hashbench("evaluate", codes, "--metric", "AP", "--per-query", path).exit_code == 0
         with path.open() as file:
             scores.append([float(row["value"]) for row in csv.DictReader(file)])
-    return np.mean(scores, axis=0)
+    return np.array(scores)
 
 
 def test_each_kind_of_uncertainty_has_a_column(hashbench, data, scored, shown, tmp_path):
     text = shown()
     rows = block_rows(text, "Uncertainty of digits")
-    kinds = ["spread over seeds", "confidence over queries", "luck with ties", "worst case of ties"]
+    kinds = ["sd over seeds", "95 % interval", "shuffle sd", "worst case of ties"]
     assert rows["method"] == ["value", *kinds, "p against the best"]
-    scores = per_query(hashbench, data, tmp_path, "lsh")
-    reference = stats.bootstrap((scores,), np.mean, method="percentile", rng=3).confidence_interval
-    value, _, confidence, luck, _, p_value = rows["lsh"]
-    assert 0 < float(luck) < 0.01
-    assert p_value == "0.0001"
-    assert float(value) == pytest.approx(scores.mean(), abs=1e-4)
-    low, high = map(float, confidence.split(" to "))
-    assert (low, high) == pytest.approx((reference.low, reference.high), abs=0.15 * (high - low))
-    assert "‡: a paired permutation test" in text
+    scores = {method: scores_of_seeds(hashbench, data, tmp_path, method) for method in ("itq", "pca-rr", "lsh")}
+    value, _, interval, shuffle_sd, _, p_value = rows["lsh"]
+    assert 0 < float(shuffle_sd) < 0.01
+    assert float(value) == pytest.approx(scores["lsh"].mean(), abs=1e-4)
+    low, high, _ = written_out(scores["lsh"], np.zeros((1, 200)))
+    assert interval == f"{low:.4f} to {high:.4f}"
+    pairs = [("itq", "lsh"), ("itq", "pca-rr"), ("pca-rr", "lsh")]
+    corrected = holm([written_out(scores[first], scores[second])[2] for first, second in pairs])
+    assert float(p_value) == pytest.approx(corrected[0], abs=1e-4)
+    assert "Tests (‡): over queries and seeds." in text
     assert "could be tested" not in text  # all were
     assert not (scored / "tables").exists()
 
 
-def test_method_that_a_paired_test_does_not_tell_from_the_best_is_marked(data, scored, shown):
-    before = block_rows(shown(), "digits (pixels)")
-    assert "‡" not in before["pca-rr"][0]  # 0.15 below the best
-    assert "‡" not in before["random"][0]  # a sanity baseline is not tested
-    path = scored / "digits" / "pca-rr.csv"
-    for seed in (0, 1):  # give pca-rr the scores of itq, with differences that almost cancel out
-        scores = data / "scores" / "digits"
-        source, target = (next(scores.glob(f"{name}-16-s{seed}-*/*.h5")) for name in ("itq", "pca-rr"))
-        values = hdf5.read_scores(source, {})["AP"]
-        values[:3, ::2] -= 0.02
-        values[:3, 1::2] += 0.0199
-        hdf5.write_scores(target, {"AP": values}, hdf5.read_attributes(target))
-        row = rf"(pca-rr,\w+,16,{seed},AP,)[\d.]+,[\d.]+,[\d.]+,[\d.]+"
-        mean, low, high, _ = (f"{value:.6f}" for value in values.mean(axis=1))
-        means = f"{mean},,{low},{high}"
-        path.write_text(re.sub(row, rf"\g<1>{means}", path.read_text()))
-    assert block_rows(shown(), "digits (pixels)")["pca-rr"][0].endswith("‡")
+def written_out(first, second):
+    """Return the interval and the p value of the mean difference, as docs/explanation/comparing.md has them."""
+    n_queries = first.shape[1]
+    difference = first.mean(axis=0) - second.mean(axis=0)
+    v_query, v_seed, both, squares = difference.var(ddof=1) / n_queries, 0, 0, 0
+    for x in (first, second):
+        if len(x) > 1:
+            v_x = x.mean(axis=1).var(ddof=1) / len(x)
+            residual = x - x.mean(axis=1, keepdims=True) - x.mean(axis=0) + x.mean()
+            both += (residual**2).sum() / ((len(x) - 1) * (n_queries - 1) * len(x) * n_queries)
+            v_seed, squares = v_seed + v_x, squares + v_x**2 / (len(x) - 1)
+    variance = max(v_query + v_seed - both, v_query, v_seed)
+    freedom = (v_query + v_seed) ** 2 / (v_query**2 / (n_queries - 1) + squares)
+    value, half = difference.mean(), stats.t.ppf(0.975, freedom) * np.sqrt(variance)
+    return value - half, value + half, 2 * stats.t.sf(abs(value) / np.sqrt(variance), freedom)
 
 
-def test_best_of_a_column_is_tested_among_all_pairs_and_a_named_line_by_holm():
+def test_without_the_scores_of_queries_seeds_are_compared_and_the_note_says_so(scored, shown, monkeypatch, tmp_path):
+    monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "elsewhere"))
+    text = shown()
+    rows = read_results(scored)
+    values = {method: rows[rows["method"] == method]["value"].to_numpy() for method in ("itq", "pca-rr", "lsh")}
+    pairs = [("itq", "lsh"), ("itq", "pca-rr"), ("pca-rr", "lsh")]
+    welch = [stats.ttest_ind(values[first], values[second], equal_var=False).pvalue for first, second in pairs]
+    _, _, interval, _, _, p_value = block_rows(text, "Uncertainty of digits")["lsh"]
+    assert float(p_value) == pytest.approx(holm(welch)[0], abs=1e-4)
+    ends = stats.ttest_1samp(values["lsh"], 0).confidence_interval()
+    assert interval == f"{ends.low:.4f} to {ends.high:.4f}"
+    assert "Tests (‡): over seeds, on these queries (the data folder lacks" in text
+
+
+def frame(scores, baseline=False):
+    """Cells of one column, in order of their means, the last perhaps a sanity baseline."""
+    return pd.DataFrame(
+        {
+            "method": [f"m{number}" for number in range(len(scores))],  # of unknown origin, so they need seeds
+            "group": ["unsupervised"] * (len(scores) - baseline) + ["baseline"] * baseline,
+            "value": [np.nanmean(values) for values in scores],
+            "spread": [np.nanmean(values, axis=1).std(ddof=1) if len(values) > 1 else np.nan for values in scores],
+            "n_seeds": [len(values) for values in scores],
+        }
+    )
+
+
+def assessed(scores, reference=0, baseline=False, **options):
+    with mock.patch("hashbench.reports.uncertainty._scores", side_effect=lambda behind: behind):
+        return assess(frame(scores, baseline), scores, reference, **options)
+
+
+def draw(n_lines, n_seeds, n_queries=60, step=0.02):
     rng = np.random.default_rng(0)
-    best, names = rng.uniform(0.3, 0.7, 200), ["best", "m1", "m2", "m3", "m4", "m5"]
-    scores = [best, *(best - rng.normal(0.011, 0.06, 200) for _ in names[1:])]
-    columns = [frame(names, scores, "aaaa"), frame(names[:2], scores[:2], "bbbb")]
-    cells = pd.concat(columns, ignore_index=True)
-    with mock.patch("hashbench.reports.tables.uncertainty._over_seeds", side_effect=lambda behind: behind):
-        by_best = add_confidence(cells, [*scores, *scores[:2]])
-        by_name = add_confidence(cells, [*scores, *scores[:2]], "m2")
-    for tested, reference in ((by_best, 0), (by_name, 2)):
-        others = [position for position in range(6) if position != reference]
-        holms = [test.p_holm for test in paired_tests([scores[reference] - scores[other] for other in others])]
-        assert tested["is_reference"][:6].tolist() == [position == reference for position in range(6)]
-        assert np.isnan(tested["p_value"][reference])
-        p_values = tested["p_value"][others].to_numpy()
-        if reference:
-            assert p_values == pytest.approx(holms)
-        else:
-            assert p_values == pytest.approx(all_pairs_tests(np.stack(scores))[0, 1:])
-            assert (p_values >= holms).all()
-            assert (p_values > holms).any()
-    assert by_best["p_value"][7] == pytest.approx(paired_tests([scores[0] - scores[1]])[0].p_value)  # its own column
-    assert by_name["p_value"][6:].isna().all()  # m2 is not in it
+    shared = rng.uniform(0.3, 0.7, n_queries)
+    return [shared - step * line + rng.normal(0, 0.05, (n_seeds, n_queries)) for line in range(n_lines)]
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_single_codes_have_the_permutation_test_and_several_seeds_that_of_queries_and_seeds(is_named):
+    codes = draw(4, 1)
+    found = assessed(codes, is_named=is_named)
+    others = [test.p_holm for test in paired_tests([codes[0][0] - other[0] for other in codes[1:]])]
+    expected = others if is_named else all_pairs_tests(np.concatenate(codes))[0, 1:]
+    assert found.basis == "queries"
+    assert found.p_value[1:] == pytest.approx(expected)
+    seeds = draw(4, 3)
+    found = assessed(seeds, is_named=is_named)
+    pairs = [(0, 1), (0, 2), (0, 3), *([] if is_named else [(1, 2), (1, 3), (2, 3)])]
+    corrected = holm([written_out(seeds[first], seeds[second])[2] for first, second in pairs])
+    assert found.basis == "queries and seeds"
+    assert found.p_value[1:] == pytest.approx(corrected[:3])
+    assert np.isnan(found.p_value[0])
+
+
+def test_a_baseline_is_not_tested_and_a_line_without_scores_turns_the_column_to_seeds():
+    scores = draw(4, 3)
+    assert np.isnan(assessed(scores, baseline=True).p_value[3])
+    assert assessed(scores[:3], baseline=False).p_value[1:] == pytest.approx(assessed(scores, 0, True).p_value[1:3])
+    means = [pd.DataFrame({"value": values.mean(axis=1)}) for values in scores]
+    with mock.patch("hashbench.reports.uncertainty._scores", side_effect=[*scores[:3], None]):
+        found = assess(frame(scores), means, 0, is_named=True)
+    welch = [
+        stats.ttest_ind(*(scores[i].mean(axis=1) for i in (0, other)), equal_var=False).pvalue for other in (1, 2, 3)
+    ]
+    assert found.basis == "seeds"
+    assert found.p_value[1:] == pytest.approx(holm(welch))
+
+
+def test_seeds_of_a_method_that_draws_nothing_are_not_asked_for():
+    scores = draw(2, 3)
+    cells = frame([scores[0], scores[1][:1]]).assign(method=["m0", "pcah"])
+    means = [pd.DataFrame({"value": values.mean(axis=1)}) for values in (scores[0], scores[1][:1])]
+    with mock.patch("hashbench.reports.uncertainty._scores", return_value=None):
+        found = assess(cells, means, 0)
+        alone = assess(cells.assign(method="pcah", n_seeds=1), means, 0)
+        drawn = assess(cells.assign(method="m1"), means, 0)
+    assert found.p_value[1] == pytest.approx(stats.ttest_1samp(means[0]["value"], means[1]["value"][0]).pvalue)
+    assert np.isnan([*found[1:3]]).tolist() == [[False, True]] * 2
+    assert np.isnan(alone.p_value).all()  # two values, and nothing that says how far another would be
+    assert np.isnan(drawn.p_value).all()
+
+
+def test_a_method_of_one_seed_is_not_tested_among_methods_of_several():
+    scores = draw(4, 3, step=0.2)
+    scores[2] = scores[2][:1]
+    found = assessed(scores)
+    corrected = holm([written_out(scores[first], scores[second])[2] for first, second in [(0, 1), (0, 3), (1, 3)]])
+    assert found.basis == "queries and seeds"
+    assert found.p_value[[1, 3]] == pytest.approx(corrected[:2])
+    assert np.isnan(found.p_value[2])
+    assert list(found.is_single) == [False, False, True, False]
+    best = assessed(scores, reference=2)
+    assert np.isnan(best.p_value).all()
+    assert list(best.is_single) == [True, True, False, True]
+
+
+def test_the_note_says_that_one_seed_is_not_tested(hashbench, scored):
+    grid = ["--method", "sh", "--method", "sph", "--bits", 16, "--metric", "AP"]
+    assert hashbench("run", *grid, "--results", scored).exit_code == 0
+    text = hashbench("tables", "table1", "--significance", "--results", scored).stdout
+    rows = block_rows(text, "digits (pixels): AP")
+    assert "‡" in rows["sph"][0]
+    assert "3 of 4 could be tested; 1 with one seed, which leaves other seeds open." in text
 
 
 def test_methods_that_score_different_queries_are_not_tested():
-    rng = np.random.default_rng(1)
-    best, like, other = rng.uniform(0.3, 0.7, 50), rng.uniform(0.2, 0.7, 50), rng.uniform(0.2, 0.7, 50)
-    best[:4], like[:4], other[3:] = np.nan, np.nan, np.nan
-    cells = frame(["best", "m1", "m2"], [np.array([0.5]), np.array([0.4]), np.array([0.3])], "aaaa")
-    with mock.patch("hashbench.reports.tables.uncertainty._over_seeds", side_effect=lambda behind: behind):
-        tested = add_confidence(cells, [best, like, other])
-    assert tested["p_value"][1] == pytest.approx(all_pairs_tests(np.stack([best, like])[:, 4:])[0, 1])
-    assert np.isnan(tested["p_value"][2])
-    assert tested["is_unpaired"].tolist() == [False, False, True]
-    assert tested[["from_", "to"]].notna().all(axis=None)
+    scores = draw(3, 1, 50)
+    scores[0][:, :4] = scores[1][:, :4] = scores[2][:, 3:] = np.nan
+    found = assessed(scores)
+    assert found.p_value[1] == pytest.approx(all_pairs_tests(np.concatenate(scores[:2])[:, 4:])[0, 1])
+    assert np.isnan(found.p_value[2])
+    assert list(found.is_unpaired) == [False, False, True]
+    assert not np.isnan([found.from_, found.to]).any()
 
 
 def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, tmp_path):
@@ -150,46 +224,27 @@ def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, 
     assert block_rows(text, "digits (pixels): P@r1:skip")["pcah"][1] == "-"  # every ball is empty
     assert "A dash: no query has a value." in text
     assert "0 of 3 could be tested; 3 are means over other queries than the best, or than another seed." in text
-    for false in ("whether luck separates", "not run", "data folder lacks"):
+    for false in ("it is unknown what a shuffle", "not run", "data folder"):
         assert false not in text
     shutil.rmtree(digits_data / "scores")
-    lacking = "0 of 3 could be tested; the data folder lacks the scores of every query of the others."
+    lacking = (
+        "0 of 3 could be tested; the others need several seeds, or the scores of single queries in the data folder."
+    )
     assert lacking in hashbench(*command).stdout
 
 
-def frame(names, scores, fingerprint):
-    """Cells of one column, the first of them the best."""
-    return pd.DataFrame(
-        {
-            "dataset": "digits",
-            "features": "pixels",
-            "dataset_fingerprint": fingerprint,
-            "metric": "AP",
-            "n_bits": 16,
-            "rivals": "",
-            "group": "unsupervised",
-            "method": names,
-            "params": "{}",
-            "method_version": 1,
-            "value": [values.mean() for values in scores],
-            "is_best": [name == "best" for name in names],
-        }
-    )
-
-
-def test_too_many_methods_for_the_resamples_are_pointed_out():
-    cells = {"n_bits": 16, "metric": "AP", "rivals": "", "group": "unsupervised", "ties": "", "against": "itq"}
-    cells["value"] = 0.5
-    for n_tests, is_too_many in ((499, False), (500, True)):
-        tests = {"p_value": [np.nan] + [1.0] * n_tests, "is_reference": [True] + [False] * n_tests}
-        notes = " ".join(notes_on_marks(pd.DataFrame(cells | tests), []))
-        assert ("‡ has no meaning here" in notes) is is_too_many
-
-
-def test_level_at_which_a_method_is_marked():
-    for p_value, is_marked in ((0.0499, False), (0.05, True), (0.09, True)):
-        cell = SimpleNamespace(value=0.5, spread=np.nan, p_value=p_value, ties="", n_seeds=1, is_best=False)
-        assert ("‡" in _entry(cell, Style(4), is_mixed=False).marks) is is_marked
+@pytest.mark.parametrize(("p_value", "is_marked"), [(0.0499, False), (0.05, True), (0.09, True), (np.nan, True)])
+def test_what_is_not_shown_to_differ_from_the_best_is_marked(p_value, is_marked):
+    scores = draw(4, 1)
+    cells = frame(scores, baseline=True).assign(n_bits=16, is_best=[True, False, False, False])
+    found = Uncertainty("queries", *np.zeros((2, 4)), np.array([np.nan, p_value, 0.0, np.nan]), *[[False] * 4] * 2)
+    with mock.patch("hashbench.reports.uncertainty.assess", return_value=found):
+        assert add_uncertainty(cells, scores, ["n_bits"], cells["is_best"])["is_unshown"].tolist() == [
+            False,
+            is_marked,
+            False,
+            False,
+        ]
 
 
 @pytest.mark.slow
@@ -204,22 +259,23 @@ def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_pa
     with (tmp_path / "new" / "table1-tie-range.csv").open() as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
     assert (rows["itq"]["p_adjusted"], rows["random"]["p_adjusted"]) == ("", "")
-    assert float(rows["lsh"]["p_adjusted"]) < 0.05
+    assert 0 < float(rows["lsh"]["p_adjusted"]) < 1
     assert float(rows["lsh"]["confidence_low"]) < float(rows["lsh"]["value"]) < float(rows["lsh"]["confidence_high"])
 
 
 def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, scored):
     command = ["tables", "table1", "--results", scored, "--significance", "--against"]
     text = hashbench(*command, "lsh").stdout
-    assert "does not separate it from lsh" in text
+    assert "- ‡: not shown to differ from lsh (p >= 0.05, corrected by Holm's method in its column)." in text
     rows = block_rows(text, "Uncertainty of digits")
     assert rows["method"][-1] == "p against lsh"
-    assert (rows["lsh"][-1], rows["itq"][-1]) == ("-", "0.0002")  # 2 tests, 1 / 10,000
+    assert rows["lsh"][-1] == "-"
+    assert 0 < float(rows["itq"][-1]) < 1
     unknown = hashbench(*command, "ITQ")
     assert unknown.exit_code == 1
     assert "itq" in unknown.stderr
     every = hashbench("tables", "--results", scored, "--significance", "--against", "lsh").stdout
-    assert "from lsh" in every  # tables that have no lsh are left out
+    assert "p against lsh" in every  # tables that have no lsh are left out
     assert "continuation" not in every
     assert "--significance" in hashbench("tables", "table1", "--results", scored, "--against", "lsh").stderr
 
@@ -239,14 +295,13 @@ def test_scores_that_are_not_those_behind_a_row_are_not_used(scored, shown, patt
     path.with_suffix(".settings.json").write_text(
         json.dumps({settings_name(text): {"params": json.loads(text)} for text in ("{}", '{"a": 1}')})
     )
-    confidence = re.findall(rf"^\| {label} +\| +\S+ \| +[\d.]+ \| +(\S+) ", shown(), flags=re.MULTILINE)
-    assert confidence == ["-"]
+    text = shown()
+    assert re.search(rf"^\| {label} ", text, flags=re.MULTILINE)
+    assert "over seeds, on these queries" in text
 
 
 def test_tables_that_are_written_do_not_depend_on_the_data_folder(hashbench, scored, shown, monkeypatch, tmp_path):
     with_scores = hashbench("tables", "table1", "--results", scored).stdout
     monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "elsewhere"))
     assert hashbench("tables", "table1", "--results", scored).stdout == with_scores
-    without = shown()
-    assert "0 of 2 could be tested" in without
-    assert block_rows(without, "Uncertainty of digits")["itq"][2] == "-"
+    assert "over seeds, on these queries" in shown()

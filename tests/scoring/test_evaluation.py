@@ -23,8 +23,8 @@ def test_one_row_a_query_and_metric():
 def test_a_summary_is_the_mean_over_the_queries_that_are_defined():
     nothing = Scores(*np.full((3, 2), np.nan))
     some = Scores(*(np.append(part, np.nan) for part in AP))
-    assert Evaluation({"AP": AP}, n_undefined=0).summary["AP"][:7] == (0.75, 0.625, 0.875, 2, 0, 0.0625, 0.0625)
-    assert Evaluation({"AP": some}, n_undefined=1).summary["AP"][:7] == (0.75, 0.625, 0.875, 3, 1, 0.0625, 0.0625)
+    assert Evaluation({"AP": AP}, n_undefined=0).summary["AP"][:8] == (0.75, 0.625, 0.875, 2, 0, 0.0625, 0, 0.0625)
+    assert Evaluation({"AP": some}, n_undefined=1).summary["AP"][:8] == (0.75, 0.625, 0.875, 3, 1, 0.0625, 0, 0.0625)
     result = Evaluation({"AP": nothing}, n_undefined=2).summary["AP"]
     mean, low, high, n_queries, n_undefined, *deviations, measured = result
     assert np.isnan([mean, low, high, *deviations]).all()
@@ -72,5 +72,6 @@ def test_an_evaluation_is_read_like_the_dictionary_of_its_means():
 def test_an_evaluation_shows_its_means():
     text = repr(Evaluation({"AP": AP, "P@5": P5}, n_undefined=0))
     assert text == (
-        "<Evaluation of 2 queries; AP: 0.7500 ± 0.0625 (0.6250 to 0.8750), P@5: 0.3000 ± nan (0.3000 to 0.4000)>"
+        "<Evaluation of 2 queries; AP: 0.7500 (0.6250 to 0.8750; shuffle sd 0.0625), P@5: 0.3000 (0.3000 to 0.4000; "
+        "shuffle sd nan)>"
     )

@@ -112,7 +112,7 @@ def test_micro_average_precision_has_a_pair_once():
     equal, classes = np.zeros((3, 4), dtype=bool), [0, 0, 1]
     found = hashbench.thresholds(equal, equal, (classes, classes), exclude_self=True)
     expected = oracles.over_orders(oracles.average_precision, [0, 0, 0], [1, 0, 0])
-    assert (found.uap.mean, found.uap.low, found.uap.high, found.uap.tie_sd) == pytest.approx(expected)
+    assert (found.uap.mean, found.uap.low, found.uap.high) == pytest.approx(expected[:3])
 
 
 @pytest.mark.parametrize("score", [hashbench.evaluate, hashbench.thresholds])

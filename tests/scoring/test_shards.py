@@ -17,7 +17,7 @@ from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.scoring import shards
 from hashbench.scoring.curves import curve_metrics, lay_out
-from hashbench.scoring.evaluator import evaluate_counts
+from hashbench.scoring.evaluator import evaluate_histogram
 from hashbench.scoring.shards import ShardedCodes, count_shard
 
 METRICS = ["AP", "AP@7", "AP@7:relevant", "NDCG:linear", "NDCG@9", "P@5", "P@r2", "RR", "RPrec", "PairwiseError"]
@@ -41,7 +41,7 @@ def of_one_array(rule):
 def test_histograms_of_shards_add_up_to_that_of_the_whole_to_the_last_bit(rule, stops):
     histogram = summed(RULES[rule], stops)
     np.testing.assert_array_equal(histogram.levels, RULES[rule].levels)
-    evaluation = evaluate_counts(histogram.part, N_QUERIES, 5, METRICS, undefined="skip")
+    evaluation = evaluate_histogram(histogram, METRICS, undefined="skip")
     assert_same_scores(evaluation, of_one_array(rule))
 
 

@@ -113,7 +113,7 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
     if not any(answer.database for answer in verdicts):
         header, lines = header[:2] + header[3:], [line[:2] + line[3:] for line in lines]
     n_more = 1 - math.floor(math.log10(2 * half))
-    asked_for = f"asked for: {printed} ({number:.{n_more}f} ± {half:.{n_more}f})"
+    asked_for = f"asked for: {printed} ({number - half:.{n_more}f} to {number + half:.{n_more}f})"
     parts = [asked_for, lay_out(header, lines, n_left=len(header) - 2)]
     if notes := _notes(verdicts, len(candidates) - len(lines), n_giving):
         parts.append(notes if is_markdown else textwrap.fill(notes, 80))

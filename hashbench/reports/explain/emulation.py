@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hashbench._parallel import QUERY_CHUNK, chunks, in_threads
+from hashbench._parallel import chunks, in_threads
 from hashbench._typing import BoolArray, ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.affinity import Affinity, SharedLabels
 from hashbench.errors import HashbenchError, counted
@@ -20,7 +20,7 @@ from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain.conventions import MEAN_WORDS, Distance, Evaluator, Mean, Query
 from hashbench.reports.explain.evaluators import EVALUATORS
 from hashbench.reports.explain.orders import BY_CUT
-from hashbench.scoring.evaluator import check_counts, evaluate_counts
+from hashbench.scoring.evaluator import check_counts, evaluate_histogram
 from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.metrics.ndcg import exponential_gains
@@ -301,7 +301,7 @@ class _Ranked:
         key = metric, distance
         if key not in self._exact_scores:
             counts = self.counts[distance]
-            scored = evaluate_counts(counts.part, counts.n_queries, QUERY_CHUNK, [metric], undefined="skip")
+            scored = evaluate_histogram(counts, [metric], undefined="skip")
             self._exact_scores[key] = Scores(*map(np.nan_to_num, scored.scores[metric]))
         return self._exact_scores[key]
 

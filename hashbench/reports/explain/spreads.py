@@ -47,7 +47,7 @@ class Spread(NamedTuple):
     database: str  # one of ``DATABASE_ORDERS``
     n_queries: int
     value: float  # exact
-    tie_sd: float  # standard deviation over random orders: luck
+    tie_sd: float  # standard deviation under a shuffle of the database
     low: float  # the worst case
     high: float
     lowest: float  # among scripts that sort
@@ -65,7 +65,7 @@ class Pairs(NamedTuple):
     database: str
     n_pairs: int
     meet: int  # pairs whose ranges meet: in the worst case ties could reverse them
-    open: int  # pairs that luck does not separate
+    open: int  # pairs that are not apart under a shuffle
     turned: tuple[tuple[str, str], ...]  # pairs that two scripts that sort can publish in either order
     turned_at_end: tuple[tuple[str, str], ...]  # pairs for which one of the two is a script of the end of ties
 
@@ -245,22 +245,24 @@ def _mean(values: FloatArray) -> float:
 
 
 def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
-    """Lay out spreads, and the pairs of methods whose order luck and scripts leave open."""
+    """Lay out spreads, and the pairs of methods whose order a shuffle and scripts leave open."""
     all_pairs = pairs(all_spreads)
     if form == "json":
         codes = [spread._asdict() for spread in all_spreads]
         return json_text({"codes": codes, "pairs": [group._asdict() for group in all_pairs]})
     lay_out = markdown_table if form == "markdown" else plain_table
-    header = ["method", "bits", "metric", "database", "mean ± sd", "scripts that sort", "end of ties", "worst case"]
+    header = ["method", "bits", "metric", "database", "mean", "shuffle sd", "scripts that sort", "end of ties"]
+    header.append("worst case")
     lines = []
     for spread in all_spreads:
         end_of_ties = "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}"
-        mean, scripts = f"{spread.value:.4f} ± {spread.tie_sd:.5f}", f"{spread.lowest:.4f} to {spread.highest:.4f}"
+        mean, shuffle_sd = f"{spread.value:.4f}", f"{spread.tie_sd:.5f}"
+        scripts = f"{spread.lowest:.4f} to {spread.highest:.4f}"
         key = [spread.method, str(spread.n_bits), spread.metric, spread.database]
-        lines.append([*key, mean, scripts, end_of_ties, f"{spread.low:.4f} to {spread.high:.4f}"])
+        lines.append([*key, mean, shuffle_sd, scripts, end_of_ties, f"{spread.low:.4f} to {spread.high:.4f}"])
     parts = [lay_out(header, lines), _ABOUT]
     if any(group.n_pairs for group in all_pairs):
-        header = ["bits", "metric", "database", "pairs", "ranges meet", "open by luck"]
+        header = ["bits", "metric", "database", "pairs", "ranges meet", "not apart"]
         header += ["scripts that sort", "with end of ties"]
         lines = []
         for n_bits, metric, database, n_pairs, n_meet, n_open, turned, at_end in all_pairs:
@@ -278,12 +280,12 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
 
 
 _ABOUT = (
-    "sd: luck, over random orders of the database. Scripts that sort: the lowest and highest value among the orders of "
-    "ties that they have, all else as ours. End of ties: scripts that give the precision at the end of each tie, such "
-    "as sklearn-ap. Worst case: each query's ties broken separately."
+    "Shuffle sd: how far a shuffle of the database moves the mean, as a standard deviation. Scripts that sort: the "
+    "lowest and highest value among the orders of ties that they have, all else as ours. End of ties: scripts that "
+    "give the precision at the end of each tie, such as sklearn-ap. Worst case: each query's ties broken separately."
 )
 _ABOUT_PAIRS = (
-    "Pairs: of two methods each. Ranges meet: in the worst case. Open by luck: not separated by luck. Scripts that "
-    "sort: two of them can put the pair in either order. With end of ties: the same, if scripts that give the "
+    "Pairs: of two methods each. Ranges meet: in the worst case. Not apart: under a shuffle of the database. Scripts "
+    "that sort: two of them can put the pair in either order. With end of ties: the same, if scripts that give the "
     "precision at the end of each tie count too."
 )

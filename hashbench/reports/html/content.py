@@ -1,21 +1,26 @@
 """The content of the page as plain values for JSON: results averaged over seeds, and the papers' values."""
 
+import shlex
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from hashbench._typing import FloatArray
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_lines
+from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_lines, own_shown
 from hashbench.reports.folds import fold_cells
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, origin_of
-from hashbench.reports.tables.cells import records
+from hashbench.reports.tables.cells import records, records_by
 from hashbench.reports.tables.nearness import make_pairs
 from hashbench.reports.tables.published import published_values
-from hashbench.reports.ties import ANSWERS, CORRELATION, EVERY_ORDER, LUCK, N_DEVIATIONS, OPEN, UNKNOWN
+from hashbench.reports.ties import ANSWERS, EVERY_ORDER, N_DEVIATIONS, OPEN, SHUFFLE, UNKNOWN
+from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, in_words, welch_tests
+from hashbench.scoring.comparison import of_means
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import COLUMNS, NUMBERS
@@ -45,14 +50,13 @@ _LEARNS: dict[str, str] = {  # what users' own codes of a group learn from, as m
 _OF_THEME = {"#000000": "var(--ink)", "#882255": "var(--wine)"}  # too dark for dark paper
 _ABOUT = {  # what an answer says of two methods
     EVERY_ORDER: "Their ranges do not meet: no order of ties reverses the two.",
-    LUCK: "They are apart under luck: a random order of ties is not expected to reverse the two; an order that "
-    "depends on the classes might.",
-    OPEN: "They are not separated by luck: a reversal by a random order of ties is not ruled out.",
-    UNKNOWN: "Whether luck with ties could reverse the two is unknown: one has no value, or a row is older than the "
-    "column tie_sd.",
+    SHUFFLE: "A shuffle of the database does not reverse the two; an order that depends on the classes might.",
+    OPEN: "A shuffle of the database may reverse the two.",
+    UNKNOWN: "Whether a shuffle of the database may reverse the two is unknown: one has no value, or a row is older "
+    "than the column tie_sd.",
 }
 _VERDICTS = {  # of a published value
-    "within": "it lies within our spread, or luck with ties does not tell it from ours",
+    "within": "it lies within our spread, or is not apart from ours under a shuffle",
     "above": "ours lies above it",
     "below": "ours lies below it",
     "unknown": "unknown, as our row is from before rows had tie_sd",
@@ -67,7 +71,7 @@ def make_content(
     The same results give the same content; ``null`` stands for a missing number. ``lines`` are `all_lines` of
     results, ``cells`` their `average_over_seeds`, ``origins`` those of `hashbench.reports.row_origins.read_origins`.
     """
-    cells = cells.assign(cell=range(len(cells)))
+    cells = cells.assign(cell=range(len(cells)), supervision=_supervision(cells))
     every_line, lines = lines, lines.drop_duplicates("label")  # versions that do not meet in a block share one
     rows = results.merge(cells[[*CELL, "cell"]]).sort_values(["cell", "seed"])
     metrics = metrics_of(cells)
@@ -90,6 +94,7 @@ def make_content(
             "n_rows": rows.groupby("cell").size().tolist(),
             **{key: whole(cells[key]) for key in (*NUMBERS, "spread")},
         },
+        "pairs": _pairs(cells.iloc[np.flatnonzero(is_main)], rows),
         "rows": {
             "seed": rows["seed"].tolist(),
             **{key: whole(rows[key]) for key in ("value", "low", "high")},
@@ -97,7 +102,7 @@ def make_content(
         },
         "folds": _folds(results, every_line, metrics),
         "published": _published(cells),
-        "luck": {"n_deviations": N_DEVIATIONS, "correlation": CORRELATION, "answers": ANSWERS, "about": _ABOUT},
+        "shuffle": {"n_deviations": N_DEVIATIONS, "answers": ANSWERS, "about": _ABOUT},
         "verdicts": _VERDICTS,
     }
 
@@ -176,14 +181,23 @@ def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any
             "label": line.label,
             "method": line.method,
             "group": line.group,
-            "supervision": card.supervision if (card := known_card(str(line.method))) else _LEARNS[str(line.group)],
+            "supervision": supervision,
             "colour": _OF_THEME.get(look.colour, look.colour),
             "shape": _SHAPES[look.marker],
             "is_variant": look.is_variant,
             "dash": "" if look.dash == "-" else " ".join(str(2 * length) for length in look.dash[1]),
         }
-        for line in lines.itertuples(index=False)
+        for line, supervision in zip(lines.itertuples(index=False), _supervision(lines), strict=True)
         for look in [looks[str(line.label)]]
+    ]
+
+
+def _supervision(lines: pd.DataFrame) -> list[str]:
+    """Return what the method of each line learns from."""
+    cards = {method: known_card(method) for method in lines["method"].unique()}
+    return [
+        card.supervision if (card := cards[method]) else _LEARNS[group]
+        for method, group in zip(lines["method"], lines["group"], strict=True)
     ]
 
 
@@ -203,6 +217,48 @@ def _folds(results: pd.DataFrame, lines: pd.DataFrame, metrics: list[str]) -> di
         "folds": coded(cells["folds"]),
         **{key: whole(cells[key]) for key in (*NUMBERS, "spread")},
     }
+
+
+def _pairs(cells: pd.DataFrame, rows: pd.DataFrame) -> dict[str, list[Any]]:
+    """Return whether seeds show a difference of the best two of each column, and of the best two of its parts.
+
+    Parts are groups, and methods that learn from one thing. A sentence is `hashbench.scoring.comparison.Difference`'s.
+    """
+    rivals = cells[(cells["group"] != "baseline") & cells["value"].notna()]
+    rivals = rivals.assign(n_seeds=count_seeds(rivals))
+    starts = np.searchsorted(rows["cell"], np.arange(len(cells) and cells["cell"].max() + 2))
+    seeds, sentences = rows["value"].to_numpy(), dict[tuple[int, int], str]()
+    for (*_, metric, _), column in records_by(rivals, [*BLOCK, "metric", "n_bits"]).items():
+        column.sort(key=lambda cell: cell.value if is_error(metric) else -cell.value)
+        parts: dict[Any, list[Any]] = {"": column}
+        for cell in column:
+            parts.setdefault(("group", cell.group), []).append(cell)
+            parts.setdefault(("supervision", cell.supervision), []).append(cell)
+        for part in (part for part in parts.values() if len(part) > 1):
+            first, second = part[:2]
+            if (first.cell, second.cell) not in sentences:
+                p_values = welch_tests(*(np.array([getattr(cell, key) for cell in part]) for key in SEED_COLUMNS))
+                means = [seeds[starts[cell.cell] : starts[cell.cell + 1]] for cell in (first, second)]
+                p_holm = float(p_values[0]) if len(part) > 2 else None
+                sentences[first.cell, second.cell] = _sentence((first, second), means, p_holm)
+    return {
+        "first": [first for first, _ in sentences],
+        "second": [second for _, second in sentences],
+        "sentence": list(sentences.values()),
+    }
+
+
+def _sentence(pair: tuple[Any, Any], means: Sequence[FloatArray], p_holm: float | None) -> str:
+    """Return what the means of seeds say of two cells, by the names that `hashbench compare` takes."""
+    first, second = names = [cell.label if "label" in own_shown(cell.params) else cell.method for cell in pair]
+    fixed = [name for name, cell in zip(names, pair, strict=True) if not cell.n_seeds]
+    single = [name for name, cell in zip(names, pair, strict=True) if cell.n_seeds == 1]
+    if single or len(fixed) == 2:
+        reason = f"One seed of {' and of '.join(single)}" if single else f"{first} and {second} draw nothing at random"
+        return f"{reason}: not compared over seeds; see {shlex.join(['hashbench', 'compare', *names])}."
+    tie_sd = sum(cell.tie_sd for cell in pair)
+    found = of_means(means[0], means[1], pair[0].metric, (first, second), pair[0].n_queries, tie_sd, fixed)
+    return in_words(replace(found, p_holm=p_holm))
 
 
 def _published(cells: pd.DataFrame) -> dict[str, Any]:

@@ -81,6 +81,12 @@ class FigureBlock:
         """The code lengths, in order."""
         return sorted(self.cells["n_bits"].unique().tolist())
 
+    @property
+    def rows_of_cells(self) -> list[pd.DataFrame]:
+        """The results behind each cell, one row per seed."""
+        rows = dict(tuple(self.rows.groupby(["label", "n_bits"])))
+        return [rows[key] for key in zip(self.cells["label"], self.cells["n_bits"], strict=True)]
+
     def only(self, labels: Iterable[str]) -> Self:
         """Return the block with only the lines of these labels, and with names and remarks for them."""
         cells = self.cells[self.cells["label"].isin([*labels])].reset_index(drop=True)

@@ -11,24 +11,27 @@ from matplotlib.lines import Line2D
 
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import baselines_of, describe_baselines
-from hashbench.reports.plots.result_figures import RANGE, count_seeds, heading, too_little
+from hashbench.reports.plots.result_figures import RANGE, about_intervals, count_seeds, heading, too_little
 from hashbench.reports.plots.style import INK, SMALL, Look, group_looks, make_panels, text_height, text_width
+from hashbench.reports.uncertainty import add_uncertainty
+from hashbench.scoring.comparison import ALPHA
 from hashbench.scoring.metrics import is_error
 
 TITLE_HEIGHT, _ROW = 0.15, 0.135  # inches
-_GAP, _VALUES, _NAMES = 0.2, 0.4, 0.12  # inches: between panels, for values at the right, beside names
+_GAP, _VALUES, _NAMES = 0.2, 0.48, 0.12  # inches: between panels, for values at the right, beside names
 _MARGIN, _REACH = 0.03, 0.1  # shares of a panel's range: left free at its ends, and that a baseline may widen it by
 _COLUMNS = 3  # of the legend
 _DOTTED: dict[str, Any] = {"color": INK, "linestyle": (0, (1, 1.5)), "linewidth": 0.7, "zorder": 1}
 
 
 def ranking(block: FigureBlock) -> Figure:
-    """Draw a row per method, sorted by score: the mean, luck, the worst case of ties, and single seeds.
+    """Draw a row per method, sorted by score: the mean, its 95 % interval, the worst case of ties, and single seeds.
 
-    There is a panel per code length. Baselines that are near are dotted lines.
+    There is a panel per code length. What is not shown to differ from its best is marked. Baselines that are near are
+    dotted lines.
     """
     baselines = block.cells["label"].isin(baselines_of(block))
-    cells = block.cells[~baselines].assign(thick=block.cells["tie_sd"])
+    cells = _with_tests(block)[~baselines]
     if len(set(cells["label"])) < 2:
         raise too_little(block, "a single method")
     parts = [part.sort_values("value", ascending=is_error(block.metric)) for _, part in cells.groupby("n_bits")]
@@ -39,14 +42,14 @@ def ranking(block: FigureBlock) -> Figure:
         heading(block, f"{block.metric} at {' or '.join(map(str, block.n_bits))} bits"),
         [
             f"Mark: mean over queries, {count_seeds(cells['n_seeds'])} and all orders of tied items.",
-            "Dots: single seeds. Thick bar: luck, ± a standard deviation over random orders of the database.",
-            f"Thin bar: {RANGE}",
+            f"Dots: single seeds. Thin bar: {RANGE}",
+            f"‡: not shown to differ from the best (p >= {ALPHA}, corrected for all pairs; or not tested).",
         ],
         gap=(_GAP, _GAP),
         left=names_width(cells, block.names),
         right=_VALUES,
         above=legend_height(cells) + title_height,
-        foot=[*describe_baselines(block), *block.remarks],
+        foot=[about_intervals(cells, "Thick bar"), *describe_baselines(block), *block.remarks],
     )
     for (axes,), part in zip(grid, parts, strict=True):
         n_bits = part["n_bits"].iloc[0]
@@ -58,7 +61,7 @@ def ranking(block: FigureBlock) -> Figure:
             axes.text(
                 1.0,
                 place,
-                f"  {part['value'].iloc[place]:.4f}",
+                f"  {part['value'].iloc[place]:.4f}{'‡' if part['is_unshown'].iloc[place] else ''}",
                 transform=axes.get_yaxis_transform(),
                 va="center",
                 color=INK,
@@ -71,23 +74,27 @@ def ranking(block: FigureBlock) -> Figure:
     return figure
 
 
-def draw_rows(axes: Axes, cells: pd.DataFrame, names: Mapping[str, str] | None) -> None:
-    """Draw cells from above to below: a mark at ``value``, bars from ``low`` to ``high`` and of ``thick`` to each side.
+def _with_tests(block: FigureBlock) -> pd.DataFrame:
+    """Add intervals to cells, and whether each is not shown to differ from the best of its length."""
+    values = block.cells["value"].where(block.cells["group"] != "baseline") * (-1 if is_error(block.metric) else 1)
+    is_best = values == values.groupby(block.cells["n_bits"]).transform("max")
+    return add_uncertainty(block.cells, block.rows_of_cells, ["n_bits"], is_best, on_progress=block.on_progress)
 
-    Rows have the names of their labels at the left, or none.
+
+def draw_rows(axes: Axes, cells: pd.DataFrame, names: Mapping[str, str] | None) -> None:
+    """Draw cells from above to below: a mark at ``value``, and bars, thin from ``low`` to ``high``, thick to ``to``.
+
+    Thick bars begin at ``from_``. Rows have the names of their labels at the left, or none.
     """
     looks = group_looks()
     for place, cell in enumerate(cells.to_dict("records")):
         look = looks[cell["group"]]
         axes.hlines(place, cell["low"], cell["high"], color=look.colour, alpha=0.6, linewidth=0.8, label=cell["label"])
-        if np.isfinite(cell["thick"]):
-            ends = cell["value"] - cell["thick"], cell["value"] + cell["thick"]
-            axes.hlines(place, *ends, color=look.colour, alpha=0.3, linewidth=4, label="_")
+        if np.isfinite(cell["from_"]):
+            axes.hlines(place, cell["from_"], cell["to"], color=look.colour, alpha=0.3, linewidth=4, label="_")
         axes.plot(cell["value"], place, linestyle="none", label=cell["label"], **look.points())
-    thick = cells["thick"].fillna(0)
     if cells["value"].notna().any():
-        low = np.nanmin([cells["low"], cells["value"] - thick])
-        high = np.nanmax([cells["high"], cells["value"] + thick])
+        low, high = np.nanmin(cells[["value", "low", "from_"]]), np.nanmax(cells[["value", "high", "to"]])
         margin = _MARGIN * (high - low or 1.0)
         axes.set_xlim(low - margin, high + margin)
     axes.set_ylim(len(cells) - 0.5, -0.75)

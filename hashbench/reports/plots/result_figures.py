@@ -1,6 +1,7 @@
 """Figures that need only the results: tie ranges, and the metric against the code length."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import queries_in_words
+from hashbench.reports.aggregate import draws, queries_in_words
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import Panel, baselines_of, describe_baselines, fit_range, has_bands, panels_of
 from hashbench.reports.plots.style import (
@@ -26,6 +27,7 @@ from hashbench.reports.plots.style import (
     panel_width,
     text_height,
 )
+from hashbench.reports.uncertainty import BOTH, IN_WORDS, assess
 
 LOWEST, _TALLEST, _NARROWEST, _DOWN = 1.45, 1.7, 1.2, 0.18  # inches of a panel, and between rows of them
 _GAP, _PITCH = 2.0, 0.055  # between code lengths, in bars, and from bar to bar, in inches
@@ -73,16 +75,19 @@ def tie_ranges(block: FigureBlock) -> Figure:
 def metric_against_bits(block: FigureBlock) -> Figure:
     """Draw the metric against the code length; a panel per group of methods if they do not fit into one.
 
-    Lines are expectations, with names at their ends; bands behind them run from low to high. Each panel has its own
-    range. Baselines that are near are grey lines.
+    Lines are expectations, with names at their ends; bars are 95 % intervals, bands behind them run from low to high.
+    Each panel has its own range. Baselines that are near are grey lines.
     """
     if len(block.n_bits) == 1:
         raise too_little(block, "a single code length")
     panels = panels_of(block)
     is_banded = has_bands(block, panels)
+    found = assess(block.cells, block.rows_of_cells)
+    block = replace(block, cells=block.cells.assign(from_=found.from_, to=found.to, basis=found.basis))
     text = ["Line: mean over all orders of tied items." + (f" Band: {RANGE}" if is_banded else "")]
     text += [means_over(block.cells["n_seeds"])]
-    figure, all_axes = lay_out(block, panels, f"{block.metric} by code length", text, _axis_labels(block))
+    foot = [about_intervals(block.cells)]
+    figure, all_axes = lay_out(block, panels, f"{block.metric} by code length", text, _axis_labels(block), foot=foot)
     for axes, panel in zip(all_axes, panels, strict=True):
         width, height = axes.get_position().size * figure.get_size_inches()
         _draw_lines(axes, panel, block, (width, height), is_banded=is_banded)
@@ -96,6 +101,7 @@ def lay_out(
     text: list[str],
     axis_labels: tuple[str, str],
     least: float = 0.0,
+    foot: Sequence[str] = (),
 ) -> tuple[Figure, list[Axes]]:
     """Create labelled axes for panels, ``least`` inches wide if possible, with room for names at their right."""
     right = legend_width(block.names.values())
@@ -113,7 +119,7 @@ def lay_out(
         gap=(gap, _DOWN),
         right=right,
         above=0.22 if any(panel.title for panel in panels) else 0.1,
-        foot=[*describe_baselines(block), *block.remarks],
+        foot=[*foot, *describe_baselines(block), *block.remarks],
     )
     for axes in grid[-1]:
         axes.set_xlabel(axis_labels[0])
@@ -142,6 +148,22 @@ def count_seeds(n_seeds: Iterable[int]) -> str:
     return f"{' or '.join(map(str, numbers))} seed{'' if numbers == [1] else 's'}"
 
 
+def about_intervals(cells: pd.DataFrame, bar: str = "Bar") -> str:
+    """Return sentences on what the intervals of cells are over, and which cells have none."""
+    cells = cells[cells["group"] != "baseline"]
+    if cells["from_"].isna().all():
+        reason = "one seed each, and the data folder lacks the scores of single queries of some lines"
+        return f"No {bar.lower()}s: {reason}."
+    bases = sorted(cells["basis"].unique())
+    is_single = (cells["n_seeds"] == 1) & cells["method"].map(draws) & cells["from_"].notna()
+    sentences = [f"{bar}: 95 % interval of the mean, {' or '.join(IN_WORDS[basis] for basis in bases)}."]
+    if is_single.any() and BOTH in bases:
+        sentences.append("Lines of one seed: for these codes.")
+    if cells["from_"].isna().any():
+        sentences.append(f"No {bar.lower()}: one seed.")
+    return " ".join(sentences)
+
+
 def _axis_labels(block: FigureBlock) -> tuple[str, str]:
     return "code length (bits)", f"{block.metric} (0 to 1)"
 
@@ -160,11 +182,13 @@ def _draw_lines(axes: Axes, panel: Panel, block: FigureBlock, size: tuple[float,
     shown = block.cells[block.cells["n_bits"].between(lengths[0], lengths[-1])]
     cells = {str(label): line for label, line in shown.groupby("label")}
     baselines = shown[shown["label"].isin(baselines_of(block))]
-    near = fit_range(axes, own, baselines, ["value", "low", "high"] if is_banded else ["value"])
+    near = fit_range(axes, own, baselines, ["value", "from_", "to", *["low", "high"] * is_banded])
     for label in (*near, *panel.labels):
         line, look = cells[label], panel.looks[label]
         if is_banded and label not in near:
             axes.fill_between(line["n_bits"], line["low"], line["high"], label=label, **look.band())
+        if label not in near:
+            axes.vlines(line["n_bits"], line["from_"], line["to"], label="_", **look.error())
         axes.plot(line["n_bits"], line["value"], label=label, **look.curve())
     axes.set_xscale("log", base=2)
     axes.set_xlim(lengths[0] / 1.06, lengths[-1] * 1.06)

@@ -100,6 +100,10 @@ class Look:
         """Return the keywords of a range bar, for `matplotlib.axes.Axes.vlines`; markers are drawn over bars."""
         return {"color": self.colour, "alpha": 0.4, "linewidth": 2.4 * scale, "zorder": 1.5}
 
+    def error(self) -> dict[str, Any]:
+        """Return the keywords of an error bar, for `matplotlib.axes.Axes.vlines`."""
+        return {"color": self.colour, "alpha": 0.5, "linewidth": 1.3, "zorder": 1.8}
+
     def band(self) -> dict[str, Any]:
         """Return the keywords of a band around a curve, for `matplotlib.axes.Axes.fill_between`."""
         return {"facecolor": (self.colour, 0.11), "edgecolor": (self.colour, 0.35), "linewidth": 0.5}

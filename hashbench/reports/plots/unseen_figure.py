@@ -63,7 +63,8 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
     Marks are expectations, thin bars run from low to high over tie orders, thick ones span the standard deviation over
     folds. Dotted lines are at the best method that learns without labels.
     """
-    cells = block.cells[block.cells["group"] != "baseline"].assign(thick=block.cells["spread"])
+    cells = block.cells[block.cells["group"] != "baseline"]
+    cells = cells.assign(from_=cells["value"] - cells["spread"], to=cells["value"] + cells["spread"])
     if len(set(cells["label"])) < 2:
         raise too_little(block, "a single method")
     scopes = [scope for scope in _SCOPES if scope in set(cells["scope"])]
@@ -79,7 +80,7 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
         f"{' or '.join(map(str, lengths))} bits",
         [
             f"Mark: mean over {'folds' if ',' in folds else 'fold'} {folds}, seeds and orders of tied items. Thick "
-            f"bar: ± a standard deviation over folds. Thin bar: {RANGE}",
+            f"bar: a standard deviation over folds, or seeds if all classes were seen, to each side. Thin bar: {RANGE}",
             *["Dotted: the best without labels."] * ("unsupervised" in set(cells["group"])),
             "Each panel has its own scale.",
         ],

@@ -4,7 +4,7 @@
     published     the papers' numbers, in our names too: published.csv
     selection     which rows users chose
     cells         from rows to cells: which a table shows, means over seeds, the best of each column
-    uncertainty   intervals and tests of cells, from the scores of every query
+    uncertainty   intervals and tests of cells, against the best or a named line
     nearness      how near our values are to the papers', whether methods rank alike, which orders of two hold here
     blocks        from cells to blocks: groups of lines, the papers' values, marks and their notes
     over_folds    the same for classes that training did not see

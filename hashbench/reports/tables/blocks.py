@@ -13,19 +13,21 @@ from hashbench.reports.aggregate import (
     LINE,
     LineKey,
     common_settings,
+    draws,
     known_card,
     line_labels,
     queries_in_words,
     setting_text,
 )
 from hashbench.reports.row_origins import N_TRIALS, TRIED_ON, has_tried_settings
-from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
 from hashbench.reports.tables.layout import TableLayout
 from hashbench.reports.tables.markdown import Entry, Groups, Line, Span, Style, TableBlock
-from hashbench.reports.tables.nearness import MARKS, Pair, count_verdicts, describe_agreement, make_pairs
+from hashbench.reports.tables.nearness import Pair, count_verdicts, describe_agreement, make_pairs
 from hashbench.reports.tables.published import Published, is_own, values_beside
-from hashbench.reports.ties import LUCK, OPEN, UNKNOWN
+from hashbench.reports.ties import OPEN, UNKNOWN
+from hashbench.reports.uncertainty import IN_WORDS
+from hashbench.scoring.comparison import ALPHA
 from hashbench.unseen import split_name
 
 NOT_RUN = "-"
@@ -52,12 +54,11 @@ def make_blocks(
         pairs = [pair for _, value_pairs in make_pairs(block, paper) for pair in value_pairs]
         block_labels, common = _without_common_settings(labels, block)
         block_labels, effort = _with_effort(block_labels, block)
-        groups = _groups(block_labels, block, columns, paper, pairs, style)
+        groups = _groups(block_labels, block, columns, paper, style)
         protocol = split_name(dataset)[1]
         notes = [f"Unseen classes: {protocol.in_words}."] if protocol else []
-        notes += [*_notes_on_cells(block, style), *common]
-        notes += notes_on_marks(block, groups, is_ablation=layout.is_ablation)
-        notes += [*effort, *_notes_on_versions(block)]
+        notes += [*_notes_on_cells(block), *common, *notes_on_entries(block, groups), *effort]
+        notes += _notes_on_versions(block)
         place = f"{dataset} ({features})"
         others = sorted(fingerprints[dataset, features] - {fingerprint})
         if others:
@@ -67,7 +68,8 @@ def make_blocks(
                 "its values are not comparable with these."
             )
         paragraphs = [" ".join(notes), *_notes_on_papers(layout, paper, pairs)]
-        blocks.append(_block(layout, place, metrics, spans, groups, paragraphs, fingerprint))
+        key = key_of(block, groups, is_ablation=layout.is_ablation)
+        blocks.append(_block(layout, place, metrics, spans, groups, paragraphs, fingerprint, key))
     run = set(zip(cells["dataset"], cells["metric"], strict=True))
     not_run: dict[tuple[str, tuple[str, ...]], list[Published]] = {}
     for value in published:
@@ -76,7 +78,7 @@ def make_blocks(
             not_run.setdefault((value.our_dataset, shown), []).append(value)
     for (dataset, shown), paper in not_run.items():
         columns, spans = _columns(layout, shown, [value.n_bits for value in paper], True)
-        groups = _groups({}, cells[:0], columns, paper, [], style)
+        groups = _groups({}, cells[:0], columns, paper, style)
         notes = [f"Paper: {paper[0].source}, {paper[0].name}. Not run here."]
         blocks.append(_block(layout, dataset, shown, spans, groups, notes))
     return blocks
@@ -101,7 +103,7 @@ def compared(
 
 def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
     """Lay out the uncertainty of cells: a column per kind, and one for p."""
-    kinds = ("spread over seeds", "confidence over queries", "luck with ties", "worst case of ties")
+    kinds = ("sd over seeds", "95 % interval", "shuffle sd", "worst case of ties")
     spans = [Span(name) for name in ("value", *kinds, f"p against {cells['against'].iloc[0] or 'the best'}")]
     blocks, labels = [], line_labels(cells)
 
@@ -112,23 +114,32 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
             Entry(tie_range(style, cell.from_, cell.to)),
             Entry("-" if pd.isna(cell.tie_sd) else f"{cell.tie_sd:.5f}"),
             Entry(tie_range(style, cell.low, cell.high)),
-            Entry("-" if pd.isna(cell.p_value) else f"{cell.p_value:.4f}"),
+            Entry("-" if pd.isna(cell.p_value) else "<0.0001" if cell.p_value < 1e-4 else f"{cell.p_value:.4f}"),
         ]
         return make_line(labels[_line_of(cell)], entries)
 
     for keys, block in grouped(cells, [*BLOCK, "metric"]):
         groups = [(f"{n_bits} bits", [*map(line, records(column))]) for n_bits, column in block.groupby("n_bits")]
         notes = [
-            "Spread: standard deviation over seeds. Confidence: 95 % bootstrap interval over queries, of the mean over "
-            "seeds. Luck: standard deviation over random orders of ties. Worst case: each query's ties broken "
-            "separately. p: corrected as for ‡. A dash: one seed, not tested, its queries' scores are not "
-            "in the data folder or not of the same queries, no query has a value, or the row is older than the column "
-            "tie_sd."
+            f"95 % interval: of the mean, {_basis_of(block)}. Shuffle sd: how far a shuffle of the database moves the "
+            "value, as a standard deviation. Worst case: each query's ties broken separately. p: corrected as for ‡. A "
+            "dash: not known."
         ]
         title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
         caption = f"Uncertainty of {keys[3]} on {keys[0]} ({keys[1]})."
         blocks.append(TableBlock(title, caption, spans, groups, notes, keys[2]))
     return blocks
+
+
+def _basis_of(block: pd.DataFrame) -> str:
+    """Return what intervals and tests of a block are over, by code length where that differs."""
+    lengths: dict[str, list[str]] = {}
+    for n_bits, column in block.groupby("n_bits"):
+        for basis in column["basis"].unique():
+            lengths.setdefault(basis, []).append(str(n_bits))
+    if len(lengths) == 1:
+        return IN_WORDS[next(iter(lengths))]
+    return "; ".join(f"at {', '.join(numbers)} bits {IN_WORDS[basis]}" for basis, numbers in lengths.items())
 
 
 def _block(
@@ -139,10 +150,11 @@ def _block(
     groups: Groups,
     notes: Sequence[str],
     data: str = "",
+    key: Mapping[str, str] | None = None,
 ) -> TableBlock:
     names = " beside ".join(metrics)
     caption = f"{names} on {place}. {layout.remark}".rstrip()
-    return TableBlock(f"{place}: {names}", caption, spans, groups, notes, data)
+    return TableBlock(f"{place}: {names}", caption, spans, groups, notes, data, key or {})
 
 
 def _papers(
@@ -214,14 +226,12 @@ def _groups(
     block: pd.DataFrame,
     columns: Sequence[Column],
     paper: Sequence[Published],
-    pairs: Sequence[Pair],
     style: Style,
 ) -> Groups:
     groups: dict[str, list[Line]] = {name: [] for name in (*GROUPS, "")}
     not_run = {value.line: "" for value in paper}  # the paper's lines, in its order, with their shortest names
     not_run.update((value.line, value.method) for value in sorted(paper, key=lambda value: -len(value.method)))
     is_mixed = bool((block["n_seeds"] > 1).any())
-    verdicts = {(*_column_of(pair.published), *_line_of(pair.cell)): MARKS[pair.verdict] for pair in pairs}
 
     def row(entries: Mapping[Column, Entry], paper_entries: Mapping[Column, Entry]) -> list[Entry]:
         beside = ((entries.get(column, Entry(NOT_RUN)), paper_entries.get(column, Entry(""))) for column in columns)
@@ -232,8 +242,7 @@ def _groups(
         paper_entries = {}
         for value in (value for value in paper if value.is_of(line[0], line[1])):
             not_run.pop(value.line, None)
-            column = _column_of(value)
-            paper_entries[column] = Entry(value.value, marks=verdicts.get((*column, *line), ""))
+            paper_entries[_column_of(value)] = Entry(value.value)
         label = labels[_line_of(line_cells[0])]
         groups[group].append(make_line(label, row(entries, paper_entries)))
     for paper_line, method in not_run.items():
@@ -257,52 +266,55 @@ def make_line(label: str, entries: Sequence[Entry]) -> Line:
 
 
 def _entry(cell: Any, style: Style, *, is_mixed: bool) -> Entry:
-    card = known_card(cell.method) if is_mixed and cell.n_seeds == 1 else None
-    is_single = card is not None and "random_state" in card.params
-    return make_entry(cell, style, {"‡": getattr(cell, "p_value", 0) >= ALPHA, "§": is_single})
+    is_single = is_mixed and cell.n_seeds == 1 and draws(cell.method)
+    return make_entry(cell, style, {"‡": getattr(cell, "is_unshown", False), "§": is_single})
 
 
 def make_entry(cell: Any, style: Style, marks: Mapping[str, bool]) -> Entry:
-    """Return the entry of a cell, with these marks after those for what ties leave open beside the best."""
+    """Return the entry of a cell, with these marks after the one for what a shuffle may do."""
     spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)
-    marks = {"†": cell.ties == OPEN, "◊": cell.ties == LUCK and cell.is_second, **marks}
+    marks = {"†": cell.ties == OPEN, **marks}
     shown_marks = "".join(mark for mark, is_shown in marks.items() if is_shown)
     return Entry(style.number(cell.value), spread, bool(cell.is_best), shown_marks)
 
 
-def _notes_on_cells(block: pd.DataFrame, style: Style) -> list[str]:
+def _notes_on_cells(block: pd.DataFrame) -> list[str]:
     *fewer, most = sorted(set(block["n_seeds"]))
     seeds = f"{', '.join(map(str, fewer))} or {most}" if fewer else str(most)
-    spread = " (± their standard deviation)" if style.has_spread else ""
-    many = f" and over {seeds} seeds{spread}" if most > 1 else ", one seed"
-    return [f"Means over {queries_in_words(block)}{many}."]
+    return [f"Means over {queries_in_words(block)}{f' and {seeds} seeds' if most > 1 else ', one seed'}."]
 
 
-def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) -> list[str]:
-    """Return sentences on the marks that a block has."""
+def key_of(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) -> dict[str, str]:
+    """Explain each sign that a block has."""
     entries = [entry for _, lines in groups for line in lines for entry in line.entries]
+    against = block["against"].iloc[0] if "against" in block and len(block) else ""
+    correction = "by Holm's method in its column" if against else "for all pairs of its column"
+    lines = {
+        "±": "standard deviation over seeds.",
+        "Bold": f"the best {'of each method' if is_ablation else 'of a column, sanity baselines aside'}.",
+        "†": "a shuffle of the database may reverse it and the best.",
+        "‡": f"not shown to differ from {against or 'the best'} (p >= {ALPHA}, corrected {correction}).",
+        "§": "one seed of a method that draws at random; its value holds for these codes only.",
+        "¶": "a mean over other folds than most, so not compared.",
+    }
+    signs = {"±"} if any(entry.spread for entry in entries) else set()
+    signs |= {"Bold"} if any(entry.is_best for entry in entries) else set()
+    signs |= {mark for entry in entries for mark in entry.marks}
+    return {sign: line for sign, line in lines.items() if sign in signs}
+
+
+def notes_on_entries(block: pd.DataFrame, groups: Groups) -> list[str]:
+    """Return sentences on what a block lacks, and on what it tests."""
     notes = []
-    if any(entry.is_best for entry in entries):
-        best = "the best of each method" if is_ablation else "the best, sanity baselines aside"
-        notes.append(f"Bold: {best}.")
-    if any("†" in entry.marks for entry in entries):
-        notes.append("†: not separated from the best by luck; a reversal by a random order of ties is not ruled out.")
-    if any("◊" in entry.marks for entry in entries):
-        notes.append(
-            "◊: second best, apart from the best under luck though ranges meet: a random order of ties is not expected "
-            "to reverse the two; an order that depends on the classes might."
-        )
     n_unknown, n_ties = int((block["ties"] == UNKNOWN).sum()), int((block["ties"] != "").sum())
     if n_unknown:
         notes.append(
-            f"For {n_unknown} of {counted(n_ties, 'cell')} besides the best it is unknown whether luck separates them: "
-            "ranges meet, and a row is older than the column tie_sd."
+            f"For {n_unknown} of {counted(n_ties, 'cell')} besides the best it is unknown what a shuffle may do: a row "
+            "is older than the column tie_sd."
         )
     if "p_value" in block and block["is_reference"].any():
         notes += _notes_on_tests(block)
-    if any("§" in entry.marks for entry in entries):
-        notes.append("§: one seed of a method that draws at random.")
-    n_dashes = sum(entry.text == NOT_RUN for entry in entries)
+    n_dashes = sum(entry.text == NOT_RUN for _, lines in groups for line in lines for entry in line.entries)
     if n_dashes:
         n_empty = int(block["value"].isna().sum())
         reasons = ["not run, or refused by the method", "no query has a value"]
@@ -311,26 +323,19 @@ def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = F
 
 
 def _notes_on_tests(block: pd.DataFrame) -> list[str]:
-    """Return notes on what was tested against what, and on tests that could not be made or find anything."""
-    columns = block.groupby(["metric", "n_bits", "rivals"])
-    is_other = columns["is_reference"].transform("any") & ~block["is_reference"] & (block["group"] != "baseline")
-    is_other &= block["value"].notna()
-    n_others, n_tested, against = is_other.sum(), block["p_value"].notna().sum(), block["against"].iloc[0]
-    correction = "by Holm's method in its column" if against else "for all pairs of its column"
-    notes = [
-        f"‡: a paired permutation test over queries does not separate it from {against or 'the best'} (p >= {ALPHA}, "
-        f"corrected {correction})."
-    ]
-    if n_tested < n_others:
-        n_unpaired = int((is_other & block["is_unpaired"]).sum())
-        reasons = [
-            f"{n_unpaired} are means over other queries than {against or 'the best'}, or than another seed",
-            "the data folder lacks the scores of every query of the others",
-        ]
-        shown = reasons[n_unpaired == 0 : 1 + (n_tested + n_unpaired < n_others)]
-        notes.append(f"{n_tested} of {n_others} could be tested; {'; '.join(shown)}.")
-    if against and not can_find_significance(columns["p_value"].count().max()):
-        notes.append("With so many methods no p can be below it, so ‡ has no meaning here; lay out fewer methods.")
+    """Return notes on what was tested over what, and on tests that could not be made."""
+    n_tested, against = int(block["p_value"].notna().sum()), block["against"].iloc[0]
+    is_untested = block["is_unshown"] & block["p_value"].isna()
+    notes = [f"Tests (‡): {_basis_of(block)}."]
+    if n_untested := int(is_untested.sum()):
+        n_unpaired = int((is_untested & block["is_unpaired"]).sum())
+        n_single = int((is_untested & ~block["is_unpaired"] & block["is_single"]).sum())
+        of_others = f"{n_unpaired} are means over other queries than {against or 'the best'}, or than another seed"
+        of_one = f"{n_single} with one seed, which leaves other seeds open"
+        lacking = "the others need several seeds, or the scores of single queries in the data folder"
+        is_rest = n_unpaired + n_single < n_untested
+        reasons = [*[of_others] * (n_unpaired > 0), *[of_one] * (n_single > 0), *[lacking] * is_rest]
+        notes.append(f"{n_tested} of {n_tested + n_untested} could be tested; {'; '.join(reasons)}.")
     return notes
 
 

@@ -126,7 +126,7 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     """Mark the best cell of each column with several, baselines aside, and how ties compare the others with it.
 
     Means over other folds than most are not compared. ``ties`` are keys of `hashbench.reports.ties.ANSWERS`, empty
-    where nothing is compared; ``is_second`` is the best of the others.
+    where nothing is compared.
     """
     column = [cells[key] for key in COLUMN]
     sign = [-1 if is_error(name) else 1 for name in cells["metric"]]
@@ -136,9 +136,7 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     candidates = (cells["value"].round(6) * sign).where(is_compared & (cells["group"] != "baseline"))
     rivals = candidates.groupby(column)
     is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)
-    others = candidates.mask(is_best)
-    is_second = others.notna() & (others == others.groupby(column).transform("max"))
-    best = cells[[*NUMBERS, "n_queries"]].where(is_best).groupby(column).transform("first")
+    best = cells[list(NUMBERS)].where(is_best).groupby(column).transform("first")
     has_values = cells["value"].notna() & best["value"].notna()
     answers = np.where(is_compared & ~is_best & has_values, compare(cells, best), "")
-    return cells.assign(is_best=is_best, is_second=is_second, ties=answers)
+    return cells.assign(is_best=is_best, ties=answers)

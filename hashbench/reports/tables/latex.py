@@ -8,7 +8,7 @@ not fit on one page become separate tables, and notes that do not fit below one 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from hashbench.reports.tables.markdown import Entry, Line, Span, TableBlock
+from hashbench.reports.tables.markdown import Entry, Line, Span, TableBlock, key_lines
 
 COLUMN_WIDTH, PAGE_WIDTH = 225.0, 340.0  # points: a column of article with two, its page with one; a little less
 PAGE_HEIGHT, _LINE = 500.0, 9.5  # points: of article with 10 point type, and of a line of ours with its rules
@@ -25,10 +25,6 @@ _LATEX = str.maketrans(
         "†": r"$^{\dagger}$",
         "‡": r"$^{\ddagger}$",
         "§": r"$^{\S}$",
-        "◊": r"$^{\diamond}$",
-        "≈": r"$\approx$",
-        "↑": r"$\uparrow$",
-        "↓": r"$\downarrow$",
         "<": r"$<$",
         ">": r"$>$",
         "\\": r"\textbackslash{}",
@@ -40,7 +36,7 @@ _WIDTHS = {  # of characters at 7 points; others are 4.5
     **dict.fromkeys("il.,:;'|! ", 2.4),
     **dict.fromkeys("cefrstz()[]-", 3.6),
     **dict.fromkeys("0123456789ao", 4.0),
-    **dict.fromkeys("mwMW±≈", 6.7),
+    **dict.fromkeys("mwMW±", 6.7),
     **dict.fromkeys("ABCDEFGHKNOPQRSTUVXYZ", 5.6),
 }
 
@@ -60,7 +56,9 @@ def _environment(name: str, block: TableBlock) -> Iterator[str]:
     is_wide = len(parts) > 1 or _total(parts[0], widths) > COLUMN_WIDTH
     environment = "table*" if is_wide else "table"
     label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.title}".lower()))
-    notes = " ".join([*(f"{mark}: {_settings(settings)}." for settings, mark in marks.items()), *block.notes])
+    notes = " ".join(
+        [*(f"{mark}: {_settings(settings)}." for settings, mark in marks.items()), *block.notes, *key_lines(block.key)]
+    )
     if block.data:
         yield f"% data {block.data}"
     height = _LINE * (4 + sum(1 + len(lines) for _, lines in block.groups))  # of a part

@@ -1,7 +1,7 @@
 """Blocks of a table as readers see them, and in Markdown."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hashbench.reports.formatting import markdown_table, markdown_text
@@ -47,12 +47,16 @@ class Span(NamedTuple):
     columns: Sequence[str] = ("",)
 
 
+SIGNS = ("±", "Bold", "†", "‡", "§", "¶")  # in the order of the key
 Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 
 
 @dataclass(frozen=True)
 class TableBlock:
-    """One dataset and metric of a table, as readers see it; the notes are paragraphs below it."""
+    """One dataset and metric of a table, as readers see it.
+
+    The notes are paragraphs below it; the key explains each of its ``SIGNS``, in Markdown once below all blocks.
+    """
 
     title: str
     caption: str
@@ -60,10 +64,16 @@ class TableBlock:
     groups: Groups
     notes: Sequence[str]
     data: str = ""  # the dataset's fingerprint
+    key: Mapping[str, str] = field(default_factory=dict)
+
+
+def key_lines(key: Mapping[str, str]) -> list[str]:
+    """Return a key as lines, one per sign."""
+    return [f"{sign}: {key[sign]}" for sign in SIGNS if sign in key]
 
 
 def markdown(title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
-    """Write a table for people: a heading, per block a Markdown table and its notes, and a foot for the whole."""
+    """Write a table for people: a heading, per block a Markdown table and its notes, the key, and a foot."""
     lines = [f"# {title}", ""]
     for block in blocks:
         header = ["method", *(_heading(span.heading, column) for span in block.spans for column in span.columns)]
@@ -76,6 +86,8 @@ def markdown(title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
         notes = [markdown_text(note) for note in notes]
         table = markdown_table(header, rows, is_markup=True)
         lines += [f"## {markdown_text(block.title)}", "", table, "", "\n\n".join(notes), ""]
+    if key := key_lines({sign: text for block in blocks for sign, text in block.key.items()}):
+        lines += [*(f"- {markdown_text(line)}" for line in key), ""]
     return "\n".join([*lines, *([foot, ""] if foot else [])])
 
 
@@ -85,5 +97,4 @@ def _heading(heading: str, column: str) -> str:
 
 def _entry(entry: Entry) -> str:
     text = f"{entry.text} ± {entry.spread}" if entry.spread else entry.text
-    text = f"**{text}**" if entry.is_best else text
-    return f"{text} {entry.marks}" if entry.marks.startswith(("≈", "↑", "↓")) else text + entry.marks
+    return (f"**{text}**" if entry.is_best else text) + entry.marks

@@ -1,7 +1,7 @@
 """How near our values are to the papers', whether methods rank alike, and which orders of two methods hold here.
 
 A verdict compares our value with the published one, up to half a unit of its last digit. It is **within** if the two
-differ by at most one standard deviation over seeds, or by no more than luck with ties may (`hashbench.reports.ties`);
+differ by at most one standard deviation over seeds, or are not apart under a shuffle (`hashbench.reports.ties`);
 **unknown** if our ``tie_sd`` is unknown and the published value lies between ``low`` and ``high``; else our value is
 **above** or **below**. Differences between the set-ups are listed beside the verdict and do not change it.
 """
@@ -18,15 +18,14 @@ from scipy.stats import kendalltau
 from hashbench._typing import FloatArray
 from hashbench.reports.tables.cells import records_by
 from hashbench.reports.tables.published import Published, is_large, nearest
-from hashbench.reports.ties import EVERY_ORDER, LUCK, OPEN, UNKNOWN, Score, compare
+from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, Score, compare
 from hashbench.store.result_rows import NUMBERS
 
-MARKS = {"within": "≈", "above": "↑", "below": "↓", "unknown": "?"}  # of ours, beside the published value
-_IN_WORDS = {
-    "within": "within our spread or not separated by luck with ties",
+VERDICTS = {
+    "within": "within our spread or not apart under a shuffle",
     "above": "ours above",
     "below": "ours below",
-    "unknown": "unknown, as is the luck with ties of our row",
+    "unknown": "unknown, as is the shuffle deviation of our row",
 }
 
 
@@ -38,7 +37,7 @@ class Pair(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """How our value compares with the published one: a key of ``MARKS``."""
+        """How our value compares with the published one: a key of ``VERDICTS``."""
         value, spread = self.cell.value, self.cell.spread if self.cell.n_seeds > 1 else 0
         printed, half = float(self.published.value), 0.5 / 10 ** len(self.published.value.partition(".")[2])
         closest = min(max(value, printed - half), printed + half)  # of what would be printed so
@@ -70,7 +69,7 @@ def make_pairs(cells: pd.DataFrame, published: Iterable[Published]) -> Iterator[
 
 
 class Agreement(NamedTuple):
-    """Kendall's tau-b between the paper's order of methods and ours, and what luck with ties leaves of it."""
+    """Kendall's tau-b between the paper's order of methods and ours, and what a shuffle leaves of it."""
 
     tau: float
     low: float
@@ -81,13 +80,12 @@ class Agreement(NamedTuple):
 def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     """Compare two orders; None if the paper or we have fewer than two values.
 
-    Two methods that luck does not separate, or of which it is unknown, could stand either way, so that each bound
-    counts them all in its favour. Possibly no order of ties reaches it, as those choices can contradict each other.
+    Two methods that are not apart under a shuffle, or of which it is unknown, could stand either way: each bound counts
+    them all in its favour. Possibly no order of ties reaches it, as those choices can contradict each other.
     """
     papers = np.array([float(pair.published.value) for pair in pairs])
-    columns = (*NUMBERS, "n_queries")
-    rows = [[getattr(pair.cell, name) for name in columns] for pair in pairs]
-    ours = pd.DataFrame(rows, columns=columns).round(6)
+    rows = [[getattr(pair.cell, name) for name in NUMBERS] for pair in pairs]
+    ours = pd.DataFrame(rows, columns=NUMBERS).round(6)
     if len(set(papers)) < 2 or len(set(ours["value"])) < 2:
         return None
     left, right = np.triu_indices(len(pairs), 1)
@@ -96,7 +94,7 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     order_here = np.sign(first["value"].to_numpy() - second["value"].to_numpy())
     answers = compare(first, second)
     is_fixed = (first["low"] == first["high"]).to_numpy() & (second["low"] == second["high"]).to_numpy()
-    is_known = (answers == EVERY_ORDER) | (answers == LUCK) | is_fixed
+    is_known = (answers == EVERY_ORDER) | (answers == SHUFFLE) | is_fixed
     least, most = np.where(is_known, order_here, -1), np.where(is_known, order_here, 1)  # bounds of our order
     worst, best = np.minimum(order * least, order * most), np.maximum(order * least, order * most)
     tau = float(kendalltau(papers, ours["value"]).statistic)
@@ -125,9 +123,7 @@ def count_verdicts(n_published: int, pairs: Sequence[Pair], of: str = "") -> str
     start += f" in {len(pairs)} pairs" if len(pairs) > len(compared) else ""
     verdicts = Counter(pair.verdict for pair in pairs)
     counts = ", ".join(
-        f"{verdicts[name]} {_IN_WORDS[name]} ({mark})"
-        for name, mark in MARKS.items()
-        if verdicts[name] or name != "unknown"
+        f"{verdicts[name]} {words}" for name, words in VERDICTS.items() if verdicts[name] or name != "unknown"
     )
     parts = Counter(part for pair in pairs for part in {part for part, _ in pair.differs})
     n_same = sum(not pair.differs for pair in pairs)
@@ -146,17 +142,17 @@ def describe_agreement(columns: Mapping[str, Sequence[Pair]]) -> str:
     if not texts:
         return ""
     return (
-        "Kendall's tau between the paper's order of methods and ours, and bounds where luck with ties could reverse "
-        f"two of ours: {'; '.join(texts)}."
+        "Kendall's tau between the paper's order of methods and ours, and bounds where a shuffle may reverse two of "
+        f"ours: {'; '.join(texts)}."
     )
 
 
 ORDERS = {
     ("holds", EVERY_ORDER): "hold here in every order of ties",
-    ("holds", LUCK): "hold here under luck",
-    ("turned", EVERY_ORDER): "are turned in every order",
-    ("turned", LUCK): "are turned under luck",
-    ("open", OPEN): "are not separated by luck",
+    ("holds", SHUFFLE): "hold here under a shuffle",
+    ("turned", EVERY_ORDER): "are turned here in every order of ties",
+    ("turned", SHUFFLE): "are turned here under a shuffle",
+    ("open", OPEN): "are not apart under a shuffle",
     ("open", UNKNOWN): "are unknown, as a row lacks tie_sd",
 }
 

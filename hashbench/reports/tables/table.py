@@ -73,7 +73,7 @@ class ResultTable:
     published: Sequence[Published] = ()  # values of its own paper, and of others for what it shows
 
     def confident(self, results: pd.DataFrame, against: str = "", on_progress: Progress = silent) -> "ResultTable":
-        """Return the table with bootstrap intervals and paired tests, where the data folder has scores of every query.
+        """Return the table with 95 % intervals and tests, over queries and seeds, or over what is known of these.
 
         ``results`` are the rows it was made of. ``against`` is the method, or the label of a line, to test the others
         against, chosen before the results were seen: its p values are corrected by Holm. By default it is the best of
@@ -149,7 +149,7 @@ class ResultTable:
     def to_tie_range_csv(self) -> str:
         """Write CSV with one line per cell and how far seeds and ties could move it.
 
-        With `confident`, it has the interval over queries and the p value of the test, corrected in its column, too.
+        With `confident`, it has the 95 % interval and the p value of the test, corrected in its column, too.
         Over folds, the spread is over these, and they are named.
         """
         key = ["dataset", "features", "metric", "method", "params", "n_bits", "n_seeds"]

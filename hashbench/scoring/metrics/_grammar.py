@@ -46,6 +46,37 @@ class Scores(NamedTuple):
         return cls(value, value, value, 0 * value)  # NaN of NaN
 
 
+class Slopes(NamedTuple):
+    """How scores follow the order inside ties: what random keys, uniform on [0, 1], of the items explain.
+
+    A random order ranks tied items by such keys. The covariance of a query's score and the key of an item is
+    ``(gain - mean gain of its tie) * slope`` (docs/explanation/shuffle-deviation.md).
+
+    Parameters
+    ----------
+    slope : ndarray of shape (n_queries, n_groups), float64
+        Of each tie: the sum over places k of v_k (k - (n + 1) / 2), over n^2 - 1, for a tie of n items; v_k is what a
+        unit of gain at place k adds to the score. 0 where the order inside the tie changes nothing.
+    gains : ndarray of shape (n_levels,), float64
+        Of each level; for binary metrics 0, and 1 above level 0.
+
+    Examples
+    --------
+    One relevant and one irrelevant item in one tie; P@1 is 1 if the relevant one comes first:
+
+    >>> get_metric("P@1").slopes(TieHistogram.from_pairs([[0, 0]], [[1, 0]], n_bits=1))
+    Slopes(slope=array([[-0.16666667,  0.        ]]), gains=array([0., 1.]))
+    """
+
+    slope: FloatArray
+    gains: FloatArray
+
+    @classmethod
+    def of_relevance(cls, slope: FloatArray, histogram: TieHistogram) -> Self:
+        """Return the slopes of a metric that reads levels as relevant or not."""
+        return cls(slope, (histogram.levels > 0).astype(np.float64))
+
+
 @dataclass(frozen=True)
 class Family:
     """A metric up to its cutoff and option; see `register_metric`."""
@@ -58,6 +89,7 @@ class Family:
     needs_buckets: bool = False
     needs_candidates: bool = False
     is_error: bool = False
+    slopes: Callable[..., Slopes] | None = None
 
     @property
     def summary(self) -> str:
@@ -113,6 +145,7 @@ def register_metric(
     needs_buckets: bool = False,
     needs_candidates: bool = False,
     is_error: bool = False,
+    slopes: Callable[..., Slopes] | None = None,
 ) -> Callable[[Callable[..., Scores]], Callable[..., Scores]]:
     """Register a function of a histogram, the cutoff and the option, if there are any, to `Scores` as a metric.
 
@@ -132,6 +165,9 @@ def register_metric(
         Whether it needs ``TieHistogram.candidates``, and so float vectors.
     is_error : bool
         Whether less is better.
+    slopes : callable, optional
+        Function of the same arguments to `Slopes`. Without it the estimate of the deviation of the mean adds up the
+        queries' own deviations, and its lower bound is 0.
 
     Returns
     -------
@@ -167,7 +203,7 @@ def register_metric(
             claims = f"{known.function.__module__} and by {function.__module__}"
             raise HashbenchError(f"metric {pattern!r} is claimed by {claims}; rename one.")
         FAMILIES[pattern] = Family(
-            pattern, function, options, source, paper_value, needs_buckets, needs_candidates, is_error
+            pattern, function, options, source, paper_value, needs_buckets, needs_candidates, is_error, slopes
         )
         return function
 
@@ -202,6 +238,14 @@ class Metric:
         is_defined = (histogram.n_relevant > 0) | (undefined != "skip" and "skip" in self.arguments)
         mean, low, high = (np.where(is_defined, part, value) for part in scores[:3])
         return Scores(mean, low, high, np.where(low == high, 0.0, np.where(is_defined, scores.tie_sd, np.nan)))
+
+    def slopes(self, histogram: TieHistogram) -> Slopes | None:
+        """Return the `Slopes` of a histogram, 0 for queries without relevant items; None if they are not known."""
+        if self.family.slopes is None:
+            return None
+        with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
+            slope, gains = self.family.slopes(histogram, *self.arguments)
+        return Slopes(np.where(histogram.n_relevant[:, None] > 0, slope, 0.0), gains)
 
     @property
     def is_built_in(self) -> bool:

@@ -42,6 +42,18 @@ def discount_sums(n_ranks: int, power: int = 1) -> FloatArray:
         return _discount_sums(n_ranks, power)
 
 
+def weighted_discount_sums(n_ranks: int) -> FloatArray:
+    """Compute the sums of rank times discount over the first n ranks, n = 0 to ``n_ranks``."""
+    with _one_at_a_time:
+        return _weighted_discount_sums(n_ranks)
+
+
+@lru_cache(maxsize=1)
+def _weighted_discount_sums(n_ranks: int) -> FloatArray:
+    ranks = np.arange(1, n_ranks + 1)
+    return np.append(0.0, np.cumsum(ranks / np.log2(ranks + 1)))
+
+
 @lru_cache(maxsize=2)
 def _discount_sums(n_ranks: int, power: int) -> FloatArray:
     sums = np.zeros(n_ranks + 1)
@@ -131,6 +143,19 @@ class Cut:
         size = np.maximum(self.size, 2)
         share = self.n_rel / size
         return np.asarray(self.slots * share * (1 - share) * ((size - self.slots) / (size - 1)))
+
+    @property
+    def places(self) -> FloatArray:
+        """The sum over the places k above the cutoff of k - (n + 1) / 2, over n^2 - 1: the slope of a count."""
+        size = np.maximum(self.size, 2).astype(np.float64)
+        return np.asarray(-self.slots * (size - self.slots) / (2 * (size * size - 1)))
+
+    def in_group(self, slope: FloatArray, n_groups: int) -> FloatArray:
+        """Put a number of each query at its cut group: (n_queries,) to (n_queries, n_groups), 0 elsewhere."""
+        slopes = np.zeros((len(slope), n_groups))
+        rows = np.flatnonzero(self.group < n_groups)
+        slopes[rows, self.group[rows]] = slope[rows]
+        return slopes
 
     def share_of(self, divisor: IntArray) -> Scores:
         """Divide the number of relevant items above the cutoff: expected, fewest, most, and its deviation."""

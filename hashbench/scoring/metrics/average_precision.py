@@ -5,14 +5,36 @@ import numpy as np
 from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
-from hashbench.scoring.metrics._grammar import Scores, register_metric
+from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
 from hashbench.scoring.metrics._sums import SQUARES, Cut, Sums, cut_at, harmonic_range, sum_groups
+
+
+def _slopes(histogram: TieHistogram, ties: str = "ranked") -> Slopes:
+    slope = np.zeros(histogram.size.shape)
+    if ties == "ranked":
+        slope = histogram.spread(_whole_groups(histogram.dense)[4]) / histogram.n_relevant[:, None]
+    return Slopes.of_relevance(slope, histogram)
+
+
+def _slopes_at(histogram: TieHistogram, k: int | IntArray, divisor: str = "retrieved") -> Slopes:
+    dense = histogram.dense
+    cut, n_groups = cut_at(dense, k), dense.size.shape[1]
+    slope = np.where(np.arange(n_groups) < cut.group[:, None], _whole_groups(dense)[4], 0.0)
+    if divisor == "retrieved":
+        sums = Sums(*sum_groups(_whole_groups(dense)[:4], cut.group))
+        reciprocal, cut_slope = _slopes_over_retrieved(sums, cut)
+        slope = slope * reciprocal[:, None] + cut.in_group(cut_slope, n_groups)
+    else:
+        cut_slope = _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 6)))[2]
+        slope = (slope + cut.in_group(cut_slope, n_groups)) / _divisor(histogram, k, divisor)[:, None]
+    return Slopes.of_relevance(histogram.spread(slope), histogram)
 
 
 @register_metric(
     "AP",
     options=("ranked", "thresholds"),
     source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008 (ranked); scikit-learn (thresholds)",
+    slopes=_slopes,
 )
 def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
     """Mean over the relevant items of the precision at their rank.
@@ -43,13 +65,14 @@ def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
         n_rel_within = histogram.rel_before + histogram.n_rel
         value = (histogram.n_rel * n_rel_within / n_within).sum(axis=1) / histogram.n_relevant
         return Scores.without_ties(value)
-    return Sums(*sum_groups(_whole_groups(histogram.dense))).over(histogram.n_relevant)
+    return Sums(*sum_groups(_whole_groups(histogram.dense)[:4])).over(histogram.n_relevant)
 
 
 @register_metric(
     "AP@k",
     options=("retrieved", "relevant", "capped"),
     source="CBIR metrics eq. 2 (retrieved); McSherry & Najork, ECIR 2008 (relevant)",
+    slopes=_slopes_at,
 )
 def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: str = "retrieved") -> Scores:
     """Sum of the precision at each relevant item among the first k, over a divisor.
@@ -73,17 +96,23 @@ def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: st
     array([1.])
     """
     cut = cut_at(histogram.dense, k)
-    sums = Sums(*sum_groups(_whole_groups(histogram.dense), cut.group))
+    sums = Sums(*sum_groups(_whole_groups(histogram.dense)[:4], cut.group))
     if divisor == "retrieved":
         return _over_retrieved(sums, cut)
-    mean, variance = _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 4)))
+    mean, variance, _ = _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 6)))
     low, high = sums.low + _worst_of(cut, cut.fewest), sums.high + _best_of(cut, cut.most)
-    n_relevant = histogram.n_relevant
-    n_divisor = np.minimum(n_relevant, k) if divisor == "capped" else n_relevant
-    return Sums(sums.mean + mean, low, high, sums.variance + variance).over(n_divisor)
+    return Sums(sums.mean + mean, low, high, sums.variance + variance).over(_divisor(histogram, k, divisor))
 
 
-@register_metric("AP@R", source="Musgrave et al., ECCV 2020: MAP@R of pytorch-metric-learning")
+def _divisor(histogram: TieHistogram, k: int | IntArray, divisor: str) -> IntArray:
+    return np.minimum(histogram.n_relevant, k) if divisor == "capped" else histogram.n_relevant
+
+
+@register_metric(
+    "AP@R",
+    source="Musgrave et al., ECCV 2020: MAP@R of pytorch-metric-learning",
+    slopes=lambda histogram: _slopes_at(histogram, histogram.n_relevant, "relevant"),
+)
 def average_precision_at_r(histogram: TieHistogram) -> Scores:
     """Sum of the precision at each relevant item among the first R, over R, the number of relevant items.
 
@@ -99,20 +128,20 @@ def average_precision_at_r(histogram: TieHistogram) -> Scores:
 
 @once_per_histogram
 def _whole_groups(histogram: TieHistogram) -> FloatArray:
-    """Sum the precision at the relevant items of each tie: the parts of `Sums`, (4, n_queries, n_groups)."""
+    """Sum the precision at the relevant items of each tie: the parts of `Sums` and slopes, (5, n_queries, n_groups)."""
     before, rel_before, size, n_rel = histogram.before, histogram.rel_before, histogram.size, histogram.n_rel
-    mean, variance = _moments(before, rel_before, size, n_rel, size, np.empty((1, 4)))
+    mean, variance, slope = _moments(before, rel_before, size, n_rel, size, np.empty((1, 6)))
     low, high = _in_a_row(before + size - n_rel, rel_before, n_rel), _in_a_row(before, rel_before, n_rel)
-    return np.stack([mean, low, high, variance])
+    return np.stack([mean, low, high, variance, slope])
 
 
 def _moments(
     before: IntArray, rel_before: IntArray, size: IntArray, n_rel: IntArray, slots: IntArray, effects: FloatArray
 ) -> FloatArray:
-    """Compute mean and variance of the sum of precision at each tie's relevant items in its first ``slots`` places."""
-    moments = np.empty((2, *size.shape))
+    """Compute mean, variance and slope of the sum of precision at each tie's relevant items in its first ``slots``."""
+    moments = np.empty((3, *size.shape))
     arrays = before, rel_before, size, n_rel, slots, harmonic_range(before, slots * (n_rel > 0))  # else of no use
-    _loops.tie_moments(*(array.ravel() for array in arrays), SQUARES, effects, *moments.reshape(2, -1))
+    _loops.tie_moments(*(array.ravel() for array in arrays), SQUARES, effects, *moments.reshape(3, -1))
     return moments
 
 
@@ -145,16 +174,36 @@ def _over_retrieved(sums: Sums, cut: Cut) -> Scores:
         here, next_one = worst(np.stack([middle, middle + 1]))
         falls = (first < last) & (next_one < here)
         first, last = np.where(falls, middle + 1, first), np.where(falls, last, middle)
-    # Given m relevant items in all slots, place t holds one with probability m / slots, and so on as above:
-    # their expected sum is per_one * m + per_pair * m (m - 1), averaged over the hypergeometric m.
-    harmonic = harmonic_range(cut.before, cut.slots)
-    slots = np.maximum(cut.slots, 1)
-    per_one = (cut.rel_before + 1) * harmonic / slots
-    per_pair = (cut.slots - (cut.before + 1) * harmonic) / (slots * np.maximum(slots - 1, 1))
-    effects = np.zeros((len(slots), 4))  # of a tie of all slots, some of which are relevant
-    some = np.minimum(cut.slots - 1, 1)
-    mean, variance = _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects)  # filled in below
+    per_one, per_pair = _given_hits(cut)
+    effects = _effects_in_slots(cut)
+    mean, variance = np.empty((2, len(effects)))
     drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
     _loops.hypergeometric_ratio(*drawn, sums.mean, per_one, per_pair, sums.variance, effects, mean, variance)
     high = best(np.stack([cut.fewest, cut.most])).max(axis=0)
     return Scores(mean, worst(first), high, np.sqrt(np.maximum(variance, 0)))
+
+
+def _given_hits(cut: Cut) -> tuple[FloatArray, FloatArray]:
+    """Return the parts of the cut tie's expected sum of precision, per_one m + per_pair m (m - 1).
+
+    Given m relevant items in all slots, place t holds one with probability m / slots, and so on as in `tie_moments`.
+    """
+    harmonic, slots = harmonic_range(cut.before, cut.slots), np.maximum(cut.slots, 1)
+    per_one = (cut.rel_before + 1) * harmonic / slots
+    per_pair = (cut.slots - (cut.before + 1) * harmonic) / (slots * np.maximum(slots - 1, 1))
+    return per_one, per_pair
+
+
+def _effects_in_slots(cut: Cut) -> FloatArray:
+    """Return the effects of places, as in `tie_moments`, for a tie of all slots with some relevant items."""
+    effects, some = np.zeros((len(cut.slots), 6)), np.minimum(cut.slots - 1, 1)
+    _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects)
+    return effects
+
+
+def _slopes_over_retrieved(sums: Sums, cut: Cut) -> tuple[FloatArray, FloatArray]:
+    """Return the mean of one over the relevant items above the cutoff, and the cut tie's slope, (n_queries,) each."""
+    reciprocal, slope = np.empty((2, len(cut.slots)))
+    drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
+    _loops.hypergeometric_slopes(*drawn, sums.mean, *_given_hits(cut), _effects_in_slots(cut), reciprocal, slope)
+    return reciprocal, slope

@@ -2,13 +2,37 @@
 
 import numpy as np
 
+from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import _loops
-from hashbench.scoring.metrics._grammar import Scores, register_metric
+from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
 from hashbench.scoring.metrics._sums import cut_at
 
 
-@register_metric("RR", source="McSherry & Najork, ECIR 2008")
+def _slopes_of_rr(histogram: TieHistogram) -> Slopes:
+    group, before, size, n_rel = _first_group(histogram)
+    covariance = np.empty(histogram.n_queries)
+    _loops.expected_reciprocal(before, size, n_rel, *np.empty((2, histogram.n_queries)), covariance)
+    slope = np.zeros(histogram.size.shape)  # the other relevant items' places follow that of the first
+    np.put_along_axis(slope, group, (_per_relevant(size, n_rel) * (n_rel + 1) / 2 * covariance)[:, None], axis=1)
+    return Slopes.of_relevance(slope, histogram)
+
+
+def _per_relevant(size: IntArray, n_rel: IntArray) -> FloatArray:
+    """Return the slope of a tie where the covariance with the sum of the relevant items' places is 1."""
+    return np.asarray(size / np.maximum(n_rel * (size + 1.0) * (size - n_rel), 1))
+
+
+def _first_group(histogram: TieHistogram) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return the first tie with a relevant item, (n_queries, 1), items before it, its items and its relevant ones."""
+    group = (histogram.n_rel > 0).argmax(axis=1)[:, None]
+    before, size, n_rel = (
+        np.take_along_axis(part, group, axis=1)[:, 0] for part in (histogram.before, histogram.size, histogram.n_rel)
+    )
+    return group, before, size, n_rel
+
+
+@register_metric("RR", source="McSherry & Najork, ECIR 2008", slopes=_slopes_of_rr)
 def reciprocal_rank(histogram: TieHistogram) -> Scores:
     """One over the rank of the first relevant item.
 
@@ -24,18 +48,24 @@ def reciprocal_rank(histogram: TieHistogram) -> Scores:
     >>> reciprocal_rank(TieHistogram.from_pairs([[0, 0]], [[1, 0]], n_bits=1)).mean
     array([0.75])
     """
-    group = (histogram.n_rel > 0).argmax(axis=1)[:, None]
-    before, size, n_rel = (
-        np.take_along_axis(part, group, axis=1)[:, 0] for part in (histogram.before, histogram.size, histogram.n_rel)
-    )
-    mean, variance = np.empty((2, histogram.n_queries))
-    _loops.expected_reciprocal(before, size, n_rel, mean, variance)
+    _, before, size, n_rel = _first_group(histogram)
+    mean, variance, covariance = np.empty((3, histogram.n_queries))
+    _loops.expected_reciprocal(before, size, n_rel, mean, variance, covariance)
     is_ranked = np.minimum(n_rel, 1)  # 0 if no group has a relevant item
     low, high = is_ranked / (before + size - n_rel + 1), is_ranked / (before + 1)
     return Scores(mean, low, high, np.sqrt(np.maximum(variance, 0)))
 
 
-@register_metric("Hit@k", source="McSherry & Najork, ECIR 2008 (success at k)")
+def _slopes_of_hit(histogram: TieHistogram, k: int) -> Slopes:
+    cut, none = cut_at(histogram, k), np.empty(histogram.n_queries)
+    _loops.probability_of_none(cut.size, cut.n_rel, cut.slots, none)
+    # Cov(1[J <= c], J) is -P(J > c) c r / (r + 1) for the place J of the first of r relevant items.
+    covariance = np.where(cut.rel_before > 0, 0.0, -none * cut.slots * cut.n_rel / 2)
+    slope = _per_relevant(cut.size, cut.n_rel) * covariance
+    return Slopes.of_relevance(cut.in_group(slope, histogram.size.shape[1]), histogram)
+
+
+@register_metric("Hit@k", source="McSherry & Najork, ECIR 2008 (success at k)", slopes=_slopes_of_hit)
 def hit_at(histogram: TieHistogram, k: int) -> Scores:
     """Whether any of the first k is relevant: the probability over tie orders."""
     cut = cut_at(histogram, k)

@@ -8,8 +8,14 @@ import numpy.typing as npt
 from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import _loops
-from hashbench.scoring.metrics._grammar import Scores, register_metric
-from hashbench.scoring.metrics._sums import check_whole, discount_sums, rank_variance, sum_groups
+from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
+from hashbench.scoring.metrics._sums import (
+    check_whole,
+    discount_sums,
+    rank_variance,
+    sum_groups,
+    weighted_discount_sums,
+)
 
 
 class _Linear(NamedTuple):
@@ -24,6 +30,10 @@ class _Linear(NamedTuple):
     def variance(self, histogram: TieHistogram, gains: FloatArray) -> FloatArray:
         """Compute the variance of each query's discounted gain over tie orders."""
         return rank_variance(histogram.counts, gains)
+
+    def slopes(self, histogram: TieHistogram) -> FloatArray:
+        """Compute the slope of each tie, (n_queries, n_groups), before it is divided by the ideal."""
+        return histogram.size / -12
 
 
 class _Logarithmic(NamedTuple):
@@ -45,12 +55,30 @@ class _Logarithmic(NamedTuple):
         _loops.dcg_variance(histogram.counts, gains, histogram.before, self.up_to, self.squares, out)
         return out
 
+    def slopes(self, histogram: TieHistogram) -> FloatArray:
+        out, n_ranks = np.empty(histogram.size.shape), len(self.up_to) - 1
+        _loops.discount_slopes(
+            histogram.size, histogram.before, self.up_to, weighted_discount_sums(n_ranks)[: n_ranks + 1], out
+        )
+        return out
+
+
+def _slopes(histogram: TieHistogram, gain: str = "exponential") -> Slopes:
+    if gain == "linear":
+        return _normalised_slopes(histogram, histogram.levels.astype(np.float64), _Linear(histogram.n_database))
+    return _slopes_at(histogram, _n_ranks(histogram), gain)
+
+
+def _slopes_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Slopes:
+    return _normalised_slopes(histogram, _gains(histogram, gain), _Logarithmic.cut_at(k, _n_ranks(histogram)))
+
 
 @register_metric(
     "NDCG",
     options=("exponential", "linear", "trec"),
     source="TALR eq. 7, 20 (exponential); Linear NDCG (linear); trec_eval's ndcg (trec)",
     paper_value=1.0,
+    slopes=_slopes,
 )
 def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     """Discounted gain of the whole ranking, over that of the ideal one.
@@ -87,15 +115,19 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     options=("exponential", "trec"),
     source="TALR eq. 7, 20; the ideal is cut at k too; trec_eval's ndcg_cut (trec)",
     paper_value=1.0,
+    slopes=_slopes_at,
 )
 def ndcg_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Scores:
     """Discounted gain of the first k, over that of the ideal first k.
 
     Gains are as in `ndcg`; a cutoff beyond the database is cut to it.
     """
+    return _normalised(histogram, _gains(histogram, gain), _Logarithmic.cut_at(k, _n_ranks(histogram)))
+
+
+def _gains(histogram: TieHistogram, gain: str) -> FloatArray:
     levels = histogram.levels.astype(np.float64)
-    gains = levels if gain == "trec" else exponential_gains(levels)
-    return _normalised(histogram, gains, _Logarithmic.cut_at(k, _n_ranks(histogram)))
+    return levels if gain == "trec" else exponential_gains(levels)
 
 
 def exponential_gains(levels: npt.ArrayLike) -> FloatArray:
@@ -127,6 +159,12 @@ def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: _Linear |
     ideal = _ideal(histogram, gains, discounts)
     # A single item has nothing to be ranked against: its linear discount is 0, and its order is ideal.
     return Scores(*(np.where(ideal > 0, part / ideal, 1.0) for part in (mean, low, high, tie_sd)))
+
+
+def _normalised_slopes(histogram: TieHistogram, gains: FloatArray, discounts: _Linear | _Logarithmic) -> Slopes:
+    ideal, dense = _ideal(histogram, gains, discounts), histogram.dense
+    slope = np.where(ideal[:, None] > 0, discounts.slopes(dense) / ideal[:, None], 0.0)
+    return Slopes(histogram.spread(slope), gains)
 
 
 def _ideal(histogram: TieHistogram, gains: FloatArray, discounts: _Linear | _Logarithmic) -> FloatArray:

@@ -1,13 +1,20 @@
 """Errors counted over pairs of items."""
 
+from typing import cast
+
 import numpy as np
 
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics._grammar import Scores, register_metric
+from hashbench.scoring.metrics._grammar import Scores, Slopes, get_metric, register_metric
 from hashbench.scoring.metrics._sums import check_whole, rank_variance
 
 
-@register_metric("PairwiseError", source="Linear NDCG: equals 1 - NDCG:linear", is_error=True)
+def _slopes(histogram: TieHistogram) -> Slopes:
+    slope, gains = cast("Slopes", get_metric("NDCG:linear").slopes(histogram))
+    return Slopes(-slope, gains)
+
+
+@register_metric("PairwiseError", source="Linear NDCG: equals 1 - NDCG:linear", is_error=True, slopes=_slopes)
 def pairwise_error(histogram: TieHistogram) -> Scores:
     """Level differences of the pairs ranked the wrong way round, over the ideal linear gain.
 

@@ -2,12 +2,26 @@
 
 import numpy as np
 
+from hashbench._typing import IntArray
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics._grammar import Scores, register_metric
+from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
 from hashbench.scoring.metrics._sums import cut_at
 
 
-@register_metric("P@k", source="McSherry & Najork, ECIR 2008")
+def _slopes_at(histogram: TieHistogram, k: int | IntArray, divisor: int | IntArray) -> Slopes:
+    cut = cut_at(histogram, k)
+    return Slopes.of_relevance(cut.in_group(cut.places / divisor, histogram.size.shape[1]), histogram)
+
+
+def _slots(histogram: TieHistogram, k: int) -> IntArray:
+    return np.minimum(k, histogram.n_database) if histogram.unretrieved is None else np.asarray(k)
+
+
+@register_metric(
+    "P@k",
+    source="McSherry & Najork, ECIR 2008",
+    slopes=lambda histogram, k: _slopes_at(histogram, k, _slots(histogram, k)),
+)
 def precision_at(histogram: TieHistogram, k: int) -> Scores:
     """Share of relevant items among the first k.
 
@@ -25,17 +39,24 @@ def precision_at(histogram: TieHistogram, k: int) -> Scores:
     >>> precision_at(histogram, 1).mean
     array([0.33333333])
     """
-    divisor = np.minimum(k, histogram.n_database) if histogram.unretrieved is None else np.asarray(k)
-    return cut_at(histogram, k).share_of(divisor)
+    return cut_at(histogram, k).share_of(_slots(histogram, k))
 
 
-@register_metric("R@k", source="McSherry & Najork, ECIR 2008")
+@register_metric(
+    "R@k",
+    source="McSherry & Najork, ECIR 2008",
+    slopes=lambda histogram, k: _slopes_at(histogram, k, histogram.n_relevant),
+)
 def recall_at(histogram: TieHistogram, k: int) -> Scores:
     """Share of the relevant items that are among the first k."""
     return cut_at(histogram, k).share_of(histogram.n_relevant)
 
 
-@register_metric("RPrec", source="McSherry & Najork, ECIR 2008")
+@register_metric(
+    "RPrec",
+    source="McSherry & Najork, ECIR 2008",
+    slopes=lambda histogram: _slopes_at(histogram, histogram.n_relevant, histogram.n_relevant),
+)
 def r_precision(histogram: TieHistogram) -> Scores:
     """Precision of the first R, where R is the number of relevant items."""
     return cut_at(histogram, histogram.n_relevant).share_of(histogram.n_relevant)

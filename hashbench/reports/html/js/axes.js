@@ -32,9 +32,13 @@ const numbersOf = (cell) => [
   cell.line.label,
   `${cell.metric.name} ${shown(cell.value)} at ${cell.bits} bits`,
   range(cell),
-  cell.n_rows > 1 ? `${spreadText(cell)} over ${count(cell.n_rows, cell.unit ?? "seed")}` : "one seed",
+  spreadInWords(cell),
   ...cell.papers.map((paper) => `paper ${paper.value}: ${data.verdicts[paper.verdict]}`),
 ];
+function spreadInWords(cell) {
+  if (cell.unit) return `standard deviation ${shown(cell.spread)} over ${count(cell.n_rows, cell.unit)}`;
+  return cell.n_rows > 1 ? `${spreadText(cell)} over ${count(cell.n_rows, "seed")}` : "one seed";
+}
 const originOf = (cell) => at(data.rows.made, cell.row)?.split("\n").filter(Boolean) ?? []; // of its first seed
 
 const tipping = (told) => ({

@@ -41,20 +41,18 @@ const nearest = (numbers, wanted) => numbers.reduce((a, b) => (Math.abs(b - want
 const rising = (a, b) => a - b;
 
 const range = (cell) =>
-  (cell.tie_sd === null ? "luck with ties unknown" : `luck with ties ± ${shown(cell.tie_sd, 5)}`) +
+  (cell.tie_sd === null ? "shuffle sd unknown" : `shuffle sd ${shown(cell.tie_sd, 5)}`) +
   (cell.low === null ? "" : `; worst case ${shown(cell.low)} to ${shown(cell.high)}`);
 
 // ---- what ties leave open between two values; hashbench/reports/ties.py says how, and tests hold the two together
-const ANSWERS = data.luck.answers;
+const ANSWERS = data.shuffle.answers;
 const deviation = ({tie_sd, low, high}) =>
   low !== null && low === high ? 0 : tie_sd === null ? NaN : low < high ? Math.max(tie_sd, 0.5 / MILLION) : tie_sd;
 function ties(a, b) {
   if (a.low !== null && b.low !== null && (a.low > b.high || a.high < b.low)) return "every order";
-  const both = Math.hypot(deviation(a), deviation(b));
+  const both = deviation(a) + deviation(b);
   const difference = Math.round(Math.abs(a.value - b.value) * MILLION) / MILLION;
-  const nQueries = Math.max(a.n_queries, b.n_queries);
-  const most = data.luck.n_deviations * Math.sqrt(1 + data.luck.correlation * (nQueries - 1)) * both;
-  return Number.isNaN(both) ? "unknown" : difference > most ? "luck" : "open";
+  return Number.isNaN(both) ? "unknown" : difference > data.shuffle.n_deviations * both ? "shuffle" : "open";
 }
 const isBetter = (metric, a, b) => (metric.is_error ? a < b : a > b);
 const bestFirst = (a, b) => (a.metric.is_error ? a.value - b.value : b.value - a.value);
@@ -89,6 +87,17 @@ const foldCells = objectsOf(data.folds, "value", "tie_sd", "low", "high", "sprea
   ...{n_rows: cell.folds.split(",").length, block: {name: `${cell.base}, ${cell.scope}`}},
 }));
 objectsOf(data.published).forEach((paper) => cells[paper.cell].papers.push(paper));
+
+// ---- whether seeds show a difference of two cells: sentences made in Python, of those that come first somewhere
+const sentences = new Map(objectsOf(data.pairs).map((pair) => [`${pair.first} ${pair.second}`, pair.sentence]));
+
+/** Say whether seeds show a difference of two cells, or which command compares their methods. */
+function comparisonOf(a, b) {
+  const sentence = sentences.get(`${a.i} ${b.i}`) ?? sentences.get(`${b.i} ${a.i}`);
+  if (sentence) return sentence;
+  const names = [a, b].map(({line}) => (/^[\w.-]+$/.test(line.label) ? line.label : `"${line.label}"`));
+  return ["Whether another sample would show it: ", h("code", {}, `hashbench compare ${names.join(" ")}`), "."];
+}
 
 /** Give the rows, one a seed, behind cells. */
 function rowsOf(some) {

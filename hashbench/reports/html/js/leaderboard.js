@@ -2,14 +2,14 @@
 
 const isRival = (cell) => cell.line.group !== "baseline" && cell.value !== null;
 
-/** Say whether a cell is the best of its column, or not told from it by luck; ``rivals`` come with the best first. */
+/** Say whether a cell is the best of its column, or a shuffle may reverse both; ``rivals`` come with the best first. */
 function marksOf(cell, rivals) {
   const firsts = rivals.filter((rival) => rival.value === rivals[0].value);
   const isBest = firsts.includes(cell);
   return {isBest, isOpen: !isBest && firsts.some((first) => ties(first, cell) === "open")};
 }
 
-/** Say in a sentence which two methods come first, and what ties leave open between them. */
+/** Say in sentences which two methods come first, whether seeds show a difference, and what a shuffle could do. */
 function verdict([first, second], bits) {
   if (!first) return "";
   const told = (cell) => [h("strong", {}, cell.line.label), ` (${shown(cell.value)}; ${range(cell)})`];
@@ -18,7 +18,9 @@ function verdict([first, second], bits) {
     "p",
     {"data-test": "verdict", class: answer === "open" ? "verdict open" : "verdict"},
     ...[`At ${bits} bits the first is `, told(first)],
-    second ? [", then ", told(second), ". ", h("em", {}, data.luck.about[answer])] : "; there is no other.",
+    second
+      ? [", then ", told(second), ". ", comparisonOf(first, second), " ", h("em", {}, data.shuffle.about[answer])]
+      : "; there is no other.",
   );
 }
 
@@ -60,7 +62,7 @@ function scoreNode(cell, scale, marks) {
   const more = others.length ? ` and ${others.length} more` : "";
   const title = cell.papers.map(told).join("\n");
   const papers = paper && h("span", {class: "paper", title}, `paper ${gapText(cell, paper)}${more}`);
-  const dagger = marks.isOpen && h("abbr", {title: "not separated from the best by luck with ties"}, "†");
+  const dagger = marks.isOpen && h("abbr", {title: "a shuffle of the database may reverse it and the best"}, "†");
   const tipped = {"aria-describedby": "tip", ...tipping([...numbersOf(cell), ...originOf(cell)])};
   return h(
     "div",

@@ -29,7 +29,7 @@ if (data.changes)
         {...change("change", "Change", difference, metricOf, 6), cellClass: () => "lead"},
         textual("seeds", "Seeds that agree", (row) => row.seeds),
         textual("queries", "Queries", tested),
-        textual("luck", "Luck", (row) => isApart(row, ANSWERS.luck, ANSWERS["every order"])),
+        textual("shuffle", "Shuffle", (row) => isApart(row, ANSWERS.shuffle, ANSWERS["every order"])),
         textual("order", "Worst case", (row) => isApart(row, ANSWERS["every order"])),
         textual("other", "Why not comparable", (row) => row.other),
       ];

@@ -27,7 +27,7 @@ views.overview = {
     const columns = [
       ...[COLUMNS.data, textual("learns", "Learns from", (row) => row.learns), COLUMNS.link],
       ...[numeric("value", metric, (row) => row.value, 4, {cellClass: () => "lead"}), COLUMNS.low, COLUMNS.high],
-      textual("ties", "With the best, with ties", (row) => row.answer),
+      textual("ties", "With the best, under a shuffle", (row) => row.answer),
     ];
     const numbers = {name: "best", caption: `Best methods in ${metric} at ${length} bits`, columns, rows};
     return [
@@ -59,7 +59,7 @@ function panelOf({name, own, scopes}, metric) {
   return h("article", {class: "card"}, title, dotsOf(own), unseen);
 }
 
-const deviationOf = (cell) => Math.hypot(cell.spread ?? 0, cell.tie_sd ?? 0); // over seeds and ties
+const deviationOf = (cell) => cell.spread ?? 0; // over seeds, or folds
 
 /** Draw a dot per method, the best first, groups on one scale. */
 function dotsOf(groups) {

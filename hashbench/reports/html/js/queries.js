@@ -104,8 +104,13 @@ function queryList(chosen, q) {
     h("strong", {"data-test": "most"}, `query ${worst.query}`),
     `: ${shown(worst.a)} in A, ${shown(worst.b)} in B.`,
   ];
+  const cellOf = (label) =>
+    blockOf
+      .get(chosen.data)
+      .cells.find((cell) => cell.is_main && cell.metric === metric && cell.bits === q.bits && cell.line.label === label);
   return [
     fixed("queries", {
+      comparison: comparisonOf(cellOf(chosen.a), cellOf(chosen.b)),
       ...{bits: q.bits, metric: q.metric, a: chosen.a, b: chosen.b, worst: most, place, table: made},
       lose: count(losing.length, "query loses", "queries lose"),
       gain: count(gaining.length, "query gains", "queries gain"),

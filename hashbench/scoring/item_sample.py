@@ -1,0 +1,141 @@
+"""Items that stand for a database where covariances with their keys are summed: see `hashbench.scoring.score_table`."""
+
+from collections.abc import Callable
+from functools import partial, reduce
+from operator import add
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from hashbench._parallel import chunks
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
+from hashbench.affinity import Affinity
+from hashbench.bits import n_words, to_words
+from hashbench.scoring.counting import SliceableCodes, read_words
+from hashbench.scoring.engine import kernels
+from hashbench.scoring.row_hashes import ODD, mixed, row_hashes
+
+N_SAMPLED = 1024  # items of a large database; the deviation then has a relative error of .7 / sqrt(1024), 2 %
+
+_ALL = slice(None)
+_IN_ANY_ORDER = 1 << 22  # items among which the same are drawn in any order; of more, rows have a say
+_ROWS = 1 << 14  # items whose content is hashed at a time
+
+
+class Sample(NamedTuple):
+    """Items of a part of the database, drawn by what they are and by their rows; those of several parts add up."""
+
+    draws: WordArray  # (n_drawn,), ascending: the items with the smallest draws stand for all
+    rows: IntArray  # (n_drawn,), of the database
+    words: WordArray  # (n_drawn, n_words), their codes
+    n_items: int  # of the part
+
+    @classmethod
+    def draw(cls, words: WordArray, keys: IntArray, first: int) -> Self:
+        """Draw from the items from row ``first`` on, by their codes, `Affinity.item_keys` and rows."""
+        rows = np.arange(first, first + len(words))
+        draws = mixed(row_hashes(words, keys) + rows.astype(np.uint64) * ODD)
+        most = min(2 * N_SAMPLED, len(draws))
+        smallest = np.argpartition(draws, most - 1)[:most] if most else np.arange(0)
+        smallest = smallest[np.argsort(draws[smallest])]
+        return cls(draws[smallest], rows[smallest], words[smallest], len(words))
+
+    def __add__(self, other: "Sample") -> "Sample":  # type: ignore[override]
+        draws, rows, words = (np.concatenate(pair) for pair in zip(self[:3], other[:3], strict=True))
+        smallest = np.argsort(draws)[: 2 * N_SAMPLED]
+        return Sample(draws[smallest], rows[smallest], words[smallest], self.n_items + other.n_items)
+
+    @property
+    def chosen(self) -> slice:
+        """The items that stand for the whole database: all of a small one."""
+        return slice(0, _n_chosen(self.n_items))
+
+
+class PackedSample(NamedTuple):
+    """Sampled items of packed codes, and where they lie in the queries' histograms."""
+
+    rows: IntArray  # (n_sampled,), of the database
+    query: WordArray  # (n_queries, n_words)
+    words: WordArray  # (n_sampled, n_words), codes of the items
+    levels: Callable[[slice], LevelArray]  # of each item as indices, (n_queries, n_sampled), for some queries
+    n_groups: int
+
+    @classmethod
+    def of(
+        cls,
+        query: ByteArray,
+        database: SliceableCodes,
+        n_bits: int,
+        affinity: Affinity,
+        chosen: IntArray | None = None,
+    ) -> Self:
+        """Choose items of packed codes, (n, ceil(n_bits / 8)); by default they are drawn by their codes and levels."""
+        n_items = database.shape[0]
+        if chosen is None and _n_chosen(n_items) == n_items:
+            chosen = np.arange(n_items)
+        elif chosen is None and n_items <= _IN_ANY_ORDER:
+            keys = affinity.item_keys()
+            hashes = [row_hashes(words, keys[rows]) for rows, words in read_words(database, n_bits)]
+            chosen = _draw(np.concatenate(hashes))
+        elif chosen is None:
+            parts = (
+                Sample.draw(words, affinity.part(_ALL, rows).item_keys(), rows.start)
+                for rows, words in read_words(database, n_bits)
+            )
+            whole = reduce(add, parts)
+            chosen = whole.rows[whole.chosen]
+        of_chosen = np.empty((len(chosen), n_words(n_bits)), dtype=np.uint64)
+        for rows, words in read_words(database, n_bits):
+            is_here = (chosen >= rows.start) & (chosen < rows.stop)
+            of_chosen[is_here] = words[chosen[is_here] - rows.start]
+        levels = partial(_level_indices, affinity.part(_ALL, chosen))
+        return cls(chosen, to_words(query), of_chosen, levels, n_bits + 1)
+
+    def add(self, queries: slice, tables: FloatArray, sums: FloatArray) -> None:
+        """Add the tables of some queries to the sums of the items, as `Counted.add` does."""
+        levels = np.ascontiguousarray(self.levels(queries))
+        cells = np.empty(levels.shape, dtype=np.int32)
+        kernels.all_cells(self.query[queries], np.ascontiguousarray(self.words.T), levels, self.n_groups, cells)
+        kernels.add_cells(cells, tables, sums)
+
+
+def draw_items(items: AnyArray, keys: IntArray) -> IntArray:
+    """Draw rows that stand for all items, (n_items, ...), by content and `Affinity.item_keys`, whatever their order."""
+    n_items = len(items)
+    if _n_chosen(n_items) == n_items:
+        return np.arange(n_items)
+    hashes = [_content_hash(items[part]) for part in chunks(0, n_items, _ROWS)]
+    return _draw(row_hashes(np.concatenate(hashes)[:, None], keys))
+
+
+def _content_hash(items: AnyArray) -> WordArray:
+    """Hash all bytes of each row, (n_rows, ...), by a sum modulo 2^64 that no order of additions changes."""
+    content = np.ascontiguousarray(items).reshape(len(items), -1).view(np.uint8)
+    padded = np.pad(content, ((0, 0), (0, -content.shape[1] % 8))).view(np.uint64)
+    weights = mixed(np.arange(1, padded.shape[1] + 1, dtype=np.uint64) * ODD)
+    return np.asarray((mixed(padded) * weights).sum(axis=1, dtype=np.uint64))
+
+
+def _n_chosen(n_items: int) -> int:
+    return n_items if n_items <= 2 * N_SAMPLED else N_SAMPLED
+
+
+def _draw(hashes: WordArray) -> IntArray:
+    """Return the rows of the items that stand for all: each of equal items has a draw, by its number among them."""
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    number = np.arange(len(hashes)) - np.repeat(starts, np.diff(np.append(starts, len(hashes))))
+    draws, most = mixed(ordered + number.astype(np.uint64) * ODD), _n_chosen(len(hashes))
+    smallest = np.argpartition(draws, most - 1)[:most]
+    return np.asarray(order[smallest[np.argsort(draws[smallest])]])
+
+
+def _level_indices(affinity: Affinity, queries: Rows) -> LevelArray:
+    """Return the level of each item as an index, (n_queries, n_database)."""
+    levels, block = affinity.levels, affinity.block(queries, _ALL)
+    if len(levels) == levels[-1] + 1:
+        return block
+    index = np.zeros(levels[-1] + 1, dtype=np.int16)
+    index[levels] = np.arange(len(levels))
+    return index[block]

@@ -1,0 +1,24 @@
+"""Hashes of rows of numbers, the same on every machine."""
+
+from itertools import chain
+
+import numpy as np
+
+from hashbench._typing import IntArray, WordArray
+
+ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def row_hashes(*tables: WordArray | IntArray) -> WordArray:
+    """Hash rows of tables, (n_rows, n_columns) each; equal ones alike."""
+    hashes = np.zeros(len(tables[0]), dtype=np.uint64)
+    for column in chain(*(table.T for table in tables)):
+        hashes = mixed((hashes + ODD) ^ column.astype(np.uint64))
+    return hashes
+
+
+def mixed(words: WordArray) -> WordArray:
+    """Mix the bits of 64-bit words, as the finaliser of splitmix64 does."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(words ^ (words >> np.uint64(31)))

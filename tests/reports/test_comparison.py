@@ -1,0 +1,252 @@
+"""Whether one method is better than another, by `hashbench compare` and wherever else two methods are compared."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import diff_rows
+from helpers.table_rows import block_rows
+from scipy import stats
+
+from hashbench.cards import method_card
+from hashbench.dataset import canonical_json
+from hashbench.errors import HashbenchError
+from hashbench.reports.aggregate import all_lines, average_over_seeds
+from hashbench.reports.comparison import Answer, Column, format_columns
+from hashbench.reports.html.content import make_content
+from hashbench.reports.plots import FigureSelection, draw_figures
+from hashbench.reports.significance import holm
+from hashbench.scoring.comparison import compare, of_means
+from hashbench.store.results import read_results, read_rows
+from hashbench.store.score_cache import find_scores
+
+FIRST, SECOND = "ours", "csq-tuned"
+LENGTHS = 12, 16
+
+
+@pytest.fixture
+def six_seeds(hashbench, digits, digits_data, empty_folder):
+    """One method trained with six seeds, saved as two methods of three seeds each."""
+    centred = digits.features - digits.features.mean(axis=0)
+    for number, name in enumerate((FIRST, SECOND)):
+        for n_bits in LENGTHS:
+            for seed in range(3):
+                bits = centred @ np.random.default_rng([number, seed]).normal(size=(64, n_bits)) > 0
+                np.savez(f"{name}-{n_bits}-{seed}.npz", query=bits[digits.query], database=bits[digits.database])
+        of = [f"--{role}-codes={name}-{{bits}}-{{seed}}.npz:{role}" for role in ("query", "database")]
+        done = hashbench("evaluate", *of, "--dataset", "digits", "--save", name, "--metric", "AP")
+        assert done.exit_code == 0, done.stderr
+    return empty_folder
+
+
+def seeds_of(folder, name, n_bits):
+    rows = [row for row in read_rows(folder / "results", "digits") if (row.method, row.n_bits) == (name, n_bits)]
+    return np.array([find_scores(row) for row in rows])
+
+
+def test_six_seeds_of_one_method_show_no_gain_anywhere(hashbench, six_seeds):
+    means = [seeds_of(six_seeds, name, 16).mean(axis=0) for name in (FIRST, SECOND)]
+    assert stats.ttest_rel(*means).pvalue < 0.05  # over queries only, it looks like one
+
+    compared = hashbench("compare", FIRST, SECOND).stdout
+    sentences = re.findall(r"(?m)^\d+ bits: (.*(?:\n  .*)*)", compared)
+    assert len(sentences) == len(LENGTHS)
+    assert all("over 200 queries and 3 seeds each): not shown." in " ".join(text.split()) for text in sentences)
+
+    table = hashbench("tables", "--metric", "AP", "--significance").stdout
+    rows = block_rows(table, "digits (pixels): AP")
+    for cells in zip(rows[FIRST], rows[SECOND], strict=True):
+        assert [cell.endswith("‡") for cell in cells] == [not cell.startswith("**") for cell in cells]
+    assert "- ‡: not shown to differ from the best" in table
+    assert "Tests (‡): over queries and seeds." in table
+
+    assert hashbench("report", "--output", "page.html").exit_code == 0
+    content = json.loads(re.search(r'id="data">(.*?)</script>', (six_seeds / "page.html").read_text())[1])
+    assert len(content["pairs"]["sentence"]) == len(LENGTHS)
+    for sentence in content["pairs"]["sentence"]:
+        assert re.match(f"({FIRST} is .* {SECOND}|{SECOND} is .* {FIRST}) by ", sentence)  # as `compare` names them
+        assert "over 3 seeds each): not shown on these queries." in sentence
+
+    for name in ("ap-bits", "ranking"):
+        (drawing,) = draw_figures(six_seeds / "results", [name], FigureSelection())
+        text = " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split())
+        assert "95 % interval of the mean, over queries and seeds." in text
+        (axes,) = drawing.figure.axes
+        bars = [bar for drawn in axes.collections if drawn.get_label() == "_" for bar in drawn.get_segments()]
+        value = 0 if name == "ranking" else 1
+        for bar, other in zip(bars, bars[len(bars) // 2 :] + bars[: len(bars) // 2], strict=True):
+            assert bar[0, value] < other[:, value].mean() < bar[1, value]  # each interval holds the other's mean
+    assert [text.get_text().endswith("‡") for text in axes.texts] == [False, True]
+
+
+def test_rows_alone_are_compared_by_their_seeds(hashbench, tmp_path):
+    values = {"lsh": (0.50, 0.52, 0.54), "itq": (0.55, 0.56, 0.60), "sph": (0.51, 0.53, 0.52)}
+    rows = [diff_rows.row(value, seed=seed, method=name) for name in values for seed, value in enumerate(values[name])]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    content = json.loads(hashbench("compare", *values, "--results", tmp_path, "--format", "json").stdout)
+    (column,) = content
+    p_values = [stats.ttest_ind(values["lsh"], values[other], equal_var=False).pvalue for other in ("itq", "sph")]
+    assert [found["p"] for found in column["differences"]] == pytest.approx(p_values)
+    assert [found["p_holm"] for found in column["differences"]] == pytest.approx(holm(p_values))
+    assert {found["basis"] for found in column["differences"]} == {"seeds"}
+    assert column["notes"][0].startswith("The data folder lacks the scores of single queries")
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        (["lsh", "lsh"], "a comparison needs two methods, and only lsh is named; name two different ones."),
+        (["lsh", "isq"], "unknown method 'isq'. Did you mean 'itq'? Known methods: itq, lsh, pcah, sh.\n"),
+        (
+            ["lsh", "itq"],
+            "digits (pixels), AP at 16 bits: lsh has one seed, and the scores of single queries are not kept here.",
+        ),
+        (["pcah", "sh"], "pcah draws nothing at random, and the scores of single queries are not kept here."),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(hashbench, tmp_path, names, complaint):
+    rows = [diff_rows.row(0.5, method=name) for name in ("lsh", "itq", "pcah", "sh")]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    done = hashbench("compare", *names, "--results", tmp_path)
+    assert done.exit_code == 1
+    assert complaint in done.stderr
+
+
+def differences(hashbench, folder, *names):
+    """Return the differences of the only column."""
+    (column,) = json.loads(hashbench("compare", *names, "--results", folder, "--format", "json").stdout)
+    return column["differences"]
+
+
+def several(method, values, **changes):
+    return [
+        diff_rows.row(value, value - 0.1, value + 0.1, seed=seed, method=method, **changes)
+        for seed, value in enumerate(values)
+    ]
+
+
+def test_a_method_named_twice_is_one(hashbench, tmp_path):
+    diff_rows.write(tmp_path / "digits.csv", *several("lsh", (0.5, 0.52)), *several("itq", (0.6, 0.61)))
+    (found,) = differences(hashbench, tmp_path, "itq", "lsh", "lsh")
+    assert (found["n_seeds_first"], found["n_seeds_second"]) == (2, 2)
+
+
+def test_a_method_is_the_line_that_tables_show_whatever_is_chosen(hashbench, tmp_path):
+    tuned = canonical_json(dict(method_card("dfh").preset("tuned", 16)))
+    rows = [
+        *several("itq", (0.5, 0.51)),
+        *several("dfh", (0.6, 0.61), n_bits=16),
+        *several("dfh", (0.7, 0.71), params=tuned),
+        *several("itq", (0.5, 0.51), metric="P@100"),
+        *several("dfh", (0.8, 0.81), metric="P@100"),
+    ]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    (found,) = differences(hashbench, tmp_path, "dfh", "itq", "--metric", "AP", "--bits", "16")
+    assert found["value"] == pytest.approx(0.2)
+    table = hashbench("tables", "--metric", "AP", "--results", tmp_path).stdout
+    label = next(name for name in block_rows(table, "digits (pixels): AP") if name.startswith("dfh"))
+    refused = hashbench("compare", "dfh", label, "--results", tmp_path)
+    assert f"dfh and {label} are the same line of results; name two different ones." in refused.stderr
+
+
+def test_a_pair_without_an_interval_leaves_the_others_their_answers(hashbench, tmp_path):
+    rows = [*several("itq", (0.5, 0.51)), *several("lsh", (0.4, 0.41)), *several("csq", (0.6,))]
+    rows += [diff_rows.row(np.nan, np.nan, np.nan, None, n_undefined=200, method="sph", seed=seed) for seed in range(2)]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    against_lsh, against_csq, against_sph = differences(hashbench, tmp_path, "itq", "lsh", "csq", "sph")
+    assert against_sph["sentence"] == "no interval: sph has no AP, which is defined for no query."
+    assert against_lsh["answer"] == "better"
+    assert against_lsh["p_holm"] is None  # one test was made
+    assert against_csq["answer"] == "no interval"
+    assert against_csq["sentence"].startswith("no interval: csq has one seed, and the scores of single queries are not")
+    text = " ".join(hashbench("compare", "itq", "lsh", "csq", "--results", tmp_path).stdout.split())
+    assert "16 bits: no interval: csq has one seed" in text
+
+
+@pytest.mark.parametrize(("metric", "answers"), [("AP", ["better", "worse"]), ("PairwiseError", ["worse", "better"])])
+def test_the_answer_knows_whether_lower_is_better(hashbench, tmp_path, metric, answers):
+    diff_rows.write(
+        tmp_path / "digits.csv",
+        *several("itq", (0.5, 0.501), metric=metric),
+        *several("lsh", (0.4, 0.401), metric=metric),
+        *several("sph", (0.6, 0.601), metric=metric),
+    )
+    command = "itq", "lsh", "sph", "--metric", metric
+    assert [found["answer"] for found in differences(hashbench, tmp_path, *command)] == answers
+    text = hashbench("compare", *command, "--results", tmp_path).stdout
+    assert re.search("shuffle sd +answer$", text, re.MULTILINE)
+    assert ("Lower is better." in text) == (metric == "PairwiseError")
+
+
+def test_results_in_other_metrics_or_of_other_data_are_named(hashbench, tmp_path):
+    rows = [*several("lsh", (0.4, 0.41)), *several("lsh", (0.4, 0.41), metric="P@100"), *several("itq", (0.5, 0.51))]
+    rows += several("sph", (0.5, 0.51), dataset_fingerprint="bbbb")
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    command = "compare", "--results", tmp_path, "lsh"
+    lacking = diff_rows.refusal(hashbench(*command, "itq", "--metric", "P@100"))
+    assert "there are no results in P@100 of itq. There are results in AP at 16 bits" in lacking
+    other = diff_rows.refusal(hashbench(*command, "sph"))
+    assert "results of lsh and sph on digits (pixels) are of different data" in other
+    assert "the fingerprints are aaaa and bbbb. Run or evaluate both on the same queries, items and labels." in other
+
+
+def test_the_page_says_which_methods_have_one_seed(tmp_path):
+    rows = [*several("itq", (0.5, 0.51)), *several("lsh", (0.4,)), *several("pcah", (0.4,), n_bits=12)]
+    rows += [*several("sh", (0.3,), n_bits=12), *several("sph", (0.3, 0.4), metric="PairwiseError")]
+    rows += several("itq", (0.5, 0.51), metric="PairwiseError")
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    results = read_results(tmp_path)
+    content = make_content(results, all_lines(results), average_over_seeds(results), {})
+    one_seed, apart, error = sorted(set(content["pairs"]["sentence"]), key=len)
+    assert one_seed == "One seed of lsh: not compared over seeds; see hashbench compare itq lsh."
+    assert apart == "pcah and sh draw nothing at random: not compared over seeds; see hashbench compare pcah sh."
+    assert error.startswith("sph is below itq by 0.1550 PairwiseError")
+    assert error.endswith(" on these queries. Lower is better.")
+
+
+def test_the_classes_of_saved_codes_are_not_kept(hashbench, tmp_path):
+    rows = [*several("ours", (0.4, 0.41), features="own"), *several("theirs", (0.5, 0.51), features="own")]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    refused = diff_rows.refusal(hashbench("compare", "ours", "theirs", "--by", "class", "--results", tmp_path))
+    assert "the classes of saved codes are not kept; from Python, give them as hashbench.compare(..., clu" in refused
+
+
+def test_what_scoring_refuses_to_compare_is_the_reason_of_its_cell(hashbench, digits_data, empty_folder, monkeypatch):
+    def refusing(*sides, names, **options):
+        if "lsh" in names:
+            raise HashbenchError("they are of other labels.")
+        return compare(*sides, names=names, **options)
+
+    grid = ["--method", "itq", "--method", "lsh", "--method", "pcah", "--bits", 16, "--metric", "AP"]
+    assert hashbench("run", *grid).exit_code == 0
+    monkeypatch.setattr("hashbench.reports.comparison.compare", refusing)
+    against_lsh, against_pcah = differences(hashbench, "results", "itq", "lsh", "pcah")
+    assert against_lsh["sentence"] == "no interval: they are of other labels."
+    assert against_pcah["basis"] == "queries"
+
+
+def test_an_interval_that_is_not_known_is_a_dash_and_an_empty_cell():
+    seeds = np.array([0.5, 1.0]), np.array([0.25, 0.75])
+    unknown = replace(of_means(*seeds, "AP", ("itq", "lsh"), 200, np.nan), low=np.nan, high=np.nan)
+    columns = [Column("digits", "pixels", "AP", [Answer(16, ("itq", "lsh"), unknown)])]
+    assert re.search(r"lsh +\+0\.2500 +- +0\.\d{4} +- ", format_columns(columns, "table"))
+    assert ",itq,lsh,0.25,,," in format_columns(columns, "csv")
+
+
+def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, digits_data, empty_folder):
+    grid = ["--method", "lsh", "--method", "itq", "--bits", 12, "--bits", 16, "--metric", "AP"]
+    assert hashbench("run", *grid).exit_code == 0
+    (drawing,) = draw_figures(empty_folder / "results", ["ap-bits"], FigureSelection())
+    text = " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split())
+    assert "Bar: 95 % interval of the mean, over queries, for these codes." in text
+    assert "Tests (‡): over queries, for these codes." in hashbench("tables", "table1", "--significance").stdout
+    assert "shown for these codes." in " ".join(hashbench("compare", "itq", "lsh").stdout.split())
+    assert "over 200 queries of 10 classes" in " ".join(
+        hashbench("compare", "itq", "lsh", "--by", "class").stdout.split()
+    )
+    assert hashbench("run", *grid[:2], *grid[4:], "--seed", 1, "--seed", 2).exit_code == 0
+    (drawing,) = draw_figures(empty_folder / "results", ["ap-bits"], FigureSelection())
+    text = " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split())
+    assert "over queries and seeds. Lines of one seed: for these codes." in text
