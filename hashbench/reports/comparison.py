@@ -90,6 +90,12 @@ def compare_results(
         if name not in compared:
             raise _nothing_in_common(chosen, first, name)
     answers = [(column, answer) for column in columns for answer in column.answers]
+    for n_bits in selection.n_bits:
+        if n_bits not in {answer.n_bits for _, answer in answers}:
+            raise HashbenchError(
+                f"{' and '.join(names)} have no results to compare at {n_bits} bits; leave --bits {n_bits} out, or run "
+                "them there."
+            )
     if all(answer.difference is None for _, answer in answers):
         column, answer = answers[0]
         raise HashbenchError(
