@@ -8,7 +8,7 @@ from __future__ import annotations  # so that help() shows types as they are wri
 
 import math
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import as_array
 from hashbench.errors import HashbenchError, counted
-from hashbench.scoring.evaluation import ByMetric, Evaluation
+from hashbench.scoring.evaluation import ByMetric, Evaluation, Summary
 
 ALPHA = 0.05  # of tests and, as 95 %, of intervals
 _MOST_SEEDS = 1000  # named as the number that would show a difference
@@ -153,8 +153,8 @@ class Difference:
     @property
     def _advice(self) -> str:
         if self.basis == "queries" and any(self.n_seeds):
-            alone = [name for n, name in zip(self.n_seeds, self.names, strict=True) if n == 1]
-            return f" A claim about the methods needs several seeds of {' and of '.join(alone)}."
+            single = [name for n, name in zip(self.n_seeds, self.names, strict=True) if n == 1]
+            return f" A claim about the methods needs several seeds of {' and of '.join(single)}."
         if self.is_shown or self.p_holm is not None or self.basis != "queries and seeds" or self.value == 0:
             return ""
         if self.n_seeds_needed is None:
@@ -199,9 +199,8 @@ def compare(
 
     Notes
     -----
-    The interval is about other queries and other seeds together (docs/explanation/comparing.md); the test over queries
-    alone, of means over seeds, takes a quarter to a half of all differences between two trainings of one method for
-    real.
+    The interval is about other queries and other seeds together. A test over queries, of means over seeds, calls many
+    differences between two trainings of one method real (docs/explanation/comparing.md).
 
     Examples
     --------
@@ -226,7 +225,13 @@ def compare(
     metrics = [name for name in sides[0][0].scores if all(name in one.scores for side in sides for one in side)]
     if not metrics:
         raise HashbenchError(f"{names[0]} and {names[1]} have no metric in common; evaluate both by the same.")
-    return ByMetric({name: _difference(sides, name, names, draws_nothing, labels) for name in metrics})
+    summaries = [[one.summary for one in side] for side in sides]
+    return ByMetric(
+        {
+            name: _difference(sides, name, names, draws_nothing, _shuffle_deviation(sides, summaries, name), labels)
+            for name in metrics
+        }
+    )
 
 
 def _side(side: Evaluation | Sequence[Evaluation], name: str) -> list[Evaluation]:
@@ -283,21 +288,24 @@ def _difference(
     metric: str,
     names: tuple[str, str],
     draws_nothing: Sequence[str],
+    tie_sd: float,
     clusters: npt.ArrayLike | None,
 ) -> Difference:
     scores = [np.stack([one.scores[metric].mean for one in side]) for side in sides]
     first, second = (0 if name in draws_nothing else len(side) for side, name in zip(sides, names, strict=True))
-    return of_scores(scores[0], scores[1], metric, names, (first, second), _shuffle_deviation(sides, metric), clusters)
+    return of_scores(scores[0], scores[1], metric, names, (first, second), tie_sd, clusters)
 
 
-def _shuffle_deviation(sides: Sequence[Sequence[Evaluation]], metric: str) -> float:
+def _shuffle_deviation(
+    sides: Sequence[Sequence[Evaluation]], of_sides: Sequence[Sequence[Mapping[str, Summary]]], metric: str
+) -> float:
     """Estimate how far random orders of the database move the difference: a standard deviation.
 
     By the triangle inequality it is the sum of both deviations at most, and these are estimates. Where all evaluations
     know the covariances with the keys of the same items, these are subtracted item by item, and only the remainders are
     added.
     """
-    summaries = [[one.summary[metric] for one in side] for side in sides]
+    summaries = [[summary[metric] for summary in side] for side in of_sides]
     most = sum(float(np.mean([summary.tie_sd for summary in side])) for side in summaries)
     effects = [[one.order_effects.get(metric) for one in side] for side in sides]
     known = [[effect for effect in side if effect and effect.items is not None] for side in effects]

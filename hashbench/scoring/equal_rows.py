@@ -6,8 +6,8 @@ import numpy as np
 
 from hashbench._parallel import compiled_or
 from hashbench._typing import AnyArray, IntArray
+from hashbench.scoring.row_hashes import ODD
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: multiplied by it, near numbers lie far apart
 _STEP = 8
 
 
@@ -53,7 +53,7 @@ def _number_rows(keys: Sequence[AnyArray], most: int) -> tuple[IntArray, IntArra
     Stops at ``most + 1`` distinct rows.
     """
     rows = np.column_stack([np.asarray(key).astype(np.uint64) for key in keys])
-    number, first = _number(rows, most, _ODD)
+    number, first = _number(rows, most, ODD)
     return number, first
 
 

@@ -7,9 +7,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
-from hashbench.affinity import Affinity
+from hashbench.affinity import Affinity, row_digests
 from hashbench.bits import n_words, to_words
 from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
@@ -19,7 +18,6 @@ N_SAMPLED = 1024  # items of a large database; the deviation then has a relative
 
 _ALL = slice(None)
 _IN_ANY_ORDER = 1 << 22  # items among which the same are drawn in any order; of more, rows have a say
-_ROWS = 1 << 14  # items whose content is hashed at a time
 
 
 class Sample(NamedTuple):
@@ -104,16 +102,7 @@ def draw_items(items: AnyArray, keys: IntArray) -> IntArray:
     n_items = len(items)
     if _n_chosen(n_items) == n_items:
         return np.arange(n_items)
-    hashes = [_content_hash(items[part]) for part in chunks(0, n_items, _ROWS)]
-    return _draw(row_hashes(np.concatenate(hashes)[:, None], keys))
-
-
-def _content_hash(items: AnyArray) -> WordArray:
-    """Hash all bytes of each row, (n_rows, ...), by a sum modulo 2^64 that no order of additions changes."""
-    content = np.ascontiguousarray(items).reshape(len(items), -1).view(np.uint8)
-    padded = np.pad(content, ((0, 0), (0, -content.shape[1] % 8))).view(np.uint64)
-    weights = mixed(np.arange(1, padded.shape[1] + 1, dtype=np.uint64) * ODD)
-    return np.asarray((mixed(padded) * weights).sum(axis=1, dtype=np.uint64))
+    return _draw(row_hashes(row_digests(items).view(np.int64), keys))
 
 
 def _n_chosen(n_items: int) -> int:

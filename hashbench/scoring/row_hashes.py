@@ -6,7 +6,7 @@ import numpy as np
 
 from hashbench._typing import IntArray, WordArray
 
-ODD = np.uint64(0x9E3779B97F4A7C15)
+ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: multiplied by it, near numbers lie far apart
 
 
 def row_hashes(*tables: WordArray | IntArray) -> WordArray:

@@ -99,7 +99,7 @@ class ItemSums:
     """Sums over queries of the covariances of their scores with the key of each of some items of ``n_items``.
 
     ``n_alike`` is how many queries each stands for. Where queries are the items and leave themselves out, ``own`` is
-    the level, as an index, of each with itself. ``keys`` tell items of one row but of other data apart.
+    the level, as an index, of each with itself. ``keys`` differ where a row of other data holds another item.
     """
 
     def __init__(

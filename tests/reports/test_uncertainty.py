@@ -175,11 +175,11 @@ def test_seeds_of_a_method_that_draws_nothing_are_not_asked_for():
     means = [pd.DataFrame({"value": values.mean(axis=1)}) for values in (scores[0], scores[1][:1])]
     with mock.patch("hashbench.reports.uncertainty._scores", return_value=None):
         found = assess(cells, means, 0)
-        alone = assess(cells.assign(method="pcah", n_seeds=1), means, 0)
+        single = assess(cells.assign(method="pcah", n_seeds=1), means, 0)
         drawn = assess(cells.assign(method="m1"), means, 0)
     assert found.p_value[1] == pytest.approx(stats.ttest_1samp(means[0]["value"], means[1]["value"][0]).pvalue)
     assert np.isnan([*found[1:3]]).tolist() == [[False, True]] * 2
-    assert np.isnan(alone.p_value).all()  # two values, and nothing that says how far another would be
+    assert np.isnan(single.p_value).all()  # two values, and nothing that says how far another would be
     assert np.isnan(drawn.p_value).all()
 
 

@@ -6,9 +6,9 @@ from hashbench.scoring import equal_rows
 COLUMNS = np.random.default_rng(0).integers(-3, 3, (2, 200))
 
 
-@pytest.mark.parametrize("odd", [equal_rows._ODD, np.uint64(0), np.uint64(1 << 62)], ids=["distinct", "one", "few"])
+@pytest.mark.parametrize("odd", [equal_rows.ODD, np.uint64(0), np.uint64(1 << 62)], ids=["distinct", "one", "few"])
 def test_equal_rows_follow_each_other_also_where_hashes_are_equal(odd, monkeypatch):
-    monkeypatch.setattr(equal_rows, "_ODD", odd)
+    monkeypatch.setattr(equal_rows, "ODD", odd)
     order, first = equal_rows.sort_equal_rows(COLUMNS)
     runs = np.split(COLUMNS[:, order].T, first[1:])
     assert sorted(order) == list(range(200))
