@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.counting import SliceableCodes
 
 _ROWS = 1 << 16  # unpacked at a time
+_FEW_ROWS = 256  # in which all bits of most codes vary
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,8 @@ def _n_varying(seen: ByteArray) -> int:
 
 def _all_bits_seen(codes: "SliceableCodes", n_bits: int) -> ByteArray:
     """Return `bits_seen` of packed codes, of which no more are read once all bits vary."""
-    seen = np.zeros((2, codes.shape[1]), dtype=np.uint8)
-    for rows in chunks(0, int(codes.shape[0]), _ROWS):
+    seen, n_codes = np.zeros((2, codes.shape[1]), dtype=np.uint8), int(codes.shape[0])
+    for rows in [slice(0, _FEW_ROWS), *chunks(_FEW_ROWS, n_codes, _ROWS)]:
         seen |= bits_seen(np.asarray(codes[rows]))
         if _n_varying(seen) == n_bits:
             break

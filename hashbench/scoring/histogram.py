@@ -6,7 +6,7 @@ It does not depend on the order of the database or inside ties. Counts of databa
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -207,14 +207,15 @@ def count_groups(
     return TieHistogram(counts, levels, by_radius=False)
 
 
-def once_per_histogram(function: Callable[[TieHistogram], T]) -> Callable[[TieHistogram], T]:
-    """Cache the result of a function of a histogram for as long as the histogram lives."""
-    known: WeakKeyDictionary[TieHistogram, T] = WeakKeyDictionary()
+def once_per_histogram(function: Callable[..., T]) -> Callable[..., T]:
+    """Cache the results of a function of a histogram and hashable arguments for as long as the histogram lives."""
+    known: WeakKeyDictionary[TieHistogram, dict[tuple[Any, ...], T]] = WeakKeyDictionary()
 
     @wraps(function)
-    def remembering(histogram: TieHistogram) -> T:
-        if histogram not in known:
-            known[histogram] = function(histogram)
-        return known[histogram]
+    def remembering(histogram: TieHistogram, *arguments: Any) -> T:
+        results = known.setdefault(histogram, {})
+        if arguments not in results:
+            results[arguments] = function(histogram, *arguments)
+        return results[arguments]
 
     return remembering

@@ -110,14 +110,9 @@ def _n_chosen(n_items: int) -> int:
 
 
 def _draw(hashes: WordArray) -> IntArray:
-    """Return the rows of the items that stand for all: each of equal items has a draw, by its number among them."""
-    order = np.argsort(hashes)
-    ordered = hashes[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    number = np.arange(len(hashes)) - np.repeat(starts, np.diff(np.append(starts, len(hashes))))
-    draws, most = mixed(ordered + number.astype(np.uint64) * ODD), _n_chosen(len(hashes))
-    smallest = np.argpartition(draws, most - 1)[:most]
-    return np.asarray(order[smallest[np.argsort(draws[smallest])]])
+    """Return the rows of the items that stand for all: every so many in the order of their hashes."""
+    n_items, n_chosen = len(hashes), _n_chosen(len(hashes))
+    return np.asarray(np.argsort(hashes)[(2 * np.arange(n_chosen) + 1) * n_items // (2 * n_chosen)])
 
 
 def _level_indices(affinity: Affinity, queries: Rows) -> LevelArray:

@@ -20,7 +20,7 @@ from hashbench.scoring.metrics._grammar import Slopes
 from hashbench.scoring.row_hashes import row_hashes
 
 _ALL = slice(None)
-_PARTS, _FEWEST, _MOST = 8, 256, 1024  # parts of the queries, and queries of a part
+_PARTS, _FEWEST, _MOST = 8, 512, 1024  # parts of the queries, and queries of a part
 _TABLES = 16 << 20  # bytes of them
 
 
@@ -157,6 +157,6 @@ class ItemSums:
         sums = self._sums if self._own_levels is None else self._sums - self._own[origin][self._rows]
         scaled = sums.T * math.sqrt(12 * self._n_items / max(len(self._rows), 1))
         return {
-            metric.name: OrderEffect(math.fsum(of_items**2), remainder[origin], self._names, of_items)
+            metric.name: OrderEffect(float(np.sort(of_items**2).sum()), remainder[origin], self._names, of_items)
             for metric, remainder, of_items in zip(self._metrics, self._remainders, scaled, strict=False)
         }

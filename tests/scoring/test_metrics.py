@@ -11,7 +11,7 @@ from sklearn.metrics import ndcg_score
 from hashbench.errors import HashbenchError
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import FAMILIES, Family, Metric, Scores, _loops, get_metric, metric_names
-from hashbench.scoring.metrics._sums import cut_at, discount_sums, harmonic_range
+from hashbench.scoring.metrics._sums import cut_at, discount_sums, harmonic_range, weighted_discount_sums
 
 N_BITS = 4
 LEVELS = [0, 1, 2, 5, 10]
@@ -299,11 +299,14 @@ def test_the_variance_of_a_discounted_gain_is_that_of_each_rank_however_deep(sta
     whole = np.append(discounts, np.zeros(beyond))
     k, size = start + n, n + beyond
     counts = np.array([[[start, size - 1], [0, 1]]])  # one relevant item
-    out = np.empty(1)
-    gains, before = np.array([0.0, 1.0]), np.array([[0, start]])
-    _loops.dcg_variance(counts, gains, before, discount_sums(k), discount_sums(k, power=2), out)
+    out, slopes = np.empty((4, 1)), np.zeros((1, 2))
+    sums = discount_sums(k), discount_sums(k, power=2), weighted_discount_sums(k)
+    _loops.discounted_gains(counts, np.array([0.0, 1.0]), np.array([[0, start]]), *sums, out, slopes)
     expected = float(((whole - whole.mean()) ** 2).sum()) / size
-    assert out[0] == pytest.approx(expected, rel=1e-6, abs=1e-18)
+    assert out[3, 0] == pytest.approx(expected, rel=1e-6, abs=1e-18)
+    if size > 1:
+        from_middle = np.arange(1, size + 1, dtype=np.longdouble) - (size + 1) / 2
+        assert slopes[0, 1] == pytest.approx(float((whole * from_middle).sum()) / (size**2 - 1), rel=1e-6, abs=1e-15)
 
 
 def test_a_metric_of_a_plug_in_without_a_deviation_has_none_but_0_where_no_order_matters():

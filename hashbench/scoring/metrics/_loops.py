@@ -109,67 +109,23 @@ def tie_moments(  # type: ignore[no-untyped-def]
 
 @compiled_beside_numba
 def hypergeometric_ratio(  # type: ignore[no-untyped-def]
-    size, n_rel, slots, rel_before, constant, per_one, per_pair, variance, effects, out, out_variance
+    size, n_rel, slots, rel_before, constant, per_one, per_pair, variance, effects, out
 ):
     """Average (constant + per_one m + per_pair m (m - 1)) / (rel_before + m) over a hypergeometric m; 0 / 0 is 0.
 
     m is the number of relevant items when ``slots`` of ``size`` are drawn, ``n_rel`` of which are relevant. Its
     probabilities are built by their ratios from the mode outward, so nothing over- or underflows; terms below 1e-19 of
-    the largest are left out. ``out_variance`` is that of the ratio whose numerator has, about this mean, ``variance``
-    plus that of a tie of ``slots`` items, m of them relevant, with these effects, as `tie_moments` gives them.
+    the largest are left out. ``out``, (4, n_queries), gets this mean; the variance of the ratio whose numerator has,
+    about its mean given m, ``variance`` plus that of a tie of ``slots`` items, m of them relevant, with these
+    ``effects``, as `tie_moments` gives them; the mean of 1 / (rel_before + m); and the slope of the cut tie: given m,
+    the numerator has that of the tie of the slots, and the relevant items' places add up to a constant less m size / 2.
     """
     for q in range(len(size)):
         n, r, s, c = size[q], n_rel[q], slots[q], rel_before[q]
         fewest, most = max(0, s - (n - r)), min(s, r)
         mode = min(max(((s + 1) * (r + 1)) // (n + 2), fewest), most)
         weight_sum, total, shift, squares, near = 0.0, 0.0, 0.0, 0.0, 0.0
-        for step in (1, -1):
-            weight, m = 1.0, mode
-            while fewest <= m <= most and weight > 1e-19:
-                if m != mode or step == 1:
-                    weight_sum += weight
-                    if c + m > 0:
-                        value = (constant[q] + per_one[q] * m + per_pair[q] * m * (m - 1)) / (c + m)
-                        inner = variance[q]
-                        if 0 < m < s:
-                            of_places = effects[q, 0] + (m - 1.0) * (effects[q, 1] + (m - 1.0) * effects[q, 2])
-                            inner += max(of_places, 0.0) * m * (s - m) / (s * (s - 1.0))
-                            if s > 3:
-                                share = m * (m - 1.0) / (s * (s - 1.0)) * ((s - m) * (s - m - 1.0))
-                                inner += effects[q, 3] * share / ((s - 2.0) * (s - 3.0))
-                        squares += weight * inner / ((c + m) * (c + m + 0.0))
-                    else:
-                        value = 0.0
-                    if m == mode:
-                        near = value
-                    total += weight * value
-                    shift += weight * (value - near)
-                    squares += weight * (value - near) * (value - near)
-                if step == 1:
-                    weight *= (r - m) / (m + 1) * (s - m) / (n - r - s + m + 1)
-                else:
-                    weight *= m / (r - m + 1) * (n - r - s + m) / (s - m + 1)
-                m += step
-        shift /= weight_sum
-        out[q] = total / weight_sum
-        out_variance[q] = squares / weight_sum - shift * shift
-
-
-@compiled_beside_numba
-def hypergeometric_slopes(  # type: ignore[no-untyped-def]
-    size, n_rel, slots, rel_before, constant, per_one, per_pair, effects, reciprocal, slope
-):
-    """Compute the cut tie's slope for the ratio of `hypergeometric_ratio`, and the mean of 1 / (rel_before + m).
-
-    Given m relevant items in all ``slots``, the numerator has the slope of a tie of the slots with these ``effects``;
-    and the relevant items' places add up to a constant less m size / 2.
-    """
-    for q in range(len(size)):
-        n, r, s, c = size[q], n_rel[q], slots[q], rel_before[q]
-        reciprocal[q] = slope[q] = 0.0
-        fewest, most = max(0, s - (n - r)), min(s, r)
-        mode = min(max(((s + 1) * (r + 1)) // (n + 2), fewest), most)
-        weight_sum, total, inverse, inner, near, with_m, means = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        inverse, inner_slope, with_m, means = 0.0, 0.0, 0.0, 0.0
         for step in (1, -1):
             weight, m = 1.0, mode
             while fewest <= m <= most and weight > 1e-19:
@@ -177,14 +133,25 @@ def hypergeometric_slopes(  # type: ignore[no-untyped-def]
                     weight_sum += weight
                     value = 0.0
                     if c + m > 0:
-                        value = (constant[q] + per_one[q] * m + per_pair[q] * m * (m - 1)) / (c + m)
-                        inverse += weight / (c + m)
+                        share = 1.0 / (c + m)
+                        value = (constant[q] + per_one[q] * m + per_pair[q] * m * (m - 1)) * share
+                        inverse += weight * share
+                        inner = variance[q]
                         if 0 < m < s:
-                            of_places = effects[q, 4] + (m - 1.0) * effects[q, 5]
-                            inner += weight * m * (s - m) * of_places * (s + 1.0) / s / (c + m)
+                            more, pairs = m - 1.0, m * (s - m) / (s + 0.0)
+                            of_places = effects[q, 0] + more * (effects[q, 1] + more * effects[q, 2])
+                            inner += max(of_places, 0.0) * pairs / (s - 1.0)
+                            inner_slope += weight * share * pairs * (effects[q, 4] + more * effects[q, 5])
+                            if s > 3:
+                                inner += (
+                                    effects[q, 3] * pairs * more * (s - m - 1.0) / ((s - 1.0) * (s - 2.0) * (s - 3.0))
+                                )
+                        squares += weight * inner * share * share
                     if m == mode:
                         near = value
-                    total += weight * (value - near)
+                    total += weight * value
+                    shift += weight * (value - near)
+                    squares += weight * (value - near) * (value - near)
                     means += weight * (m - mode)
                     with_m += weight * (value - near) * (m - mode)
                 if step == 1:
@@ -192,10 +159,58 @@ def hypergeometric_slopes(  # type: ignore[no-untyped-def]
                 else:
                     weight *= m / (r - m + 1) * (n - r - s + m) / (s - m + 1)
                 m += step
-        reciprocal[q] = inverse / weight_sum
+        shift /= weight_sum
+        out[0, q] = total / weight_sum
+        out[1, q] = squares / weight_sum - shift * shift
+        out[2, q] = inverse / weight_sum
+        out[3, q] = 0.0
         if 0 < r < n:
-            covariance = with_m / weight_sum - total / weight_sum * (means / weight_sum)
-            slope[q] = (inner / weight_sum - n / 2 * covariance) * n / (r * (n + 1.0) * (n - r))
+            covariance = with_m / weight_sum - shift * (means / weight_sum)
+            out[3, q] = ((s + 1.0) * inner_slope / weight_sum - n / 2 * covariance) * n / (r * (n + 1.0) * (n - r))
+
+
+@compiled_beside_numba
+def least_ratio(low, cutoff, rel_before, fewest, most, harmonic, out):  # type: ignore[no-untyped-def]
+    """Find how many relevant items m of the cut tie, last above the cutoff, make precision's mean over them least.
+
+    The sums over all relevant items are ``low`` above the tie, m + (rel_before - (cutoff - m)) (sum of 1 / rank over
+    the last m ranks) in it; over rel_before + m they are quasiconvex in m. ``harmonic`` holds H(0), H(1), ... up to the
+    cutoff.
+    """
+    for q in range(len(cutoff)):
+        first, last, ahead = fewest[q], most[q], rel_before[q]
+        if ahead + first == 0:  # nothing relevant above the cutoff: 0 it is
+            last = first
+        end = harmonic[cutoff[q]]
+        while first < last:  # bisect for the first m from which the ratio no longer falls
+            m = (first + last) // 2
+            start = cutoff[q] - m
+            inner = end - harmonic[start]
+            here = low[q] + m + (ahead - start) * inner
+            after = low[q] + m + 1 + (ahead - start + 1) * (inner + 1.0 / start)
+            if after * max(ahead + m, 1) < here * (ahead + m + 1):
+                first = m + 1
+            else:
+                last = m
+        out[q] = first
+
+
+@compiled_beside_numba
+def cut_groups(size, n_rel, cutoff, out):  # type: ignore[no-untyped-def]
+    """Find the tie that each query's cutoff falls into; ``out``, (5, n_queries), gets the parts of `Cut` but slots.
+
+    A cutoff at or beyond the end of the ranking falls into an empty tie after the last.
+    """
+    n_groups = size.shape[1]
+    for q in range(len(cutoff)):
+        before, rel_before, group = 0, 0, 0
+        while group < n_groups and before + size[q, group] <= cutoff[q]:
+            before += size[q, group]
+            rel_before += n_rel[q, group]
+            group += 1
+        out[0, q], out[1, q], out[2, q], out[3, q], out[4, q] = before, rel_before, 0, 0, group
+        if group < n_groups:
+            out[2, q], out[3, q] = size[q, group], n_rel[q, group]
 
 
 @compiled_beside_numba
@@ -239,36 +254,64 @@ def probability_of_none(size, n_rel, slots, out):  # type: ignore[no-untyped-def
 
 
 @compiled_beside_numba
-def dcg_variance(counts, gains, before, sums, squares, out):  # type: ignore[no-untyped-def]
-    """Sum the variances of the ties' discounted gains, of ``counts`` (n_queries, n_levels, n_groups).
+def discounted_gains(counts, gains, before, sums, squares, weighted, out, slopes):  # type: ignore[no-untyped-def]
+    """Sum the discounted gains of ``counts`` (n_queries, n_levels, n_groups), and compute each tie's slope.
 
-    A tie of n items adds the squares of its discounts about their mean, times those of its gains, over n - 1. The
-    discount of rank t is 1 / log2(t + 1). ``sums`` and ``squares`` are those of the first ranks; ranks beyond their end
-    have the discount 0. Of a tie far below the top a difference of sums keeps no digits: there the discount's Taylor
-    series about the middle does.
+    ``out``, (4, n_queries), gets the expected sum, the least and the largest, and its variance; ``slopes``, (n_queries,
+    n_groups), is filled with 0. A tie of n items adds the squares of its discounts about their mean, times those of its
+    gains, over n - 1. The discount of rank t is 1 / log2(t + 1). ``sums``, ``squares`` and ``weighted`` are those of
+    the first ranks' discounts, of their squares, and of rank times discount; ranks beyond their end have the discount
+    0. Of a tie far below the top a difference of sums keeps no digits: there the discount's Taylor series about the
+    middle does. Rounding errors are added up and added back at the end (Knuth), so empty groups do not affect the last
+    bit.
     """
     k = len(sums) - 1
     n_levels, n_groups = counts.shape[1:]
     for q in range(len(counts)):
-        variance = 0.0
+        mean, low, high, variance = 0.0, 0.0, 0.0, 0.0
+        rest_of_mean, rest_of_low, rest_of_high = 0.0, 0.0, 0.0
         for g in range(n_groups):
             start = before[q, g]
             if start >= k:
                 break
-            size, total_gain = 0, 0.0
+            size, total_gain, worst, best = 0, 0.0, 0.0, 0.0
             for level in range(n_levels):
-                size += counts[q, level, g]
-                total_gain += counts[q, level, g] * gains[level]
-            if size < 2 or total_gain == 0.0:
+                n = counts[q, level, g]
+                if n > 0:
+                    first = min(start + size, k)
+                    size += n
+                    total_gain += n * gains[level]
+                    worst += gains[level] * (sums[min(start + size, k)] - sums[first])
+            if total_gain == 0.0:
                 continue
-            mean, of_gains = total_gain / size, 0.0
-            for level in range(n_levels):
-                of_gains += counts[q, level, g] * (gains[level] - mean) * (gains[level] - mean)
+            first = start
+            for step in range(n_levels):
+                level = n_levels - 1 - step
+                if counts[q, level, g] > 0:
+                    last = first + counts[q, level, g]
+                    best += gains[level] * (sums[min(last, k)] - sums[min(first, k)])
+                    first = last
             end = min(start + size, k)
             n = end - start  # ranks that count
-            total = sums[end] - sums[start]
+            total, gain = sums[end] - sums[start], total_gain / size
+            both = mean + gain * total
+            back = both - mean
+            rest_of_mean += (mean - (both - back)) + (gain * total - back)
+            mean, both = both, low + worst
+            back = both - low
+            rest_of_low += (low - (both - back)) + (worst - back)
+            low, both = both, high + best
+            back = both - high
+            rest_of_high += (high - (both - back)) + (best - back)
+            high = both
+            of_gains = 0.0
+            for level in range(n_levels):
+                of_gains += counts[q, level, g] * (gains[level] - gain) * (gains[level] - gain)
+            if size < 2 or of_gains == 0.0:
+                continue
             if start < 32 * n:
-                within = max(squares[end] - squares[start] - total * total / n, 0.0)
+                of_discounts = max(squares[end] - squares[start] - total * total / n, 0.0)
+                with_place = weighted[end] - weighted[start] - (start + (n + 1) / 2) * total
             else:
                 x = start + (n + 3) / 2  # rank + 1 in the middle
                 log = math.log(x)
@@ -277,11 +320,15 @@ def dcg_variance(counts, gains, before, sums, squares, out):  # type: ignore[no-
                 third = slope * (2 + 6 / log + 6 / (log * log)) / (x * x)
                 second = n * (n * n - 1.0) / 12  # sum of (t - middle)^2
                 fourth = second * (3.0 * n * n - 7) / 20
-                within = slope * slope * second + curve * curve / 4 * (fourth - second * second / n)
-                within += slope * third / 3 * fourth
-            of_discounts = within if n == size else within + total * total * (1 / n - 1 / size)
+                of_discounts = slope * slope * second + curve * curve / 4 * (fourth - second * second / n)
+                of_discounts += slope * third / 3 * fourth
+                with_place = slope * second + third / 6 * fourth
+            if n < size:
+                of_discounts += total * total * (1 / n - 1 / size)
             variance += of_discounts * of_gains / (size - 1)
-        out[q] = variance
+            slopes[q, g] = (with_place - total * (size - n) / 2) / (size * (size + 0.0) - 1.0)
+        out[0, q], out[1, q], out[2, q] = mean + rest_of_mean, low + rest_of_low, high + rest_of_high
+        out[3, q] = variance
 
 
 @compiled_beside_numba
@@ -300,35 +347,6 @@ def sums_above(parts, group, out):  # type: ignore[no-untyped-def]
                 rest += (total - both) + term if abs(total) >= abs(term) else (term - both) + total
                 total = both
             out[part, q] = total + rest
-
-
-@compiled_beside_numba
-def discount_slopes(size, before, sums, weighted, out):  # type: ignore[no-untyped-def]
-    """Compute each tie's slope for the discounts 1 / log2(rank + 1), (n_queries, n_groups).
-
-    ``sums`` are those of the first ranks' discounts, ``weighted`` of rank times discount; ranks beyond their end have
-    the discount 0. Of a tie far below the top the discount is its Taylor series, as in `dcg_variance`.
-    """
-    k = len(sums) - 1
-    for q in range(len(size)):
-        for g in range(size.shape[1]):
-            n, start = size[q, g], before[q, g]
-            out[q, g] = 0.0
-            if n < 2 or start >= k:
-                continue
-            end = min(start + n, k)
-            c = end - start  # ranks that count
-            total = sums[end] - sums[start]
-            if start < 32 * c:
-                within = weighted[end] - weighted[start] - (start + (c + 1) / 2) * total
-            else:
-                x = start + (c + 3) / 2  # rank + 1 in the middle
-                log = math.log(x)
-                slope = -math.log(2.0) / (x * log * log)
-                third = slope * (2 + 6 / log + 6 / (log * log)) / (x * x)
-                second = c * (c * c - 1.0) / 12
-                within = slope * second + third / 6 * second * (3.0 * c * c - 7) / 20
-            out[q, g] = (within - total * (n - c) / 2) / (n * n - 1.0)
 
 
 @compiled_beside_numba

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import HashbenchError
-from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores
 
@@ -34,6 +34,17 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
     sums = np.empty(first.size)
     _loops.harmonic(first.ravel(), count.ravel(), _TABLE, sums)
     return sums.reshape(first.shape)
+
+
+def harmonic_sums(n_ranks: int) -> FloatArray:
+    """Compute the harmonic numbers H(0) to H(n_ranks)."""
+    with _one_at_a_time:
+        return _harmonic_sums(n_ranks)
+
+
+@lru_cache(maxsize=2)
+def _harmonic_sums(n_ranks: int) -> FloatArray:
+    return np.append(0.0, np.cumsum(1 / np.arange(1, n_ranks + 1)))
 
 
 def discount_sums(n_ranks: int, power: int = 1) -> FloatArray:
@@ -163,17 +174,11 @@ class Cut:
         return Sums(self.rel_before + self.expected, low, high, self.variance).over(divisor)
 
 
-def cut_at(histogram: TieHistogram, k: npt.ArrayLike) -> Cut:
-    """Find the tie group that a cutoff of k items falls into; k is one number or (n_queries,)."""
-    cutoff = np.minimum(np.broadcast_to(np.asarray(k), histogram.n_queries), histogram.n_database)
-    ends = histogram.before + histogram.size
-    group = (ends <= cutoff[:, None]).sum(axis=1)  # groups that end above the cutoff come first
-    is_end = group == ends.shape[1]
-    last = np.minimum(group, ends.shape[1] - 1)[:, None]
-    before, size, rel_before, n_rel = (
-        np.take_along_axis(part, last, axis=1)[:, 0]
-        for part in (histogram.before, histogram.size, histogram.rel_before, histogram.n_rel)
-    )
-    before, rel_before = before + np.where(is_end, size, 0), rel_before + np.where(is_end, n_rel, 0)
-    size, n_rel = np.where(is_end, 0, size), np.where(is_end, 0, n_rel)
+@once_per_histogram
+def cut_at(histogram: TieHistogram, k: int | None) -> Cut:
+    """Find the tie group that a cutoff of k items falls into; None is the number of each query's relevant items."""
+    cutoff = np.minimum(histogram.n_relevant if k is None else k, histogram.n_database)
+    parts = np.empty((5, histogram.n_queries), dtype=np.int64)
+    _loops.cut_groups(histogram.size, histogram.n_rel, cutoff, parts)
+    before, rel_before, size, n_rel, group = parts
     return Cut(before, rel_before, size, n_rel, cutoff - before, group)

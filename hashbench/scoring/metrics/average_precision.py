@@ -6,7 +6,7 @@ from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
-from hashbench.scoring.metrics._sums import SQUARES, Cut, Sums, cut_at, harmonic_range, sum_groups
+from hashbench.scoring.metrics._sums import SQUARES, Cut, Sums, cut_at, harmonic_range, harmonic_sums, sum_groups
 
 
 def _slopes(histogram: TieHistogram, ties: str = "ranked") -> Slopes:
@@ -16,17 +16,15 @@ def _slopes(histogram: TieHistogram, ties: str = "ranked") -> Slopes:
     return Slopes.of_relevance(slope, histogram)
 
 
-def _slopes_at(histogram: TieHistogram, k: int | IntArray, divisor: str = "retrieved") -> Slopes:
+def _slopes_at(histogram: TieHistogram, k: int | None, divisor: str = "retrieved") -> Slopes:
     dense = histogram.dense
     cut, n_groups = cut_at(dense, k), dense.size.shape[1]
     slope = np.where(np.arange(n_groups) < cut.group[:, None], _whole_groups(dense)[4], 0.0)
     if divisor == "retrieved":
-        sums = Sums(*sum_groups(_whole_groups(dense)[:4], cut.group))
-        reciprocal, cut_slope = _slopes_over_retrieved(sums, cut)
+        _, _, reciprocal, cut_slope = _over_retrieved(dense, k)
         slope = slope * reciprocal[:, None] + cut.in_group(cut_slope, n_groups)
     else:
-        cut_slope = _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 6)))[2]
-        slope = (slope + cut.in_group(cut_slope, n_groups)) / _divisor(histogram, k, divisor)[:, None]
+        slope = (slope + cut.in_group(_in_cut(dense, k)[2], n_groups)) / _divisor(histogram, k, divisor)[:, None]
     return Slopes.of_relevance(histogram.spread(slope), histogram)
 
 
@@ -74,7 +72,7 @@ def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
     source="CBIR metrics eq. 2 (retrieved); McSherry & Najork, ECIR 2008 (relevant)",
     slopes=_slopes_at,
 )
-def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: str = "retrieved") -> Scores:
+def average_precision_at(histogram: TieHistogram, k: int | None, divisor: str = "retrieved") -> Scores:
     """Sum of the precision at each relevant item among the first k, over a divisor.
 
     The divisor is the number of relevant items among the first k (``retrieved``, the hashing literature's mAP@k; the
@@ -95,23 +93,31 @@ def average_precision_at(histogram: TieHistogram, k: int | IntArray, divisor: st
     >>> average_precision_at(histogram, 6).high  # none of the tie's relevant items above the cut
     array([1.])
     """
-    cut = cut_at(histogram.dense, k)
-    sums = Sums(*sum_groups(_whole_groups(histogram.dense)[:4], cut.group))
-    if divisor == "retrieved":
-        return _over_retrieved(sums, cut)
-    mean, variance, _ = _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 6)))
-    low, high = sums.low + _worst_of(cut, cut.fewest), sums.high + _best_of(cut, cut.most)
-    return Sums(sums.mean + mean, low, high, sums.variance + variance).over(_divisor(histogram, k, divisor))
+    dense = histogram.dense
+    cut, sums = cut_at(dense, k), _above(dense, k)
+    if divisor != "retrieved":
+        mean, variance, _ = _in_cut(dense, k)
+        low, high = sums.low + _worst_of(cut, cut.fewest), sums.high + _best_of(cut, cut.most)
+        return Sums(sums.mean + mean, low, high, sums.variance + variance).over(_divisor(histogram, k, divisor))
+    cutoff, n_worst = cut.before + cut.slots, np.empty_like(cut.slots)
+    table = harmonic_sums(int(cutoff.max(initial=0)))
+    _loops.least_ratio(sums.low, cutoff, cut.rel_before, cut.fewest, cut.most, table, n_worst)
+    low = (sums.low + _worst_of(cut, n_worst)) / np.maximum(cut.rel_before + n_worst, 1)
+    high = np.max(
+        [(sums.high + _best_of(cut, m)) / np.maximum(cut.rel_before + m, 1) for m in (cut.fewest, cut.most)], axis=0
+    )
+    mean, variance, _, _ = _over_retrieved(dense, k)
+    return Scores(mean, low, high, np.sqrt(np.maximum(variance, 0)))
 
 
-def _divisor(histogram: TieHistogram, k: int | IntArray, divisor: str) -> IntArray:
-    return np.minimum(histogram.n_relevant, k) if divisor == "capped" else histogram.n_relevant
+def _divisor(histogram: TieHistogram, k: int | None, divisor: str) -> IntArray:
+    return histogram.n_relevant if divisor == "relevant" or k is None else np.minimum(histogram.n_relevant, k)
 
 
 @register_metric(
     "AP@R",
     source="Musgrave et al., ECCV 2020: MAP@R of pytorch-metric-learning",
-    slopes=lambda histogram: _slopes_at(histogram, histogram.n_relevant, "relevant"),
+    slopes=lambda histogram: _slopes_at(histogram, None, "relevant"),
 )
 def average_precision_at_r(histogram: TieHistogram) -> Scores:
     """Sum of the precision at each relevant item among the first R, over R, the number of relevant items.
@@ -123,7 +129,7 @@ def average_precision_at_r(histogram: TieHistogram) -> Scores:
     >>> average_precision_at_r(TieHistogram.from_pairs([[0, 1, 2]], [[1, 0, 1]], n_bits=2)).mean
     array([0.5])
     """
-    return average_precision_at(histogram, histogram.n_relevant, "relevant")
+    return average_precision_at(histogram, None, "relevant")
 
 
 @once_per_histogram
@@ -160,27 +166,28 @@ def _best_of(cut: Cut, n_above: IntArray) -> FloatArray:
     return _in_a_row(cut.before, cut.rel_before, n_above)
 
 
-def _over_retrieved(sums: Sums, cut: Cut) -> Scores:
-    def worst(n_above: IntArray) -> FloatArray:
-        return np.asarray((sums.low + _worst_of(cut, n_above)) / np.maximum(cut.rel_before + n_above, 1))
+@once_per_histogram
+def _above(histogram: TieHistogram, k: int | None) -> Sums:
+    """Sum the precision at the relevant items of the ties above the cut one."""
+    return Sums(*sum_groups(_whole_groups(histogram)[:4], cut_at(histogram, k).group))
 
-    def best(n_above: IntArray) -> FloatArray:
-        return np.asarray((sums.high + _best_of(cut, n_above)) / np.maximum(cut.rel_before + n_above, 1))
 
-    first, last = cut.fewest, cut.most
-    last = np.where(cut.rel_before + first == 0, first, last)  # nothing relevant above the cutoff: 0 it is
-    while (first < last).any():  # bisect for the first m from which the quasiconvex ratio no longer falls
-        middle = (first + last) // 2
-        here, next_one = worst(np.stack([middle, middle + 1]))
-        falls = (first < last) & (next_one < here)
-        first, last = np.where(falls, middle + 1, first), np.where(falls, last, middle)
-    per_one, per_pair = _given_hits(cut)
-    effects = _effects_in_slots(cut)
-    mean, variance = np.empty((2, len(effects)))
+@once_per_histogram
+def _in_cut(histogram: TieHistogram, k: int | None) -> FloatArray:
+    """Compute mean, variance and slope of the sum of precision at the cut tie's relevant items above the cutoff."""
+    cut = cut_at(histogram, k)
+    return _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 6)))
+
+
+@once_per_histogram
+def _over_retrieved(histogram: TieHistogram, k: int | None) -> FloatArray:
+    """Compute mean and variance of AP@k:retrieved, the mean of one over its divisor, and the slope of the cut tie."""
+    cut, sums, ratio = cut_at(histogram, k), _above(histogram, k), np.empty((4, histogram.n_queries))
+    effects, some = np.zeros((len(cut.slots), 6)), np.minimum(cut.slots - 1, 1)
+    _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects)  # a tie of all slots
     drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
-    _loops.hypergeometric_ratio(*drawn, sums.mean, per_one, per_pair, sums.variance, effects, mean, variance)
-    high = best(np.stack([cut.fewest, cut.most])).max(axis=0)
-    return Scores(mean, worst(first), high, np.sqrt(np.maximum(variance, 0)))
+    _loops.hypergeometric_ratio(*drawn, sums.mean, *_given_hits(cut), sums.variance, effects, ratio)
+    return ratio
 
 
 def _given_hits(cut: Cut) -> tuple[FloatArray, FloatArray]:
@@ -192,18 +199,3 @@ def _given_hits(cut: Cut) -> tuple[FloatArray, FloatArray]:
     per_one = (cut.rel_before + 1) * harmonic / slots
     per_pair = (cut.slots - (cut.before + 1) * harmonic) / (slots * np.maximum(slots - 1, 1))
     return per_one, per_pair
-
-
-def _effects_in_slots(cut: Cut) -> FloatArray:
-    """Return the effects of places, as in `tie_moments`, for a tie of all slots with some relevant items."""
-    effects, some = np.zeros((len(cut.slots), 6)), np.minimum(cut.slots - 1, 1)
-    _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects)
-    return effects
-
-
-def _slopes_over_retrieved(sums: Sums, cut: Cut) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of one over the relevant items above the cutoff, and the cut tie's slope, (n_queries,) each."""
-    reciprocal, slope = np.empty((2, len(cut.slots)))
-    drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
-    _loops.hypergeometric_slopes(*drawn, sums.mean, *_given_hits(cut), _effects_in_slots(cut), reciprocal, slope)
-    return reciprocal, slope

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._typing import FloatArray, IntArray
-from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
 from hashbench.scoring.metrics._sums import (
@@ -18,59 +18,37 @@ from hashbench.scoring.metrics._sums import (
 )
 
 
-class _Linear(NamedTuple):
-    """The discount N - rank."""
+class _Gains(NamedTuple):
+    """Discounted gain of each query, (n_queries,), and the slope of each tie, (n_queries, n_groups)."""
 
-    n_items: IntArray  # N of each query
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    variance: FloatArray
+    ideal: FloatArray
+    slope: FloatArray
 
-    def sums(self, first: IntArray, last: IntArray) -> FloatArray:
-        """Sum the discounts of the ranks first + 1 to last of each tie, (n_queries, n_groups)."""
-        return (last - first) * (self.n_items[:, None] - (first + last + 1) / 2)
+    @property
+    def scores(self) -> Scores:
+        """The gain over the ideal one."""
+        # A single item has nothing to be ranked against: its linear discount is 0, and its order is ideal.
+        parts = self.mean, self.low, self.high, np.sqrt(self.variance)
+        return Scores(*(np.where(self.ideal > 0, part / self.ideal, 1.0) for part in parts))
 
-    def variance(self, histogram: TieHistogram, gains: FloatArray) -> FloatArray:
-        """Compute the variance of each query's discounted gain over tie orders."""
-        return rank_variance(histogram.counts, gains)
-
-    def slopes(self, histogram: TieHistogram) -> FloatArray:
-        """Compute the slope of each tie, (n_queries, n_groups), before it is divided by the ideal."""
-        return histogram.size / -12
-
-
-class _Logarithmic(NamedTuple):
-    """The discount 1 / log2(rank + 1), and 0 beyond a cutoff; with the methods of `_Linear`."""
-
-    up_to: FloatArray  # sums over the first ranks, as many as count
-    squares: FloatArray  # the same of squares
-
-    @classmethod
-    def cut_at(cls, k: int, n_ranks: int) -> "_Logarithmic":
-        n_counted = min(k, n_ranks) + 1
-        return cls(discount_sums(n_ranks)[:n_counted], discount_sums(n_ranks, power=2)[:n_counted])
-
-    def sums(self, first: IntArray, last: IntArray) -> FloatArray:
-        return np.asarray(self.up_to.take(last, mode="clip") - self.up_to.take(first, mode="clip"))
-
-    def variance(self, histogram: TieHistogram, gains: FloatArray) -> FloatArray:
-        out = np.empty(histogram.n_queries)
-        _loops.dcg_variance(histogram.counts, gains, histogram.before, self.up_to, self.squares, out)
-        return out
-
-    def slopes(self, histogram: TieHistogram) -> FloatArray:
-        out, n_ranks = np.empty(histogram.size.shape), len(self.up_to) - 1
-        _loops.discount_slopes(
-            histogram.size, histogram.before, self.up_to, weighted_discount_sums(n_ranks)[: n_ranks + 1], out
-        )
-        return out
+    def slopes(self, histogram: TieHistogram, gains: FloatArray) -> Slopes:
+        """Return the slopes of the gain over the ideal one, of all groups of the histogram."""
+        slope = np.where(self.ideal[:, None] > 0, self.slope / self.ideal[:, None], 0.0)
+        return Slopes(histogram.spread(slope), gains)
 
 
 def _slopes(histogram: TieHistogram, gain: str = "exponential") -> Slopes:
     if gain == "linear":
-        return _normalised_slopes(histogram, histogram.levels.astype(np.float64), _Linear(histogram.n_database))
+        return _linear(histogram.dense).slopes(histogram, histogram.levels.astype(np.float64))
     return _slopes_at(histogram, _n_ranks(histogram), gain)
 
 
 def _slopes_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Slopes:
-    return _normalised_slopes(histogram, _gains(histogram, gain), _Logarithmic.cut_at(k, _n_ranks(histogram)))
+    return _logarithmic(histogram.dense, k, gain).slopes(histogram, _gains(histogram, gain))
 
 
 @register_metric(
@@ -106,7 +84,7 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     """
     if gain == "linear":
         check_whole(histogram, "NDCG:linear")
-        return _normalised(histogram, histogram.levels.astype(np.float64), _Linear(histogram.n_database))
+        return _linear(histogram.dense).scores
     return ndcg_at(histogram, _n_ranks(histogram), gain)
 
 
@@ -122,7 +100,7 @@ def ndcg_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Score
 
     Gains are as in `ndcg`; a cutoff beyond the database is cut to it.
     """
-    return _normalised(histogram, _gains(histogram, gain), _Logarithmic.cut_at(k, _n_ranks(histogram)))
+    return _logarithmic(histogram.dense, k, gain).scores
 
 
 def _gains(histogram: TieHistogram, gain: str) -> FloatArray:
@@ -137,7 +115,8 @@ def exponential_gains(levels: npt.ArrayLike) -> FloatArray:
 
 def ideal_at(histogram: TieHistogram, k: int) -> FloatArray:
     """Compute the discounted gain 2^level - 1 of each query's ideal first k, (n_queries,)."""
-    return _ideal(histogram, exponential_gains(histogram.levels), _Logarithmic.cut_at(k, _n_ranks(histogram)))
+    n_ranks = _n_ranks(histogram)
+    return _ideal(histogram, exponential_gains(histogram.levels), discount_sums(n_ranks)[: min(k, n_ranks) + 1])
 
 
 def _n_ranks(histogram: TieHistogram) -> int:
@@ -145,41 +124,51 @@ def _n_ranks(histogram: TieHistogram) -> int:
     return int(histogram.n_at_level.sum(axis=1).max(initial=1))
 
 
-def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: _Linear | _Logarithmic) -> Scores:
-    """Divide expected, worst and best discounted gain by the ideal one."""
-    histogram = histogram.dense
-    before, size, counts = histogram.before, histogram.size, histogram.counts
-    mean_gain = np.einsum("l,qlg->qg", gains, counts) / np.maximum(size, 1)  # (n_queries, n_groups)
-    (mean,) = sum_groups((mean_gain * discounts.sums(before, before + size))[None])
-    upward = range(1, len(gains))  # irrelevant items add nothing, but come first in the worst order
-    low = _gain_in_order(upward, before + counts[:, 0], counts, gains, discounts)
-    high = _gain_in_order(upward[::-1], before, counts, gains, discounts)
-    unit = np.exp2(np.frexp(gains[-1])[1])  # a power of two, so that squares overflow nothing and round as they would
-    tie_sd = unit * np.sqrt(discounts.variance(histogram, gains / unit))
-    ideal = _ideal(histogram, gains, discounts)
-    # A single item has nothing to be ranked against: its linear discount is 0, and its order is ideal.
-    return Scores(*(np.where(ideal > 0, part / ideal, 1.0) for part in (mean, low, high, tie_sd)))
-
-
-def _normalised_slopes(histogram: TieHistogram, gains: FloatArray, discounts: _Linear | _Logarithmic) -> Slopes:
-    ideal, dense = _ideal(histogram, gains, discounts), histogram.dense
-    slope = np.where(ideal[:, None] > 0, discounts.slopes(dense) / ideal[:, None], 0.0)
-    return Slopes(histogram.spread(slope), gains)
-
-
-def _ideal(histogram: TieHistogram, gains: FloatArray, discounts: _Linear | _Logarithmic) -> FloatArray:
-    """Compute the discounted gain of the items in order of level, in the ranking or not."""
-    counts = histogram.n_at_level[:, :, None]  # one group
-    return _gain_in_order(range(len(gains) - 1, 0, -1), np.zeros_like(counts[:, 0]), counts, gains, discounts)
-
-
-def _gain_in_order(
-    levels: range, first: IntArray, counts: IntArray, gains: FloatArray, discounts: _Linear | _Logarithmic
-) -> FloatArray:
-    """Sum the discounted gains where each tie has its items in this order of levels, from rank ``first`` + 1 on."""
-    gain = np.zeros(len(counts))
-    for level in levels:
-        last = first + counts[:, level]
-        gain += gains[level] * sum_groups(discounts.sums(first, last)[None])[0]
+def _ideal(histogram: TieHistogram, gains: FloatArray, up_to: FloatArray) -> FloatArray:
+    """Sum the gains of the items in order of level, in the ranking or not, times discounts given by their sums."""
+    first, gain = np.zeros(histogram.n_queries, dtype=np.int64), np.zeros(histogram.n_queries)
+    for level in range(len(gains) - 1, 0, -1):
+        last = first + histogram.n_at_level[:, level]
+        gain += gains[level] * (up_to.take(last, mode="clip") - up_to.take(first, mode="clip"))
         first = last
     return gain
+
+
+@once_per_histogram
+def _logarithmic(histogram: TieHistogram, k: int, gain: str) -> _Gains:
+    """Discount rank t by 1 / log2(t + 1), and by 0 beyond k."""
+    n_ranks, gains = _n_ranks(histogram), _gains(histogram, gain)
+    n_counted, sums, slope = min(k, n_ranks) + 1, np.empty((4, histogram.n_queries)), np.zeros(histogram.size.shape)
+    up_to = discount_sums(n_ranks)[:n_counted]
+    others = discount_sums(n_ranks, power=2)[:n_counted], weighted_discount_sums(n_ranks)[:n_counted]
+    unit = np.exp2(np.frexp(gains[-1])[1])  # a power of two, so that squares overflow nothing and round as they would
+    _loops.discounted_gains(histogram.counts, gains / unit, histogram.before, up_to, *others, sums, slope)
+    mean, low, high, variance = sums
+    return _Gains(mean, low, high, variance, _ideal(histogram, gains / unit, up_to), slope / unit)
+
+
+@once_per_histogram
+def _linear(histogram: TieHistogram) -> _Gains:
+    """Discount rank t by N - t."""
+    counts, levels, n_items = histogram.counts, histogram.levels.astype(np.float64), histogram.n_database[:, None]
+    before, size = histogram.before, histogram.size
+
+    def discounts(first: IntArray, last: IntArray) -> FloatArray:
+        return np.asarray((last - first) * (n_items - (first + last + 1) / 2))
+
+    def gain_in_order(order: range, first: IntArray, counts: IntArray) -> FloatArray:
+        gain = np.zeros(len(counts))
+        for level in order:
+            last = first + counts[:, level]
+            gain += levels[level] * sum_groups(discounts(first, last)[None])[0]
+            first = last
+        return gain
+
+    mean_gain = np.einsum("l,qlg->qg", levels, counts) / np.maximum(size, 1)  # (n_queries, n_groups)
+    (mean,) = sum_groups((mean_gain * discounts(before, before + size))[None])
+    upward = range(1, len(levels))  # irrelevant items add nothing, but come first in the worst order
+    low = gain_in_order(upward, before + counts[:, 0], counts)
+    high = gain_in_order(upward[::-1], before, counts)
+    in_one_group = histogram.n_at_level[:, :, None]
+    ideal = gain_in_order(upward[::-1], np.zeros_like(in_one_group[:, 0]), in_one_group)
+    return _Gains(mean, low, high, rank_variance(counts, levels), ideal, size / -12)

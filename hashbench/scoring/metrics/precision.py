@@ -8,7 +8,7 @@ from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
 from hashbench.scoring.metrics._sums import cut_at
 
 
-def _slopes_at(histogram: TieHistogram, k: int | IntArray, divisor: int | IntArray) -> Slopes:
+def _slopes_at(histogram: TieHistogram, k: int | None, divisor: int | IntArray) -> Slopes:
     cut = cut_at(histogram, k)
     return Slopes.of_relevance(cut.in_group(cut.places / divisor, histogram.size.shape[1]), histogram)
 
@@ -55,11 +55,11 @@ def recall_at(histogram: TieHistogram, k: int) -> Scores:
 @register_metric(
     "RPrec",
     source="McSherry & Najork, ECIR 2008",
-    slopes=lambda histogram: _slopes_at(histogram, histogram.n_relevant, histogram.n_relevant),
+    slopes=lambda histogram: _slopes_at(histogram, None, histogram.n_relevant),
 )
 def r_precision(histogram: TieHistogram) -> Scores:
     """Precision of the first R, where R is the number of relevant items."""
-    return cut_at(histogram, histogram.n_relevant).share_of(histogram.n_relevant)
+    return cut_at(histogram, None).share_of(histogram.n_relevant)
 
 
 @register_metric("P@rN", options=("zero", "skip"), source="mLGAP sec. 3: an empty ball has precision 0 (zero)")
