@@ -39,6 +39,7 @@ class Grid(NamedTuple):
     codes: dict[str, tuple[int, ...]]  # lengths by method; empty: all methods at 12 and 32 bits
     metrics: tuple[str, ...]
     n_orders: int
+    n_queries: int | None = None  # the first so many; None: all
     is_relabelled: bool = False  # class 0 and the rest
 
 
@@ -49,7 +50,7 @@ GRIDS = (
     Grid("digits", {}, ("AP", "AP@1000", "NDCG", "P@100", "RPrec", "RR"), 300),
     Grid("digits", dict.fromkeys((*FIVE, "bihalf"), (12, 32, 48, 64)), ("AP", "NDCG"), 300, is_relabelled=True),
     Grid("digits-pairs", dict.fromkeys(MULTI_LABEL, (12, 32)), ("AP", "NDCG", "P@100"), 300),
-    Grid("tmc2007", {"lsh": (16, 32), "itq": (16, 32), "hashnet": (32,), "csq": (32,)}, ("AP", "NDCG"), 25),
+    Grid("tmc2007", {"lsh": (16, 32), "itq": (16, 32), "hashnet": (32,), "csq": (32,)}, ("AP", "NDCG"), 100, 500),
     Grid("cifar10-s1:squeezenet", dict.fromkeys(FIVE, (12, 48)), ("AP", "AP@1000", "NDCG"), 100),
     Grid("cifar10-s2:squeezenet", {"lsh": (12,), "itq": (48,)}, ("AP",), 25),
 )
@@ -64,6 +65,7 @@ def measure(grid: Grid) -> tuple[pd.DataFrame, pd.DataFrame]:
     if grid.is_relabelled:
         is_zero = np.asarray(dataset.labels) == 0
         affinity = SameLabel(is_zero[dataset.query], is_zero[dataset.database])
+    affinity = affinity.part(slice(0, grid.n_queries))
     name, codes_of = grid.dataset + (ZERO if grid.is_relabelled else ""), {}
     for path in sorted((data_dir() / "codes").glob("*/*.h5")):
         made = read_attributes(path)
@@ -86,7 +88,8 @@ def shuffled(path: Path, affinity: Affinity, grid: Grid) -> Evaluation:
     """Score a codes file, also under random orders."""
     with open_codes(path) as codes:
         parts = codes.query[:], codes.database[:], codes.n_bits
-    return evaluate_packed(*parts, affinity, grid.metrics, random_orders=grid.n_orders)
+    query, *database = parts
+    return evaluate_packed(query[: grid.n_queries], *database, affinity, grid.metrics, random_orders=grid.n_orders)
 
 
 def of_pairs(dataset: str, metric: str, evaluations: list[Evaluation]) -> dict[str, object]:
