@@ -25,6 +25,11 @@ _NOT_DECIDING = (
 )
 SCORER = ("hashbench.scoring.evaluator", "hashbench.dataset")  # the latter makes affinities
 
+# Raise one whenever the same input may give other numbers than before; tests/test_guard.py notices when they move.
+DATASET_VERSION = 1  # of what is prepared: features, splits, levels
+CODES_VERSION = 1  # of what all methods share: inputs, seeds, the training loop; each method has its own ``version``, too
+SCORES_VERSION = 1  # of all metrics, with their shuffle deviations
+
 
 @dataclass(frozen=True)
 class Provenance:

@@ -1,0 +1,334 @@
+"""Numbers move only with a version: datasets, codes and scores are those of tests/golden/pins.json.
+
+Each pin holds numbers, and the versions in the keys of whatever is cached of them. `make golden` replaces a pin only if
+one of its versions was raised.
+
+Inputs of datasets are whole numbers where the arithmetic allows it, so that fingerprints are exact. Real numbers are
+compared with a tolerance, since processors round differently: scores to 1e-9 (they are sums of few terms), projections,
+losses and features to 1e-6 of their size (training amplifies rounding, here over four steps; any real change is far
+larger), and 1 % of the bits of codes may differ, those whose projection is rounded to the other side of 0.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+from helpers.paths import ROOT, built_in_datasets, built_in_methods
+from helpers.striped_images import save_weights, stripes
+from helpers.thoroughness import QUICK, TRAINED
+from PIL import Image
+
+from hashbench._validation import allowed_values
+from hashbench.adapter import Options, OwnData
+from hashbench.bits import pack
+from hashbench.cards import method_card
+from hashbench.dataset import Dataset
+from hashbench.learning.base import LearnedHash
+from hashbench.method import HashMethod
+from hashbench.pipeline import preparation, steps
+from hashbench.pipeline.grid import Job
+from hashbench.registry import get_dataset, get_method
+from hashbench.scoring.metrics import FAMILIES
+from hashbench.scoring.thresholds import count_pairs
+from hashbench.store import hdf5, provenance
+from hashbench.store.files import data_dir
+
+PINS = ROOT / "tests" / "golden" / "pins.json"
+N_BITS, SEED = 12, 3
+
+
+@dataclass(frozen=True)
+class Case:
+    """Numbers to pin, and the versions one of which must be raised when they move."""
+
+    compute: Callable[[], dict]
+    versions: dict[str, int]
+
+
+def sketch(array):
+    """Return the root mean square of an array, and four sums of it with fixed random weights, of about that size."""
+    weights = np.random.default_rng(0).standard_normal((4, array.size))
+    values = np.asarray(array, np.float64).ravel()
+    return [np.sqrt(np.mean(values**2)), *(weights @ values / np.sqrt(array.size))]
+
+
+# ---------------------------------------------------------------- datasets
+
+
+ITEMS = np.random.default_rng(0).integers(0, 9, (60, 6)).astype(np.float32)
+CLASSES = np.random.default_rng(1).permutation(np.arange(60) % 3)
+SEVERAL = np.column_stack([CLASSES == 0, CLASSES > 0, ITEMS[:, 0] > 4]).astype(np.uint8)
+OWN = {
+    "classes": {"labels": np.array(["cat", "dog", "emu"])[CLASSES], "queries_per_label": 3, "train_per_label": 8},
+    "several classes": {"labels": SEVERAL, "n_queries": 9, "n_train": 20},
+    "levels by distance": {"n_train": 30},
+    "neighbours": {"neighbours": 4, "neighbour_ties": "all"},
+    "neighbours by cosine": {"neighbours": 4, "true_distance": "cosine", "items": ITEMS + 1},
+    "queries from a file": {"labels": CLASSES, "query_items": ITEMS[:7] + 1, "query_labels": CLASSES[:7]},
+}
+
+
+def of_own_files(options):
+    folder = data_dir() / "own"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for key, value in ({"items": ITEMS} | options).items():
+        if isinstance(value, np.ndarray):
+            files[key] = str(folder / f"{key}.npy")
+            np.save(files[key], value)
+    seed = {} if "query_items" in options else {"seed": SEED}
+    return of_own(OwnData("mine", **options | files | seed), Options())
+
+
+def of_images(features):
+    folder = data_dir() / "images"
+    for number, (image, label) in enumerate(zip(*(part[:12] for part in stripes()), strict=True)):
+        (folder / str(label)).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / str(label) / f"{number:02d}.png")
+    weights = save_weights("squeezenet", data_dir() / "squeezenet.pth") if features == "squeezenet" else None
+    options = Options(features=features, image_size=None if features == "gist" else 40, weights=weights)
+    return of_own(OwnData("mine", str(folder), n_train=8), options)
+
+
+def of_own(own, options):
+    return content(preparation.prepare_own(own, options)[1])
+
+
+def of_known(spec):
+    return content(preparation.prepare(spec)[1])
+
+
+def content(path):
+    """Return what a prepared file holds; by its fingerprint, as far as it holds whole numbers."""
+    dataset = hdf5.read_dataset(path)
+    features = dataset.features
+    if features is None or (features == features.round()).all():
+        return {"fingerprint": dataset.fingerprint}
+    others = replace(dataset, features=np.zeros_like(features))
+    return {"fingerprint of the rest": others.fingerprint, "features": sketch(features)}
+
+
+def cases_of_datasets():
+    known = [name for name in built_in_datasets() if not get_dataset(name).needs]
+    for name in [*known, "digits-unseen3-fold0"]:
+        yield f"dataset {name}", partial(of_known, name)
+    for name, options in OWN.items():
+        yield f"dataset of {name}", partial(of_own_files, options)
+    for features in ("images", "pixels", "gist", "squeezenet"):
+        yield f"{features} of a folder", partial(of_images, features)
+
+
+# ---------------------------------------------------------------- codes
+
+
+@cache
+def items(rule):
+    """Make a dataset of five classes: 30 queries, 50 items of the database, and 160 others for training."""
+    rng = np.random.default_rng(2)
+    labels = np.arange(240) % 5
+    features = 2 * rng.normal(size=(5, 20))[labels] + rng.normal(size=(240, 20))
+    features[:, -1] = 1  # it never varies
+    several = np.eye(5, dtype=np.uint8)[labels] | np.eye(5, dtype=np.uint8)[rng.integers(0, 5, 240)]
+    about = {
+        "same-label": {"labels": labels},
+        "shared-labels": {"labels": several},
+        "distance": {"rule_params": {"squared_thresholds": [60.0, 30.0], "levels": [1, 3]}},
+    }
+    split = {"query": np.arange(30), "database": np.arange(30, 80), "train": np.arange(80, 240)}
+    return Dataset("items", features.astype(np.float32), **split, rule=rule, **about[rule])
+
+
+LEARNED_ONLY = {"epochs": 2, "batch_size": 40, "halve_every": 1, "n_hidden": 32}
+TRAINING = {  # settings of the loop, with one method
+    "adam": {"optimizer": "adam", "learning_rate": 0.01},
+    "rmsprop": {"optimizer": "rmsprop", "learning_rate": 0.01},
+    "a linear head": {"head": "linear", "scaling": "norm"},
+    "held-out items": {"validation": 0.2, "scaling": "none", "learning_rate": 0.01},
+}
+
+
+@cache
+def few_images():
+    """Make a dataset of images of two classes: 4 queries, 8 of the database, all of these for training."""
+    images, labels = stripes()
+    index = np.arange(4), np.arange(4, 12), np.arange(4, 12)
+    return Dataset("images", None, *index, "same-label", labels=labels[:12], images=images[:12])
+
+
+def codes_of_images():
+    path = str(save_weights("squeezenet", data_dir() / "squeezenet.pth"))
+    settings = {"backbone": "squeezenet", "weights": path, "image_size": 40, "train_from": "fire9"}
+    settings |= {"augmentation": "crop", "learning_rate": 0.01, "batch_size": 4, "head_epochs": 1}
+    return codes_of("hashnet", settings, few_images())
+
+
+def codes_of(name, params, dataset):
+    """Encode as a run does."""
+    params = {**QUICK.get(name, {}), **(LEARNED_ONLY if name in TRAINED else {}), **params}
+    job = Job("items", method_card(name), N_BITS, SEED if "random_state" in method_card(name).params else 0, params)
+    seen, project = [], HashMethod.project
+
+    def recorded(method, X):
+        seen.append((method, project(method, X)))
+        return seen[-1][1]
+
+    with mock.patch.object(HashMethod, "project", recorded):
+        path, _ = steps.ensure_codes(dataset, job)
+    with hdf5.open_codes(path) as codes:
+        values = {"codes": codes.query.tobytes().hex(), "projections": sketch(np.concatenate([v for _, v in seen]))}
+    history = getattr(seen[0][0], "history_", [])
+    return values | ({"losses": [epoch.loss for epoch in history]} if history else {})
+
+
+def cases_of_codes():
+    shared = allowed_values(LearnedHash)
+    for name in built_in_methods():
+        cls = get_method(name)
+        yield f"codes of {name}", name, partial(codes_of, name, {}, items("same-label"))
+        if cls.supervision != "none":
+            yield f"codes of {name} for several classes", name, partial(codes_of, name, {}, items("shared-labels"))
+        if cls.supervision == "affinity":
+            yield f"codes of {name} for levels", name, partial(codes_of, name, {}, items("distance"))
+        for key, allowed in allowed_values(cls).items():
+            values = {bool: (False, True)}.get(allowed[0], allowed[0] if isinstance(allowed[0], frozenset) else ())
+            for value in sorted(values) if key not in shared else ():
+                if value != method_card(name).params[key]:
+                    yield f"codes of {name} with {key}={value}", name, partial(codes_of, name, {key: value}, items("same-label"))
+    for title, params in TRAINING.items():
+        yield f"codes of hashnet with {title}", "hashnet", partial(codes_of, "hashnet", params, items("same-label"))
+    yield "codes of hashnet of images", "hashnet", codes_of_images
+
+
+# ---------------------------------------------------------------- scores
+
+
+@cache
+def scored():
+    """Score codes of many ties and of four levels, one query without relevant items, in all metrics as a run does."""
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 2, (80, 5)).astype(np.uint8)
+    labels[3] = 0  # of a query
+    index = {"query": np.arange(20), "database": np.arange(20, 80), "train": np.arange(20, 80)}
+    dataset = Dataset("scored", ITEMS_OF_SCORES, rule="shared-labels", labels=labels, **index)
+    bits = rng.random((80, 7)) < 0.5
+    made = Job("scored", method_card("constant"), 7).provenance(dataset)
+    path = data_dir() / "codes" / "scored.h5"
+    hdf5.write_codes(hdf5.Codes(pack(bits[:20]), pack(bits[20:]), made), path)
+    return dataset, bits, steps.score(dataset, path, [name for names in metrics().values() for name in names])
+
+
+ITEMS_OF_SCORES = np.random.default_rng(3).integers(0, 4, (80, 3)).astype(np.float32)
+
+
+def metrics():
+    """List names of each family: its options, cutoffs at 10 items and beyond the database, and radius 2."""
+    names = {}
+    for pattern, family in FAMILIES.items():
+        if family.function.__module__.startswith("hashbench."):
+            stem, colon, rest = pattern.replace("rN", "r2").replace("=m", "=20").partition(":")
+            stems = [stem.replace("@k", f"@{k}") for k in ((10, 100) if "@k" in stem and not colon else (10,))]
+            options = [f":{option}" for option in family.options] or [""]
+            names[pattern] = list(dict.fromkeys(f"{s}{option}{colon}{rest}" for s in stems for option in options))
+    return names
+
+
+def scores_of(names):
+    _, _, evaluation = scored()
+    return {name: [*evaluation[name][:-1], *map(np.nanmean, evaluation.scores[name])] for name in names}
+
+
+def matches():
+    """Return what each radius matches, over all pairs, and uAP."""
+    dataset, bits, _ = scored()
+    counted = count_pairs(pack(bits[:20]), pack(bits[20:]), 7, dataset.affinity())
+    return {"uAP": [*counted.uap[:-1]]} | {f"radius {radius}": list(counted.at(radius)) for radius in (0, 2, 7)}
+
+
+# ---------------------------------------------------------------- pins
+
+
+def cases():
+    """Return all cases by name."""
+    named = {}
+    for name, compute in cases_of_datasets():
+        named[name] = Case(compute, {"DATASET_VERSION": provenance.DATASET_VERSION})
+    for name, method, compute in cases_of_codes():
+        versions = {"CODES_VERSION": provenance.CODES_VERSION, f"version of {method}": method_card(method).version}
+        named[name] = Case(compute, versions)
+    of_scores = {f"scores of {pattern}": partial(scores_of, names) for pattern, names in metrics().items()}
+    for name, compute in (of_scores | {"matches by radius": matches}).items():
+        named[name] = Case(compute, {"SCORES_VERSION": provenance.SCORES_VERSION})
+    return named
+
+
+CASES = cases()
+TOLERANCES = {"codes": 0.01, "scores": 1e-9}  # the share of bits; of scores; 1e-6 for other real numbers
+
+
+def differs(pinned, now, name):
+    """Return whether values of a case moved by more than a tolerance."""
+    if isinstance(now, dict):
+        return pinned.keys() != now.keys() or any(differs(pinned[key], now[key], name) for key in now)
+    if isinstance(now, list):
+        rtol = 1e-9 if name.startswith(("scores", "matches")) else 1e-6
+        size = np.nanmax(np.abs(pinned), initial=0)
+        return len(pinned) != len(now) or not np.allclose(now, pinned, rtol=0, atol=rtol * size, equal_nan=True)
+    if name.startswith("codes") and len(pinned) == len(now):
+        bits = [np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8)) for text in (pinned, now)]
+        return np.mean(bits[0] != bits[1]) > 0.01
+    return pinned != now
+
+
+def read_pins():
+    return json.loads(PINS.read_text()) if PINS.exists() else {}
+
+
+def rounded(value):
+    """Return a value as pins hold it: real numbers to twelve digits."""
+    if isinstance(value, dict):
+        return {key: rounded(part) for key, part in value.items()}
+    return [float(f"{number:.12g}") for number in value] if isinstance(value, list) else value
+
+
+def is_raised(pin, versions):
+    return any(versions[key] > pin["versions"].get(key, 0) for key in versions)
+
+
+def pin_again(data):
+    """Pin all cases as they are now, and return those that moved without a higher version, whose pins stay."""
+    pins, pinned, refused = read_pins(), {}, []
+    for name, case in CASES.items():
+        (data / name).mkdir(parents=True)
+        with mock.patch.dict("os.environ", HASHBENCH_DATA=str(data / name)):
+            values, pin = rounded(case.compute()), pins.get(name)
+        if pin and differs(pin["values"], values, name):
+            if not is_raised(pin, case.versions):
+                refused.append(name)
+                values = pin["values"]
+        elif pin:
+            values = pin["values"]
+        pinned[name] = {"versions": case.versions, "values": values}
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(pin)}" for name, pin in pinned.items())
+    PINS.write_text(f"{{\n{lines}\n}}\n")
+    return refused
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_numbers_have_not_moved_under_the_same_versions(name):
+    case, pin = CASES[name], read_pins().get(name)
+    assert pin, f"{name} has no pin: run make golden"
+    moved = differs(pin["values"], rounded(case.compute()), name)
+    words = " or the ".join(case.versions)
+    assert not moved or is_raised(pin, case.versions), (
+        f"numbers moved, {name}: raise {words}, and add a line to CHANGELOG.md; then run make golden"
+    )
+    assert (moved, pin["versions"]) == (False, case.versions), f"{name} has a new version: run make golden"
+
+
+def test_each_pin_is_of_a_case():
+    assert [*read_pins()] == [*CASES], "run make golden"
