@@ -72,8 +72,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     libraries : tuple of str
         Installed packages that the codes depend on.
     modules : tuple of str
-        Modules that the codes depend on and that import statements do not show: imported by a computed name, or of
-        another package.
+        Of a plug-in: imported modules outside its own package that decide its codes.
     is_slow : bool
         Whether fits take so long that grids of quick methods leave the method out; see ``make reproduce-tables``.
 
@@ -221,13 +220,6 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Restore what `fitted_state` of a method with the same parameters returned, instead of a fit."""
         for name, value in state.items():
             setattr(self, name, value)
-
-    def leaves_out(self) -> tuple[str, ...]:
-        """Return modules that this method imports, but does not use with the current parameters.
-
-        Their code, and what only they import, does not affect the codes.
-        """
-        return ()
 
     def recorded_params(self) -> dict[str, Any]:
         """Return the parameters that identify codes, besides length and seed, sorted; results can hold their values."""

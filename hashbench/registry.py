@@ -1,7 +1,6 @@
 """Plugins by name: the only module that imports methods, datasets and metrics, and only when they are used."""
 
 import inspect
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -11,7 +10,6 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from hashbench import _source_code
 from hashbench.errors import HashbenchError, needing, one_line, unknown_name
 from hashbench.unseen import split_name
 
@@ -41,6 +39,11 @@ def is_built_in(name: str) -> bool:
 def dataset_names() -> list[str]:
     """List the names of all datasets that can be prepared, sorted."""
     return sorted({*_adapters(), *_entry_points("hashbench.datasets")})
+
+
+def built_in_datasets() -> list[str]:
+    """List the names of hashbench's own datasets, sorted."""
+    return sorted(_adapters())
 
 
 def is_dataset(name: str) -> bool:
@@ -152,22 +155,6 @@ def modules_of(cls: type) -> tuple[str, ...]:
     """Return the modules of a class and its bases that belong to plug-ins or hashbench."""
     homes = dict.fromkeys(base.__module__ for base in cls.__mro__)
     return tuple(home for home in homes if home.partition(".")[0] not in _LIBRARIES)
-
-
-def method_summary(name: str) -> str:
-    """Return the first line of a method's docstring, or an error in parentheses; built-in methods are not imported."""
-    if name in _module_names("hashbench.methods"):
-        try:
-            docstrings = _source_code.docstrings_of(f"hashbench.methods.{name.replace('-', '_')}")
-        except (OSError, SyntaxError, UnicodeDecodeError) as error:
-            return f"(cannot be imported: {type(error).__name__}: {one_line(error)})"
-    else:
-        try:
-            cls = get_method(name)
-        except HashbenchError as error:
-            return f"({error})"
-        docstrings = [sys.modules[cls.__module__].__doc__ or "", cls.__doc__ or ""]
-    return next((text.strip().partition("\n")[0] for text in docstrings if text.strip()), "")
 
 
 def dataset_summary(name: str) -> str:

@@ -1,59 +1,65 @@
-"""Cards read from the source of a method equal those of its class."""
+"""Cards of methods are remembered until the source changes, and equal those of the classes."""
 
-from dataclasses import replace
+import os
+from dataclasses import asdict
 
 import pytest
 from helpers.paths import built_in_methods
 
-from hashbench import cards, registry
-from hashbench.method import HashMethod
-
-
-@pytest.mark.parametrize("name", built_in_methods())
-def test_the_card_read_from_source_is_that_of_the_class(name):
-    card, expected = cards.read_card(name, f"hashbench.methods.{name.replace('-', '_')}"), cards._card_of_class(name)
-    assert card.presets.keys() == expected.presets.keys()
-    for n_bits in (16, 48):
-        for preset in expected.presets:
-            assert card.preset(preset, n_bits) == expected.preset(preset, n_bits)
-    cls = registry.get_method(name)
-    is_plain = all(getattr(cls, function) is getattr(HashMethod, function) for function in cards._DECIDING)
-    expected = replace(expected, presets=card.presets, modules=(cls.__module__,), is_plain=is_plain)
-    assert vars(card) == vars(expected), f"assign parameters and attributes of {name} one by one in the class body"
-
-
-METHOD = """
-from dataclasses import dataclass
-from typing import ClassVar
-from hashbench import HashMethod, setting, whole
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class Mine(HashMethod):
-    n_iter: int = setting(50, whole(1), tunable=(20, 50))
-    other: "ClassVar[int]" = 3
-    version = 4
-"""
+from hashbench import _remembered, cards
 
 
 @pytest.fixture
-def module(tmp_path, monkeypatch):
-    """Write a module of a method; return its name."""
-    monkeypatch.syspath_prepend(tmp_path)
+def cache(tmp_path, monkeypatch):
+    """Use another cache; return a function that forgets what is in memory, as a new process does."""
+    monkeypatch.setattr(_remembered, "_path", lambda: tmp_path / "cards.json")
 
-    def write(text):
-        name = f"method_in_{tmp_path.name}"  # sources are cached by the module's name
-        (tmp_path / f"{name}.py").write_text(text)
-        return name
+    def forget():
+        for function in (_remembered._known, _remembered._source, cards.method_card):
+            function.cache_clear()
 
-    return write
-
-
-def test_parameters_are_not_mistaken_for_attributes(module):
-    card = cards.read_card("mine", module(METHOD))
-    assert card.params == {"n_bits": 32, "n_iter": 50}
-    assert (card.version, card.supervision, card.tunable) == (4, "none", {"n_iter": (20, 50)})
+    forget()
+    yield forget
+    monkeypatch.undo()
+    forget()
 
 
-def test_a_value_that_needs_running_is_not_guessed(module):
-    with pytest.raises(NameError):
-        cards.read_card("mine", module(METHOD.replace("50,", "open('x'),")))
+@pytest.mark.parametrize("name", built_in_methods())
+def test_a_remembered_card_is_that_of_the_class(name):
+    cards.method_card(name)
+    cards.method_card.cache_clear()
+    assert asdict(cards.method_card(name)) == asdict(cards.card_of_class(name))
+
+
+def test_a_card_is_made_again_after_a_change_of_the_source(cache, monkeypatch):
+    cards.method_card("itq")
+    cache()
+    monkeypatch.setattr(cards, "card_of_class", None)
+    assert cards.method_card("itq").version >= 1  # remembered
+    cache()
+    monkeypatch.setattr(_remembered, "_source", lambda: "another")
+    with pytest.raises(TypeError):
+        cards.method_card("itq")
+
+
+def test_a_cache_that_cannot_be_read_or_written_changes_nothing(cache, tmp_path):
+    path = tmp_path / "cards.json"
+    path.write_text("{")
+    assert cards.method_card("itq").name == "itq"
+    path.unlink()
+    path.mkdir()
+    cache()
+    assert cards.method_card("itq").name == "itq"
+
+
+def test_the_cache_notices_an_edit(tmp_path, monkeypatch):
+    monkeypatch.setattr(_remembered, "__file__", str(tmp_path / "_remembered.py"))
+    source = tmp_path / "method.py"
+    source.write_text("version = 1\n")
+    digests = set()
+    for date in (1, 2):
+        os.utime(source, (date, date))
+        _remembered._source.cache_clear()
+        digests.add(_remembered._source())
+    _remembered._source.cache_clear()
+    assert len(digests) == 2

@@ -13,7 +13,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -198,7 +197,11 @@ def cases_of_codes():
             values = {bool: (False, True)}.get(allowed[0], allowed[0] if isinstance(allowed[0], frozenset) else ())
             for value in sorted(values) if key not in shared else ():
                 if value != method_card(name).params[key]:
-                    yield f"codes of {name} with {key}={value}", name, partial(codes_of, name, {key: value}, items("same-label"))
+                    yield (
+                        f"codes of {name} with {key}={value}",
+                        name,
+                        partial(codes_of, name, {key: value}, items("same-label")),
+                    )
     for title, params in TRAINING.items():
         yield f"codes of hashnet with {title}", "hashnet", partial(codes_of, "hashnet", params, items("same-label"))
     yield "codes of hashnet of images", "hashnet", codes_of_images

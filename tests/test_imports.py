@@ -17,10 +17,6 @@ from importlib import import_module; from pkgutil import iter_modules; import ha
 names = [module.name for module in iter_modules(hashbench.datasets.__path__)]
 assert len([import_module(f"hashbench.datasets.{name}") for name in names]) > 5
 """
-SOURCE_OF_A_MODULE = """
-from hashbench import _source_code
-assert str(_source_code.file_of("hashbench.scoring.kernels")).endswith("kernels.py")
-"""
 SCORES = """
 import hashbench.affinity, hashbench.scoring.code_statistics, hashbench.scoring.evaluation, hashbench.scoring.metrics
 """
@@ -36,7 +32,6 @@ np.save("a.npy", np.eye(2)); read_codes("a.npy")
         (NAMES_OF_ALL, LARGE),
         (CARDS_OF_ALL, LARGE),
         (ADAPTERS, "PIL, h5py, numba, pandas, requests, scipy, sklearn, torch"),
-        (SOURCE_OF_A_MODULE, "numba"),
         (CODES_OF_NUMPY, "torch"),
         ("import hashbench.sources.features.backbones", "torch"),
         ("import hashbench.sources.download", "pandas, requests, rich, urllib3"),
@@ -45,4 +40,6 @@ np.save("a.npy", np.eye(2)); read_codes("a.npy")
 )
 def test_libraries_that_are_not_needed_are_not_imported(code, libraries, tmp_path):
     unwanted = set(libraries.split(", "))
+    if code in (NAMES_OF_ALL, CARDS_OF_ALL):  # which are remembered from the first time on
+        printed_by(code, cwd=tmp_path)
     assert printed_by(f"{code}\nprint(*{unwanted} & {{*sys.modules}})", cwd=tmp_path) == "\n"

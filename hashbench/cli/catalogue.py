@@ -51,12 +51,12 @@ _Item = dict[str, Any]
 
 def _methods(speed: str | None = None) -> list[_Item]:
     from hashbench import registry
-    from hashbench.cards import method_card
+    from hashbench.cards import method_card, method_summary
 
     names = registry.method_names()
     if speed is not None:
         names = [name for name in registry.built_in_methods() if method_card(name).is_slow == (speed == "slow")]
-    return [{"name": name, "summary": registry.method_summary(name)} for name in names]
+    return [{"name": name, "summary": method_summary(name)} for name in names]
 
 
 def _datasets() -> list[_Item]:

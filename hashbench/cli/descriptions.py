@@ -283,7 +283,6 @@ def _origin(provenance: "Provenance") -> dict[str, str]:
         "seed": str(provenance.seed),
         "dataset": f"{provenance.dataset} ({provenance.features}), content {provenance.dataset_fingerprint}",
         "libraries": ", ".join(f"{name} {version}" for name, version in json.loads(provenance.libraries).items()),
-        "code": provenance.code,
     }
 
 

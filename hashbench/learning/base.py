@@ -218,11 +218,6 @@ class LearnedHash(HashMethod):
         """Which part of a dataset is ``X``: images if there is a backbone, else features."""
         return "features" if self.backbone is None else "images"
 
-    def leaves_out(self) -> tuple[str, ...]:
-        """Return the modules of images if there is no backbone, and of held-out items if there are none."""
-        images = () if self.backbone else ("hashbench.learning.image_network",)
-        return (*images, *(() if self.validation else ("hashbench.learning.held_out",)))
-
     def recorded_params(self) -> dict[str, Any]:
         """Return the parameters that identify codes; see `HashMethod.recorded_params`.
 

@@ -25,7 +25,7 @@ from hashbench.pipeline.grid import Job
 from hashbench.pipeline.runner import Outcome, finish, load_once
 from hashbench.pipeline.steps import Demands
 from hashbench.store.files import data_dir, lock_timeout
-from hashbench.store.provenance import SCORER, Provenance, code_that_decides
+from hashbench.store.provenance import SCORES_VERSION, Provenance
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -57,7 +57,7 @@ def on_workers(
             future: Future = client.submit(
                 _run_job,
                 job,
-                (provenance, code_that_decides(*SCORER)),
+                (provenance, SCORES_VERSION),
                 demands,
                 (str(data_dir().absolute()), lock_timeout.get()),
                 pure=False,
@@ -116,7 +116,7 @@ def _failed(job: Job, why: str) -> Outcome:
 
 def _run_job(
     job: Job,
-    expected: tuple[Provenance, str],
+    expected: tuple[Provenance, int],
     demands: Demands,
     settings: tuple[str, float],
 ) -> Outcome | Unfit:
@@ -135,7 +135,7 @@ def _run_job(
         provenance = job.provenance(dataset)
     except HashbenchError as error:
         return Unfit(worker, f"cannot take it: {error}")
-    if (provenance, code_that_decides(*SCORER)) != expected:
+    if (provenance, SCORES_VERSION) != expected:
         load_once.cache_clear()  # the dataset may be corrected before the next job
         return Unfit(worker, _difference(provenance, client_provenance))
     return finish(job, dataset, demands)

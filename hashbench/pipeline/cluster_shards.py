@@ -3,7 +3,6 @@
 Only paths of files, codes of queries and counts are sent; workers open the shards.
 """
 
-import json
 import warnings
 from dataclasses import dataclass
 from functools import reduce
@@ -26,7 +25,7 @@ from hashbench.pipeline.cluster import (
 )
 from hashbench.scoring.counting import SliceableCodes
 from hashbench.scoring.shards import Parts, Relevance, Shard, count_shard
-from hashbench.store.provenance import SCORER, code_that_decides, versions
+from hashbench.store.provenance import SCORES_VERSION, versions
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -58,7 +57,7 @@ def count_on_workers(
         n_rows = rows.stop - rows.start
         n_workers = max(1, len(client.scheduler_info()["workers"]))
         parts = chunks(rows.start, rows.stop, min(TASK_ROWS, max(1, -(-n_rows // (4 * n_workers)))))
-        expected = code_that_decides(*SCORER), versions(_SCORING)
+        expected = SCORES_VERSION, versions(_SCORING)
         others, running = OtherWorkers(client, on_progress), as_completed([], loop=client.loop)
         under_way: dict[Future, slice | None] = {}  # parts, and sums
         counted: list[Future] = []
@@ -118,14 +117,14 @@ class _UnfitWorker(HashbenchError):
         return "worker {} {}".format(*self.unfit)
 
 
-def _count(expected: tuple[str, str], *args: Any) -> Shard:
+def _count(expected: tuple[int, dict[str, str]], *args: Any) -> Shard:
     """Count rows in a worker, if it counts as the client would."""
     worker = prepared_worker()
     if isinstance(worker, Unfit):
         raise _UnfitWorker(*worker)
-    actual = code_that_decides(*SCORER), versions(_SCORING)
+    actual = SCORES_VERSION, versions(_SCORING)
     if actual != expected:
-        raise _UnfitWorker(worker, version_difference(json.loads(actual[1]), json.loads(expected[1])))
+        raise _UnfitWorker(worker, version_difference(actual[1], expected[1]))
     try:
         return count_shard(*args)
     except Exception as error:

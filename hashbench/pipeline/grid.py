@@ -16,8 +16,7 @@ from hashbench.errors import HashbenchError, suggestion, unknown_name
 from hashbench.pipeline.failures import contained
 from hashbench.pipeline.preparation import PreparedDataset
 from hashbench.registry import get_method, is_dataset, method_names, resolve_dataset
-from hashbench.store.origin import Origin
-from hashbench.store.provenance import SCORER, Provenance, code_that_decides, versions
+from hashbench.store.provenance import Provenance, versions
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
@@ -59,37 +58,26 @@ class Job:
         return estimator
 
     @cached_property
-    def _recorded(self) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The parameters that identify codes, and the modules that do not affect them."""
+    def _recorded(self) -> dict[str, Any]:
+        """The parameters that identify codes."""
         if not self.card.is_plain:
-            return self.estimator.recorded_params(), self.estimator.leaves_out()
+            return self.estimator.recorded_params()
         params = {**self.card.params, **self.params}
-        return {key: params[key] for key in params if key not in ("n_bits", "random_state")}, ()
-
-    @property
-    def code(self) -> str:
-        """The digest of the code that decides its codes."""
-        return code_that_decides(*self.card.modules, leaves_out=self._recorded[1])
+        return {key: params[key] for key in params if key not in ("n_bits", "random_state")}
 
     def provenance(self, dataset: Dataset | PreparedDataset) -> Provenance:
         """Return the provenance of this job's codes; the method is constructed only if its card does not suffice."""
-        recorded, _ = self._recorded
         return Provenance(
             dataset=dataset.name,
             features=dataset.features_name,
             method=self.method,
-            params=canonical_json(recorded),
+            params=canonical_json(self._recorded),
             n_bits=self.n_bits,
             seed=self.seed,
             dataset_fingerprint=dataset.fingerprint,
             method_version=self.card.version,
-            libraries=versions(self.card.libraries),
-            code=self.code,
+            libraries=canonical_json({**versions(self.card.libraries), **self.card.digests}),
         )
-
-    def origin(self, device: str) -> Origin:
-        """Return the origin of codes that this job computes here and now."""
-        return Origin.here(self.card.modules, self._recorded[1], device)
 
 
 class Sweep(tuple[Any, ...]):
@@ -150,8 +138,6 @@ def grid(
         if job.params or not job.card.is_plain or not _are_installed(job.card.libraries):
             with contained(f"method {job.method!r}", str(job)):
                 _ = job.estimator
-    for modules in {SCORER, *(card.modules for card, _, _ in variants)}:  # read before work begins, in case of edits
-        code_that_decides(*modules)
     return list(jobs.values())
 
 

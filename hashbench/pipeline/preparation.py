@@ -13,7 +13,7 @@ import h5py
 from hashbench._typing import Progress, silent
 from hashbench._validation import check_name
 from hashbench.adapter import Options, OwnData
-from hashbench.dataset import Dataset
+from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, unknown_name
 from hashbench.registry import (
     dataset_class,
@@ -33,7 +33,7 @@ from hashbench.sources.unseen import leave_out
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, identities, locked
 from hashbench.store.inputs import reading, resolved
-from hashbench.store.provenance import code_that_decides
+from hashbench.store.provenance import DATASET_VERSION, digests
 from hashbench.unseen import UnseenClasses, check_fold, split_name
 
 _REMEMBERED = {"source": str, "weights": str, "image_size": int, "stamps": dict}
@@ -66,7 +66,7 @@ def _with_folder(spec: str, options: Options) -> tuple[str, Options]:
 
 
 def _current(spec_or_path: str) -> dict[str, Any] | None:
-    """Return the attributes of a dataset's file; None if it is missing, or if its code or sources have changed."""
+    """Return the attributes of a dataset's file; None if it is missing, or if its version or its sources have changed."""
     name = spec_or_path.partition(":")[0]
     if not is_known(name):
         path = _file_of(spec_or_path)
@@ -79,17 +79,17 @@ def _current(spec_or_path: str) -> dict[str, Any] | None:
     choices, recorded_stamps = read_choices(attributes)
     stamps = _stamps(spec, choices)
     is_same = stamps is not None and stamps.items() <= recorded_stamps.items()
-    return attributes if is_same and _is_made_by(attributes, _code_of(name)) else None
+    return attributes if is_same and _is_made_by(attributes, _versions_of(name)) else None
 
 
-def _is_made_by(attributes: Mapping[str, Any], code: str) -> bool:
-    return (attributes.get("code"), attributes.get("schema_version")) == (code, hdf5.SCHEMA_VERSION)
+def _is_made_by(attributes: Mapping[str, Any], versions: str) -> bool:
+    return (attributes.get("versions"), attributes.get("schema_version")) == (versions, hdf5.SCHEMA_VERSION)
 
 
-def _code_of(name: str) -> str:
-    """Return the digest of the code that affects a dataset."""
-    modules = ["hashbench.sources.unseen"] if split_name(name)[1] else modules_of(dataset_class(name))
-    return code_that_decides(*modules)
+def _versions_of(name: str) -> str:
+    """Return the version of the code that prepares a dataset, with the digests of a plug-in's files."""
+    modules = () if split_name(name)[1] else modules_of(dataset_class(name))
+    return canonical_json({"dataset_version": DATASET_VERSION, **digests(modules)})
 
 
 def read_choices(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -186,7 +186,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
         else:
             dataset, record = _cut_out(spec, protocol, options, force=force)
         dataset = with_warning(dataset)
-        hdf5.write_dataset(dataset, path, _code_of(name), record)
+        hdf5.write_dataset(dataset, path, _versions_of(name), record)
     return dataset, path, "re-prepared damaged" if is_damaged else "prepared"
 
 
@@ -251,7 +251,7 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     options = replace(options, features=spec.partition(":")[2])
     dataset = with_warning(get_dataset(name, replace(options, own=own)).prepare())
     with locked(path):
-        hdf5.write_dataset(dataset, path, code="own", choices=_chosen(options))
+        hdf5.write_dataset(dataset, path, versions="own", choices=_chosen(options))
     return dataset, path
 
 
@@ -406,7 +406,7 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
         specs = [name if kind == cls.features[0] else f"{name}:{kind}" for kind in cls.features]
         specs += _prepared_models(name)
         attributes = {spec: hdf5.read_attributes(dataset_path(spec)) for spec in specs}
-        current = [spec for spec in specs if _is_made_by(attributes[spec], _code_of(name))]
+        current = [spec for spec in specs if _is_made_by(attributes[spec], _versions_of(name))]
         stale = [spec for spec in specs if attributes[spec] and spec not in current]
         prepared += current
         for spec in stale or ([] if current else [name]):

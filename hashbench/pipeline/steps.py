@@ -25,7 +25,7 @@ from hashbench.store import hdf5, score_cache
 from hashbench.store.files import data_dir, identities, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
-from hashbench.store.origin import JobRecord
+from hashbench.store.origin import JobRecord, Origin
 from hashbench.store.provenance import Provenance, digest
 from hashbench.store.result_rows import Row
 
@@ -116,7 +116,7 @@ def encode(
         made=provenance,
         fit_seconds=fit_end - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fit_end,
-        origin=job.origin(device),
+        origin=Origin.here(device),
         **_held_out(method),
     )
 
@@ -316,7 +316,7 @@ def _open_session(
             method.session,
             activations=data_dir() / "activations",
             checkpoint=checkpoint,
-            key=canonical_json([provenance.code, provenance.libraries]),
+            key=canonical_json([provenance.codes_version, provenance.method_version]),
             resume=resume,
             on_epoch=lambda epoch: on_progress(f"epochs, {epoch}", epoch.number, epoch.n_epochs),
             on_progress=on_progress,

@@ -29,7 +29,7 @@ from hashbench.scoring.metrics import get_metric, is_error
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir, file_behind, locked, write_text
 from hashbench.store.inputs import reading
-from hashbench.store.provenance import SCORER, code_that_decides, digest
+from hashbench.store.provenance import CODES_VERSION, SCORES_VERSION, digest
 from hashbench.store.result_files import csv_text
 
 HELD_OUT = 0.2  # of the training items
@@ -64,8 +64,8 @@ class Trial:
 
     @property
     def code(self) -> str:
-        """The digest of the code that decides its scores."""
-        return digest([self.job.code, code_that_decides(*SCORER)])
+        """A digest of the versions that decide its scores, but for the method's, which its key has."""
+        return digest([CODES_VERSION, SCORES_VERSION, self.job.card.digests])
 
     def key(self, metric: str) -> tuple[str, ...]:
         """Return the key of its row of a metric."""

@@ -96,15 +96,15 @@ def _put(file: h5py.File, attributes: Mapping[str, Any]) -> None:
             file[f"texts/{key}"] = np.frombuffer(text, np.uint8)
 
 
-def write_dataset(dataset: Dataset, path: Path, code: str = "", choices: Mapping[str, Any] | None = None) -> None:
-    """Write a dataset file; ``code`` is the digest of its adapter's code, ``choices`` what the user chose."""
+def write_dataset(dataset: Dataset, path: Path, versions: str = "", choices: Mapping[str, Any] | None = None) -> None:
+    """Write a dataset file; ``versions`` are those of the code that prepared it, ``choices`` what the user chose."""
     with _writing(path) as file:
         words = {key: getattr(dataset, key) for key in ("name", "rule", "features_name", "fingerprint")}
         if dataset.part_of:
             words["part_of"] = dataset.part_of
         mappings = {"rule_params": dataset.rule_params, "about": dataset.about, "choices": choices or {}}
         lines = {key: canonical_json(dict(value)) for key, value in mappings.items()}
-        _put(file, {"hashbench": "dataset", "code": code, **words, **lines})
+        _put(file, {"hashbench": "dataset", "versions": versions, **words, **lines})
         for key in _DATASET_ARRAYS:
             if getattr(dataset, key) is not None:
                 file[key] = getattr(dataset, key)
@@ -192,7 +192,7 @@ def find_codes(path: Path, made: Provenance) -> Iterator[Codes | None]:
         return
     with _opened(path, "codes") as (file, attributes):
         with _parsing(path, "codes"):
-            is_same = Provenance.read(attributes) == made
+            is_same = Provenance.read(attributes).gives_codes_of(made)
         yield _codes_of(file, attributes, path) if is_same else None
 
 

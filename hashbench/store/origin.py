@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from hashbench.dataset import canonical_json
-from hashbench.store.provenance import Provenance, files_that_decide, settings_name
+from hashbench.store.provenance import Provenance, settings_name
 
 _LEVELS = {"AVX512F": "avx512", "AVX2": "avx2", "AVX": "avx", "SSE42": "sse4.2", "SVE": "sve", "ASIMD": "neon"}
 
@@ -22,7 +22,7 @@ _LEVELS = {"AVX512F": "avx512", "AVX2": "avx2", "AVX": "avx", "SSE42": "sse4.2",
 class Origin:
     """What made codes besides what `Provenance` records; no host and no person."""
 
-    commit: str  # of hashbench's source tree, with + if a file that decides the codes differs; empty if installed
+    commit: str  # of hashbench's source tree, with + if a file of the package differs; empty if installed
     hashbench: str  # its version
     processor: str  # architecture, vendor and instruction level
     threads: int  # of numerical libraries
@@ -30,11 +30,10 @@ class Origin:
     date: str  # the day, in UTC
 
     @classmethod
-    def here(cls, modules: Sequence[str], leaves_out: Sequence[str] = (), device: str = "cpu") -> Self:
-        """Return the origin of codes that the methods in ``modules`` make now, on this machine."""
+    def here(cls, device: str = "cpu") -> Self:
+        """Return the origin of codes that are made now, on this machine."""
         today = datetime.now(UTC).date().isoformat()
-        commit = _commit(tuple(modules), tuple(leaves_out))
-        return cls(commit, version("hashbench"), processor_class(), _n_threads(), device, today)
+        return cls(_commit(), version("hashbench"), processor_class(), _n_threads(), device, today)
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -138,13 +137,12 @@ def _n_threads() -> int:
 
 
 @cache
-def _commit(modules: tuple[str, ...], leaves_out: tuple[str, ...]) -> str:
+def _commit() -> str:
     tree = Path(__file__).resolve().parents[2]
     oid = _git(tree, "rev-parse", "HEAD") if _git(tree, "ls-files", "hashbench/__init__.py") else ""
     if not oid:  # installed, perhaps in a folder of another repository
         return ""
-    files = [path for path in files_that_decide(modules, leaves_out) if path.is_relative_to(tree)]
-    return oid[:10] + "+" * bool(_git(tree, "status", "--porcelain", "--", *map(str, files)))
+    return oid[:10] + "+" * bool(_git(tree, "status", "--porcelain", "--", "hashbench"))
 
 
 def _git(tree: Path, *arguments: str) -> str:

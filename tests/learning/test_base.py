@@ -231,7 +231,7 @@ def test_a_preset_is_a_valid_setting(name, preset, example):
     assert cls(16, **settings).fit(*example).transform(example[0]).shape == (250, 16)
 
 
-def test_codes_depend_on_the_code_of_the_loop_and_the_version_of_torch(tiny):
+def test_codes_of_learned_methods_depend_on_the_version_of_torch(tiny):
     (learned, itq) = grid(["digits"], ["talr-ap", "itq"], [4], [0], {})
     versions = json.loads(learned.provenance(tiny()).libraries)
     assert versions["torch"].startswith(torch.__version__.partition("+")[0])

@@ -15,7 +15,7 @@ def put(tiny):
     def write(spec, code=None):
         name, _, kind = spec.partition(":")
         dataset = tiny(name=name, features_name=kind or registry.get_dataset(name).features[0])
-        hdf5.write_dataset(dataset, preparation.dataset_path(spec), code or preparation._code_of(name), {})
+        hdf5.write_dataset(dataset, preparation.dataset_path(spec), code or preparation._versions_of(name), {})
 
     return write
 

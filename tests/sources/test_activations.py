@@ -12,7 +12,6 @@ from hashbench.sources.features import activations
 from hashbench.sources.features.activations import FrozenBelow
 from hashbench.sources.features.backbones import BACKBONES, FIRST_LAYER
 from hashbench.sources.features.weights import Extractor
-from hashbench.store import provenance
 
 IMAGES = stripes()[0][:6]
 SMALLEST = {"squeezenet": SIZE, "alexnet": 64, "vgg-f": 199, "vgg16": 32, "resnet18": 33}  # pixels, or near it
@@ -89,13 +88,13 @@ def test_activations_of_other_weights_layers_or_images_have_their_own_file(weigh
     assert len([*folder.glob("*.npy")]) == 6
 
 
-def test_code_kind_of_device_and_version_of_torch_decide_activations(weights, monkeypatch):
+def test_kind_of_device_and_versions_decide_activations(weights, monkeypatch):
     part, keys = cut(weights), set()
     for target, name, value in (
         (part, "device", "cpu"),
         (part, "device", "cuda"),
         (torch, "__version__", "0.0.0"),
-        (provenance, "code_that_decides", lambda module: "other"),
+        (activations, "DATASET_VERSION", "other"),
     ):
         monkeypatch.setattr(target, name, value)
         keys.add(part._key(IMAGES))

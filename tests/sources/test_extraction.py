@@ -195,14 +195,14 @@ def test_damaged_features_are_computed_again_whole_or_in_parts(counted, data, n_
     assert message.startswith(f"{path} is damaged")
 
 
-@pytest.mark.parametrize("change", ["size", "image", "code"])
-def test_other_images_sizes_or_code_give_other_features(counted, monkeypatch, change):
+@pytest.mark.parametrize("change", ["size", "image", "version"])
+def test_other_images_sizes_or_versions_give_other_features(counted, monkeypatch, change):
     compute = counted()
     extract("gist", IMAGES, Options())
     pixels = PIXELS.copy()
     pixels[9, 35, 35, 2] ^= change == "image"
-    if change == "code":
-        monkeypatch.setattr(extraction, "_code_of", lambda module: "other code")
+    if change == "version":
+        monkeypatch.setattr(extraction, "DATASET_VERSION", 0)
     extract("gist", ImageArrays(pixels), Options(image_size=32 if change == "size" else None))
     assert compute.calls == [4, 4, 2] * 2
 

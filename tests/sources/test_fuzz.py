@@ -27,7 +27,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4)).astype(np.float32)
 Y = np.arange(30) % 3
 LEVELS = sp.csr_array(RNG.integers(0, 3, (6, 20)))
-MADE = Provenance("tiny", "x", "lsh", "{}", 12, 0, "0123456789abcdef", 1, libraries="{}", code="feed")
+MADE = Provenance("tiny", "x", "lsh", "{}", 12, 0, "0123456789abcdef", 1)
 NUMBERS = "0.500000", "0.010000", "0.400000", "0.600000"
 ROW = Row("tiny", "x", "lsh", "{}", 12, 0, "AP", *NUMBERS, 8, 0, "0123456789abcdef", 1)
 MOST_BYTES = 200 << 20

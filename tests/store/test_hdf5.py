@@ -24,7 +24,7 @@ def dataset_file(tiny_file):
 
 
 PARAMS = '{"kind": "full", "n_iter": 50}'
-MADE = Provenance("tiny", "pixels", "itq", PARAMS, 12, 7, "0123456789abcdef", 4, '{"numpy": "2.0"}', "feed")
+MADE = Provenance("tiny", "pixels", "itq", PARAMS, 12, 7, "0123456789abcdef", 4, '{"numpy": "2.0"}')
 
 
 def make_codes(n_bits=12, **changes):

@@ -14,7 +14,7 @@ from hashbench.store.models import from_arrays, read_model, read_origin, to_arra
 from hashbench.store.provenance import Provenance
 
 X = np.random.default_rng(0).normal(size=(40, 5))
-MADE = Provenance("digits", "pixels", "lsh", "{}", 12, 3, "0123456789abcdef", 1, '{"numpy": "2.0"}', "abcd")
+MADE = Provenance("digits", "pixels", "lsh", "{}", 12, 3, "0123456789abcdef", 1, '{"numpy": "2.0"}')
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from hashbench import _source_code, registry
+from hashbench import registry
+from hashbench.cards import docstrings_of
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.reports.aggregate import BLOCK, known_card
@@ -91,10 +92,6 @@ def _paper(reference: str) -> dict[str, Any]:
 
 
 def _references(method: str) -> list[str]:
-    if registry.is_built_in(method):
-        docstrings = _source_code.docstrings_of(f"hashbench.methods.{method.replace('-', '_')}")
-    else:
-        docstrings = [registry.get_method(method).__doc__ or ""]
-    text = "\n\n".join(map(cleandoc, docstrings))
+    text = "\n\n".join(map(cleandoc, docstrings_of(registry.get_method(method))))
     references = re.findall(r"^\.\. \[\w+\] (.*(?:\n {2,}.*)*)", text, re.MULTILINE)
     return [" ".join(reference.split()) for reference in dict.fromkeys(references)]

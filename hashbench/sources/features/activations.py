@@ -15,6 +15,7 @@ from hashbench.sources.features.weights import Extractor, Weights, blank, in_bat
 from hashbench.store.array_cache import cached_array
 from hashbench.store.files import locked
 from hashbench.store.inputs import check_fits
+from hashbench.store.provenance import DATASET_VERSION
 
 BLOCK = 512  # images whose activations are computed together
 
@@ -68,10 +69,15 @@ class FrozenBelow(Extractor):
 
     def _key(self, images: ByteArray) -> str:
         """Compute a digest of everything that affects the activations."""
-        from hashbench.store.provenance import code_that_decides
-
-        code = code_that_decides(__name__)
-        about = [code, torch.__version__, self.name, self.sha256, self.train_from, self.image_size, self.device]
+        about = [
+            DATASET_VERSION,
+            torch.__version__,
+            self.name,
+            self.sha256,
+            self.train_from,
+            self.image_size,
+            self.device,
+        ]
         digest = hashlib.sha256(f"{about} {images.shape}".encode())
         for start in range(0, len(images), BLOCK):
             digest.update(images[start : start + BLOCK].tobytes())

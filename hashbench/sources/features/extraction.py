@@ -18,6 +18,7 @@ from hashbench.sources.images import Images
 from hashbench.store.array_cache import cached_array
 from hashbench.store.files import data_dir, locked
 from hashbench.store.inputs import check_fits
+from hashbench.store.provenance import DATASET_VERSION
 
 NETWORKS = tuple(BACKBONES)
 RECIPE = "recipe"  # key of ``Dataset.about``, in JSON
@@ -69,7 +70,7 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
         from hashbench.sources.features import gist
 
         size = size or _GIST_SIZE
-        key = f"{_code_of('gist')} {images.content} {size}"
+        key = f"{DATASET_VERSION} gist {images.content} {size}"
 
         def compute(rows: slice) -> Float32Array:
             return gist.gist(images.read(rows, size))
@@ -100,13 +101,6 @@ def extract_texts(kind: str, texts: Sequence[str], options: Options) -> Extracte
     return _by_model(kind, "texts", len(texts), lambda rows: texts[rows], digest.hexdigest()[:16], options)
 
 
-def _code_of(module: str) -> str:
-    """Compute a digest of the code that computes features; a new digest invalidates cached features."""
-    from hashbench.store.provenance import code_that_decides
-
-    return code_that_decides(f"hashbench.sources.features.{module}")
-
-
 def _check_memory(n_items: int, n_bytes: int, kind: str, items: str = "images") -> None:
     advice = "choose a smaller --image-size or other --features"
     check_fits(n_items * n_bytes, f"the array of {kind} of {n_items:,} {items}", advice)
@@ -126,7 +120,7 @@ def _by_network(kind: str, images: Images, options: Options) -> Extracted:
     network = weights.Extractor(kind, path, image_size=size, device=options.device)
     read_size = None if images.native_size else size  # the network itself resizes images of one size
     description = f"{network.provenance}, on {network.device}"  # devices round differently
-    key = f"{_code_of('weights')} {description} {images.content}"
+    key = f"{DATASET_VERSION} weights {description} {images.content}"
     blocks = _blocks(len(images), read_size or images.native_size or 1)
 
     def compute(rows: slice) -> Float32Array:
@@ -149,7 +143,7 @@ def _by_model(
         kind, reads, folder=options.weights, device=options.device, on_progress=options.on_progress
     )
     description = f"{model.provenance}, on {model.device}"
-    key = f"{_code_of('transformers_models')} {reads} {description} {content}"
+    key = f"{DATASET_VERSION} transformers {reads} {description} {content}"
 
     def compute(rows: slice) -> Float32Array:
         def compute_batch(batch: slice) -> Any:
