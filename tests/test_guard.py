@@ -51,10 +51,10 @@ class Case:
 
 
 def sketch(array):
-    """Return the root mean square of an array, and four sums of it with fixed random weights, of about that size."""
+    """Return the norm of an array and, as shares of it, four sums of its values with fixed random weights."""
+    norm = np.linalg.norm(array.astype(np.float64))
     weights = np.random.default_rng(0).standard_normal((4, array.size))
-    values = np.asarray(array, np.float64).ravel()
-    return [np.sqrt(np.mean(values**2)), *(weights @ values / np.sqrt(array.size))]
+    return [norm, *(weights @ array.ravel() / (norm or 1))]
 
 
 # ---------------------------------------------------------------- datasets
@@ -213,16 +213,14 @@ def scored():
     rng = np.random.default_rng(4)
     labels = rng.integers(0, 2, (80, 5)).astype(np.uint8)
     labels[3] = 0  # of a query
-    index = {"query": np.arange(20), "database": np.arange(20, 80), "train": np.arange(20, 80)}
-    dataset = Dataset("scored", ITEMS_OF_SCORES, rule="shared-labels", labels=labels, **index)
+    features = rng.integers(0, 4, (80, 3)).astype(np.float32)
+    index = np.arange(20), np.arange(20, 80), np.arange(20, 80)
+    dataset = Dataset("scored", features, *index, "shared-labels", labels=labels)
     bits = rng.random((80, 7)) < 0.5
     made = Job("scored", method_card("constant"), 7).provenance(dataset)
     path = data_dir() / "codes" / "scored.h5"
     hdf5.write_codes(hdf5.Codes(pack(bits[:20]), pack(bits[20:]), made), path)
     return dataset, bits, steps.score(dataset, path, [name for names in metrics().values() for name in names])
-
-
-ITEMS_OF_SCORES = np.random.default_rng(3).integers(0, 4, (80, 3)).astype(np.float32)
 
 
 def metrics():
@@ -254,35 +252,34 @@ def matches():
 
 def cases():
     """Return all cases by name."""
-    named = {}
-    for name, compute in cases_of_datasets():
-        named[name] = Case(compute, {"DATASET_VERSION": provenance.DATASET_VERSION})
+    of_datasets = {"DATASET_VERSION": provenance.DATASET_VERSION}
+    named = {name: Case(compute, of_datasets) for name, compute in cases_of_datasets()}
     of_codes = [(title, name, partial(codes_of, name, *how)) for title, name, *how in cases_of_codes()]
     for title, method, compute in [*of_codes, (" of images", SHARED, codes_of_images)]:
         versions = {"CODES_VERSION": provenance.CODES_VERSION, f"version of {method}": method_card(method).version}
         named[f"codes of {method}{title}"] = Case(compute, versions)
-    of_scores = {f"scores of {pattern}": partial(scores_of, names) for pattern, names in metrics().items()}
-    for name, compute in (of_scores | {"matches by radius": matches}).items():
-        named[name] = Case(compute, {"SCORES_VERSION": provenance.SCORES_VERSION})
-    return named
+    scores = {"SCORES_VERSION": provenance.SCORES_VERSION}
+    for pattern, names in metrics().items():
+        named[f"scores of {pattern}"] = Case(partial(scores_of, names), scores)
+    return named | {"matches by radius": Case(matches, scores)}
 
 
 CASES = cases()
 
 
 def tolerance(name):
-    """Return how far real numbers may move, as a share of the largest beside them."""
+    """Return how far real numbers may move, for those above 1 as a share of them."""
     return 1e-9 if name.startswith(("scores", "matches")) else 1e-2 if name.endswith("of images") else 1e-4
 
 
 def moved(pinned, now, name):
-    """Return which values of a case moved."""
-    return [key for key in pinned.keys() | now.keys() if not alike(pinned.get(key), now.get(key), tolerance(name), key)]
+    """Return the names of the values of a case that moved."""
+    return [key for key in {**pinned, **now} if not alike(pinned.get(key), now.get(key), tolerance(name), key)]
 
 
 def alike(pinned, now, share, key):
     if isinstance(pinned, list) and len(pinned) == len(now or ()):
-        return np.allclose(now, pinned, rtol=0, atol=share * np.nanmax(np.abs(pinned)), equal_nan=True)
+        return np.allclose(now, pinned, rtol=share, atol=share, equal_nan=True)
     if key == "codes" and len(pinned) == len(now or ""):
         bits = [np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8)) for text in (pinned, now)]
         return np.mean(bits[0] != bits[1]) <= 0.01
