@@ -143,6 +143,7 @@ def items(rule):
     return Dataset("items", features.astype(np.float32), **split, rule=rule, **about[rule])
 
 
+ALTERNATIONS = ("n_iter", "max_iter")  # two: on such items, many end where fewer would
 LOOP = {"epochs": 2, "batch_size": 40, "halve_every": 1, "n_hidden": 32}
 SHARED = "csq"  # tries the settings that all learned methods have
 UNGRADED = QUICK.keys() - {*TRAINED}  # read levels as relevant or not, and take long
@@ -166,8 +167,10 @@ def codes_of_images():
 
 def codes_of(name, params, dataset):
     """Encode as a run does."""
-    params = {**QUICK.get(name, {}), **(LOOP if name in TRAINED else {}), **params}
-    job = Job("items", method_card(name), N_BITS, SEED if "random_state" in method_card(name).params else 0, params)
+    card = method_card(name)
+    short = dict.fromkeys((key for key in ALTERNATIONS if key in card.params), 2)
+    params = {**short, **QUICK.get(name, {}), **(LOOP if name in TRAINED else {}), **params}
+    job = Job("items", card, N_BITS, SEED if "random_state" in card.params else 0, params)
     seen, project = [], HashMethod.project
 
     def recorded(method, X):
@@ -209,14 +212,15 @@ def choices(parameters):
 
 @cache
 def scored():
-    """Score codes of many ties and of four levels, one query without relevant items, in all metrics as a run does."""
+    """Score codes of many ties and several levels, one query without relevant items, in all metrics as a run does."""
     rng = np.random.default_rng(4)
     labels = rng.integers(0, 2, (80, 5)).astype(np.uint8)
+    bits = rng.random((80, 7)) < 0.5
     labels[3] = 0  # of a query
+    labels[4], bits[4] = labels[5], bits[5]  # of one kind
     features = rng.integers(0, 4, (80, 3)).astype(np.float32)
     index = np.arange(20), np.arange(20, 80), np.arange(20, 80)
     dataset = Dataset("scored", features, *index, "shared-labels", labels=labels)
-    bits = rng.random((80, 7)) < 0.5
     made = Job("scored", method_card("constant"), 7).provenance(dataset)
     path = data_dir() / "codes" / "scored.h5"
     hdf5.write_codes(hdf5.Codes(pack(bits[:20]), pack(bits[20:]), made), path)
