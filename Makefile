@@ -135,7 +135,7 @@ workflows: $(VENV)/.dev ## Check the workflows of GitHub by actionlint and shell
 types: $(VENV)/.dev links ## Check types
 	$(BIN)/mypy
 
-golden: $(VENV)/.test ## Rewrite tests/golden; review the diff
+golden: $(VENV)/.test ## Rewrite tests/golden, pinned numbers only under a raised version; review the diff
 	$(BIN)/python tests/make_golden.py
 
 bench: $(VENV)/.test $(VENV)/.bench ## Measure speed side by side with peers

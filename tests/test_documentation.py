@@ -170,11 +170,7 @@ def test_the_content_of_a_dataset_is_printed_as_contributing_says(capsys):
     page = (ROOT / "CONTRIBUTING.md").read_text()
     (code,) = re.findall(r"^   ```python\n(.*?)^   ```$", page, re.DOTALL | re.MULTILINE)
     exec(dedent(code).replace("my-data", "digits"), {})
-    shown = capsys.readouterr().out.splitlines()
-    assert shown[:2] == [
-        "('digits', 'cecf02ca0edd5963')",
-        "('digits', 'query', 200, (14, 348.0, [4]), (1796, 392.0, [8]))",
-    ]
+    assert capsys.readouterr().out.startswith("('digits', 'query', 200, (14, 348.0, [4]), (1796, 392.0, [8]))\n")
 
 
 METHODS = {  # that CONTRIBUTING shows whole, by their class

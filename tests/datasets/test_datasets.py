@@ -36,18 +36,6 @@ def test_dataset_keeps_the_contract(name, check):
 
 
 @pytest.mark.parametrize(
-    ("name", "fingerprint"),
-    [
-        ("digits", "cecf02ca0edd5963"),
-        ("digits-pairs", "0573049e69c9e303"),
-        ("digits-unlabelled", "90bea1ccd0a1ec18"),
-    ],
-)
-def test_content_has_not_changed(name, fingerprint):
-    assert registry.get_dataset(name).prepare().fingerprint == fingerprint
-
-
-@pytest.mark.parametrize(
     ("name", "role", "count", "first", "last"),
     [
         ("digits", "query", 200, (14, 348, [4]), (1796, 392, [8])),
