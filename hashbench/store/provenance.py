@@ -27,7 +27,7 @@ SCORER = ("hashbench.scoring.evaluator", "hashbench.dataset")  # the latter make
 
 # Raise one whenever the same input may give other numbers than before; tests/test_guard.py notices when they move.
 DATASET_VERSION = 1  # of what is prepared: features, splits, levels
-CODES_VERSION = 1  # of what all methods share: inputs, seeds, the training loop; each method has its own ``version``, too
+CODES_VERSION = 1  # of what all methods share: inputs, seeds, the training loop; each method has its own ``version``
 SCORES_VERSION = 1  # of all metrics, with their shuffle deviations
 
 
