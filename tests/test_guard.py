@@ -176,9 +176,9 @@ def codes_of(name, params, dataset):
         seen.append((method, project(method, X)))
         return seen[-1][1]
 
-    with mock.patch.object(HashMethod, "project", recorded):
-        path, _ = steps.ensure_codes(dataset, job)
-    with hdf5.open_codes(path) as codes:
+    with mock.patch.object(HashMethod, "project", recorded), steps.codes_of(dataset, job):
+        pass
+    with hdf5.open_codes(steps.codes_path(dataset, job)) as codes:
         values = {"codes": codes.query.tobytes().hex(), "projections": sketch(np.concatenate([v for _, v in seen]))}
     history = getattr(seen[0][0], "history_", [])
     return values | ({"losses": [epoch.loss for epoch in history]} if history else {})
