@@ -162,7 +162,7 @@ def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], 
     def difference(n_bits: int, pair: tuple[str, str]) -> Difference:
         if lacking:
             raise HashbenchError(lacking)
-        fixed = [name for name in pair if not draws(str(lengths[n_bits][name]["method"].iloc[0]))]
+        fixed = [name for name in pair if not draws(*lengths[n_bits][name][["method", "params"]].iloc[0])]
         if not is_known:
             return _by_means(lengths[n_bits], pair, metric, fixed)
         sides = [found[n_bits][name] or [] for name in pair]

@@ -140,8 +140,13 @@ def in_words(difference: Difference) -> str:
 
 def count_seeds(cells: pd.DataFrame) -> IntArray:
     """Return the seeds of each cell, 0 if its method draws nothing."""
-    methods = {method: draws(method) for method in cells["method"].unique()}
-    return np.where(cells["method"].map(methods), cells["n_seeds"], 0)
+    return np.where(draw_at_random(cells), cells["n_seeds"], 0)
+
+
+def draw_at_random(cells: pd.DataFrame) -> BoolArray:
+    """Return whether the method of each cell draws at random."""
+    settings = pd.MultiIndex.from_frame(cells[["method", "params"]])
+    return np.array(settings.map({setting: draws(*setting) for setting in settings.unique()}), dtype=bool)
 
 
 def _scores(rows: pd.DataFrame) -> FloatArray | None:

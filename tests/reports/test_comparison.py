@@ -41,6 +41,35 @@ def six_seeds(hashbench, digits, digits_data, empty_folder):
     return empty_folder
 
 
+def test_own_codes_that_draw_nothing_need_no_seeds_anywhere(hashbench, six_seeds, digits):
+    signs = digits.features - digits.features.mean(axis=0)
+    for n_bits in LENGTHS:
+        bits = signs[:, 10 : 10 + n_bits] > 0
+        np.savez(f"signs-{n_bits}.npz", query=bits[digits.query], database=bits[digits.database])
+    of = [f"--{role}-codes=signs-{{bits}}.npz:{role}" for role in ("query", "database")]
+    save = ["evaluate", *of, "--dataset", "digits", "--save", "signs", "--metric", "AP"]
+
+    def answers():
+        (drawing,) = draw_figures(six_seeds / "results", ["ap-bits"], FigureSelection())
+        results = read_results(six_seeds / "results")
+        results = results[results["method"].isin([FIRST, "signs"])]
+        content = make_content(results, all_lines(results), average_over_seeds(results), {})
+        table = hashbench("tables", "--metric", "AP", "--significance", "--against", "signs").stdout
+        return (
+            differences(hashbench, "results", "signs", FIRST)[0]["basis"],
+            block_rows(table, "Uncertainty of digits")[f"{FIRST} codes=own"][-1] == "-",
+            "Lines of one seed" in " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split()),
+            any("One seed of signs" in sentence for sentence in content["pairs"]["sentence"]),
+        )
+
+    assert hashbench(*save).exit_code == 0
+    assert answers() == ("queries", True, True, True)
+    assert hashbench(*save, "--draws-nothing").exit_code == 0
+    assert answers() == ("queries and seeds", False, False, False)
+    text = " ".join(hashbench("compare", FIRST, "signs").stdout.split())
+    assert f"over 200 queries and 3 seeds of {FIRST})" in text
+
+
 def seeds_of(folder, name, n_bits):
     rows = [row for row in read_rows(folder / "results", "digits") if (row.method, row.n_bits) == (name, n_bits)]
     return np.array([find_scores(row) for row in rows])

@@ -119,6 +119,7 @@ def frame(scores, baseline=False):
     return pd.DataFrame(
         {
             "method": [f"m{number}" for number in range(len(scores))],  # of unknown origin, so they need seeds
+            "params": "{}",
             "group": ["unsupervised"] * (len(scores) - baseline) + ["baseline"] * baseline,
             "value": [np.nanmean(values) for values in scores],
             "spread": [np.nanmean(values, axis=1).std(ddof=1) if len(values) > 1 else np.nan for values in scores],

@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import draws, queries_in_words
+from hashbench.reports.aggregate import queries_in_words
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import Panel, baselines_of, describe_baselines, fit_range, has_bands, panels_of
 from hashbench.reports.plots.style import (
@@ -27,7 +27,7 @@ from hashbench.reports.plots.style import (
     panel_width,
     text_height,
 )
-from hashbench.reports.uncertainty import BOTH, IN_WORDS, assess
+from hashbench.reports.uncertainty import BOTH, IN_WORDS, assess, draw_at_random
 
 LOWEST, _TALLEST, _NARROWEST, _DOWN = 1.45, 1.7, 1.2, 0.18  # inches of a panel, and between rows of them
 _GAP, _PITCH = 2.0, 0.055  # between code lengths, in bars, and from bar to bar, in inches
@@ -155,7 +155,7 @@ def about_intervals(cells: pd.DataFrame, bar: str = "Bar") -> str:
         reason = "one seed each, and the data folder lacks the scores of single queries of some lines"
         return f"No {bar.lower()}s: {reason}."
     bases = sorted(cells["basis"].unique())
-    is_single = (cells["n_seeds"] == 1) & cells["method"].map(draws) & cells["from_"].notna()
+    is_single = (cells["n_seeds"] == 1) & draw_at_random(cells) & cells["from_"].notna()
     sentences = [f"{bar}: 95 % interval of the mean, {' or '.join(IN_WORDS[basis] for basis in bases)}."]
     if is_single.any() and BOTH in bases:
         sentences.append("Lines of one seed: for these codes.")

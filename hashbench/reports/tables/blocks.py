@@ -266,7 +266,7 @@ def make_line(label: str, entries: Sequence[Entry]) -> Line:
 
 
 def _entry(cell: Any, style: Style, *, is_mixed: bool) -> Entry:
-    is_single = is_mixed and cell.n_seeds == 1 and draws(cell.method)
+    is_single = is_mixed and cell.n_seeds == 1 and draws(cell.method, cell.params)
     return make_entry(cell, style, {"‡": getattr(cell, "is_unshown", False), "§": is_single})
 
 
