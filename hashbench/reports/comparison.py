@@ -15,7 +15,7 @@ from hashbench.reports.aggregate import BLOCK, LINE, all_lines, draws, main_line
 from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text, wrapped
 from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
-from hashbench.reports.uncertainty import in_words, verdict
+from hashbench.reports.uncertainty import verdict
 from hashbench.scoring.comparison import Difference, compare, of_means
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import is_error
@@ -49,7 +49,7 @@ class Answer:
     @property
     def sentence(self) -> str:
         """The sentence to quote."""
-        return f"no interval: {self.reason}" if self.difference is None else in_words(self.difference)
+        return f"no interval: {self.reason}" if self.difference is None else str(self.difference)
 
 
 @dataclass(frozen=True)

@@ -163,11 +163,6 @@ def verdict(difference: Difference) -> str:
     return "better" if (difference.value > 0) != is_error(difference.metric) else "worse"
 
 
-def in_words(difference: Difference) -> str:
-    """Return the sentence of a difference; of an error, with the remark that lower is better."""
-    return f"{difference}{' Lower is better.' if is_error(difference.metric) else ''}"
-
-
 def count_seeds(cells: pd.DataFrame) -> IntArray:
     """Return the seeds of each cell, 0 if its method draws nothing."""
     return np.where(draw_at_random(cells), cells["n_seeds"], 0)

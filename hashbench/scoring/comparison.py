@@ -19,6 +19,7 @@ from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import as_array
 from hashbench.errors import HashbenchError, counted
 from hashbench.scoring.evaluation import ByMetric, Evaluation, Summary
+from hashbench.scoring.metrics import is_error
 
 ALPHA = 0.05  # of tests and, as 95 %, of intervals
 _MOST_SEEDS = 1000  # named as the number that would show a difference
@@ -131,7 +132,8 @@ class Difference:
         verdict = "shown" if self.is_shown else "not shown"
         about = {"queries": " for these codes", "seeds": " on these queries"}.get(self.basis, "")
         corrected = "" if self.p_holm is None else f", corrected p {_p_text(self.p_holm)}"
-        return f"{size} ({interval}{corrected}): {verdict}{about}.{self._advice}"
+        lower = " Lower is better." if is_error(self.metric) else ""
+        return f"{size} ({interval}{corrected}): {verdict}{about}.{self._advice}{lower}"
 
     @property
     def _sample(self) -> str:

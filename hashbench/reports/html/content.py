@@ -19,7 +19,7 @@ from hashbench.reports.tables.cells import records, records_by
 from hashbench.reports.tables.nearness import make_pairs
 from hashbench.reports.tables.published import published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, N_DEVIATIONS, OPEN, SHUFFLE, UNKNOWN
-from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, in_words, welch_tests
+from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, welch_tests
 from hashbench.scoring.comparison import of_means
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
@@ -258,7 +258,7 @@ def _sentence(pair: tuple[Any, Any], means: Sequence[FloatArray], p_holm: float 
         return f"{reason}: not compared over seeds; see {shlex.join(['hashbench', 'compare', *names])}."
     tie_sd = sum(cell.tie_sd for cell in pair)
     found = of_means(means[0], means[1], pair[0].metric, (first, second), pair[0].n_queries, tie_sd, fixed)
-    return in_words(replace(found, p_holm=p_holm))
+    return str(replace(found, p_holm=p_holm))
 
 
 def _published(cells: pd.DataFrame) -> dict[str, Any]:
