@@ -16,7 +16,7 @@ from hashbench.reports.formatting import json_text, markdown_table, plain_table,
 from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
 from hashbench.reports.uncertainty import verdict
-from hashbench.scoring.comparison import Difference, compare, of_means
+from hashbench.scoring.comparison import Difference, compare, of_means, other_queries
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import OWN_FEATURES, as_row
@@ -207,6 +207,8 @@ def _by_means(rows: Rows, pair: tuple[str, str], metric: str, fixed: Sequence[st
     for name, values in zip(pair, (first, second), strict=True):
         if np.isnan(values).any():
             raise HashbenchError(f"{name} has no {metric}, which is defined for no query.")
+    if len({n_undefined for name in pair for n_undefined in rows[name]["n_undefined"]}) > 1:
+        raise other_queries(metric, pair)
     tie_sd = sum(float(rows[name]["tie_sd"].mean(skipna=False)) for name in pair)
     return of_means(first, second, metric, pair, int(rows[pair[0]]["n_queries"].iloc[0]), tie_sd, fixed)
 

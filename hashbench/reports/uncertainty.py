@@ -6,7 +6,7 @@ else only seeds.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -129,8 +129,10 @@ def assess(
     others = rivals[rivals != reference]
     untested[others] = "lacking"
     if reference is not None and basis == SEEDS:
-        tested = cells.assign(n_seeds=n_seeds)[[*SEED_COLUMNS]].to_numpy(dtype=float)[[reference, *others]]
-        p_value[others] = welch_tests(*tested.T, is_named=is_named)
+        is_same = score_as_many(cells.iloc[others], cells.iloc[reference]).to_numpy()
+        untested[others[~is_same]], alike = "unpaired", others[is_same]
+        tested = cells.assign(n_seeds=n_seeds)[[*SEED_COLUMNS]].to_numpy(dtype=float)[[reference, *alike]]
+        p_value[alike] = welch_tests(*tested.T, is_named=is_named)
     elif reference in scores:
         is_defined = ~np.isnan(scores[reference][0])
         is_paired = [is_defined.sum() > 1 and np.array_equal(~np.isnan(scores[i][0]), is_defined) for i in others]
@@ -161,6 +163,12 @@ def verdict(difference: Difference) -> str:
     if not difference.is_shown:
         return "not shown"
     return "better" if (difference.value > 0) != is_error(difference.metric) else "worse"
+
+
+def score_as_many(first: Any, second: Any) -> Any:
+    """Return whether two cells have scores of as many queries in all seeds; of fewer, their means do not compare."""
+    least, most = first.least_undefined, first.n_undefined
+    return (least == most) & (second.least_undefined == most) & (second.n_undefined == most)
 
 
 def count_seeds(cells: pd.DataFrame) -> IntArray:

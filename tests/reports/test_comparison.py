@@ -194,6 +194,32 @@ def test_a_pair_without_an_interval_leaves_the_others_their_answers(hashbench, t
     assert "16 bits: no interval: csq has one seed" in text
 
 
+def test_means_over_other_queries_are_not_compared_where_only_rows_are_at_hand(hashbench, tmp_path):
+    changes = {"metric": "P@r2:skip"}
+    rows = [*several("itq", (0.5, 0.51), **changes), *several("lsh", (0.4, 0.41), **changes)]
+    rows += several("sph", (0.3, 0.31), n_undefined=7, **changes)
+    mixed = several("agh", (0.2, 0.21), **changes)
+    rows += [mixed[0], mixed[1]._replace(n_undefined=1)]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    command = "itq", "lsh", "sph", "agh", "--metric", "P@r2:skip"
+    against_lsh, *others = differences(hashbench, tmp_path, *command)
+    assert (against_lsh["answer"], against_lsh["p_holm"]) == ("better", None)
+    for found, name in zip(others, ("sph", "agh"), strict=True):
+        reason = f"no interval: P@r2:skip is defined for different queries of itq and {name}, or of their seeds, so"
+        assert found["sentence"].startswith(reason)
+    table = hashbench("tables", "--metric", "P@r2:skip", "--significance", "--results", tmp_path).stdout
+    assert "without ‡: agh, sph, because their means are over other queries than the best, or" in " ".join(
+        table.split()
+    )
+    assert block_rows(table, "Uncertainty of digits")["lsh"][-1] == f"{against_lsh['p']:.4f}"
+    results = read_results(tmp_path)
+    for names, others in ((["itq", "sph"], True), (["itq", "lsh"], False)):
+        chosen = results[results["method"].isin(names)]
+        content = make_content(chosen, all_lines(chosen), average_over_seeds(chosen), {})
+        (sentence,) = set(content["pairs"]["sentence"])
+        assert sentence.endswith(": not compared.") == others
+
+
 @pytest.mark.parametrize(("metric", "answers"), [("AP", ["better", "worse"]), ("PairwiseError", ["worse", "better"])])
 def test_the_answer_knows_whether_lower_is_better(hashbench, tmp_path, metric, answers):
     diff_rows.write(
