@@ -15,7 +15,7 @@ from hashbench.store.files import write_text
 def remembered(key: str, compute: Callable[[], Any]) -> Any:
     """Return a JSON value that depends on hashbench's source alone; compute it if it is not in the user's cache.
 
-    The cache is one file. Any change of a source file empties it.
+    The cache is one file for each place where hashbench is installed. Any change of a source file empties it.
     """
     known = _known()
     if key not in known:
@@ -42,8 +42,7 @@ def _source() -> str:
     """Return a digest of the names, sizes and times of hashbench's source files."""
     home = Path(__file__).parent
     states = [(str(path.relative_to(home)), path.stat()) for path in sorted(home.rglob("*.py"))]
-    stamp = [str(home), *([name, state.st_size, state.st_mtime_ns] for name, state in states)]
-    return sha256(json.dumps(stamp).encode()).hexdigest()[:16]
+    return _digest([[name, state.st_size, state.st_mtime_ns] for name, state in states])
 
 
 def _path() -> Path | None:
@@ -52,5 +51,9 @@ def _path() -> Path | None:
         from platformdirs import user_cache_path
     except ModuleNotFoundError:
         return None
-    path = user_cache_path("hashbench") / "cards.json"
+    path = user_cache_path("hashbench") / "cards" / f"{_digest(str(Path(__file__).parent))}.json"
     return path if path.is_absolute() else None
+
+
+def _digest(value: Any) -> str:
+    return sha256(json.dumps(value).encode()).hexdigest()[:16]
