@@ -26,6 +26,7 @@ import tomllib
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -37,7 +38,7 @@ from hashbench.dataset import Dataset
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.runner import load_once
-from hashbench.pipeline.tuning import SCORES, Trial, run_trials, split_file
+from hashbench.pipeline.tuning import SCORES, failure_of, run_trials, split_file, trial_of
 from hashbench.reports.formatting import markdown_table
 from hashbench.store.files import locked, write_text
 
@@ -105,13 +106,14 @@ def judge(trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
     dataset = load_once(trial["dataset"], trial["dataset_fingerprint"])
     common = {"epochs": trial["epochs"]} if weights is None else network(weights, trial["epochs"])
     params = {"device": "cpu"} | common | json.loads(trial["setting"])
-    split, seed = str(split_file(dataset, trial["seed"])), trial["seed"]
-    (job,) = grid([split], [(trial["method"], params)], [trial["n_bits"]], [seed], {})
-    ((_, rows, _),) = run_trials([Trial(job, trial["dataset"], dataset.fingerprint, seed)], ["AP"])
-    (row,) = rows.values()
-    if row["failure"]:
-        return {**trial, "failure": row["failure"]}
-    return {**trial, **{key: float(row[key]) for key in (*SCORES, "seconds")}}
+    split, path = split_file(dataset, trial["seed"])
+    (job,) = grid([str(path)], [(trial["method"], params)], [trial["n_bits"]], [trial["seed"]], {})
+    with TemporaryDirectory() as folder:
+        (outcome,) = run_trials([trial_of(job, trial["dataset"], split, path)], ["AP"], Path(folder))
+    if failure := failure_of(outcome, "AP"):
+        return {**trial, "failure": failure}
+    scores = zip(SCORES, (float(row.value) for row in outcome.rows), strict=True)
+    return {**trial, **dict(scores), "seconds": round(float(outcome.made.seconds), 1)}
 
 
 def run(plan: list[dict[str, Any]], weights: str | None = None, n_jobs: int = 1, path: Path = TRIALS) -> None:

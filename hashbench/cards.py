@@ -28,9 +28,7 @@ class MethodCard:
     libraries: tuple[str, ...]
     params: Mapping[str, Any]  # defaults, in alphabetical order of the names
     meanings: Mapping[str, str] = field(default_factory=dict)  # descriptions of parameters in the docstrings
-    presets: Mapping[str, Mapping[str, Any] | None] = field(
-        default_factory=dict
-    )  # None: not the same for all lengths
+    presets: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)  # None: not the same for all lengths
     tunable: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values worth trying; see `setting`
     is_slow: bool = False
     is_plain: bool = False  # whether its parameters are recorded as they are

@@ -19,10 +19,9 @@ from click.testing import CliRunner
 import hashbench
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
-from hashbench.pipeline import tuning
 from hashbench.store.result_rows import COLUMNS
 
-HEADER, TRIALS = ",".join(COLUMNS) + "\n", ",".join(tuning.COLUMNS) + "\n"
+HEADER = ",".join(COLUMNS) + "\n"
 ROW = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n"
 RESULTS = {
     "good": HEADER + ROW,
@@ -197,14 +196,12 @@ def lay_out(folder):
     (folder / "qrels.txt").write_text("q 0 a 1\n")
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
     (folder / "t").mkdir()
-    (folder / "t" / "trials.csv").write_text("a,b\n")
-    for name in ("grid", "no-trials", "no-grid", "pipes", "inf", "half", "7"):
+    (folder / "t" / "failures.json").write_text('{"a": {"method": "itq"}}')
+    for name in ("grid", "rows", "dir", "no-grid", "pipes"):
         (folder / f"tuning-{name}").mkdir()
-    trial = "digits,0123,itq,1,{},8,0,AP,0.5,SCORE,1.0,c0de,\n"
-    for name in ("inf", "half", "7"):
-        (folder / f"tuning-{name}" / "trials.csv").write_text(TRIALS + trial.replace("SCORE", name))
+    (folder / "tuning-rows" / "digits.csv").write_text(RESULTS["above"])
     (folder / "tuning-grid" / "grid.toml").write_text('bits = 8\nmethods = ["itq"]\n')
-    (folder / "tuning-no-trials" / "trials.csv").mkdir()
+    (folder / "tuning-dir" / "failures.json").mkdir()
     (folder / "tuning-no-grid" / "grid.toml").mkdir()
     os.mkfifo(folder / "tuning-pipes" / "grid.toml")
     (folder / "text.h5").write_text("hello")
@@ -635,14 +632,12 @@ COMMANDS = f"""
 1 | tune --method itq --bits 8 --param n_itr=1,2 | unknown itq parameter 'n_itr' | 'n_iter'
 1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
-1 | tune --method itq --bits 8 --output t | trials.csv is not a file of trials | Move it
-1 | tune --method itq --bits 8 --output tuning-inf | trials.csv has to_trained 'inf' for digits 0123 itq 1 {{}} 8 0 AP
-1 | tune --method itq --bits 8 --output tuning-half | to_trained 'half' for digits | from 0 to 1 or nothing. Delete
-1 | tune --method itq --bits 8 --output tuning-7 | to_trained '7' for digits | a number from 0 to 1
+1 | tune --method itq --bits 8 --output t | t/failures.json is not a file of failed trials | Move it
+1 | tune --method itq --bits 8 --output tuning-rows | tuning-rows/digits.csv, line 2: value 1.5, low 0.4
 1 | tune --method csq --bits 8 --param 'head="None"' | a value of csq's head is the text 'None', which grid.toml cannot
 1 | tune --method csq --bits 8 --param 'head=mlp,"None"' | a value of csq's head is the text 'None' | another name
 1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
-1 | tune --method itq --bits 8 --output tuning-no-trials | cannot write tuning-no-trials/trials.csv: Is a directory
+1 | tune --method itq --bits 8 --output tuning-dir | cannot write tuning-dir/failures.json: Is a directory
 1 | tune --method itq --bits 8 --output tuning-no-grid | cannot write tuning-no-grid/grid.toml: Is a directory
 1 | tune --method itq --bits 8 --output tuning-pipes | cannot write tuning-pipes/grid.toml: it is a pipe or a device
 2 | info | Missing argument

@@ -20,7 +20,7 @@ ELSEWHERE = {  # pages that have tests of their own, which run their commands an
     "binary-quantisation.md": "cli/test_binary_quantisation.py",
     "files.md": "store/test_layout.py",
     "grids.md": "cli/test_grids.py",
-    "python.md": "reports/test_python.py",
+    "python.md": "test_functions.py",
     "run-files.md": "cli/test_run_files.py",
     "scale.md": "pipeline/test_sharded_codes.py",
 }

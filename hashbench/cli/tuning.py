@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hashbench.pipeline.cluster import Cluster
-    from hashbench.pipeline.tuning import Choice, Rows
+    from hashbench.pipeline.tuning import Choice
 
 
 @cloup.command()
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     option(
         "--resume",
         is_flag=True,
-        help="Skip trials of the same code in trials.csv, failed ones too; continue interrupted training.",
+        help="Skip trials that failed before; continue interrupted training.",
     ),
     options.LOCK_TIMEOUT,
 )
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         "--output",
         "-o",
         default=Path("tuning"),
-        help="Folder for trials.csv, all trials, and grid.toml, the chosen settings for `hashbench run --grid`.",
+        help="Folder for rows of all trials, and grid.toml, the chosen settings for `hashbench run --grid`.",
     ),
 )
 def tune(
@@ -77,28 +77,25 @@ def tune(
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one trial on each worker; leave --jobs out.")
     names = list(dict.fromkeys(get_metric(name).name for name in metrics or ("AP",)))
-    trials_file, grid_file = output / tuning.TRIALS, output / tuning.GRID
     tuning.check_folder(output)
     study = options.study_of(names, **grid)
     trials = tuning.plan(study, n_trials)
     for sentence in tuning.about_effort(study, n_trials, "--trials "):
         click.echo(sentence, err=True)
-    rows: Rows = {}
+    outcomes = []
     with Progress(len(trials)) as progress:
-        for spec in dict.fromkeys(trial.dataset for trial in trials):
+        for spec in dict.fromkeys(trial.whole for trial in trials):
             warn_of(spec, progress)
         progress.start_job("trials")
-        finished = tuning.run_trials(
-            trials, names, trials_file, n_jobs, resume=resume, on_progress=progress.update, cluster=cluster
-        )
-        for trial, trial_rows, is_new in finished:
-            rows |= trial_rows
-            progress.finish_job(
-                f"{trial}: {', '.join(dict.fromkeys(map(tuning.shown, trial_rows.values())))}", is_new=is_new
-            )
-    choices = tuning.conclude(study, trials, names, rows, output)
+        for outcome in tuning.run_trials(
+            trials, names, output, n_jobs, resume=resume, on_progress=progress.update, cluster=cluster
+        ):
+            outcomes.append(outcome)
+            progress.finish_job(f"{outcome.job}: {tuning.shown(outcome, names)}", is_new=outcome.is_new)
+    choices = tuning.conclude(study, trials, outcomes, names, output)
     click.echo(_format(choices, names))
-    click.echo(f"Trials are in {trials_file}. Run the chosen settings: hashbench run --grid {grid_file}", err=True)
+    command = f"hashbench run --grid {output / tuning.GRID}"
+    click.echo(f"Rows of all trials are in {output}. Run the chosen settings: {command}", err=True)
     if left_out := tuning.about_left_out(choices):
         raise HashbenchError(left_out)
 

@@ -1,6 +1,5 @@
 """Choosing settings on held-out training items, never on queries, with the same effort for every method."""
 
-import csv
 import json
 import math
 import re
@@ -8,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, product
+from itertools import chain, groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -17,60 +16,39 @@ import numpy as np
 from hashbench._typing import IntArray, Progress, silent
 from hashbench.cards import MethodCard
 from hashbench.dataset import N_NEIGHBOURS, Dataset, canonical_json
-from hashbench.errors import Damaged, HashbenchError, one_line, with_log
+from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.runner import Outcome, load_once, run_all
-from hashbench.pipeline.steps import Demands, vectors_of
+from hashbench.pipeline.runner import Outcome, in_order, load_once, run_all
+from hashbench.pipeline.steps import Demands, rows_of, vectors_of
 from hashbench.pipeline.study import DEFAULT_DATASETS, Study
-from hashbench.scoring.metrics import get_metric, is_error
+from hashbench.scoring.metrics import is_error
 from hashbench.store import hdf5
-from hashbench.store.files import data_dir, file_behind, locked, write_text
+from hashbench.store.files import data_dir, file_behind, locked, locked_folder, write_text
 from hashbench.store.inputs import reading
-from hashbench.store.provenance import CODES_VERSION, SCORES_VERSION, digest
-from hashbench.store.result_files import csv_text
+from hashbench.store.provenance import Provenance, digest
+from hashbench.store.result_files import settings_text
+from hashbench.store.result_rows import Row
+from hashbench.store.results import merge_rows, read_folder
 
 HELD_OUT = 0.2  # of the training items
 LEAD = 0.01  # by more than this, the best settings must lead the default ones: docs/explanation/numbers.md
 # What held-out queries rank, by the name of the score.
 SCORES = {"among_held_out": "the other held-out items", "to_trained": "the items learned from"}
-KEY = ("dataset", "dataset_fingerprint", "method", "method_version", "setting", "n_bits", "seed", "metric")
-COLUMNS = (*KEY, *SCORES, "seconds", "code", "failure")
-TRIALS, GRID = "trials.csv", "grid.toml"  # what tune writes
+FAILURES, GRID = "failures.json", "grid.toml"  # what tune writes beside the rows of trials
 FIRST_WORDS = "# Chosen by hashbench tune:"  # of a grid file that tune wrote and may overwrite
-LONGEST = 10_000  # characters of a failure; csv reads no more than 131,072
-_NUMBERS = ("n_bits", "seed")
-Rows = dict[tuple[str, ...], dict[str, str]]  # of trials, by their key
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trial(Job):
     """A job on a split of training items."""
 
-    job: Job
-    dataset: str  # of the training items, as users call it
-    fingerprint: str
-    seed: int  # of the split, and of training if that draws
+    whole: str  # the dataset, as users call it
+    made: Provenance  # of its codes
 
     def __str__(self) -> str:
-        return str(replace(self.job, dataset=self.dataset))
-
-    @property
-    def setting(self) -> str:
-        """Its parameters, as rows have them."""
-        return canonical_json(dict(self.job.params))
-
-    @property
-    def code(self) -> str:
-        """A digest of the versions that decide its scores, but for the method's, which its key has."""
-        return digest([CODES_VERSION, SCORES_VERSION, self.job.card.digests])
-
-    def key(self, metric: str) -> tuple[str, ...]:
-        """Return the key of its row of a metric."""
-        job = self.job
-        numbers = job.card.version, self.setting, job.n_bits, self.seed
-        return self.dataset, self.fingerprint, job.method, *map(str, numbers), get_metric(metric).name
+        return str(Job(self.whole, self.card, self.n_bits, self.seed, self.params))
 
 
 @dataclass(frozen=True)
@@ -83,7 +61,7 @@ class Choice:
     best_score: float
     default_score: float  # NaN if the default settings did not finish all their trials
     lead: float  # how much better the best settings are
-    n_trials: int  # settings tried, by earlier commands too if the file of trials holds them
+    n_trials: int  # settings tried, by earlier commands too if the folder holds them
     n_failed: int
     failure: str = ""  # the first one, if no settings finished all their trials
 
@@ -112,7 +90,7 @@ def hold_out(dataset: Dataset, seed: int) -> Dataset:
         others,
         dataset.n_neighbours / len(dataset.database),
         **items,
-        name=f"{dataset.name[:60]}-held-out-{dataset.fingerprint}-s{seed}",
+        name=f"{dataset.name[:50]}-held-out-{dataset.fingerprint}-s{seed}",
         part_of="",
         about={},
     )
@@ -121,7 +99,8 @@ def hold_out(dataset: Dataset, seed: int) -> Dataset:
 def among_held_out(split: Dataset) -> Dataset:
     """Return a dataset whose queries are the first half of a split's held-out items, and the second its database."""
     queries, others = np.array_split(split.query, 2)
-    return _with_roles(split, queries, others, split.train, split.n_neighbours / len(split.database))
+    share = split.n_neighbours / len(split.database)
+    return _with_roles(split, queries, others, split.train, share, name=f"{split.name}-among")
 
 
 def _with_roles(
@@ -219,107 +198,88 @@ def plan(study: Study, n_trials: int) -> list[Trial]:
         variants += [(card.name, {**fixed, **setting}) for setting in settings]
     specs, seeds = dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS)), dict.fromkeys(study.seeds)
     for spec in specs:
-        if "\r" in spec or spec != spec.encode(errors="ignore").decode():
-            raise HashbenchError(
-                f"dataset {spec!r} has a name that {TRIALS} cannot hold, expected UTF-8 without carriage returns. "
-                "Rename the file."
-            )
+        if spec != spec.encode(errors="ignore").decode():
+            raise HashbenchError(f"dataset {spec!r} has a name that is not UTF-8, as {GRID} is. Rename the file.")
     jobs = {key: grid([key[0]], variants, study.n_bits, [key[1]], {}) for key in product(specs, seeds)}
     trials = []
     for spec in specs:  # errors of jobs have been raised before anything is written
         dataset, _ = load_dataset(spec)
         for seed in seeds:
-            split = str(split_file(dataset, seed))
-            trials += [Trial(replace(job, dataset=split), spec, dataset.fingerprint, seed) for job in jobs[spec, seed]]
+            split, path = split_file(dataset, seed)
+            trials += [trial_of(job, spec, split, path) for job in jobs[spec, seed]]
     return trials
 
 
-def split_file(dataset: Dataset, seed: int) -> Path:
-    """Write the split of a dataset unless it is already written, and return its file."""
+def trial_of(job: Job, whole: str, split: Dataset, path: Path) -> Trial:
+    """Return the trial of a job on the split of a dataset in a file."""
+    made = job.provenance(split)
+    return Trial(str(path), job.card, job.n_bits, job.seed, job.params, whole=whole, made=made)
+
+
+def split_file(dataset: Dataset, seed: int) -> tuple[Dataset, Path]:
+    """Return the split of a dataset and its file, which is written unless it is there."""
     split = hold_out(dataset, seed)
     path = data_dir() / "held-out" / f"{split.name}.h5"
     with locked(path):
         with suppress(Damaged):
             if path.exists() and hdf5.read_dataset(path).fingerprint == split.fingerprint:
-                return path
+                return split, path
         hdf5.write_dataset(split, path)
-    return path
+    return split, path
 
 
 def run_trials(
     trials: Sequence[Trial],
     metric_names: Sequence[str],
-    path: Path | None = None,
+    folder: Path,
     n_jobs: int = 1,
     *,
     resume: bool = False,
     on_progress: Progress = silent,
     cluster: Cluster | None = None,
-) -> Iterator[tuple[Trial, Rows, bool]]:
-    """Run trials as `hashbench.pipeline.runner.run_all` runs jobs.
+) -> Iterator[Outcome]:
+    """Run trials as `hashbench.pipeline.runner.run_all` runs jobs; outcomes have rows of both scores.
 
-    Yields each with its rows, one per metric, and whether anything was done and not reused. Rows are added to the file
-    at ``path`` as soon as a trial is done. Finished jobs are skipped; with ``resume`` also all trials in the file that
-    the same code made, failed ones too.
+    As soon as a trial is done, its rows are added to the folder, which is one of results, or its failure to the file of
+    failures there. With ``resume``, trials of that file are skipped.
     """
     demands = Demands(metric_names, resume=resume)
-    names = demands.metrics
-    known = read_trials(path) if path else {}
-    by_job: dict[int, Trial] = {}
-    for trial in trials:
-        keys = [trial.key(name) for name in names]
-        if resume and all(key in known and known[key]["code"] == trial.code for key in keys):
-            yield trial, {key: known[key] for key in keys}, False
-        else:
-            by_job[id(trial.job)] = trial
-    jobs = [trial.job for trial in by_job.values()]
-    for outcome in run_all(jobs, demands, on_progress, n_jobs, cluster):
-        trial = by_job[id(outcome.job)]
-        rows = _rows(trial, outcome, names)
-        if path:
-            add_trials(path, rows)
-        shown_rows = {key: row | {"failure": with_log(row["failure"], outcome.log)} for key, row in rows.items()}
-        yield trial, shown_rows, outcome.is_new
+    known = read_failures(folder / FAILURES) if resume else {}
+    keys = {id(trial): digest([trial.made.attributes(), demands.metrics]) for trial in trials}
+    yield from (Outcome(trial, None, known[keys[id(trial)]][1]) for trial in trials if keys[id(trial)] in known)
+    todo = {id(trial): trial for trial in trials if keys[id(trial)] not in known}
+    for outcome in run_all([*todo.values()], demands, on_progress, n_jobs, cluster):
+        trial = todo[id(outcome.job)]
+        outcome = _with_both_scores(trial, outcome, demands.metrics)
+        for (name, fingerprint), rows in groupby(outcome.rows, key=lambda row: (row.dataset, row.dataset_fingerprint)):
+            made = outcome.made and outcome.made._replace(dataset=name, dataset_fingerprint=fingerprint)
+            merge_rows(folder, rows, made)
+        _note_failure(folder / FAILURES, keys[id(trial)], trial.made, outcome.refusal)
+        yield outcome
 
 
-def _rows(trial: Trial, outcome: Outcome, names: Sequence[str]) -> Rows:
-    """Return the rows of a trial, one per metric, with its scores or why it has none."""
-    failure = outcome.refusal
-    scores: dict[str, tuple[str, ...]] = {}
-    try:
-        scores = _scores(outcome, names)
-    except HashbenchError as error:
-        failure = str(error)
-    failure = one_line(failure)
-    for name in (trial.job.dataset, Path(trial.job.dataset).stem):  # of the split
-        failure = failure.replace(name, trial.dataset)
-    rows = {}
-    for key in (trial.key(name) for name in names):
-        values = (*key, *scores.get(key[-1], ("", "", "")), trial.code, failure[:LONGEST])
-        row = dict(zip(COLUMNS, values, strict=True))
-        rows[key] = row | {"failure": failure_of(row)}
-    return rows
+def _with_both_scores(trial: Trial, outcome: Outcome, names: Sequence[str]) -> Outcome:
+    """Add the rows of held-out items among themselves; a failure names the dataset as users do."""
+    rows, failure = outcome.rows, outcome.refusal
+    if rows and outcome.codes:
+        try:
+            rows = (*_rows_among_held_out(outcome.codes, trial, names), *rows)
+        except HashbenchError as error:
+            rows, failure = (), str(error)
+    for name in (trial.dataset, trial.made.dataset):
+        failure = failure.replace(name, trial.whole)
+    return replace(outcome, rows=rows, refusal=one_line(failure))
 
 
-def _scores(outcome: Outcome, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return both scores of an outcome in each metric, and the seconds that its codes took; empty if it has none."""
+def _rows_among_held_out(path: Path, trial: Trial, names: Sequence[str]) -> tuple[Row, ...]:
     from hashbench.scoring.evaluator import evaluate_packed
 
-    if outcome.evaluation is None or outcome.codes is None:
-        return {}
-    with hdf5.open_codes(outcome.codes) as codes:
-        split = _read_among_held_out(outcome.job.dataset, codes.made.dataset_fingerprint)
-        among = evaluate_packed(
-            codes.query[: len(split.query)],
-            codes.query[len(split.query) :],
-            codes.n_bits,
-            split.affinity(),
-            names,
-            vectors=vectors_of(split, names),
-        )
-        seconds = f"{codes.fit_seconds + codes.encode_seconds:.1f}"
-    means = {name: [summary[name].mean for summary in (among.summary, outcome.evaluation.summary)] for name in names}
-    return {name: (*(f"{mean:.6f}".replace("nan", "") for mean in both), seconds) for name, both in means.items()}
+    split = _read_among_held_out(trial.dataset, trial.made.dataset_fingerprint)
+    with hdf5.open_codes(path) as codes:
+        query, database = np.split(codes.query, [len(split.query)])
+        vectors = vectors_of(split, names)
+        scored = evaluate_packed(query, database, codes.n_bits, split.affinity(), names, vectors=vectors)
+        return rows_of(replace(codes.made, dataset=split.name, dataset_fingerprint=split.fingerprint), scored)
 
 
 @lru_cache(maxsize=1)
@@ -328,8 +288,9 @@ def _read_among_held_out(path: str, fingerprint: str) -> Dataset:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse, before any work, a folder with a grid file that tune did not write, or with trials it cannot read."""
-    read_trials(file_behind(folder / TRIALS))
+    """Refuse, before any work, a folder with a grid file that tune did not write, or with files it cannot read."""
+    read_folder(folder)
+    read_failures(file_behind(folder / FAILURES))
     path = file_behind(folder / GRID)
     with reading(path):
         if path.exists() and not path.read_bytes().startswith(FIRST_WORDS.encode()):
@@ -339,85 +300,73 @@ def check_folder(folder: Path) -> None:
             )
 
 
-def read_trials(path: Path) -> Rows:
-    """Read a file of trials; empty if there is no file."""
+def read_failures(path: Path) -> dict[str, tuple[Provenance, str]]:
+    """Read what failed and why, by a digest of what was asked; empty if there is no file."""
     if not path.exists():
         return {}
-    with reading(path, "CSV"), path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
-        if header != [*COLUMNS] or any(len(row) != len(COLUMNS) for row in rows):
-            raise HashbenchError(
-                f"{path} is not a file of trials, which has the columns {', '.join(COLUMNS)}. Move it."
-            )
-        trials = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
-    for row in trials:
-        for key in SCORES:
-            if row[key] and not _is_score(row[key]):
-                trial = " ".join(row[name] for name in KEY)
-                raise HashbenchError(
-                    f"{path} has {key} {row[key]!r} for {trial}, expected a number from 0 to 1 or nothing. Delete the "
-                    "row, and tune runs the trial again."
-                )
-    return {tuple(row[key] for key in KEY): row for row in trials}
-
-
-def _is_score(text: str) -> bool:
+    with reading(path):
+        content = path.read_bytes()
     try:
-        return 0 <= float(text) <= 1
-    except ValueError:
-        return False
+        entries = json.loads(content).items()
+        return {key: (Provenance.read(entry), str(entry["failure"])) for key, entry in entries}
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise HashbenchError(f"{path} is not a file of failed trials as tune writes it. Move it.") from error
 
 
-def add_trials(path: Path, rows: Rows) -> None:
-    """Add rows of trials to a file, sorted by key; they replace those of the same trials."""
-    with locked(path):
-        known = (read_trials(path) | rows).values()
-        in_order = sorted(known, key=lambda row: [row[key].zfill(9) if key in _NUMBERS else row[key] for key in KEY])
-        write_text(path, csv_text(COLUMNS, (row.values() for row in in_order)))
+def _note_failure(path: Path, key: str, made: Provenance, failure: str) -> None:
+    """Add a failure to a file; if there is none, remove an earlier one."""
+    with locked_folder(path.parent):
+        failures = read_failures(path)
+        if failures.pop(key, None) or failure:
+            failures |= {key: (made, failure)} if failure else {}
+            entries = {name: made.attributes() | {"failure": why} for name, (made, why) in failures.items()}
+            write_text(path, settings_text(entries))
 
 
-def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> list[Choice]:
-    """Choose settings for each method, by the mean over all their trials.
+def choose(outcomes: Sequence[Outcome], metric_names: Sequence[str]) -> list[Choice]:
+    """Choose settings for each method, by the mean over all their trials, the default ones first.
 
     Both scores and all metrics have the same weight. The best settings have the best mean among those without a failed
-    trial; the default settings, which are a method's first, win ties. The default ones are kept unless the best lead by
-    more than `LEAD`, or a trial of the default ones failed.
+    trial; the default settings win ties. The default ones are kept unless the best lead by more than `LEAD`, or a trial
+    of the default ones failed.
     """
     less = less_is_better(metric_names)
-    scores: dict[str, dict[str, list[float]]] = {}
-    params: dict[tuple[str, str], Mapping[str, Any]] = {}
-    failures: dict[str, str] = {}
-    for trial, name in product(trials, metric_names):
-        row = rows[trial.key(name)]
-        score = _score(row)
-        if math.isnan(score):
-            failures.setdefault(trial.job.method, failure_of(row))
-        of_method = scores.setdefault(trial.job.method, {})
-        of_method.setdefault(trial.setting, []).append(1 - score if is_error(name) and not less else score)
-        params[trial.job.method, trial.setting] = trial.job.params
+    by_setting: dict[str, dict[str, list[Outcome]]] = {}
+    for outcome in outcomes:
+        of_method = by_setting.setdefault(outcome.job.method, {})
+        of_method.setdefault(canonical_json(dict(outcome.job.params)), []).append(outcome)
     choices = []
-    for method, of_method in scores.items():
-        means = {setting: float(np.mean(values)) for setting, values in of_method.items()}
+    for method, of_method in by_setting.items():
+        params = {setting: trials[0].job.params for setting, trials in of_method.items()}
+        means = {setting: _mean(trials, metric_names) for setting, trials in of_method.items()}
         finished = {setting: mean for setting, mean in means.items() if not math.isnan(mean)}
         default = next(iter(means))
         best = (min if less else max)(finished, key=lambda setting: finished[setting], default=None)
         best_score = math.nan if best is None else finished[best]
         lead = means[default] - best_score if less else best_score - means[default]
         chosen = default if round(lead, 9) <= LEAD else best  # best if the default failed: NaN
+        pairs = product(chain(*of_method.values()), metric_names)
         choices.append(
             Choice(
                 method=method,
-                params=None if chosen is None else params[method, chosen],
-                best=None if best is None else params[method, best],
+                params=None if chosen is None else params[chosen],
+                best=None if best is None else params[best],
                 best_score=best_score,
                 default_score=means[default],
                 lead=lead,
                 n_trials=len(means),
                 n_failed=len(means) - len(finished),
-                failure=failures[method] if best is None else "",
+                failure="" if best else next(filter(None, (failure_of(trial, name) for trial, name in pairs))),
             )
         )
     return choices
+
+
+def _mean(outcomes: Sequence[Outcome], metric_names: Sequence[str]) -> float:
+    """Return the mean over outcomes and metrics; of errors beside other metrics, 1 - metric counts."""
+    less = less_is_better(metric_names)
+    scores = [(name, _score(outcome, name)) for outcome, name in product(outcomes, metric_names)]
+    return float(np.mean([1 - score if is_error(name) and not less else score for name, score in scores]))
 
 
 def less_is_better(metric_names: Sequence[str]) -> bool:
@@ -432,19 +381,18 @@ def criterion(metric_names: Sequence[str]) -> str:
 
 
 def conclude(
-    study: Study, trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows, folder: Path
+    study: Study, trials: Sequence[Trial], outcomes: Sequence[Outcome], metric_names: Sequence[str], folder: Path
 ) -> list[Choice]:
     """Choose settings for each method, and write them to a grid file in the folder of the trials.
 
-    The number of trials counts all settings of a method that the file of trials holds on these data and code lengths.
+    The number of trials counts all settings of a method that the folder holds on these data and code lengths.
     """
-    tried = _settings_tried(trials, read_trials(folder / TRIALS))
-    choices = [replace(choice, n_trials=len(tried[choice.method])) for choice in choose(trials, metric_names, rows)]
+    tried = _settings_tried(trials, folder)
+    choices = choose(in_order(outcomes, trials), metric_names)
+    choices = [replace(choice, n_trials=len(tried[choice.method])) for choice in choices]
     if all(choice.params is None for choice in choices):
         earlier = f" {folder / GRID} of an earlier command was left as it was." * (folder / GRID).exists()
-        raise HashbenchError(
-            f"no settings finished all their trials. {folder / TRIALS} shows the failure of each.{earlier}"
-        )
+        raise HashbenchError(f"no settings finished all their trials: {choices[0].failure}{earlier}")
     write_text(folder / GRID, grid_text(study, choices, metric_names))
     return choices
 
@@ -458,34 +406,43 @@ def about_left_out(choices: Sequence[Choice]) -> str:
     )
 
 
-def _settings_tried(trials: Sequence[Trial], rows: Rows) -> dict[str, set[str]]:
-    """Return the settings of each method in rows of the same contents of datasets and code lengths as trials."""
-    fingerprints, lengths = {trial.fingerprint for trial in trials}, {str(trial.job.n_bits) for trial in trials}
-    tried: dict[str, set[str]] = {trial.job.method: set() for trial in trials}
-    for row in rows.values():
-        if row["method"] in tried and row["dataset_fingerprint"] in fingerprints and row["n_bits"] in lengths:
-            tried[row["method"]].add(row["setting"])
+def _settings_tried(trials: Sequence[Trial], folder: Path) -> dict[str, set[str]]:
+    """Return the settings of each method in a folder, of the same contents of datasets and code lengths as trials."""
+    splits = tuple({trial.made.dataset.rpartition("-s")[0] for trial in trials})  # of any seed
+    tried: dict[str, set[str]] = {trial.method: set() for trial in trials}
+    rows: list[Row | Provenance] = [*read_folder(folder).values()]
+    rows += [made for made, _ in read_failures(folder / FAILURES).values()]
+    for row in rows:
+        if row.method in tried and row.dataset.startswith(splits) and row.n_bits in {trial.n_bits for trial in trials}:
+            tried[row.method].add(row.params)
     return tried
 
 
-def _score(row: Mapping[str, str]) -> float:
-    """Return the mean of both scores of a row; NaN unless it has both."""
-    return sum(float(row[key] or "nan") for key in SCORES) / len(SCORES)
+def _values(outcome: Outcome, metric: str) -> list[float]:
+    """Return both scores in a metric; none of a failed trial."""
+    return [float(row.value) for row in outcome.rows if row.metric == metric]
 
 
-def failure_of(row: Mapping[str, str]) -> str:
-    """Return why a row has no score: its failure, or that no query has a value; empty if it has one."""
-    missing = [words for key, words in SCORES.items() if not row[key]]
-    if row["failure"] or not missing:
-        return row["failure"]
-    reason = "every ball is empty, or nothing" if row["metric"].endswith(":skip") else "nothing"
-    return f"{row['metric']} has no value for held-out queries among {' or '.join(missing)}: {reason} is relevant."
+def _score(outcome: Outcome, metric: str) -> float:
+    """Return the mean of both scores; NaN unless a trial has both."""
+    return float(np.mean(_values(outcome, metric) or math.nan))
 
 
-def shown(row: Mapping[str, str]) -> str:
-    """Return the score of a trial in a metric, or its failure, in words."""
-    failure = failure_of(row)
-    return f"failed. {failure}" if failure else f"{row['metric']} {_score(row):.4f}"
+def failure_of(outcome: Outcome, metric: str) -> str:
+    """Return why a trial has no score: its failure, or that no query has a value; empty if it has one."""
+    values = zip(SCORES.values(), _values(outcome, metric), strict=False)
+    missing = [words for words, value in values if math.isnan(value)]
+    if not missing:
+        return outcome.reason
+    reason = "every ball is empty, or nothing" if metric.endswith(":skip") else "nothing"
+    return f"{metric} has no value for held-out queries among {' or '.join(missing)}: {reason} is relevant."
+
+
+def shown(outcome: Outcome, metric_names: Sequence[str]) -> str:
+    """Return the scores of a trial, or its failures, in words."""
+    failures = {name: failure_of(outcome, name) for name in metric_names}
+    words = (f"failed. {why}" if why else f"{name} {_score(outcome, name):.4f}" for name, why in failures.items())
+    return ", ".join(dict.fromkeys(words))
 
 
 def grid_text(study: Study, choices: Sequence[Choice], metric_names: Sequence[str]) -> str:

@@ -16,7 +16,6 @@
     diff          what changed between them, and whether it matters
     diff_text     a diff as text, CSV, JSON and Markdown
     submissions   checks of results that others submit: format, agreement, and rerunning a cell
-    python        run, tune, tables and plot as functions
     formatting    tables as text, shared by all of these and the command line
 
 `formatting` and `revisions` are light; the others import pandas or SciPy.

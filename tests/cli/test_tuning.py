@@ -1,5 +1,6 @@
 """The command tune, with a plug-in of another package: what it tries, repeats, records and writes."""
 
+import json
 import signal
 import sys
 from collections import Counter
@@ -11,7 +12,8 @@ import pytest
 from helpers.waiting import PATIENCE, wait_for
 
 from hashbench.pipeline.study import read_study
-from hashbench.pipeline.tuning import read_trials
+from hashbench.pipeline.tuning import read_failures
+from hashbench.store.results import read_folder
 
 MINE = """
 '''Mine: notes each fit.'''
@@ -60,15 +62,18 @@ def fits(plugin, digits_data, tmp_path, monkeypatch):
         yield since
 
 
+def failures(folder):
+    return [*read_failures(folder / "failures.json").values()]
+
+
 def test_all_settings_are_tried_printed_and_written_and_failures_are_trials(fits, hashbench, tmp_path):
     command = ("tune", "--method", "mine", "--method", "lsh", "--bits", 8, "--bits", 12)
     done = hashbench(*command)
     assert done.exit_code == 0
     assert sorted(fits()) == sorted(f"{shift} {n_bits}" for shift in (0.0, 1.0, 2.0, 3.0) for n_bits in (8, 12))
-    trials = read_trials(tmp_path / "tuning/trials.csv").values()
-    assert len(trials) == 2 * (4 + 1)
-    failed = {(row["setting"], row["n_bits"]) for row in trials if row["failure"]}
-    assert failed == {('{"shift": 3.0}', "8"), ('{"shift": 3.0}', "12")}
+    assert len(read_folder(tmp_path / "tuning")) == 2 * 2 * (3 + 1)
+    failed = {(json.loads(made.params)["shift"], made.n_bits) for made, _ in failures(tmp_path / "tuning")}
+    assert failed == {(3.0, 8), (3.0, 12)}
     assert "[8/10] digits mine shift=3.0 12 bits seed 0: failed. method 'mine' failed with RuntimeError" in done.stderr
     rows = [line.split() for line in done.stdout.splitlines()[2:4]]
     assert [row[0] for row in rows] == ["mine", "lsh"]
@@ -96,8 +101,8 @@ def test_a_killed_command_goes_on_and_repeats_no_finished_trial(fits, tmp_path, 
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     command = ("tune", "--method", "mine", "--bits", 8, "--output", "out")
     started = script(*command)
-    table = tmp_path / "out" / "trials.csv"
-    wait_for(lambda: table.exists() and len(read_trials(table)) == 2)
+    folder = tmp_path / "out"
+    wait_for(lambda: len(read_folder(folder)) == 4)
     started.send_signal(signal.SIGKILL)
     started.communicate()
     assert set(fits()) >= {"0.0 8", "1.0 8"}
@@ -107,7 +112,7 @@ def test_a_killed_command_goes_on_and_repeats_no_finished_trial(fits, tmp_path, 
         assert "AP" in done.communicate()[0]
         assert done.returncode == 0
         assert fits() == ([] if options else ["2.0 8", "3.0 8"])
-    assert len(read_trials(table)) == 4
+    assert (len(read_folder(folder)), len(failures(folder))) == (6, 1)
 
 
 @pytest.mark.slow  # in processes of their own: `make test-cluster` has it
@@ -133,13 +138,15 @@ def test_trials_of_other_code_are_repeated(fits, script, tmp_path, monkeypatch):
     command = ("tune", "--method", "mine", "--bits", 8, "--param", "shift=0.0,1.0", "--resume")
     rows = []
     for n_fits, change in ((2, ""), (0, ""), (2, "self.mean_ = 0 * self.mean_"), (0, "")):
-        source = tmp_path / "site" / "mine.py"
-        source.write_text(source.read_text().replace("\n\n    def _project", f"\n        {change}\n\n    def _project"))
+        if change:
+            source = tmp_path / "site" / "mine.py"
+            text = source.read_text().replace("\n\n    def _project", f"\n        {change}\n\n    def _project")
+            source.write_text(text)
         assert "AP" in script(*command).communicate()[0]
         assert len(fits()) == n_fits
-        rows.append([row["to_trained"] for row in read_trials(tmp_path / "tuning" / "trials.csv").values()])
+        rows.append([row.value for row in read_folder(tmp_path / "tuning").values()])
     assert rows[0] == rows[1] != rows[2] == rows[3]
-    assert len(rows[3]) == 2
+    assert len(rows[3]) == 4
 
 
 @pytest.mark.slow  # in processes of their own: `make test-cluster` has it
@@ -148,10 +155,9 @@ def test_trials_side_by_side_are_the_same(digits_data, hashbench, tmp_path, monk
     assert hashbench(*command, tmp_path / "one", "--jobs", 2).exit_code == 0
     monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "data"))
     assert hashbench(*command, tmp_path / "two").exit_code == 0
-    tables = [read_trials(tmp_path / folder / "trials.csv") for folder in ("one", "two")]
-    one, two = ([row | {"seconds": ""} for row in table.values()] for table in tables)
+    one, two = (read_folder(tmp_path / folder) for folder in ("one", "two"))
     assert one == two
-    assert len(one) == 4
+    assert len(one) == 8
 
 
 def test_no_settings_that_went_through_is_an_error(fits, hashbench, tmp_path):
@@ -161,8 +167,9 @@ def test_no_settings_that_went_through_is_an_error(fits, hashbench, tmp_path):
     assert "no settings finished all their trials" in done.stderr
     assert "was left as it was" not in done.stderr
     assert not (tmp_path / "tuning" / "grid.toml").exists()
-    (row,) = read_trials(tmp_path / "tuning" / "trials.csv").values()
-    assert row["failure"] == "method 'mine' failed with RuntimeError: too far; hashbench check method mine may say why."
+    ((_, failure),) = failures(tmp_path / "tuning")
+    assert failure == "method 'mine' failed with RuntimeError: too far; hashbench check method mine may say why."
+    assert f"no settings finished all their trials: {failure}" in done.stderr
     done = hashbench(*command, "--method", "lsh")
     assert done.exit_code == 1
     sentence = (
@@ -187,12 +194,10 @@ def test_balls_that_are_empty_among_the_held_out_items_are_a_failure(digits_data
     command = ("tune", "--method", "lsh", "--bits", 32, "--metric", "P@r1:skip", "--output", tmp_path / "out")
     done = hashbench(*command)
     assert done.exit_code == 1
-    (row,) = read_trials(tmp_path / "out" / "trials.csv").values()
-    assert (row["among_held_out"], row["to_trained"]) == ("", "1.000000")
+    assert [row.value for row in read_folder(tmp_path / "out").values()] == ["1.000000", "nan"]
     failure = "P@r1:skip has no value for held-out queries among the other held-out items: every ball is empty, or "
-    assert row["failure"] == f"{failure}nothing is relevant."
-    assert f"failed. {row['failure']}" in done.stderr
-    assert hashbench(*command, "--resume").stderr.count(row["failure"]) == 1
+    assert f"failed. {failure}nothing is relevant." in done.stderr
+    assert hashbench(*command, "--resume").stderr == done.stderr
 
 
 def test_trials_are_judged_by_any_metrics(tiny_file, hashbench, tmp_path):
@@ -201,19 +206,18 @@ def test_trials_are_judged_by_any_metrics(tiny_file, hashbench, tmp_path):
     command = ("tune", "--method", "itq", "--param", "n_iter=1,2", "--bits", 4, "--dataset", tiny_file())
     done = hashbench(*command, *options, "--output", tmp_path / "out")
     assert done.exit_code == 0
-    rows = read_trials(tmp_path / "out" / "trials.csv").values()
-    assert Counter(row["metric"] for row in rows) == dict.fromkeys(metrics, 3)
+    rows = read_folder(tmp_path / "out").values()
+    assert Counter(row.metric for row in rows) == dict.fromkeys(metrics, 2 * 3)
     assert "Mean of P@3:reranked=5, 1 - PairwiseError, P@r2 of held-out training items" in done.stdout
     assert "; more is better." in done.stdout
 
 
 def test_a_metric_of_errors_is_printed_as_it_is_and_the_lowest_is_best(fits, hashbench, tmp_path):
     done = hashbench("tune", "--method", "mine", "--bits", 8, "--param", "shift=0.0,1.0", "--metric", "PairwiseError")
-    scores = {
-        row["setting"]: (float(row["among_held_out"]) + float(row["to_trained"])) / 2
-        for row in read_trials(tmp_path / "tuning" / "trials.csv").values()
-    }
-    default, best = scores["{}"], scores['{"shift": 1.0}']
+    rows = read_folder(tmp_path / "tuning").values()
+    default, best = (
+        np.mean([float(row.value) for row in rows if json.loads(row.params)["shift"] == shift]) for shift in (0, 1)
+    )
     assert best < default - 0.01
     assert f"[1/2] digits mine 8 bits seed 0: PairwiseError {default:.4f}\n" in done.stderr
     row = done.stdout.splitlines()[2].split()

@@ -1,5 +1,6 @@
 """Settings chosen on held-out training items: the split, the settings tried, their scores and the choice."""
 
+import math
 import tomllib
 from collections import Counter
 
@@ -9,23 +10,29 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hashbench import evaluate
+from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.methods.dpsh import DPSH
 from hashbench.pipeline import tuning
-from hashbench.pipeline.grid import Sweep
+from hashbench.pipeline.grid import Job, Sweep
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.runner import Outcome
+from hashbench.pipeline.runner import Outcome, run
+from hashbench.pipeline.steps import Demands
 from hashbench.pipeline.study import Study, read_study
 from hashbench.pipeline.tuning import (
     Choice,
     about_effort,
-    add_trials,
     choose,
+    failure_of,
     grid_text,
     plan,
-    read_trials,
+    read_failures,
     settings_to_try,
 )
+from hashbench.store.hdf5 import write_dataset
+from hashbench.store.result_files import read_job_records
+from hashbench.store.result_rows import Row
+from hashbench.store.results import read_folder
 
 
 @pytest.mark.parametrize("rule", ["same-label", "shared-labels", "distance", "neighbours"])
@@ -106,59 +113,68 @@ def test_a_large_grid_is_covered_evenly_whatever_the_seed():
 def test_scores_are_those_of_codes_learned_from_the_other_items(digits, tmp_path):
     study = Study(methods=(("dpsh", {}),), n_bits=(12,), seeds=(5,), params={"epochs": 2, "learning_rate": 0.3})
     trials = plan(study, n_trials=1)
-    ((_, rows, is_new),) = tuning.run_trials(trials, ["AP", "NDCG"], tmp_path / "trials.csv")
+    (outcome,) = tuning.run_trials(trials, ["AP", "NDCG"], tmp_path)
     items = digits.features[digits.train]
     labels = digits.labels[digits.train]
     order = np.random.default_rng(5).permutation(1000)
     held, others = order[:200], order[200:]
     codes = DPSH(12, epochs=2, learning_rate=0.3, random_state=5).fit(items[others], labels[others]).transform(items)
-    for row in rows.values():
-        for key, query, database in [("among_held_out", held[:100], held[100:]), ("to_trained", held, others)]:
+    for name in ("AP", "NDCG"):
+        scores = [float(row.value) for row in outcome.rows if row.metric == name]
+        for score, query, database in zip(scores, (held[:100], held), (held[100:], others), strict=True):
             pair = labels[query], labels[database]
-            expected = evaluate(codes[query], codes[database], pair, [row["metric"]]).summary[row["metric"]].mean
-            assert float(row[key]) == pytest.approx(expected, abs=1e-6)
-    assert read_trials(tmp_path / "trials.csv") == rows
-    assert is_new
-    assert [*tuning.run_trials(trials, ["AP", "NDCG"], tmp_path / "trials.csv")] == [(trials[0], rows, False)]
+            expected = evaluate(codes[query], codes[database], pair, [name]).summary[name].mean
+            assert score == pytest.approx(expected, abs=1e-6)
+    assert sorted(read_folder(tmp_path).values()) == sorted(outcome.rows)
+    assert outcome.is_new
+    (again,) = tuning.run_trials(trials, ["AP", "NDCG"], tmp_path)
+    assert (again.rows, again.is_new) == (outcome.rows, False)
 
 
 @pytest.mark.usefixtures("digits_data")
-def test_a_failure_is_one_line_of_the_file(tmp_path, monkeypatch):
-    trials = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
-    failed = [Outcome(trials[0].job, None, refusal="a\r\nb\x0cc\u2028d")]
-    monkeypatch.setattr(tuning, "run_all", lambda *arguments: failed)
-    ((_, rows, _),) = tuning.run_trials(trials, ["AP"], tmp_path / "trials.csv")
-    assert {row["failure"] for row in rows.values()} == {"a b c d"}
-    assert len((tmp_path / "trials.csv").read_text().splitlines()) == 2
-    assert read_trials(tmp_path / "trials.csv") == rows
-    failed[0] = Outcome(trials[0].job, None, refusal="a" * 200_000)
-    assert len([*tuning.run_trials(trials, ["AP"], tmp_path / "trials.csv")]) == 1
-    assert len(read_trials(tmp_path / "trials.csv")) == 1
+def test_rows_of_trials_are_those_of_a_run_on_either_split(tmp_path):
+    (trial,) = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
+    (outcome,) = tuning.run_trials([trial], ["AP", "NDCG"], tmp_path)
+    split, _ = load_dataset(trial.dataset)
+    data = {data.name: data for data in (tuning.among_held_out(split), split)}
+    for row in outcome.rows:
+        path = tmp_path / f"{row.dataset}.h5"
+        write_dataset(data[row.dataset], path)
+        (ran,) = run([Job(str(path), trial.card, 8)], Demands([row.metric]))
+        assert ran.rows == (row,)
+        assert read_job_records(tmp_path / row.dataset / "itq.csv").keys() == {ran.made.key}
 
 
 @pytest.mark.usefixtures("digits_data")
-def test_a_failure_names_the_dataset_as_the_user_does(tmp_path, monkeypatch):
-    trials = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
-    split, _ = load_dataset(trials[0].job.dataset)
-    outcome = Outcome(trials[0].job, None, f"{trials[0].job} ended: {split.name!r} is bad.", f"/logs/{split.name}.log")
-    monkeypatch.setattr(tuning, "run_all", lambda *arguments: [outcome])
-    ((_, rows, _),) = tuning.run_trials(trials, ["AP"], tmp_path / "trials.csv")
-    (row,), (written,) = rows.values(), read_trials(tmp_path / "trials.csv").values()
-    assert written["failure"] == "digits itq 8 bits seed 0 ended: 'digits' is bad."
-    assert row["failure"] == f"{written['failure']} Fix it; its traceback is in /logs/{split.name}.log."
+def test_a_failure_is_kept_until_the_trial_has_rows_and_names_the_dataset_as_the_user_does(tmp_path, monkeypatch):
+    (trial,) = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
+    why = f"{trial}\r\nended:\u2028{trial.made.dataset!r} is bad."
+    outcome = Outcome(trial, None, why, "/logs/a.log", has_failed=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning, "run_all", lambda *arguments: [outcome])
+        (failed,) = tuning.run_trials([trial], ["AP"], tmp_path)
+    sentence = "digits itq 8 bits seed 0 ended: 'digits' is bad."
+    assert failure_of(failed, "AP") == f"{sentence} Fix it; its traceback is in /logs/a.log."
+    assert [*read_failures(tmp_path / "failures.json").values()] == [(trial.made, sentence)]
+    (skipped,) = tuning.run_trials([trial], ["AP"], tmp_path, resume=True)
+    assert (skipped.refusal, skipped.is_new) == (sentence, False)
+    (other,) = tuning.run_trials([trial], ["NDCG"], tmp_path, resume=True)
+    assert other.rows
+    (repeated,) = tuning.run_trials([trial], ["AP"], tmp_path)
+    assert repeated.rows
+    assert read_failures(tmp_path / "failures.json") == {}
 
 
-@pytest.mark.parametrize("name", ["\udcff.h5", "a\rb.h5"])
-def test_a_dataset_whose_name_a_file_of_trials_cannot_hold_is_refused(name):
-    with pytest.raises(HashbenchError, match=r"has a name that trials\.csv cannot hold"):
-        plan(Study(datasets=(name,), methods=(("itq", {}),), n_bits=(8,)), 1)
+def test_a_dataset_whose_name_a_grid_file_cannot_hold_is_refused():
+    with pytest.raises(HashbenchError, match=r"has a name that is not UTF-8, as grid\.toml is"):
+        plan(Study(datasets=("\udcff.h5",), methods=(("itq", {}),), n_bits=(8,)), 1)
 
 
 @pytest.mark.usefixtures("digits_data")
 def test_only_listed_values_are_tried_each_once_beside_the_default():
     listed = {"csq:learning_rate": Sweep((1e9, 0.1, 1e9)), "csq:epochs": 3}
     study = Study(methods=(("csq", {}),), n_bits=(8,), params=listed)
-    assert [trial.job.params for trial in plan(study, 2)] == [{"epochs": 3}, {"epochs": 3, "learning_rate": 1e9}]
+    assert [trial.params for trial in plan(study, 2)] == [{"epochs": 3}, {"epochs": 3, "learning_rate": 1e9}]
     assert [*about_effort(study, 2, "--trials ")] == []
     assert [*about_effort(study, 1, "--trials ")] == ["csq: 1 of 2 settings are tried; --trials 2 tries all."]
     assert [*about_effort(study, 9, "n_trials=")] == ["csq: all 2 settings are tried, fewer than n_trials=9."]
@@ -171,7 +187,7 @@ def test_only_listed_values_are_tried_each_once_beside_the_default():
     ]
 
     def tried(n_trials):
-        return [trial.job.params.get("n_iter", 50) for trial in plan(study, n_trials) if trial.job.method == "itq"]
+        return [trial.params.get("n_iter", 50) for trial in plan(study, n_trials) if trial.method == "itq"]
 
     assert tried(5) == [50, 5, 20, 40, 80]
     assert tried(4)[0] == 50
@@ -182,15 +198,15 @@ def test_only_listed_values_are_tried_each_once_beside_the_default():
 def test_values_of_parameters_fix_them_and_lists_are_tried(digits):
     params = {"epochs": 2, "itq:n_iter": Sweep((5, 20)), "dpsh:eta": 3.0}
     trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8,), params=params), 9)
-    assert {trial.job.params.get("epochs") for trial in trials if trial.job.method == "itq"} == {None}
-    assert {trial.job.params.get("epochs") for trial in trials if trial.job.method == "dpsh"} == {2}
+    assert {trial.params.get("epochs") for trial in trials if trial.method == "itq"} == {None}
+    assert {trial.params.get("epochs") for trial in trials if trial.method == "dpsh"} == {2}
     del params["epochs"]
     trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8, 16), params=params), 9)
-    tried = Counter((trial.job.method, trial.setting) for trial in trials)
+    tried = Counter((trial.method, canonical_json(trial.params)) for trial in trials)
     of_dpsh = ['{"eta": 3.0}', '{"eta": 3.0, "learning_rate": 0.03}', '{"eta": 3.0, "learning_rate": 0.3}']
     of_itq = ["{}", '{"n_iter": 20}', '{"n_iter": 5}']
     assert tried == {("dpsh", text): 2 for text in of_dpsh} | {("itq", text): 2 for text in of_itq}
-    assert {trial.fingerprint for trial in trials} == {digits.fingerprint}
+    assert {trial.made.dataset for trial in trials} == {f"digits-held-out-{digits.fingerprint}-s0"}
     with pytest.raises(HashbenchError, match="takes no preset"):
         plan(Study(methods=(("dsh", {}),), n_bits=(8,), params={"preset": "paper"}), 9)
 
@@ -198,16 +214,21 @@ def test_values_of_parameters_fix_them_and_lists_are_tried(digits):
 def test_trials_see_no_query(digits_data):
     data, _ = load_dataset("digits")
     (trial,) = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
-    split, _ = load_dataset(trial.job.dataset)
+    split, _ = load_dataset(trial.dataset)
     queries = {row.tobytes() for row in data.features[data.query]}
     trained = {row.tobytes() for row in data.features[data.train]}
     assert {row.tobytes() for row in split.features} <= trained
     assert not {row.tobytes() for row in split.features} & (queries - trained)
 
 
-def row_of(key, score, seconds="1.0", failure=""):
-    """Return a row of a file of trials, by its key."""
-    return {key: dict(zip(tuning.COLUMNS, (*key, score, score, seconds, "c0de", failure), strict=True))}
+def outcome_of(trial, **scores):
+    """Return an outcome of a trial by both scores in metrics; one that failed without any."""
+    rows = [
+        Row("split", "", "", "{}", 8, 0, name, *[str(score)] * 4, 9, 0, "", 1)
+        for name in scores
+        for score in scores[name]
+    ]
+    return Outcome(trial, None, "" if rows else "failed", rows=tuple(rows))
 
 
 @pytest.mark.usefixtures("digits_data")
@@ -216,18 +237,17 @@ def test_the_best_is_the_highest_mean_without_a_failure_and_errors_count_down():
     trials = plan(study, 9)  # slopes 10, 5 and 20
     values = {"10": (0.5, 0.6), "5.0": (0.9, None), "20.0": (0.55, 0.6)}
 
-    rows = {}
+    outcomes = []
     for trial in trials:
-        value = values[str(trial.job.params.get("slope", "10"))][trial.job.n_bits // 16]
-        for metric, is_error in (("AP", False), ("PairwiseError", True)):
-            score = "" if value is None else str(1 - value if is_error else value)
-            rows |= row_of(trial.key(metric), score, failure="" if score else "failed")
+        value = values[str(trial.params.get("slope", "10"))][trial.n_bits // 16]
+        scores = {} if value is None else {"AP": [value] * 2, "PairwiseError": [1 - value] * 2}
+        outcomes.append(outcome_of(trial, **scores))
     for metrics, best, default in (
         (["AP"], 0.575, 0.55),
         (["PairwiseError"], 0.425, 0.45),  # as it is
         (["AP", "PairwiseError"], 0.575, 0.55),  # AP and 1 - PairwiseError
     ):
-        (choice,) = choose(trials, metrics, rows)
+        (choice,) = choose(outcomes, metrics)
         assert choice.params == choice.best == {"slope": 20.0}
         assert (choice.n_trials, choice.n_failed) == (3, 1)
         assert (choice.best_score, choice.default_score, choice.lead) == pytest.approx((best, default, 0.025))
@@ -248,24 +268,23 @@ def test_the_best_is_the_highest_mean_without_a_failure_and_errors_count_down():
 @pytest.mark.parametrize("metric", ["AP", "PairwiseError"])
 def test_the_default_is_kept_unless_the_best_lead_by_more_than_a_hundredth(metric, default, best, chosen):
     trials = plan(Study(methods=(("itq", {}),), n_bits=(8,), params={"n_iter": Sweep((50, 5))}), 2)
-    rows = {}
+    outcomes = []
     for trial, score in zip(trials, (default, best), strict=True):
         score = f"{1 - float(score):.6f}" if score and metric == "PairwiseError" else score
-        rows |= row_of(trial.key(metric), score, failure="" if score else "failed")
-    (choice,) = choose(trials, [metric], rows)
+        outcomes.append(outcome_of(trial, **{metric: [score] * 2 if score else []}))
+    (choice,) = choose(outcomes, [metric])
     assert choice.params == chosen
 
 
 @pytest.mark.usefixtures("digits_data")
-@pytest.mark.parametrize("lacking", tuning.SCORES)
-def test_a_setting_with_one_of_the_two_scores_is_no_candidate(lacking):
+@pytest.mark.parametrize("half", [(math.nan, 0.6071), (0.6071, math.nan)])
+def test_a_setting_with_one_of_the_two_scores_is_no_candidate(half):
     trials = plan(Study(methods=(("itq", {}),), n_bits=(8,), params={"n_iter": Sweep((50, 5))}), 2)
-    keys = [trial.key("P@r2:skip") for trial in trials]
-    half, whole = row_of(keys[0], "0.607100"), row_of(keys[1], "0.218000")
-    half[keys[0]][lacking] = ""
-    (choice,) = choose(trials, ["P@r2:skip"], half | whole)
+    scores = zip(trials, (half, (0.218, 0.218)), strict=True)
+    outcomes = [outcome_of(trial, **{"P@r2:skip": pair}) for trial, pair in scores]
+    (choice,) = choose(outcomes, ["P@r2:skip"])
     assert (choice.best, choice.params, choice.n_failed) == ({"n_iter": 5}, {"n_iter": 5}, 1)
-    assert tuning.shown(half[keys[0]]).startswith("failed. P@r2:skip has no value for held-out queries among the ")
+    assert failure_of(outcomes[0], "P@r2:skip").startswith("P@r2:skip has no value for held-out queries among the ")
 
 
 def test_a_grid_file_is_read_as_it_was_written(tmp_path):
@@ -298,19 +317,3 @@ def test_numbers_of_numpy_are_written_as_plain_ones():
     params = {"a": np.int64(5), "b": np.float64(0.1), "c": np.bool_(True), "d": (1, 2), "e": np.float32(0.5)}
     text = grid_text(Study(n_bits=(16,)), [Choice("m", params, {}, 0.5, 0.4, 0.1, 9, 0)], ["AP"])
     assert tomllib.loads(text)["methods"]["m"] == {"tuned": 9, "a": 5, "b": 0.1, "c": True, "d": [[1, 2]], "e": 0.5}
-
-
-def test_a_row_replaces_that_of_the_same_trial(tmp_path):
-    path = tmp_path / "trials.csv"
-    key = ("mine", "0123", "itq", "1", "{}", "8", "0", "AP")
-    for n_bits, score in (("16", "0.1"), ("8", "0.2"), ("8", "0.3")):
-        add_trials(path, row_of((*key[:5], n_bits, *key[6:]), score, failure='a, "b"\nc'))
-    rows = read_trials(path).values()
-    assert [(row["n_bits"], row["to_trained"]) for row in rows] == [("8", "0.3"), ("16", "0.1")]
-    assert {row["failure"] for row in rows} == {'a, "b"\nc'}
-    failure = "a\x0cb\x1cc\x85d\u2028e"  # at which str.splitlines would part it
-    add_trials(path, row_of(key, "", "", failure))
-    assert read_trials(path)[key]["failure"] == failure
-    odd = ("+x.h5", *key[1:7], "@AP")  # what a spreadsheet would compute stays as it is
-    add_trials(path, row_of(odd, "0.1", failure="-no"))
-    assert read_trials(path)[odd]["failure"] == "-no"

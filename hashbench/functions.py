@@ -135,7 +135,7 @@ def tune(
     n_bits : int or sequence of int
         Code lengths, at each of which all settings are tried.
     output : str or Path
-        Folder for ``trials.csv``, and for ``grid.toml``, which ``hashbench run --grid`` takes.
+        Folder for rows of all trials, and for ``grid.toml``, which ``hashbench run --grid`` takes.
     n_trials : int, default=9
         How many settings of each method to try, its defaults among them.
     seeds : int or sequence of int, default=0
@@ -145,7 +145,7 @@ def tune(
     params : mapping, optional
         Parameters of all methods, or of one as ``METHOD:NAME``, like those in ``methods``.
     resume : bool, default=False
-        Skip trials of the same code that ``trials.csv`` holds, failed ones included, and continue interrupted training.
+        Skip trials that failed before, and continue interrupted training.
     datasets, n_jobs, workers, trust_workers
         As in `run`.
 
@@ -198,12 +198,8 @@ def tune(
     for sentence in tuning.about_effort(study, n_trials, "n_trials="):
         warnings.warn(sentence, stacklevel=2)
     cluster = None if workers is None else Cluster(workers, trust_workers)
-    rows: tuning.Rows = {}
-    for _, trial_rows, _ in tuning.run_trials(
-        trials, names, folder / tuning.TRIALS, n_jobs, resume=resume, cluster=cluster
-    ):
-        rows |= trial_rows
-    choices = tuning.conclude(study, trials, names, rows, folder)
+    outcomes = [*tuning.run_trials(trials, names, folder, n_jobs, resume=resume, cluster=cluster)]
+    choices = tuning.conclude(study, trials, outcomes, names, folder)
     if left_out := tuning.about_left_out(choices):
         warnings.warn(left_out, stacklevel=2)
     return pd.DataFrame([vars(choice) | {"params": tuning.variant_of(choice)} for choice in choices])
