@@ -36,8 +36,8 @@ from hashbench import registry
 from hashbench.cards import method_card
 from hashbench.dataset import Dataset
 from hashbench.pipeline.grid import grid
+from hashbench.pipeline.one_job import load_once
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.runner import load_once
 from hashbench.pipeline.tuning import SCORES, failure_of, run_trials, split_file, trial_of
 from hashbench.reports.formatting import markdown_table
 from hashbench.store.files import locked, write_text

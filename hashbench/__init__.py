@@ -18,7 +18,6 @@ plug-ins are in methods/ and datasets/.
     __main__       ``python -m hashbench``
     _choices       options that users choose by name, affinity rules among them
     _validation    checks of what users pass
-    _remembered    what importing the modules tells, kept until a source file changes
     _parallel      threads, and loops compiled on first use if numba is installed
     _typing        names of array types
 """

@@ -12,8 +12,8 @@ from inspect import cleandoc
 from typing import Any
 
 from hashbench import registry
-from hashbench._remembered import remembered
 from hashbench.errors import HashbenchError
+from hashbench.store.remembered import remembered
 
 
 @dataclass(frozen=True, eq=False)

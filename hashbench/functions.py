@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from hashbench.errors import HashbenchError, needing
 from hashbench.pipeline.cluster import Cluster
-from hashbench.pipeline.runner import Outcome, in_order, run_all
+from hashbench.pipeline.one_job import Outcome
+from hashbench.pipeline.runner import in_order, run_all
 from hashbench.pipeline.steps import Demands
 from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_methods, read_params
 from hashbench.scoring.evaluation import DEFAULT_METRICS

@@ -6,16 +6,17 @@ from dataclasses import asdict
 import pytest
 from helpers.paths import built_in_methods
 
-from hashbench import _remembered, cards
+from hashbench import cards
+from hashbench.store import remembered as memory
 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """Use another cache; return a function that forgets what is in memory, as a new process does."""
-    monkeypatch.setattr(_remembered, "_path", lambda: tmp_path / "cards.json")
+    monkeypatch.setattr(memory, "_path", lambda: tmp_path / "cards.json")
 
     def forget():
-        for function in (_remembered._known, _remembered._source, cards.method_card):
+        for function in (memory._known, memory._source, cards.method_card):
             function.cache_clear()
 
     forget()
@@ -37,7 +38,7 @@ def test_a_card_is_made_again_after_a_change_of_the_source(cache, monkeypatch):
     monkeypatch.setattr(cards, "card_of_class", None)
     assert cards.method_card("itq").version >= 1  # remembered
     cache()
-    monkeypatch.setattr(_remembered, "_source", lambda: "another")
+    monkeypatch.setattr(memory, "_source", lambda: "another")
     with pytest.raises(TypeError):
         cards.method_card("itq")
 
@@ -53,13 +54,13 @@ def test_a_cache_that_cannot_be_read_or_written_changes_nothing(cache, tmp_path)
 
 
 def test_the_cache_notices_an_edit(tmp_path, monkeypatch):
-    monkeypatch.setattr(_remembered, "__file__", str(tmp_path / "_remembered.py"))
+    monkeypatch.setattr(memory, "__file__", str(tmp_path / "remembered.py"))
     source = tmp_path / "method.py"
     source.write_text("version = 1\n")
     digests = set()
     for date in (1, 2):
         os.utime(source, (date, date))
-        _remembered._source.cache_clear()
-        digests.add(_remembered._source())
-    _remembered._source.cache_clear()
+        memory._source.cache_clear()
+        digests.add(memory._source())
+    memory._source.cache_clear()
     assert len(digests) == 2

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from importlib.metadata import entry_points
 
-from hashbench._remembered import remembered
 from hashbench.registry import method_names
 from hashbench.store.files import data_dir
+from hashbench.store.remembered import remembered
 
 
 def methods() -> list[str]:

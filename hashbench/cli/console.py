@@ -12,7 +12,7 @@ from hashbench.reports.formatting import json_text, markdown_table, plain_table,
 if TYPE_CHECKING:
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
-    from hashbench.pipeline.runner import Outcome
+    from hashbench.pipeline.one_job import Outcome
     from hashbench.pipeline.steps import Demands
     from hashbench.scoring.evaluation import Evaluation
 

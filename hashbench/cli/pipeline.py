@@ -183,7 +183,8 @@ def encode(
     from hashbench.cli import console
     from hashbench.cli.progress import Progress
     from hashbench.pipeline.encoding import encode_items
-    from hashbench.pipeline.runner import in_order, remaining
+    from hashbench.pipeline.one_job import remaining
+    from hashbench.pipeline.runner import in_order
     from hashbench.pipeline.steps import Demands
     from hashbench.sources.array_files import split_spec
 
@@ -242,8 +243,9 @@ def run(
 ) -> None:
     """Prepare, encode and score; finished steps are skipped. Each combination of options is one job."""
     from hashbench.cli import console
+    from hashbench.pipeline.one_job import remaining
     from hashbench.pipeline.preparation import find_prepared, results_name
-    from hashbench.pipeline.runner import in_order, remaining
+    from hashbench.pipeline.runner import in_order
     from hashbench.pipeline.steps import Demands
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS

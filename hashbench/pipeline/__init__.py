@@ -5,7 +5,8 @@ grid            the jobs that options span, each with its method
 study           what spans a grid, from options or a TOML file
 steps           encoding and scoring one job, each step cached by its provenance, and the rows of its scores
 failures        errors of plug-ins in one sentence, with the traceback in a log file
-runner          the jobs of a grid, one after the other
+one_job         one job, from its dataset to rows
+runner          the jobs of a grid, one after the other or side by side
 workers         jobs side by side, in processes or on a cluster
 cluster         connecting to a Dask cluster, and leaving out unfit workers
 cluster_jobs    jobs on the workers of a cluster

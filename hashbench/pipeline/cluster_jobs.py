@@ -22,7 +22,7 @@ from hashbench.pipeline.cluster import (
     version_difference,
 )
 from hashbench.pipeline.grid import Job
-from hashbench.pipeline.runner import Outcome, finish, load_once
+from hashbench.pipeline.one_job import Outcome, finish, load_once
 from hashbench.pipeline.steps import Demands
 from hashbench.store.files import data_dir, lock_timeout
 from hashbench.store.provenance import SCORES_VERSION, Provenance

@@ -19,8 +19,9 @@ from hashbench.dataset import N_NEIGHBOURS, Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
+from hashbench.pipeline.one_job import Outcome, load_once
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.runner import Outcome, in_order, load_once, run_all
+from hashbench.pipeline.runner import in_order, run_all
 from hashbench.pipeline.steps import Demands, rows_of, vectors_of
 from hashbench.pipeline.study import DEFAULT_DATASETS, Study
 from hashbench.scoring.metrics import is_error

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from pathlib import Path
 
 from hashbench._parallel import n_processors
 from hashbench._typing import Progress
@@ -12,35 +11,27 @@ from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import Job
+from hashbench.pipeline.one_job import Outcome, finish, load, load_once, remaining
 from hashbench.pipeline.preparation import find_dataset
-from hashbench.pipeline.runner import Outcome, finish, load, load_once, remaining, run
 from hashbench.pipeline.steps import Demands, seconds_taken
 from hashbench.store.files import data_dir, lock_timeout
 from hashbench.store.provenance import Provenance
 
 
-def run_side_by_side(
+def side_by_side(
     jobs: Sequence[Job], demands: Demands, on_progress: Progress, n_jobs: int, cluster: Cluster | None
 ) -> Iterator[Outcome]:
-    """Run the jobs of a grid ``n_jobs`` at a time, -1 for one per processor, or on the workers of a ``cluster``.
+    """Run unfinished jobs ``n_jobs`` at a time, each with its share of the processors, or on the workers of a cluster.
 
-    Finished jobs come first, then new ones, then those that took longest. Each has its share of the processors. If a
-    process is killed (out of memory, say), only its job fails. Outcomes are yielded as jobs finish.
+    New jobs come first, then those that took longest. If a process is killed (out of memory, say), only its job fails.
     """
-    n_jobs = n_processors() if n_jobs == -1 else n_jobs
-    todo = [*_undone(jobs, demands)]
-    if cluster is None and (n_jobs == 1 or len(todo) < 2):
-        yield from run(jobs, demands, on_progress)
-        return
-    undone = {id(job) for job in todo}
-    yield from run([job for job in jobs if id(job) not in undone], demands)
     numbered: dict[int, tuple[Job, Provenance]] = {}
-    for job, provenance in _prepared(todo, on_progress):
+    for job, provenance in _prepared(jobs, on_progress):
         if isinstance(provenance, HashbenchError):
             yield finish(job, provenance, demands)
         else:
             numbered[len(numbered)] = job, provenance
-    if cluster is not None and numbered:
+    if cluster is not None:
         from hashbench.pipeline.cluster_jobs import on_workers
 
         outcomes = on_workers(numbered, cluster, demands, on_progress)
@@ -50,7 +41,7 @@ def run_side_by_side(
         yield replace(outcome, job=numbered[number][0])
 
 
-def _undone(jobs: Sequence[Job], demands: Demands) -> Iterator[Job]:
+def undone(jobs: Sequence[Job], demands: Demands) -> Iterator[Job]:
     """Yield the unfinished jobs, and all jobs of a dataset that cannot be read."""
     for of_dataset in _by_dataset(jobs):
         try:
@@ -108,7 +99,6 @@ def _in_processes(
 ) -> Iterator[tuple[int, Outcome]]:
     from joblib import Parallel, delayed, parallel_config
 
-    _hush_new_tracker()
     n_threads = max(1, n_processors() // n_jobs)
     environment = {"HASHBENCH_DATA": str(data_dir().absolute()), "LOKY_MAX_CPU_COUNT": str(n_threads)}
     tasks = (
@@ -118,36 +108,6 @@ def _in_processes(
     with parallel_config(backend="loky", inner_max_num_threads=n_threads):
         parallel = Parallel(n_jobs, pre_dispatch=n_jobs, batch_size=1, return_as="generator_unordered")
         yield from parallel(tasks)
-
-
-def _hush_new_tracker() -> None:
-    """Keep joblib's semaphore tracker off stderr: after one is killed, its successor prints a KeyError per semaphore.
-
-    Joblib has no setting for it, so the tracker is started with another stderr to inherit.
-    """
-    from joblib.externals.loky.backend import resource_tracker
-
-    resource_tracker.ensure_running()
-    tracker = resource_tracker._resource_tracker
-    launch = getattr(tracker, "_launch", None)
-    if launch is None or "_launch" in vars(tracker):  # of another version of joblib, or hushed already
-        return
-
-    def launch_silently() -> None:
-        try:
-            stderr = os.dup(2)
-        except OSError:  # closed, so that nothing is printed
-            launch()
-            return
-        try:
-            with Path(os.devnull).open("wb") as devnull:
-                os.dup2(devnull.fileno(), 2)
-            launch()
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
-
-    tracker._launch = launch_silently
 
 
 def _run_job(

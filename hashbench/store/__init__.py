@@ -6,6 +6,7 @@ provenance    the one value that says what made a file, from which all keys deri
 origin        the commit, machine and day behind codes and rows
 hdf5          dataset, codes and score files, checked on reading
 models        fitted methods as files of plain arrays
+remembered    what importing hashbench's own modules tells, such as cards of methods
 array_cache   arrays that are computed once, such as features of images
 score_cache   the scores of every query, of a job's earlier codes too
 result_rows   what a row of results is; a new column is a field of ``Row``, filled in pipeline/steps

@@ -22,7 +22,7 @@ from hashbench.cli import console, descriptions
 from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Job
-from hashbench.pipeline.runner import Outcome
+from hashbench.pipeline.one_job import Outcome
 from hashbench.pipeline.steps import Demands
 from hashbench.registry import get_method
 from hashbench.store import hdf5

@@ -15,8 +15,9 @@ from hashbench.errors import HashbenchError
 from hashbench.methods.dpsh import DPSH
 from hashbench.pipeline import tuning
 from hashbench.pipeline.grid import Job, Sweep
+from hashbench.pipeline.one_job import Outcome
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.runner import Outcome, run
+from hashbench.pipeline.runner import run
 from hashbench.pipeline.steps import Demands
 from hashbench.pipeline.study import Study, read_study
 from hashbench.pipeline.tuning import (

@@ -1,6 +1,5 @@
 """Jobs side by side: the same rows as one after the other, even if processes are killed."""
 
-import subprocess
 import sys
 
 import pytest
@@ -37,29 +36,6 @@ def test_a_process_that_dies_fails_only_its_own_job():
     assert outcomes[6].has_failed
     assert "lsh 6 bits seed 0 ended without an error: its process was killed" in outcomes[6].refusal
     assert all(outcomes[n_bits].rows for n_bits in (4, 8))
-
-
-KILLED_TRACKER = """
-import os, signal, sys
-from joblib.externals.loky.backend.resource_tracker import _resource_tracker
-from hashbench.pipeline.grid import grid
-from hashbench.pipeline.runner import run_all
-from hashbench.pipeline.steps import Demands
-
-outcomes = run_all(grid(["digits"], ["lsh"], [4, 5, 6, 7], [0], {}), Demands(["AP"]), n_jobs=2)
-done = [next(outcomes)]
-os.kill(_resource_tracker._pid, signal.SIGKILL)
-print(len([*done, *outcomes]))
-print("still here", file=sys.stderr)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
-def test_a_killed_tracker_of_joblib_leaves_no_tracebacks():
-    done = subprocess.run([sys.executable, "-c", KILLED_TRACKER], capture_output=True, text=True, check=True)
-    assert done.stdout == "4\n"
-    assert "still here" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def in_this_process(jobs, n_jobs, demands):

@@ -40,7 +40,7 @@ def _known() -> dict[str, Any]:
 @cache
 def _source() -> str:
     """Return a digest of the names, sizes and times of hashbench's source files."""
-    home = Path(__file__).parent
+    home = Path(__file__).parents[1]
     states = [(str(path.relative_to(home)), path.stat()) for path in sorted(home.rglob("*.py"))]
     return _digest([[name, state.st_size, state.st_mtime_ns] for name, state in states])
 
@@ -51,7 +51,7 @@ def _path() -> Path | None:
         from platformdirs import user_cache_path
     except ModuleNotFoundError:
         return None
-    path = user_cache_path("hashbench") / "cards" / f"{_digest(str(Path(__file__).parent))}.json"
+    path = user_cache_path("hashbench") / "cards" / f"{_digest(str(Path(__file__).parents[1]))}.json"
     return path if path.is_absolute() else None
 
 
