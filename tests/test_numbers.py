@@ -184,7 +184,8 @@ def test_what_is_said_of_the_shuffle_deviation_is_that_of_its_rows():
     assert holds(SHUFFLES, "estimate", shuffles.lay_out(rows))
     assert holds(SHUFFLES, "pairs", shuffles.lay_out_pairs(pairs))
     uncertainty = 1 / np.sqrt(2 * (rows["orders"] - 1))  # of a measured deviation
-    measured, slack = rows["tie_sd_measured"], 1 + 4 * uncertainty
+    of_sample = 0.15 * ~rows["dataset"].str.startswith("digits")  # of their items 1,024 stand for all
+    measured, slack = rows["tie_sd_measured"], 1 + 4 * uncertainty + of_sample
     assert (rows["tie_sd_low"] <= slack * measured + 1e-7).all()
     assert (measured <= slack * rows["tie_sd_bound"] + 1e-7).all()
     assert {300, 100, 25} == {*rows["orders"]}
