@@ -6,7 +6,7 @@ from helpers.result_files import rows_in
 
 from hashbench import testing
 from hashbench.errors import HashbenchError, JobFailure
-from hashbench.pipeline import runner, steps
+from hashbench.pipeline import one_job, steps
 from hashbench.pipeline.failures import contained
 
 METHOD = '''
@@ -184,7 +184,7 @@ def test_any_exception_of_scoring_fails_only_its_job(hashbench, tmp_path, monkey
             raise MemoryError
         return real(dataset, codes, *args)
 
-    monkeypatch.setattr(runner, "scores_of", scores)
+    monkeypatch.setattr(one_job, "scores_of", scores)
     options = ["--bits", 8, "--bits", 12, "--metric", "AP", "--results", tmp_path / "results"]
     result = hashbench("run", "--method", "lsh", *options)
     first, second, last = result.stderr.splitlines()
