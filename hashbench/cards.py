@@ -55,11 +55,11 @@ def method_card(name: str) -> MethodCard:
 
 def card_of_class(name: str) -> MethodCard:
     """Build the card of a method by importing it."""
+    cls = registry.get_method(name)  # before the imports, which an unknown name does not need
     from hashbench._validation import tunable_values
     from hashbench.method import HashMethod
     from hashbench.store.provenance import digests
 
-    cls = registry.get_method(name)
     with registry.loading("method", name, "constructed without arguments", " Give its parameters defaults."):
         params = cls().get_params(deep=False)
     deciding = ("recorded_params", "check_parameters")  # functions that change what parameters mean
