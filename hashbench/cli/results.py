@@ -1,4 +1,4 @@
-"""The commands on result files: convert, merge, info, check, rerun."""
+"""The commands on result files: merge, info, check, rerun."""
 
 import os
 from pathlib import Path
@@ -20,21 +20,7 @@ _AGAINST = option("--against", metavar="REVISION", help="Accepted results: a com
 
 @click.group()
 def results() -> None:
-    """Check, convert, inspect, merge and rerun result files."""
-
-
-@results.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path("results"))
-def convert(folder: Path) -> None:
-    """Convert result files of the earlier layout, one per dataset, to one per dataset and method.
-
-    FOLDER is by default results/. Each file is removed after its rows are in their new place.
-    """
-    from hashbench.store.results import convert as convert_all
-
-    earlier, files, n_rows = convert_all(folder)
-    n_earlier, n_files = counted(len(earlier), "file"), counted(len(files), "file")
-    click.echo(f"Converted {n_earlier} with {counted(n_rows, 'row')} into {n_files}.")
+    """Check, inspect, merge and rerun result files."""
 
 
 @results.command()
