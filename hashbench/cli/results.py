@@ -63,11 +63,13 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
     Columns, types, ranges, order and spelling must be those that hashbench writes, and keys unique. Fingerprints of a
     dataset must agree with each other, with the accepted ones and with the dataset prepared here. Metrics must exist, a
     dataset must offer its features, and a built-in method must take and record its parameters, code length and seed; a
-    method's version must not be above the one here. With --against, new rows must be of built-in methods, and accepted
+    method's version must not be above the one here, and all rows of a method with the same parameters must be of one
+    version and, for a plug-in, of the same code. With --against, new rows must be of built-in methods, and accepted
     rows must not disappear or change unless the version of their method rises. Each problem is printed as a sentence,
     and the exit code is 1.
     """
     from hashbench.reports import submissions
+    from hashbench.reports.row_origins import read_origins
 
     paths = paths or (Path("results"),)
     files = submissions.result_files(paths)
@@ -75,6 +77,7 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
     base = _accepted(against)
     if not problems:  # else unreadable rows would count as gone
         problems = submissions.about_accepted(rows, base, paths)
+        problems += submissions.about_code(rows, base, read_origins(files))
     problems += submissions.about_rows(rows, base)
     verdict = "all is well"
     if against:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -30,6 +30,7 @@ from hashbench.registry import (
     method_names,
     offers,
 )
+from hashbench.reports.row_origins import origin_of
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import digest
@@ -178,6 +179,24 @@ def _homes(row: Row) -> tuple[str, ...]:
     """Return where a row may be: in any results, the folder of its dataset, its file."""
     home = results_path("", row.dataset, row.method)
     return "", home.parent.name, home.as_posix()
+
+
+def about_code(rows: _Rows, base: _Rows, origins: Mapping[tuple[Any, ...], JobRecord]) -> list[str]:
+    """Describe rows of a method with the same parameters that different code made, unless all are accepted."""
+    first: dict[tuple[Any, ...], tuple[str, str]] = {}
+    problems = {}
+    for row in sorted(rows.values(), key=lambda row: base.get(row.key) != row):  # accepted ones first
+        origin, job = origin_of(origins, row.key), f"{row.n_bits} bits seed {row.seed}"
+        codes = [f"version {row.method_version}", *([origin.plugin or "hashbench's own code"] if origin else [])]
+        for kind, code in enumerate(codes):
+            line = row.dataset, row.features, row.method, row.params, kind
+            other_job, other = first.setdefault(line, (job, code))
+            if code != other and base.get(row.key) != row:
+                problems[line] = (
+                    f"{row.dataset} ({row.features}) {row.method} {other_job} was made by {other}, and {job} by {code}."
+                    " Run them again with the same code."
+                )
+    return list(problems.values())
 
 
 def about_makers(rows: _Rows, base: _Rows) -> list[str]:

@@ -35,7 +35,9 @@ from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelectio
 from hashbench.reports.plots.ranking_figure import ranking
 from hashbench.reports.plots.style import METADATA, FigureLayout, one_look
 from hashbench.reports.plots.unseen_figure import choose_fold_blocks, unseen_beside_seen
+from hashbench.reports.row_origins import read_origins, with_origins
 from hashbench.store.files import write_bytes
+from hashbench.store.result_files import find_files
 from hashbench.store.results import read_results
 
 FORMATS = ("svg", "png", "pdf")
@@ -88,7 +90,7 @@ def draw_figures(
         if name not in FIGURES:
             raise unknown_name("figure", name, FIGURES)
     selection, layout = selection or FigureSelection(), layout or FigureLayout()
-    results = read_results(results_folder)
+    results = with_origins(read_results(results_folder), read_origins(find_files(results_folder)))
     for name in dict.fromkeys(names or FIGURES):
         failed = []
         kind = FIGURES[name]

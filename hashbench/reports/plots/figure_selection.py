@@ -18,6 +18,7 @@ from hashbench.reports.aggregate import (
     all_lines,
     average_over_seeds,
     describe_hidden,
+    describe_mixed,
     main_lines,
     own_shown,
 )
@@ -138,6 +139,7 @@ def make_block(
     if not selection.n_bits:
         cells = nearest_length(cells, usual_bits)
     names, remarks = short_names(cells)
+    notes += filter(None, [describe_mixed(cells)])
     return FigureBlock(
         *place,
         metric=selection.metric,
