@@ -1,7 +1,6 @@
 """Checks of submitted results: whether files are as hashbench writes them, and whether a cell can be reproduced."""
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from hashbench.registry import (
 )
 from hashbench.reports.row_origins import origin_of
 from hashbench.scoring.metrics import get_metric
+from hashbench.store.files import data_folder
 from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import digest
 from hashbench.store.result_files import (
@@ -407,15 +407,12 @@ def _is_alike(row: Row, other: Row) -> bool:
 
 @contextmanager
 def _fresh_folder() -> Iterator[None]:
-    before = os.environ.get("HASHBENCH_DATA")
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        os.environ["HASHBENCH_DATA"] = folder
+        token = data_folder.set(folder)
         try:
             yield
         finally:
-            del os.environ["HASHBENCH_DATA"]
-            if before is not None:
-                os.environ["HASHBENCH_DATA"] = before
+            data_folder.reset(token)
 
 
 def _is_other(old: Row, row: Row) -> bool:
