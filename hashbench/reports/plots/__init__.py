@@ -44,7 +44,7 @@ FORMATS = ("svg", "png", "pdf")
 
 
 @dataclass(frozen=True)
-class Kind:
+class FigureKind:
     """A kind of figure: ``draw`` takes a `FigureBlock`, and raises HashbenchError if there is nothing to draw."""
 
     draw: Callable[[FigureBlock], Figure]
@@ -53,14 +53,14 @@ class Kind:
 
 
 FIGURES = {
-    "ranking": Kind(ranking, n_bits=32),
-    "tie-ranges": Kind(result_figures.tie_ranges),
-    "ap-bits": Kind(result_figures.metric_against_bits),
-    "unseen": Kind(unseen_beside_seen, n_bits=32, choose=choose_fold_blocks),
-    "precision-recall": Kind(code_figures.precision_recall, n_bits=32),
-    "precision-at-k": Kind(code_figures.precision_at_k, n_bits=32),
-    "code-usage": Kind(code_figures.usage_histograms, n_bits=12),
-    "time-quality": Kind(code_figures.time_against_quality, n_bits=32),
+    "ranking": FigureKind(ranking, n_bits=32),
+    "tie-ranges": FigureKind(result_figures.tie_ranges),
+    "ap-bits": FigureKind(result_figures.metric_against_bits),
+    "unseen": FigureKind(unseen_beside_seen, n_bits=32, choose=choose_fold_blocks),
+    "precision-recall": FigureKind(code_figures.precision_recall, n_bits=32),
+    "precision-at-k": FigureKind(code_figures.precision_at_k, n_bits=32),
+    "code-usage": FigureKind(code_figures.usage_histograms, n_bits=12),
+    "time-quality": FigureKind(code_figures.time_against_quality, n_bits=32),
 }
 
 
