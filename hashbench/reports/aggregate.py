@@ -67,7 +67,6 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
             low=("low", "mean"),
             high=("high", "mean"),
             n_values=("value", "count"),
-            n_ranges=("low", "count"),
             n_seeds=("seed", "nunique"),
             n_queries=("n_queries", "first"),
             n_undefined=("n_undefined", "max"),
@@ -76,11 +75,9 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
         )
         .reset_index()
     )
-    n_values, n_ranges, n_deviations = (cells.pop(name) for name in ("n_values", "n_ranges", "n_deviations"))
-    is_known = n_ranges == n_values  # else it would be the range of other seeds' mean
-    tie_sd = cells["tie_sd"].where(n_values == n_deviations)
-    low, high = (cells[name].where(is_known) for name in ("low", "high"))
-    return cells.assign(tie_sd=tie_sd, low=low, high=high, group=_groups(cells))
+    n_values, n_deviations = cells.pop("n_values"), cells.pop("n_deviations")
+    tie_sd = cells["tie_sd"].where(n_values == n_deviations)  # else it would be that of other seeds' mean
+    return cells.assign(tie_sd=tie_sd, group=_groups(cells))
 
 
 def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:

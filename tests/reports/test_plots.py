@@ -550,7 +550,7 @@ def test_labels_are_spread_no_further_than_need_be(values, heights, expected):
 
 def test_line_that_is_older_than_a_parameter_stays_apart(itq_rows, tmp_path):
     rows = [row for row in itq_rows if row.seed == 0]
-    older = [row._replace(params="{}", value=f"{float(row.value) / 2:.6f}", low="nan", high="nan") for row in rows]
+    older = [row._replace(params="{}", value=f"{float(row.value) / 2:.6f}", low="0.000000") for row in rows]
     results.merge_rows(tmp_path, rows + older)
     curves = lines(draw("ap-bits", tmp_path, variants=True).figure)
     assert curves.keys() == {"itq n_iter=50", "itq n_iter=?"}
