@@ -83,6 +83,7 @@ BY_METHOD = {  # rows, settings and what made them
     "no-object": (NOW, named([])),
     "no-parameter": (NOW, named({"=a": 1})),
     "no-group": (NOW, named({"codes": "own", "group": "pairs"})),
+    "no-draw": (NOW, named({"codes": "own", "draws_nothing": 1})),
     "no-label": (NOW, named({"codes": "own", "label": 5})),
     "version-99": (NOW.replace("0123,1", "0123,99"), NAMED),
 }
@@ -459,6 +460,8 @@ COMMANDS = f"""
 1 | prepare --from id.csv --name mine --neighbours 3 | column 'id' of id.csv is named like an identifier. Remove it
 2 | {LABELLED} --label Ours | --label needs --save
 1 | results check n/no-parameter | itq.settings.json holds no settings: params has '=a', expected names of parameters
+2 | {LABELLED} --draws-nothing | --draws-nothing needs --save
+1 | results check n/no-draw | itq.settings.json holds no settings: draws_nothing is true or left out, got 1
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | only 0 and 255 | --bits
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | not whole numbers, first nan for item 3 | Leave such
 2 | evaluate --run run.txt | both --run and --qrels

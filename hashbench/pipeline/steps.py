@@ -2,8 +2,8 @@
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from hashbench.store import hdf5, score_cache
 from hashbench.store.files import data_dir, identities, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
-from hashbench.store.origin import JobRecord, Origin
+from hashbench.store.origin import Origin
 from hashbench.store.provenance import Provenance, digest
 from hashbench.store.result_rows import Row
 
@@ -121,10 +121,11 @@ def encode(
     )
 
 
-def ensure_codes(
+@contextmanager
+def codes_of(
     dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress: Progress = silent
-) -> tuple[Path, str]:
-    """Encode unless the codes are cached; return their file, and what was done in words: "" if they were cached.
+) -> Iterator[tuple[Codes, str]]:
+    """Yield the codes of a job, from the cache or else encoded and cached, and what was done in words: "" if cached.
 
     Damaged codes and checkpoints are recomputed, and so are codes whose model is to be kept but is missing. A model of
     earlier codes is removed.
@@ -133,29 +134,39 @@ def ensure_codes(
     provenance, words = job.provenance(dataset), "encoded"
     if identities([Path(job.dataset)]) & identities([path, model]):
         raise HashbenchError(f"{job.dataset} is read and would be overwritten; move it out of the folder of codes.")
-    with locked(path):
-        try:
-            if not demands.force:
-                with hdf5.find_codes(path, provenance) as cached:
-                    if cached and (not demands.keep_models or holds_model(model, provenance)):
-                        return path, ""
-        except Damaged:
-            words = "re-encoded damaged"
-        checkpoint, new_model = _checkpoint_path(dataset, job), model if demands.keep_models else None
-        try:
+    with ExitStack() as opened:
+        with locked(path):
+            codes = None
             try:
-                codes = encode(dataset, job, model=new_model, resume=demands.resume, on_progress=on_progress)
+                if not demands.force and (not demands.keep_models or holds_model(model, provenance)):
+                    codes = opened.enter_context(hdf5.find_codes(path, provenance))
             except Damaged:
-                words = "encoded from scratch (checkpoint damaged)"
-                codes = encode(dataset, job, model=new_model, on_progress=on_progress)
-        except TrainingFailure:
-            checkpoint.unlink(missing_ok=True)
-            raise
-        if not (demands.keep_models or holds_model(model, provenance)):
-            model.unlink(missing_ok=True)
-        hdf5.write_codes(codes, path)
+                words = "re-encoded damaged"
+            if codes is None:
+                codes, words = _encoded(dataset, job, demands, on_progress, words)
+            else:
+                words = ""
+        yield codes, words
+
+
+def _encoded(dataset: Dataset, job: Job, demands: Demands, on_progress: Progress, words: str) -> tuple[Codes, str]:
+    """Encode, and write the codes and the model; return them with what was done in words."""
+    path, model, checkpoint = codes_path(dataset, job), model_path(dataset, job), _checkpoint_path(dataset, job)
+    new_model = model if demands.keep_models else None
+    try:
+        try:
+            codes = encode(dataset, job, model=new_model, resume=demands.resume, on_progress=on_progress)
+        except Damaged:
+            words = "encoded from scratch (checkpoint damaged)"
+            codes = encode(dataset, job, model=new_model, on_progress=on_progress)
+    except TrainingFailure:
         checkpoint.unlink(missing_ok=True)
-    return path, words
+        raise
+    if not (demands.keep_models or holds_model(model, codes.made)):
+        model.unlink(missing_ok=True)
+    hdf5.write_codes(codes, path)
+    checkpoint.unlink(missing_ok=True)
+    return codes, words
 
 
 def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyArray] | None:
@@ -177,7 +188,8 @@ _ITEMS: WeakKeyDictionary[Dataset, IntArray] = WeakKeyDictionary()
 def score(dataset: Dataset, path: Path, metric_names: Sequence[str]) -> Evaluation:
     """Score a codes file of this dataset."""
     with hdf5.open_codes(path) as codes:
-        return _score(dataset, path, codes, metric_names)
+        check_content(dataset, codes.made, path)
+        return _score(dataset, codes, metric_names)
 
 
 def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
@@ -191,16 +203,16 @@ def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
         )
 
 
-def ensure_scores(
-    dataset: Dataset, path: Path, demands: Demands, on_progress: Progress = silent
-) -> tuple[Evaluation, str, JobRecord | None]:
-    """Score a codes file of the data folder in the metrics that are not cached.
+def scores_of(
+    dataset: Dataset, codes: Codes, demands: Demands, on_progress: Progress = silent
+) -> tuple[Evaluation, str]:
+    """Return the scores of a dataset's codes, with notes on the codes, and what was done in words: "" if cached.
 
-    Returns the scores with notes on the codes, what was done in words ("" if all were cached), and what made the codes.
+    Only metrics that are not cached are computed.
     """
     from hashbench.scoring.code_statistics import usage_notes
 
-    with hdf5.open_codes(path) as codes, score_cache.locked_scores(codes):
+    with score_cache.locked_scores(codes):
         words = "computed"
         try:
             known = {} if demands.force else score_cache.read(codes)
@@ -208,15 +220,14 @@ def ensure_scores(
             known, words = {}, "recomputed damaged"
         missing = [name for name in demands.metrics if name not in known]
         if missing:
-            scored = _score(dataset, path, codes, missing, on_progress)
+            scored = _score(dataset, codes, missing, on_progress)
             known |= arrays_of(scored)
             unknown = [name for name in scored.scores if not get_metric(name).is_built_in]
             others = {*unknown, *map(score_cache.sums_of, unknown)}
             if len(unknown) < len(scored.scores):
                 score_cache.write(codes, {name: values for name, values in known.items() if name not in others})
-        notes = usage_notes(codes.query, codes.database, codes.n_bits)
-    evaluation = replace(evaluation_of(known, demands.metrics), notes=notes)
-    return evaluation, words if missing else "", codes.job_record
+    notes = usage_notes(codes.query, codes.database, codes.n_bits)
+    return replace(evaluation_of(known, demands.metrics), notes=notes), words if missing else ""
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
@@ -266,12 +277,9 @@ def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
     )
 
 
-def _score(
-    dataset: Dataset, path: Path, codes: Codes, metric_names: Sequence[str], on_progress: Progress = silent
-) -> Evaluation:
+def _score(dataset: Dataset, codes: Codes, metric_names: Sequence[str], on_progress: Progress = silent) -> Evaluation:
     from hashbench.scoring.evaluator import evaluate_packed
 
-    check_content(dataset, codes.made, path)
     parts, vectors = (codes.query, codes.database, codes.n_bits), vectors_of(dataset, metric_names)
     options: dict[str, Any] = {"vectors": vectors, "items": items_of(dataset), "on_progress": on_progress}
     return evaluate_packed(*parts, dataset.affinity(), metric_names, **options)
