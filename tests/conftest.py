@@ -24,6 +24,7 @@ from hashbench.cli.main import cli
 from hashbench.dataset import Dataset
 from hashbench.sources import download
 from hashbench.store import hdf5
+from hashbench.store.provenance import digests
 
 SCRIPT = Path(sysconfig.get_path("scripts")) / "hashbench"
 
@@ -137,7 +138,7 @@ def hashbench():
 def plugin(tmp_path, monkeypatch):
     """Install a third-party plug-in, by its name, its source, and the object that the entry point names."""
     folder = tmp_path / "site"
-    caches = registry._entry_points, registry.import_metrics, cards.method_card
+    caches = registry._entry_points, registry.import_metrics, cards.method_card, digests
     modules = []
 
     def install(name, source, kind="methods", attribute="Mine"):

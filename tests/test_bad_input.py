@@ -6,9 +6,11 @@ A line of ``COMMANDS`` is the exit code, the command line, and words that its on
 
 import contextlib
 import gzip
+import json
 import os
 import pickle
 import shlex
+from hashlib import sha256
 
 import h5py
 import numpy as np
@@ -19,10 +21,10 @@ from click.testing import CliRunner
 import hashbench
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
-from hashbench.store.result_rows import COLUMNS
+from hashbench.store.result_files import FILE_COLUMNS
 
-HEADER = ",".join(COLUMNS) + "\n"
-ROW = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n"
+HEADER = ",".join(FILE_COLUMNS) + "\n"
+ROW = "digits,pixels,itq,44136fa3,16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n"
 RESULTS = {
     "good": HEADER + ROW,
     "twice": HEADER + ROW + ROW,
@@ -47,22 +49,23 @@ RESULTS = {
     "long": HEADER + ROW.replace("\n", ",1\n"),
     "no-number": HEADER + ROW.replace("0.5", "half"),
     "no-length": HEADER + ROW.replace(",16,", ",sixteen,"),
-    "params": HEADER + ROW.replace("{}", "[]"),
-    "spelling": HEADER + ROW.replace("{}", '"{""a"":1}"'),
-    "deep": HEADER + ROW.replace("{}", "[" * 50_000),
     "out": HEADER + ROW.replace("digits", "x/../../.."),
     "out-method": HEADER + ROW.replace("itq", "../itq"),
     "formula": HEADER + ROW.replace("pixels", "=1+1"),
-    "no-parameter": HEADER + ROW.replace("{}", '"{""=a"": 1}"'),
-    "no-group": HEADER + ROW.replace("{}", '"{""codes"": ""own"", ""group"": ""pairs""}"'),
-    "no-draw": HEADER + ROW.replace("{}", '"{""codes"": ""own"", ""draws_nothing"": 1}"'),
-    "no-label": HEADER + ROW.replace("{}", '"{""codes"": ""own"", ""label"": 5}"'),
     "no-results": "a,b\n1,2\n",
     "empty": "",
     "binary": "\x00\x01\x02",
     "latin": HEADER + ROW.replace("digits", "d\udcff"),
 }
-NOW, NAMED = HEADER.replace("params", "settings") + ROW.replace("{}", "44136fa3"), '{"44136fa3": {"params": {}}}\n'
+
+
+def named(params):
+    """Return a file of settings with these parameters, by their name."""
+    text = json.dumps(params)
+    return f'{{"{sha256(text.encode()).hexdigest()[:8]}": {{"params": {text}}}}}\n'
+
+
+NOW, NAMED = HEADER + ROW, named({})
 BY_METHOD = {  # rows, settings and what made them
     "good": (NOW, NAMED),
     "missing": (NOW, ""),
@@ -76,6 +79,11 @@ BY_METHOD = {  # rows, settings and what made them
     "short": (NOW[: NOW.index("44136fa3")] + "\n", NAMED),
     "newer": (NOW.replace("method_version", "method_version,more"), NAMED),
     "jobs": (NOW, NAMED, "a,b\n"),
+    "no-object": (NOW, named([])),
+    "no-parameter": (NOW, named({"=a": 1})),
+    "no-group": (NOW, named({"codes": "own", "group": "pairs"})),
+    "no-draw": (NOW, named({"codes": "own", "draws_nothing": 1})),
+    "no-label": (NOW, named({"codes": "own", "label": 5})),
     "version-99": (NOW.replace("0123,1", "0123,99"), NAMED),
 }
 
@@ -213,13 +221,14 @@ def lay_out(folder):
     for name in ("loop", "loop.csv", "loop.npy"):
         (folder / name).symlink_to(name)
     os.mkfifo(folder / "pipe.npy")
-    for name, text in RESULTS.items():
-        (folder / "r" / name).mkdir(parents=True)
-        (folder / "r" / name / "digits.csv").write_text(text, newline="", errors="surrogateescape")
-    for name, (rows, settings, *jobs) in BY_METHOD.items():
-        place = folder / "n" / name / "digits"
+    (folder / "before").mkdir()
+    (folder / "before" / "digits.csv").write_text(NOW.replace("settings", "params").replace("44136fa3", "{}"))
+    files = {f"r/{name}": (text, NAMED) for name, text in RESULTS.items()}
+    files |= {f"n/{name}": texts for name, texts in BY_METHOD.items()}
+    for name, (rows, settings, *jobs) in files.items():
+        place = folder / name / "digits"
         place.mkdir(parents=True)
-        (place / "itq.csv").write_text(rows)
+        (place / "itq.csv").write_text(rows, newline="", errors="surrogateescape")
         if settings:
             (place / "itq.settings.json").write_text(settings)
         for text in jobs:
@@ -343,14 +352,11 @@ COMMANDS = f"""
 1 | {ITQ} --results codes.npy/r | cannot write codes.npy/r/digits/itq.csv: Not a directory
 1 | prepare cifar10-s1 --source loop | cannot read loop: Too many levels
 1 | {ITQ} --results r/conflict | line 2, is a conflict marker | <<<<<<< HEAD | lines of both sides
-1 | {ITQ} --results r/good | digits.csv is of the earlier layout | hashbench results convert r/good
-2 | results convert r/good/none | does not exist
+1 | tables --results before | before/digits.csv is in the layout before version 0.1 | Move it out
+1 | results check before | no longer reads. Move it out of the folder of results, and run again.
 2 | results merge | Missing argument 'FOLDER...'
 2 | results merge nowhere --results n/good | Directory 'nowhere' does not exist
 1 | results merge n/missing --results n/good | itq.settings.json is missing
-1 | results convert n/good | no file of the earlier layout
-1 | results convert r/short | line 2: it has 3 cells, expected 15
-1 | results convert r/twice | a second time
 1 | results info digits lsh --results r/good | there are no results of 'lsh' on 'digits' in r/good
 1 | results info digits itq --results n/good | does not record the origin of the 1 job of itq on digits
 1 | results info digits itq --results n/jobs | itq.jobs.csv has columns a,b
@@ -378,18 +384,17 @@ COMMANDS = f"""
 1 | {ITQ} --results r/long | line 2: it has 16 cells, expected 15
 1 | {ITQ} --results r/no-number | line 2: could not convert string to float: 'half'
 1 | {ITQ} --results r/no-length | line 2: invalid literal for int() with base 10: 'sixteen'
-1 | {ITQ} --results r/params | line 2 | JSON object
-1 | {ITQ} --results r/deep | line 2: maximum recursion depth exceeded
+1 | {ITQ} --results n/no-object | itq.settings.json holds no settings
 1 | {ITQ} --results r/out | line 2: column dataset | 'x/../../..' | names files
 1 | {ITQ} --results r/out-method | line 2: column method | got '../itq'
-1 | {ITQ} --results r/no-results | digits.csv is not a results file | Give a file that hashbench run wrote
+1 | {ITQ} --results r/no-results | itq.csv is not a results file | Give a file that hashbench run wrote
 1 | diff text.npy r/good | text.npy is not a results file
 1 | report --results r/good --against text.npy --output r.html | text.npy is not a results file
 1 | report --results r/good --output r.pdf | r.pdf ends in .pdf as other files do | give r.html
 1 | report --results r/good --output text.npy | text.npy is another kind of file | give text.html
 1 | report --results r/good --output folder --thumbnails | no dataset of images | cifar10-s1:images
 1 | {ITQ} --results r/empty | has columns none
-1 | {ITQ} --results r/binary | digits.csv
+1 | {ITQ} --results r/binary | digits/itq.csv
 1 | tables --results nowhere | there are no results in nowhere
 1 | tables table9 --results r/good | unknown table 'table9'
 1 | tables table3 --results r/good | no results for table3
@@ -432,8 +437,8 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
 1 | prepare --from X.npy --name mine --true-distance cosine | Euclidean distance
 1 | results check r/formula | column features must begin with none of =+-@, got '=1+1'. Rename it.
-1 | results check r/no-group | line 2: unknown group 'pairs'. Did you mean 'pair-based'?
-1 | results check r/no-label | line 2: a label is a string of up to 40 characters without =<>|`, got 5
+1 | results check n/no-group | itq.settings.json holds no settings: unknown group 'pairs'. Did you mean 'pair-based'?
+1 | results check n/no-label | itq.settings.json holds no settings: a label is | without =<>|`, got 5
 1 | {LABELLED} --save mine --dataset own --group pairs | unknown group 'pairs'. Did you mean 'pair-based'?
 1 | {LABELLED} --save mine --dataset own --label =1 | a label is a string of up to 40 characters without =<>|`, got '=1'
 1 | {LABELLED} --save mine --dataset own --label '<b>' | a label is a string of up to 40 characters | got '<b>'
@@ -451,10 +456,9 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "rows-of-bits.txt", 1)} | holds 8 numbers, expected one code or label.
 1 | prepare --from id.csv --name mine --neighbours 3 | column 'id' of id.csv is named like an identifier. Remove it
 2 | {LABELLED} --label Ours | --label needs --save
+1 | results check n/no-parameter | itq.settings.json holds no settings: params has '=a', expected names of parameters
 2 | {LABELLED} --draws-nothing | --draws-nothing needs --save
-1 | results check r/no-draw | line 2: draws_nothing is true or left out, got 1
-1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
-1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
+1 | results check n/no-draw | itq.settings.json holds no settings: draws_nothing is true or left out, got 1
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | only 0 and 255 | --bits
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | not whole numbers, first nan for item 3 | Leave such
 2 | evaluate --run run.txt | both --run and --qrels
@@ -647,10 +651,10 @@ COMMANDS = f"""
 """.strip().splitlines()
 COMMANDS += [
     *(
-        f"1 | {ITQ} --results r/{name} | digits.csv, line 3, holds | a second time | line 2 | {words}"
+        f"1 | {ITQ} --results r/{name} | itq.csv, line 3, holds | a second time | line 2 | {words}"
         for name, words in {"twice": "the same numbers", "twice-other": "with different numbers. Delete one"}.items()
     ),
-    *(f"1 | tables table1 --results r/{name} | digits.csv" for name in RESULTS if name != "good"),
+    *(f"1 | tables table1 --results r/{name} | digits/itq.csv" for name in RESULTS if name != "good"),
     *(
         f"1 | {LABELLED.replace('codes.npy', f'{name}.npy', 1)} | {words}"
         for name, words in {

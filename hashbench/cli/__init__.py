@@ -9,7 +9,7 @@ explain       explain
 export        export
 tuning        tune
 reports       tables, plot, report, diff
-results       results convert, merge, info, check, rerun
+results       results merge, info, check, rerun
 options       options that several commands share, and rules on which go together
 outputs       checks of files that users name for output
 completion    names that a shell completes

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hashbench.cli.progress import Progress
+from hashbench.cli.progress import ProgressBar
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text
 
@@ -34,7 +34,7 @@ def run_jobs(
         return
     refusals, n_failed = [], 0
     unwarned = {job.dataset for job in jobs}
-    with Progress(len(jobs)) as progress:
+    with ProgressBar(len(jobs)) as progress:
         is_serial = n_jobs == 1 and cluster is None
         progress.start_job(str(jobs[0]) if is_serial else "jobs")
         outcomes = run_all(jobs, demands, progress.update, n_jobs, cluster)
@@ -61,7 +61,7 @@ def run_jobs(
         raise HashbenchError(f"{n_failed} of the {len(jobs)} jobs failed; the reasons are above.")
 
 
-def warn_of(spec: str, progress: Progress) -> None:
+def warn_of(spec: str, progress: ProgressBar) -> None:
     """Print a warning if queries of a prepared dataset have copies in it."""
     from hashbench.pipeline.preparation import find_warning
 

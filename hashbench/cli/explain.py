@@ -96,7 +96,7 @@ def explain(
     hashbench explain --dataset digits --bits 12 --bits 32
     hashbench explain --run run.txt --qrels qrels.txt --metric AP
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline.sharded_codes import shards_of
     from hashbench.reports.explain import answers, explanation_text
     from hashbench.reports.explain.orders import describe_order
@@ -111,7 +111,7 @@ def explain(
 
         if scripts or value is not None or figure is not None:
             raise click.UsageError("--script, --value and --figure explain one file of codes; give it.")
-        with Progress(short=True) as progress:
+        with ProgressBar(short=True) as progress:
             orders = None if database_order is None else [database_order]
             cells = explain_cached(dataset, n_bits, methods, seed or 0, metrics or ("AP",), orders, progress.update)
         click.echo(format_spreads(cells, form))
@@ -159,7 +159,7 @@ def _explain_codes(
 
     import numpy as np
 
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.reports.explain import emulation
     from hashbench.reports.explain.answers import searched_metrics
     from hashbench.reports.explain.evaluators import EVALUATORS, named, twins_of
@@ -183,7 +183,7 @@ def _explain_codes(
     if is_search:  # as if each cut were the only one
         with_twins = [replace(script, shares_cut=False) for script in with_twins]
     explanations: dict[str, Sequence[emulation.Explanation]] = {}
-    with Progress(short=True) as progress, reporting_compilation(progress.update):
+    with ProgressBar(short=True) as progress, reporting_compilation(progress.update):
         for order in database_orders(codes.affinity) if orders is None else orders:
             database, affinity = rearranged(codes.database, codes.affinity, order)
             own_rows = np.argsort(rows_in(order, codes.affinity)) if codes.exclude_self else None
@@ -202,13 +202,13 @@ def _explain_run(
     run: Path, qrels: Path | None, metrics: tuple[str, ...], scripts: tuple[str, ...], figure: Path | None
 ) -> "Sequence[Explanation]":
     """Score a run by the tools for runs; print which are left out."""
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.reports.explain import run_tools
     from hashbench.scoring.compilation import reporting_compilation
 
     tools = list(dict.fromkeys(map(run_tools.named, scripts))) or run_tools.TOOLS
     lists, grades = read_run_files(run, qrels, {"--figure": figure})
-    with Progress(short=True) as progress, reporting_compilation(progress.update):
+    with ProgressBar(short=True) as progress, reporting_compilation(progress.update):
         explanations = run_tools.explain_run(lists, grades, metrics or ("AP", "NDCG:trec"), tools)
     explained = {explanation.evaluator.name for explanation in explanations}
     for name in [tool.evaluator.name for tool in tools] if scripts else ():

@@ -37,7 +37,7 @@ COMMANDS = {  # the module of each, and what it does
     "plot": ("reports", "Draw figures of the results, and of the codes behind them."),
     "prepare": ("pipeline", "Prepare datasets, named ones or your own."),
     "report": ("reports", "Write the results as a page to open in a browser."),
-    "results": ("results", "Check, convert, inspect, merge and rerun result files."),
+    "results": ("results", "Check, inspect, merge and rerun result files."),
     "run": ("pipeline", "Prepare, encode and score; finished steps are skipped."),
     "tables": ("reports", "Lay out all results like the papers' tables."),
     "thresholds": ("thresholds", "Count what each Hamming radius matches: precision, recall, false positives."),

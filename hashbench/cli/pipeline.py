@@ -111,7 +111,7 @@ def prepare(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.adapter import Options, OwnData
     from hashbench.cli.descriptions import describe_dataset
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline import preparation
     from hashbench.sources.inspection import WARNING
     from hashbench.unseen import UnseenClasses
@@ -126,7 +126,7 @@ def prepare(
             raise click.UsageError("prepare your own data first, then run: hashbench prepare NAME --unseen-classes N.")
         protocol = UnseenClasses(n_unseen, fold, unseen_queries, unseen_database)
         names = tuple(protocol.name_of(spec) for spec in names)
-    with Progress() as progress:
+    with ProgressBar() as progress:
         choices = Options(None, source, weights, image_size, device, on_progress=progress.update)
         prepared: Iterable[tuple[Dataset, Path, str]]
         if items is None or name is None:
@@ -181,7 +181,7 @@ def encode(
     hashbench encode --model itq-32-s0.model.npz --from new.npy --output codes.npy
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline.encoding import encode_items
     from hashbench.pipeline.one_job import remaining
     from hashbench.pipeline.runner import in_order
@@ -194,7 +194,7 @@ def encode(
         if output.suffix.lower() != ".npy":
             raise click.UsageError(f"--output {output} is written in NumPy's format; give it a name that ends in .npy.")
         refuse_outputs({"--output": output}, [model, split_spec(items)[0]])
-        with Progress() as progress:
+        with ProgressBar() as progress:
             n_items, n_bits = encode_items(
                 model, items, output, packed=packed, device=grid["device"], on_progress=progress.update
             )

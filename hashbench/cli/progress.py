@@ -34,7 +34,7 @@ class _Stderr(io.TextIOBase):
         return sys.stderr is not None and sys.stderr.isatty()
 
 
-class Progress:
+class ProgressBar:
     """Progress of a grid of ``n_jobs`` jobs, or of other work if 0; ``short`` work reports only if it takes long."""
 
     def __init__(self, n_jobs: int = 0, *, short: bool = False) -> None:

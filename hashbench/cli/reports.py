@@ -96,12 +96,12 @@ def tables(
     is_own = selection.is_of_rows and not names
     laid_out = make_tables(results, names, selection)
     if significance:
-        from hashbench.cli.progress import Progress
+        from hashbench.cli.progress import ProgressBar
         from hashbench.store.results import read_results
 
         if against:  # a method that no table has is refused below
             laid_out = {name: table for name, table in laid_out.items() if against in table.lines} or laid_out
-        with Progress() as progress:
+        with ProgressBar() as progress:
             rows = read_results(results)
             laid_out = {name: table.confident(rows, against, progress.update) for name, table in laid_out.items()}
     layout: dict[str, Any] = {"has_spread": not no_spread}
@@ -189,7 +189,7 @@ def plot(
 
     Without FIGURE all are drawn.
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.reports.plots import FORMATS, draw_figures, write_figure
     from hashbench.reports.plots.figure_selection import FigureSelection
     from hashbench.reports.plots.style import FigureLayout
@@ -198,7 +198,7 @@ def plot(
     figures_folder = output or results / "figures"
     refuse_folder(figures_folder, [f"*.{suffix}" for suffix in formats], results_files(results))
     layout = FigureLayout(width, has_title, bands)
-    with Progress() as progress:
+    with ProgressBar() as progress:
         for drawing in draw_figures(results, names, FigureSelection(**selected), layout, progress.update):
             for path in write_figure(drawing, figures_folder, formats):
                 click.echo(path)
@@ -231,7 +231,7 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
 
     The page holds leaderboards to sort and filter, plots, methods, and the codes and queries cached in the data folder.
     """
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.reports.html import PAGE_SUFFIXES, write_report
 
     output = output or results / "report.html"
@@ -240,7 +240,7 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
         refuse_outputs({"--output": output}, inputs)
     elif output.is_dir():
         refuse_folder(output, ("index.html", "data/*"), inputs)
-    with Progress() as progress:
+    with ProgressBar() as progress:
         page = write_report(
             results,
             output,
@@ -324,14 +324,14 @@ def diff(
 
     As in git diff, A..B compares A and B, and A...B compares their merge base with B.
     """
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.reports import diff_text, revisions
     from hashbench.reports.diff import compare, with_tests
     from hashbench.scoring.metrics import get_metric
 
     comparison = compare(*revisions.read_sides(old, new, results), [get_metric(name).name for name in metrics])
     if resamples:
-        with Progress() as progress:
+        with ProgressBar() as progress:
             comparison = with_tests(comparison, resamples, progress.update)
     click.echo(diff_text.format_diff(comparison, form, only_changed=only_changed))
     if limit is not None and comparison.drops(limit):

@@ -1,4 +1,4 @@
-"""The commands on result files: convert, merge, info, check, rerun."""
+"""The commands on result files: merge, info, check, rerun."""
 
 import os
 from pathlib import Path
@@ -20,21 +20,7 @@ _AGAINST = option("--against", metavar="REVISION", help="Accepted results: a com
 
 @click.group()
 def results() -> None:
-    """Check, convert, inspect, merge and rerun result files."""
-
-
-@results.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path("results"))
-def convert(folder: Path) -> None:
-    """Convert result files of the earlier layout, one per dataset, to one per dataset and method.
-
-    FOLDER is by default results/. Each file is removed after its rows are in their new place.
-    """
-    from hashbench.store.results import convert as convert_all
-
-    earlier, files, n_rows = convert_all(folder)
-    n_earlier, n_files = counted(len(earlier), "file"), counted(len(files), "file")
-    click.echo(f"Converted {n_earlier} with {counted(n_rows, 'row')} into {n_files}.")
+    """Check, inspect, merge and rerun result files."""
 
 
 @results.command()
@@ -77,11 +63,13 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
     Columns, types, ranges, order and spelling must be those that hashbench writes, and keys unique. Fingerprints of a
     dataset must agree with each other, with the accepted ones and with the dataset prepared here. Metrics must exist, a
     dataset must offer its features, and a built-in method must take and record its parameters, code length and seed; a
-    method's version must not be above the one here. With --against, new rows must be of built-in methods, and accepted
+    method's version must not be above the one here, and all rows of a method with the same parameters must be of one
+    version and, for a plug-in, of the same code. With --against, new rows must be of built-in methods, and accepted
     rows must not disappear or change unless the version of their method rises. Each problem is printed as a sentence,
     and the exit code is 1.
     """
     from hashbench.reports import submissions
+    from hashbench.reports.row_origins import read_origins
 
     paths = paths or (Path("results"),)
     files = submissions.result_files(paths)
@@ -89,6 +77,7 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
     base = _accepted(against)
     if not problems:  # else unreadable rows would count as gone
         problems = submissions.about_accepted(rows, base, paths)
+        problems += submissions.about_code(rows, base, read_origins(files))
     problems += submissions.about_rows(rows, base)
     verdict = "all is well"
     if against:

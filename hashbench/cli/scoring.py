@@ -209,7 +209,7 @@ def evaluate(
     hashbench evaluate --run run.txt --qrels qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline.own_codes import Saving
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.curves import curve_metrics, lay_out
@@ -217,7 +217,7 @@ def evaluate(
     from hashbench.scoring.runs import evaluate_run
     from hashbench.scoring.shards import ShardedCodes
 
-    outputs, progress, reports_orders = {"--per-query": per_query, "--curves": curves}, Progress(), True
+    outputs, progress, reports_orders = {"--per-query": per_query, "--curves": curves}, ProgressBar(), True
     score: Callable[..., Evaluation]
     user_codes: Any = None
     saving = None
@@ -279,7 +279,7 @@ def _save_several(
 ) -> str:
     """Score and save codes of several lengths and seeds, all or none; return their scores as text."""
     from hashbench.cli import console
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline.own_codes import OwnFiles, save_all
     from hashbench.pipeline.own_grid import evaluate_each, find_pairs, missing_seeds
     from hashbench.scoring.compilation import reporting_compilation
@@ -294,7 +294,7 @@ def _save_several(
     def check(codes: "OwnCodes", saving: "Saving") -> None:
         refuse_outputs(dict(codes.saved_files(saving)), inputs)
 
-    with Progress() as progress, reporting_compilation(progress.update):
+    with ProgressBar() as progress, reporting_compilation(progress.update):
         scored = evaluate_each(files, pairs, saving, metrics, undefined, check, progress.update)
     notes += [*missing_seeds(pairs), *(note for _, _, evaluation in scored for note in evaluation.notes)]
     for note in dict.fromkeys([*notes, *save_all(scored)]):

@@ -69,11 +69,11 @@ def thresholds(
     hashbench thresholds --query-codes q.npy --database-codes d.npy --query-labels ql.npy --database-labels dl.npy
     hashbench thresholds --query-codes ... --fpr 1e-6 --output thresholds.svg
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.scoring.compilation import reporting_compilation
 
     check_installed("scipy.stats", *(["pandas"] if output or form == "csv" else []))
-    outputs, progress = {"--output": output}, Progress()
+    outputs, progress = {"--output": output}, ProgressBar()
     user_codes: OwnCodes | ShardedCodes | None = read_codes_file(codes, own, dataset, outputs)
     if user_codes is None:
         user_codes = read_own_codes(own, dataset, outputs, on_progress=progress.update)

@@ -70,7 +70,7 @@ def tune(
     hashbench run --grid tuning/grid.toml
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.console import warn_of
-    from hashbench.cli.progress import Progress
+    from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline import tuning
     from hashbench.scoring.metrics import get_metric
 
@@ -83,7 +83,7 @@ def tune(
     for sentence in tuning.about_effort(study, n_trials, "--trials "):
         click.echo(sentence, err=True)
     outcomes = []
-    with Progress(len(trials)) as progress:
+    with ProgressBar(len(trials)) as progress:
         for spec in dict.fromkeys(trial.whole for trial in trials):
             warn_of(spec, progress)
         progress.start_job("trials")

@@ -17,5 +17,5 @@ own_grid        users' own codes of several lengths and seeds
 sharded_codes   users' own codes of a database larger than memory
 encoding        new items encoded with a saved model
 exporting       models and codes in other programs' formats, compared with hashbench's
-onnx_graphs     fitted methods as ONNX graphs
+onnx_graphs     hyperplanes and learned heads as ONNX graphs
 """

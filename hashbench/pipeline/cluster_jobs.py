@@ -24,13 +24,11 @@ from hashbench.pipeline.cluster import (
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.one_job import Outcome, finish, load_once
 from hashbench.pipeline.steps import Demands
-from hashbench.store.files import data_dir, lock_timeout
+from hashbench.store.files import data_dir, data_folder, lock_timeout
 from hashbench.store.provenance import SCORES_VERSION, Provenance
 
 if TYPE_CHECKING:
     from distributed import Future
-
-_FOLDER = os.environ.get("HASHBENCH_DATA")  # a worker's own, before it takes a client's
 
 
 def on_workers(
@@ -122,10 +120,7 @@ def _run_job(
 ) -> Outcome | Unfit:
     """Run a job on a worker, in the worker's data folder or else the client's, if it would give the client's codes."""
     (client_provenance, _), (folder, seconds) = expected, settings
-    if _FOLDER is None:
-        os.environ.pop("HASHBENCH_DATA", None)
-        if Path(folder).is_dir():
-            os.environ["HASHBENCH_DATA"] = folder
+    data_folder.set(folder if "HASHBENCH_DATA" not in os.environ and Path(folder).is_dir() else None)
     lock_timeout.set(seconds)
     worker = prepared_worker()
     if isinstance(worker, Unfit):

@@ -142,7 +142,8 @@ def _planes(model: Model, target: str) -> Any:
     if planes is None:
         raise HashbenchError(
             f"{model.made.method} with these parameters is not linear, and {target} takes only linear functions. "
-            "Export it to onnx, or encode with it (hashbench encode --model) and export the codes."
+            "Export a network to onnx; else read the arrays from the model, a plain npz, or encode with it (hashbench "
+            "encode --model) and export the codes."
         )
     return planes
 

@@ -14,7 +14,7 @@ from hashbench.pipeline.grid import Job
 from hashbench.pipeline.one_job import Outcome, finish, load, load_once, remaining
 from hashbench.pipeline.preparation import find_dataset
 from hashbench.pipeline.steps import Demands, seconds_taken
-from hashbench.store.files import data_dir, lock_timeout
+from hashbench.store.files import data_dir, data_folder, lock_timeout
 from hashbench.store.provenance import Provenance
 
 
@@ -100,9 +100,9 @@ def _in_processes(
     from joblib import Parallel, delayed, parallel_config
 
     n_threads = max(1, n_processors() // n_jobs)
-    environment = {"HASHBENCH_DATA": str(data_dir().absolute()), "LOKY_MAX_CPU_COUNT": str(n_threads)}
+    settings = str(data_dir().absolute()), n_threads, lock_timeout.get()
     tasks = (
-        delayed(_run_job)(number, job, provenance.dataset_fingerprint, demands, environment, lock_timeout.get())
+        delayed(_run_job)(number, job, provenance.dataset_fingerprint, demands, settings)
         for number, (job, provenance) in jobs.items()
     )
     with parallel_config(backend="loky", inner_max_num_threads=n_threads):
@@ -115,11 +115,12 @@ def _run_job(
     job: Job,
     fingerprint: str,
     demands: Demands,
-    environment: Mapping[str, str],
-    seconds: float,
+    settings: tuple[str, int, float],
 ) -> tuple[int, Outcome]:
     """Run a job in its own process, with the parent's settings."""
-    os.environ.update(environment)
+    folder, n_threads, seconds = settings
+    data_folder.set(folder)
+    os.environ["LOKY_MAX_CPU_COUNT"] = str(n_threads)
     lock_timeout.set(seconds)
     try:
         dataset: Dataset | HashbenchError = load_once(job.dataset, fingerprint)

@@ -21,6 +21,7 @@ CELL = (*BLOCK, "metric", *LINE, "n_bits")
 LineKey = tuple[str, str, int]  # the values of ``LINE``
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MOST_NAMES = 4  # of methods in a sentence
+_OF_ORIGINS = {"trials": "max", "code_min": "min", "code_max": "max"}  # columns that results may have, and their means
 GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
 
 
@@ -53,8 +54,8 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
 
     Its columns are the key, means of ``value``, ``low``, ``high`` and ``tie_sd`` (at most that of the mean value: one
     order of the database moves the scores of several seeds together), ``spread`` (the standard deviation of ``value``),
-    ``n_seeds``, ``n_queries``, ``n_undefined`` and ``least_undefined`` (the most and least of a seed), ``trials`` if
-    results have it, and ``group``, empty for methods no longer installed.
+    ``n_seeds``, ``n_queries``, ``n_undefined`` and ``least_undefined`` (the most and least of a seed), those of
+    `with_origins` if results have them, and ``group``, empty for methods no longer installed.
     """
     cells = (
         results.groupby(list(CELL), sort=True)
@@ -66,20 +67,17 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
             low=("low", "mean"),
             high=("high", "mean"),
             n_values=("value", "count"),
-            n_ranges=("low", "count"),
             n_seeds=("seed", "nunique"),
             n_queries=("n_queries", "first"),
             n_undefined=("n_undefined", "max"),
             least_undefined=("n_undefined", "min"),
-            **({"trials": ("trials", "max")} if "trials" in results else {}),
+            **{name: (name, mean) for name, mean in _OF_ORIGINS.items() if name in results},
         )
         .reset_index()
     )
-    n_values, n_ranges, n_deviations = (cells.pop(name) for name in ("n_values", "n_ranges", "n_deviations"))
-    is_known = n_ranges == n_values  # else it would be the range of other seeds' mean
-    tie_sd = cells["tie_sd"].where(n_values == n_deviations)
-    low, high = (cells[name].where(is_known) for name in ("low", "high"))
-    return cells.assign(tie_sd=tie_sd, low=low, high=high, group=_groups(cells))
+    n_values, n_deviations = cells.pop("n_values"), cells.pop("n_deviations")
+    tie_sd = cells["tie_sd"].where(n_values == n_deviations)  # else it would be that of other seeds' mean
+    return cells.assign(tie_sd=tie_sd, group=_groups(cells))
 
 
 def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
@@ -117,6 +115,16 @@ def describe_hidden(cells: pd.DataFrame) -> str:
     names = sorted(set(cells.loc[cells["n_lines"] > 1, "method"])) if "n_lines" in cells else []
     methods = ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} methods"
     return f"Other settings or versions of {methods} are left out: --variants shows all." if names else ""
+
+
+def describe_mixed(cells: pd.DataFrame) -> str:
+    """Return a sentence that names the methods of which a line has rows of different code; empty if there are none."""
+    if "code_min" not in cells:
+        return ""
+    codes = cells.groupby(list(LINE)).agg(least=("code_min", "min"), most=("code_max", "max"))
+    names = sorted(set(codes.index[codes["least"] < codes["most"]].get_level_values("method")))
+    mixed = "Some lines mix rows that different code of the method made:"
+    return f"{mixed} {', '.join(names)}. Rerun them." if names else ""
 
 
 def rank_settings(method: str, params: str, n_bits: int) -> tuple[int, int]:

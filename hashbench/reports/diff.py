@@ -17,7 +17,7 @@ from hashbench.reports.ties import Score
 from hashbench.reports.ties import compare as compare_ties
 from hashbench.scoring.comparison import ALPHA
 from hashbench.scoring.metrics import is_error
-from hashbench.store.result_rows import NUMBERS, UNKNOWN, Row
+from hashbench.store.result_rows import NUMBERS, Row
 from hashbench.store.score_cache import find_scores
 
 
@@ -34,7 +34,7 @@ class Change:
         """Why the two are not comparable: other data or another version of the method; empty if they are."""
         parts = []
         old, new = self.old.dataset_fingerprint, self.new.dataset_fingerprint
-        if old != new or old == UNKNOWN:
+        if old != new:
             parts.append(f"dataset fingerprint {old} -> {new}")
         if self.old.method_version != self.new.method_version:
             parts.append(f"method version {self.old.method_version} -> {self.new.method_version}")
@@ -42,17 +42,9 @@ class Change:
 
     @property
     def is_real(self) -> bool:
-        """Whether the rows differ in more than a tie range or deviation that one file is too old to have."""
-        if self.old == self.new:  # nearly always
-            return False
-        missing: dict[str, Any] = {
-            name: "nan"
-            for name in ("low", "high")
-            if any(getattr(row, name) == "nan" != row.value for row in (self.old, self.new))
-        }
-        if not (self.old.tie_sd and self.new.tie_sd):
-            missing["tie_sd"] = ""
-        return self.old._replace(**missing) != self.new._replace(**missing)
+        """Whether the rows differ in more than a deviation that one lacks."""
+        is_known = bool(self.old.tie_sd and self.new.tie_sd)
+        return self.old != self.new and (is_known or self.old._replace(tie_sd="") != self.new._replace(tie_sd=""))
 
     @property
     def difference(self) -> float:

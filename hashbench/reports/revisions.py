@@ -15,7 +15,6 @@ from hashbench.store.result_files import (
     ResultsFile,
     Unreadable,
     find_files,
-    is_earlier,
     is_results_file,
     read_file,
     settings_path,
@@ -65,8 +64,7 @@ def read_side(text: str, results: Path) -> Side:
         is_dataset = any(file.parent == path and settings_path(file).exists() for file in find_files(path))
         return Side(text, read_folder(path), scope=int(is_dataset), is_named=True)
     if path.is_file():
-        file = read_file(path)
-        return Side(text, unite([file]), scope=1 if is_earlier(file) else 2, is_named=True)
+        return Side(text, unite([read_file(path)]), scope=2, is_named=True)
     if text == "HEAD" and _top() is not None:
         return Side("HEAD (no commits yet)", {})
     raise _unknown(text)

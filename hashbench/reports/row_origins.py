@@ -30,11 +30,19 @@ def origin_of(origins: Mapping[tuple[Any, ...], JobRecord], job: Sequence[Any]) 
     return origins.get((job[2], *job_key(job)))
 
 
-def with_trials(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> pd.DataFrame:
-    """Return results with a column ``trials``: how many settings were tried on the data of each row to choose its."""
+def with_origins(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> pd.DataFrame:
+    """Return results with columns on the origin of each row.
+
+    ``trials`` is how many settings were tried on its data to choose its. ``code_min`` and ``code_max`` are one number
+    for each code of plug-ins, NaN where it was not recorded.
+    """
     jobs = results[list(COLUMNS[:6])].drop_duplicates()
     keys = list(jobs.itertuples(index=False, name=None))
-    return results.merge(jobs.assign(trials=[n_trials(key, origin_of(origins, key)) for key in keys]), how="left")
+    recorded = [origin_of(origins, key) for key in keys]
+    numbers = {plugin: number for number, plugin in enumerate(sorted({origin.plugin for origin in recorded if origin}))}
+    code = [numbers[origin.plugin] if origin else float("nan") for origin in recorded]
+    trials = list(map(n_trials, keys, recorded))
+    return results.merge(jobs.assign(trials=trials, code_min=code, code_max=code), how="left")
 
 
 def n_trials(job: Sequence[Any], origin: JobRecord | None) -> int:

@@ -1,10 +1,9 @@
 """Checks of submitted results: whether files are as hashbench writes them, and whether a cell can be reproduced."""
 
 import json
-import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -30,15 +29,14 @@ from hashbench.registry import (
     method_names,
     offers,
 )
+from hashbench.reports.row_origins import origin_of
 from hashbench.scoring.metrics import get_metric
+from hashbench.store.files import data_folder
 from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import digest
 from hashbench.store.result_files import (
     ResultsFile,
-    csv_text,
-    earlier_path,
     find_files,
-    is_earlier,
     job_key,
     jobs_path,
     read_file,
@@ -47,7 +45,7 @@ from hashbench.store.result_files import (
     rows_text,
     unite,
 )
-from hashbench.store.result_rows import COLUMNS, NUMBERS, UNKNOWN, Row
+from hashbench.store.result_rows import NUMBERS, Row
 from hashbench.unseen import split_name
 
 _NUMBER = re.compile(r"[01]\.\d{6}|nan")
@@ -89,15 +87,14 @@ def _about_file(path: Path, file: ResultsFile, rows: _Rows) -> str:
     if not rows:
         return "holds no row. Remove it."
     for row in rows.values():
-        home = earlier_path("", row.dataset) if is_earlier(file) else results_path("", row.dataset, row.method)
+        home = results_path("", row.dataset, row.method)
         if home.parts != path.resolve().parts[-len(home.parts) :]:
             return f"holds rows of {row.method} on {row.dataset}, which belong in {home.as_posix()}. Move them there."
     for row in rows.values():
         texts = [getattr(row, name) for name in NUMBERS if name != "tie_sd" or row.tie_sd]
         if not all(map(_NUMBER.fullmatch, texts)):
             return f"has {', '.join(texts)} for {_name(row)}, expected six decimals each. Run it again."
-    expected = csv_text(COLUMNS, sorted(rows.values())) if is_earlier(file) else rows_text(rows.values())
-    if file.content != expected.encode():
+    if file.content != rows_text(rows.values()).encode():
         return "is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
     contents = {(*job_key(row.key), row.dataset_fingerprint, row.method_version) for row in rows.values()}
     for origin in read_job_records(path).values():
@@ -117,9 +114,7 @@ def about_rows(rows: _Rows, base: _Rows) -> list[str]:
         first = contents.setdefault((row.dataset, row.features), row)
         if base.get(row.key) == row:
             continue
-        if row.dataset_fingerprint == UNKNOWN:
-            problems.append(f"{_name(row)} does not record the fingerprint of {row.dataset}. Run it again.")
-        elif row.dataset_fingerprint != first.dataset_fingerprint:
+        if row.dataset_fingerprint != first.dataset_fingerprint:
             problems.append(
                 f"{row.dataset} with features {row.features} is {row.dataset_fingerprint} in {_name(row)} and "
                 f"{first.dataset_fingerprint} in {_name(first)}. Prepare the dataset as in docs/datasets.md and rerun."
@@ -134,7 +129,7 @@ def about_rows(rows: _Rows, base: _Rows) -> list[str]:
         if not any(row.dataset == key[0] for key in rows):
             continue
         prepared = _fingerprint_here(dataset, features)
-        if prepared not in (None, row.dataset_fingerprint) and row.dataset_fingerprint != UNKNOWN:
+        if prepared not in (None, row.dataset_fingerprint):
             problems.append(
                 f"{dataset} with features {features} is {row.dataset_fingerprint} in {_name(row)}, and {prepared} as "
                 "it is prepared here. Prepare it as in docs/datasets.md and rerun."
@@ -175,16 +170,33 @@ def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]
 def _places_of(path: Path) -> set[str]:
     """Return the one of `_homes` that a path is: the folder of all results, that of a dataset, or a file."""
     if not path.is_dir():
-        is_old = path.is_file() and is_earlier(read_file(path))
-        return {path.name if is_old else "/".join(path.resolve().parts[-2:])}
-    is_dataset = any(file.parent == path and not is_earlier(read_file(file)) for file in find_files(path))
+        return {"/".join(path.resolve().parts[-2:])}
+    is_dataset = any(file.parent == path for file in find_files(path))
     return {path.resolve().name if is_dataset else ""}
 
 
 def _homes(row: Row) -> tuple[str, ...]:
-    """Return where a row may be: in any results, the folder of its dataset, its file, its file of the old layout."""
+    """Return where a row may be: in any results, the folder of its dataset, its file."""
     home = results_path("", row.dataset, row.method)
-    return "", home.parent.name, home.as_posix(), earlier_path("", row.dataset).name
+    return "", home.parent.name, home.as_posix()
+
+
+def about_code(rows: _Rows, base: _Rows, origins: Mapping[tuple[Any, ...], JobRecord]) -> list[str]:
+    """Describe rows of a method with the same parameters that different code made, unless all are accepted."""
+    first: dict[tuple[Any, ...], tuple[str, str]] = {}
+    problems = {}
+    for row in sorted(rows.values(), key=lambda row: base.get(row.key) != row):  # accepted ones first
+        origin, job = origin_of(origins, row.key), f"{row.n_bits} bits seed {row.seed}"
+        codes = [f"version {row.method_version}", *([origin.plugin or "hashbench's own code"] if origin else [])]
+        for kind, code in enumerate(codes):
+            line = row.dataset, row.features, row.method, row.params, kind
+            other_job, other = first.setdefault(line, (job, code))
+            if code != other and base.get(row.key) != row:
+                problems[line] = (
+                    f"{row.dataset} ({row.features}) {row.method} {other_job} was made by {other}, and {job} by {code}."
+                    " Run them again with the same code."
+                )
+    return list(problems.values())
 
 
 def about_makers(rows: _Rows, base: _Rows) -> list[str]:
@@ -203,11 +215,6 @@ def _about_row(row: Row) -> Iterator[str]:
     """Describe what contradicts this version of hashbench; settings of methods of other packages are not checked."""
     if has_markup(row.features):
         yield f"{_name(row)} has features with one of <>|` in their name. Rename them."
-    if "nan" in (row.value, row.low, row.high) and row.n_undefined < row.n_queries:
-        yield (
-            f"{_name(row)} is {row.value}, {row.low} to {row.high}, though {row.n_queries - row.n_undefined} of "
-            f"{counted(row.n_queries, 'query', 'queries')} have a score. Run it again."
-        )
     try:
         name = get_metric(row.metric).name
         if name != row.metric:
@@ -400,15 +407,12 @@ def _is_alike(row: Row, other: Row) -> bool:
 
 @contextmanager
 def _fresh_folder() -> Iterator[None]:
-    before = os.environ.get("HASHBENCH_DATA")
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        os.environ["HASHBENCH_DATA"] = folder
+        token = data_folder.set(folder)
         try:
             yield
         finally:
-            del os.environ["HASHBENCH_DATA"]
-            if before is not None:
-                os.environ["HASHBENCH_DATA"] = before
+            data_folder.reset(token)
 
 
 def _is_other(old: Row, row: Row) -> bool:

@@ -177,7 +177,7 @@ def evaluate_packed(
     notes = [*affinity.notes, *check_self(query, database, is_excluded=exclude_self)]
     notes += usage_notes(query, database, n_bits)
     own = own_levels(affinity) if exclude_self else None
-    kinds = Kinds.of(query, affinity.query_keys(), own)
+    kinds = QueryKinds.of(query, affinity.query_keys(), own)
     origin: Rows = _ALL
     all_query, all_affinity = query, affinity
     if kinds.are_few and not n_reranked:
@@ -287,7 +287,7 @@ def _evaluate_outputs(
     bytes_per_query = 8 * (n_levels * (len(chosen) + 5) + 8) * n_database  # counts, tables of `ItemSums`, and the rest
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
     n_queries, own = len(ranking.query), own_levels(affinity) if exclude_self else None
-    kinds = Kinds.of(row_digests(ranking.query), affinity.query_keys(), own)
+    kinds = QueryKinds.of(row_digests(ranking.query), affinity.query_keys(), own)
 
     def ties(queries: Rows) -> Ties:
         groups = ranking.groups(queries)
@@ -318,7 +318,7 @@ def evaluate_histogram(histogram: TieHistogram, metrics: Iterable[str], *, undef
     return table.evaluation()
 
 
-class Kinds(NamedTuple):
+class QueryKinds(NamedTuple):
     """Kinds of queries, alike in code and in their level with every item; learned codes have few."""
 
     first: IntArray  # (n_kinds,): a query of each kind

@@ -16,7 +16,7 @@ from hashbench.errors import HashbenchError
 from hashbench.scoring.code_statistics import bits_seen, notes_on_bits
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.evaluator import Kinds, check_counts, first_alike
+from hashbench.scoring.evaluator import QueryKinds, check_counts, first_alike
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.item_sample import PackedSample, Sample
 from hashbench.scoring.metrics import checked_metrics, get_metric
@@ -132,11 +132,11 @@ class ShardedCodes:
         return np.concatenate([level_values(self.relevance.part(part, part)) for part in parts])
 
     @cached_property
-    def kinds(self) -> Kinds:
+    def kinds(self) -> QueryKinds:
         """The kinds of queries."""
         n_database = self.database.shape[0]
         check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
-        return Kinds.of(self.query, self.relevance.query_keys(), self.own_levels)
+        return QueryKinds.of(self.query, self.relevance.query_keys(), self.own_levels)
 
     def evaluate(self, metrics: Iterable[str], undefined: str = "skip", random_orders: int = 0) -> Evaluation:
         """Score the codes, with the same result as `hashbench.evaluate` of one array."""

@@ -20,7 +20,7 @@ from hashbench.scoring.code_statistics import usage_notes
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Summary
-from hashbench.scoring.evaluator import Kinds, check_counts
+from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.self_pairs import check_self, check_symmetry, not_symmetric, own_levels, without_self
@@ -359,7 +359,7 @@ def count_pairs(
     if exclude_self:
         check_symmetry(affinity)
     own = own_levels(affinity) if exclude_self else None
-    kinds = Kinds.of(query, affinity.query_keys(), own)
+    kinds = QueryKinds.of(query, affinity.query_keys(), own)
     weights = np.bincount(kinds.of_query, minlength=len(kinds.first))
     query, affinity = query[kinds.first], affinity.part(kinds.first)
 

@@ -9,7 +9,7 @@ shards       arrays in several files, read in slices
 images       images, read block by block from arrays, folders and archives
 features/    from images to features: GIST and pretrained networks
 splits       queries, database and training items, drawn with a seed
-unseen       datasets without some classes in training
+leave_out    datasets without some classes in training
 neighbours   exact nearest neighbours
 inspection   checks of a dataset
 run_files    runs and relevance judgements of TREC

@@ -10,6 +10,6 @@ remembered    what importing hashbench's own modules tells, such as cards of met
 array_cache   arrays that are computed once, such as features of images
 score_cache   the scores of every query, of a job's earlier codes too
 result_rows   what a row of results is; a new column is a field of ``Row``, filled in pipeline/steps
-result_files  where rows of results are, the text of their files, and columns that older ones lack (``_OF_OLDER_FILES``)
+result_files  where rows of results are, the text of their files
 results       the committed rows of a folder: reading, adding, converting
 """

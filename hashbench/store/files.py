@@ -27,6 +27,7 @@ _HINTS = {
     errno.ELOOP: "choose a name that is not a link to itself",
     errno.EISDIR: "choose the name of a file",
 }
+data_folder: ContextVar[str | None] = ContextVar("data_folder", default=None)  # in place of $HASHBENCH_DATA
 lock_timeout: ContextVar[float] = ContextVar("lock_timeout", default=math.inf)  # seconds to wait for another process
 _DESCRIPTORS = Path("/dev/fd")  # on Linux a link to /proc/self/fd
 _MOST_LINKS = 40
@@ -35,8 +36,11 @@ _log = logging.getLogger("hashbench")
 
 
 def data_dir() -> Path:
-    """Return the folder for datasets, codes and scores: ``$HASHBENCH_DATA``, else the user's cache folder."""
-    chosen = Path(os.environ.get("HASHBENCH_DATA") or _cache_dir())
+    """Return the folder for datasets, codes and scores.
+
+    It is `data_folder`, else ``$HASHBENCH_DATA``, else the user's cache folder.
+    """
+    chosen = Path(data_folder.get() or os.environ.get("HASHBENCH_DATA") or _cache_dir())
     try:
         return chosen.expanduser()
     except RuntimeError as error:

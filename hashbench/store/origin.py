@@ -57,7 +57,7 @@ class JobRecord(NamedTuple):
     method_version: int
     commit: str
     hashbench: str
-    libraries: str  # that affect the codes, name=version
+    libraries: str  # that affect the codes, name=version; a plug-in as name=sha256:digest
     processor: str
     threads: int
     device: str
@@ -91,6 +91,11 @@ class JobRecord(NamedTuple):
     def key(self) -> tuple[Any, ...]:
         """The key of the job among those of its method."""
         return self[:5]
+
+    @property
+    def plugin(self) -> str:
+        """The digests of the plug-in that made the codes; empty if hashbench did."""
+        return " ".join(pair for pair in self.libraries.split() if "=sha256:" in pair)
 
     def differences(self, other: Self) -> list[str]:
         """List the differences from ``other``, made on this machine, that may explain different digits."""

@@ -1,8 +1,7 @@
 """Files of results: which and where they are, and their text, line by line.
 
 Rows are in ``<dataset>/<method>.csv`` and name their parameters, which are in ``<method>.settings.json``; what made
-them is in ``<method>.jobs.csv``. All folds with unseen classes of a dataset share the folder ``<dataset>-unseen``. In
-the earlier layout, ``<dataset>.csv``, every row holds its parameters.
+them is in ``<method>.jobs.csv``. All folds with unseen classes of a dataset share the folder ``<dataset>-unseen``.
 """
 
 import codecs
@@ -22,7 +21,7 @@ from hashbench.errors import HashbenchError, one_line
 from hashbench.store.inputs import check_file, reading
 from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import settings_name
-from hashbench.store.result_rows import COLUMNS, N_JOB, N_KEY, PARAMS, UNKNOWN, Row, parse_row
+from hashbench.store.result_rows import COLUMNS, N_JOB, N_KEY, PARAMS, Row, check_params, parse_row
 from hashbench.unseen import split_name
 
 
@@ -48,14 +47,6 @@ _JOBS, _SETTINGS = ".jobs.csv", ".settings.json"
 _RESTORE = "Restore it from version control."
 _RESTORE_OR_RUN = "Restore it from version control, or move it away and run again."
 _CONFLICT = re.compile(rb"^(<{7}|>{7}|\|{7}|={7}$)[^\n]*", re.MULTILINE)
-_OF_OLDER_FILES = {  # the value of a column that files of older versions lack
-    "tie_sd": "",
-    "low": "nan",
-    "high": "nan",
-    "n_undefined": "0",
-    "dataset_fingerprint": UNKNOWN,
-    "method_version": "1",
-}
 
 
 # ---------------------------------------------------------------- places
@@ -82,12 +73,6 @@ def folder_of(folder: str | Path, dataset: str) -> Path:
     return Path(folder) / f"{base}{'-unseen' if protocol else ''}"
 
 
-def earlier_path(folder: str | Path, dataset: str) -> Path:
-    """Return the file for the rows of a dataset in the earlier layout."""
-    base = folder_of(folder, dataset)
-    return base.with_name(f"{base.name}.csv")
-
-
 def settings_path(path: Path) -> Path:
     """Return the file of the settings that a results file names."""
     return path.with_name(path.stem + _SETTINGS)
@@ -96,11 +81,6 @@ def settings_path(path: Path) -> Path:
 def jobs_path(path: Path) -> Path:
     """Return the file of the records of jobs of a results file."""
     return path.with_name(path.stem + _JOBS)
-
-
-def is_earlier(file: ResultsFile) -> bool:
-    """Return whether a file is of the earlier layout, with parameters in every row."""
-    return not file.content.startswith(_FIRST)
 
 
 def is_results_file(name: str, names: Container[str], begin: Callable[[], bytes]) -> bool:
@@ -114,15 +94,14 @@ def is_results_file(name: str, names: Container[str], begin: Callable[[], bytes]
 
 
 def find_files(folder: Path) -> list[Path]:
-    """List the results files of a folder, those of the earlier layout first; a missing folder has none."""
+    """List the results files in a folder, then those in folders there; a missing folder has none."""
     with reading(folder, "a folder of results"):
         entries = sorted(folder.iterdir()) if folder.exists() else []
         inside = [path for entry in entries if entry.is_dir() for path in sorted(entry.iterdir())]
         names = {path: path.relative_to(folder).as_posix() for path in inside}
         nested = [path for path in inside if is_results_file(names[path], {*names.values()}, partial(_begin, path))]
         folders = {path.parent for path in nested}  # a dataset, too, may be called x.csv
-        earlier = [path for path in entries if is_results_file(path.name, (), bytes) and path not in folders]
-        return earlier + nested
+        return [path for path in entries if is_results_file(path.name, (), bytes) and path not in folders] + nested
 
 
 def _begin(path: Path) -> bytes:
@@ -153,10 +132,6 @@ def unite(files: Iterable[ResultsFile], *, is_past: bool = False) -> Rows:
     """Parse results files, and return their rows by key; refuse a key that occurs twice.
 
     In files of the past, which cannot be changed, line ends, a byte order mark and a row's exact copies do not matter.
-
-    The header is the schema. Columns that say how far to trust a value may be missing, as in a file of an older
-    version: then the tie range is NaN, its deviation empty, no query is undefined, the dataset's fingerprint is
-    ``unknown`` and the method's version 1.
     """
     rows: Rows = {}
     seen: list[ResultsFile] = []
@@ -195,12 +170,10 @@ def _repeated(file: ResultsFile, number: int, row: Row, files: Iterable[ResultsF
     )
     place = f"line {line}" if first.name == file.name else f"{first.name}, line {line}"
     numbers = "the same" if row == other else "different"
-    advice = "Delete one of the two lines, or both and run again."
-    if row == other and (file.settings is None) != (first.settings is None):
-        advice = "Convert the rows of the earlier layout: hashbench results convert."
     key = " ".join(map(str, row.key))
     return Unreadable(
-        f"{file.name}, line {number}, holds {key} a second time, after {place}, with {numbers} numbers.", advice
+        f"{file.name}, line {number}, holds {key} a second time, after {place}, with {numbers} numbers.",
+        "Delete one of the two lines, or both and run again.",
     )
 
 
@@ -208,32 +181,30 @@ def _parse(file: ResultsFile) -> Iterator[tuple[int, Row]]:
     """Parse the rows of a results file, each with the number of its line."""
     name, lines = file.name, parse_csv(file.content, file.name)
     header = lines[0][1] if lines else []
-    expected = FILE_COLUMNS if "settings" in header else COLUMNS
     if header and not any(set(line) & set(COLUMNS) for _, line in lines[:2]):
         raise Unreadable(
             f"{name} is not a results file: its first line has none of the columns {','.join(FILE_COLUMNS)}.",
             "Give a file that hashbench run wrote, or move this one out of the folder of results.",
         )
-    beyond = [column for column in header if column not in expected]
-    if (header[:1] and header[0].startswith("#")) or (beyond and set(expected) <= set(header)):
+    if "params" in header and "settings" not in header:
+        raise Unreadable(
+            f"{name} is in the layout before version 0.1, one file per dataset, which hashbench no longer reads.",
+            "Move it out of the folder of results, and run again.",
+        )
+    beyond = [column for column in header if column not in FILE_COLUMNS]
+    if (header[:1] and header[0].startswith("#")) or (beyond and set(FILE_COLUMNS) <= set(header)):
         raise HashbenchError(
             f"{name} has {', '.join(beyond)} in its header, as a newer version of hashbench writes. Upgrade hashbench."
         )
-    complete = [column for column in expected if column in header or column not in _OF_OLDER_FILES]
-    if header != complete:
+    if header != [*FILE_COLUMNS]:
         raise Unreadable(
-            f"{name} has columns {','.join(header) or 'none'}, expected {','.join(expected)}.", _RESTORE_OR_RUN
+            f"{name} has columns {','.join(header) or 'none'}, expected {','.join(FILE_COLUMNS)}.", _RESTORE_OR_RUN
         )
-    settings = None
-    if expected is FILE_COLUMNS:
-        settings = {key: canonical_json(entry["params"]) for key, entry in read_settings(file).items()}
-    absent = [(place, _OF_OLDER_FILES[column]) for place, column in enumerate(expected) if column not in header]
+    settings = {key: canonical_json(entry["params"]) for key, entry in read_settings(file).items()}
     for number, line in lines[1:]:
         try:
             if len(line) != len(header):
                 raise ValueError(f"it has {len(line)} cells, expected {len(header)}")
-            for place, text in absent:
-                line.insert(place, text)
             yield number, parse_row(line, settings)
         except (TypeError, ValueError, RecursionError) as error:
             raise Unreadable(f"{name}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
@@ -287,6 +258,7 @@ def read_settings(file: ResultsFile) -> dict[str, Any]:
             params = canonical_json(entry["params"])
             if key != settings_name(params) or not isinstance(entry["params"], dict):
                 raise ValueError(f"{key} is not what hashbench calls the parameters {params}")
+            check_params(entry["params"])
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise Unreadable(f"{name} holds no settings: {one_line(error).rstrip('.')}.", _RESTORE) from error
     return entries

@@ -41,7 +41,6 @@ class Row(NamedTuple):
 
 COLUMNS = Row._fields
 NUMBERS = ("value", "tie_sd", "low", "high")
-UNKNOWN = "unknown"
 OWN = {"codes": "own"}  # the parameters that mark rows of users' own codes
 OWN_FEATURES = "own"  # features of such rows that belong to no prepared dataset
 SHOWN = ("group", "label", "draws_nothing")  # those that only affect how such rows are shown and compared
@@ -53,14 +52,11 @@ _WHOLE = tuple((COLUMNS.index(column), kind) for column, kind in _KINDS.items())
 _METRIC = re.compile(r"[A-Za-z]\w*(@(R|r?(0|[1-9]\d*)))?(:[a-z0-9=-]+)*", re.ASCII)
 
 
-def parse_row(cells: list[Any], settings: Mapping[str, str] | None) -> Row:
-    """Check the cells of a row; ``settings`` holds the parameters by name, None where cells hold them themselves."""
-    if settings is None:
-        _check_params(cells[PARAMS])
-    elif cells[PARAMS] in settings:
-        cells[PARAMS] = settings[cells[PARAMS]]
-    else:
+def parse_row(cells: list[Any], settings: Mapping[str, str]) -> Row:
+    """Check the cells of a row; ``settings`` holds the parameters by name."""
+    if cells[PARAMS] not in settings:
         raise ValueError(f"settings {cells[PARAMS]} are not in the file of settings beside it")
+    cells[PARAMS] = settings[cells[PARAMS]]
     for column, kind in _WHOLE:
         cells[column] = kind(cells[column])
     row = Row._make(cells)
@@ -79,20 +75,15 @@ def _check_spelling(dataset: str, method: str, fingerprint: str, features: str, 
         raise ValueError(f"metric {metric!r} is not a metric's name, such as AP@1000")
 
 
-@lru_cache(maxsize=1024)
-def _check_params(text: str) -> None:
-    params = json.loads(text)
-    if not isinstance(params, dict):
-        raise ValueError(f"params {text!r} are not a JSON object")
+def check_params(params: Mapping[str, Any]) -> None:
+    """Refuse parameters that no table could show."""
     if unnamed := [key for key in params if not key.isidentifier()]:
         raise ValueError(f"params has {unnamed[0]!r}, expected names of parameters: letters, digits and _")
     check_shown(params)
-    if text != canonical_json(params):
-        raise ValueError(f"params {text!r} are spelled {canonical_json(params)!r} by hashbench")
 
 
 def _check_numbers(row: Row) -> None:
-    """Refuse numbers that no run produces; NaN is a mean of no query, or a range that is not known."""
+    """Refuse numbers that no run produces; NaN is a mean of no query."""
     value, low, high, tie_sd = float(row.value), float(row.low), float(row.high), float(row.tie_sd or 0)
     is_usual = 0 <= low <= value <= high <= 1 and 0 <= tie_sd <= (high - low) / 2
     if is_usual and 0 <= row.n_undefined <= row.n_queries > 0 and row.n_bits > 0 <= row.seed and row.method_version > 0:
@@ -105,7 +96,7 @@ def _check_numbers(row: Row) -> None:
         raise ValueError(f"tie_sd {row.tie_sd} is not between 0 and half of the range, {row.low} to {row.high}")
     if not 0 <= row.n_undefined <= row.n_queries or row.n_queries < 1:
         raise ValueError(f"{row.n_undefined} of {row.n_queries} queries are undefined")
-    if value != value and row.n_undefined < row.n_queries:
+    if any(number != number for number in (value, low, high)) and row.n_undefined < row.n_queries:
         n_scored = f"{row.n_queries - row.n_undefined} of {row.n_queries} queries have a score"
         raise ValueError(f"value is {row.value}, {row.low} to {row.high}, though {n_scored}")
     if row.n_bits < 1 or row.seed < 0 or row.method_version < 1:

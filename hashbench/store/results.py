@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
-from hashbench.store.files import check_output, locked_folder, write_text, writing
+from hashbench.store.files import check_output, locked_folder, write_text
 from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import settings_name
 from hashbench.store.result_files import (
     Rows,
     csv_text,
-    earlier_path,
     find_files,
     folder_of,
-    is_earlier,
     job_key,
     jobs_path,
     read_file,
@@ -44,9 +42,7 @@ def read_folder(folder: Path) -> Rows:
 
 def read_rows(folder: str | Path, dataset: str) -> list[Row]:
     """Read the rows of a dataset in a folder, and of those that share its files."""
-    earlier = earlier_path(folder, dataset)
-    files = [earlier] if earlier.exists() or earlier.is_symlink() else []
-    return list(unite(map(read_file, (*files, *find_files(folder_of(folder, dataset))))).values())
+    return list(read_folder(folder_of(folder, dataset)).values())
 
 
 def read_results(folder: str | Path = "results") -> "pd.DataFrame":
@@ -55,7 +51,7 @@ def read_results(folder: str | Path = "results") -> "pd.DataFrame":
     Parameters
     ----------
     folder : str or Path, default="results"
-        Holds ``<dataset>/<method>.csv`` files, or ``<dataset>.csv`` of the earlier layout.
+        Holds ``<dataset>/<method>.csv`` files.
 
     Returns
     -------
@@ -90,7 +86,6 @@ def check_folder(folder: Path, dataset: str) -> None:
     """Refuse a folder to which rows of a dataset cannot be added, before they are computed."""
     if _is_name(dataset):
         read_rows(folder, dataset)
-        _refuse_earlier(folder, dataset)
         for path in find_files(folder_of(folder, dataset)):
             read_job_records(path)
 
@@ -118,16 +113,6 @@ def _is_name(dataset: str) -> bool:
     return Path(dataset).name == dataset  # any other is refused when it is loaded
 
 
-def _refuse_earlier(folder: Path, dataset: str) -> None:
-    earlier = earlier_path(folder, dataset)
-    if earlier.is_file():
-        unite([read_file(earlier)])
-        raise HashbenchError(
-            f"{earlier} is of the earlier layout, one file per dataset, to which no rows are added. Convert it: "
-            f"hashbench results convert {folder}."
-        )
-
-
 def merge_rows(folder: Path, rows: Iterable[Row], record: JobRecord | None = None) -> list[Path]:
     """Add rows to a folder of results, those of each file whole or not at all, and return the files.
 
@@ -136,7 +121,6 @@ def merge_rows(folder: Path, rows: Iterable[Row], record: JobRecord | None = Non
     with locked_folder(folder):
         files = _by_file(folder, rows)
         for path, added in files.items():
-            _refuse_earlier(folder, next(iter(added))[0])
             _add(path, added, {} if record is None else {record.key: record})
     return list(files)
 
@@ -149,7 +133,6 @@ def replace_own(folder: Path, rows: Iterable[Row]) -> tuple[Path, list[Row]]:
     """
     with locked_folder(folder):
         ((path, added),) = _by_file(folder, rows).items()
-        _refuse_earlier(folder, next(iter(added))[0])
         jobs = {unshown_key(key)[:N_JOB] for key in added}
         numbers = {unshown_key(key): row[N_KEY:] for key, row in added.items()}
         known = unite([read_file(path)]) if path.exists() else {}
@@ -179,7 +162,6 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int
             if known[key][N_KEY:] != rows[key][N_KEY:]:
                 raise _other_numbers(known[key], folder, "a folder that is to be added")
         for path, added in _by_file(folder, rows.values()).items():
-            _refuse_earlier(folder, next(iter(added))[0])
             _add(path, added, records[path])
     return [*records], len(rows.keys() - known.keys())
 
@@ -273,41 +255,3 @@ def _refuse_seeds(rows: Rows, datasets: Collection[str]) -> None:
                 f"{', '.join(map(str, sorted(numbers)))} at {n_bits} bits of {dataset}. Leave out --draws-nothing, or "
                 "save it under another name."
             )
-
-
-# ---------------------------------------------------------------- the earlier layout
-
-
-def convert(folder: Path) -> tuple[list[Path], list[Path], int]:
-    """Convert the files of the earlier layout in a folder, and remove them; all are read before anything is written.
-
-    Returns these files, those with the rows now, and the number of rows. A conversion that was killed can be repeated.
-    """
-    if not _read_earlier(folder):
-        raise HashbenchError(
-            f"{folder} holds no file of the earlier layout, such as digits.csv. Nothing was converted."
-        )
-    with locked_folder(folder):
-        earlier = _read_earlier(folder)
-        written: dict[Path, None] = {}
-        for path, rows in earlier.items():
-            files = _by_file(folder, rows.values())
-            for target, added in files.items():
-                known = unite([read_file(target)]) if target.exists() else {}
-                for key in known.keys() & added.keys():
-                    if known[key] != added[key]:
-                        raise HashbenchError(
-                            f"{' '.join(map(str, key))} is in {path} and in {target}, with different numbers. Delete "
-                            "one of the two lines, and convert again."
-                        )
-            for target, added in files.items():
-                _add(target, added, {})
-            written |= dict.fromkeys(files)
-            with writing(path):
-                path.unlink()
-    return [*earlier], [*written], sum(map(len, earlier.values()))
-
-
-def _read_earlier(folder: Path) -> dict[Path, Rows]:
-    paths = [path for path in find_files(folder) if path.parent == folder]
-    return {path: unite([file]) for path in paths if is_earlier(file := read_file(path))}

@@ -174,10 +174,10 @@ def test_what_is_called_csv_and_cannot_be_read_is_named(hashbench, tmp_path, cre
 
 
 def test_folder_in_the_place_of_a_results_file_is_an_error_before_any_work(hashbench, tmp_path, data):
-    (tmp_path / "digits.csv").mkdir()
+    (tmp_path / "digits" / "itq.csv").mkdir(parents=True)
     result = hashbench(*RUN, "--results", tmp_path)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"Error: {tmp_path / 'digits.csv'} is a folder, expected a file.")
+    assert result.stderr.startswith(f"Error: {tmp_path / 'digits' / 'itq.csv'} is a folder, expected a file.")
     assert not list(data.rglob("*.h5"))
 
 

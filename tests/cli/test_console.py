@@ -19,7 +19,7 @@ from hashbench import evaluate
 from hashbench.affinity import SameLabel
 from hashbench.cards import method_card
 from hashbench.cli import console, descriptions
-from hashbench.cli.progress import Progress
+from hashbench.cli.progress import ProgressBar
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.one_job import Outcome
@@ -145,7 +145,7 @@ def test_several_outcomes_count_queries_without_relevant_items_once_a_dataset():
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(capsys):
-    with Progress(2) as progress:
+    with ProgressBar(2) as progress:
         progress.start_job("first")
         progress.update("items", 1, 2)
         progress.finish_job("first: done [1] :smile:")
@@ -170,7 +170,7 @@ def test_progress_that_cannot_be_written_ends_no_work(request, monkeypatch, stde
     monkeypatch.setattr("sys.stderr", stderr)
     if is_terminal:
         request.getfixturevalue("terminal")
-    with Progress(2) as progress:
+    with ProgressBar(2) as progress:
         for text in ("first", "second"):
             progress.start_job(text)
             progress.update("waiting", 0, 0)
@@ -187,7 +187,7 @@ def clock(monkeypatch):
 
 
 def test_progress_estimates_what_is_left_from_new_jobs_once_it_is_long(capsys, clock):
-    with Progress(4) as progress:
+    with ProgressBar(4) as progress:
         for clock[0] in (300.0, 390.0, 540.0, 541.0):
             progress.finish_job("done")
     first, second, third, fourth = capsys.readouterr().err.splitlines()
@@ -195,13 +195,13 @@ def test_progress_estimates_what_is_left_from_new_jobs_once_it_is_long(capsys, c
     assert second == "[2/4] done (at this pace 3 min left)"  # 90 s for the second, two more to go
     assert third == "[3/4] done (at this pace 2 min left)"  # 240 s for two: 120 s for the last
     assert fourth == "[4/4] done"
-    with Progress(6) as progress:
+    with ProgressBar(6) as progress:
         for clock[0], is_new in ((1.0, False), (2.0, False), (300.0, True), (390.0, True)):
             progress.finish_job("done", is_new=is_new)
     *before, last = capsys.readouterr().err.splitlines()
     assert before == [f"[{number}/6] done" for number in (1, 2, 3)]
     assert last == "[4/6] done (at this pace 3 min left)"
-    progress = Progress(4)
+    progress = ProgressBar(4)
     for clock[0] in (0.0, 29.0):
         progress.finish_job("done")
     assert capsys.readouterr().err == "[1/4] done\n[2/4] done\n"
@@ -209,7 +209,7 @@ def test_progress_estimates_what_is_left_from_new_jobs_once_it_is_long(capsys, c
 
 def test_long_training_is_reported_before_any_job_is_done(capsys, monkeypatch):
     monkeypatch.setattr("hashbench.cli.progress._SILENCE", -1)
-    with Progress(2) as progress:
+    with ProgressBar(2) as progress:
         progress.update("epochs", 3, 30)
         progress.finish_job("digits")
     assert capsys.readouterr().err.splitlines() == ["[0/2] 3 of 30 epochs", "[1/2] digits"]
@@ -234,7 +234,7 @@ def test_refusals_are_printed_and_end_in_an_error_if_nothing_ran(n_refused, n_jo
 
 @pytest.mark.usefixtures("terminal")
 def test_progress_draws_a_bar_on_a_terminal_and_shows_names_as_they_are(capsys):
-    with Progress(2) as progress:
+    with ProgressBar(2) as progress:
         progress.start_job("[/b] [red]x :smile:")
         progress.update("[/i]", 1, 2)
         progress._bar.refresh()

@@ -326,7 +326,7 @@ def test_every_command_is_listed_and_found():
         for value in vars(import_module(f"hashbench.cli.{module}")).values()
         if isinstance(value, click.Command)
     }
-    assert defined - {"convert", "merge", "rerun"} == {*COMMANDS}  # which are those of `results`
+    assert defined - {"merge", "rerun"} == {*COMMANDS}  # which are those of `results`
     assert all(cli.get_command(None, name).name == name for name in COMMANDS)
     assert [*COMMANDS] == sorted(COMMANDS)
 

@@ -1,5 +1,6 @@
 """Rows, commits and kept scores for the tests of `hashbench diff`."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,9 +13,9 @@ import pytest
 from hashbench.reports.revisions import Side
 from hashbench.store import score_cache
 from hashbench.store.hdf5 import Codes
-from hashbench.store.provenance import Provenance
-from hashbench.store.result_files import csv_text
-from hashbench.store.result_rows import COLUMNS, Row
+from hashbench.store.provenance import Provenance, settings_name
+from hashbench.store.result_files import FILE_COLUMNS, csv_text, settings_path, settings_text
+from hashbench.store.result_rows import Row
 
 GIT_ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -53,8 +54,11 @@ def side(*rows, name="side"):
 
 
 def write(path, *rows):
+    """Write rows, of any methods, and their settings."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(csv_text(COLUMNS, rows))
+    named = {settings_name(row.params): {"params": json.loads(row.params)} for row in rows}
+    settings_path(path).write_text(settings_text(named))
+    path.write_text(csv_text(FILE_COLUMNS, (row._replace(params=settings_name(row.params)) for row in rows)))
     return path
 
 

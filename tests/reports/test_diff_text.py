@@ -126,7 +126,7 @@ def test_markdown_with_long_labels_is_cut_by_its_length(empty_folder, hashbench)
 def test_many_rows_of_one_side_are_counted_on_a_terminal(empty_folder, hashbench):
     old = [row(seed=seed, method="itq") for seed in range(20)]
     new = [row(seed=seed, method=method) for seed in range(21) for method in ("lsh", "sh")]
-    sides = write_sides([*old, row(seed=99)], [*new, row(seed=99)])
+    sides = [write(Path(f"{rows[0].method}/digits.csv"), *rows, row(seed=99)).parent for rows in (old, new)]
     _, counts, listed = re.split(
         r"\nNew: 42 rows \(--format csv lists them\)\n|\nGone\n", hashbench("diff", *sides).stdout
     )
@@ -147,10 +147,11 @@ def test_long_labels_take_several_lines_and_numbers_one(empty_folder, hashbench)
 
 @pytest.mark.parametrize("form", ["table", "markdown"])
 def test_sides_without_a_common_row_have_a_note(empty_folder, hashbench, form):
-    itq, lsh = row(method="itq"), row(method="lsh")
+    sides = [write(Path(f"{method}/digits.csv"), row(method=method)).parent for method in ("itq", "lsh")]
     note = "1 new, 1 gone. The two sides share no row. To compare methods, run: hashbench compare itq lsh."
-    assert note in " ".join(hashbench("diff", *write_sides([itq], [lsh]), "--format", form).stdout.split())
-    assert "share no row" not in hashbench("diff", *write_sides([itq], [itq, lsh]), "--format", form).stdout
+    assert note in " ".join(hashbench("diff", *sides, "--format", form).stdout.split())
+    write(Path("lsh/digits.csv"), row(method="itq"), row(method="lsh"))
+    assert "share no row" not in hashbench("diff", *sides, "--format", form).stdout
 
 
 def test_files_of_two_methods_name_the_command_that_compares_methods(tmp_path, hashbench):

@@ -32,7 +32,7 @@ from hashbench.reports.plots.panels import has_bands, panels_of
 from hashbench.reports.plots.result_figures import spread
 from hashbench.reports.plots.style import FigureLayout, choose_looks, in_rows, make_panels
 from hashbench.reports.significance import holm
-from hashbench.store import result_files, result_rows, results
+from hashbench.store import result_rows, results
 
 pytestmark = pytest.mark.slow  # make test-figures
 BANDS = FigureLayout(bands=True)
@@ -573,7 +573,7 @@ def test_labels_are_spread_no_further_than_need_be(values, heights, expected):
 
 def test_line_that_is_older_than_a_parameter_stays_apart(itq_rows, tmp_path):
     rows = [row for row in itq_rows if row.seed == 0]
-    older = [row._replace(params="{}", value=f"{float(row.value) / 2:.6f}", low="nan", high="nan") for row in rows]
+    older = [row._replace(params="{}", value=f"{float(row.value) / 2:.6f}", low="0.000000") for row in rows]
     results.merge_rows(tmp_path, rows + older)
     curves = lines(draw("ap-bits", tmp_path, variants=True).figure)
     assert curves.keys() == {"itq n_iter=50", "itq n_iter=?"}
@@ -650,23 +650,6 @@ def test_tables_of_a_dataset_without_any_value_leave_the_others_alone(hashbench,
     blocks = [block for block in alone.split("\n## ") if block.startswith("digits")]
     assert blocks
     assert all(block.strip() in result.stdout for block in blocks)
-
-
-def test_results_of_an_older_version_are_drawn_without_ranges(hashbench, tmp_path):
-    rows = [row for row in results.read_rows(ROOT / "results", "digits") if row.method in ("itq", "lsh")]
-    header = [column for column in result_rows.COLUMNS if column not in ("low", "high")]
-    (tmp_path / "digits.csv").write_text(
-        result_files.csv_text(header, ([getattr(row, column) for column in header] for row in rows))
-    )
-    for name in ("tie-ranges", "ap-bits"):
-        drawing = draw(name, tmp_path)
-        points = lines(drawing.figure)
-        assert points.keys() == {"itq", "lsh"}
-        assert np.isfinite(points["itq"]).all()
-        (note,) = drawing.notes
-        assert "11 of 11 points have no range over tie-breaking" in note
-        plots.write_figure(drawing, tmp_path, ["svg"])
-    assert hashbench("tables", "--results", tmp_path).exit_code == 0
 
 
 def test_names_with_a_dollar_are_drawn_as_they_are(itq_rows, tmp_path):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers.diff_rows import commit, git, needs_git, row, write
+from helpers.diff_rows import git, needs_git, row, write
 from helpers.paths import ROOT
 
 from hashbench.dataset import canonical_json
@@ -22,10 +22,22 @@ FINGERPRINT = "cecf02ca0edd5963"  # of digits
 digits_row = partial(row, dataset_fingerprint=FINGERPRINT)
 
 
+def store(*rows):
+    """Replace all results by these, and return the first file."""
+    shutil.rmtree("results", ignore_errors=True)
+    return merge_rows(Path("results"), rows)[0]
+
+
+def commit(*rows):
+    """Commit these rows as all results."""
+    store(*rows)
+    git("add", ".")
+    git("commit", "-qm", "results")
+
+
 @pytest.mark.usefixtures("empty_folder")
 def test_good_files_are_counted(hashbench):
-    write(Path("results/digits.csv"), digits_row(), digits_row(seed=1))
-    write(Path("results/digits-pairs.csv"), digits_row(dataset="digits-pairs"))
+    store(digits_row(), digits_row(seed=1), digits_row(dataset="digits-pairs"))
     result = hashbench("results", "check")
     assert (result.exit_code, result.stdout) == (0, "2 files with 3 rows: all is well.\n")
 
@@ -39,7 +51,7 @@ def unsorted(text):
     return "\n".join([header, *lines[::-1], ""])
 
 
-SPOILT = {  # a change to the text of a good file, and words of the problem
+SPOILT = {  # a change to a good file, of its text or of each row, and words of the problem
     "four decimals": (lambda text: text.replace("0.500000", "0.5000"), "expected six decimals each"),
     "not sorted": (unsorted, "sorted by key"),
     "two contents": (lambda text: text.replace(FINGERPRINT, "0" * 16, 1), f"{'0' * 16} in digits (pixels)"),
@@ -48,27 +60,26 @@ SPOILT = {  # a change to the text of a good file, and words of the problem
     "no such metric": (lambda text: text.replace(",AP,", ",XP,"), "unknown metric 'XP'"),
     "a metric's other name": (lambda text: text.replace(",AP,", ",mAP,"), "which results call AP"),
     "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Raise the version"),
-    "of unknown content": (lambda text: text.replace(FINGERPRINT, "unknown"), "does not record the fingerprint"),
     "features of another dataset": (
         lambda text: text.replace("pixels", "gist"),
         "digits (gist) lsh 16 bits seed 0 has features that digits does not offer, expected pixels. Run it again.",
     ),
     "no such parameter": (
-        lambda text: text.replace("{}", '"{""foo"": 1}"'),
+        {"params": '{"foo": 1}'},
         "digits (pixels) lsh 16 bits seed 0 cannot be run: unknown lsh parameter 'foo'",
     ),
-    "parameters that are no --param": (lambda text: text.replace("{}", '"{""n_bits"": 8}"'), "parameter 'n_bits'"),
+    "parameters that are no --param": ({"params": '{"n_bits": 8}'}, "parameter 'n_bits'"),
     "an impossible value": (
-        lambda text: text.replace("lsh,{}", 'itq,"{""n_iter"": -5}"'),
+        {"method": "itq", "params": '{"n_iter": -5}'},
         "digits (pixels) itq 16 bits seed 0 cannot be run: The 'n_iter' parameter of itq must be an int in the range",
     ),
     "a parameter that is missing": (
-        lambda text: text.replace("lsh", "itq"),
+        {"method": "itq"},
         "digits (pixels) itq 16 bits seed 0 cannot be run: a run of itq also records n_iter. Run it again.",
     ),
     "no codes": (lambda text: text.replace(",16,", f",{10**9},"), "codes must have 1 to 4096 bits, got 1000000000"),
     "a seed without randomness": (
-        lambda text: text.replace("lsh", "pcah"),
+        {"method": "pcah"},
         "digits (pixels) pcah 16 bits seed 1 cannot be run: pcah draws nothing at random, so its only seed is 0.",
     ),
     "nothing": (lambda text: text.splitlines()[0] + "\n", "holds no row"),
@@ -82,7 +93,10 @@ def change_text(path, change):
 @pytest.mark.parametrize(("spoil", "words"), SPOILT.values(), ids=SPOILT)
 @pytest.mark.usefixtures("empty_folder")
 def test_spoilt_file_is_described(hashbench, spoil, words):
-    change_text(write(Path("results/digits.csv"), digits_row(), digits_row(seed=1)), spoil)
+    changes = spoil if isinstance(spoil, dict) else {}
+    path = store(digits_row(**changes), digits_row(seed=1, **changes))
+    if not changes:
+        change_text(path, spoil)
     result = hashbench("results", "check", "results")
     assert (result.exit_code, result.stdout) == (1, "")
     assert words in result.stderr
@@ -124,7 +138,7 @@ def test_a_file_of_another_name_and_a_broken_one_are_both_listed(hashbench):
     write(Path("results/mine.csv"), digits_row())
     Path("results/other.csv").write_text("no results\n", encoding="utf-8")
     first, second, last = hashbench("results", "check").stderr.splitlines()
-    assert "mine.csv holds rows of lsh on digits, which belong in digits.csv" in first
+    assert "mine.csv holds rows of lsh on digits, which belong in digits/lsh.csv" in first
     assert "other.csv is not a results file" in second
     assert last.startswith("Error: 2 things are wrong")
 
@@ -134,7 +148,7 @@ def test_a_file_of_another_name_and_a_broken_one_are_both_listed(hashbench):
 def test_rows_hold_the_parameters_that_a_run_records(hashbench, more):
     (job,) = grid(["digits"], ["dpsh"], [16], [0], {})
     params = canonical_json(job.estimator.recorded_params() | more)
-    write(Path("results/digits.csv"), digits_row(method="dpsh", params=params, method_version=job.card.version))
+    store(digits_row(method="dpsh", params=params, method_version=job.card.version))
     result = hashbench("results", "check")
     assert result.exit_code == len(more)
     assert ("a run of dpsh with these parameters does not record device" in result.stderr) == bool(more)
@@ -142,7 +156,7 @@ def test_rows_hold_the_parameters_that_a_run_records(hashbench, more):
 
 @pytest.mark.usefixtures("empty_folder", "digits_data")
 def test_a_fingerprint_must_be_that_of_the_dataset_prepared_here(hashbench):
-    write(Path("results/digits.csv"), digits_row(dataset_fingerprint="0" * 16))
+    store(digits_row(dataset_fingerprint="0" * 16))
     assert f"and {FINGERPRINT} as it is prepared here" in hashbench("results", "check").stderr
 
 
@@ -154,18 +168,18 @@ def check_against_head(hashbench, *paths):
 @pytest.mark.usefixtures("repository")
 def test_a_fingerprint_must_be_the_accepted_one_and_accepted_rows_are_not_checked(hashbench):
     old = digits_row(dataset="far", metric="XP")  # as accepted then
-    commit(old, file="results/far.csv")
-    write(Path("results/far.csv"), digits_row(dataset="far"), old)
+    commit(old)
+    store(digits_row(dataset="far"), old)
     expected = "1 file with 2 rows: all is well, 1 cell of them new or changed.\n"
     assert check_against_head(hashbench).stdout == expected
-    write(Path("results/far.csv"), digits_row(dataset="far", dataset_fingerprint="1" * 16), old)
+    store(digits_row(dataset="far", dataset_fingerprint="1" * 16), old)
     assert f"is {'1' * 16} in far (pixels) lsh" in check_against_head(hashbench).stderr
 
 
 @pytest.mark.usefixtures("empty_folder")
 def test_a_mean_of_no_query_has_no_value(hashbench):
     nothing = float("nan")
-    write(Path("results/digits.csv"), digits_row(value=nothing, low=nothing, high=nothing, n_undefined=200))
+    store(digits_row(value=nothing, low=nothing, high=nothing, n_undefined=200))
     assert hashbench("results", "check").exit_code == 0
 
 
@@ -173,14 +187,13 @@ def test_a_mean_of_no_query_has_no_value(hashbench):
 def accepted(repository):
     """Accepted are two rows of lsh and one of itq on digits, and one on digits-pairs."""
     rows = [digits_row(method="itq", params='{"n_iter": 50}'), digits_row(), digits_row(seed=1)]
-    write(Path("results/digits-pairs.csv"), digits_row(dataset="digits-pairs"))
-    commit(*rows)
+    commit(*rows, digits_row(dataset="digits-pairs"))
     return rows
 
 
 @needs_git
 def test_accepted_rows_that_are_gone_are_counted_for_each_method(hashbench, accepted):
-    write(Path("results/digits.csv"), digits_row(seed=2))
+    store(digits_row(seed=2), digits_row(dataset="digits-pairs"))
     first, second, _ = check_against_head(hashbench).stderr.splitlines()
     assert first.startswith("1 row of itq on digits is gone; ")
     assert second.startswith("2 rows of lsh on digits are gone; ")
@@ -189,19 +202,11 @@ def test_accepted_rows_that_are_gone_are_counted_for_each_method(hashbench, acce
 @needs_git
 @pytest.mark.parametrize("folder", [(), ("results",)])
 def test_a_file_that_is_gone_is_missed_in_the_folder_and_not_in_another_file(hashbench, accepted, folder):
-    Path("results/digits-pairs.csv").unlink()
+    shutil.rmtree("results/digits-pairs")
     result = check_against_head(hashbench, *folder)
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: 1 row of lsh on digits-pairs is gone; ")
-    assert check_against_head(hashbench, "results/digits.csv").exit_code == 0
-
-
-@needs_git
-def test_of_a_dataset_or_method_in_the_new_layout_what_the_old_one_held_is_missed(hashbench, accepted):
-    assert hashbench("results", "convert").exit_code == 0
-    assert check_against_head(hashbench).exit_code == 0
     Path("results/digits/itq.csv").unlink()
-    shutil.rmtree("results/digits-pairs")
     assert "2 things are wrong" in check_against_head(hashbench).stderr
     assert "1 row of itq on digits is gone" in check_against_head(hashbench, "results/digits").stderr
     assert check_against_head(hashbench, "results/digits/lsh.csv").exit_code == 0
@@ -211,14 +216,14 @@ def test_of_a_dataset_or_method_in_the_new_layout_what_the_old_one_held_is_misse
 def test_rows_of_a_higher_version_take_the_place_of_accepted_ones(hashbench, accepted, monkeypatch):
     card = replace(submissions.method_card("lsh"), version=2)
     monkeypatch.setattr(submissions, "method_card", lambda name: card)
-    write(Path("results/digits.csv"), accepted[0], digits_row(value=0.55, method_version=2))
+    store(accepted[0], digits_row(value=0.55, method_version=2), digits_row(dataset="digits-pairs"))
     assert check_against_head(hashbench).exit_code == 0
 
 
 @needs_git
 @pytest.mark.parametrize("changes", [{"value": 0.55}, {"low": 0.3}, {"high": 0.7}, {"n_undefined": 1}])
 def test_an_accepted_row_changes_only_with_its_version(hashbench, accepted, changes):
-    write(Path("results/digits.csv"), *accepted[:2], digits_row(seed=1, **changes))
+    store(*accepted[:2], digits_row(seed=1, **changes), digits_row(dataset="digits-pairs"))
     result = check_against_head(hashbench)
     assert result.exit_code == 1
     assert "lsh 16 bits seed 1 AP changed from 0.500000 0.005000 0.400000 0.600000 200 0 " in result.stderr
@@ -227,7 +232,8 @@ def test_an_accepted_row_changes_only_with_its_version(hashbench, accepted, chan
 @needs_git
 def test_new_rows_are_of_built_in_methods(hashbench, accepted):
     saved = [digits_row(method="mine", params='{"codes": "own"}', metric=metric) for metric in ("AP", "P@10")]
-    write(Path("results/digits.csv"), *accepted, *saved)
+    accepted.append(digits_row(dataset="digits-pairs"))
+    store(*accepted, *saved)
     assert "2 rows of mine on digits cannot be rerun by others" in check_against_head(hashbench).stderr
     assert hashbench("results", "check").exit_code == 0  # of a user's folder
     commit(*accepted, *saved)
@@ -236,7 +242,7 @@ def test_new_rows_are_of_built_in_methods(hashbench, accepted):
 
 @needs_git
 def test_rows_of_a_file_that_cannot_be_read_are_not_called_gone(hashbench, accepted):
-    Path("results/digits.csv").write_text("no results\n", encoding="utf-8")
+    Path("results/digits/lsh.csv").write_text("no results\n", encoding="utf-8")
     result = check_against_head(hashbench)
     assert "is not a results file" in result.stderr
     assert "gone" not in result.stderr
@@ -291,10 +297,8 @@ def test_another_environment_of_a_cell_is_described_beside_its_digits(hashbench,
 @needs_git
 def test_only_new_or_changed_cells_are_rerun(hashbench, lsh_path):
     rows = read_rows("results", "digits")
-    shutil.rmtree("results/digits")
-    commit(*rows[:2])  # in the earlier layout
-    Path("results/digits.csv").unlink()
-    merge_rows(Path("results"), [*rows[:2], *(row._replace(seed=1) for row in rows[:2])])
+    commit(*rows[:2])
+    store(*rows[:2], *(row._replace(seed=1) for row in rows[:2]))
     rerun = hashbench("results", "rerun", "--against", "HEAD")
     assert rerun.stdout.startswith("digits lsh 8 bits seed 1: 2 rows ...")
     git("add", ".")
@@ -378,7 +382,7 @@ def test_a_cell_of_a_users_dataset_is_rerun(hashbench):
 @pytest.mark.parametrize("on_github", [False, True])
 def test_cells_that_cannot_be_run_here_are_a_warning(hashbench, on_github, monkeypatch):
     monkeypatch.setenv("GITHUB_ACTIONS", "true" if on_github else "")
-    write(Path("results/digits.csv"), digits_row(method="ksh", method_version=3), digits_row(method="someone-else"))
+    store(digits_row(method="ksh", method_version=3), digits_row(method="someone-else"))
     sentence = "2 new or changed cells cannot be run here: digits ksh (of version 3, here 4), digits someone-else (no "
     alone = hashbench("results", "rerun")
     assert (alone.exit_code, alone.stdout) == (1, "")

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from helpers import thoroughness
+from helpers.diff_rows import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import savemat
@@ -20,8 +21,8 @@ from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_array, read_items, read_matrix
 from hashbench.store import hdf5, inputs
 from hashbench.store.provenance import Provenance
-from hashbench.store.result_files import csv_text, read_file, unite
-from hashbench.store.result_rows import COLUMNS, Row
+from hashbench.store.result_files import read_file, unite
+from hashbench.store.result_rows import Row
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4)).astype(np.float32)
@@ -90,7 +91,7 @@ def scores(path):
 
 def results(path):
     rows = [ROW._replace(seed=seed, value=f"0.4{seed}0000") for seed in range(4)]
-    path.write_text(csv_text(COLUMNS, rows))
+    write(path, *rows)
 
 
 def read_codes(path):
@@ -166,6 +167,12 @@ FORMATS = {
     "codes": ("a.h5", codes, read_codes, True),
     "scores": ("a.h5", scores, lambda path: [*hdf5.read_scores(path, {"code": "feed"}).values()], True),
     "results": ("a.csv", results, read_results, False),
+    "settings of results": (
+        "a.settings.json",
+        lambda path: results(path.with_name("a.csv")),
+        lambda path: read_results(path.with_name("a.csv")),
+        False,
+    ),
 }
 
 
@@ -235,5 +242,5 @@ def test_a_spoilt_file_is_refused_in_a_sentence_or_gives_numbers_it_could_hold(s
             np.testing.assert_array_equal(array, other)
     elif arrays:
         assert all(isinstance(array, np.ndarray) and array.nbytes < MOST_BYTES for array in arrays)
-        if name not in ("npy", "results"):
+        if name not in ("npy", "results", "settings of results"):
             assert (arrays[0].dtype, arrays[0].ndim) == (np.float32, 2)

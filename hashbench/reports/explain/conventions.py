@@ -15,7 +15,7 @@ from hashbench.reports.explain import orders
 from hashbench.reports.explain.orders import Order
 from hashbench.scoring.histogram import TieHistogram
 
-Distance = Callable[["Query"], IntArray]
+RankBy = Callable[["Query"], IntArray]
 """Maps a query to the sort keys of all items, whole numbers from 0 on, (n_items,)."""
 
 
@@ -71,7 +71,7 @@ class Query:
         self.n_items, self.n_relevant = len(levels), int(self.is_relevant.sum())
         self._cache: dict[Any, AnyArray] = {}
 
-    def keys(self, distance: Distance) -> IntArray:
+    def keys(self, distance: RankBy) -> IntArray:
         """Return the sort key of every item, lowest first."""
         return self._cached(distance, lambda: distance(self))
 
@@ -221,7 +221,7 @@ class Evaluator:
     metric: str = "AP"  # AP, NDCG, NDCG:trec, of the whole list and the first k; P@k, R@k, Hit@k; P@r, R@r
     order: Order | None = orders.stable  # its tie order; None if that does not affect the result
     mean: Mean = count_zero
-    distance: Distance = hamming  # what it ranks by
+    distance: RankBy = hamming  # what it ranks by
     divisor: str = "retrieved"  # of AP, as in the names of hashbench's metrics
     cuts: str = "any"  # or "none"; "below": not beyond the database; "only": "below", and never the whole list
     least_cut: int = 1  # of the largest cut asked for, if it shares that

@@ -17,7 +17,7 @@ from hashbench._typing import BoolArray, ByteArray, FloatArray, IntArray, Progre
 from hashbench.affinity import Affinity, SharedLabels
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain import conventions as by
-from hashbench.reports.explain.conventions import MEAN_WORDS, Distance, Evaluator, Mean, Query
+from hashbench.reports.explain.conventions import MEAN_WORDS, Evaluator, Mean, Query, RankBy
 from hashbench.reports.explain.evaluators import EVALUATORS
 from hashbench.reports.explain.orders import BY_CUT
 from hashbench.scoring.evaluator import check_counts, evaluate_histogram
@@ -160,9 +160,9 @@ class _Ranked:
     """Scores of every query, arrays (n_queries,), 0 where nothing is relevant; and the counts behind exact scores."""
 
     ranked: dict[_Job, FloatArray]  # of `_in_order`, (3, n_queries)
-    counts: dict[Distance, TieHistogram]  # of distances with few keys; exact scores by the others are known
+    counts: dict[RankBy, TieHistogram]  # of distances with few keys; exact scores by the others are known
     is_labelled: BoolArray  # queries
-    _exact_scores: dict[tuple[str, Distance], Scores]  # scripts share most of them
+    _exact_scores: dict[tuple[str, RankBy], Scores]  # scripts share most of them
 
     @classmethod
     def of(
@@ -198,7 +198,7 @@ class _Ranked:
 
         def rank(queries: slice) -> int:
             block = affinity.block(queries, slice(0, len(database)))
-            groups: dict[Distance, list[tuple[IntArray, IntArray]]] = {distance: [] for _, distance in exact}
+            groups: dict[RankBy, list[tuple[IntArray, IntArray]]] = {distance: [] for _, distance in exact}
             for row, query_levels in enumerate(block, start=queries.start):
                 items = database
                 if own_rows is not None:
@@ -229,7 +229,7 @@ class _Ranked:
         is_labelled: BoolArray = np.ones(n_queries, dtype=bool)
         if isinstance(affinity, SharedLabels):
             is_labelled = np.asarray(affinity.query_labels.any(axis=1))
-        exact_scores: dict[tuple[str, Distance], Scores]
+        exact_scores: dict[tuple[str, RankBy], Scores]
         exact_scores = {key: Scores(*np.nan_to_num(scores)) for key, scores in exact.items()}
         return cls(ranked, histograms, is_labelled, exact_scores)
 
@@ -288,7 +288,7 @@ class _Ranked:
         kept = self.is_labelled if mean in by.OF_LABELLED else slice(None)
         return mean(values[kept], hit[kept], self.n_relevant[kept])
 
-    def _exact(self, metric: str, cut: int, distance: Distance, mean: Mean) -> TieRange:
+    def _exact(self, metric: str, cut: int, distance: RankBy, mean: Mean) -> TieRange:
         """Average exact scores as a script does; ties give each query a probability of a hit."""
         scores = self._scores(metric, distance)
         if mean is not by.leave_out_without_hits:
@@ -296,7 +296,7 @@ class _Ranked:
         hits = self._scores(f"Hit@{cut}", distance)
         return TieRange(mean(scores.mean, hits.mean, self.n_relevant), *_bounds_with_hits(scores, hits))
 
-    def _scores(self, metric: str, distance: Distance) -> Scores:
+    def _scores(self, metric: str, distance: RankBy) -> Scores:
         """Score every query, 0 where nothing is relevant."""
         key = metric, distance
         if key not in self._exact_scores:
@@ -376,7 +376,7 @@ def _with_cut(name: str, cut: int, n_items: int) -> str:
     return f"AP@{cut}" if name == "AP" and cut < n_items else name
 
 
-_DISTANCES: dict[Distance, str] = {
+_DISTANCES: dict[RankBy, str] = {
     by.bytes_of_seven: "a byte that differs in all bits counts 7",
     by.of_int8: "similarities end at 127",
     by.radii_of_int8: "similarities end at 127",

@@ -35,14 +35,16 @@ from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelectio
 from hashbench.reports.plots.ranking_figure import ranking
 from hashbench.reports.plots.style import METADATA, FigureLayout, one_look
 from hashbench.reports.plots.unseen_figure import choose_fold_blocks, unseen_beside_seen
+from hashbench.reports.row_origins import read_origins, with_origins
 from hashbench.store.files import write_bytes
+from hashbench.store.result_files import find_files
 from hashbench.store.results import read_results
 
 FORMATS = ("svg", "png", "pdf")
 
 
 @dataclass(frozen=True)
-class Kind:
+class FigureKind:
     """A kind of figure: ``draw`` takes a `FigureBlock`, and raises HashbenchError if there is nothing to draw."""
 
     draw: Callable[[FigureBlock], Figure]
@@ -51,14 +53,14 @@ class Kind:
 
 
 FIGURES = {
-    "ranking": Kind(ranking, n_bits=32),
-    "tie-ranges": Kind(result_figures.tie_ranges),
-    "ap-bits": Kind(result_figures.metric_against_bits),
-    "unseen": Kind(unseen_beside_seen, n_bits=32, choose=choose_fold_blocks),
-    "precision-recall": Kind(code_figures.precision_recall, n_bits=32),
-    "precision-at-k": Kind(code_figures.precision_at_k, n_bits=32),
-    "code-usage": Kind(code_figures.usage_histograms, n_bits=12),
-    "time-quality": Kind(code_figures.time_against_quality, n_bits=32),
+    "ranking": FigureKind(ranking, n_bits=32),
+    "tie-ranges": FigureKind(result_figures.tie_ranges),
+    "ap-bits": FigureKind(result_figures.metric_against_bits),
+    "unseen": FigureKind(unseen_beside_seen, n_bits=32, choose=choose_fold_blocks),
+    "precision-recall": FigureKind(code_figures.precision_recall, n_bits=32),
+    "precision-at-k": FigureKind(code_figures.precision_at_k, n_bits=32),
+    "code-usage": FigureKind(code_figures.usage_histograms, n_bits=12),
+    "time-quality": FigureKind(code_figures.time_against_quality, n_bits=32),
 }
 
 
@@ -88,7 +90,7 @@ def draw_figures(
         if name not in FIGURES:
             raise unknown_name("figure", name, FIGURES)
     selection, layout = selection or FigureSelection(), layout or FigureLayout()
-    results = read_results(results_folder)
+    results = with_origins(read_results(results_folder), read_origins(find_files(results_folder)))
     for name in dict.fromkeys(names or FIGURES):
         failed = []
         kind = FIGURES[name]

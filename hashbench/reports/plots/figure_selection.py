@@ -18,6 +18,7 @@ from hashbench.reports.aggregate import (
     all_lines,
     average_over_seeds,
     describe_hidden,
+    describe_mixed,
     main_lines,
     own_shown,
 )
@@ -138,6 +139,7 @@ def make_block(
     if not selection.n_bits:
         cells = nearest_length(cells, usual_bits)
     names, remarks = short_names(cells)
+    notes += filter(None, [describe_mixed(cells)])
     return FigureBlock(
         *place,
         metric=selection.metric,
@@ -183,17 +185,10 @@ def short_names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
 
 
 def _drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the cells that have a value, and notes on missing values and ranges."""
-    has_value, has_range = np.isfinite(cells["value"]), np.isfinite(cells[["low", "high"]]).all(axis=1)
-    n_values, n_ranges = int(has_value.sum()), int((has_value & has_range).sum())
-    notes = []
-    if n_values < len(cells):
-        notes.append(f"{len(cells) - n_values} of {len(cells)} points have no value and are left out.")
-    if n_ranges < n_values:
-        notes.append(
-            f"{n_values - n_ranges} of {n_values} points have no range over tie-breaking, as in results of an older "
-            "version. Rerun to add it."
-        )
+    """Return the cells that have a value, and a note on the others."""
+    has_value = np.isfinite(cells["value"])
+    n_missing = int((~has_value).sum())
+    notes = [f"{n_missing} of {len(cells)} points have no value and are left out."] if n_missing else []
     return cells[has_value], notes
 
 

@@ -13,6 +13,7 @@ from hashbench.reports.aggregate import (
     LINE,
     LineKey,
     common_settings,
+    describe_mixed,
     draws,
     known_card,
     line_labels,
@@ -59,7 +60,7 @@ def make_blocks(
         protocol = split_name(dataset)[1]
         notes = [f"Unseen classes: {protocol.in_words}."] if protocol else []
         notes += [*_notes_on_cells(block), *common, *notes_on_entries(block, groups), *tests, *effort]
-        notes += _notes_on_versions(block)
+        notes += [*_notes_on_versions(block), *filter(None, [describe_mixed(block)])]
         place = f"{dataset} ({features})"
         others = sorted(fingerprints[dataset, features] - {fingerprint})
         if others:

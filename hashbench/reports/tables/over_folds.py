@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from hashbench.reports.aggregate import LINE, line_labels
+from hashbench.reports.aggregate import LINE, describe_mixed, line_labels
 from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, most_folds
 from hashbench.reports.tables.blocks import NOT_RUN, key_of, make_entry, make_line, notes_on_entries, tie_range
 from hashbench.reports.tables.cells import grouped, in_order, records_by
@@ -36,6 +36,7 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
             groups.setdefault(group or "other", []).append(make_line(labels[tuple(line)], entries))
         lines = list(groups.items())
         notes = [_note_on_means(block, n_unseen, all_folds), *notes_on_entries(block, lines)]
+        notes += filter(None, [describe_mixed(block)])
         comparison = f"{_COMPARISON} {_ORACLE}" if "oracle-label" in set(block["method"]) else _COMPARISON
         classes = f"{n_unseen} unseen class{'es' * (n_unseen > 1)}"
         blocks.append(

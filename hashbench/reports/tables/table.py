@@ -14,7 +14,7 @@ from hashbench.registry import method_names
 from hashbench.reports.aggregate import CELL, line_labels
 from hashbench.reports.folds import bases
 from hashbench.reports.formatting import sheet_text
-from hashbench.reports.row_origins import read_origins, with_trials
+from hashbench.reports.row_origins import read_origins, with_origins
 from hashbench.reports.tables.blocks import compared, make_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.cells import grouped, make_cells, records, records_by
 from hashbench.reports.tables.latex import latex
@@ -230,7 +230,7 @@ def make_tables(
 ) -> dict[str, ResultTable]:
     """Lay out the results of a folder: the tables named, else that of the chosen rows, else all that have results."""
     results, selection = read_results(results_folder), selection or TableSelection()
-    results = with_trials(results, read_origins(find_files(results_folder)))
+    results = with_origins(results, read_origins(find_files(results_folder)))
     if selection.name != TableSelection.name and (names or not selection.is_of_rows):
         raise HashbenchError(
             f"{selection.name!r} can only name a table of chosen rows. Choose them by dataset, method, metric or "

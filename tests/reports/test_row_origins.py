@@ -1,0 +1,106 @@
+"""Rows of a plug-in that was edited between two runs are marked wherever they meet."""
+
+import csv
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.diff_rows import row
+
+from hashbench import cards
+from hashbench.reports.plots import draw_figures
+from hashbench.reports.plots.figure_selection import FigureSelection
+from hashbench.store.origin import JobRecord
+from hashbench.store.provenance import digests
+from hashbench.store.result_files import read_job_records
+from hashbench.store.results import merge_rows
+
+MINE = """
+import numpy as np
+from hashbench import HashMethod
+
+class Mine(HashMethod):
+    '''Leading features.'''
+
+    version = 1
+
+    def _fit(self, X, y):
+        pass
+
+    def _project(self, X):
+        return X[:, :self.n_bits]
+"""
+MIXED = "Some lines mix rows that different code of the method made: mine. Rerun them."
+
+
+@pytest.fixture
+def run(plugin, hashbench, digits_data, tmp_path):
+    """Run the plug-in with a source, as in a new process."""
+    plugin("mine", MINE)
+
+    def run(source, *bits):
+        (tmp_path / "site" / "mine.py").write_text(source)
+        sys.modules.pop("mine", None)
+        cards.method_card.cache_clear()
+        digests.cache_clear()
+        lengths = [word for n_bits in bits for word in ("--bits", n_bits)]
+        done = hashbench("run", "--method", "mine", "--method", "lsh", *lengths, "--metric", "AP")
+        assert done.exit_code == 0, done.stderr
+
+    return run
+
+
+def notes_of_figure():
+    (drawing,) = draw_figures(Path("results"), ["ap-bits"], FigureSelection(datasets=["digits"]))
+    return drawing.notes
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_lines_with_rows_of_different_code_are_marked_until_they_are_rerun(run, hashbench):
+    def table():
+        return hashbench("tables", "--dataset", "digits").stdout
+
+    def check():
+        return hashbench("results", "check")
+
+    run(MINE, 8)
+    run(MINE, 16)
+    assert check().stdout == "2 files with 4 rows: all is well.\n"
+    assert MIXED not in table()
+    assert MIXED not in notes_of_figure()
+    edited = MINE.replace("X[:, :self", "-X[:, :self")
+    run(edited, 16)
+    codes = [dict(item.split("=", 1) for item in line["libraries"].split())["mine"] for line in job_lines("mine")]
+    assert len(set(codes)) == 2
+    assert all(code.startswith("sha256:") for code in codes)
+    assert MIXED in table()
+    assert MIXED in notes_of_figure()
+    done = check()
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"Error: digits (pixels) mine 8 bits seed 0 was made by mine={codes[1]}, and 16 bits seed 0 by "
+        f"mine={codes[0]}. Run them again with the same code.\n"
+    )
+    run(edited, 8)
+    assert check().exit_code == 0
+    assert MIXED not in table()
+
+
+def job_lines(method):
+    with Path(f"results/digits/{method}.jobs.csv").open(newline="") as file:
+        return sorted(csv.DictReader(file), key=lambda line: -int(line["n_bits"]))
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_seeds_of_different_versions_are_a_problem_and_rows_of_unknown_code_are_none(hashbench):
+    made = row(dataset_fingerprint="cecf02ca0edd5963", method="elsewhere")
+    (path,) = merge_rows(Path("results"), [made, made._replace(seed=1)])
+    job = "digits", "pixels", "44136fa3", 16, 0, made.dataset_fingerprint, 1
+    line = JobRecord(*job, "", "0.1.0", "elsewhere=sha256:0123", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00")
+    merge_rows(Path("results"), [made], line)
+    assert len(read_job_records(path)) == 1
+    assert hashbench("results", "check").exit_code == 0
+    merge_rows(Path("results"), [made._replace(seed=1, method_version=2)])
+    done = hashbench("results", "check")
+    assert "elsewhere 16 bits seed 0 was made by version 1, and 16 bits seed 1 by version 2. Run them" in done.stderr
+    assert "(version 2)" in hashbench("tables", "--dataset", "digits", "--variants").stdout
