@@ -637,7 +637,7 @@ COMMANDS = f"""
 1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
 1 | tune --method itq --bits 8 --output t | t/failures.json is not a file of failed trials | Move it
-1 | tune --method itq --bits 8 --output tuning-rows | tuning-rows/digits.csv, line 2: value 1.5, low 0.4
+1 | tune --method itq --bits 8 --output tuning-rows | tuning-rows/digits.settings.json is missing | Restore it
 1 | tune --method csq --bits 8 --param 'head="None"' | a value of csq's head is the text 'None', which grid.toml cannot
 1 | tune --method csq --bits 8 --param 'head=mlp,"None"' | a value of csq's head is the text 'None' | another name
 1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
