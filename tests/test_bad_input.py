@@ -340,7 +340,7 @@ COMMANDS = f"""
 2 | encode --model none.npz --from none.npy --output o.csv | --output o.csv is written | a name that ends in .npy.
 2 | encode --model none.npz --from X.npy:k --output nowhere/../X.npy | X.npy is read and would be overwritten
 1 | export none.npz --to onnx --output o.onnx | there is no file none.npz
-1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.npz file of encode
+1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.h5 file of encode
 1 | export text.h5 --to onnx --output o.onnx | text.h5 is neither codes nor a model that hashbench kept; export takes
 1 | {ITQ} --results codes.npy/r | cannot write codes.npy/r/digits/itq.csv: Not a directory
 1 | prepare cifar10-s1 --source loop | cannot read loop: Too many levels
@@ -619,7 +619,7 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | does not use --image-size
 1 | info nowhere.h5 | there is no file nowhere.h5
-1 | info text.h5 | text.h5 is neither an HDF5 file nor a model
+1 | info text.h5 | text.h5 is not an HDF5 file
 2 | run --method lsh --bits 8 --part 4/3 | '4/3' is not a part, expected I/N such as 2/5
 2 | run --method lsh --bits 8 --part 0/3 | '0/3' is not a part
 2 | run --method lsh --bits 8 --part half | 'half' is not a part

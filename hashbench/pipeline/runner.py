@@ -22,7 +22,7 @@ from hashbench.pipeline.steps import (
 )
 from hashbench.registry import is_built_in
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.store import hdf5
+from hashbench.store.artifact import read_record
 from hashbench.store.models import holds_model
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import Row
@@ -117,7 +117,7 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
     hints = []
     if scored.notes and job.estimator.group != "baseline":  # whose codes are as they should be
         hints = [f"{job}: {note[0].lower()}{note[1:]}" for note in scored.notes]
-    attributes = hdf5.read_attributes(path)
+    attributes = read_record(path)
     held_out = None
     if "held_out" in attributes:
         held_out = attributes["held_out_metric"], float(attributes["held_out"])

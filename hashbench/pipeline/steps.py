@@ -22,6 +22,7 @@ from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, OrderEffec
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
+from hashbench.store.artifact import Artifact, cached, read_record
 from hashbench.store.files import data_dir, identities, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
@@ -61,7 +62,7 @@ def codes_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
 
 def seconds_taken(dataset: Dataset | PreparedDataset, job: Job) -> float:
     """Return how long fitting and encoding took for a job's cached codes, outdated or not; infinity without any."""
-    attributes = hdf5.read_attributes(codes_path(dataset, job))
+    attributes = read_record(codes_path(dataset, job))
     return float(attributes.get("fit_seconds", np.inf) + attributes.get("encode_seconds", 0))
 
 
@@ -130,32 +131,35 @@ def ensure_codes(
     earlier codes is removed.
     """
     path, model = codes_path(dataset, job), model_path(dataset, job)
-    provenance, words = job.provenance(dataset), "encoded"
+    provenance = job.provenance(dataset)
     if identities([Path(job.dataset)]) & identities([path, model]):
         raise HashbenchError(f"{job.dataset} is read and would be overwritten; move it out of the folder of codes.")
     with locked(path):
-        try:
-            if not demands.force:
-                with hdf5.find_codes(path, provenance) as cached:
-                    if cached and (not demands.keep_models or holds_model(model, provenance)):
-                        return path, ""
-        except Damaged:
-            words = "re-encoded damaged"
-        checkpoint, new_model = _checkpoint_path(dataset, job), model if demands.keep_models else None
-        try:
+
+        def find(found: Artifact) -> str | None:
+            hdf5.codes_of(found)
+            return "" if not demands.keep_models or holds_model(model, provenance) else None
+
+        def make() -> str:
+            checkpoint, new_model, words = _checkpoint_path(dataset, job), model if demands.keep_models else None, ""
             try:
-                codes = encode(dataset, job, model=new_model, resume=demands.resume, on_progress=on_progress)
-            except Damaged:
-                words = "encoded from scratch (checkpoint damaged)"
-                codes = encode(dataset, job, model=new_model, on_progress=on_progress)
-        except TrainingFailure:
+                try:
+                    codes = encode(dataset, job, model=new_model, resume=demands.resume, on_progress=on_progress)
+                except Damaged:
+                    words = "encoded from scratch (checkpoint damaged)"
+                    codes = encode(dataset, job, model=new_model, on_progress=on_progress)
+            except TrainingFailure:
+                checkpoint.unlink(missing_ok=True)
+                raise
+            if not (demands.keep_models or holds_model(model, provenance)):
+                model.unlink(missing_ok=True)
+            hdf5.write_codes(codes, path)
             checkpoint.unlink(missing_ok=True)
-            raise
-        if not (demands.keep_models or holds_model(model, provenance)):
-            model.unlink(missing_ok=True)
-        hdf5.write_codes(codes, path)
-        checkpoint.unlink(missing_ok=True)
-    return path, words
+            return words
+
+        key = hdf5.key_of(provenance)
+        more, words = cached(path, "codes", key, find, make, force=demands.force, done="encoded")
+    return path, more or words
 
 
 def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyArray] | None:
@@ -201,22 +205,27 @@ def ensure_scores(
     from hashbench.scoring.code_statistics import usage_notes
 
     with hdf5.open_codes(path) as codes, score_cache.locked_scores(codes):
-        words = "computed"
-        try:
-            known = {} if demands.force else score_cache.read(codes)
-        except Damaged:
-            known, words = {}, "recomputed damaged"
-        missing = [name for name in demands.metrics if name not in known]
-        if missing:
+        earlier: dict[str, AnyArray] = {}
+
+        def find(found: Artifact) -> dict[str, AnyArray] | None:
+            earlier.update(score_cache.scores_of(found))
+            return earlier if earlier.keys() >= {*demands.metrics} else None
+
+        def make() -> dict[str, AnyArray]:
+            missing = [name for name in demands.metrics if name not in earlier]
             scored = _score(dataset, path, codes, missing, on_progress)
-            known |= arrays_of(scored)
+            known = earlier | arrays_of(scored)
             unknown = [name for name in scored.scores if not get_metric(name).is_built_in]
             others = {*unknown, *map(score_cache.sums_of, unknown)}
             if len(unknown) < len(scored.scores):
                 score_cache.write(codes, {name: values for name, values in known.items() if name not in others})
+            return known
+
+        scores_path, key = score_cache.place(codes)
+        known, words = cached(scores_path, "scores", key, find, make, force=demands.force)
         notes = usage_notes(codes.query, codes.database, codes.n_bits)
     evaluation = replace(evaluation_of(known, demands.metrics), notes=notes)
-    return evaluation, words if missing else "", codes.job_record
+    return evaluation, words, codes.job_record
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:

@@ -5,7 +5,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, product
@@ -17,7 +16,7 @@ import numpy as np
 from hashbench._typing import IntArray, Progress, silent
 from hashbench.cards import MethodCard
 from hashbench.dataset import N_NEIGHBOURS, Dataset, canonical_json
-from hashbench.errors import Damaged, HashbenchError, one_line, with_log
+from hashbench.errors import HashbenchError, one_line, with_log
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
 from hashbench.pipeline.preparation import load_dataset
@@ -27,6 +26,7 @@ from hashbench.pipeline.study import DEFAULT_DATASETS, Study
 from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.metrics import get_metric, is_error
 from hashbench.store import hdf5
+from hashbench.store.artifact import cached
 from hashbench.store.files import data_dir, file_behind, locked, write_text
 from hashbench.store.inputs import reading
 from hashbench.store.provenance import CODES_VERSION, SCORES_VERSION, digest
@@ -240,11 +240,12 @@ def split_file(dataset: Dataset, seed: int) -> Path:
     split = hold_out(dataset, seed)
     path = data_dir() / "held-out" / f"{split.name}.h5"
     with locked(path):
-        with suppress(Damaged):
-            if path.exists() and hdf5.read_dataset(path).fingerprint == split.fingerprint:
-                return path
-        hdf5.write_dataset(split, path)
-    return path
+
+        def make() -> Path:
+            hdf5.write_dataset(split, path)
+            return path
+
+        return cached(path, "dataset", {"fingerprint": split.fingerprint}, lambda found: path, make)[0]
 
 
 def run_trials(

@@ -169,7 +169,7 @@ def whole(file: "h5py.Group", name: str) -> Any:
     """Check and read an array of HDF5."""
     stored = file[name]
     check_stored(stored, f"{name} of {file.file.filename}")
-    return stored[:]
+    return stored[()]
 
 
 def _check_links(file: "h5py.File", path: Path) -> None:
