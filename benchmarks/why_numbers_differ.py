@@ -20,13 +20,12 @@ from hashbench.bits import pack
 from hashbench.dataset import Dataset
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.steps import ensure_codes
+from hashbench.pipeline.steps import codes_of
 from hashbench.reports.explain.emulation import explain
 from hashbench.reports.explain.evaluators import EVALUATORS, named, twins_of
 from hashbench.reports.explain.orders import rearranged
 from hashbench.reports.formatting import markdown_table
 from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
-from hashbench.store import hdf5
 
 PAGE = DOCS / "why-numbers-differ.md"
 FIGURE = PAGE.parent / "figures" / "why-numbers-differ.svg"
@@ -55,8 +54,7 @@ def all_codes(dataset: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray, i
     """Yield names, packed codes of queries and database, and their length."""
     yield "classifier-10", *by_classifier(dataset), 10
     for job in grid([DATASET], ["lsh", "itq", "hashnet"], [12, 32], [0], {}):
-        path, _ = ensure_codes(dataset, job)
-        with hdf5.open_codes(path) as codes:
+        with codes_of(dataset, job) as (codes, _):
             yield f"{job.method}-{job.n_bits}", codes.query[:], codes.database[:], job.n_bits
 
 

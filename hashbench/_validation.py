@@ -386,7 +386,9 @@ def _declared(cls: type, key: str) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def preset_settings(presets: Mapping[str, Mapping[str, Any]], owner: str, name: str, n_bits: int) -> dict[str, Any]:
+def preset_settings(
+    presets: Mapping[str, Mapping[str, Any] | None], owner: str, name: str, n_bits: int
+) -> dict[str, Any]:
     """Return the settings of a preset for a code length; values in ``presets`` may be functions of it."""
     if not presets:
         raise HashbenchError(f"{owner} has no presets, got {name!r}. Leave the preset out for it.")

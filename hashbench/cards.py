@@ -28,7 +28,7 @@ class MethodCard:
     libraries: tuple[str, ...]
     params: Mapping[str, Any]  # defaults, in alphabetical order of the names
     meanings: Mapping[str, str] = field(default_factory=dict)  # descriptions of parameters in the docstrings
-    presets: tuple[str, ...] = ()  # their names
+    presets: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)  # None: not the same for all lengths
     tunable: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values worth trying; see `setting`
     is_slow: bool = False
     is_plain: bool = False  # whether its parameters are recorded as they are
@@ -38,7 +38,9 @@ class MethodCard:
         """Return the settings of a preset for a code length."""
         from hashbench._validation import preset_settings
 
-        return preset_settings(registry.get_method(self.name).presets, self.name, name, n_bits)
+        known: Any = self.presets
+        presets = registry.get_method(self.name).presets if known.get(name, {}) is None else known
+        return preset_settings(presets, self.name, name, n_bits)
 
 
 @cache
@@ -48,7 +50,7 @@ def method_card(name: str) -> MethodCard:
         return card_of_class(name)
     fields = remembered(f"method {name}", lambda: asdict(card_of_class(name)))
     tunable = {key: tuple(values) for key, values in fields["tunable"].items()}
-    return MethodCard(**fields | {key: tuple(fields[key]) for key in ("libraries", "presets")} | {"tunable": tunable})
+    return MethodCard(**fields | {"libraries": tuple(fields["libraries"]), "tunable": tunable})
 
 
 def card_of_class(name: str) -> MethodCard:
@@ -70,7 +72,7 @@ def card_of_class(name: str) -> MethodCard:
         libraries=cls.libraries,
         params={key: params[key] for key in sorted(params)},
         meanings=described_parameters([base.__doc__ or "" for base in reversed(cls.__mro__)]),
-        presets=tuple(cls.presets),
+        presets={name: None if any(map(callable, of.values())) else {**of} for name, of in cls.presets.items()},
         tunable=tunable_values(cls),
         is_slow=cls.is_slow,
         is_plain=all(getattr(cls, function) is getattr(HashMethod, function) for function in deciding),

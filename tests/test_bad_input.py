@@ -56,6 +56,7 @@ RESULTS = {
     "formula": HEADER + ROW.replace("pixels", "=1+1"),
     "no-parameter": HEADER + ROW.replace("{}", '"{""=a"": 1}"'),
     "no-group": HEADER + ROW.replace("{}", '"{""codes"": ""own"", ""group"": ""pairs""}"'),
+    "no-draw": HEADER + ROW.replace("{}", '"{""codes"": ""own"", ""draws_nothing"": 1}"'),
     "no-label": HEADER + ROW.replace("{}", '"{""codes"": ""own"", ""label"": 5}"'),
     "no-results": "a,b\n1,2\n",
     "empty": "",
@@ -453,6 +454,8 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "rows-of-bits.txt", 1)} | holds 8 numbers, expected one code or label.
 1 | prepare --from id.csv --name mine --neighbours 3 | column 'id' of id.csv is named like an identifier. Remove it
 2 | {LABELLED} --label Ours | --label needs --save
+2 | {LABELLED} --draws-nothing | --draws-nothing needs --save
+1 | results check r/no-draw | line 2: draws_nothing is true or left out, got 1
 1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | only 0 and 255 | --bits

@@ -143,7 +143,6 @@ def items(rule):
     return Dataset("items", features.astype(np.float32), **split, rule=rule, **about[rule])
 
 
-ALTERNATIONS = ("n_iter", "max_iter")  # two: on such items, many end where fewer would
 LOOP = {"epochs": 2, "batch_size": 40, "halve_every": 1, "n_hidden": 32}
 SHARED = "csq"  # tries the settings that all learned methods have
 UNGRADED = QUICK.keys() - {*TRAINED}  # read levels as relevant or not, and take long
@@ -168,7 +167,7 @@ def codes_of_images():
 def codes_of(name, params, dataset):
     """Encode as a run does."""
     card = method_card(name)
-    short = dict.fromkeys((key for key in ALTERNATIONS if key in card.params), 2)
+    short = {"n_iter": 2} if "n_iter" in card.params else {}  # on such items, many alternations end where fewer would
     params = {**short, **QUICK.get(name, {}), **(LOOP if name in TRAINED else {}), **params}
     job = Job("items", card, N_BITS, SEED if "random_state" in card.params else 0, params)
     seen, project = [], HashMethod.project
@@ -177,9 +176,9 @@ def codes_of(name, params, dataset):
         seen.append((method, project(method, X)))
         return seen[-1][1]
 
-    with mock.patch.object(HashMethod, "project", recorded):
-        path, _ = steps.ensure_codes(dataset, job)
-    with hdf5.open_codes(path) as codes:
+    with mock.patch.object(HashMethod, "project", recorded), steps.codes_of(dataset, job):
+        pass
+    with hdf5.open_codes(steps.codes_path(dataset, job)) as codes:
         values = {"codes": codes.query.tobytes().hex(), "projections": sketch(np.concatenate([v for _, v in seen]))}
     history = getattr(seen[0][0], "history_", [])
     return values | ({"losses": [epoch.loss for epoch in history]} if history else {})

@@ -25,7 +25,7 @@ def run_jobs(
     Raises HashbenchError if all jobs were refused, or, after the last one, if any
     failed.
     """
-    from hashbench.pipeline.workers import run_side_by_side
+    from hashbench.pipeline.runner import run_all
 
     if demands.resume and not any(hasattr(job.estimator, "session") for job in jobs):
         names = ", ".join(dict.fromkeys(job.method for job in jobs))
@@ -37,7 +37,7 @@ def run_jobs(
     with Progress(len(jobs)) as progress:
         is_serial = n_jobs == 1 and cluster is None
         progress.start_job(str(jobs[0]) if is_serial else "jobs")
-        outcomes = run_side_by_side(jobs, n_jobs, demands, progress.update, cluster)
+        outcomes = run_all(jobs, demands, progress.update, n_jobs, cluster)
         for position, outcome in enumerate(outcomes, start=1):
             if outcome.refusal:
                 n_failed += outcome.has_failed

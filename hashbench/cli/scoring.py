@@ -167,6 +167,11 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
     option("--group", metavar="GROUP", show_default="after all groups", help="Group in tables, such as pair-based."),
     option("--label", metavar="TEXT", show_default="NAME codes=own", help="Name of the codes in tables and figures."),
     option("--seed", type=options.SEEDS, default=0, help="Seed to record in the saved rows."),
+    option(
+        "--draws-nothing",
+        is_flag=True,
+        help="Method of the codes draws nothing at random, like PCA or a fixed hash, so one run stands for all seeds.",
+    ),
     option("--keep-codes", is_flag=True, help="Keep the codes in the data folder, too, for figures of codes."),
     options.RESULTS,
     constraint=options.OnlyWith("--save"),
@@ -190,6 +195,7 @@ def evaluate(
     group: str | None,
     label: str | None,
     seed: int,
+    draws_nothing: bool,
     keep_codes: bool,
     results: Path,
     cluster: "Cluster | None",
@@ -220,7 +226,7 @@ def evaluate(
         raise click.UsageError(f"--per-query writes CSV, got {per_query.name}; name it {per_query.stem}.csv.")
     check_installed(*(["pandas"] if is_framed else []), *(["filelock", "platformdirs"] if save else []))
     if save is not None:
-        saving = Saving(save, dataset, results, group, label, seed, keep_codes)
+        saving = Saving(save, dataset, results, group, label, seed, keep_codes, draws_nothing)
     if _names_several(own):
         if saving is None or any((per_query, curves, random_orders, cluster)):
             raise click.UsageError(

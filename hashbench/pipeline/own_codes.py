@@ -43,7 +43,7 @@ from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
 from hashbench.store.result_files import check_method, results_path, settings_path
-from hashbench.store.result_rows import OWN, OWN_FEATURES, check_shown
+from hashbench.store.result_rows import OWN, OWN_FEATURES, SHOWN, check_shown
 from hashbench.store.results import replace_own
 from hashbench.unseen import check_fold
 
@@ -116,11 +116,12 @@ class Saving:
     label: str | None = None  # likewise
     seed: int = 0
     keep_codes: bool = False  # for figures
+    draws_nothing: bool = False  # at random, so that one seed is all there is
 
     @property
-    def shown(self) -> dict[str, str]:
-        """The parameters that only affect how rows are shown."""
-        return {key: value for key, value in (("group", self.group), ("label", self.label)) if value is not None}
+    def shown(self) -> dict[str, Any]:
+        """The parameters that only affect how rows are shown and compared."""
+        return {key: value for key in SHOWN if (value := getattr(self, key)) not in (None, False)}
 
     def check(self, distance: str, undefined: str, *, is_labelled: bool, exclude_self: bool) -> None:
         """Check what can be saved before anything is scored; ``is_labelled`` if the user's labels define relevance."""

@@ -97,6 +97,8 @@ def evaluate_each(
         if value and place is not None:
             name = f"{{{option[2:]}}}"
             raise HashbenchError(f"{option} {value} does not go with {name} in the names of files; leave one out.")
+    if saving.draws_nothing and pairs[0].seed is not None:
+        raise HashbenchError("--draws-nothing does not go with {seed} in the names of files; leave one out.")
     checked_metrics(metrics, undefined)
     scored: list[tuple[OwnCodes, Saving, Evaluation]] = []
     for number, pair in enumerate(pairs, start=1):

@@ -66,7 +66,7 @@ def _with_folder(spec: str, options: Options) -> tuple[str, Options]:
 
 
 def _current(spec_or_path: str) -> dict[str, Any] | None:
-    """Return the record of a dataset's file; None if it is missing, or if its version or its sources have changed."""
+    """Return the record of a dataset's file; None if it is missing, or its version or sources have changed."""
     name = spec_or_path.partition(":")[0]
     if not is_known(name):
         path = _file_of(spec_or_path)

@@ -1,6 +1,7 @@
-"""Running the jobs of a grid one after the other; finished steps are skipped."""
+"""Running the jobs of a grid; finished steps are skipped."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -8,21 +9,22 @@ from pathlib import Path
 from hashbench._typing import Progress, silent
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, JobFailure, Refusal, with_log
+from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.failures import contained
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset, load_dataset
 from hashbench.pipeline.steps import (
     Demands,
-    ensure_codes,
-    ensure_scores,
+    codes_of,
+    codes_path,
     evaluation_of,
     kept_scores,
     model_path,
     rows_of,
+    scores_of,
 )
 from hashbench.registry import is_built_in
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.store.artifact import read_record
 from hashbench.store.models import holds_model
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import Row
@@ -57,8 +59,33 @@ class Outcome:
         return self.has_failed or not all(note.startswith("reused") for note in self.notes)
 
 
+def run_all(
+    jobs: Sequence[Job],
+    demands: Demands,
+    on_progress: Progress = silent,
+    n_jobs: int = 1,
+    cluster: Cluster | None = None,
+) -> Iterator[Outcome]:
+    """Run the jobs of a grid, and yield the outcome of each; a failure does not stop the next.
+
+    They run one after the other, or ``n_jobs`` at a time in processes, -1 for one per processor, or on the workers of
+    a cluster: see `hashbench.pipeline.workers`.
+    """
+    if n_jobs != -1 and n_jobs < 1:
+        raise HashbenchError(f"n_jobs is {n_jobs}, expected 1 or more, or -1 for one per processor.")
+    if cluster is not None and n_jobs != 1:
+        raise HashbenchError(
+            f"n_jobs is {n_jobs}, but a cluster runs one job per worker. Leave out n_jobs or the cluster."
+        )
+    if n_jobs == 1 and cluster is None:
+        return run(jobs, demands, on_progress)
+    from hashbench.pipeline.workers import run_side_by_side
+
+    return run_side_by_side(jobs, demands, on_progress, n_jobs, cluster)
+
+
 def run(jobs: Sequence[Job], demands: Demands, on_progress: Progress = silent) -> Iterator[Outcome]:
-    """Run the jobs of a grid one after the other, and yield the outcome of each; a failure does not stop the next."""
+    """Run the jobs of a grid one after the other, as `run_all` does."""
     datasets: dict[str, Dataset | HashbenchError] = {}
     for job in jobs:
         notes = []
@@ -96,40 +123,44 @@ def load_once(spec: str, fingerprint: str) -> Dataset:
 
 def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_progress: Progress = silent) -> Outcome:
     """Do the unfinished steps of a job and return its outcome, even if there is no dataset or a step fails."""
-    notes = []
+    notes: list[str] = []
     try:
         if isinstance(dataset, HashbenchError):
             raise dataset
-        check = "" if is_built_in(job.method) else f"hashbench check method {job.method}"
+        return _finish(job, dataset, demands, on_progress, notes)
+    except JobFailure as error:
+        return Outcome(job, None, error.what, error.log, has_failed=True, notes=tuple(notes))
+    except HashbenchError as error:
+        return Outcome(job, None, str(error), has_failed=not isinstance(error, Refusal), notes=tuple(notes))
+
+
+def _finish(job: Job, dataset: Dataset, demands: Demands, on_progress: Progress, notes: list[str]) -> Outcome:
+    """Encode and score; add to ``notes`` what was done."""
+    check = "" if is_built_in(job.method) else f"hashbench check method {job.method}"
+    with ExitStack() as opened:
         with contained(f"method {job.method!r}", str(job), check):
-            path, words = ensure_codes(dataset, job, demands, on_progress)
+            codes, words = opened.enter_context(codes_of(dataset, job, demands, on_progress))
         notes.append(f"{words or 'reused'} codes")
+        path = codes_path(dataset, job)
         if not demands.metrics:
             model = model_path(dataset, job) if demands.keep_models else None
             return Outcome(job, None, codes=path, model=model, notes=tuple(notes))
         with contained("scoring", str(job)):
-            scored, words, made = ensure_scores(dataset, path, demands, on_progress)
-    except HashbenchError as error:
-        if isinstance(error, JobFailure):
-            return Outcome(job, None, error.what, error.log, has_failed=True, notes=tuple(notes))
-        return Outcome(job, None, str(error), has_failed=not isinstance(error, Refusal), notes=tuple(notes))
+            scored, words = scores_of(dataset, codes, demands, on_progress)
     notes.append(f"{words or 'reused'} scores")
     hints = []
     if scored.notes and job.estimator.group != "baseline":  # whose codes are as they should be
         hints = [f"{job}: {note[0].lower()}{note[1:]}" for note in scored.notes]
-    attributes = read_record(path)
-    held_out = None
-    if "held_out" in attributes:
-        held_out = attributes["held_out_metric"], float(attributes["held_out"])
+    made = codes.job_record
     return Outcome(
         job,
         scored,
         codes=path,
-        rows=rows_of(job.provenance(dataset), scored),
+        rows=rows_of(codes.made, scored),
         made=made and made._replace(trials=job.n_trials),
         hints=(*dataset.notes, *hints),
         notes=tuple(notes),
-        held_out=held_out,
+        held_out=None if codes.held_out is None else (codes.held_out_metric, codes.held_out),
     )
 
 

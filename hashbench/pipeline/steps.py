@@ -2,8 +2,8 @@
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from hashbench.store.artifact import Artifact, cached, read_record
 from hashbench.store.files import data_dir, identities, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
-from hashbench.store.origin import JobRecord, Origin
+from hashbench.store.origin import Origin
 from hashbench.store.provenance import Provenance, digest
 from hashbench.store.result_rows import Row
 
@@ -122,10 +122,11 @@ def encode(
     )
 
 
-def ensure_codes(
+@contextmanager
+def codes_of(
     dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress: Progress = silent
-) -> tuple[Path, str]:
-    """Encode unless the codes are cached; return their file, and what was done in words: "" if they were cached.
+) -> Iterator[tuple[Codes, str]]:
+    """Yield the codes of a job, from the cache or else encoded and cached, and what was done in words: "" if cached.
 
     Damaged codes and checkpoints are recomputed, and so are codes whose model is to be kept but is missing. A model of
     earlier codes is removed.
@@ -134,32 +135,39 @@ def ensure_codes(
     provenance = job.provenance(dataset)
     if identities([Path(job.dataset)]) & identities([path, model]):
         raise HashbenchError(f"{job.dataset} is read and would be overwritten; move it out of the folder of codes.")
-    with locked(path):
+    with ExitStack() as opened:
+        with locked(path):
+            (codes, more), words = cached(
+                path,
+                "codes",
+                hdf5.key_of(provenance),
+                lambda found: (hdf5.codes_of(found), ""),
+                lambda: _encoded(dataset, job, demands, on_progress),
+                force=demands.force or (demands.keep_models and not holds_model(model, provenance)),
+                done="encoded",
+                keep=opened,
+            )
+        yield codes, more or words
 
-        def find(found: Artifact) -> str | None:
-            hdf5.codes_of(found)
-            return "" if not demands.keep_models or holds_model(model, provenance) else None
 
-        def make() -> str:
-            checkpoint, new_model, words = _checkpoint_path(dataset, job), model if demands.keep_models else None, ""
-            try:
-                try:
-                    codes = encode(dataset, job, model=new_model, resume=demands.resume, on_progress=on_progress)
-                except Damaged:
-                    words = "encoded from scratch (checkpoint damaged)"
-                    codes = encode(dataset, job, model=new_model, on_progress=on_progress)
-            except TrainingFailure:
-                checkpoint.unlink(missing_ok=True)
-                raise
-            if not (demands.keep_models or holds_model(model, provenance)):
-                model.unlink(missing_ok=True)
-            hdf5.write_codes(codes, path)
-            checkpoint.unlink(missing_ok=True)
-            return words
-
-        key = hdf5.key_of(provenance)
-        more, words = cached(path, "codes", key, find, make, force=demands.force, done="encoded")
-    return path, more or words
+def _encoded(dataset: Dataset, job: Job, demands: Demands, on_progress: Progress) -> tuple[Codes, str]:
+    """Encode, and write the codes and the model; return them with what was done in words, if there is more to say."""
+    path, model, checkpoint = codes_path(dataset, job), model_path(dataset, job), _checkpoint_path(dataset, job)
+    new_model, words = model if demands.keep_models else None, ""
+    try:
+        try:
+            codes = encode(dataset, job, model=new_model, resume=demands.resume, on_progress=on_progress)
+        except Damaged:
+            words = "encoded from scratch (checkpoint damaged)"
+            codes = encode(dataset, job, model=new_model, on_progress=on_progress)
+    except TrainingFailure:
+        checkpoint.unlink(missing_ok=True)
+        raise
+    if not (demands.keep_models or holds_model(model, codes.made)):
+        model.unlink(missing_ok=True)
+    hdf5.write_codes(codes, path)
+    checkpoint.unlink(missing_ok=True)
+    return codes, words
 
 
 def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyArray] | None:
@@ -181,7 +189,8 @@ _ITEMS: WeakKeyDictionary[Dataset, IntArray] = WeakKeyDictionary()
 def score(dataset: Dataset, path: Path, metric_names: Sequence[str]) -> Evaluation:
     """Score a codes file of this dataset."""
     with hdf5.open_codes(path) as codes:
-        return _score(dataset, path, codes, metric_names)
+        check_content(dataset, codes.made, path)
+        return _score(dataset, codes, metric_names)
 
 
 def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
@@ -195,25 +204,24 @@ def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
         )
 
 
-def ensure_scores(
-    dataset: Dataset, path: Path, demands: Demands, on_progress: Progress = silent
-) -> tuple[Evaluation, str, JobRecord | None]:
-    """Score a codes file of the data folder in the metrics that are not cached.
+def scores_of(
+    dataset: Dataset, codes: Codes, demands: Demands, on_progress: Progress = silent
+) -> tuple[Evaluation, str]:
+    """Return the scores of a dataset's codes, with notes on the codes, and what was done in words: "" if cached.
 
-    Returns the scores with notes on the codes, what was done in words ("" if all were cached), and what made the codes.
+    Only metrics that are not cached are computed.
     """
     from hashbench.scoring.code_statistics import usage_notes
 
-    with hdf5.open_codes(path) as codes, score_cache.locked_scores(codes):
+    with score_cache.locked_scores(codes):
         earlier: dict[str, AnyArray] = {}
 
         def find(found: Artifact) -> dict[str, AnyArray] | None:
             earlier.update(score_cache.scores_of(found))
             return earlier if earlier.keys() >= {*demands.metrics} else None
 
-        def make() -> dict[str, AnyArray]:
-            missing = [name for name in demands.metrics if name not in earlier]
-            scored = _score(dataset, path, codes, missing, on_progress)
+        def compute() -> dict[str, AnyArray]:
+            scored = _score(dataset, codes, [name for name in demands.metrics if name not in earlier], on_progress)
             known = earlier | arrays_of(scored)
             unknown = [name for name in scored.scores if not get_metric(name).is_built_in]
             others = {*unknown, *map(score_cache.sums_of, unknown)}
@@ -221,11 +229,10 @@ def ensure_scores(
                 score_cache.write(codes, {name: values for name, values in known.items() if name not in others})
             return known
 
-        scores_path, key = score_cache.place(codes)
-        known, words = cached(scores_path, "scores", key, find, make, force=demands.force)
-        notes = usage_notes(codes.query, codes.database, codes.n_bits)
-    evaluation = replace(evaluation_of(known, demands.metrics), notes=notes)
-    return evaluation, words, codes.job_record
+        path, key = score_cache.place(codes)
+        known, words = cached(path, "scores", key, find, compute, force=demands.force)
+    notes = usage_notes(codes.query, codes.database, codes.n_bits)
+    return replace(evaluation_of(known, demands.metrics), notes=notes), words
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
@@ -275,12 +282,9 @@ def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
     )
 
 
-def _score(
-    dataset: Dataset, path: Path, codes: Codes, metric_names: Sequence[str], on_progress: Progress = silent
-) -> Evaluation:
+def _score(dataset: Dataset, codes: Codes, metric_names: Sequence[str], on_progress: Progress = silent) -> Evaluation:
     from hashbench.scoring.evaluator import evaluate_packed
 
-    check_content(dataset, codes.made, path)
     parts, vectors = (codes.query, codes.database, codes.n_bits), vectors_of(dataset, metric_names)
     options: dict[str, Any] = {"vectors": vectors, "items": items_of(dataset), "on_progress": on_progress}
     return evaluate_packed(*parts, dataset.affinity(), metric_names, **options)

@@ -20,10 +20,9 @@ from hashbench.errors import HashbenchError, one_line, with_log
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.runner import Outcome, load_once
+from hashbench.pipeline.runner import Outcome, load_once, run_all
 from hashbench.pipeline.steps import Demands, vectors_of
 from hashbench.pipeline.study import DEFAULT_DATASETS, Study
-from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.metrics import get_metric, is_error
 from hashbench.store import hdf5
 from hashbench.store.artifact import cached
@@ -258,7 +257,7 @@ def run_trials(
     on_progress: Progress = silent,
     cluster: Cluster | None = None,
 ) -> Iterator[tuple[Trial, Rows, bool]]:
-    """Run trials as `hashbench.pipeline.workers.run_side_by_side` runs jobs.
+    """Run trials as `hashbench.pipeline.runner.run_all` runs jobs.
 
     Yields each with its rows, one per metric, and whether anything was done and not reused. Rows are added to the file
     at ``path`` as soon as a trial is done. Finished jobs are skipped; with ``resume`` also all trials in the file that
@@ -275,7 +274,7 @@ def run_trials(
         else:
             by_job[id(trial.job)] = trial
     jobs = [trial.job for trial in by_job.values()]
-    for outcome in run_side_by_side(jobs, n_jobs, demands, on_progress, cluster):
+    for outcome in run_all(jobs, demands, on_progress, n_jobs, cluster):
         trial = by_job[id(outcome.job)]
         rows = _rows(trial, outcome, names)
         if path:

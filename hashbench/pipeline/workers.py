@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hashbench._parallel import n_processors
-from hashbench._typing import Progress, silent
+from hashbench._typing import Progress
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster import Cluster
@@ -20,27 +20,16 @@ from hashbench.store.provenance import Provenance
 
 
 def run_side_by_side(
-    jobs: Sequence[Job],
-    n_jobs: int,
-    demands: Demands,
-    on_progress: Progress = silent,
-    cluster: Cluster | None = None,
+    jobs: Sequence[Job], demands: Demands, on_progress: Progress, n_jobs: int, cluster: Cluster | None
 ) -> Iterator[Outcome]:
-    """Run the jobs of a grid as `hashbench.pipeline.runner.run` does, ``n_jobs`` at a time, -1 for one per processor.
+    """Run the jobs of a grid ``n_jobs`` at a time, -1 for one per processor, or on the workers of a ``cluster``.
 
     Finished jobs come first, then new ones, then those that took longest. Each has its share of the processors. If a
-    process is killed (out of memory, say), only its job fails. Outcomes are yielded as jobs finish. With a ``cluster``
-    the jobs run on its workers.
+    process is killed (out of memory, say), only its job fails. Outcomes are yielded as jobs finish.
     """
-    if n_jobs != -1 and n_jobs < 1:
-        raise HashbenchError(f"n_jobs is {n_jobs}, expected 1 or more, or -1 for one per processor.")
-    if cluster is not None and n_jobs != 1:
-        raise HashbenchError(
-            f"n_jobs is {n_jobs}, but a cluster runs one job per worker. Leave out n_jobs or the cluster."
-        )
     n_jobs = n_processors() if n_jobs == -1 else n_jobs
-    todo = [] if n_jobs == 1 and cluster is None else [*_undone(jobs, demands)]
-    if not todo or (len(todo) == 1 and cluster is None):
+    todo = [*_undone(jobs, demands)]
+    if cluster is None and (n_jobs == 1 or len(todo) < 2):
         yield from run(jobs, demands, on_progress)
         return
     undone = {id(job) for job in todo}
@@ -51,7 +40,7 @@ def run_side_by_side(
             yield finish(job, provenance, demands)
         else:
             numbered[len(numbered)] = job, provenance
-    if cluster is not None:
+    if cluster is not None and numbered:
         from hashbench.pipeline.cluster_jobs import on_workers
 
         outcomes = on_workers(numbered, cluster, demands, on_progress)

@@ -186,8 +186,8 @@ def changed_params(method: str, params: str) -> dict[str, Any]:
     }
 
 
-def own_shown(params: str) -> dict[str, str]:
-    """Return the group and label that users gave their own codes, from parameters (JSON)."""
+def own_shown(params: str) -> dict[str, Any]:
+    """Return what users said of their own codes, such as a label, from parameters (JSON)."""
     if '"codes"' not in params:
         return {}
     settings = json.loads(params)
@@ -234,10 +234,13 @@ def known_card(method: str) -> MethodCard | None:
         return None
 
 
-def draws(method: str) -> bool:
-    """Return whether a method draws at random, so that it needs several seeds; codes of unknown origin do."""
+def draws(method: str, params: str) -> bool:
+    """Return whether a method draws at random, so that it needs several seeds; users' own codes do unless they said so.
+
+    So do those of methods that are no longer installed.
+    """
     card = known_card(method)
-    return card is None or "random_state" in card.params
+    return "random_state" in card.params if card else "draws_nothing" not in own_shown(params)
 
 
 def _named(name: str, params: Mapping[str, Any]) -> str:

@@ -15,8 +15,8 @@ from hashbench.reports.aggregate import BLOCK, LINE, all_lines, draws, main_line
 from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text, wrapped
 from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
-from hashbench.reports.uncertainty import in_words, verdict
-from hashbench.scoring.comparison import Difference, compare, of_means
+from hashbench.reports.uncertainty import verdict
+from hashbench.scoring.comparison import Difference, compare, of_means, other_queries
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import OWN_FEATURES, as_row
@@ -49,7 +49,7 @@ class Answer:
     @property
     def sentence(self) -> str:
         """The sentence to quote."""
-        return f"no interval: {self.reason}" if self.difference is None else in_words(self.difference)
+        return f"no interval: {self.reason}" if self.difference is None else str(self.difference)
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], 
     def difference(n_bits: int, pair: tuple[str, str]) -> Difference:
         if lacking:
             raise HashbenchError(lacking)
-        fixed = [name for name in pair if not draws(str(lengths[n_bits][name]["method"].iloc[0]))]
+        fixed = [name for name in pair if not draws(*lengths[n_bits][name][["method", "params"]].iloc[0])]
         if not is_known:
             return _by_means(lengths[n_bits], pair, metric, fixed)
         sides = [found[n_bits][name] or [] for name in pair]
@@ -207,6 +207,8 @@ def _by_means(rows: Rows, pair: tuple[str, str], metric: str, fixed: Sequence[st
     for name, values in zip(pair, (first, second), strict=True):
         if np.isnan(values).any():
             raise HashbenchError(f"{name} has no {metric}, which is defined for no query.")
+    if len({n_undefined for name in pair for n_undefined in rows[name]["n_undefined"]}) > 1:
+        raise other_queries(metric, pair)
     tie_sd = sum(float(rows[name]["tie_sd"].mean(skipna=False)) for name in pair)
     return of_means(first, second, metric, pair, int(rows[pair[0]]["n_queries"].iloc[0]), tie_sd, fixed)
 

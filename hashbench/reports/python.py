@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from hashbench.errors import HashbenchError, needing
 from hashbench.pipeline.cluster import Cluster
-from hashbench.pipeline.runner import Outcome, in_order
+from hashbench.pipeline.runner import Outcome, in_order, run_all
 from hashbench.pipeline.steps import Demands
 from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_methods, read_params
-from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.result_rows import to_frame
@@ -96,7 +95,7 @@ def run(
     cluster = None if workers is None else Cluster(workers, trust_workers)
     outcomes: list[Outcome] = []
     refusals = []
-    for outcome in run_side_by_side(jobs, n_jobs, Demands(study.metrics, force, resume), cluster=cluster):
+    for outcome in run_all(jobs, Demands(study.metrics, force, resume), n_jobs=n_jobs, cluster=cluster):
         if outcome.evaluation is None:
             refusals.append(outcome.reason)
             continue

@@ -6,12 +6,12 @@ else only seeds.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from hashbench._typing import BoolArray, FloatArray, IntArray, Progress, silent
+from hashbench._typing import AnyArray, BoolArray, FloatArray, IntArray, Progress, silent
 from hashbench.reports.aggregate import draws
 from hashbench.reports.significance import all_pairs_tests, holm, paired_tests
 from hashbench.scoring.comparison import (
@@ -33,8 +33,11 @@ IN_WORDS = {  # of what intervals and tests are
     QUERIES: "over queries, for these codes",
     SEEDS: "over seeds, on these queries (the data folder lacks the scores of single queries of some lines)",
 }
-
-
+UNTESTED = {  # reasons why a cell is not tested against a reference, which {} stands for
+    "unpaired": "their means are over other queries than {}, or than another seed",
+    "single": "a test needs several seeds of each and of {}",
+    "lacking": "a test needs several seeds of each and of {}, or the scores of single queries in the data folder",
+}
 SEED_COLUMNS = ("value", "spread", "n_seeds")  # of cells, which `welch_tests` takes
 
 
@@ -45,8 +48,7 @@ class Uncertainty(NamedTuple):
     from_: FloatArray  # 95 % interval of the mean
     to: FloatArray
     p_value: FloatArray  # of the difference to the reference, corrected
-    is_unpaired: BoolArray  # whether scores are known, but of other queries than the reference
-    is_single: BoolArray  # whether scores are known, but of one seed of it or the reference in a column over seeds
+    untested: AnyArray  # a key of ``UNTESTED`` where p is not known, else empty
 
 
 def add_uncertainty(
@@ -61,7 +63,7 @@ def add_uncertainty(
     """Add what `assess` finds to cells, column by column, each with its first reference as the one to test against.
 
     A column has equal values in all of ``column``. Other new columns are ``is_reference``, and ``is_unshown``: whether
-    a test, or the lack of one, leaves it open that the cell and its reference differ.
+    the cell was tested, and is not shown to differ from its reference. ``untested`` is empty where nothing is compared.
     """
     is_reference = is_reference & ~cells.assign(is_reference=is_reference).duplicated([*column, "is_reference"])
     parts, columns = [], cells.groupby(list(column), sort=False)
@@ -74,7 +76,34 @@ def add_uncertainty(
     cells = cells.join(pd.concat(parts)).assign(is_reference=is_reference)
     has_reference = cells.groupby(list(column))["is_reference"].transform("any")
     is_rival = (cells["group"] != "baseline") & cells["value"].notna() & has_reference & ~is_reference
-    return cells.assign(is_unshown=is_rival & ~(cells["p_value"] < ALPHA))
+    return cells.assign(
+        is_unshown=is_rival & (cells["p_value"] >= ALPHA), untested=cells["untested"].where(is_rival, "")
+    )
+
+
+def describe_untested(cells: pd.DataFrame, labels: Sequence[str], reference: str = "the best") -> str:
+    """Return a sentence on the cells that `add_uncertainty` did not test, by their labels, and why; maybe empty."""
+    is_compared = (cells["untested"] != "") | (cells["p_value"].notna() & ~cells["is_reference"])
+    compared = cells.assign(label=labels)[is_compared]
+    has_metrics, n_cells = len(set(compared["metric"])) > 1, compared["label"].value_counts()
+
+    def name(label: str, part: pd.DataFrame) -> str:
+        if len(part) == n_cells[label]:
+            return label
+        places = [
+            f"{f'{metric} at ' * has_metrics}{', '.join(map(str, sorted(of_metric['n_bits'])))} bits"
+            for metric, of_metric in part.groupby("metric", sort=False)
+        ]
+        return f"{label} ({'; '.join(places)})"
+
+    texts = []
+    for reason, sentence in UNTESTED.items():
+        part = compared[compared["untested"] == reason]
+        names = [name(str(label), of_line) for label, of_line in part.groupby("label", sort=False)]
+        if names:
+            whole = "all" if len(part) == len(compared) > 1 else ", ".join(names)
+            texts.append(f"{whole}, because {sentence.format(reference)}")
+    return f"Not tested, so without ‡: {'; '.join(texts)}." if texts else ""
 
 
 def assess(
@@ -96,21 +125,24 @@ def assess(
             ends[place] = interval_over_queries(scores[place])
         elif basis == SEEDS and n_seeds[place] > 1:
             ends[place] = interval_over_seeds(behind["value"].to_numpy(dtype=float))
-    p_value, (is_unpaired, is_single) = np.full(len(cells), np.nan), np.zeros((2, len(cells)), dtype=bool)
+    p_value, untested = np.full(len(cells), np.nan), np.full(len(cells), "", dtype=object)
     others = rivals[rivals != reference]
+    untested[others] = "lacking"
     if reference is not None and basis == SEEDS:
-        tested = cells.assign(n_seeds=n_seeds)[[*SEED_COLUMNS]].to_numpy(dtype=float)[[reference, *others]]
-        p_value[others] = welch_tests(*tested.T, is_named=is_named)
+        is_same = score_as_many(cells.iloc[others], cells.iloc[reference]).to_numpy()
+        untested[others[~is_same]], alike = "unpaired", others[is_same]
+        tested = cells.assign(n_seeds=n_seeds)[[*SEED_COLUMNS]].to_numpy(dtype=float)[[reference, *alike]]
+        p_value[alike] = welch_tests(*tested.T, is_named=is_named)
     elif reference in scores:
         is_defined = ~np.isnan(scores[reference][0])
         is_paired = [is_defined.sum() > 1 and np.array_equal(~np.isnan(scores[i][0]), is_defined) for i in others]
-        is_unpaired[others] = np.logical_not(is_paired)
-        if basis == BOTH:
-            is_single[others] = (n_seeds[others] == 1) | (n_seeds[reference] == 1)
-        paired = others[np.logical_and(is_paired, ~is_single[others])]
+        is_single = ((n_seeds[others] == 1) | (n_seeds[reference] == 1)) & (basis == BOTH)
+        untested[others] = np.select([np.logical_not(is_paired), is_single], ["unpaired", "single"], "")
+        paired = others[untested[others] == ""]
         test = _over_queries if basis == BOTH else _of_codes
         p_value[paired] = test([scores[i][:, is_defined] for i in (reference, *paired)], is_named)
-    return Uncertainty(basis, ends[:, 0], ends[:, 1], p_value, is_unpaired, is_single)
+    untested[~np.isnan(p_value)] = ""
+    return Uncertainty(basis, ends[:, 0], ends[:, 1], p_value, untested)
 
 
 def welch_tests(values: FloatArray, spreads: FloatArray, n_seeds: IntArray, *, is_named: bool = False) -> FloatArray:
@@ -133,15 +165,21 @@ def verdict(difference: Difference) -> str:
     return "better" if (difference.value > 0) != is_error(difference.metric) else "worse"
 
 
-def in_words(difference: Difference) -> str:
-    """Return the sentence of a difference; of an error, with the remark that lower is better."""
-    return f"{difference}{' Lower is better.' if is_error(difference.metric) else ''}"
+def score_as_many(first: Any, second: Any) -> Any:
+    """Return whether two cells have scores of as many queries in all seeds; of fewer, their means do not compare."""
+    least, most = first.least_undefined, first.n_undefined
+    return (least == most) & (second.least_undefined == most) & (second.n_undefined == most)
 
 
 def count_seeds(cells: pd.DataFrame) -> IntArray:
     """Return the seeds of each cell, 0 if its method draws nothing."""
-    methods = {method: draws(method) for method in cells["method"].unique()}
-    return np.where(cells["method"].map(methods), cells["n_seeds"], 0)
+    return np.where(draw_at_random(cells), cells["n_seeds"], 0)
+
+
+def draw_at_random(cells: pd.DataFrame) -> BoolArray:
+    """Return whether the method of each cell draws at random."""
+    settings = pd.MultiIndex.from_frame(cells[["method", "params"]])
+    return np.array(settings.map({setting: draws(*setting) for setting in settings.unique()}), dtype=bool)
 
 
 def _scores(rows: pd.DataFrame) -> FloatArray | None:

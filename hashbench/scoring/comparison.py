@@ -19,6 +19,7 @@ from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import as_array
 from hashbench.errors import HashbenchError, counted
 from hashbench.scoring.evaluation import ByMetric, Evaluation, Summary
+from hashbench.scoring.metrics import is_error
 
 ALPHA = 0.05  # of tests and, as 95 %, of intervals
 _MOST_SEEDS = 1000  # named as the number that would show a difference
@@ -131,7 +132,8 @@ class Difference:
         verdict = "shown" if self.is_shown else "not shown"
         about = {"queries": " for these codes", "seeds": " on these queries"}.get(self.basis, "")
         corrected = "" if self.p_holm is None else f", corrected p {_p_text(self.p_holm)}"
-        return f"{size} ({interval}{corrected}): {verdict}{about}.{self._advice}"
+        lower = " Lower is better." if is_error(self.metric) else ""
+        return f"{size} ({interval}{corrected}): {verdict}{about}.{self._advice}{lower}"
 
     @property
     def _sample(self) -> str:
@@ -333,10 +335,7 @@ def of_scores(
     """Return the difference of scores, (n_seeds, n_queries) each, NaN where a query is undefined."""
     undefined = np.isnan(first[0])
     if not all(np.array_equal(np.isnan(row), undefined) for row in (*first, *second)):
-        raise HashbenchError(
-            f"{metric} is defined for different queries of {names[0]} and {names[1]}, so their means do not compare; "
-            "choose a metric that is defined for the same, such as P@r2 for P@r2:skip."
-        )
+        raise other_queries(metric, names)
     labels = None if clusters is None else np.asarray(clusters)[~undefined]
     first, second = first[:, ~undefined], second[:, ~undefined]
     n_queries = first.shape[1]
@@ -366,6 +365,14 @@ def of_scores(
         basis="queries and seeds" if is_over_seeds else "queries",
         n_clusters=n_clusters,
         n_seeds_needed=_seeds_needed(found, n_seeds) if is_over_seeds else None,
+    )
+
+
+def other_queries(metric: str, names: tuple[str, str]) -> HashbenchError:
+    """Return the error for means over different queries."""
+    return HashbenchError(
+        f"{metric} is defined for different queries of {names[0]} and {names[1]}, or of their seeds, so their means do "
+        "not compare; choose a metric that is defined for the same, such as P@r2 for P@r2:skip."
     )
 
 

@@ -223,7 +223,9 @@ def evaluate_packed(
             for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, *rerank):
                 absolute = slice(queries.start + part.start, queries.start + part.stop)
                 fill(absolute, replace(histogram.part(part), candidates=candidates))
-    evaluation = replace(table.evaluation(origin, kinds.of_query), alike=_alike(all_affinity.query_keys()), notes=notes)
+    evaluation = replace(
+        table.evaluation(origin, kinds.of_query), alike=first_alike(all_affinity.query_keys()), notes=notes
+    )
     if not random_orders:
         return evaluation
     words, all_words = to_words(all_query), to_words(np.asarray(database[:]))
@@ -240,7 +242,7 @@ def evaluate_packed(
     return measure(evaluation, rankings, *drawn, on_progress=on_progress, exclude_self=exclude_self)
 
 
-def _alike(keys: IntArray | None) -> IntArray | None:
+def first_alike(keys: IntArray | None) -> IntArray | None:
     """Return the first query with equal `Affinity.query_keys`, of each query."""
     if keys is None:
         return None
@@ -301,7 +303,7 @@ def _evaluate_outputs(
         return Counted(of_part.histogram, lambda tables, sums: kernels.add_cells(of_part.cells, tables, sums))
 
     table.fill(chunks(0, n_queries, length), counted)
-    evaluation = replace(table.evaluation(kinds=kinds.of_query), alike=_alike(affinity.query_keys()))
+    evaluation = replace(table.evaluation(kinds=kinds.of_query), alike=first_alike(affinity.query_keys()))
     if not random_orders:
         return evaluation
     drawn = n_database, undefined, random_orders

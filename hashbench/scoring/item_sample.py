@@ -14,7 +14,7 @@ from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.row_hashes import ODD, mixed, row_hashes
 
-N_SAMPLED = 1024  # items of a large database; the deviation then has a relative error of .7 / sqrt(1024), 2 %
+N_SAMPLED = 1024  # items of a large database; docs/explanation/shuffle-deviation.md says how exact it is
 
 _ALL = slice(None)
 _IN_ANY_ORDER = 1 << 22  # items among which the same are drawn in any order; of more, rows have a say

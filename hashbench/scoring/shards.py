@@ -10,13 +10,13 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
-from hashbench.affinity import Affinity
+from hashbench.affinity import Affinity, row_digests
 from hashbench.bits import to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.code_statistics import bits_seen, notes_on_bits
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.evaluator import Kinds, check_counts
+from hashbench.scoring.evaluator import Kinds, check_counts, first_alike
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.item_sample import PackedSample, Sample
 from hashbench.scoring.metrics import checked_metrics, get_metric
@@ -149,14 +149,20 @@ class ShardedCodes:
         self.check_metrics(metric.name for metric in chosen)
         notes = [*self.relevance.notes, *check_self(self.query, self.database, is_excluded=self.exclude_self)]
         (queries, origin), shard = self._scored, self._shard
-        histogram, rows = shard.histogram, shard.sample.rows[shard.sample.chosen]
+        histogram, chosen_rows = shard.histogram, shard.sample.rows[shard.sample.chosen]
+        by_row = np.argsort(chosen_rows)  # whatever the codes that they were drawn by
+        rows, columns, names = chosen_rows[by_row], [], []
+        for row in rows.tolist():
+            of_item = self.relevance.part(_ALL, slice(row, row + 1)).block(_ALL, _ALL)
+            columns.append(of_item[queries])
+            names.append(row_digests(of_item.T))
         n_alike = np.bincount(self.kinds.of_query) if self.kinds.are_few else None
         own = None if self.own_levels is None else np.searchsorted(histogram.levels, self.own_levels[queries])
-        items = ItemSums(chosen, histogram.n_queries, rows, shard.sample.n_items, n_alike, own)
+        keys = np.concatenate(names).view(np.int64)
+        items = ItemSums(chosen, histogram.n_queries, rows, shard.sample.n_items, n_alike, own, keys)
         table = ScoreTable(chosen, undefined, histogram.n_queries, items)
-        columns = [self.relevance.part(queries, slice(row, row + 1)).block(_ALL, _ALL) for row in rows.tolist()]
         levels = np.searchsorted(histogram.levels, np.concatenate(columns, axis=1)).astype(np.int16)
-        words = to_words(self.query[queries]), shard.sample.words[shard.sample.chosen]
+        words = to_words(self.query[queries]), shard.sample.words[shard.sample.chosen][by_row]
         sample = PackedSample(rows, *words, levels.__getitem__, self.n_bits + 1)
 
         def counted(part: slice) -> Counted:
@@ -164,7 +170,8 @@ class ShardedCodes:
 
         table.fill(items.parts(slice(0, histogram.n_queries), histogram.counts[0].size), counted)
         evaluation = table.evaluation(origin, self.kinds.of_query)
-        return replace(evaluation, notes=[*notes, *self._notes_on(shard)])
+        alike = first_alike(self.relevance.query_keys())
+        return replace(evaluation, alike=alike, notes=[*notes, *self._notes_on(shard)])
 
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""

@@ -59,16 +59,22 @@ def cached(
     *,
     force: bool = False,
     done: str = "computed",
+    keep: ExitStack | None = None,
 ) -> tuple[_T, str]:
     """Return the value in a file of this key, or else the one that ``make`` returns, which writes the file.
 
-    Also returns what was done in words, "" if nothing. ``read_value`` returns None if the file lacks something. The
-    caller holds the lock.
+    Also returns what was done in words, "" if nothing. ``read_value`` returns None if the file lacks something, and
+    stays open until ``keep`` is closed. The caller holds the lock.
     """
     try:
-        value: _T | None = None if force else read(path, kind, read_value, key)
-        if value is not None:
-            return value, ""
+        with ExitStack() as stack:
+            found = None if force else stack.enter_context(opened(path, kind, key))
+            with parsing(path, kind):
+                value = None if found is None else read_value(found)
+            if value is not None:
+                if keep is not None:
+                    keep.enter_context(stack.pop_all())
+                return value, ""
     except Damaged as error:
         _log.log(logging.WARNING if kind == "array" else logging.DEBUG, "%s", error)
         done = f"re-{done} damaged"

@@ -44,7 +44,7 @@ NUMBERS = ("value", "tie_sd", "low", "high")
 UNKNOWN = "unknown"
 OWN = {"codes": "own"}  # the parameters that mark rows of users' own codes
 OWN_FEATURES = "own"  # features of such rows that belong to no prepared dataset
-SHOWN = ("group", "label")  # those that only affect how such rows are shown
+SHOWN = ("group", "label", "draws_nothing")  # those that only affect how such rows are shown and compared
 MAX_LABEL = 40  # characters
 N_KEY, N_JOB, PARAMS = 7, 6, COLUMNS.index("params")  # fields of a key, of a job, and before the parameters
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
@@ -116,7 +116,7 @@ def _check_numbers(row: Row) -> None:
 
 
 def check_shown(params: Mapping[str, Any]) -> None:
-    """Refuse a group or label of users' own codes that a table could not show."""
+    """Refuse what users say of their own codes, if a table could not show it."""
     if params.get("codes") != OWN["codes"]:
         return
     if "group" in params:
@@ -129,6 +129,8 @@ def check_shown(params: Mapping[str, Any]) -> None:
         if not isinstance(label, str) or len(label) > MAX_LABEL or "=" in label or has_markup(label):
             raise HashbenchError(f"a label is a string of up to {MAX_LABEL} characters without =<>|`, got {label!r}.")
         check_words(label, "a label")
+    if params.get("draws_nothing", True) is not True:
+        raise HashbenchError(f"draws_nothing is true or left out, got {params['draws_nothing']!r}.")
 
 
 def is_own(params: str) -> bool:
@@ -137,14 +139,14 @@ def is_own(params: str) -> bool:
 
 
 def unshown(params: str) -> str:
-    """Return parameters (JSON) without the group and label of users' own codes."""
+    """Return parameters (JSON) without those of ``SHOWN``, which users' own codes have."""
     if not is_own(params):
         return params
     return canonical_json({key: value for key, value in json.loads(params).items() if key not in SHOWN})
 
 
 def unshown_key(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the key of a row without the group and label of users' own codes."""
+    """Return the key of a row as `unshown` parameters have it."""
     return (*key[:PARAMS], unshown(key[PARAMS]), *key[PARAMS + 1 :])
 
 

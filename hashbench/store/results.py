@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -243,7 +243,7 @@ def _write_records(
 
 
 def _shown_alike(rows: Rows, added: Rows) -> Rows:
-    """Return all rows, those of users' own codes with the added group and label, for one line in a table."""
+    """Return all rows, those of users' own codes with what is shown of the added ones, for one line in a table."""
     shown = {
         row.dataset: {key: value for key, value in json.loads(row.params).items() if key in SHOWN}
         for row in added.values()
@@ -256,7 +256,23 @@ def _shown_alike(rows: Rows, added: Rows) -> Rows:
         if row.dataset in shown and is_own(row.params):
             row = row._replace(params=canonical_json(json.loads(unshown(row.params)) | shown[row.dataset]))
         alike[row.key] = row
+    _refuse_seeds(alike, {dataset for dataset, settings in shown.items() if "draws_nothing" in settings})
     return alike
+
+
+def _refuse_seeds(rows: Rows, datasets: Collection[str]) -> None:
+    """Refuse several seeds of users' own codes that draw nothing at random."""
+    seeds: dict[tuple[Any, ...], set[int]] = {}
+    for row in rows.values():
+        if row.dataset in datasets and is_own(row.params):
+            seeds.setdefault((row.method, row.n_bits, row.dataset), set()).add(row.seed)
+    for (method, n_bits, dataset), numbers in seeds.items():
+        if len(numbers) > 1:
+            raise HashbenchError(
+                f"{method!r} is saved as drawing nothing at random, but would have rows of seeds "
+                f"{', '.join(map(str, sorted(numbers)))} at {n_bits} bits of {dataset}. Leave out --draws-nothing, or "
+                "save it under another name."
+            )
 
 
 # ---------------------------------------------------------------- the earlier layout

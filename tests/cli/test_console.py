@@ -222,7 +222,7 @@ def test_refusals_are_printed_and_end_in_an_error_if_nothing_ran(n_refused, n_jo
     jobs = [Job("digits", method_card("itq"), 16), Job("digits", method_card("lsh"), 16)][:n_jobs]
     outcomes = [Outcome(job, None, "Too many bits.") for job in jobs[:n_refused]]
     outcomes += [outcome("lsh")] * (n_jobs - n_refused)
-    monkeypatch.setattr("hashbench.pipeline.workers.run", lambda *args, **kwargs: iter(outcomes))
+    monkeypatch.setattr("hashbench.pipeline.runner.run", lambda *args, **kwargs: iter(outcomes))
     if words:
         with pytest.raises(HashbenchError, match=words):
             list(console.run_jobs(jobs, Demands(["AP"])))

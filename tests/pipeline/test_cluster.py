@@ -35,9 +35,8 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster import Cluster, connected, is_of_this_machine, own_addresses
 from hashbench.pipeline.cluster_shards import count_on_workers
 from hashbench.pipeline.grid import grid
-from hashbench.pipeline.runner import run
+from hashbench.pipeline.runner import run, run_all
 from hashbench.pipeline.steps import Demands
-from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.curves import curve_metrics
 from hashbench.scoring.shards import ShardedCodes
 
@@ -61,7 +60,7 @@ def address(data, tmp_path_factory):
 
 
 def on(address, jobs, metrics=METRICS, **options):
-    return run_side_by_side(jobs, 1, Demands(metrics), cluster=Cluster(address), **options)
+    return run_all(jobs, Demands(metrics), cluster=Cluster(address), **options)
 
 
 def serial(jobs, folder, monkeypatch):

@@ -177,14 +177,14 @@ def test_interrupts_and_errors_of_hashbench_pass_unchanged(error):
 
 @pytest.mark.usefixtures("digits_data")
 def test_any_exception_of_scoring_fails_only_its_job(hashbench, tmp_path, monkeypatch):
-    real = steps.ensure_scores
+    real = steps.scores_of
 
-    def scores(dataset, path, *args, **options):
-        if "lsh-8" in path.name:
+    def scores(dataset, codes, *args):
+        if codes.n_bits == 8:
             raise MemoryError
-        return real(dataset, path, *args, **options)
+        return real(dataset, codes, *args)
 
-    monkeypatch.setattr(runner, "ensure_scores", scores)
+    monkeypatch.setattr(runner, "scores_of", scores)
     options = ["--bits", 8, "--bits", 12, "--metric", "AP", "--results", tmp_path / "results"]
     result = hashbench("run", "--method", "lsh", *options)
     first, second, last = result.stderr.splitlines()

@@ -357,6 +357,22 @@ def test_a_save_replaces_all_rows_of_a_name_length_and_seed(hashbench, save, cod
     assert "1 changed" in hashbench("diff", "old", "results", "--resamples", 99).stdout
 
 
+def test_codes_that_draw_nothing_have_one_seed(hashbench, save, codes, empty_folder):
+    own = [*options(**codes, affinity=save("a.npy", LEVELS)), "--metric", "AP", "--dataset", "flowers", "--save"]
+
+    def saved(*more):
+        done = hashbench("evaluate", *own, *more)
+        return done, [(row.seed, json.loads(row.params)) for row in read_rows(empty_folder / "results", "flowers")]
+
+    fixed = {"codes": "own", "draws_nothing": True}
+    assert saved("mine", "--draws-nothing")[1] == [(0, fixed)]
+    refused, rows = saved("mine", "--draws-nothing", "--seed", 1)
+    assert refused.exit_code == 1
+    assert "'mine' is saved as drawing nothing at random, but would have rows of seeds 0, 1 at 11" in refused.stderr
+    assert rows == [(0, fixed)]
+    assert saved("mine", "--seed", 1)[1] == [(0, {"codes": "own"}), (1, {"codes": "own"})]
+
+
 def test_saved_codes_of_several_lengths_stay_one_line(hashbench, digits_data, of_digits, empty_folder):
     for n_bits, label in ((12, "First"), (16, "Second")):
         saving = ["--metric", "AP", "--save", "mine", "--keep-codes", "--label", label]

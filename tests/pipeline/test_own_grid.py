@@ -129,6 +129,7 @@ def test_a_failure_in_one_file_is_named_and_nothing_is_saved(evaluate, empty_fol
         (BOTH, (*SAVED, "--per-query", "-"), "do not go with --per-query"),
         (BOTH, (*SAVED, "--bits", 8), "--bits 8 does not go with {bits} in the names of files"),
         (BOTH, (*SAVED, "--seed", 7), "--seed 7 does not go with {seed} in the names of files"),
+        (BOTH, (*SAVED, "--draws-nothing"), "--draws-nothing does not go with {seed} in the names of files"),
         (("none_{bits}.npy", "none_{bits}.npy"), SAVED, "no file matches none_{bits}.npy, in which {bits} and {seed}"),
         ((BOTH[0], "dl.npy"), SAVED, "dl.npy has no counterpart among codes_{bits}_{seed}"),
         (

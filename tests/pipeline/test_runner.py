@@ -134,7 +134,7 @@ def test_a_method_may_come_several_times_with_different_parameters():
 @pytest.mark.parametrize("name", built_in_methods())
 def test_no_value_of_a_parameter_is_a_sequence_that_looks_like_a_sweep(name):
     card = method_card(name)
-    values = [*card.params.values(), *(value for preset in card.presets.values() for value in preset.values())]
+    values = [*card.params.values(), *(value for name in card.presets for value in card.preset(name, 16).values())]
     assert not any(isinstance(value, tuple | list) for value in values)
 
 

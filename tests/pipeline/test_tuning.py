@@ -126,7 +126,7 @@ def test_scores_are_those_of_codes_learned_from_the_other_items(digits, tmp_path
 def test_a_failure_is_one_line_of_the_file(tmp_path, monkeypatch):
     trials = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
     failed = [Outcome(trials[0].job, None, refusal="a\r\nb\x0cc\u2028d")]
-    monkeypatch.setattr(tuning, "run_side_by_side", lambda *arguments: failed)
+    monkeypatch.setattr(tuning, "run_all", lambda *arguments: failed)
     ((_, rows, _),) = tuning.run_trials(trials, ["AP"], tmp_path / "trials.csv")
     assert {row["failure"] for row in rows.values()} == {"a b c d"}
     assert len((tmp_path / "trials.csv").read_text().splitlines()) == 2
@@ -141,7 +141,7 @@ def test_a_failure_names_the_dataset_as_the_user_does(tmp_path, monkeypatch):
     trials = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
     split, _ = load_dataset(trials[0].job.dataset)
     outcome = Outcome(trials[0].job, None, f"{trials[0].job} ended: {split.name!r} is bad.", f"/logs/{split.name}.log")
-    monkeypatch.setattr(tuning, "run_side_by_side", lambda *arguments: [outcome])
+    monkeypatch.setattr(tuning, "run_all", lambda *arguments: [outcome])
     ((_, rows, _),) = tuning.run_trials(trials, ["AP"], tmp_path / "trials.csv")
     (row,), (written,) = rows.values(), read_trials(tmp_path / "trials.csv").values()
     assert written["failure"] == "digits itq 8 bits seed 0 ended: 'digits' is bad."

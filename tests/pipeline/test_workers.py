@@ -11,9 +11,8 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline import workers
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import grid
-from hashbench.pipeline.runner import run
+from hashbench.pipeline.runner import run, run_all
 from hashbench.pipeline.steps import Demands
-from hashbench.pipeline.workers import run_side_by_side
 from hashbench.store import hdf5
 
 pytestmark = pytest.mark.slow
@@ -21,8 +20,8 @@ pytestmark = pytest.mark.slow
 
 def test_jobs_side_by_side_give_the_rows_of_one_after_the_other(monkeypatch, tmp_path):
     jobs = grid(["digits", "digits-unlabelled"], ["lsh", "pcah"], [4], [0, 1], {})
-    rows = rows_of_jobs(run_side_by_side(jobs, 2, Demands(["AP", "P@100"])), jobs)
-    cached = [*run_side_by_side(jobs, 2, Demands(["AP", "P@100"]))]
+    rows = rows_of_jobs(run_all(jobs, Demands(["AP", "P@100"]), n_jobs=2), jobs)
+    cached = [*run_all(jobs, Demands(["AP", "P@100"]), n_jobs=2)]
     assert {note for outcome in cached for note in outcome.notes} == {"reused dataset", "reused codes", "reused scores"}
     assert rows_of_jobs(cached, jobs) == rows
     monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path))
@@ -33,7 +32,7 @@ def test_jobs_side_by_side_give_the_rows_of_one_after_the_other(monkeypatch, tmp
 def test_a_process_that_dies_fails_only_its_own_job():
     jobs = grid(["digits"], ["lsh"], [4, 6, 8], [0], {})
     jobs[1].__dict__["estimator"] = Deadly(n_bits=6)
-    outcomes = {outcome.job.n_bits: outcome for outcome in run_side_by_side(jobs, 2, Demands(["AP"]))}
+    outcomes = {outcome.job.n_bits: outcome for outcome in run_all(jobs, Demands(["AP"]), n_jobs=2)}
     assert sorted(outcomes) == [4, 6, 8]
     assert outcomes[6].has_failed
     assert "lsh 6 bits seed 0 ended without an error: its process was killed" in outcomes[6].refusal
@@ -44,10 +43,10 @@ KILLED_TRACKER = """
 import os, signal, sys
 from joblib.externals.loky.backend.resource_tracker import _resource_tracker
 from hashbench.pipeline.grid import grid
+from hashbench.pipeline.runner import run_all
 from hashbench.pipeline.steps import Demands
-from hashbench.pipeline.workers import run_side_by_side
 
-outcomes = run_side_by_side(grid(["digits"], ["lsh"], [4, 5, 6, 7], [0], {}), 2, Demands(["AP"]))
+outcomes = run_all(grid(["digits"], ["lsh"], [4, 5, 6, 7], [0], {}), Demands(["AP"]), n_jobs=2)
 done = [next(outcomes)]
 os.kill(_resource_tracker._pid, signal.SIGKILL)
 print(len([*done, *outcomes]))
@@ -73,7 +72,7 @@ def test_a_dataset_that_cannot_be_prepared_fails_its_own_jobs(tmp_path, monkeypa
     monkeypatch.setattr(workers, "_surviving", in_this_process)
     (tmp_path / "damaged.h5").write_bytes(b"no HDF5")
     jobs = grid([str(tmp_path / "damaged.h5"), "digits"], ["lsh"], [4, 8], [0], {})
-    outcomes = [*run_side_by_side(jobs, 2, Demands(["AP"]))]
+    outcomes = [*run_all(jobs, Demands(["AP"]), n_jobs=2)]
     refusals = {outcome.refusal for outcome in outcomes if outcome.job in jobs[:2]}
     assert refusals == {outcome.refusal for outcome in run(jobs[:2], ["AP"])}
     assert all(outcome.rows for outcome in outcomes if outcome.job in jobs[2:])
@@ -93,11 +92,11 @@ def test_the_longest_jobs_go_first_after_those_never_done():
 def test_an_invalid_number_of_jobs_is_refused(n_jobs):
     jobs = grid(["digits"], ["lsh"], [4, 8], [0], {})
     with pytest.raises(HashbenchError, match=rf"n_jobs is {n_jobs}, expected 1 or more, or -1"):
-        next(run_side_by_side(jobs, n_jobs, Demands(["AP"])))
+        next(run_all(jobs, Demands(["AP"]), n_jobs=n_jobs))
 
 
 def test_a_cluster_without_dask_is_refused(monkeypatch):
     jobs = grid(["digits"], ["lsh"], [4], [0], {})
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(HashbenchError, match=r"--workers needs Dask, .* pip install distributed"):
-        next(run_side_by_side(jobs, 1, Demands(["AP"]), cluster=Cluster("tcp://127.0.0.1:1")))
+        next(run_all(jobs, Demands(["AP"]), cluster=Cluster("tcp://127.0.0.1:1")))

@@ -41,6 +41,35 @@ def six_seeds(hashbench, digits, digits_data, empty_folder):
     return empty_folder
 
 
+def test_own_codes_that_draw_nothing_need_no_seeds_anywhere(hashbench, six_seeds, digits):
+    signs = digits.features - digits.features.mean(axis=0)
+    for n_bits in LENGTHS:
+        bits = signs[:, 10 : 10 + n_bits] > 0
+        np.savez(f"signs-{n_bits}.npz", query=bits[digits.query], database=bits[digits.database])
+    of = [f"--{role}-codes=signs-{{bits}}.npz:{role}" for role in ("query", "database")]
+    save = ["evaluate", *of, "--dataset", "digits", "--save", "signs", "--metric", "AP"]
+
+    def answers():
+        (drawing,) = draw_figures(six_seeds / "results", ["ap-bits"], FigureSelection())
+        results = read_results(six_seeds / "results")
+        results = results[results["method"].isin([FIRST, "signs"])]
+        content = make_content(results, all_lines(results), average_over_seeds(results), {})
+        table = hashbench("tables", "--metric", "AP", "--significance", "--against", "signs").stdout
+        return (
+            differences(hashbench, "results", "signs", FIRST)[0]["basis"],
+            block_rows(table, "Uncertainty of digits")[f"{FIRST} codes=own"][-1] == "-",
+            "Lines of one seed" in " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split()),
+            any("One seed of signs" in sentence for sentence in content["pairs"]["sentence"]),
+        )
+
+    assert hashbench(*save).exit_code == 0
+    assert answers() == ("queries", True, True, True)
+    assert hashbench(*save, "--draws-nothing").exit_code == 0
+    assert answers() == ("queries and seeds", False, False, False)
+    text = " ".join(hashbench("compare", FIRST, "signs").stdout.split())
+    assert f"over 200 queries and 3 seeds of {FIRST})" in text
+
+
 def seeds_of(folder, name, n_bits):
     rows = [row for row in read_rows(folder / "results", "digits") if (row.method, row.n_bits) == (name, n_bits)]
     return np.array([find_scores(row) for row in rows])
@@ -59,7 +88,7 @@ def test_six_seeds_of_one_method_show_no_gain_anywhere(hashbench, six_seeds):
     rows = block_rows(table, "digits (pixels): AP")
     for cells in zip(rows[FIRST], rows[SECOND], strict=True):
         assert [cell.endswith("‡") for cell in cells] == [not cell.startswith("**") for cell in cells]
-    assert "- ‡: not shown to differ from the best" in table
+    assert "- ‡: tested, not shown to differ from the best" in table
     assert "Tests (‡): over queries and seeds." in table
 
     assert hashbench("report", "--output", "page.html").exit_code == 0
@@ -163,6 +192,32 @@ def test_a_pair_without_an_interval_leaves_the_others_their_answers(hashbench, t
     assert against_csq["sentence"].startswith("no interval: csq has one seed, and the scores of single queries are not")
     text = " ".join(hashbench("compare", "itq", "lsh", "csq", "--results", tmp_path).stdout.split())
     assert "16 bits: no interval: csq has one seed" in text
+
+
+def test_means_over_other_queries_are_not_compared_where_only_rows_are_at_hand(hashbench, tmp_path):
+    changes = {"metric": "P@r2:skip"}
+    rows = [*several("itq", (0.5, 0.51), **changes), *several("lsh", (0.4, 0.41), **changes)]
+    rows += several("sph", (0.3, 0.31), n_undefined=7, **changes)
+    mixed = several("agh", (0.2, 0.21), **changes)
+    rows += [mixed[0], mixed[1]._replace(n_undefined=1)]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    command = "itq", "lsh", "sph", "agh", "--metric", "P@r2:skip"
+    against_lsh, *others = differences(hashbench, tmp_path, *command)
+    assert (against_lsh["answer"], against_lsh["p_holm"]) == ("better", None)
+    for found, name in zip(others, ("sph", "agh"), strict=True):
+        reason = f"no interval: P@r2:skip is defined for different queries of itq and {name}, or of their seeds, so"
+        assert found["sentence"].startswith(reason)
+    table = hashbench("tables", "--metric", "P@r2:skip", "--significance", "--results", tmp_path).stdout
+    assert "without ‡: agh, sph, because their means are over other queries than the best, or" in " ".join(
+        table.split()
+    )
+    assert block_rows(table, "Uncertainty of digits")["lsh"][-1] == f"{against_lsh['p']:.4f}"
+    results = read_results(tmp_path)
+    for names, others in ((["itq", "sph"], True), (["itq", "lsh"], False)):
+        chosen = results[results["method"].isin(names)]
+        content = make_content(chosen, all_lines(chosen), average_over_seeds(chosen), {})
+        (sentence,) = set(content["pairs"]["sentence"])
+        assert sentence.endswith(": not compared.") == others
 
 
 @pytest.mark.parametrize(("metric", "answers"), [("AP", ["better", "worse"]), ("PairwiseError", ["worse", "better"])])

@@ -291,12 +291,35 @@ def test_lines_and_bands_against_bits_are_those_of_the_csv(figure_of, dataset, m
     assert curves.keys() - bands.keys() <= BASELINES
     for method, points in curves.items():
         lengths = sorted(n_bits for other, n_bits in cells if other == method)
-        assert points[:, 0].tolist() == lengths
+        assert [nearest(lengths, x) for x in points[:, 0]] == lengths
         assert points[:, 1] == pytest.approx([cells[method, n_bits][0] for n_bits in lengths])
         (band,) = bands.get(method, [np.empty((0, 2))])
-        for n_bits in lengths * (method in bands):
-            edge = band[band[:, 0] == n_bits, 1]
+        for n_bits, place in zip(lengths * (method in bands), points[:, 0], strict=False):
+            edge = band[band[:, 0] == place, 1]
             assert [edge.min(), edge.max()] == pytest.approx(cells[method, n_bits][1:])
+
+
+def nearest(lengths, place):
+    return min(lengths, key=lambda n_bits: abs(np.log(n_bits / place)))
+
+
+@pytest.mark.parametrize("width", [3.3, 6.9])
+def test_bars_of_one_code_length_stand_side_by_side_each_with_its_mark(read_once, width):
+    names, lengths = ["itq", "lsh", "sph", "agh", "dsh-density", "sklsh"], [12, 16, 24, 32, 48]
+    choice = {"datasets": ["digits"], "methods": names, "n_bits": lengths}
+    figure = draw("ap-bits", ROOT / "results", FigureLayout(width), **choice).figure
+    (axes,) = figure.axes
+    assert lines(figure).keys() == {*names}
+    marks = sorted(tuple(points) for line in lines(figure).values() for points in line)
+    bars = [bar for drawn in axes.collections if drawn.get_label() == "_" for bar in drawn.get_segments()]
+    assert sorted((bar[0, 0], bar[:, 1].mean()) for bar in bars) == [pytest.approx(mark) for mark in marks]
+    places = axes.transData.transform(marks)[:, 0] * 72 / figure.dpi  # in points
+    thickest = max(width for drawn in axes.collections for width in drawn.get_linewidths())
+    assert np.diff(places).min() > thickest
+    assert [nearest(lengths, x) for x, _ in marks] == list(np.repeat(lengths, len(names)))
+    assert "Bars of one code length stand side by side." in " ".join(
+        " ".join(text.get_text() for text in figure.texts).split()
+    )
 
 
 def test_methods_are_sorted_by_group_and_then_by_score(figure_of):
@@ -401,7 +424,7 @@ def test_each_panel_has_the_range_of_its_own_lines_and_of_baselines_that_are_nea
         drawn = [y for line in panel.get_lines() for y in line.get_ydata()]
         assert low < min(drawn) < max(drawn) < high
     assert len(set(limits.values())) == len(limits) == 7
-    assert "constant 0.1" in " ".join(text.get_text() for text in figure.texts)
+    assert "constant 0.1" in " ".join(" ".join(text.get_text() for text in figure.texts).split())
 
 
 def test_a_method_stands_once_unless_variants_are_asked_for(digits_alone):

@@ -119,10 +119,13 @@ def frame(scores, baseline=False):
     return pd.DataFrame(
         {
             "method": [f"m{number}" for number in range(len(scores))],  # of unknown origin, so they need seeds
+            "params": "{}",
             "group": ["unsupervised"] * (len(scores) - baseline) + ["baseline"] * baseline,
             "value": [np.nanmean(values) for values in scores],
             "spread": [np.nanmean(values, axis=1).std(ddof=1) if len(values) > 1 else np.nan for values in scores],
             "n_seeds": [len(values) for values in scores],
+            "n_undefined": 0,
+            "least_undefined": 0,
         }
     )
 
@@ -181,6 +184,7 @@ def test_seeds_of_a_method_that_draws_nothing_are_not_asked_for():
     assert np.isnan([*found[1:3]]).tolist() == [[False, True]] * 2
     assert np.isnan(single.p_value).all()  # two values, and nothing that says how far another would be
     assert np.isnan(drawn.p_value).all()
+    assert [list(each.untested) for each in (found, single, drawn)] == [["", ""], ["", "lacking"], ["", "lacking"]]
 
 
 def test_a_method_of_one_seed_is_not_tested_among_methods_of_several():
@@ -191,10 +195,10 @@ def test_a_method_of_one_seed_is_not_tested_among_methods_of_several():
     assert found.basis == "queries and seeds"
     assert found.p_value[[1, 3]] == pytest.approx(corrected[:2])
     assert np.isnan(found.p_value[2])
-    assert list(found.is_single) == [False, False, True, False]
+    assert list(found.untested) == ["", "", "single", ""]
     best = assessed(scores, reference=2)
     assert np.isnan(best.p_value).all()
-    assert list(best.is_single) == [True, True, False, True]
+    assert list(best.untested) == ["single", "single", "", "single"]
 
 
 def test_the_note_says_that_one_seed_is_not_tested(hashbench, scored):
@@ -202,8 +206,13 @@ def test_the_note_says_that_one_seed_is_not_tested(hashbench, scored):
     assert hashbench("run", *grid, "--results", scored).exit_code == 0
     text = hashbench("tables", "table1", "--significance", "--results", scored).stdout
     rows = block_rows(text, "digits (pixels): AP")
-    assert "‡" in rows["sph"][0]
-    assert "3 of 4 could be tested; 1 with one seed, which leaves other seeds open." in text
+    assert "‡" not in rows["sph"][0]
+    reason = "a test needs several seeds of each and of the best"
+    assert f"Tests (‡): over queries and seeds. Not tested, so without ‡: sph, because {reason}." in text
+    both = ["--method", "sph", "--method", "itq", "--bits", 12, "--seed", 0, "--seed", 1, "--metric", "AP"]
+    assert hashbench("run", *both, "--results", scored).exit_code == 0
+    text = hashbench("tables", "table1", "--significance", "--results", scored).stdout
+    assert f"Not tested, so without ‡: sph (16 bits), because {reason}." in text
 
 
 def test_methods_that_score_different_queries_are_not_tested():
@@ -212,7 +221,7 @@ def test_methods_that_score_different_queries_are_not_tested():
     found = assessed(scores)
     assert found.p_value[1] == pytest.approx(all_pairs_tests(np.concatenate(scores[:2])[:, 4:])[0, 1])
     assert np.isnan(found.p_value[2])
-    assert list(found.is_unpaired) == [False, False, True]
+    assert list(found.untested) == ["", "", "unpaired"]
     assert not np.isnan([found.from_, found.to]).any()
 
 
@@ -223,21 +232,18 @@ def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, 
     text = hashbench(*command).stdout
     assert block_rows(text, "digits (pixels): P@r1:skip")["pcah"][1] == "-"  # every ball is empty
     assert "A dash: no query has a value." in text
-    assert "0 of 3 could be tested; 3 are means over other queries than the best, or than another seed." in text
+    assert "Not tested, so without ‡: all, because their means are over other queries than the best, or" in text
     for false in ("it is unknown what a shuffle", "not run", "data folder"):
         assert false not in text
-    shutil.rmtree(digits_data / "scores")
-    lacking = (
-        "0 of 3 could be tested; the others need several seeds, or the scores of single queries in the data folder."
-    )
-    assert lacking in hashbench(*command).stdout
+    shutil.rmtree(digits_data / "scores")  # rows have the numbers of undefined queries too
+    assert "without ‡: all, because their means are over other queries" in hashbench(*command).stdout
 
 
-@pytest.mark.parametrize(("p_value", "is_marked"), [(0.0499, False), (0.05, True), (0.09, True), (np.nan, True)])
+@pytest.mark.parametrize(("p_value", "is_marked"), [(0.0499, False), (0.05, True), (0.09, True), (np.nan, False)])
 def test_what_is_not_shown_to_differ_from_the_best_is_marked(p_value, is_marked):
     scores = draw(4, 1)
     cells = frame(scores, baseline=True).assign(n_bits=16, is_best=[True, False, False, False])
-    found = Uncertainty("queries", *np.zeros((2, 4)), np.array([np.nan, p_value, 0.0, np.nan]), *[[False] * 4] * 2)
+    found = Uncertainty("queries", *np.zeros((2, 4)), np.array([np.nan, p_value, 0.0, np.nan]), [""] * 4)
     with mock.patch("hashbench.reports.uncertainty.assess", return_value=found):
         assert add_uncertainty(cells, scores, ["n_bits"], cells["is_best"])["is_unshown"].tolist() == [
             False,
@@ -266,7 +272,7 @@ def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_pa
 def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, scored):
     command = ["tables", "table1", "--results", scored, "--significance", "--against"]
     text = hashbench(*command, "lsh").stdout
-    assert "- ‡: not shown to differ from lsh (p >= 0.05, corrected by Holm's method in its column)." in text
+    assert "- ‡: tested, not shown to differ from lsh (p >= 0.05, corrected by Holm's method in its column)." in text
     rows = block_rows(text, "Uncertainty of digits")
     assert rows["method"][-1] == "p against lsh"
     assert rows["lsh"][-1] == "-"

@@ -153,6 +153,11 @@ QUERIES = np.linspace(0.2, 0.9, 8)
             "time.",
         ),
         (
+            {"metric": "PairwiseError", "p": 0.01},
+            "ours is above csq by 0.0101 PairwiseError (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds "
+            "each): shown. Lower is better.",
+        ),
+        (
             {"value": 0.0, "low": -0.02, "high": 0.02, "p": 1.0},
             "ours and csq do not differ in the mean of AP (95 % interval -0.0200 to 0.0200 over 200 queries and 3 "
             "seeds each).",

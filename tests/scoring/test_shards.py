@@ -12,7 +12,8 @@ from helpers.thoroughness import ALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashbench import TieHistogram, curves, evaluate
+from hashbench import TieHistogram, compare, curves, evaluate
+from hashbench.affinity import SameLabel
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.scoring import shards
@@ -87,6 +88,32 @@ def test_queries_that_repeat_are_counted_once_and_scored_each():
     affinity = RULES["shared-labels"].part(some)
     codes = ShardedCodes(pack(query[some]), pack(database), N_BITS, affinity)
     assert_same_scores(codes.evaluate(METRICS), evaluate(query[some], database, affinity, METRICS))
+
+
+def test_items_of_shards_are_recognised_by_their_rows_and_relevance():
+    rng = np.random.default_rng(0)
+    labels, items = np.repeat(np.arange(3), 4), rng.integers(0, 3, 60)
+    bits = [(rng.random((12, 8)) < 0.5, rng.random((60, 8)) < 0.5) for _ in range(2)]
+    bits[1][0][:, :6], bits[1][1][:, :6] = bits[0][0][:, :6], bits[0][1][:, :6]  # six bits in common
+
+    def sharded(number, order=slice(None), words=False):
+        query, database = bits[number]
+        of_items = np.array(["ant", "bee", "cat"])[items[order]] if words else items[order]
+        of_queries = np.array(["ant", "bee", "cat"])[labels] if words else labels
+        return ShardedCodes(pack(query), pack(database[order]), 8, SameLabel(of_queries, of_items)).evaluate(["AP"])
+
+    both, whole = [sharded(0), sharded(1)], [evaluate(*codes, (labels, items), ["AP"]) for codes in bits]
+    expected = compare(*whole)["AP"].tie_sd
+    most = sum(each["AP"].tie_sd for each in both)
+    assert compare(*both)["AP"].tie_sd == pytest.approx(expected)
+    assert expected < 0.95 * most
+    assert compare(both[0], sharded(1, words=True))["AP"].tie_sd == pytest.approx(expected)
+    for other in (sharded(1, np.roll(np.arange(60), 1)), whole[1]):  # whose items are others, or named otherwise
+        assert compare(both[0], other)["AP"].tie_sd == pytest.approx(most)
+    np.testing.assert_array_equal(both[0].alike, whole[0].alike)
+    turned = ShardedCodes(pack(bits[1][0]), pack(bits[1][1]), 8, SameLabel(labels[::-1], items)).evaluate(["AP"])
+    with pytest.raises(HashbenchError, match="have other relevant items"):
+        compare(both[0], turned)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from helpers.paths import ROOT
 from helpers.processes import printed_by
 
 from hashbench.pipeline.grid import grid
-from hashbench.pipeline.steps import codes_path, encode, ensure_codes
+from hashbench.pipeline.steps import codes_of, codes_path, encode
 from hashbench.store import hdf5, origin
 from hashbench.store.origin import JobRecord, Origin
 from hashbench.store.provenance import Provenance
@@ -24,8 +24,7 @@ HERE = Origin("0123456789", "0.1.0", "x86_64 GenuineIntel avx2", 2, "cpu", "2026
 def test_codes_carry_where_they_come_from_and_keep_it_when_they_are_found_again(digits, data, monkeypatch):
     (job,) = grid(["digits"], ["lsh"], [8], [0], {})
     before = datetime.now(UTC).date().isoformat()
-    path, _ = ensure_codes(digits, job)
-    with hdf5.open_codes(path) as codes:
+    with codes_of(digits, job) as (codes, _):
         first, record = codes.origin, codes.job_record
     assert before <= first.date <= datetime.now(UTC).date().isoformat()
     assert (first.device, first.threads >= 1) == ("cpu", True)
@@ -34,9 +33,8 @@ def test_codes_carry_where_they_come_from_and_keep_it_when_they_are_found_again(
     assert record.libraries.split() == sorted(record.libraries.split())
     assert {pair.split("=")[0] for pair in record.libraries.split()} == {*json.loads(job.provenance(digits).libraries)}
     monkeypatch.setattr(Origin, "here", lambda *_: replace(first, date="2000-01-01"))
-    assert ensure_codes(digits, job) == (path, "")
-    with hdf5.open_codes(path) as codes:
-        assert codes.origin == first
+    with codes_of(digits, job) as (codes, words):
+        assert (codes.origin, words) == (first, "")
     assert encode(digits, job).origin.date == "2000-01-01"
 
 
@@ -47,9 +45,11 @@ def test_codes_of_before_have_no_line_and_damaged_ones_are_told(digits, data):
     hdf5.write_codes(replace(codes, origin=None), path)
     with hdf5.open_codes(path) as stored:
         assert (stored.origin, stored.job_record) == (None, None)
-    assert ensure_codes(digits, job) == (path, "")
+    with codes_of(digits, job) as (_, words):
+        assert words == ""
     record_in(path, origin={"commit": 1})
-    assert ensure_codes(digits, job)[1] == "re-encoded damaged"
+    with codes_of(digits, job) as (_, words):
+        assert words == "re-encoded damaged"
 
 
 def test_no_host_and_no_person_is_told():

@@ -19,7 +19,7 @@ from hashbench.reports.tables.cells import records, records_by
 from hashbench.reports.tables.nearness import make_pairs
 from hashbench.reports.tables.published import published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, N_DEVIATIONS, OPEN, SHUFFLE, UNKNOWN
-from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, in_words, welch_tests
+from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, score_as_many, welch_tests
 from hashbench.scoring.comparison import of_means
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
@@ -237,9 +237,10 @@ def _pairs(cells: pd.DataFrame, rows: pd.DataFrame) -> dict[str, list[Any]]:
         for part in (part for part in parts.values() if len(part) > 1):
             first, second = part[:2]
             if (first.cell, second.cell) not in sentences:
-                p_values = welch_tests(*(np.array([getattr(cell, key) for cell in part]) for key in SEED_COLUMNS))
+                tested = [first, *(cell for cell in part[1:] if score_as_many(cell, first))]
+                p_values = welch_tests(*(np.array([getattr(cell, key) for cell in tested]) for key in SEED_COLUMNS))
                 means = [seeds[starts[cell.cell] : starts[cell.cell + 1]] for cell in (first, second)]
-                p_holm = float(p_values[0]) if len(part) > 2 else None
+                p_holm = float(p_values[0]) if len(tested) > 2 else None
                 sentences[first.cell, second.cell] = _sentence((first, second), means, p_holm)
     return {
         "first": [first for first, _ in sentences],
@@ -253,12 +254,14 @@ def _sentence(pair: tuple[Any, Any], means: Sequence[FloatArray], p_holm: float 
     first, second = names = [cell.label if "label" in own_shown(cell.params) else cell.method for cell in pair]
     fixed = [name for name, cell in zip(names, pair, strict=True) if not cell.n_seeds]
     single = [name for name, cell in zip(names, pair, strict=True) if cell.n_seeds == 1]
+    if not score_as_many(*pair):
+        return f"{first} and {second} have scores of other queries, or their seeds have: not compared."
     if single or len(fixed) == 2:
         reason = f"One seed of {' and of '.join(single)}" if single else f"{first} and {second} draw nothing at random"
         return f"{reason}: not compared over seeds; see {shlex.join(['hashbench', 'compare', *names])}."
     tie_sd = sum(cell.tie_sd for cell in pair)
     found = of_means(means[0], means[1], pair[0].metric, (first, second), pair[0].n_queries, tie_sd, fixed)
-    return in_words(replace(found, p_holm=p_holm))
+    return str(replace(found, p_holm=p_holm))
 
 
 def _published(cells: pd.DataFrame) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import baselines_of, describe_baselines
 from hashbench.reports.plots.result_figures import RANGE, about_intervals, count_seeds, heading, too_little
 from hashbench.reports.plots.style import INK, SMALL, Look, group_looks, make_panels, text_height, text_width
-from hashbench.reports.uncertainty import add_uncertainty
+from hashbench.reports.uncertainty import add_uncertainty, describe_untested
 from hashbench.scoring.comparison import ALPHA
 from hashbench.scoring.metrics import is_error
 
@@ -36,6 +36,7 @@ def ranking(block: FigureBlock) -> Figure:
         raise too_little(block, "a single method")
     parts = [part.sort_values("value", ascending=is_error(block.metric)) for _, part in cells.groupby("n_bits")]
     title_height = TITLE_HEIGHT * (len(parts) > 1)
+    untested = describe_untested(cells, [block.names[label].replace("\n", " ") for label in cells["label"]])
     figure, grid = make_panels(
         block.layout,
         [(1, rows_height(part, block.names)) for part in parts],
@@ -43,13 +44,13 @@ def ranking(block: FigureBlock) -> Figure:
         [
             f"Mark: mean over queries, {count_seeds(cells['n_seeds'])} and all orders of tied items.",
             f"Dots: single seeds. Thin bar: {RANGE}",
-            f"‡: not shown to differ from the best (p >= {ALPHA}, corrected for all pairs; or not tested).",
+            f"‡: not shown to differ from the best (p >= {ALPHA}, corrected for all pairs).",
         ],
         gap=(_GAP, _GAP),
         left=names_width(cells, block.names),
         right=_VALUES,
         above=legend_height(cells) + title_height,
-        foot=[about_intervals(cells, "Thick bar"), *describe_baselines(block), *block.remarks],
+        foot=[f"{about_intervals(cells, 'Thick bar')} {untested}".rstrip(), *describe_baselines(block), *block.remarks],
     )
     for (axes,), part in zip(grid, parts, strict=True):
         n_bits = part["n_bits"].iloc[0]

@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import draws, queries_in_words
+from hashbench.reports.aggregate import queries_in_words
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import Panel, baselines_of, describe_baselines, fit_range, has_bands, panels_of
 from hashbench.reports.plots.style import (
@@ -27,10 +27,11 @@ from hashbench.reports.plots.style import (
     panel_width,
     text_height,
 )
-from hashbench.reports.uncertainty import BOTH, IN_WORDS, assess
+from hashbench.reports.uncertainty import BOTH, IN_WORDS, assess, draw_at_random
 
 LOWEST, _TALLEST, _NARROWEST, _DOWN = 1.45, 1.7, 1.2, 0.18  # inches of a panel, and between rows of them
 _GAP, _PITCH = 2.0, 0.055  # between code lengths, in bars, and from bar to bar, in inches
+_BESIDE, _SHARE = 0.05, 0.6  # inches between bars of one code length, and the share of its room that they fill
 _TICK, _LEADER = 0.17, 0.14  # inches from one code length to the next, and from a panel to the names beside it
 RANGE = "the worst case of ties, those of each query on its own."
 
@@ -75,7 +76,8 @@ def tie_ranges(block: FigureBlock) -> Figure:
 def metric_against_bits(block: FigureBlock) -> Figure:
     """Draw the metric against the code length; a panel per group of methods if they do not fit into one.
 
-    Lines are expectations, with names at their ends; bars are 95 % intervals, bands behind them run from low to high.
+    Lines are expectations, with names at their ends; bars are 95 % intervals, side by side at each code length; bands
+    behind them run from low to high.
     Each panel has its own range. Baselines that are near are grey lines.
     """
     if len(block.n_bits) == 1:
@@ -87,6 +89,9 @@ def metric_against_bits(block: FigureBlock) -> Figure:
     text = ["Line: mean over all orders of tied items." + (f" Band: {RANGE}" if is_banded else "")]
     text += [means_over(block.cells["n_seeds"])]
     foot = [about_intervals(block.cells)]
+    own = block.cells[block.cells["group"] != "baseline"]
+    if len(set(own["label"])) > 1 and own["from_"].notna().any():
+        foot[0] += " Bars of one code length stand side by side."
     figure, all_axes = lay_out(block, panels, f"{block.metric} by code length", text, _axis_labels(block), foot=foot)
     for axes, panel in zip(all_axes, panels, strict=True):
         width, height = axes.get_position().size * figure.get_size_inches()
@@ -155,7 +160,7 @@ def about_intervals(cells: pd.DataFrame, bar: str = "Bar") -> str:
         reason = "one seed each, and the data folder lacks the scores of single queries of some lines"
         return f"No {bar.lower()}s: {reason}."
     bases = sorted(cells["basis"].unique())
-    is_single = (cells["n_seeds"] == 1) & cells["method"].map(draws) & cells["from_"].notna()
+    is_single = (cells["n_seeds"] == 1) & draw_at_random(cells) & cells["from_"].notna()
     sentences = [f"{bar}: 95 % interval of the mean, {' or '.join(IN_WORDS[basis] for basis in bases)}."]
     if is_single.any() and BOTH in bases:
         sentences.append("Lines of one seed: for these codes.")
@@ -183,19 +188,30 @@ def _draw_lines(axes: Axes, panel: Panel, block: FigureBlock, size: tuple[float,
     cells = {str(label): line for label, line in shown.groupby("label")}
     baselines = shown[shown["label"].isin(baselines_of(block))]
     near = fit_range(axes, own, baselines, ["value", "from_", "to", *["low", "high"] * is_banded])
+    shifts = _shifts(panel.labels, lengths, size[0]) if own["from_"].notna().any() else {}
     for label in (*near, *panel.labels):
         line, look = cells[label], panel.looks[label]
+        cells[label] = line = line.assign(n_bits=line["n_bits"] * shifts.get(label, 1.0))
         if is_banded and label not in near:
             axes.fill_between(line["n_bits"], line["low"], line["high"], label=label, **look.band())
         if label not in near:
             axes.vlines(line["n_bits"], line["from_"], line["to"], label="_", **look.error())
         axes.plot(line["n_bits"], line["value"], label=label, **look.curve())
     axes.set_xscale("log", base=2)
-    axes.set_xlim(lengths[0] / 1.06, lengths[-1] * 1.06)
+    beside = 1.06 * max(shifts.values(), default=1.0)
+    axes.set_xlim(lengths[0] / beside, lengths[-1] * beside)
     axes.set_xticks(*_ticks(lengths, size[0]))
     axes.minorticks_off()
     ends = {label: cells[label].iloc[-1] for label in (*panel.labels, *near)}
     _name_lines(axes, ends, block.names, panel.looks, size)
+
+
+def _shifts(labels: Sequence[str], lengths: list[int], width: float) -> dict[str, float]:
+    """Return factors of the code length that set the marks and bars of lines side by side, by label."""
+    doublings = np.diff(np.log2(lengths)) if len(lengths) > 1 else np.ones(1)
+    pitch = min(_BESIDE * doublings.sum() / width, _SHARE * doublings.min() / len(labels))
+    places = pitch * (np.arange(len(labels)) - (len(labels) - 1) / 2)
+    return dict(zip(labels, np.exp2(places).tolist(), strict=True))
 
 
 def _ticks(lengths: list[int], width: float) -> tuple[list[int], list[str]]:

@@ -26,7 +26,7 @@ from hashbench.reports.tables.markdown import Entry, Groups, Line, Span, Style, 
 from hashbench.reports.tables.nearness import Pair, count_verdicts, describe_agreement, make_pairs
 from hashbench.reports.tables.published import Published, is_own, values_beside
 from hashbench.reports.ties import OPEN, UNKNOWN
-from hashbench.reports.uncertainty import IN_WORDS
+from hashbench.reports.uncertainty import IN_WORDS, describe_untested
 from hashbench.scoring.comparison import ALPHA
 from hashbench.unseen import split_name
 
@@ -53,11 +53,12 @@ def make_blocks(
         columns, spans = _columns(layout, metrics, [*block["n_bits"], *(value.n_bits for value in paper)], bool(paper))
         pairs = [pair for _, value_pairs in make_pairs(block, paper) for pair in value_pairs]
         block_labels, common = _without_common_settings(labels, block)
+        tests = _notes_on_tests(block, block_labels)
         block_labels, effort = _with_effort(block_labels, block)
         groups = _groups(block_labels, block, columns, paper, style)
         protocol = split_name(dataset)[1]
         notes = [f"Unseen classes: {protocol.in_words}."] if protocol else []
-        notes += [*_notes_on_cells(block), *common, *notes_on_entries(block, groups), *effort]
+        notes += [*_notes_on_cells(block), *common, *notes_on_entries(block, groups), *tests, *effort]
         notes += _notes_on_versions(block)
         place = f"{dataset} ({features})"
         others = sorted(fingerprints[dataset, features] - {fingerprint})
@@ -266,7 +267,7 @@ def make_line(label: str, entries: Sequence[Entry]) -> Line:
 
 
 def _entry(cell: Any, style: Style, *, is_mixed: bool) -> Entry:
-    is_single = is_mixed and cell.n_seeds == 1 and draws(cell.method)
+    is_single = is_mixed and cell.n_seeds == 1 and draws(cell.method, cell.params)
     return make_entry(cell, style, {"‡": getattr(cell, "is_unshown", False), "§": is_single})
 
 
@@ -293,7 +294,7 @@ def key_of(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) ->
         "±": "standard deviation over seeds.",
         "Bold": f"the best {'of each method' if is_ablation else 'of a column, sanity baselines aside'}.",
         "†": "a shuffle of the database may reverse it and the best.",
-        "‡": f"not shown to differ from {against or 'the best'} (p >= {ALPHA}, corrected {correction}).",
+        "‡": f"tested, not shown to differ from {against or 'the best'} (p >= {ALPHA}, corrected {correction}).",
         "§": "one seed of a method that draws at random; its value holds for these codes only.",
         "¶": "a mean over other folds than most, so not compared.",
     }
@@ -304,7 +305,7 @@ def key_of(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) ->
 
 
 def notes_on_entries(block: pd.DataFrame, groups: Groups) -> list[str]:
-    """Return sentences on what a block lacks, and on what it tests."""
+    """Return sentences on what a block lacks."""
     notes = []
     n_unknown, n_ties = int((block["ties"] == UNKNOWN).sum()), int((block["ties"] != "").sum())
     if n_unknown:
@@ -312,8 +313,6 @@ def notes_on_entries(block: pd.DataFrame, groups: Groups) -> list[str]:
             f"For {n_unknown} of {counted(n_ties, 'cell')} besides the best it is unknown what a shuffle may do: a row "
             "is older than the column tie_sd."
         )
-    if "p_value" in block and block["is_reference"].any():
-        notes += _notes_on_tests(block)
     n_dashes = sum(entry.text == NOT_RUN for _, lines in groups for line in lines for entry in line.entries)
     if n_dashes:
         n_empty = int(block["value"].isna().sum())
@@ -322,21 +321,14 @@ def notes_on_entries(block: pd.DataFrame, groups: Groups) -> list[str]:
     return notes
 
 
-def _notes_on_tests(block: pd.DataFrame) -> list[str]:
+def _notes_on_tests(block: pd.DataFrame, labels: Labels) -> list[str]:
     """Return notes on what was tested over what, and on tests that could not be made."""
-    n_tested, against = int(block["p_value"].notna().sum()), block["against"].iloc[0]
-    is_untested = block["is_unshown"] & block["p_value"].isna()
-    notes = [f"Tests (‡): {_basis_of(block)}."]
-    if n_untested := int(is_untested.sum()):
-        n_unpaired = int((is_untested & block["is_unpaired"]).sum())
-        n_single = int((is_untested & ~block["is_unpaired"] & block["is_single"]).sum())
-        of_others = f"{n_unpaired} are means over other queries than {against or 'the best'}, or than another seed"
-        of_one = f"{n_single} with one seed, which leaves other seeds open"
-        lacking = "the others need several seeds, or the scores of single queries in the data folder"
-        is_rest = n_unpaired + n_single < n_untested
-        reasons = [*[of_others] * (n_unpaired > 0), *[of_one] * (n_single > 0), *[lacking] * is_rest]
-        notes.append(f"{n_tested} of {n_tested + n_untested} could be tested; {'; '.join(reasons)}.")
-    return notes
+    if "p_value" not in block or not block["is_reference"].any():
+        return []
+    names = [labels[line] for line in block[list(LINE)].itertuples(index=False, name=None)]
+    untested = describe_untested(block, names, block["against"].iloc[0] or "the best")
+    tests = [f"Tests (‡): {_basis_of(block)}."] if block["p_value"].notna().any() else []
+    return [*tests, *[untested] * bool(untested)]
 
 
 def _notes_on_papers(layout: TableLayout, papers: Sequence[Published], pairs: Sequence[Pair]) -> list[str]:
