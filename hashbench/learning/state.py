@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hashbench.errors import JobFailure
-from hashbench.store import artifact
-from hashbench.store.artifact import Artifact
 
 if TYPE_CHECKING:
     import torch
@@ -64,6 +62,8 @@ class TrainingState:
         """Write a checkpoint, whole or not at all; ``key`` identifies what it belongs to."""
         import torch
 
+        from hashbench.store import artifact
+
         content = {
             "network": self.network.state_dict(),
             "own": {} if self.own is None else self.own.state_dict(),
@@ -82,7 +82,9 @@ class TrainingState:
         """Resume from a checkpoint of this key; raise an error if it is damaged or of other training."""
         import torch
 
-        def load(found: Artifact) -> Any:
+        from hashbench.store import artifact
+
+        def load(found: artifact.Artifact) -> Any:
             saved = BytesIO(found.array("state").data)
             return torch.load(saved, map_location=self.all_outputs.device, weights_only=True)
 

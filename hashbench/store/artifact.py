@@ -13,17 +13,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import h5py
 import numpy as np
-from h5py import h5d, h5p, h5s, h5t
 
 from hashbench._typing import AnyArray
 from hashbench.dataset import canonical_json
 from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.store.files import replacing
 from hashbench.store.inputs import check_file, check_stored, open_hdf5
+
+if TYPE_CHECKING:
+    import h5py
 
 SCHEMA_VERSION = 2  # of the first release
 ADVICE = {  # on a damaged file, by kind
@@ -118,6 +119,9 @@ def write(path: Path, kind: str, record: Mapping[str, Any], arrays: Mapping[str,
 
 def _structure(parts: Mapping[str, Any]) -> tuple[memoryview, dict[str, int]]:
     """Return the bytes of an HDF5 file of arrays without their values, up to the largest, and the values' places."""
+    import h5py
+    from h5py import h5d, h5p, h5s, h5t
+
     buffer, places = io.BytesIO(), {}
     created, linked = h5p.create(h5p.DATASET_CREATE), h5p.create(h5p.LINK_CREATE)
     created.set_alloc_time(h5d.ALLOC_TIME_EARLY)
@@ -156,24 +160,20 @@ def _pieces(array: Any) -> Iterator[memoryview]:
 class Artifact:
     """An open file: its record, and arrays that are read on demand."""
 
-    def __init__(self, path: Path, file: h5py.File) -> None:
+    def __init__(self, path: Path, file: "h5py.File") -> None:
         self.path, self._file = path, file
         self.record: dict[str, Any] = dict(json.loads(self.array("record").item()))
 
     def array(self, name: str) -> AnyArray:
         """Read an array into memory."""
-        return np.asarray(self._stored(name)[()])
-
-    def sliced(self, name: str) -> "Sliced":
-        """Return an array that is read slice by slice while the file is open."""
-        return Sliced(self._stored(name), self.path, self.record["hashbench"])
+        return np.asarray(self.stored(name)[()])
 
     def mapped(self, name: str) -> AnyArray:
         """Map a large array into memory, which processes share; read any other.
 
         Files of the data folder are replaced, never changed, so a mapped array stays the same.
         """
-        stored = self._stored(name)
+        stored = self.stored(name)
         offset = stored.id.get_offset()
         if offset is None or offset % _ALIGNED or stored.nbytes < _MAPPED:  # sums depend on alignment
             return np.asarray(stored[()])
@@ -185,14 +185,14 @@ class Artifact:
         """Return the digest of the record and its arrays."""
         content = hashlib.sha256()
         for name in ("record", *self.record["arrays"]):
-            stored = self._stored(name)
+            stored = self.stored(name)
             content.update(_head(name, stored))
             for piece in _pieces(stored):
                 content.update(piece)
         return content.hexdigest()
 
-    def _stored(self, name: str) -> h5py.Dataset:
-        """Return an array of numbers or of texts of fixed length.
+    def stored(self, name: str) -> "h5py.Dataset":
+        """Return an array to be read slice by slice while the file is open: numbers, or texts of fixed length.
 
         Others are in a heap, in which HDF5 loops forever once it is damaged; hashbench writes none.
         """
@@ -203,21 +203,6 @@ class Artifact:
             raise ValueError(f"{name} holds objects, expected numbers or texts of fixed length")
         check_stored(stored, f"{name} of {self.path}", in_slices=stored.chunks is None)  # others are within the file
         return stored
-
-
-class Sliced:
-    """An HDF5 array that is read slice by slice."""
-
-    def __init__(self, stored: h5py.Dataset, path: Path, kind: str) -> None:
-        self.shape, self.dtype, self.ndim = stored.shape, stored.dtype, stored.ndim
-        self._stored, self._path, self._kind = stored, path, kind
-
-    def __len__(self) -> int:
-        return int(self.shape[0])
-
-    def __getitem__(self, rows: slice) -> AnyArray:
-        with parsing(self._path, self._kind):
-            return np.asarray(self._stored[rows])
 
 
 Key = Mapping[str, Any] | Callable[[Mapping[str, Any]], bool] | None  # entries of a record, or whether it has the key

@@ -149,7 +149,7 @@ def codes_of(found: Artifact) -> Codes:
     record = found.record
     values = {key: kind(record[key]) for key, kind in _OF_CODES.items() if key in record}
     origin = Origin(**record["origin"]) if "origin" in record else None
-    query, database = found.array("query/codes"), found.sliced("database/codes")
+    query, database = found.array("query/codes"), found.stored("database/codes")
     codes = Codes(query, database, Provenance.read(record), **values, origin=origin)
     check_packed(codes.query, codes.n_bits, f"query codes of {found.path}")
     vars(codes)["content"] = str(record["content"])  # the digest of the file vouches for it
