@@ -6,15 +6,14 @@ import tracemalloc
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 import torch
 from helpers.artifacts import edit, record_in
-from helpers.error_sentences import complaint
 
+from hashbench.dataset import Dataset
 from hashbench.errors import Damaged, HashbenchError, JobFailure
 from hashbench.learning.state import TrainingState
 from hashbench.methods.lsh import LSH
@@ -29,91 +28,80 @@ X = RNG.normal(size=(40, 5)).astype(np.float32)
 CODES = hdf5.Codes(*(RNG.integers(0, 16, (n, 2), dtype=np.uint8) for n in (3, 9)), MADE, 0.25, 1.5)
 
 
+DATASET = Dataset("tiny", X, np.arange(8), np.arange(8, 40), np.arange(8, 20), "same-label", labels=np.arange(40) % 3)
+
+
 def training():
     network = torch.nn.Linear(3, 2)
-    optimizer = torch.optim.Adam(network.parameters())
-    return TrainingState(network, None, optimizer, torch.Generator(), torch.ones(4, 2))
+    return TrainingState(network, None, torch.optim.Adam(network.parameters()), torch.Generator(), torch.ones(4, 2))
 
 
-def read_training(path, key="this"):
-    state = training()
-    state.read(path, key)
-    return [*state.network.state_dict().values()], state.all_outputs
+def find_codes(path, seed=MADE.seed):
+    with hdf5.find_codes(path, replace(MADE, seed=seed)) as codes:
+        return codes and codes.database[:]
 
 
-def read_codes(path):
-    with hdf5.open_codes(path) as codes:
-        return codes.made, codes.query, codes.database[:]
+def find_training(path, key="this"):
+    with suppress(JobFailure):  # of another key
+        training().read(path, key)
+        return True
 
 
-def find_codes(path):
-    with hdf5.find_codes(path, replace(MADE, seed=8)) as codes:
-        return codes
+def find(kind):
+    return lambda path, key="this": artifact.read(path, kind, lambda found: found.record["arrays"], {"key": key})
 
 
-def all_arrays(found):
-    return [found.array(name) for name in found.record["arrays"]]
-
-
-def read_scores(path, key="this"):
-    return artifact.read(path, "scores", all_arrays, {"code": key})
-
-
-def find_training(path):
-    with suppress(JobFailure):
-        return read_training(path, "other")
-
-
-def read_array(path, key="this"):
-    return artifact.read(path, "array", all_arrays, {"key": key, "shape": [40, 5], "dtype": "<f4"})
-
-
-READERS = {
-    "dataset": hdf5.read_dataset,
-    "codes": read_codes,
-    "scores": read_scores,
-    "model": read_model,
-    "checkpoint": read_training,
-    "array": read_array,
+KINDS = {  # how to write a file, read it, and look for one of another key
+    "dataset": (
+        lambda path: hdf5.write_dataset(DATASET, path),
+        hdf5.read_dataset,
+        lambda path: artifact.read(path, "dataset", hdf5.dataset_of, {"fingerprint": "other"}),
+    ),
+    "codes": (lambda path: hdf5.write_codes(CODES, path), find_codes, lambda path: find_codes(path, 8)),
+    "scores": (
+        lambda path: artifact.write(path, "scores", {"key": "this"}, {"AP": np.eye(3), "(kinds)": X}),
+        find("scores"),
+        lambda path: find("scores")(path, "other"),
+    ),
+    "model": (
+        lambda path: write_model(LSH(12, random_state=3).fit(X), MADE, path),
+        read_model,
+        lambda path: holds_model(path, replace(MADE, seed=8)) or None,
+    ),
+    "checkpoint": (
+        lambda path: training().write(path, "this"),
+        find_training,
+        lambda path: find_training(path, "other"),
+    ),
+    "array": (
+        lambda path: cached_array(path, "this", Blocks(X.shape, X.dtype, [X[:30], X[30:]])),
+        find("array"),
+        lambda path: find("array")(path, "other"),
+    ),
 }
-OTHERS = {  # a key that the file does not have
-    "dataset": lambda path: artifact.read(path, "dataset", hdf5.dataset_of, {"fingerprint": "other"}),
-    "codes": find_codes,
-    "scores": lambda path: read_scores(path, "other"),
-    "model": lambda path: holds_model(path, replace(MADE, seed=8)) or None,
-    "checkpoint": find_training,
-    "array": lambda path: read_array(path, "other"),
-}
-kinds = pytest.mark.parametrize("kind", READERS)
+kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.fixture
-def written(tiny, tmp_path):
+def written(tmp_path):
     """Write a file of a kind."""
 
-    def write(kind, name="file.h5"):
-        path = tmp_path / name
-        {
-            "dataset": lambda: hdf5.write_dataset(tiny("shared-labels"), path),
-            "codes": lambda: hdf5.write_codes(CODES, path),
-            "scores": lambda: artifact.write(
-                path, "scores", {"code": "this"}, {"AP": np.eye(3), "(kinds)": RNG.random(3)}
-            ),
-            "model": lambda: write_model(LSH(12, random_state=3).fit(X), MADE, path),
-            "checkpoint": lambda: training().write(path, "this"),
-            "array": lambda: cached_array(path, "this", Blocks(X.shape, X.dtype, [X[:30], X[30:]])),
-        }[kind]()
+    def write(kind):
+        path = tmp_path / "file.h5"
+        KINDS[kind][0](path)
         return path
 
     return write
 
 
 def refused(kind, path):
-    """Return the sentence on a damaged file, which names it and what to do."""
-    with pytest.raises(Damaged):
-        READERS[kind](path)
-    sentence = complaint(READERS[kind], path)
+    """Return the sentence on a damaged file, which names it."""
+    with pytest.raises(Damaged) as caught:
+        KINDS[kind][1](path)
+    sentence = str(caught.value)
     assert str(path) in sentence
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
     return sentence
 
 
@@ -122,13 +110,14 @@ def refused(kind, path):
 
 @kinds
 def test_what_is_written_is_read_and_only_by_its_key(kind, written):
+    _, read, read_other = KINDS[kind]
     path = written(kind)
-    assert READERS[kind](path) is not None
-    assert OTHERS[kind](path) is None
+    assert read(path) is not None
+    assert read_other(path) is None
+    assert artifact.read_record(path)["hashbench"] == kind
     path.unlink()
-    assert OTHERS[kind](path) is None
-    if kind in ("dataset", "codes", "model"):
-        assert "there is no file" in complaint(READERS[kind], path)
+    assert read_other(path) is None
+    assert artifact.read_record(path) == {}
 
 
 @kinds
@@ -193,16 +182,6 @@ def test_blocks_of_any_layout_are_kept_as_what_they_hold(tmp_path, block):
     np.testing.assert_array_equal(cached_array(tmp_path / "a.h5", "", Blocks(block.shape, X.dtype, [block])), block)
 
 
-@kinds
-def test_only_records_of_good_files_are_read(kind, written):
-    path = written(kind)
-    assert artifact.read_record(path)["hashbench"] == kind
-    path.write_bytes(path.read_bytes()[:1000])
-    assert artifact.read_record(path) == {}
-    path.unlink()
-    assert artifact.read_record(path) == {}
-
-
 @pytest.mark.parametrize("n_characters", [59_999, 70_000, 1_000_000])
 def test_records_may_be_long(n_characters, tmp_path):
     artifact.write(tmp_path / "a.h5", "array", {"key": "ü" + "x" * n_characters}, {})
@@ -253,13 +232,43 @@ def test_a_damaged_array_is_reported_and_computed_again(written, caplog):
 # ---------------------------------------------------------------- damaged, of another kind, hostile
 
 
+def cut(share):
+    return lambda path: path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+
+
+def without(structure):
+    return lambda path: path.write_bytes(path.read_bytes().replace(structure, b"XXXX"))
+
+
+def with_record(value):
+    def change(path):
+        with h5py.File(path, "a") as file:
+            del file["record"]
+            file["record"] = value
+        without(b"GCOL")(path)  # the heap of texts of any length, in which HDF5 may run in circles
+
+    return change
+
+
+DAMAGES = {
+    **{f"cut at {share}": cut(share) for share in (0, 0.001, 0.01, 0.1, 0.5, 0.9, 0.999)},
+    **{f"no {structure}": without(structure) for structure in (b"TREE", b"HEAP", b"SNOD")},
+    "text": lambda path: path.write_bytes(b"text"),
+    "signatures": lambda path: path.write_bytes(b"\x89HDF\r\n\x1a\n" * 9),
+    "of another program": lambda path: h5py.File(path, "w").close(),
+    "record in a heap": with_record("of any length"),
+    "record of numbers": with_record(np.arange(3)),
+    "record without entries": with_record(b"[1]"),
+    "record not in JSON": with_record(b"{no"),
+}
+
+
 @kinds
-@pytest.mark.parametrize("share", [0, 0.001, 0.01, 0.1, 0.5, 0.9, 0.999])
-def test_a_file_that_is_cut_short_is_damaged(kind, share, written):
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_refused_in_one_sentence(kind, damage, written):
     path = written(kind)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(share * len(content))])
-    assert re.search(f"is damaged, or was not written by hashbench: .* {re.escape(ADVICE[kind])}", refused(kind, path))
+    DAMAGES[damage](path)
+    assert re.search(rf"is damaged, or was not written by hashbench: .* {re.escape(ADVICE[kind])}", refused(kind, path))
 
 
 @kinds
@@ -267,40 +276,30 @@ def test_a_flipped_byte_of_any_value_is_noticed(kind, written):
     path = written(kind)
     whole = path.read_bytes()
     with h5py.File(path) as file:
-        stored = {name: file[name] for name in ("record", "content", *json.loads(file["record"][()])["arrays"])}
-        places = {name: (part.id.get_offset(), part.nbytes) for name, part in stored.items() if part.nbytes}
-    for start, length in places.values():
+        stored = [file[name].id for name in ("record", "content", *artifact.read_record(path)["arrays"])]
+        places = [(part.get_offset(), part.get_storage_size()) for part in stored]
+    for start, length in places:
         for place in {start, start + length // 2, start + length - 1}:
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-            with suppress(Damaged, JobFailure):
-                assert READERS[kind](path) is None  # of another key
+            with suppress(Damaged):
+                assert KINDS[kind][1](path) is None  # of another key
 
 
 @kinds
-@pytest.mark.parametrize("other", READERS)
+@pytest.mark.parametrize("other", KINDS)
 def test_a_file_of_another_kind_is_named(kind, other, written):
     if other != kind:
-        path = written(other)
-        edit(path, lambda record, arrays: record.update(code="this", key="this", shape=[40, 5], dtype="<f4"))
         expected = "the .model.h5 file" if kind == "model" else f"a {kind} file"
-        assert f"{path} is a {other} file, expected {expected}" in refused(kind, path)
+        assert f"file.h5 is a {other} file, expected {expected}" in refused(kind, written(other))
 
 
 @kinds
 @pytest.mark.parametrize("version", [1, 99, None, "2"])
 def test_a_file_of_another_version_is_named(kind, version, written, monkeypatch):
-    monkeypatch.setattr(artifact, "SCHEMA_VERSION", version)
-    path = written(kind)
-    monkeypatch.undo()
-    assert f"{path} has schema version {version}, this hashbench reads 2. Upgrade" in refused(kind, path)
-
-
-@kinds
-@pytest.mark.parametrize("structure", [b"TREE", b"HEAP", b"SNOD"])
-def test_a_damaged_structure_is_noticed(kind, structure, written):
-    path = written(kind)
-    path.write_bytes(path.read_bytes().replace(structure, b"XXXX"))
-    refused(kind, path)
+    with monkeypatch.context() as patch:
+        patch.setattr(artifact, "SCHEMA_VERSION", version)
+        path = written(kind)
+    assert f"has schema version {version}, this hashbench reads 2. Upgrade" in refused(kind, path)
 
 
 @kinds
@@ -311,64 +310,21 @@ def test_whatever_an_entry_becomes_the_file_is_read_or_refused_in_a_sentence(kin
     for key in record.keys() - {"hashbench", "schema_version", "arrays"}:
         record_in(path, **{key: value})
         with suppress(HashbenchError):
-            READERS[kind](path)
+            KINDS[kind][1](path)
         record_in(path, **{key: record[key]})
-    READERS[kind](path)
+    assert KINDS[kind][1](path) is not None
 
 
-@kinds
-def test_a_lacking_array_or_entry_is_named(kind, written):
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("codes", name) for name in ("query/codes", "database/codes", *vars(MADE), "content")),
+        *(("dataset", name) for name in ("query", "train", "name", "rule_params", "fingerprint")),
+        *(("model", name) for name in ("made", "state")),
+        ("checkpoint", "state"),
+    ],
+)
+def test_a_lacking_array_or_entry_is_named(kind, name, written):
     path = written(kind)
-    record, arrays = edit(path)
-    needed = {"codes": ["query/codes", "database/codes"], "dataset": ["query", "train"], "checkpoint": ["state"]}
-    for name in needed.get(kind, []):
-        edit(path, lambda record, arrays, name=name: arrays.pop(name))
-        assert name in refused(kind, path)
-        edit(path, lambda record, arrays, name=name, array=arrays[name]: arrays.update({name: array}))
-    needed = {
-        "codes": [*vars(MADE), "content"],
-        "dataset": ["name", "rule_params", "fingerprint"],
-        "model": ["made", "state"],
-    }
-    for name in needed.get(kind, []):
-        edit(path, lambda record, arrays, name=name: record.pop(name))
-        assert name in refused(kind, path)
-        record_in(path, **{name: record[name]})
-
-
-@kinds
-@pytest.mark.parametrize("record", ["none", "heap", "group", "numbers", "a list", "no JSON"])
-def test_a_record_of_any_other_form_is_refused(kind, record, written):
-    path = written(kind)
-    with h5py.File(path, "a") as file:
-        del file["record"]
-        if record == "group":
-            file.create_group("record")
-        elif record != "none":
-            values = {"heap": "of any length", "numbers": np.arange(3), "a list": np.bytes_("[1]"), "no JSON": b"{no"}
-            file["record"] = values[record]
-    if record == "heap":  # in which HDF5 may run in circles, once it is damaged
-        assert b"GCOL" in path.read_bytes()
-        path.write_bytes(path.read_bytes().replace(b"GCOL", b"XXXX"))
-    refused(kind, path)
-
-
-@kinds
-@pytest.mark.parametrize("content", [b"", b"text", b"\x89HDF\r\n\x1a\n" * 9])
-def test_other_files_are_refused(kind, content, tmp_path):
-    path = tmp_path / "other.h5"
-    path.write_bytes(content)
-    refused(kind, path)
-
-
-def test_full_disk_leaves_the_old_file(written, monkeypatch):
-    path = written("array")
-    whole = path.read_bytes()
-
-    def fail(path, content):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", fail)
-    with pytest.raises(HashbenchError, match="No space left on device"):
-        artifact.write(path, "array", {}, {"values": X})
-    assert [file.read_bytes() for file in path.parent.iterdir()] == [whole]
+    edit(path, lambda record, arrays: (arrays if name in arrays else record).pop(name))
+    assert f"it lacks {name}" in refused(kind, path)
