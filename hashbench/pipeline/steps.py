@@ -173,7 +173,7 @@ def _encoded(dataset: Dataset, job: Job, demands: Demands, on_progress: Progress
 def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyArray] | None:
     """Return the cached scores of a job, by metric; None if its codes are not cached. Nothing is written."""
     try:
-        with hdf5.find_codes(codes_path(dataset, job), job.provenance(dataset)) as codes:
+        with hdf5.open_codes(codes_path(dataset, job), job.provenance(dataset)) as codes:
             if codes is None:
                 return None
             with suppress(Damaged):

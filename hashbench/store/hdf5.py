@@ -4,7 +4,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -121,27 +121,21 @@ def write_codes(codes: Codes, path: Path) -> None:
     artifact.write(path, "codes", record, {"query/codes": codes.query, "database/codes": codes.database})
 
 
-def open_codes(path: Path) -> AbstractContextManager[Codes]:
-    """Open a codes file: queries in memory, the database to be read in slices while it is open."""
-    return _opened_codes(path)
+@contextmanager
+def open_codes(path: Path, made: Provenance | None = None) -> Iterator[Any]:
+    """Open a codes file: queries in memory, the database to be read in slices while it is open.
 
-
-def find_codes(path: Path, made: Provenance) -> AbstractContextManager[Codes | None]:
-    """Open a codes file as `open_codes` does, if it exists and has this provenance."""
-    return _opened_codes(path, key_of(made))
+    With a provenance, yield None if there is no file of this one.
+    """
+    with artifact.opened(path, "codes", None if made is None else key_of(made)) as found:
+        with artifact.parsing(path, "codes"):
+            codes = None if found is None else codes_of(found)
+        yield codes
 
 
 def key_of(made: Provenance) -> artifact.Key:
     """Return a test of the records of codes of this provenance."""
     return lambda record: Provenance.read(record).gives_codes_of(made)
-
-
-@contextmanager
-def _opened_codes(path: Path, key: artifact.Key = None) -> Iterator[Any]:
-    with artifact.opened(path, "codes", key) as found:
-        with artifact.parsing(path, "codes"):
-            codes = None if found is None else codes_of(found)
-        yield codes
 
 
 def codes_of(found: Artifact) -> Codes:

@@ -37,7 +37,7 @@ def training():
 
 
 def find_codes(path, seed=MADE.seed):
-    with hdf5.find_codes(path, replace(MADE, seed=seed)) as codes:
+    with hdf5.open_codes(path, replace(MADE, seed=seed)) as codes:
         return codes and codes.database[:]
 
 
