@@ -146,17 +146,6 @@ def test_large_arrays_are_mapped_and_stay_as_they_were_when_the_file_is_replaced
     assert not [line for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(str(path))]
 
 
-def test_codes_are_found_by_provenance_and_of_others_none_is_read(codes_file, tmp_path, monkeypatch):
-    with hdf5.open_codes(codes_file) as codes:
-        made = codes.made
-    with hdf5.open_codes(codes_file, made) as stored:
-        assert stored.made == made
-        assert stored.content == codes.content
-    monkeypatch.setattr(hdf5, "Codes", None)  # which any reading makes
-    with hdf5.open_codes(codes_file, dataclasses.replace(made, seed=made.seed + 1)) as stored:
-        assert stored is None
-
-
 # ---------------------------------------------------------------- bad content
 
 
