@@ -24,8 +24,9 @@ from hashbench.reports.formatting import markdown_table
 from hashbench.reports.ties import SHUFFLE, Score, compare
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import evaluate_packed
+from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
-from hashbench.store.hdf5 import open_codes, read_attributes
+from hashbench.store.hdf5 import open_codes
 
 PAGE = DOCS / "explanation" / "shuffle-deviation.md"
 ROWS = Path(__file__).with_suffix(".csv")
@@ -68,7 +69,7 @@ def measure(grid: Grid) -> tuple[pd.DataFrame, pd.DataFrame]:
     affinity = affinity.part(slice(0, grid.n_queries))
     name, codes_of = grid.dataset + (ZERO if grid.is_relabelled else ""), {}
     for path in sorted((data_dir() / "codes").glob("*/*.h5")):
-        made = read_attributes(path)
+        made = read_record(path)
         lengths = grid.codes.get(str(made["method"]), ()) if grid.codes else (12, 32)
         if (made["dataset_fingerprint"], made["seed"]) == (dataset.fingerprint, 0) and made["n_bits"] in lengths:
             codes_of[str(made["method"]), int(made["n_bits"])] = path

@@ -279,9 +279,9 @@ COMMANDS = f"""
 1 | {ITQ} --dataset digits:gist | unknown feature kind 'digits:gist'
 1 | {ITQ} --dataset nowhere.h5 | there is no file nowhere.h5
 1 | {ITQ} --dataset text.h5 | text.h5 | not HDF5
-1 | {ITQ} --dataset empty.h5 | cannot read empty.h5 as a dataset file: it is not HDF5
-1 | {ITQ} --dataset foreign.h5 | another program
-1 | {ITQ} --dataset codes.npy | cannot read codes.npy as a dataset file: it is not HDF5
+1 | {ITQ} --dataset empty.h5 | empty.h5 is damaged, or was not written by hashbench: it is not HDF5
+1 | {ITQ} --dataset foreign.h5 | was not written by hashbench
+1 | {ITQ} --dataset codes.npy | codes.npy is damaged, or was not written by hashbench: it is not HDF5
 1 | {ITQ} --metric APP | unknown metric 'APP' | 'AP'
 1 | {ITQ} --metric P@ | unknown metric 'P@'. Did you mean 'P@k'
 1 | {ITQ} --metric recall10 | unknown metric 'recall10'. Did you mean 'R@10'?
@@ -347,7 +347,7 @@ COMMANDS = f"""
 2 | encode --model none.npz --from none.npy --output o.csv | --output o.csv is written | a name that ends in .npy.
 2 | encode --model none.npz --from X.npy:k --output nowhere/../X.npy | X.npy is read and would be overwritten
 1 | export none.npz --to onnx --output o.onnx | there is no file none.npz
-1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.npz file of encode
+1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.h5 file of encode
 1 | export text.h5 --to onnx --output o.onnx | text.h5 is neither codes nor a model that hashbench kept; export takes
 1 | {ITQ} --results codes.npy/r | cannot write codes.npy/r/digits/itq.csv: Not a directory
 1 | prepare cifar10-s1 --source loop | cannot read loop: Too many levels
@@ -484,9 +484,9 @@ COMMANDS = f"""
 2 | evaluate --query-codes codes.npy | --database-codes
 2 | evaluate foreign.h5 --query-codes codes.npy --database-codes codes.npy | --query-codes does not go with CODES.h5
 1 | evaluate nowhere.h5 | no file nowhere.h5
-1 | evaluate text.h5 | cannot read text.h5 as a codes file: it is not HDF5
-1 | evaluate empty.h5 | cannot read empty.h5 as a codes file: it is not HDF5
-1 | evaluate foreign.h5 | another program
+1 | evaluate text.h5 | text.h5 is damaged, or was not written by hashbench: it is not HDF5
+1 | evaluate empty.h5 | empty.h5 is damaged, or was not written by hashbench: it is not HDF5
+1 | evaluate foreign.h5 | was not written by hashbench
 1 | {OWN} | define what is relevant
 1 | {OWN} --query-labels labels.npy | labels are needed for both: --query-labels and | add --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
@@ -545,7 +545,7 @@ COMMANDS = f"""
 1 | explain codes.npy | codes.npy is not a CODES.h5 of hashbench | --query-codes
 2 | explain | give CODES.h5, or both --query-codes
 2 | explain foreign.h5 --bits 8 | --bits does not go with CODES.h5
-1 | explain foreign.h5 | another program
+1 | explain foreign.h5 | was not written by hashbench
 1 | {EXPLAINED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | {EXPLAINED.replace("codes.npy", "outputs.npy")} | not -1 or 1, first 0. | binarise them with (x > 0)
 2 | {EXPLAINED.replace("database-codes codes.npy", "database-codes code[s].npy")} | whole; give each as one file
@@ -623,7 +623,7 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | does not use --image-size
 1 | info nowhere.h5 | there is no file nowhere.h5
-1 | info text.h5 | text.h5 is neither an HDF5 file nor a model
+1 | info text.h5 | text.h5 is not an HDF5 file
 2 | run --method lsh --bits 8 --part 4/3 | '4/3' is not a part, expected I/N such as 2/5
 2 | run --method lsh --bits 8 --part 0/3 | '0/3' is not a part
 2 | run --method lsh --bits 8 --part half | 'half' is not a part

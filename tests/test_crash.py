@@ -5,6 +5,7 @@ or pathlib. A process counts its steps and kills itself, so a kill hits the same
 one kill: a hundred in all.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -93,18 +94,21 @@ def files(folder):
 
 
 def content(folder):
-    """Return a folder's content without times: arrays of HDF5, provenance without day and seconds, else bytes."""
+    """Return a folder's content without times: records and arrays of HDF5, provenance without seconds, else bytes."""
     contents = {}
     for path in sorted(files(folder)):
         if path.suffix == ".h5":
             with h5py.File(path) as file:
                 arrays = {}
                 file.visititems(lambda name, item, arrays=arrays: arrays.update({name: item}))
-                contents[path.relative_to(folder)] = {
+                values = {
                     name: np.asarray(item[()]).tobytes()
                     for name, item in arrays.items()
-                    if isinstance(item, h5py.Dataset)
+                    if isinstance(item, h5py.Dataset) and name != "content"  # the digest, of times too
                 }
+                record = json.loads(values.pop("record"))
+                record = {key: record[key] for key in record if key not in ("fit_seconds", "encode_seconds", "origin")}
+                contents[path.relative_to(folder)] = record, values
         elif path.name.endswith(".jobs.csv"):
             contents[path.relative_to(folder)] = [line.rsplit(",", 2)[0] for line in path.read_text().splitlines()]
         else:

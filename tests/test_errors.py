@@ -1,8 +1,7 @@
 from pathlib import Path
 
-import h5py
-import numpy as np
 import pytest
+from helpers.artifacts import record_in
 
 from hashbench.errors import HashbenchError, Refusal, unknown_name
 
@@ -55,8 +54,7 @@ def test_codes_of_a_dataset_that_is_not_known_need_its_file(complain, hashbench,
 @pytest.mark.parametrize("key", ["about", "rule_params"])
 def test_a_dataset_whose_facts_are_a_word_is_named(complain, tiny_file, key):
     path = tiny_file()
-    with h5py.File(path, "a") as file:
-        file.attrs[key] = np.bytes_('"x"')
+    record_in(path, **{key: "x"})
     assert f"{key} of dataset 'tiny' is 'x', expected a mapping" in complain("info", path)
 
 

@@ -56,21 +56,19 @@ def _describe(name: str) -> Description:
 def _describe_file(name: str) -> Description:
     import h5py
 
-    from hashbench.store import hdf5
+    from hashbench.store.artifact import read_record
     from hashbench.store.inputs import check_file
     from hashbench.store.models import SUFFIX
 
     check_file(Path(name))
-    if name.endswith(SUFFIX):
-        return _describe_model(Path(name))
     if not h5py.is_hdf5(name):
         raise HashbenchError(
-            f"{name} is neither an HDF5 file nor a model (*{SUFFIX}), expected a file that hashbench wrote. Score "
-            "codes in .npy files with hashbench evaluate."
+            f"{name} is not an HDF5 file, expected a file that hashbench wrote. Score codes in .npy files with "
+            "hashbench evaluate."
         )
-    kind = hdf5.read_attributes(Path(name)).get("hashbench")
-    if not isinstance(kind, str | None):
-        raise HashbenchError(f"attribute hashbench of {name} is {type(kind).__name__}, expected a string. Rebuild it.")
+    kind = read_record(Path(name)).get("hashbench")
+    if kind == "model" or name.endswith(SUFFIX):
+        return _describe_model(Path(name))
     if kind == "codes":
         return _describe_codes(Path(name))
     if kind == "scores":

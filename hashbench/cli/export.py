@@ -34,7 +34,7 @@ def export(file: Path, target: str, output: Path, role: str | None, precision: s
 
     \b
     hashbench encode --method itq --bits 32 --keep-model
-    hashbench export ~/.cache/hashbench/codes/digits/itq-32-s0.model.npz --to onnx --output itq.onnx
+    hashbench export ~/.cache/hashbench/codes/digits/itq-32-s0.model.h5 --to onnx --output itq.onnx
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.pipeline.exporting import export as write
     from hashbench.pipeline.exporting import inputs_of

@@ -178,7 +178,7 @@ def encode(
 
     \b
     hashbench encode --method itq --bits 32 --keep-model
-    hashbench encode --model itq-32-s0.model.npz --from new.npy --output codes.npy
+    hashbench encode --model itq-32-s0.model.h5 --from new.npy --output codes.npy
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
     from hashbench.cli.progress import ProgressBar

@@ -2,20 +2,17 @@
 
 import math
 import time
-from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hashbench.errors import Damaged, JobFailure
-from hashbench.store.files import replacing
+import numpy as np
+
+from hashbench.errors import JobFailure
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
-
-
-_DIGEST_BYTES = 32  # of SHA-256, before what PyTorch saves
 
 
 class Epoch(NamedTuple):
@@ -65,8 +62,9 @@ class TrainingState:
         """Write a checkpoint, whole or not at all; ``key`` identifies what it belongs to."""
         import torch
 
+        from hashbench.store import artifact
+
         content = {
-            "key": key,
             "network": self.network.state_dict(),
             "own": {} if self.own is None else self.own.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -78,23 +76,20 @@ class TrainingState:
         }
         buffer = BytesIO()
         torch.save(content, buffer)  # not into a file: PyTorch reports a full disk as a failed assertion
-        with replacing(path) as part:
-            part.write_bytes(b"".join([sha256(buffer.getbuffer()).digest(), buffer.getbuffer()]))
+        artifact.write(path, "checkpoint", {"key": key}, {"state": np.frombuffer(buffer.getbuffer(), np.uint8)})
 
     def read(self, path: Path, key: str) -> None:
         """Resume from a checkpoint of this key; raise an error if it is damaged or of other training."""
         import torch
 
-        stored = path.read_bytes()
-        digest, saved = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
-        if sha256(saved).digest() != digest:
-            raise Damaged(f"{path} is not a checkpoint, or damaged. Start again without resuming.")
-        try:
-            content: Any = torch.load(BytesIO(saved), map_location=self.all_outputs.device, weights_only=True)
-            stored_key = content["key"]
-        except Exception as error:  # PyTorch raises many kinds for other files
-            raise Damaged(f"{path} is not a checkpoint. Start again without resuming.") from error
-        if stored_key != key:
+        from hashbench.store import artifact
+
+        def load(found: artifact.Artifact) -> Any:
+            saved = BytesIO(found.array("state").data)
+            return torch.load(saved, map_location=self.all_outputs.device, weights_only=True)
+
+        content = artifact.read(path, "checkpoint", load, {"key": key})
+        if content is None:
             raise JobFailure(
                 f"{path} belongs to training with other parameters, items or code. Start again without resuming."
             )

@@ -20,7 +20,7 @@ from hashbench.sources.features.extraction import KINDS, RECIPE, extract
 from hashbench.sources.features.transformers_models import is_model
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import ImageFiles, image_files
-from hashbench.store import hdf5
+from hashbench.store.artifact import read_record
 from hashbench.store.files import file_behind, replacing
 from hashbench.store.inputs import reading
 from hashbench.store.models import Model, read_model
@@ -95,8 +95,8 @@ def _of_folder(model: Model, folder: Path, on_progress: Progress) -> AnyArray:
             f"{folder} is a folder, and {learned} with content {made.dataset_fingerprint}, which is not prepared here. "
             "Prepare it again, or give a file of such features."
         )
-    attributes = hdf5.read_attributes(path) if is_computed and path else {}
-    about, choices = json.loads(attributes.get("about", "{}")), read_choices(attributes)[0]
+    attributes = read_record(path) if is_computed and path else {}
+    about, choices = attributes.get("about", {}), read_choices(attributes)[0]
     if RECIPE not in about:
         raise HashbenchError(f"{folder} is a folder, and {learned}. Give a file of such features.")
     recipe = json.loads(about[RECIPE])

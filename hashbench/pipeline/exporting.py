@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from hashbench.pipeline.encoding import encoded, read_inputs
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.sources.array_files import split_spec
 from hashbench.store import hdf5
+from hashbench.store.artifact import read_record
 from hashbench.store.files import file_behind, replacing
 from hashbench.store.inputs import check_file
 from hashbench.store.models import SUFFIX, Model, read_model, read_origin
@@ -83,17 +83,16 @@ def inputs_of(path: Path, items: str | None) -> list[Path]:
 
 
 def _holds_codes(path: Path) -> bool:
-    """Return whether a file holds codes, and not a model, by its format; refuse any other."""
+    """Return whether a file holds codes, and not a model; refuse one of another kind."""
     import h5py
 
     check_file(path)
-    is_codes = bool(h5py.is_hdf5(path))
-    if not (is_codes or is_zipfile(path) or path.name.endswith(SUFFIX)):
+    if not (h5py.is_hdf5(path) or path.name.endswith(SUFFIX)):
         raise HashbenchError(
             f"{path} is neither codes nor a model that hashbench kept; export takes the .h5 file of hashbench "
             f"encode, or the {SUFFIX} file of encode --keep-model."
         )
-    return is_codes
+    return read_record(path).get("hashbench") != "model" and not path.name.endswith(SUFFIX)
 
 
 @contextmanager

@@ -38,6 +38,7 @@ from hashbench.sources.array_files import (
 )
 from hashbench.sources.formats import COARSE_KEYS, LABEL_KEYS
 from hashbench.store import hdf5, score_cache
+from hashbench.store.artifact import read_record
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
@@ -264,7 +265,7 @@ class OwnCodes:
             with locked(path):
                 hdf5.write_codes(codes, path)
             return [f"Codes with content {codes.content} are kept in {path}."]
-        if path.is_file() and hdf5.read_attributes(path).get("content") != codes.content:
+        if path.is_file() and read_record(path).get("content") != codes.content:
             return [f"{path} holds other codes, which figures show. Replace them: --keep-codes."]
         return []
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +13,7 @@ from hashbench._typing import Progress, silent
 from hashbench._validation import check_name
 from hashbench.adapter import Options, OwnData
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import Damaged, HashbenchError, unknown_name
+from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import (
     dataset_class,
     dataset_names,
@@ -31,6 +30,7 @@ from hashbench.sources.features.transformers_models import is_model, parse
 from hashbench.sources.inspection import WARNING, with_warning
 from hashbench.sources.leave_out import leave_out
 from hashbench.store import hdf5
+from hashbench.store.artifact import SCHEMA_VERSION, cached, read_record
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, identities, locked
 from hashbench.store.inputs import reading, resolved
 from hashbench.store.provenance import DATASET_VERSION, digests
@@ -66,16 +66,16 @@ def _with_folder(spec: str, options: Options) -> tuple[str, Options]:
 
 
 def _current(spec_or_path: str) -> dict[str, Any] | None:
-    """Return the attributes of a dataset's file; None if it is missing, or its version or sources have changed."""
+    """Return the record of a dataset's file; None if it is missing, or its version or sources have changed."""
     name = spec_or_path.partition(":")[0]
     if not is_known(name):
         path = _file_of(spec_or_path)
-        attributes = hdf5.read_attributes(path)
+        attributes = read_record(path)
         if attributes.get("hashbench") != "dataset":
             hdf5.read_dataset(path)  # raises what is wrong
         return attributes
     spec = resolve_dataset(spec_or_path)[2] if is_dataset(name) else spec_or_path
-    attributes = hdf5.read_attributes(dataset_path(spec))
+    attributes = read_record(dataset_path(spec))
     choices, recorded_stamps = read_choices(attributes)
     stamps = _stamps(spec, choices)
     is_same = stamps is not None and stamps.items() <= recorded_stamps.items()
@@ -83,7 +83,7 @@ def _current(spec_or_path: str) -> dict[str, Any] | None:
 
 
 def _is_made_by(attributes: Mapping[str, Any], versions: str) -> bool:
-    return (attributes.get("versions"), attributes.get("schema_version")) == (versions, hdf5.SCHEMA_VERSION)
+    return (attributes.get("versions"), attributes.get("schema_version")) == (versions, SCHEMA_VERSION)
 
 
 def _versions_of(name: str) -> str:
@@ -93,13 +93,10 @@ def _versions_of(name: str) -> str:
 
 
 def read_choices(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the choices and stamps among the attributes of a dataset file; none if they cannot be read."""
-    choices: Any = None
-    with suppress(TypeError, ValueError, RecursionError):
-        choices = json.loads(attributes.get("choices", "{}"))
+    """Return the choices and stamps in the record of a dataset file; none if they are not as we write them."""
+    choices = attributes.get("choices")
     if isinstance(choices, dict) and all(isinstance(choices[key], _REMEMBERED.get(key, ())) for key in choices):
-        stamps = choices.pop("stamps", {})
-        return choices, stamps
+        return {key: value for key, value in choices.items() if key != "stamps"}, choices.get("stamps", {})
     return {}, {}
 
 
@@ -172,22 +169,24 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
         resolve_dataset(spec)  # raises that it is unknown
     path = dataset_path(spec)
     with locked(path):
-        attributes = hdf5.read_attributes(path)
+        attributes = read_record(path)
         remembered, _ = read_choices(attributes)
         choices = _chosen(options) if force else remembered | _chosen(options)
-        is_damaged = path.exists() and not attributes
-        if not force and choices == remembered and _current(spec) is not None:
-            try:
-                return hdf5.read_dataset(path), path, ""
-            except Damaged:
-                is_damaged = True
-        if protocol is None:
-            dataset, record = _make(spec, choices, options)
-        else:
-            dataset, record = _cut_out(spec, protocol, options, force=force)
-        dataset = with_warning(dataset)
-        hdf5.write_dataset(dataset, path, _versions_of(name), record)
-    return dataset, path, "re-prepared damaged" if is_damaged else "prepared"
+        is_current = not force and choices == remembered and _current(spec) is not None
+
+        def make() -> Dataset:
+            if protocol is None:
+                dataset, record = _make(spec, choices, options)
+            else:
+                dataset, record = _cut_out(spec, protocol, options, force=force)
+            dataset = with_warning(dataset)
+            hdf5.write_dataset(dataset, path, _versions_of(name), record)
+            return dataset
+
+        dataset, words = cached(
+            path, "dataset", lambda record: is_current, hdf5.dataset_of, make, force=force, done="prepared"
+        )
+    return dataset, path, words
 
 
 def _make(spec: str, choices: Mapping[str, Any], options: Options) -> tuple[Dataset, dict[str, Any]]:
@@ -335,7 +334,7 @@ def _refuse_other_content(dataset: Dataset, path: Path) -> None:
     if dataset.name not in dataset_names():
         return
     for known_path in dataset_path(dataset.name).parent.glob(f"{dataset.name}*.h5"):
-        known = hdf5.read_attributes(known_path)
+        known = read_record(known_path)
         is_alike = (known.get("name"), known.get("features_name")) == (dataset.name, dataset.features_name)
         if is_alike and known.get("fingerprint") != dataset.fingerprint:
             raise HashbenchError(
@@ -385,7 +384,7 @@ def find_dataset(spec_or_path: str) -> PreparedDataset | None:
 def find_warning(spec_or_path: str) -> str:
     """Read the warning about copies from a valid dataset file; "" if it has none."""
     attributes = _current(spec_or_path) or {}
-    return str(json.loads(attributes.get("about", "{}")).get(WARNING, ""))
+    return str(attributes.get("about", {}).get(WARNING, ""))
 
 
 def find_prepared() -> tuple[list[str], dict[str, str]]:
@@ -405,7 +404,7 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
             continue
         specs = [name if kind == cls.features[0] else f"{name}:{kind}" for kind in cls.features]
         specs += _prepared_models(name)
-        attributes = {spec: hdf5.read_attributes(dataset_path(spec)) for spec in specs}
+        attributes = {spec: read_record(dataset_path(spec)) for spec in specs}
         current = [spec for spec in specs if _is_made_by(attributes[spec], _versions_of(name))]
         stale = [spec for spec in specs if attributes[spec] and spec not in current]
         prepared += current
@@ -419,17 +418,17 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
 def _prepared_models(name: str) -> list[str]:
     """List a dataset's prepared features of transformers' models, as ``NAME:hf:MODEL``."""
     paths = sorted((data_dir() / "datasets").glob(f"{name}-hf-*.h5"))
-    return [f"{name}:{features_kind(str(hdf5.read_attributes(path).get('features_name')))}" for path in paths]
+    return [f"{name}:{features_kind(str(read_record(path).get('features_name')))}" for path in paths]
 
 
 def find_by_content(fingerprint: str, first: Sequence[Path] = ()) -> Path | None:
     """Find the file of a prepared dataset by its content's fingerprint, among ``first`` before the data folder."""
     paths = [*first, *sorted((data_dir() / "datasets").glob("*.h5"))]
-    return next((path for path in paths if hdf5.read_attributes(path).get("fingerprint") == fingerprint), None)
+    return next((path for path in paths if read_record(path).get("fingerprint") == fingerprint), None)
 
 
 def results_name(spec_or_path: str) -> str:
     """Return the name under which the results of a dataset, as `load_dataset` takes it, are kept."""
     path = Path(spec_or_path)
-    stored = hdf5.read_attributes(path).get("name") if path.is_file() else None
+    stored = read_record(path).get("name") if path.is_file() else None
     return str(stored or spec_or_path.partition(":")[0])

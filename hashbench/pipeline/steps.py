@@ -1,6 +1,5 @@
 """Encoding and scoring one job: each step is cached by its provenance."""
 
-import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,6 +21,7 @@ from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, OrderEffec
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
+from hashbench.store.artifact import Artifact, cached, read_record
 from hashbench.store.files import data_dir, identities, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
@@ -61,7 +61,7 @@ def codes_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
 
 def seconds_taken(dataset: Dataset | PreparedDataset, job: Job) -> float:
     """Return how long fitting and encoding took for a job's cached codes, outdated or not; infinity without any."""
-    attributes = hdf5.read_attributes(codes_path(dataset, job))
+    attributes = read_record(codes_path(dataset, job))
     return float(attributes.get("fit_seconds", np.inf) + attributes.get("encode_seconds", 0))
 
 
@@ -131,28 +131,28 @@ def codes_of(
     earlier codes is removed.
     """
     path, model = codes_path(dataset, job), model_path(dataset, job)
-    provenance, words = job.provenance(dataset), "encoded"
+    provenance = job.provenance(dataset)
     if identities([Path(job.dataset)]) & identities([path, model]):
         raise HashbenchError(f"{job.dataset} is read and would be overwritten; move it out of the folder of codes.")
     with ExitStack() as opened:
         with locked(path):
-            codes = None
-            try:
-                if not demands.force and (not demands.keep_models or holds_model(model, provenance)):
-                    codes = opened.enter_context(hdf5.find_codes(path, provenance))
-            except Damaged:
-                words = "re-encoded damaged"
-            if codes is None:
-                codes, words = _encoded(dataset, job, demands, on_progress, words)
-            else:
-                words = ""
-        yield codes, words
+            (codes, more), words = cached(
+                path,
+                "codes",
+                hdf5.key_of(provenance),
+                lambda found: (hdf5.codes_of(found), ""),
+                lambda: _encoded(dataset, job, demands, on_progress),
+                force=demands.force or (demands.keep_models and not holds_model(model, provenance)),
+                done="encoded",
+                keep=opened,
+            )
+        yield codes, more or words
 
 
-def _encoded(dataset: Dataset, job: Job, demands: Demands, on_progress: Progress, words: str) -> tuple[Codes, str]:
-    """Encode, and write the codes and the model; return them with what was done in words."""
+def _encoded(dataset: Dataset, job: Job, demands: Demands, on_progress: Progress) -> tuple[Codes, str]:
+    """Encode, and write the codes and the model; return them with what was done in words, if there is more to say."""
     path, model, checkpoint = codes_path(dataset, job), model_path(dataset, job), _checkpoint_path(dataset, job)
-    new_model = model if demands.keep_models else None
+    new_model, words = model if demands.keep_models else None, ""
     try:
         try:
             codes = encode(dataset, job, model=new_model, resume=demands.resume, on_progress=on_progress)
@@ -172,7 +172,7 @@ def _encoded(dataset: Dataset, job: Job, demands: Demands, on_progress: Progress
 def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyArray] | None:
     """Return the cached scores of a job, by metric; None if its codes are not cached. Nothing is written."""
     try:
-        with hdf5.find_codes(codes_path(dataset, job), job.provenance(dataset)) as codes:
+        with hdf5.open_codes(codes_path(dataset, job), job.provenance(dataset)) as codes:
             if codes is None:
                 return None
             with suppress(Damaged):
@@ -213,21 +213,25 @@ def scores_of(
     from hashbench.scoring.code_statistics import usage_notes
 
     with score_cache.locked_scores(codes):
-        words = "computed"
-        try:
-            known = {} if demands.force else score_cache.read(codes)
-        except Damaged:
-            known, words = {}, "recomputed damaged"
-        missing = [name for name in demands.metrics if name not in known]
-        if missing:
-            scored = _score(dataset, codes, missing, on_progress)
-            known |= arrays_of(scored)
+        earlier: dict[str, AnyArray] = {}
+
+        def find(found: Artifact) -> dict[str, AnyArray] | None:
+            earlier.update(score_cache.scores_of(found))
+            return earlier if earlier.keys() >= {*demands.metrics} else None
+
+        def compute() -> dict[str, AnyArray]:
+            scored = _score(dataset, codes, [name for name in demands.metrics if name not in earlier], on_progress)
+            known = earlier | arrays_of(scored)
             unknown = [name for name in scored.scores if not get_metric(name).is_built_in]
             others = {*unknown, *map(score_cache.sums_of, unknown)}
             if len(unknown) < len(scored.scores):
                 score_cache.write(codes, {name: values for name, values in known.items() if name not in others})
+            return known
+
+        path, key = score_cache.place(codes)
+        known, words = cached(path, "scores", key, find, compute, force=demands.force)
     notes = usage_notes(codes.query, codes.database, codes.n_bits)
-    return replace(evaluation_of(known, demands.metrics), notes=notes), words if missing else ""
+    return replace(evaluation_of(known, demands.metrics), notes=notes), words
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
@@ -237,7 +241,7 @@ def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) ->
     for name in metric_names:
         if items is not None and len(known[name]) > 4:
             sums = known[score_cache.sums_of(name)]
-            effects[name] = OrderEffect(math.fsum(sums**2), known[name][4], items, sums)
+            effects[name] = OrderEffect.of_items(known[name][4], items, sums)
     kinds, n_undefined = known[score_cache.KINDS], int(known[score_cache.N_UNDEFINED][0])
     n_relevant, alike = known.get(score_cache.N_RELEVANT), known.get(score_cache.ALIKE)  # which older files lack
     evaluation = Evaluation(scores, n_undefined, kinds=kinds, n_relevant=n_relevant, alike=alike)

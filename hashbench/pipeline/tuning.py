@@ -4,7 +4,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, groupby, product
@@ -16,7 +15,7 @@ import numpy as np
 from hashbench._typing import IntArray, Progress, silent
 from hashbench.cards import MethodCard
 from hashbench.dataset import N_NEIGHBOURS, Dataset, canonical_json
-from hashbench.errors import Damaged, HashbenchError, one_line
+from hashbench.errors import HashbenchError, one_line
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
 from hashbench.pipeline.one_job import Outcome, load_once
@@ -26,6 +25,7 @@ from hashbench.pipeline.steps import Demands, rows_of, vectors_of
 from hashbench.pipeline.study import DEFAULT_DATASETS, Study
 from hashbench.scoring.metrics import is_error
 from hashbench.store import hdf5
+from hashbench.store.artifact import cached
 from hashbench.store.files import data_dir, file_behind, locked, locked_folder, write_text
 from hashbench.store.inputs import reading
 from hashbench.store.provenance import Provenance, digest
@@ -222,11 +222,12 @@ def split_file(dataset: Dataset, seed: int) -> tuple[Dataset, Path]:
     split = hold_out(dataset, seed)
     path = data_dir() / "held-out" / f"{split.name}.h5"
     with locked(path):
-        with suppress(Damaged):
-            if path.exists() and hdf5.read_dataset(path).fingerprint == split.fingerprint:
-                return split, path
-        hdf5.write_dataset(split, path)
-    return split, path
+
+        def make() -> Path:
+            hdf5.write_dataset(split, path)
+            return path
+
+        return split, cached(path, "dataset", {"fingerprint": split.fingerprint}, lambda found: path, make)[0]
 
 
 def run_trials(

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, KeysView, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,11 @@ class OrderEffect(NamedTuple):
     remainder: FloatArray
     items: IntArray | None = None
     sums: FloatArray | None = None
+
+    @classmethod
+    def of_items(cls, remainder: FloatArray, items: IntArray, sums: FloatArray) -> Self:
+        """Return the effect given the sums of items; those add up in the same way in any order."""
+        return cls(float(np.sort(sums**2).sum()), remainder, items, sums)
 
 
 class Summary(NamedTuple):

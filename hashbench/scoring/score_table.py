@@ -157,6 +157,6 @@ class ItemSums:
         sums = self._sums if self._own_levels is None else self._sums - self._own[origin][self._rows]
         scaled = sums.T * math.sqrt(12 * self._n_items / max(len(self._rows), 1))
         return {
-            metric.name: OrderEffect(float(np.sort(of_items**2).sum()), remainder[origin], self._names, of_items)
+            metric.name: OrderEffect.of_items(remainder[origin], self._names, of_items)
             for metric, remainder, of_items in zip(self._metrics, self._remainders, scaled, strict=False)
         }

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hashbench.errors import HashbenchError, needing, one_line
 
@@ -163,13 +163,6 @@ def check_stored(stored: "h5py.Dataset", name: str, *, in_slices: bool = False) 
             f"{name} declares shape {stored.shape}, but only {stored.id.get_num_chunks():,} of its {n_chunks:,} chunks "
             "were ever written. Write the others too; if they are meant to be zeros, set a fill value."
         )
-
-
-def whole(file: "h5py.Group", name: str) -> Any:
-    """Check and read an array of HDF5."""
-    stored = file[name]
-    check_stored(stored, f"{name} of {file.file.filename}")
-    return stored[:]
 
 
 def _check_links(file: "h5py.File", path: Path) -> None:

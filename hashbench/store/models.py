@@ -1,14 +1,10 @@
-"""Model files: what a method learned, in an .npz of plain arrays, which the array ``about`` describes in JSON.
+"""Model files: what a method learned, as plain arrays, whose structure the record of the file describes.
 
 Nothing in them is code: no pickles are written or read.
 """
 
-import hashlib
-import json
 import sys
-import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,19 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hashbench._typing import AnyArray
-from hashbench.errors import Damaged, HashbenchError, one_line
+from hashbench.errors import HashbenchError
 from hashbench.registry import get_method
-from hashbench.store import hdf5
-from hashbench.store.files import replacing
-from hashbench.store.inputs import check_file, check_fits
+from hashbench.store import artifact
+from hashbench.store.artifact import Artifact
 from hashbench.store.provenance import Provenance
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
 
-SUFFIX = ".model.npz"
-_FORMAT = 2  # of the first release
-_RESERVED = ("about", "content")  # arrays that no method may have
+SUFFIX = ".model.h5"
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -51,16 +44,10 @@ class Model:
 
 def write_model(method: "HashMethod", made: Provenance, path: Path) -> None:
     """Write a fitted method; raises HashbenchError if its state cannot be stored in a file."""
-    about = {
-        "format": _FORMAT,
-        "hashbench": version("hashbench"),
-        "made": made.attributes(),
-        "parameters": method.get_params(deep=False),
-    }
-    arrays = to_arrays(method, about)
-    arrays["content"] = np.array(_content_of(arrays))
-    with replacing(path) as part, part.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
+    state, arrays = to_arrays(method)
+    record = {"written_by": version("hashbench"), "made": made.attributes()}
+    record |= {"parameters": method.get_params(deep=False), "state": state}
+    artifact.write(path, "model", record, arrays)
 
 
 def read_model(path: str | Path) -> Model:
@@ -69,7 +56,7 @@ def read_model(path: str | Path) -> Model:
     Parameters
     ----------
     path : str or Path
-        A ``.model.npz`` file.
+        A ``.model.h5`` file.
 
     Returns
     -------
@@ -93,7 +80,7 @@ def read_model(path: str | Path) -> Model:
     (4, 8)
     """
     path = Path(path)
-    arrays, made, writer = _read(path)
+    made, writer, parameters, state, arrays = artifact.read(path, "model", _parts_of)
     cls = get_method(made.method)
     if cls.version != made.method_version:
         raise HashbenchError(
@@ -101,51 +88,20 @@ def read_model(path: str | Path) -> Model:
             f"here is version {cls.version}, which may give other codes. Fit it again with --keep-model, or install "
             "that hashbench."
         )
-    with _parsing(path):
-        return Model(from_arrays(cls, arrays), made)
+    with artifact.parsing(path, "model"):
+        return Model(from_arrays(cls, parameters, state, arrays), made)
 
 
 def read_origin(path: Path) -> tuple[Provenance, str]:
     """Read what made a model, and the version of hashbench that wrote it, without the method."""
-    return _read(path)[1:]
+    made, writer, *_ = artifact.read(path, "model", _parts_of)
+    return made, writer
 
 
-def _read(path: Path) -> tuple[dict[str, AnyArray], Provenance, str]:
-    """Read the arrays of a model, what made it and the version of hashbench that wrote it; refuse a damaged one."""
-    check_file(path)
-    kind = hdf5.read_attributes(path).get("hashbench")
-    if kind is not None:
-        raise Damaged(
-            f"{path} is a {kind} file, expected a fitted method; give the {SUFFIX} of hashbench encode --keep-model."
-        )
-    with _parsing(path):
-        with zipfile.ZipFile(path) as archive:
-            check_fits(sum(member.file_size for member in archive.infolist()), str(path))
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(str(file["about"]))
-            model_format, writer = int(about["format"]), str(about["hashbench"])
-            if model_format != _FORMAT:
-                raise HashbenchError(
-                    f"{path} is a model of format {model_format}, this hashbench reads {_FORMAT}. Upgrade hashbench, "
-                    "or fit it again with --keep-model."
-                )
-            arrays = {name: file[name] for name in file.files}
-        stored, content = str(arrays.pop("content")), _content_of(arrays)
-        if stored != content:
-            raise Damaged(
-                f"{path} is a damaged model: its digest is {stored[:16]}, but its arrays have {content}. Fit it again "
-                "with --keep-model."
-            )
-        return arrays, Provenance.read(about["made"]), writer
-
-
-def _content_of(arrays: Mapping[str, AnyArray]) -> str:
-    """Return 16 hex digits of a SHA-256 over all arrays, ``about`` too: their names, dtypes, shapes and values."""
-    content = hashlib.sha256()
-    for name in sorted(arrays):
-        array = np.asarray(arrays[name])
-        content.update(f"{name};{array.dtype.str};{array.shape};".encode() + np.ascontiguousarray(array).tobytes())
-    return content.hexdigest()[:16]
+def _parts_of(found: Artifact) -> tuple[Provenance, str, dict[str, Any], dict[str, Any], dict[str, AnyArray]]:
+    record = found.record
+    made, arrays = Provenance.read(record["made"]), {name: found.array(name) for name in record["arrays"]}
+    return made, str(record["written_by"]), record["parameters"], record["state"], arrays
 
 
 def holds_model(path: Path, made: Provenance) -> bool:
@@ -156,22 +112,19 @@ def holds_model(path: Path, made: Provenance) -> bool:
         return False
 
 
-def to_arrays(method: "HashMethod", about: Mapping[str, Any]) -> dict[str, AnyArray]:
-    """Convert a fitted method to arrays by name; ``about`` and the structure of its state are the array ``about``."""
+def to_arrays(method: "HashMethod") -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Convert a fitted method to the structure of its state, in JSON, and arrays by name."""
     arrays: dict[str, AnyArray] = {}
     state = {name: _to_json(value, name, arrays, type(method)) for name, value in sorted(method.fitted_state().items())}
-    if reserved := sorted(arrays.keys() & _RESERVED):
-        raise HashbenchError(
-            f"{type(method).__name__} cannot be saved: {reserved[0]} is reserved; choose another name."
-        )
-    return {"about": np.array(json.dumps({**about, "state": state}, sort_keys=True)), **arrays}
+    return state, arrays
 
 
-def from_arrays(cls: "type[HashMethod]", arrays: Mapping[str, AnyArray]) -> "HashMethod":
-    """Rebuild a fitted method from what `to_arrays` returned."""
-    about = json.loads(str(arrays["about"]))
-    method = cls(**about["parameters"])
-    method.set_fitted_state({name: _from_json(value, arrays, cls) for name, value in about["state"].items()})
+def from_arrays(
+    cls: "type[HashMethod]", parameters: Mapping[str, Any], state: Mapping[str, Any], arrays: Mapping[str, AnyArray]
+) -> "HashMethod":
+    """Rebuild a fitted method from its parameters and what `to_arrays` returned."""
+    method = cls(**parameters)
+    method.set_fitted_state({name: _from_json(value, arrays, cls) for name, value in state.items()})
     return method
 
 
@@ -183,10 +136,15 @@ def _to_json(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) -> A
         return value
     if isinstance(value, np.ndarray):
         is_text = value.dtype == object and all(isinstance(item, str) for item in value.flat)
-        if value.dtype.hasobject and not is_text:
-            raise HashbenchError(f"{cls.__name__} cannot be saved: {name} is an array of objects, expected numbers.")
-        arrays[name] = value.astype(str) if is_text else value
-        return {"array": name, "text": True} if is_text else {"array": name}
+        if not (is_text or value.dtype.kind in "biufcSU"):
+            raise HashbenchError(
+                f"{cls.__name__} cannot be saved: {name} is an array of {value.dtype}s, expected numbers or texts."
+            )
+        place = f"state/{name.replace('/', ':')}"
+        while place in arrays:
+            place += "'"
+        arrays[place] = np.char.encode(value.astype(str), "utf-8") if is_text or value.dtype.kind == "U" else value
+        return {"array": place, "text": value.dtype.str} if arrays[place] is not value else {"array": place}
     parts = _parts(value)
     if parts is None:
         raise HashbenchError(
@@ -223,7 +181,7 @@ def _from_json(value: Any, arrays: Mapping[str, AnyArray], cls: type) -> Any:
         return value
     if "array" in value:
         array = arrays[value["array"]]
-        return array.astype(object) if value.get("text") else array
+        return np.char.decode(array, "utf-8").astype(value["text"]) if "text" in value else array
     if "class" in value:
         inner = {key: _from_json(part, arrays, cls) for key, part in value["fields"].items()}
         return _class_called(value["class"], cls)(**inner)
@@ -242,17 +200,3 @@ def _class_called(name: str, cls: type) -> Any:
     if not is_trusted or not (is_named_tuple or (isinstance(record, type) and is_dataclass(record))):
         raise ValueError(f"it holds a {name!r}, which {cls.__name__} does not use")
     return record
-
-
-@contextmanager
-def _parsing(path: Path) -> Iterator[None]:
-    """Turn any exception on a damaged file into `Damaged`."""
-    try:
-        yield
-    except HashbenchError:
-        raise
-    except Exception as error:  # readers meet damaged files with errors of any kind
-        raise Damaged(
-            f"{path} is not a model of hashbench, or is damaged ({one_line(error) or type(error).__name__}). Fit it "
-            "again with --keep-model."
-        ) from error

@@ -5,14 +5,13 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from hashbench.dataset import canonical_json
 from hashbench.store.provenance import Provenance, settings_name
 
 _LEVELS = {"AVX512F": "avx512", "AVX2": "avx2", "AVX": "avx", "SSE42": "sse4.2", "SVE": "sve", "ASIMD": "neon"}
@@ -34,15 +33,6 @@ class Origin:
         """Return the origin of codes that are made now, on this machine."""
         today = datetime.now(UTC).date().isoformat()
         return cls(_commit(), version("hashbench"), processor_class(), _n_threads(), device, today)
-
-    @classmethod
-    def read(cls, text: str) -> Self:
-        """Read what `text` returns; ValueError or TypeError if it is damaged."""
-        return cls(**json.loads(text))
-
-    def text(self) -> str:
-        """Return it as JSON."""
-        return canonical_json(asdict(self))
 
 
 class JobRecord(NamedTuple):

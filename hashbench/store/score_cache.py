@@ -13,8 +13,10 @@ import numpy as np
 
 from hashbench._typing import AnyArray
 from hashbench.errors import HashbenchError
+from hashbench.store import artifact
+from hashbench.store.artifact import Artifact
 from hashbench.store.files import data_dir, locked
-from hashbench.store.hdf5 import SCHEMA_VERSION, Codes, read_scores, write_scores
+from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import digest
 from hashbench.store.result_rows import Row, unshown
 
@@ -30,7 +32,13 @@ def locked_scores(codes: Codes) -> AbstractContextManager[None]:
 
 def read(codes: Codes) -> dict[str, AnyArray]:
     """Read the scores of codes that `write` wrote, empty if there are none; refuse a damaged file."""
-    return read_scores(*place(codes))
+    path, made = place(codes)
+    return artifact.read(path, "scores", scores_of, made) or {}
+
+
+def scores_of(found: Artifact) -> dict[str, AnyArray]:
+    """Return the scores in an open file."""
+    return {name: found.array(name) for name in found.record["arrays"]}
 
 
 def write(codes: Codes, scores: Mapping[str, AnyArray]) -> None:
@@ -42,7 +50,7 @@ def write(codes: Codes, scores: Mapping[str, AnyArray]) -> None:
     ``N_UNDEFINED`` the number of queries without relevant items.
     """
     path, made = place(codes)
-    write_scores(path, scores, made)
+    artifact.write(path, "scores", made, scores)
     newest_first = sorted(path.parent.glob("*.h5"), key=lambda path: -path.stat().st_mtime_ns)
     for old in newest_first[N_KEPT:]:
         old.unlink()
@@ -50,7 +58,7 @@ def write(codes: Codes, scores: Mapping[str, AnyArray]) -> None:
 
 def place(codes: Codes) -> tuple[Path, dict[str, Any]]:
     """Return the file for the scores of codes, and what they are computed from."""
-    made = {"schema_version": SCHEMA_VERSION, **codes.made.of_scores(codes.content)}
+    made = codes.made.of_scores(codes.content)
     return _folder(codes.made.job) / f"{digest(made)}.h5", made
 
 
@@ -75,7 +83,7 @@ def find(row: Row) -> dict[str, AnyArray] | None:
     candidates = []
     for path in sorted(_folder(row.key[:6]).glob("*.h5")):
         try:
-            scores = read_scores(path, made)
+            scores = artifact.read(path, "scores", scores_of, made) or {}
         except HashbenchError:  # the next scoring replaces this damaged file
             continue
         values = scores.get(row.metric)

@@ -25,7 +25,7 @@ from hashbench.pipeline.grid import Job
 from hashbench.pipeline.one_job import Outcome
 from hashbench.pipeline.steps import Demands
 from hashbench.registry import get_method
-from hashbench.store import hdf5
+from hashbench.store.artifact import read_record
 
 CODES = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
 
@@ -260,7 +260,7 @@ def test_prepared_dataset_is_described(digits_data):
     assert info["affinity"] == "same-label"
     assert info["classes"] == "10, 174 to 183 items each"
     assert re.findall(r"\d+", info["duplicates"]) == ["0"] * 4
-    assert info["fingerprint"] == hdf5.read_attributes(digits_data / "datasets" / "digits.h5")["fingerprint"]
+    assert info["fingerprint"] == read_record(digits_data / "datasets" / "digits.h5")["fingerprint"]
     assert "CC BY" in info["licence"]
     assert descriptions.describe(str(digits_data / "datasets" / "digits.h5")) == descriptions.describe("digits")
 

@@ -25,7 +25,7 @@ def test_the_commands_of_the_page_do_what_it_says(hashbench, prepared, tmp_path,
                 result = hashbench(*shlex.split(line)[1:])
                 assert result.exit_code == 0, result.stderr
                 printed += result.stdout.splitlines()
-    assert printed[:2] == ["data/codes/digits/itq-32-s0.h5", "data/codes/digits/itq-32-s0.model.npz"]
+    assert printed[:2] == ["data/codes/digits/itq-32-s0.h5", "data/codes/digits/itq-32-s0.model.h5"]
     assert len(printed) == 2 + 1 + 8
     assert all(", 0 of 32,000 bits differ." in line for line in printed[3:-1])
     codes = np.load(tmp_path / "codes.npy")

@@ -1,11 +1,10 @@
-import json
 import re
 import shutil
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
+from helpers.artifacts import edit
 from PIL import Image
 
 from hashbench import registry
@@ -61,14 +60,14 @@ def test_info_prints_the_provenance_of_a_model(hashbench, model, digits):
 
 def test_without_the_option_nothing_is_kept(hashbench, digits_data):
     hashbench("encode", "--method", "lsh", "--bits", 8)
-    assert not list(digits_data.rglob("*.model.npz"))
+    assert not list(digits_data.rglob("*.model.h5"))
 
 
 def test_a_model_is_removed_with_its_codes_but_not_when_they_are_encoded_again(hashbench, tiny_file, data):
     command = ("encode", "--method", "lsh", "--bits", 2, "--dataset")
     first = tiny_file()
     assert hashbench(*command, first, "--keep-model").exit_code == 0
-    (model,) = data.rglob("*.model.npz")
+    (model,) = data.rglob("*.model.h5")
     whole = model.read_bytes()
     assert "encoded codes" in hashbench(*command, first, "--force").stderr
     assert model.read_bytes() == whole
@@ -109,7 +108,7 @@ def test_a_codes_file_or_a_dataset_is_refused_as_a_model(hashbench, tiny_file, d
         (path,) = data.rglob("lsh-2-s0.h5")
     result = hashbench("encode", "--model", path, "--from", "items.npy", "--output", "new.npy")
     assert result.exit_code == 1
-    assert f"{path} is a {kind} file, expected a fitted method; give the .model.npz" in result.stderr
+    assert f"{path} is a {kind} file, expected the .model.h5" in result.stderr
 
 
 @pytest.fixture
@@ -149,8 +148,7 @@ def test_a_folder_of_images_is_encoded_as_the_one_that_was_prepared(hashbench, p
         params = {"backbone": "squeezenet", "weights": weights, "image_size": 32, "epochs": 1}
         method = ("--method", "dpsh", *(word for item in params.items() for word in ("--param", "{}={}".format(*item))))
     model, codes = fitted_on(hashbench, photos, kind, method, *options)
-    with h5py.File(dataset_path("photos"), "r+") as file:  # whose description is for people only
-        file.attrs["about"] = np.bytes_(json.dumps(json.loads(file.attrs["about"]) | {"features": "other words"}))
+    edit(dataset_path("photos"), lambda record, arrays: record["about"].update(features="other words"))  # for people
     result = hashbench("encode", "--model", model, "--from", photos, "--output", tmp_path / "new.npy")
     assert result.stdout.endswith("codes of 12 items, 4 bits, in the order of their paths.\n"), result.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "new.npy"), codes)

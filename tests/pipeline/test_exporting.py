@@ -40,7 +40,7 @@ def model(digits, train, tmp_path):
     def keep(name, n_bits=12):
         method = registry.get_method(name)(n_bits, **QUICK.get(name, {}))
         method.fit(train[:150], digits.labels[digits.train][:150])
-        path = tmp_path / f"{name}.model.npz"
+        path = tmp_path / f"{name}.model.h5"
         write_model(method, provenance(name, digits, n_bits), path)
         return path, method.transform(digits.features[:200].astype(np.float64))
 

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from helpers import diff_rows
+from helpers.artifacts import record_in
 from helpers.paths import ROOT
 from helpers.result_files import rows_in
 from helpers.thoroughness import ALL
@@ -33,6 +34,7 @@ from hashbench.reports.plots.result_figures import spread
 from hashbench.reports.plots.style import FigureLayout, choose_looks, in_rows, make_panels
 from hashbench.reports.significance import holm
 from hashbench.store import result_rows, results
+from hashbench.store.artifact import read_record
 
 pytestmark = pytest.mark.slow  # make test-figures
 BANDS = FigureLayout(bands=True)
@@ -867,8 +869,7 @@ def test_times_are_medians_of_what_the_codes_files_say(hashbench, data, folder):
     third = ["--method", "itq", "--method", "lsh", "--bits", 12, "--seed", 2, "--metric", "AP"]
     assert hashbench("run", *third, "--results", folder).exit_code == 0
     for method in ("itq", "lsh"):
-        with h5py.File(codes_of(data, method)[2], "a") as file:
-            file.attrs.update(fit_seconds=100.0, encode_seconds=50.0)
+        record_in(codes_of(data, method)[2], fit_seconds=100.0, encode_seconds=50.0)
     rows = [row for row in results.read_rows(folder, "digits") if row.metric == "AP"]
     figure = draw("time-quality", folder).figure
     for panel, key in zip(figure.axes, ("fit_seconds", "encode_seconds"), strict=True):
@@ -877,8 +878,7 @@ def test_times_are_medians_of_what_the_codes_files_say(hashbench, data, folder):
             own = [row for row in rows if row.method == line.get_label()]
             seconds = []
             for path in codes_of(data, line.get_label()).values():
-                with h5py.File(path) as file:
-                    seconds.append(file.attrs[key])
+                seconds.append(read_record(path)[key])
             assert len(seconds) == len(own)
             assert line.get_xydata()[0] == pytest.approx([median(seconds), mean(float(row.value) for row in own)])
             low, high = (mean(float(getattr(row, key)) for row in own) for key in ("low", "high"))
@@ -932,14 +932,12 @@ def test_codes_of_own_data_are_made_with_their_file_or_once_they_are_prepared_ag
 def test_codes_of_another_version_or_dataset_are_not_taken(data, folder):
     for key, value in (("method_version", 99), ("dataset_fingerprint", "other"), ("params", '{"n_iter": 3}')):
         for path in codes_of(data, "itq").values():
-            with h5py.File(path, "a") as file:
-                before = file.attrs[key]
-                file.attrs[key] = value
+            before = read_record(path)[key]
+            record_in(path, **{key: value})
         with pytest.raises(HashbenchError, match="the codes of digits"):
             draw("code-usage", folder, methods=["itq"])
         for path in codes_of(data, "itq").values():
-            with h5py.File(path, "a") as file:
-                file.attrs[key] = before
+            record_in(path, **{key: before})
     assert draw("code-usage", folder, methods=["itq"]).figure
 
 

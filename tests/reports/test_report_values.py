@@ -29,6 +29,7 @@ from hashbench.reports.aggregate import mean_over_seeds
 from hashbench.reports.ties import Score, compare
 from hashbench.scoring.comparison import of_means
 from hashbench.store import results, score_cache
+from hashbench.store.artifact import read_record
 from hashbench.store.results import read_results
 
 pytestmark = pytest.mark.slow  # make test-figures
@@ -328,8 +329,8 @@ def test_times_are_those_of_the_codes_files(visit, folder):
     shown = re.search(r"fit (\S+) s, encode (\S+) s", point.get_attribute("aria-label")).groups()
     seconds = []
     for seed in SEEDS:
-        with h5py.File(folder / "data" / "codes" / "few" / f"itq-16-s{seed}.h5") as file:
-            seconds.append([file.attrs["fit_seconds"], file.attrs["encode_seconds"]])
+        record = read_record(folder / "data" / "codes" / "few" / f"itq-16-s{seed}.h5")
+        seconds.append([record["fit_seconds"], record["encode_seconds"]])
     assert [float(number) for number in shown] == pytest.approx(np.median(seconds, axis=0), rel=0.01, abs=2e-6)
 
 

@@ -12,6 +12,7 @@ from hashbench.sources.features import activations
 from hashbench.sources.features.activations import FrozenBelow
 from hashbench.sources.features.backbones import BACKBONES, FIRST_LAYER
 from hashbench.sources.features.weights import Extractor
+from hashbench.store import artifact
 
 IMAGES = stripes()[0][:6]
 SMALLEST = {"squeezenet": SIZE, "alexnet": 64, "vgg-f": 199, "vgg16": 32, "resnet18": 33}  # pixels, or near it
@@ -55,9 +56,10 @@ def test_gradient_reaches_the_layers_above_the_cut_alone(weights):
 
 
 def test_activations_are_cached_as_they_are_computed(weights, tmp_path, monkeypatch):
+    monkeypatch.setattr(artifact, "_MAPPED", 1)
     computed, cached = cut(weights).inputs(IMAGES), cut(weights).inputs(IMAGES, tmp_path)
     np.testing.assert_array_equal(cached, computed)
-    (path,) = tmp_path.glob("*.npy")
+    (path,) = tmp_path.glob("*.h5")
     assert path.name.startswith("squeezenet-fire5-")
     monkeypatch.setattr(activations, "in_batches", None)
     cached = cut(weights).inputs(IMAGES, tmp_path)
@@ -85,7 +87,7 @@ def test_activations_of_other_weights_layers_or_images_have_their_own_file(weigh
         (cut(weights, size=48), IMAGES),
     ):
         np.testing.assert_array_equal(part.inputs(images, folder), part.inputs(images))
-    assert len([*folder.glob("*.npy")]) == 6
+    assert len([*folder.glob("*.h5")]) == 6
 
 
 def test_kind_of_device_and_versions_decide_activations(weights, monkeypatch):
@@ -114,7 +116,7 @@ def test_images_are_told_apart_without_a_copy_of_all(weights):
 
 def test_damaged_activations_are_computed_again(weights, tmp_path, caplog):
     expected = cut(weights).inputs(IMAGES, tmp_path).copy()
-    (path,) = tmp_path.glob("*.npy")
+    (path,) = tmp_path.glob("*.h5")
     content = path.read_bytes()
     path.write_bytes(content[:-100] + b"x" + content[-99:])
     np.testing.assert_array_equal(cut(weights).inputs(IMAGES, tmp_path), expected)

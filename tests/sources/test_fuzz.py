@@ -19,7 +19,7 @@ from hashbench.affinity import Explicit
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_array, read_items, read_matrix
-from hashbench.store import hdf5, inputs
+from hashbench.store import artifact, hdf5, inputs
 from hashbench.store.provenance import Provenance
 from hashbench.store.result_files import read_file, unite
 from hashbench.store.result_rows import Row
@@ -86,7 +86,7 @@ def codes(path):
 
 
 def scores(path):
-    hdf5.write_scores(path, {"AP": RNG.random((3, 8)), "P@10": RNG.random((3, 8))}, {"code": "feed"})
+    artifact.write(path, "scores", {"code": "feed"}, {"AP": RNG.random((3, 8)), "P@10": RNG.random((3, 8))})
 
 
 def results(path):
@@ -105,13 +105,17 @@ def read_dataset(path):
     return [stored.features, stored.query, stored.database, stored.train, levels]
 
 
+def read_scores(path):
+    return artifact.read(path, "scores", lambda found: [found.array(name) for name in ("AP", "P@10")])
+
+
 def read_own(path):
     items = read_items(str(path))
     return [items.features] if items.labels is None else [items.features, items.labels]
 
 
 def read_foreign(path):
-    hdf5.read_attributes(path)
+    artifact.read_record(path)
     return read_own(path)
 
 
@@ -165,7 +169,7 @@ FORMATS = {
     "dataset": ("a.h5", dataset, read_dataset, True),
     "explicit dataset": ("a.h5", explicit_dataset, read_dataset, True),
     "codes": ("a.h5", codes, read_codes, True),
-    "scores": ("a.h5", scores, lambda path: [*hdf5.read_scores(path, {"code": "feed"}).values()], True),
+    "scores": ("a.h5", scores, read_scores, True),
     "results": ("a.csv", results, read_results, False),
     "settings of results": (
         "a.settings.json",

@@ -177,7 +177,7 @@ def test_preparing_twice_gives_the_same_bytes(models, compute, pooling, n_featur
         assert of_images(models(compute.__name__)).features.tobytes() == first
     finally:
         torch.set_num_threads(n_threads)
-    assert len(list((data / "features").glob("hf-*.npy"))) == 1
+    assert len(list((data / "features").glob("hf-*.h5"))) == 1
     monkeypatch.setattr(Model, "of_batch", lambda *arguments: pytest.fail("computed again"))
     monkeypatch.setattr(Model, "_try_out", lambda model: n_features)
     assert of_images(models(compute.__name__)).features.tobytes() == first

@@ -11,6 +11,7 @@ from helpers.paths import ROOT
 from scipy.sparse import csr_array
 
 from hashbench.store import hdf5
+from hashbench.store.models import read_model
 
 PAGE = (ROOT / "docs" / "files.md").read_text()
 
@@ -59,7 +60,7 @@ def run(folder, monkeypatch):
 
 def test_bits_and_labels_that_the_first_snippet_reads_are_those_of_the_dataset(run, digits, folder):
     scope = run(0)
-    assert len(blocks("python")[0].strip().splitlines()[3:]) <= 5
+    assert len(blocks("python")[0].strip().splitlines()[5:]) <= 5
     with hdf5.open_codes(folder / "data/codes/digits/itq-32-s0.h5") as codes:
         packed = np.packbits(scope["bits"], axis=1, bitorder="little")
         assert np.array_equal(packed, codes.database[:])
@@ -76,11 +77,20 @@ def test_neighbours_that_the_second_snippet_finds_are_the_nearest(run, folder):
     assert np.array_equal(np.take_along_axis(differ, scope["rows"], axis=1), scope["distances"])
 
 
-def arrays_of(file):
-    """Return the arrays of an HDF5 file by their path."""
+def test_bits_that_the_third_snippet_computes_from_a_model_are_those_of_the_method(run, digits, folder):
+    method = read_model(folder / "data/codes/digits/itq-32-s0.model.h5").method
+    assert np.array_equal(run(2)["bits"], method.transform(digits.features))
+
+
+def content_of(file):
+    """Return the entries of the record of a file, and its other arrays by their path."""
     arrays = {}
     file.visititems(lambda name, stored: arrays.update({name: stored[()]} if hasattr(stored, "dtype") else {}))
-    return arrays
+    record = json.loads(arrays.pop("record"))
+    assert len(arrays.pop("content")) == 64
+    assert record["schema_version"] == int(re.search(r"`schema_version` \((\d+)\)", PAGE)[1])
+    assert record["arrays"] == sorted(arrays)
+    return {*record} - {"hashbench", "schema_version", "arrays"}, arrays
 
 
 @pytest.mark.parametrize(
@@ -98,10 +108,10 @@ def arrays_of(file):
     ids=lambda changes: "-".join(["dataset", *map(str, changes)]),
 )
 def test_everything_in_a_dataset_file_is_listed_with_its_dtype(tiny_file, changes):
-    paths, attributes = listed("A dataset file")
+    paths, entries = listed("A dataset file")
     with h5py.File(tiny_file(**changes)) as file:
-        arrays = arrays_of(file)
-        assert {*file.attrs} == {*attributes, "hashbench", "schema_version"}
+        record, arrays = content_of(file)
+    assert {*entries} - record == ({"matrix_shape"} if "matrix/data" not in arrays else set())
     assert {"query", "database", "train"} <= {*arrays} <= {*paths}
     for name, array in arrays.items():
         _, shapes, dtypes = paths[name][:3]
@@ -111,27 +121,26 @@ def test_everything_in_a_dataset_file_is_listed_with_its_dtype(tiny_file, change
 
 
 def test_everything_in_a_codes_file_is_listed(folder, hashbench, monkeypatch):
-    paths, attributes = listed("A codes file")
+    paths, entries = listed("A codes file")
     with monkeypatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("HASHBENCH_DATA", "data")
         command = ("encode", "--method", "hashnet", "--bits", 8, "--param", "epochs=1", "--validation", 0.2)
         with h5py.File(hashbench(*command).stdout.strip()) as file:
-            assert {*file.attrs} == {*attributes, "hashbench", "schema_version"}
-    always = {name for name, cells in attributes.items() if "--validation" not in cells[1]}
+            assert content_of(file)[0] == {*entries}
+    always = {name for name, cells in entries.items() if "--validation" not in cells[1]}
     with h5py.File(folder / "data/codes/digits/itq-32-s0.h5") as file:
-        arrays = arrays_of(file)
-        assert {*file.attrs} == {*always, "hashbench", "schema_version"}
-        assert file.attrs["schema_version"] == int(re.search(r"`schema_version` \((\d+)\)", PAGE)[1])
+        record, arrays = content_of(file)
+    assert record == always
     assert {*arrays} == {*paths}
     assert {array.dtype.name for array in arrays.values()} == {"uint8"}
 
 
 def test_a_model_holds_what_is_listed(folder):
-    (names,) = listed("A model file")
-    with np.load(folder / "data/codes/digits/itq-32-s0.model.npz", allow_pickle=False) as file:
-        about = json.loads(str(file["about"]))
-        assert len(file.files) > 1
-    assert {*about} == {*re.findall(r"`(\w+)`", names["about"][2])}
-    (_, attributes) = listed("A codes file")
-    assert {*about["made"]} <= {*attributes}
+    (entries,) = listed("A model file")
+    with h5py.File(folder / "data/codes/digits/itq-32-s0.model.h5") as file:
+        record, arrays = content_of(file)
+        made = json.loads(file["record"][()])["made"]
+    assert record == {*entries}
+    assert all(name.startswith("state/") for name in arrays)
+    assert {*made} <= {*listed("A codes file")[1]}

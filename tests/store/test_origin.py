@@ -7,8 +7,7 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import h5py
-import numpy as np
+from helpers.artifacts import record_in
 from helpers.diff_rows import git, needs_git
 from helpers.paths import ROOT
 from helpers.processes import printed_by
@@ -48,14 +47,13 @@ def test_codes_of_before_have_no_line_and_damaged_ones_are_told(digits, data):
         assert (stored.origin, stored.job_record) == (None, None)
     with codes_of(digits, job) as (_, words):
         assert words == ""
-    with h5py.File(path, "a") as file:
-        file.attrs["origin"] = np.bytes_('{"commit": 1}')
+    record_in(path, origin={"commit": 1})
     with codes_of(digits, job) as (_, words):
         assert words == "re-encoded damaged"
 
 
 def test_no_host_and_no_person_is_told():
-    text = Origin.here().text()
+    text = str(Origin.here())
     names = {os.uname().nodename, os.environ.get("USER", ""), str(ROOT)} - {""}
     assert not [name for name in names if name in text]
 

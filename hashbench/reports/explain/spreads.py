@@ -32,8 +32,9 @@ from hashbench.scoring.evaluator import evaluate_packed
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.random_orders import without_ties
+from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
-from hashbench.store.hdf5 import open_codes, read_attributes
+from hashbench.store.hdf5 import open_codes
 
 _AT_A_TIME = 16  # queries ranked at once by one thread
 
@@ -136,7 +137,7 @@ def explain_cached(
         database_orders = orders.database_orders(affinity)
     cached: list[tuple[int, str, Path, str]] = []
     for path in sorted((data_dir() / "codes").glob("*/*.h5")):
-        about = read_attributes(path)
+        about = read_record(path)
         length, method = int(about.get("n_bits", 0)), str(about.get("method"))
         is_of_dataset = about.get("dataset_fingerprint") == loaded.fingerprint and about.get("seed") == seed
         if is_of_dataset and length in (n_bits or [length]) and method in (methods or [method]):

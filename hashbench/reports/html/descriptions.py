@@ -1,6 +1,5 @@
 """Descriptions of datasets and methods: values for the cards of the page's templates."""
 
-import json
 import re
 from contextlib import suppress
 from inspect import cleandoc
@@ -15,7 +14,7 @@ from hashbench.pipeline.preparation import find_by_content
 from hashbench.reports.aggregate import BLOCK, known_card
 from hashbench.reports.html.content import block_names, is_fold, metrics_of
 from hashbench.sources.inspection import WARNING
-from hashbench.store import hdf5
+from hashbench.store.artifact import read_record
 
 _CODE = "https://github.com/hashbench/hashbench/blob/main/methods/{}.py"  # of built-in methods
 _ABOUT = (WARNING, "protocol", "source", "licence", "citation")
@@ -38,7 +37,7 @@ def method_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _description(dataset: str, features: str, fingerprint: str) -> dict[str, Any]:
     path = find_by_content(fingerprint)
-    about = json.loads(hdf5.read_attributes(path)["about"]) if path else {}
+    about = read_record(path).get("about", {}) if path else {}
     summary = ""
     if dataset in registry.dataset_names():
         with suppress(HashbenchError):

@@ -19,6 +19,7 @@ from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.scoring.code_statistics import bucket_sizes
 from hashbench.scoring.curves import curve_metrics, lay_out
 from hashbench.store import hdf5, result_rows
+from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
 
 _KEY = (*BLOCK, *LINE, "n_bits", "seed")
@@ -54,7 +55,7 @@ def find_codes(block: FigureBlock) -> list[CodesFile]:
 def cached_files(block: FigureBlock) -> list[CodesFile]:
     """Return the codes behind a block's results that the data folder has, in the order of the block's labels."""
     all_codes = sorted((data_dir() / "codes").glob("*/*.h5"), reverse=True)
-    paths = {_key_of(_attributes(path, path.stat().st_mtime_ns)): path for path in all_codes}
+    paths = {_key_of(_record(path, path.stat().st_mtime_ns)): path for path in all_codes}
     files = []
     for row in block.rows.to_dict("records"):
         if path := paths.get(_key_of(row)):
@@ -100,9 +101,9 @@ def read_times(files: Sequence[CodesFile]) -> pd.DataFrame:
     """
     rows = []
     for file in files:
-        attributes = _attributes(file.path, file.path.stat().st_mtime_ns)
-        seconds = {key: attributes[key] for key in ("fit_seconds", "encode_seconds")}
-        if not np.isnan(list(seconds.values())).any():  # users' own codes have no times
+        record = _record(file.path, file.path.stat().st_mtime_ns)
+        seconds = {key: record[key] for key in ("fit_seconds", "encode_seconds") if key in record}
+        if seconds:  # users' own codes have no times
             rows.append({"label": file.label, "n_bits": file.n_bits, "n_timed": file.seed, **seconds})
     if not rows:
         raise HashbenchError(f"no codes in {files[0].path.parent} record how long they took to make.")
@@ -121,9 +122,9 @@ def _key_of(fields: Mapping[Any, Any]) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _attributes(path: Path, changed: int) -> Mapping[str, Any]:
-    """Read the attributes of a file; ``changed`` identifies its content in the cache."""
-    return hdf5.read_attributes(path)
+def _record(path: Path, changed: int) -> Mapping[str, Any]:
+    """Read the record of a file; ``changed`` identifies its content in the cache."""
+    return read_record(path)
 
 
 def _dataset_path(block: FigureBlock) -> Path:
@@ -151,7 +152,7 @@ def _dataset(path: Path) -> Dataset:
 def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
     """Score a codes file; ``changed`` identifies its content in the cache."""
     dataset = _dataset(dataset_path)
-    n_bits = int(hdf5.read_attributes(path)["n_bits"])
+    n_bits = int(read_record(path)["n_bits"])
     names = curve_metrics(n_bits, len(dataset.database), by_radius=False)
     return lay_out(score(dataset, path, names))
 

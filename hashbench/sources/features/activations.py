@@ -12,7 +12,7 @@ from hashbench.errors import HashbenchError
 from hashbench.sources._tensors import Tensor, torch
 from hashbench.sources.features.backbones import FIRST_LAYER, get_backbone
 from hashbench.sources.features.weights import Extractor, Weights, blank, in_batches
-from hashbench.store.array_cache import cached_array
+from hashbench.store.artifact import Blocks, cached_array
 from hashbench.store.files import locked
 from hashbench.store.inputs import check_fits
 from hashbench.store.provenance import DATASET_VERSION
@@ -57,9 +57,10 @@ class FrozenBelow(Extractor):
             for number, block in enumerate(self._blocks(images)):
                 values[number * BLOCK :][: len(block)] = block
             return values
-        path = folder / f"{self.name}-{self.train_from}-{self._key(images)}.npy"
+        key = self._key(images)
+        path = folder / f"{self.name}-{self.train_from}-{key}.h5"
         with locked(path):
-            return cached_array(path, shape, np.float16, self._blocks(images))
+            return cached_array(path, key, Blocks(shape, np.dtype(np.float16), self._blocks(images)))
 
     @cached_property
     def _shape(self) -> tuple[int, ...]:

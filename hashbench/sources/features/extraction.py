@@ -15,7 +15,7 @@ from hashbench.errors import HashbenchError
 from hashbench.sources.features import transformers_models
 from hashbench.sources.features.backbones import BACKBONES, get_backbone
 from hashbench.sources.images import Images
-from hashbench.store.array_cache import cached_array
+from hashbench.store.artifact import Blocks, cached_array
 from hashbench.store.files import data_dir, locked
 from hashbench.store.inputs import check_fits
 from hashbench.store.provenance import DATASET_VERSION
@@ -171,16 +171,16 @@ def _in_blocks(
     n_items = blocks[-1].stop if blocks else 0
     _check_memory(n_items, 4 * n_features, kind, items)
     stem = f"{kind.partition(':')[0]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    path = data_dir() / "features" / f"{stem}.npy"
+    path, dtype = data_dir() / "features" / f"{stem}.h5", np.dtype(np.float32)
     folder = path.with_suffix(".parts")
 
     def parts() -> Iterator[Float32Array]:
         for rows in blocks:
-            part, shape = folder / f"{rows.start}-{rows.stop}.npy", (rows.stop - rows.start, n_features)
-            yield cached_array(part, shape, np.float32, map(compute, [rows]))  # if it is not cached
+            part, shape = folder / f"{rows.start}-{rows.stop}.h5", (rows.stop - rows.start, n_features)
+            yield cached_array(part, key, Blocks(shape, dtype, map(compute, [rows])))  # if it is not cached
             options.on_progress(f"{kind} features", rows.stop, n_items)
 
     with locked(path):
-        features = cached_array(path, (n_items, n_features), np.float32, parts())
+        features = cached_array(path, key, Blocks((n_items, n_features), dtype, parts()))
         shutil.rmtree(folder, ignore_errors=True)
     return features

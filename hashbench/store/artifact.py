@@ -1,0 +1,270 @@
+"""One form for all cached files: HDF5 with arrays, one record in JSON of what they are, and one digest over both.
+
+Datasets, codes, scores, models, checkpoints and computed arrays differ only in what their records hold. HDF5 reserves
+the places of values, and Python writes them, since HDF5 may crash on a full disk.
+"""
+
+import hashlib
+import io
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from hashbench._typing import AnyArray
+from hashbench.dataset import canonical_json
+from hashbench.errors import Damaged, HashbenchError, one_line
+from hashbench.store.files import replacing
+from hashbench.store.inputs import check_file, check_stored, open_hdf5
+
+if TYPE_CHECKING:
+    import h5py
+
+SCHEMA_VERSION = 2  # of the first release
+ADVICE = {  # on a damaged file, by kind
+    "dataset": "Rebuild it (hashbench prepare --force)",
+    "codes": "Encode again (--force)",
+    "scores": "Score again (--force)",
+    "model": "Fit it again with --keep-model",
+    "checkpoint": "Start again without resuming",
+    "array": "It is recomputed",
+}
+EXPECTED = {"model": "the .model.h5 file of hashbench encode --keep-model"}
+_MAPPED = 1 << 20  # bytes
+_ALIGNED = 64
+_PIECE = 1 << 24  # bytes that are read or written at a time
+_log = logging.getLogger("hashbench")
+_T = TypeVar("_T")
+
+
+class Blocks(NamedTuple):
+    """An array to be written, given by blocks of its rows."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    blocks: Iterable[AnyArray]
+
+
+def cached(
+    path: Path,
+    kind: str,
+    key: "Key",
+    read_value: "Callable[[Artifact], _T | None]",
+    make: Callable[[], _T],
+    *,
+    force: bool = False,
+    done: str = "computed",
+    keep: ExitStack | None = None,
+) -> tuple[_T, str]:
+    """Return the value in a file of this key, or else the one that ``make`` returns, which writes the file.
+
+    Also returns what was done in words, "" if nothing. ``read_value`` returns None if the file lacks something, and
+    stays open until ``keep`` is closed. The caller holds the lock.
+    """
+    try:
+        with ExitStack() as stack:
+            found = None if force else stack.enter_context(opened(path, kind, key))
+            with parsing(path, kind):
+                value = None if found is None else read_value(found)
+            if value is not None:
+                if keep is not None:
+                    keep.enter_context(stack.pop_all())
+                return value, ""
+    except Damaged as error:
+        _log.log(logging.WARNING if kind == "array" else logging.DEBUG, "%s", error)
+        done = f"re-{done} damaged"
+    return make(), done
+
+
+def cached_array(path: Path, key: str, blocks: Blocks) -> AnyArray:
+    """Return a cached array, mapped into memory; write it if its file is missing, damaged or of another key.
+
+    The caller holds the lock.
+    """
+    record = {"key": key, "shape": list(blocks.shape), "dtype": blocks.dtype.str}
+
+    def make() -> AnyArray:
+        write(path, "array", record, {"values": blocks})
+        with open_hdf5(path) as file:
+            return Artifact(path, file).mapped("values")
+
+    return cached(path, "array", record, lambda found: found.mapped("values"), make)[0]
+
+
+def write(path: Path, kind: str, record: Mapping[str, Any], arrays: Mapping[str, AnyArray | Blocks]) -> None:
+    """Write a file, whole or not at all."""
+    names = sorted(arrays)
+    text = canonical_json({**record, "hashbench": kind, "schema_version": SCHEMA_VERSION, "arrays": names})
+    parts = {"content": np.zeros((), "S64"), "record": np.array(text.encode()), **arrays}
+    structure, places = _structure(parts)
+    content = hashlib.sha256()
+    with replacing(path) as part:
+        part.write_bytes(structure)
+        with part.open("r+b") as file:
+            for name in ("record", *names):
+                content.update(_head(name, parts[name]))
+                file.seek(places[name])
+                for piece in _pieces(parts[name]):
+                    content.update(piece)
+                    file.write(piece)
+            file.seek(places["content"])
+            file.write(content.hexdigest().encode())
+
+
+def _structure(parts: Mapping[str, Any]) -> tuple[memoryview, dict[str, int]]:
+    """Return the bytes of an HDF5 file of arrays without their values, up to the largest, and the values' places."""
+    import h5py
+    from h5py import h5d, h5p, h5s, h5t
+
+    buffer, places = io.BytesIO(), {}
+    created, linked = h5p.create(h5p.DATASET_CREATE), h5p.create(h5p.LINK_CREATE)
+    created.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+    created.set_fill_time(h5d.FILL_TIME_NEVER)
+    created.set_obj_track_times(False)
+    linked.set_create_intermediate_group(True)
+    with h5py.File(buffer, "w", alignment_threshold=_MAPPED, alignment_interval=_ALIGNED) as file:
+        for name in sorted(parts, key=lambda name: _n_bytes(parts[name])):
+            shape, dtype = parts[name].shape, h5t.py_create(parts[name].dtype, logical=True)
+            space = h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
+            places[name] = h5d.create(file.id, name.encode(), dtype, space, created, linked).get_offset() or 0
+    return buffer.getbuffer(), places
+
+
+def _n_bytes(array: Any) -> int:
+    return int(np.prod(array.shape, dtype=float) * array.dtype.itemsize)
+
+
+def _head(name: str, array: Any) -> bytes:
+    return f"{name};{array.dtype.str};{tuple(map(int, array.shape))};".encode()
+
+
+def _pieces(array: Any) -> Iterator[memoryview]:
+    """Yield the bytes of an array, of NumPy or HDF5, piece by piece."""
+    if isinstance(array, Blocks):
+        pieces = array.blocks
+    elif not array.shape:
+        pieces = [array[()]]
+    else:
+        step = max(1, _PIECE * len(array) // max(1, array.nbytes))
+        pieces = (array[start : start + step] for start in range(0, len(array), step))
+    for piece in pieces:
+        yield np.ascontiguousarray(piece, array.dtype).reshape(-1).view(np.uint8).data
+
+
+class Artifact:
+    """An open file: its record, and arrays that are read on demand."""
+
+    def __init__(self, path: Path, file: "h5py.File") -> None:
+        self.path, self._file = path, file
+        self.record: dict[str, Any] = dict(json.loads(self.array("record").item()))
+
+    def array(self, name: str) -> AnyArray:
+        """Read an array into memory."""
+        return np.asarray(self.stored(name)[()])
+
+    def mapped(self, name: str) -> AnyArray:
+        """Map a large array into memory, which processes share; read any other.
+
+        Files of the data folder are replaced, never changed, so a mapped array stays the same.
+        """
+        stored = self.stored(name)
+        offset = stored.id.get_offset()
+        if offset is None or offset % _ALIGNED or stored.nbytes < _MAPPED:  # sums depend on alignment
+            return np.asarray(stored[()])
+        is_windows = sys.platform == "win32"  # elsewhere its name may be another file's by now
+        with self.path.open("rb") if is_windows else os.fdopen(os.dup(self._file.id.get_vfd_handle()), "rb") as file:
+            return np.asarray(np.memmap(file, stored.dtype, "c", offset, stored.shape))
+
+    def content(self) -> str:
+        """Return the digest of the record and its arrays."""
+        content = hashlib.sha256()
+        for name in ("record", *self.record["arrays"]):
+            stored = self.stored(name)
+            content.update(_head(name, stored))
+            for piece in _pieces(stored):
+                content.update(piece)
+        return content.hexdigest()
+
+    def stored(self, name: str) -> "h5py.Dataset":
+        """Return an array to be read slice by slice while the file is open: numbers, or texts of fixed length.
+
+        Others are in a heap, in which HDF5 loops forever once it is damaged; hashbench writes none.
+        """
+        if name not in self._file:
+            raise KeyError(name)
+        stored = self._file[name]
+        if stored.dtype.hasobject:
+            raise ValueError(f"{name} holds objects, expected numbers or texts of fixed length")
+        check_stored(stored, f"{name} of {self.path}", in_slices=stored.chunks is None)  # others are within the file
+        return stored
+
+
+Key = Mapping[str, Any] | Callable[[Mapping[str, Any]], bool] | None  # entries of a record, or whether it has the key
+
+
+@contextmanager
+def opened(path: Path, kind: str, key: Key = None) -> Iterator[Any]:
+    """Open a file as an `Artifact` and check its digest; with a key, yield None if there is no file, or of another key.
+
+    A file of another kind or version counts as damaged, too, so that the cache replaces it.
+    """
+    if key is not None and not path.exists():
+        yield None
+        return
+    check_file(path)
+    with ExitStack() as stack:
+        with parsing(path, kind):
+            found = Artifact(path, stack.enter_context(open_hdf5(path)))
+            actual_kind, version = found.record.get("hashbench"), found.record.get("schema_version")
+            if actual_kind != kind:
+                raise Damaged(f"{path} is a {actual_kind} file, expected {EXPECTED.get(kind, f'a {kind} file')}.")
+            if version != SCHEMA_VERSION:
+                raise Damaged(
+                    f"{path} has schema version {version}, this hashbench reads {SCHEMA_VERSION}. Upgrade hashbench, "
+                    "or rebuild the file."
+                )
+            is_sought = key is None or (
+                key(found.record)
+                if callable(key)
+                else all(found.record.get(name) == value for name, value in key.items())
+            )
+            if is_sought and found.array("content").item().decode() != found.content():
+                raise ValueError("its arrays and its record do not have its digest")
+        yield found if is_sought else None
+
+
+def read(path: Path, kind: str, parse: Callable[[Artifact], Any], key: Key = None) -> Any:
+    """Return what ``parse`` makes of a file that `opened` yields; with a key, None if there is no such file."""
+    with opened(path, kind, key) as found, parsing(path, kind):
+        return None if found is None else parse(found)
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read only the record of a file, unchecked; empty if it is missing or damaged."""
+    with suppress(Exception), open_hdf5(path) as file:
+        return Artifact(path, file).record
+    return {}
+
+
+@contextmanager
+def parsing(path: Path, kind: str) -> Iterator[None]:
+    """Turn any exception on a damaged file into `Damaged`."""
+    try:
+        yield
+    except (Damaged, ImportError, MemoryError):
+        raise
+    except HashbenchError as error:
+        raise Damaged(f"{error} {ADVICE[kind]}.") from error
+    except Exception as error:  # readers meet damaged files with errors of any kind
+        reason = "it is not HDF5" if "signature" in str(error) else one_line(error) or type(error).__name__
+        if isinstance(error, KeyError):
+            reason = f"it lacks {error.args[0]}"
+        raise Damaged(
+            f"{path} is damaged, or was not written by hashbench: {reason.rstrip('.')}. {ADVICE[kind]}."
+        ) from error

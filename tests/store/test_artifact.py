@@ -1,0 +1,330 @@
+"""Every kind of file, whole, damaged and hostile."""
+
+import json
+import re
+import tracemalloc
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from helpers.artifacts import edit, record_in
+
+from hashbench.dataset import Dataset
+from hashbench.errors import Damaged, HashbenchError, JobFailure
+from hashbench.learning.state import TrainingState
+from hashbench.methods.lsh import LSH
+from hashbench.store import artifact, hdf5
+from hashbench.store.artifact import ADVICE, Blocks, cached, cached_array
+from hashbench.store.models import holds_model, read_model, write_model
+from hashbench.store.provenance import Provenance
+
+MADE = Provenance("tiny", "pixels", "lsh", '{"a": [1, null]}', 12, 7, "0123456789abcdef", 1, '{"numpy": "2.0"}')
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 5)).astype(np.float32)
+CODES = hdf5.Codes(*(RNG.integers(0, 16, (n, 2), dtype=np.uint8) for n in (3, 9)), MADE, 0.25, 1.5)
+
+
+DATASET = Dataset("tiny", X, np.arange(8), np.arange(8, 40), np.arange(8, 20), "same-label", labels=np.arange(40) % 3)
+
+
+def training():
+    network = torch.nn.Linear(3, 2)
+    return TrainingState(network, None, torch.optim.Adam(network.parameters()), torch.Generator(), torch.ones(4, 2))
+
+
+def find_codes(path, seed=MADE.seed):
+    with hdf5.open_codes(path, replace(MADE, seed=seed)) as codes:
+        return codes and codes.database[:]
+
+
+def find_training(path, key="this"):
+    with suppress(JobFailure):  # of another key
+        training().read(path, key)
+        return True
+
+
+def find(kind):
+    return lambda path, key="this": artifact.read(path, kind, lambda found: found.record["arrays"], {"key": key})
+
+
+KINDS = {  # how to write a file, read it, and look for one of another key
+    "dataset": (
+        lambda path: hdf5.write_dataset(DATASET, path),
+        hdf5.read_dataset,
+        lambda path: artifact.read(path, "dataset", hdf5.dataset_of, {"fingerprint": "other"}),
+    ),
+    "codes": (lambda path: hdf5.write_codes(CODES, path), find_codes, lambda path: find_codes(path, 8)),
+    "scores": (
+        lambda path: artifact.write(path, "scores", {"key": "this"}, {"AP": np.eye(3), "(kinds)": X}),
+        find("scores"),
+        lambda path: find("scores")(path, "other"),
+    ),
+    "model": (
+        lambda path: write_model(LSH(12, random_state=3).fit(X), MADE, path),
+        read_model,
+        lambda path: holds_model(path, replace(MADE, seed=8)) or None,
+    ),
+    "checkpoint": (
+        lambda path: training().write(path, "this"),
+        find_training,
+        lambda path: find_training(path, "other"),
+    ),
+    "array": (
+        lambda path: cached_array(path, "this", Blocks(X.shape, X.dtype, [X[:30], X[30:]])),
+        find("array"),
+        lambda path: find("array")(path, "other"),
+    ),
+}
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a file of a kind."""
+
+    def write(kind):
+        path = tmp_path / "file.h5"
+        KINDS[kind][0](path)
+        return path
+
+    return write
+
+
+def refused(kind, path):
+    """Return the sentence on a damaged file, which names it."""
+    with pytest.raises(Damaged) as caught:
+        KINDS[kind][1](path)
+    sentence = str(caught.value)
+    assert str(path) in sentence
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    return sentence
+
+
+# ---------------------------------------------------------------- written and read
+
+
+@kinds
+def test_what_is_written_is_read_and_only_by_its_key(kind, written):
+    _, read, read_other = KINDS[kind]
+    path = written(kind)
+    assert read(path) is not None
+    assert read_other(path) is None
+    assert artifact.read_record(path)["hashbench"] == kind
+    path.unlink()
+    assert read_other(path) is None
+    assert artifact.read_record(path) == {}
+
+
+@kinds
+def test_the_digest_is_what_the_documentation_says(kind, written):
+    path = written(kind)
+    with h5py.File(path) as file:
+        record, content = json.loads(file["record"][()]), sha256()
+        assert (record["hashbench"], record["schema_version"]) == (kind, 2)
+        arrays = {name: np.asarray(file[name][()]) for name in ("record", *sorted(record["arrays"]))}
+        for name, array in arrays.items():
+            content.update(f"{name};{array.dtype.str};{array.shape};".encode() + array.tobytes())
+        assert file["content"][()].decode() == content.hexdigest()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.float16([[1, np.nan]]),
+        np.array(3.5),
+        np.array([True, False]),
+        np.zeros((0, 3)),
+        np.arange(6).reshape(2, 3).T,
+        np.arange(3, dtype=">i4"),
+        np.arange(3) * 1j,
+        np.array([b"a", b"bcd"]),
+        np.arange(5_000_000, dtype=np.float32).reshape(-1, 5),
+    ],
+    ids=lambda array: f"{array.dtype}-{array.shape}",
+)
+def test_arrays_of_any_kind_come_back(array, tmp_path):
+    path = tmp_path / "a.h5"
+    artifact.write(path, "array", {}, {"one": array, "group/two": array[..., None]})
+    one, two = artifact.read(path, "array", lambda found: [found.array("one"), found.array("group/two")])
+    assert one.dtype == array.dtype
+    np.testing.assert_array_equal(one, array)
+    np.testing.assert_array_equal(two, array[..., None])
+
+
+def test_a_large_array_is_mapped_and_stays_as_it_was_when_its_file_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(artifact, "_MAPPED", 1)
+    path = tmp_path / "a.h5"
+    first, again = (cached_array(path, "key", Blocks(X.shape, X.dtype, [X])) for _ in range(2))
+    for values in (first, again):
+        assert isinstance(values.base, np.memmap)
+        assert values.ctypes.data % 64 == 0
+    cached_array(path, "other", Blocks(X.shape, X.dtype, [X + 1]))
+    first[0] = 0  # does not reach the file
+    np.testing.assert_array_equal(again, X)
+
+
+def test_blocks_are_written_as_they_come(tmp_path):
+    block = np.ones((1 << 12, 1 << 8), np.float32)  # 4 MB
+    tracemalloc.start()
+    cached_array(tmp_path / "a.h5", "key", Blocks((8 << 12, 1 << 8), block.dtype, (block for _ in range(8))))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2 * block.nbytes
+
+
+@pytest.mark.parametrize("block", [X.T, X[::-1], X.astype(float)], ids=["by columns", "backwards", "float64"])
+def test_blocks_of_any_layout_are_kept_as_what_they_hold(tmp_path, block):
+    np.testing.assert_array_equal(cached_array(tmp_path / "a.h5", "", Blocks(block.shape, X.dtype, [block])), block)
+
+
+@pytest.mark.parametrize("n_characters", [59_999, 70_000, 1_000_000])
+def test_records_may_be_long(n_characters, tmp_path):
+    artifact.write(tmp_path / "a.h5", "array", {"key": "ü" + "x" * n_characters}, {})
+    assert artifact.read(tmp_path / "a.h5", "array", lambda found: found.record["key"]) == "ü" + "x" * n_characters
+
+
+# ---------------------------------------------------------------- computed unless it is there
+
+
+def test_a_value_is_made_once_for_each_key_by_force_and_if_its_file_is_damaged(tmp_path):
+    path, seen = tmp_path / "a.h5", []
+
+    def value(key, **options):
+        def make():
+            seen.append(key)
+            artifact.write(path, "scores", {"key": key}, {"AP": X})
+            return X
+
+        return cached(path, "scores", {"key": key}, lambda found: found.array("AP"), make, **options)[1]
+
+    words = [value(1), value(1), value(2), value(2, force=True), value(2)]
+    assert words == ["computed", "", "computed", "computed", ""]
+    path.write_bytes(path.read_bytes().replace(b'"key": 2', b'"key": 1'))
+    assert [value(1), value(1)] == ["re-computed damaged", ""]
+    assert seen == [1, 2, 2, 1]
+
+
+def test_what_fails_midway_leaves_no_file(tmp_path):
+    def failing():
+        yield X[:4]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cached_array(tmp_path / "a.h5", "key", Blocks(X.shape, X.dtype, failing()))
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_damaged_array_is_reported_and_computed_again(written, caplog):
+    path = written("array")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + b"x")
+    written("array")
+    assert path.read_bytes() == whole
+    (message,) = caplog.messages
+    assert message.startswith(f"{path} is damaged")
+
+
+# ---------------------------------------------------------------- damaged, of another kind, hostile
+
+
+def cut(share):
+    return lambda path: path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+
+
+def without(structure):
+    return lambda path: path.write_bytes(path.read_bytes().replace(structure, b"XXXX"))
+
+
+def with_record(value):
+    def change(path):
+        with h5py.File(path, "a") as file:
+            del file["record"]
+            file["record"] = value
+        without(b"GCOL")(path)  # the heap of texts of any length, in which HDF5 may run in circles
+
+    return change
+
+
+DAMAGES = {
+    **{f"cut at {share}": cut(share) for share in (0, 0.001, 0.01, 0.1, 0.5, 0.9, 0.999)},
+    **{f"no {structure}": without(structure) for structure in (b"TREE", b"HEAP", b"SNOD")},
+    "text": lambda path: path.write_bytes(b"text"),
+    "signatures": lambda path: path.write_bytes(b"\x89HDF\r\n\x1a\n" * 9),
+    "of another program": lambda path: h5py.File(path, "w").close(),
+    "record in a heap": with_record("of any length"),
+    "record of numbers": with_record(np.arange(3)),
+    "record without entries": with_record(b"[1]"),
+    "record not in JSON": with_record(b"{no"),
+}
+
+
+@kinds
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_refused_in_one_sentence(kind, damage, written):
+    path = written(kind)
+    DAMAGES[damage](path)
+    assert re.search(rf"is damaged, or was not written by hashbench: .* {re.escape(ADVICE[kind])}", refused(kind, path))
+
+
+@kinds
+def test_a_flipped_byte_of_any_value_is_noticed(kind, written):
+    path = written(kind)
+    whole = path.read_bytes()
+    with h5py.File(path) as file:
+        stored = [file[name].id for name in ("record", "content", *artifact.read_record(path)["arrays"])]
+        places = [(part.get_offset(), part.get_storage_size()) for part in stored]
+    for start, length in places:
+        for place in {start, start + length // 2, start + length - 1}:
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+            with suppress(Damaged):
+                assert KINDS[kind][1](path) is None  # of another key
+
+
+@kinds
+@pytest.mark.parametrize("other", KINDS)
+def test_a_file_of_another_kind_is_named(kind, other, written):
+    if other != kind:
+        expected = "the .model.h5 file" if kind == "model" else f"a {kind} file"
+        assert f"file.h5 is a {other} file, expected {expected}" in refused(kind, written(other))
+
+
+@kinds
+@pytest.mark.parametrize("version", [1, 99, None, "2"])
+def test_a_file_of_another_version_is_named(kind, version, written, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(artifact, "SCHEMA_VERSION", version)
+        path = written(kind)
+    assert f"has schema version {version}, this hashbench reads 2. Upgrade" in refused(kind, path)
+
+
+@kinds
+@pytest.mark.parametrize("value", [0, -1, 99, "coder", "", None, [], {"a": 1}, [[1, 2]] * 3])
+def test_whatever_an_entry_becomes_the_file_is_read_or_refused_in_a_sentence(kind, value, written):
+    path = written(kind)
+    record, _ = edit(path)
+    for key in record.keys() - {"hashbench", "schema_version", "arrays"}:
+        record_in(path, **{key: value})
+        with suppress(HashbenchError):
+            KINDS[kind][1](path)
+        record_in(path, **{key: record[key]})
+    assert KINDS[kind][1](path) is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("codes", name) for name in ("query/codes", "database/codes", *vars(MADE), "content")),
+        *(("dataset", name) for name in ("query", "train", "name", "rule_params", "fingerprint")),
+        *(("model", name) for name in ("made", "state")),
+        ("checkpoint", "state"),
+    ],
+)
+def test_a_lacking_array_or_entry_is_named(kind, name, written):
+    path = written(kind)
+    edit(path, lambda record, arrays: (arrays if name in arrays else record).pop(name))
+    assert f"it lacks {name}" in refused(kind, path)
