@@ -1,19 +1,20 @@
-"""Cards of methods: what is known of a method without constructing it, of a built-in one mostly without importing it.
+"""Cards of methods: what is known of a method without constructing it, of a built-in one without importing it.
 
-The class is the card; what it says is remembered until a source file of hashbench changes.
+``cards.json`` holds those of the built-in methods, and names that a shell completes; `make cards` writes it.
 """
 
+import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any
 
 from hashbench import registry
 from hashbench.errors import HashbenchError
-from hashbench.store.remembered import remembered
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +46,31 @@ class MethodCard:
 
 @cache
 def method_card(name: str) -> MethodCard:
-    """Return the card of a method."""
-    if not registry.is_built_in(name):
+    """Return the card of a method; that of a built-in one from the file, unless it is not there yet."""
+    fields = written()["methods"].get(name) if registry.is_built_in(name) else None
+    if fields is None:
         return card_of_class(name)
-    fields = remembered(f"method {name}", lambda: asdict(card_of_class(name)))
     tunable = {key: tuple(values) for key, values in fields["tunable"].items()}
     return MethodCard(**fields | {"libraries": tuple(fields["libraries"]), "tunable": tunable})
+
+
+@cache
+def written() -> dict[str, dict[str, Any]]:
+    """Return what ``cards.json`` holds: the cards of ``methods`` as JSON by name, and ``names`` by what they name."""
+    content: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("cards.json").read_bytes())
+    return content
+
+
+def check_card(name: str) -> None:
+    """Refuse a method whose class is not what its card says: the parameters recorded for codes come from the card."""
+    card = written()["methods"].get(name) if registry.is_built_in(name) else None
+    if card is not None and card != as_json(card_of_class(name)):
+        raise HashbenchError(f"method {name!r} is not what cards.json says of it; run make cards.")
+
+
+def as_json(card: MethodCard) -> Any:
+    """Return a card as ``cards.json`` holds it."""
+    return json.loads(json.dumps(asdict(card)))
 
 
 def card_of_class(name: str) -> MethodCard:

@@ -1,66 +1,44 @@
-"""Cards of methods are remembered until the source changes, and equal those of the classes."""
+"""Cards of built-in methods are those of their classes, and are read without them."""
 
-import os
-from dataclasses import asdict
+import json
+from copy import deepcopy
 
 import pytest
 from helpers.paths import built_in_methods
+from make_cards import CARDS, cards
 
-from hashbench import cards
-from hashbench.store import remembered as memory
+from hashbench import cards as of_hashbench
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.grid import grid
+from hashbench.pipeline.steps import encode
 
 
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    """Use another cache; return a function that forgets what is in memory, as a new process does."""
-    monkeypatch.setattr(memory, "_path", lambda: tmp_path / "cards.json")
-
-    def forget():
-        for function in (memory._known, memory._source, cards.method_card):
-            function.cache_clear()
-
-    forget()
-    yield forget
-    monkeypatch.undo()
-    forget()
+def test_the_file_of_cards_is_what_the_classes_say():
+    written, expected = json.loads(CARDS.read_text()), cards()
+    assert written["names"] == expected["names"], "run make cards"
+    assert written["methods"] == expected["methods"], "run make cards"
 
 
 @pytest.mark.parametrize("name", built_in_methods())
-def test_a_remembered_card_is_that_of_the_class(name):
-    cards.method_card(name)
-    cards.method_card.cache_clear()
-    assert asdict(cards.method_card(name)) == asdict(cards.card_of_class(name))
+def test_a_card_from_the_file_equals_that_of_the_class(name):
+    card, expected = of_hashbench.method_card(name), of_hashbench.card_of_class(name)
+    assert vars(card) == vars(expected)
+    for preset in card.presets:
+        for n_bits in (16, 48):
+            assert card.preset(preset, n_bits) == expected.preset(preset, n_bits)
 
 
-def test_a_card_is_made_again_after_a_change_of_the_source(cache, monkeypatch):
-    cards.method_card("itq")
-    cache()
-    monkeypatch.setattr(cards, "card_of_class", None)
-    assert cards.method_card("itq").version >= 1  # remembered
-    cache()
-    monkeypatch.setattr(memory, "_source", lambda: "another")
-    with pytest.raises(TypeError):
-        cards.method_card("itq")
+@pytest.mark.usefixtures("data")
+def test_nothing_is_encoded_by_a_method_that_is_not_what_its_card_says(digits, monkeypatch):
+    (job,) = grid(["digits"], ["itq"], [4], [0], {})
+    other = deepcopy(of_hashbench.written())
+    other["methods"]["itq"]["params"]["n_iter"] += 1
+    monkeypatch.setattr(of_hashbench, "written", lambda: other)
+    with pytest.raises(HashbenchError, match=r"'itq' is not what cards\.json says of it; run make cards"):
+        encode(digits, job)
 
 
-def test_a_cache_that_cannot_be_read_or_written_changes_nothing(cache, tmp_path):
-    path = tmp_path / "cards.json"
-    path.write_text("{")
-    assert cards.method_card("itq").name == "itq"
-    path.unlink()
-    path.mkdir()
-    cache()
-    assert cards.method_card("itq").name == "itq"
-
-
-def test_the_cache_notices_an_edit(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "__file__", str(tmp_path / "remembered.py"))
-    source = tmp_path / "method.py"
-    source.write_text("version = 1\n")
-    digests = set()
-    for date in (1, 2):
-        os.utime(source, (date, date))
-        memory._source.cache_clear()
-        digests.add(memory._source())
-    memory._source.cache_clear()
-    assert len(digests) == 2
+def test_a_new_method_needs_no_card(monkeypatch):
+    monkeypatch.setattr(of_hashbench, "written", lambda: {"methods": {}, "names": {}})
+    of_hashbench.check_card("itq")
+    assert of_hashbench.method_card.__wrapped__("itq").name == "itq"

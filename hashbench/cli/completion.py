@@ -1,11 +1,11 @@
-"""Names that a shell completes, remembered, since importing what has them would take seconds per keystroke."""
+"""Names that a shell completes, from a file, since importing what has them would take seconds per keystroke."""
 
 from collections.abc import Callable
 from importlib.metadata import entry_points
 
+from hashbench.cards import written
 from hashbench.registry import method_names
 from hashbench.store.files import data_dir
-from hashbench.store.remembered import remembered
 
 
 def methods() -> list[str]:
@@ -51,26 +51,5 @@ NAMES: dict[str, Callable[[], list[str]]] = {
 
 
 def _built_in(kind: str) -> list[str]:
-    names: dict[str, list[str]] = remembered("names", _all_names)
-    return names[kind]
-
-
-def _all_names() -> dict[str, list[str]]:
-    from hashbench.registry import built_in_datasets, dataset_class
-    from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
-    from hashbench.reports.plots import FIGURES
-    from hashbench.reports.tables import LAYOUTS
-    from hashbench.scoring.metrics import FAMILIES
-
-    scripts = [script.name for original in EVALUATORS for script in (original, *twins_of([original]))]
-    own = [name for name, family in FAMILIES.items() if family.function.__module__.startswith("hashbench.")]
-    patterns = [name.replace("@k", "@100").replace("@rN", "@r2") for name in own if ":" not in name]
-    kinds = dict.fromkeys(kind for name in built_in_datasets() for kind in dataset_class(name).features)
-    return {
-        "datasets": built_in_datasets(),
-        "features": list(kinds),
-        "metrics": patterns,
-        "scripts": scripts,
-        "figures": list(FIGURES),
-        "tables": list(LAYOUTS),
-    }
+    names: list[str] = written()["names"][kind]
+    return names

@@ -12,6 +12,7 @@ import numpy as np
 
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
 from hashbench.bits import check_codes, pack
+from hashbench.cards import check_card
 from hashbench.dataset import Dataset, as_slice, canonical_json
 from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
 from hashbench.pipeline.grid import Job
@@ -82,6 +83,7 @@ def encode(
     from sklearn.base import clone
     from sklearn.utils import gen_batches
 
+    check_card(job.method)
     method: HashMethod = clone(job.estimator)
     reason = method.refusal(dataset)
     if reason is not None:

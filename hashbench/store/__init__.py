@@ -7,7 +7,6 @@ origin        the commit, machine and day behind codes and rows
 artifact      the one form of all cached files, checked on reading; what is computed unless it is cached
 hdf5          files of datasets and codes
 models        files of fitted methods
-remembered    what importing hashbench's own modules tells, such as cards of methods
 score_cache   the scores of every query, of a job's earlier codes too
 result_rows   what a row of results is; a new column is a field of ``Row``, filled in pipeline/steps
 result_files  where rows of results are, the text of their files

@@ -14,6 +14,7 @@ website            a web server on loopback
 clusters           Dask clusters on loopback
 error_sentences    assertions of errors
 score_assertions   assertions of scores
+artifacts          files of hashbench, edited as a program would that knows their form
 waiting            waiting for other processes, with a deadline far away
 processes          Python in a process of its own
 few_packages       the same without most packages of the base install
