@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -184,9 +183,6 @@ def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyAr
         return None
 
 
-_ITEMS: WeakKeyDictionary[Dataset, IntArray] = WeakKeyDictionary()
-
-
 def score(dataset: Dataset, path: Path, metric_names: Sequence[str]) -> Evaluation:
     """Score a codes file of this dataset."""
     with hdf5.open_codes(path) as codes:
@@ -287,18 +283,7 @@ def _score(dataset: Dataset, codes: Codes, metric_names: Sequence[str], on_progr
     from hashbench.scoring.evaluator import evaluate_packed
 
     parts, vectors = (codes.query, codes.database, codes.n_bits), vectors_of(dataset, metric_names)
-    options: dict[str, Any] = {"vectors": vectors, "items": items_of(dataset), "on_progress": on_progress}
-    return evaluate_packed(*parts, dataset.affinity(), metric_names, **options)
-
-
-def items_of(dataset: Dataset) -> IntArray:
-    """Return rows of the database that stand for all, the same for codes of all methods."""
-    from hashbench.scoring.item_sample import draw_items
-
-    if dataset not in _ITEMS:
-        of_all = dataset.images if dataset.features is None else dataset.features
-        _ITEMS[dataset] = draw_items(np.asarray(of_all)[as_slice(dataset.database)], dataset.affinity().item_keys())
-    return _ITEMS[dataset]
+    return evaluate_packed(*parts, dataset.affinity(), metric_names, vectors=vectors, on_progress=on_progress)
 
 
 def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None":

@@ -158,13 +158,11 @@ def evaluate_packed(
     vectors: Vectors | None = None,
     random_orders: int = 0,
     exclude_self: bool = False,
-    items: IntArray | None = None,
     on_progress: Progress = silent,
 ) -> Evaluation:
     """Score packed codes, (n, ceil(n_bits / 8)); a database on disk is read and checked some 8 MiB at a time.
 
-    ``items`` are rows of the database that stand for all where covariances with their keys are summed; by default they
-    are drawn. ``on_progress`` is called if the loops have to be compiled, then for each block of the database with the
+    ``on_progress`` is called if the loops have to be compiled, then for each block of the database with the
     queries counted, as items. Raises HashbenchError if codes, affinity and metrics do not fit together.
     """
     chosen = checked_metrics(metrics, undefined)
@@ -184,7 +182,7 @@ def evaluate_packed(
         query, affinity, origin = query[kinds.first], affinity.part(kinds.first), kinds.of_query
         own = None if own is None else own[kinds.first]
     n_queries, n_alike = len(query), None if origin is _ALL else np.bincount(kinds.of_query)
-    sample = PackedSample.of(query, database, n_bits, affinity, items)
+    sample = PackedSample.of(query, database, n_bits, affinity)
     keys = all_affinity.part(_ALL, sample.rows).item_keys()
     sums = ItemSums(chosen, n_queries, sample.rows, database.shape[0], n_alike, own, keys)
     table = ScoreTable(chosen, undefined, n_queries, sums)

@@ -7,8 +7,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
-from hashbench.affinity import Affinity, row_digests
+from hashbench._typing import ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
+from hashbench.affinity import Affinity
 from hashbench.bits import n_words, to_words
 from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
@@ -17,6 +17,7 @@ from hashbench.scoring.row_hashes import ODD, mixed, row_hashes
 N_SAMPLED = 1024  # items of a large database; docs/explanation/shuffle-deviation.md says how exact it is
 
 _ALL = slice(None)
+_LOW = np.uint64(0xFFFF)
 _IN_ANY_ORDER = 1 << 22  # items among which the same are drawn in any order; of more, rows have a say
 
 
@@ -59,23 +60,17 @@ class PackedSample(NamedTuple):
     n_groups: int
 
     @classmethod
-    def of(
-        cls,
-        query: ByteArray,
-        database: SliceableCodes,
-        n_bits: int,
-        affinity: Affinity,
-        chosen: IntArray | None = None,
-    ) -> Self:
-        """Choose items of packed codes, (n, ceil(n_bits / 8)); by default they are drawn by their codes and levels."""
+    def of(cls, query: ByteArray, database: SliceableCodes, n_bits: int, affinity: Affinity) -> Self:
+        """Draw items of packed codes, (n, ceil(n_bits / 8)), by their codes and levels."""
         n_items = database.shape[0]
-        if chosen is None and _n_chosen(n_items) == n_items:
+        if _n_chosen(n_items) == n_items:
             chosen = np.arange(n_items)
-        elif chosen is None and n_items <= _IN_ANY_ORDER:
+        elif n_items <= _IN_ANY_ORDER:
             keys = affinity.item_keys()
-            hashes = [row_hashes(words, keys[rows]) for rows, words in read_words(database, n_bits)]
-            chosen = _draw(np.concatenate(hashes))
-        elif chosen is None:
+            blocks = list(read_words(database, n_bits))
+            hashes = np.concatenate([row_hashes(words, keys[rows]) for rows, words in blocks])
+            chosen = _draw(np.concatenate([words[:, 0] for _, words in blocks]), hashes, n_bits)
+        else:
             parts = (
                 Sample.draw(words, affinity.part(_ALL, rows).item_keys(), rows.start)
                 for rows, words in read_words(database, n_bits)
@@ -97,22 +92,24 @@ class PackedSample(NamedTuple):
         kernels.add_cells(cells, tables, sums)
 
 
-def draw_items(items: AnyArray, keys: IntArray) -> IntArray:
-    """Draw rows that stand for all items, (n_items, ...), by content and `Affinity.item_keys`, whatever their order."""
-    n_items = len(items)
-    if _n_chosen(n_items) == n_items:
-        return np.arange(n_items)
-    return _draw(row_hashes(row_digests(items).view(np.int64), keys))
-
-
 def _n_chosen(n_items: int) -> int:
     return n_items if n_items <= 2 * N_SAMPLED else N_SAMPLED
 
 
-def _draw(hashes: WordArray) -> IntArray:
-    """Return the rows of the items that stand for all: every so many in the order of their hashes."""
-    n_items, n_chosen = len(hashes), _n_chosen(len(hashes))
-    return np.asarray(np.argsort(hashes)[(2 * np.arange(n_chosen) + 1) * n_items // (2 * n_chosen)])
+def _draw(first_words: WordArray, hashes: WordArray, n_bits: int) -> IntArray:
+    """Return the rows of the items that stand for all: every so many in the order of their codes, then of their hashes.
+
+    Items of near codes have near sums, so each group of them has its share. Of the code the 48 last bits of the first
+    word count.
+    """
+    keys = first_words << np.uint64(64 - min(n_bits, 64))
+    keys = (keys & ~_LOW) | (hashes & _LOW)
+    order = np.argsort(keys)
+    in_order, hashes_in_order = keys[order], hashes[order]
+    if ((in_order[1:] == in_order[:-1]) & (hashes_in_order[1:] != hashes_in_order[:-1])).any():
+        order = np.lexsort((hashes, keys))  # which takes longer, and leaves nothing to the rows' order
+    n_items, n_chosen = len(keys), _n_chosen(len(keys))
+    return np.asarray(order[(2 * np.arange(n_chosen) + 1) * n_items // (2 * n_chosen)])
 
 
 def _level_indices(affinity: Affinity, queries: Rows) -> LevelArray:

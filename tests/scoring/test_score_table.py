@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
 import hashbench
+from hashbench.affinity import SameLabel
 from hashbench.bits import pack
 from hashbench.scoring import item_sample, shards
 from hashbench.scoring.metrics import get_metric
@@ -191,15 +192,22 @@ def test_metrics_that_do_not_know_single_items_keep_the_deviation_of_their_queri
     assert summary.tie_sd_low == 0
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_items_are_drawn_by_all_of_their_content_and_labels_in_any_order(dtype):
+@pytest.mark.parametrize("n_bits", [12, 60, 130])
+def test_items_are_drawn_by_codes_and_labels_in_any_order_of_rows(n_bits):
     rng = np.random.default_rng(0)
-    items, labels = np.zeros((5000, 101), dtype=dtype), rng.integers(0, 10, (5000, 1))
-    items[np.arange(4000), rng.integers(0, 101, 4000)] = 1 + np.arange(4000) % 200  # the last thousand are equal
+    codes, labels = rng.random((5000, n_bits)) < 0.5, rng.integers(0, 300, 5000)
+    codes[:, 8:40] = False  # so that many share the bits by which they are sorted
+    codes[4000:] = codes[4000]  # and the last thousand are equal
     order = rng.permutation(5000)
-    drawn, again = item_sample.draw_items(items, labels), item_sample.draw_items(items[order], labels[order])
-    assert len(drawn) == len(again) == item_sample.N_SAMPLED
-    rows = [np.column_stack([items[chosen], labels[chosen]]) for chosen in (drawn, order[again])]
-    assert sorted(map(bytes, rows[0])) == sorted(map(bytes, rows[1]))
-    assert len(np.unique(drawn[drawn < 4000])) > 0.95 * (drawn < 4000).sum() > 0.7 * item_sample.N_SAMPLED
-    np.testing.assert_array_equal(item_sample.draw_items(items[:900], labels[:900]), np.arange(900))
+
+    def drawn(order):
+        database, levels = pack(codes[order]), SameLabel(labels[:1], labels[order])
+        sample = item_sample.PackedSample.of(pack(codes[:1]), database, n_bits, levels)
+        return sorted((codes[row].tobytes(), labels[row]) for row in order[sample.rows])
+
+    whole = drawn(np.arange(5000))
+    assert len(whole) == item_sample.N_SAMPLED
+    assert drawn(order) == whole
+    share = (codes == codes[4000]).all(axis=1).mean()
+    n_equal = sum(code == codes[4000].tobytes() for code, _ in whole)
+    assert n_equal == pytest.approx(share * item_sample.N_SAMPLED, abs=2)
