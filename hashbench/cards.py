@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from hashlib import sha256
+from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
@@ -44,28 +46,38 @@ class MethodCard:
         return preset_settings(presets, self.name, name, n_bits)
 
 
-@cache
 def method_card(name: str) -> MethodCard:
-    """Return the card of a method; that of a built-in one from the file, unless it is not there yet."""
-    fields = written()["methods"].get(name) if registry.is_built_in(name) else None
-    if fields is None:
+    """Return the card of a method; that of a built-in one from the file, unless a source file has changed since."""
+    return _card_of_built_in(name) if registry.is_built_in(name) else card_of_class(name)
+
+
+@cache
+def _card_of_built_in(name: str) -> MethodCard:
+    fields = written()["methods"].get(name)
+    if fields is None or written()["made_from"] != source_digest():
         return card_of_class(name)
     tunable = {key: tuple(values) for key, values in fields["tunable"].items()}
     return MethodCard(**fields | {"libraries": tuple(fields["libraries"]), "tunable": tunable})
 
 
 @cache
-def written() -> dict[str, dict[str, Any]]:
-    """Return what ``cards.json`` holds: the cards of ``methods`` as JSON by name, and ``names`` by what they name."""
-    content: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("cards.json").read_bytes())
+def written() -> dict[str, Any]:
+    """Return what ``cards.json`` holds.
+
+    These are the cards of ``methods`` as JSON by name, ``names`` by what they name, and the `source_digest`.
+    """
+    content: dict[str, Any] = json.loads(Path(__file__).with_name("cards.json").read_bytes())
     return content
 
 
-def check_card(name: str) -> None:
-    """Refuse a method whose class is not what its card says: the parameters recorded for codes come from the card."""
-    card = written()["methods"].get(name) if registry.is_built_in(name) else None
-    if card is not None and card != as_json(card_of_class(name)):
-        raise HashbenchError(f"method {name!r} is not what cards.json says of it; run make cards.")
+@cache
+def source_digest() -> str:
+    """Digest the files in which the classes of built-in methods say what they are."""
+    content, home = sha256(), Path(__file__).parent
+    folders = [home / "learning", *map(Path, import_module("hashbench.methods").__path__)]
+    for path in [home / "method.py", *(path for folder in folders for path in sorted(folder.glob("*.py")))]:
+        content.update(path.name.encode() + path.read_bytes().replace(b"\r\n", b"\n"))
+    return content.hexdigest()[:16]
 
 
 def as_json(card: MethodCard) -> Any:
@@ -82,6 +94,8 @@ def card_of_class(name: str) -> MethodCard:
 
     with registry.loading("method", name, "constructed without arguments", " Give its parameters defaults."):
         params = cls().get_params(deep=False)
+    with registry.loading("method", name, "read"):
+        found = digests("method", name, (*registry.modules_of(cls), *cls.modules))
     deciding = ("recorded_params", "check_parameters")  # functions that change what parameters mean
     return MethodCard(
         name=name,
@@ -96,7 +110,7 @@ def card_of_class(name: str) -> MethodCard:
         tunable=tunable_values(cls),
         is_slow=cls.is_slow,
         is_plain=all(getattr(cls, function) is getattr(HashMethod, function) for function in deciding),
-        digests=digests((*registry.modules_of(cls), *cls.modules)),
+        digests=found,
     )
 
 

@@ -157,6 +157,19 @@ def modules_of(cls: type) -> tuple[str, ...]:
     return tuple(home for home in homes if home.partition(".")[0] not in _LIBRARIES)
 
 
+def installed_with(kind: str, name: str) -> list[str]:
+    """List the top-level modules and packages of the distribution that a plug-in comes with."""
+    points = _entry_points(f"hashbench.{kind}s").get(name, [])
+    distribution = points[0].dist if points else None
+    if distribution is None:
+        return []
+    listed = (distribution.read_text("top_level.txt") or "").split()
+    if not listed:
+        files = [file for file in distribution.files or [] if file.suffix == ".py" and ".." not in file.parts]
+        listed = [file.stem if len(file.parts) == 1 else file.parts[0] for file in files]
+    return sorted({each for each in listed if each.isidentifier()})
+
+
 def dataset_summary(name: str) -> str:
     """Return a line about a dataset, or an error in parentheses."""
     try:

@@ -19,12 +19,11 @@ from helpers import thoroughness  # noqa: F401 - sets how many cases hypothesis 
 from helpers.diff_rows import GIT_ENVIRONMENT, git
 from helpers.website import Site
 
-from hashbench import cards, registry
+from hashbench import registry
 from hashbench.cli.main import cli
 from hashbench.dataset import Dataset
 from hashbench.sources import download
 from hashbench.store import hdf5
-from hashbench.store.provenance import digests
 
 SCRIPT = Path(sysconfig.get_path("scripts")) / "hashbench"
 
@@ -138,7 +137,7 @@ def hashbench():
 def plugin(tmp_path, monkeypatch):
     """Install a third-party plug-in, by its name, its source, and the object that the entry point names."""
     folder = tmp_path / "site"
-    caches = registry._entry_points, registry.import_metrics, cards.method_card, digests
+    caches = registry._entry_points, registry.import_metrics
     modules = []
 
     def install(name, source, kind="methods", attribute="Mine"):

@@ -4,7 +4,7 @@ import json
 
 from helpers.paths import ROOT, built_in_datasets, built_in_methods
 
-from hashbench.cards import as_json, card_of_class
+from hashbench.cards import as_json, card_of_class, source_digest
 from hashbench.registry import dataset_class
 from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
 from hashbench.reports.plots import FIGURES
@@ -26,7 +26,11 @@ def cards():
         "figures": list(FIGURES),
         "tables": list(LAYOUTS),
     }
-    return {"methods": {name: as_json(card_of_class(name)) for name in built_in_methods()}, "names": names}
+    return {
+        "made_from": source_digest(),
+        "methods": {name: as_json(card_of_class(name)) for name in built_in_methods()},
+        "names": names,
+    }
 
 
 if __name__ == "__main__":

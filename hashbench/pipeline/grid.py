@@ -148,7 +148,7 @@ def by_variant(
     variants: list[tuple[str, Mapping[str, Any]]] = [
         (method, {}) if isinstance(method, str) else method for method in methods
     ]
-    cards = {name: method_card(name) for name, _ in variants}
+    cards = {name: method_card(name) for name in dict.fromkeys(name for name, _ in variants)}
     general, own = _by_method(params, cards)
     known = {name: settings_of(card) for name, card in cards.items()}
     _check_known(general, known)

@@ -89,7 +89,7 @@ def _is_made_by(attributes: Mapping[str, Any], versions: str) -> bool:
 def _versions_of(name: str) -> str:
     """Return the version of the code that prepares a dataset, with the digests of a plug-in's files."""
     modules = () if split_name(name)[1] else modules_of(dataset_class(name))
-    return canonical_json({"dataset_version": DATASET_VERSION, **digests(modules)})
+    return canonical_json({"dataset_version": DATASET_VERSION, **digests("dataset", split_name(name)[0], modules)})
 
 
 def read_choices(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

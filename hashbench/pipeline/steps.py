@@ -11,7 +11,6 @@ import numpy as np
 
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
 from hashbench.bits import check_codes, pack
-from hashbench.cards import check_card
 from hashbench.dataset import Dataset, as_slice, canonical_json
 from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
 from hashbench.pipeline.grid import Job
@@ -82,7 +81,6 @@ def encode(
     from sklearn.base import clone
     from sklearn.utils import gen_batches
 
-    check_card(job.method)
     method: HashMethod = clone(job.estimator)
     reason = method.refusal(dataset)
     if reason is not None:
@@ -315,7 +313,7 @@ def _open_session(
             method.session,
             activations=data_dir() / "activations",
             checkpoint=checkpoint,
-            key=canonical_json([provenance.codes_version, provenance.method_version]),
+            key=canonical_json([provenance.codes_version, provenance.method_version, provenance.plugin]),
             resume=resume,
             on_epoch=lambda epoch: on_progress(f"epochs, {epoch}", epoch.number, epoch.n_epochs),
             on_progress=on_progress,

@@ -4,15 +4,18 @@ Keys rest on declared versions, never on the source of hashbench.
 """
 
 import json
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
+from hashbench import registry
 from hashbench._validation import check_name
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
@@ -21,6 +24,7 @@ from hashbench.errors import HashbenchError
 DATASET_VERSION = 1  # of what is prepared: features, splits, levels
 CODES_VERSION = 1  # of what methods share: inputs, seeds, the training loop; each method has its own ``version``, too
 SCORES_VERSION = 1  # of all metrics, with their shuffle deviations
+_LARGE = 1 << 25  # bytes
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,11 @@ class Provenance:
         return ours == theirs
 
     @property
+    def plugin(self) -> dict[str, str]:
+        """The `digests` of a plug-in; of hashbench's own methods none."""
+        return {name: text for name, text in json.loads(self.libraries).items() if text.startswith("sha256:")}
+
+    @property
     def job(self) -> tuple[Any, ...]:
         """The key of its rows without the metric, the same for any versions and content of the dataset."""
         return self.dataset, self.features, self.method, self.params, self.n_bits, self.seed
@@ -91,24 +100,40 @@ def _major(version: str) -> str:
     return f"0.{rest.partition('.')[0]}" if first == "0" and dot else first
 
 
-@cache
-def digests(modules: tuple[str, ...]) -> dict[str, str]:
-    """Digest the files of plug-ins, by package: all of the imported modules' own packages, none of hashbench.
+def digests(kind: str, name: str, modules: Iterable[str]) -> dict[str, str]:
+    """Digest the files of a plug-in, by top-level module or package, so that nobody sees codes of one edited since.
 
-    So nobody sees codes of a plug-in that was edited since.
+    They are those of ``modules``, and of what is installed with it: its whole distribution. None are of hashbench.
     """
+    tops = {module.partition(".")[0] for module in modules} - {"hashbench"}
+    if tops:
+        tops |= set(registry.installed_with(kind, name))
     found = {}
-    for name in sorted({module.partition(".")[0] for module in modules} - {"hashbench"}):
-        top = sys.modules[name]
-        folders = [Path(folder) for folder in getattr(top, "__path__", [])]
-        files = [(path.relative_to(folder), path) for folder in folders for path in folder.rglob("*.py")]
-        if not folders and top.__file__ is not None:
-            files = [(Path(name), Path(top.__file__))]
+    for top in sorted(tops):
         content = sha256()
-        for place, path in sorted(files):
-            content.update(f"{place.as_posix()}\0".encode() + path.read_bytes() + b"\0")
-        found[name] = f"sha256:{content.hexdigest()[:16]}"
+        for place, path in sorted(_files_of(top)):
+            size = path.stat().st_size
+            held = path.read_bytes() if size < _LARGE else b""  # such as weights, which are told apart by their size
+            content.update(f"{place}\0{size}\0".encode() + held)
+        found[top] = f"sha256:{content.hexdigest()[:16]}"
     return found
+
+
+def _files_of(top: str) -> list[tuple[str, Path]]:
+    """List the files of a top-level module or package, with their names in it."""
+    spec = getattr(sys.modules.get(top), "__spec__", None) or find_spec(top)
+    archive = getattr(getattr(spec, "loader", None), "archive", None)
+    if archive is not None:
+        return [(top, Path(archive))]
+    if spec is None or not spec.submodule_search_locations:
+        return [(top, Path(spec.origin))] if spec is not None and spec.origin and Path(spec.origin).is_file() else []
+    files = []
+    for folder in spec.submodule_search_locations:
+        for home, folders, names in os.walk(folder):
+            folders[:] = [each for each in folders if each[0] != "." and each != "__pycache__"]
+            paths = [Path(home, each) for each in names if each[0] != "."]
+            files += [(path.relative_to(folder).as_posix(), path) for path in paths if path.is_file()]
+    return files
 
 
 @cache

@@ -1,5 +1,6 @@
 """The keys of codes, scores and rows follow declared versions, libraries, plug-ins and the content that decide them."""
 
+import importlib
 import json
 import sys
 from dataclasses import replace
@@ -7,6 +8,7 @@ from importlib.metadata import version
 
 import pytest
 
+from hashbench import registry
 from hashbench.pipeline.grid import grid
 from hashbench.store import provenance
 from hashbench.store.provenance import Provenance, digests
@@ -18,45 +20,48 @@ def job(name="itq", **params):
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
-    """Import packages of a plug-in from texts by file, as in a new process, and return their digests."""
+    """Write files of a plug-in, import its first module as a new process does, and return its digests."""
     monkeypatch.syspath_prepend(tmp_path)
 
-    def load(**files):
+    def load(*installed, **files):
         for name, text in files.items():
-            path = tmp_path / f"{name.replace('__', '/')}.py"
+            path = tmp_path / f"{name.replace('__', '/', 1)}.py"
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
         top = next(iter(files)).partition("__")[0]
-        if (tmp_path / top).is_dir():
-            (tmp_path / top / "__init__.py").touch()
         monkeypatch.delitem(sys.modules, top, raising=False)
+        importlib.invalidate_caches()
         __import__(top)
-        digests.cache_clear()
-        return digests((f"{top}.part", "hashbench.methods.itq"))
+        monkeypatch.setattr(registry, "installed_with", lambda *_: installed)
+        return digests("method", "mine", (f"{top}.part", "hashbench.methods.itq"))
 
-    yield load
-    digests.cache_clear()
+    return load
 
 
-def test_a_plugin_is_known_by_the_files_of_its_own_package(mine):
-    first = mine(package_of_mine__part="a = 1\n")
+def test_a_plugin_is_known_by_all_files_of_its_package(mine, tmp_path):
+    files = {"package_of_mine____init__": "", "package_of_mine__part": "a = 1\n"}
+    first = mine(**files)
     assert [*first] == ["package_of_mine"]
-    assert mine(package_of_mine__part="a = 1\n") == first
-    assert mine(package_of_mine__part="a = 1  # any byte counts\n") != first
-    assert mine(package_of_mine__other="a = 2\n", package_of_mine__part="a = 1\n") != first
+    assert mine(**files) == first
+    seen = [first, mine(**files | {"package_of_mine__part": "a = 1  # any byte counts\n"})]
+    (tmp_path / "package_of_mine" / "signs.json").write_text("[-1]")
+    seen.append(mine(**files))
+    (tmp_path / "package_of_mine" / ".#part.py").symlink_to("nobody@host:1")  # as an editor leaves it
+    assert mine(**files) == seen[-1]
+    assert len({each["package_of_mine"] for each in seen}) == 3
 
 
-def test_a_plugin_in_one_file_is_known_by_that_file(mine):
-    first = mine(file_of_mine="a = 1\n")
-    assert [*first] == ["file_of_mine"]
-    assert mine(other_of_mine="a = 1\n").keys() == {"other_of_mine"}
-    assert mine(file_of_mine="a = 2\n") != first
+def test_a_plugin_of_several_modules_is_known_by_all_that_its_distribution_installs(mine):
+    first = mine("file_of_mine", "help_of_mine", file_of_mine="a = 1\n", help_of_mine="b = 1\n")
+    assert [*first] == ["file_of_mine", "help_of_mine"]
+    again = mine("file_of_mine", "help_of_mine", file_of_mine="a = 1\n", help_of_mine="b = 2\n")
+    assert (again["file_of_mine"] == first["file_of_mine"], again["help_of_mine"] == first["help_of_mine"]) == (1, 0)
 
 
 def test_methods_of_hashbench_are_known_by_their_versions_alone(tiny):
     made = job().provenance(tiny())
     assert json.loads(made.libraries) == {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    assert digests(("hashbench.methods.itq",)) == {}
+    assert digests("method", "itq", ("hashbench.methods.itq",)) == made.plugin == {}
 
 
 MADE = Provenance("d", "f", "itq", "{}", 4, 0, "abc", 1, '{"numpy": "2.1.3", "sklearn": "0.24.1"}')
