@@ -12,7 +12,7 @@ from hashbench._validation import class_labels, real_rows
 from hashbench.adapter import Options
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.preparation import find_by_content, read_choices
+from hashbench.pipeline.preparation import find_by_content
 from hashbench.pipeline.steps import BATCH
 from hashbench.registry import features_kind
 from hashbench.sources.array_files import read_array, read_features, split_spec
@@ -96,12 +96,12 @@ def _of_folder(model: Model, folder: Path, on_progress: Progress) -> AnyArray:
             "Prepare it again, or give a file of such features."
         )
     attributes = read_record(path) if is_computed and path else {}
-    about, choices = attributes.get("about", {}), read_choices(attributes)[0]
+    about, chosen = attributes.get("about", {}), attributes.get("chosen", {})
     if RECIPE not in about:
         raise HashbenchError(f"{folder} is a folder, and {learned}. Give a file of such features.")
     recipe = json.loads(about[RECIPE])
     options = Options(
-        weights=Path(choices["weights"]) if "weights" in choices else None,
+        weights=Path(chosen["weights"]) if "weights" in chosen else None,
         image_size=recipe.get("image_size"),
         on_progress=on_progress,
     )
