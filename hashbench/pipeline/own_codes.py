@@ -177,11 +177,7 @@ class OwnCodes:
     ) -> Evaluation:
         """Score the codes; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
         codes = self.query, self.database
-        rules: dict[str, Any] = {
-            "undefined": undefined,
-            "random_orders": random_orders,
-            "exclude_self": self.exclude_self,
-        }
+        rules: Any = {"undefined": undefined, "random_orders": random_orders, "exclude_self": self.exclude_self}
         if self.distance != "hamming":
             return evaluate(*codes, self.affinity, metrics, distance=self.distance, **rules)
         names = list(metrics)
@@ -202,10 +198,6 @@ class OwnCodes:
                 "--query-vectors and --database-vectors are for metrics that re-rank, and no such metric was chosen. "
                 "Add one, such as --metric Recall@10:reranked=100, or leave the vectors out."
             )
-
-    def save(self, saving: Saving, scored: Evaluation) -> list[str]:
-        """Add rows to the results as `save_all` does."""
-        return save_all([(self, saving, scored)])
 
     def scores_of(self, saving: Saving, scored: Evaluation) -> dict[Provenance, Evaluation]:
         """Sort scores by what they depend on: those of re-ranked metrics also on the vectors."""
