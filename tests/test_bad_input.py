@@ -142,6 +142,8 @@ def lay_out(folder):
         "short-labels": np.arange(5) % 2,
         "hot": np.eye(6, dtype=np.uint8),
         "hot-4": np.eye(6, 4, dtype=np.uint8),
+        "turned": codes.T,
+        "hot-on-side": np.ones((4, 6), dtype=int),
         "hot-twos": 2 * np.eye(6, dtype=np.uint8),
         "hexes": np.array([["0f"]] * 6),
         "coarse": np.zeros(6, dtype=int),
@@ -312,6 +314,7 @@ COMMANDS = f"""
 1 | run --method ITQ --bits 8 | unknown method 'ITQ' | 'itq'
 1 | run --method '' --bits 8 | unknown method ''
 1 | run --method {"x" * 300} --bits 8 | unknown method
+1 | {ITQ} --dataset digts --dry-run | unknown dataset 'digts' | 'digits'
 1 | {ITQ} --dataset digts | unknown dataset 'digts' | 'digits'
 1 | {ITQ} --dataset digits:gist | unknown feature kind 'digits:gist'
 1 | {ITQ} --dataset nowhere.h5 | there is no file nowhere.h5
@@ -350,6 +353,8 @@ COMMANDS = f"""
 1 | {ITQ} --param n_iter=20,many | 'n_iter' parameter of itq must be an int | Got 'many'
 1 | {ITQ} --param n_iter=20 --param n_iter=50 | 'n_iter' twice; for several values write n_iter=20,50
 1 | {ITQ} --param ksh:n_items=5000 | n_items is only for ksh, and the methods here are itq | --method ksh
+1 | {ITQ} --param tuned=9 --dry-run | unknown itq parameter 'tuned'
+1 | {ITQ} --param itq:tuned=9 --dry-run | unknown itq parameter 'tuned'
 1 | {ITQ} --param itq:n_itr=3 | unknown itq parameter 'n_itr'. Did you mean 'n_iter'
 2 | {ITQ} --bits 16,32 | '16,32' holds several; repeat the option: --bits 16 --bits 32
 1 | run --grid nowhere.toml | there is no file nowhere.toml
@@ -424,6 +429,8 @@ COMMANDS = f"""
 1 | {ITQ} --results n/no-object | itq.settings.json holds no settings
 1 | {ITQ} --results r/out | line 2: column dataset | 'x/../../..' | names files
 1 | {ITQ} --results r/out-method | line 2: column method | got '../itq'
+1 | {ITQ} --results n/version-99 --dry-run | has rows of version 99 of itq, and those to add are of version 1
+1 | {ITQ} --results r/no-results --dry-run | itq.csv is not a results file | none of the columns dataset,features,method
 1 | {ITQ} --results r/no-results | itq.csv is not a results file | Give a file that hashbench run wrote
 1 | diff text.npy r/good | text.npy is not a results file
 1 | report --results r/good --against text.npy --output r.html | text.npy is not a results file
@@ -540,6 +547,9 @@ COMMANDS = f"""
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
+1 | {LABELLED.replace("codes.npy", "turned.npy", 1)} | turned.npy has 8 rows and 6 columns, expected 6 rows, one per item
+1 | {LABELLED.replace("query-codes codes", "query-codes turned")} --bits 6 | columns are the items, save it transposed
+1 | {LABELLED.replace("database-labels labels", "database-labels hot-on-side")} | 4 rows and 6 columns, expected 6
 1 | {LABELLED} --bits 7 | are booleans of shape (6, 8), a column for each bit, and codes of 7 bits have 7.
 1 | {LABELLED} --bits 0 | codes must have 1 to 4096 bits, got 0.
 1 | {LABELLED} --bits 99999 | codes must have 1 to 4096 bits, got 99999
@@ -951,6 +961,11 @@ CALLS = [
         "query labels hold 1 values that are not whole numbers, first nan",
     ),
     (lambda: call(affinity=(LABELS + 2.0**53, LABELS)), "query labels are float64, exact up to 9007199254740991"),
+    (
+        lambda: call(affinity=((LABELS - 2**24).astype("f4"), LABELS)),
+        "float32, exact up to 16777215, and hold -16777",
+    ),
+    (lambda: call(affinity=((LABELS + 2**11).astype("f2"), LABELS)), "are float16, exact up to 2047, and hold 2048"),
     (lambda: call(affinity=(LABELS, list("abab"))), "database labels are words and the other labels numbers"),
     (lambda: call(affinity=(["xxxxx"] * 4, list("abab"))), "of the database, such as 'xxxxx'. Write the same class as"),
     (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "such as 'cat'; the nearest there is 'Cat'"),

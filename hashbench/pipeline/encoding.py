@@ -65,18 +65,14 @@ def read_inputs(model: Model, items: str, on_progress: Progress = silent) -> Any
     with reading(folder):
         is_folder = folder.is_dir()
     if is_folder:
-        return _check_features(method, _of_folder(model, folder, on_progress), items)
-    if method.input_kind == "images":
-        return read_array(items, ("images",))
-    if method.input_kind == "labels":
+        inputs = _of_folder(model, folder, on_progress)
+    elif method.input_kind == "labels":
         return class_labels(read_array(items, LABEL_KEYS), f"labels of {items}").reshape(-1, 1)
-    return _check_features(method, read_features(items), items)
-
-
-def _check_features(method: "HashMethod", features: AnyArray, items: str) -> AnyArray:
+    else:
+        inputs = read_array(items, ("images",)) if method.input_kind == "images" else read_features(items)
     if method.input_kind == "images":
-        return features
-    features = real_rows(features, f"features of {items}", "n_features")
+        return inputs
+    features = real_rows(inputs, f"features of {items}", "n_features")
     if features.shape[1] != method.n_features_in_:
         raise HashbenchError(
             f"{items} holds {features.shape[1]} features per item, and the model learned from {method.n_features_in_}. "

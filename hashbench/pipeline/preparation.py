@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -239,14 +240,11 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
 def _is_ann_benchmark(own: OwnData) -> bool:
     """Return whether the items are an HDF5 file with the arrays of ann-benchmarks."""
     path = Path(own.items)
-    with reading(path):
-        if not (path.is_file() and h5py.is_hdf5(path)):
-            return False
-    try:
-        with h5py.File(path, "r") as file:
-            return {"train", "test", "neighbors"} <= set(file)
-    except (OSError, RuntimeError):  # cut short, which is refused when it is read as any other file
-        return False
+    with suppress(OSError, RuntimeError):  # no HDF5, or cut short, which is refused when it is read as any other file
+        if path.is_file():
+            with h5py.File(path, "r") as file:
+                return {"train", "test", "neighbors"} <= set(file)
+    return False
 
 
 def _refuse_useless(name: str, kind: str, options: Options) -> None:

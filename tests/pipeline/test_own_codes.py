@@ -144,41 +144,6 @@ def test_classes_may_be_words_however_unicode_spells_them(save, codes, form):
     assert_ap(np.equal.outer(*CLASSES), **codes, **labels)
 
 
-def test_codes_and_labels_with_items_in_columns_are_offered_their_transpose(save, codes):
-    def refused(**specs):
-        with pytest.raises(HashbenchError) as caught:
-            read_own(**specs)
-        return str(caught.value)
-
-    query, database = save("tq.npy", QUERY.T), save("td.npy", DATABASE.T)
-    turned = {"query_codes": query, "database_codes": database}
-    classes = {"query_labels": save("ql.npy", CLASSES[0]), "database_labels": save("dl.npy", CLASSES[1][None])}
-    hot = {"query_labels": save("qh.npy", MULTI_HOT[0].T), "database_labels": save("dh.npy", MULTI_HOT[1].T)}
-    words = (
-        " has 11 rows and 7 columns, expected 7 rows, one per item. If its columns are the items, save it transposed"
-    )
-    assert words in refused(**turned, **classes)
-    assert words in refused(**turned, **hot)
-    assert " has 4 rows and 7 columns, expected 7 rows" in refused(**codes, **hot)
-    packed = save("p.npy", np.packbits(QUERY, axis=1, bitorder="little").T)
-    assert " has 2 rows and 7 columns" in refused(**codes | {"query_codes": packed}, **classes, n_bits=11)
-
-
-@pytest.mark.parametrize(("dtype", "first"), [(np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11)])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_labels_are_refused_as_floats_that_are_not_exact(save, codes, dtype, first, sign):
-    def scored(largest):
-        files = {f"{role}_labels": save(f"{role}.npy", classes.astype(dtype)) for role, classes in largest.items()}
-        return read_own(**codes, **files).evaluate(["AP"]).scores["AP"].mean
-
-    classes = dict(zip(("query", "database"), CLASSES, strict=True))
-    exact = {role: sign * (first - 3 + labels) for role, labels in classes.items()}
-    np.testing.assert_allclose(scored(exact), by_hand(np.equal.outer(*CLASSES).astype(int)))
-    assert dtype(first + 1) == dtype(first)
-    with pytest.raises(HashbenchError, match=f"{np.dtype(dtype)}, exact up to {first - 1}, and hold"):
-        scored({role: labels + sign for role, labels in exact.items()})
-
-
 def test_the_fingerprint_is_of_levels_and_not_of_their_file(save, codes):
     def fingerprint(levels):
         return read_own(**codes, affinity=levels).fingerprint
