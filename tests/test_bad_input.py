@@ -547,7 +547,7 @@ COMMANDS = f"""
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
-1 | {LABELLED.replace("codes.npy", "turned.npy", 1)} | turned.npy has 8 rows and 6 columns, expected 6 rows, one per item
+1 | {LABELLED.replace("codes.npy", "turned.npy", 1)} | turned.npy has 8 rows and 6 columns, expected 6 rows
 1 | {LABELLED.replace("query-codes codes", "query-codes turned")} --bits 6 | columns are the items, save it transposed
 1 | {LABELLED.replace("database-labels labels", "database-labels hot-on-side")} | 4 rows and 6 columns, expected 6
 1 | {LABELLED} --bits 7 | are booleans of shape (6, 8), a column for each bit, and codes of 7 bits have 7.
