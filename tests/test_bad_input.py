@@ -279,6 +279,7 @@ SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LA
 COARSE = "--query-coarse coarse.npy --database-coarse coarse.npy"
 GRID = "evaluate --query-codes grid_{bits}_{seed}.npz:query --database-codes grid_{bits}_{seed}.npz:database"
 SAVED_GRID = f"{GRID} --save mine --dataset flowers"
+VECTORS = "--query-vectors outputs.npy --database-vectors outputs.npy"
 OF_WORDS = "prepare --from X.npy --labels word-y.npy --name mine"
 INDEXED = "prepare --from X.npy --query-from X.npy --name mine --train-index"
 EXPLAINED_RUN = "explain --run run.txt --qrels qrels.txt"
@@ -572,6 +573,12 @@ COMMANDS = f"""
 1 | {SHARDED} {COARSE.replace("coarse.npy", "crossed.npy")} | has items of several superclasses; it must lie in one
 1 | {SHARDED} --distance cosine | --distance cosine ranks the whole database at once
 1 | {SHARDED} --metric LGAP@r2 | LGAP@r2 needs the size of every bucket
+1 | {LABELLED} --true-distance cosine | is the distance between --query-vectors and --database-vectors; add these
+1 | {LABELLED} --metric Recall@10:reranked=100 | give --query-vectors and --database-vectors
+1 | {LABELLED} {VECTORS} --metric AP | such as --metric Recall@10:reranked=100, or leave the vectors out
+1 | {LABELLED} {VECTORS} --distance dot | --distance dot does not use
+1 | {OWN} {VECTORS} --dataset digits | leave out --query-vectors and --database-vectors
+1 | {LABELLED} {VECTORS.replace("outputs", "X")} --metric Recall@10:reranked=100 | 40 query vectors for 6
 1 | {SHARDED} --query-vectors X.npy | vectors re-rank the nearest items of the whole database
 2 | {SHARDED} --save mine --dataset own | --save needs codes in one file
 2 | {LABELLED} --keep-codes | --keep-codes needs --save
