@@ -457,6 +457,10 @@ COMMANDS = f"""
 1 | diff '' r/good | '' is neither a file nor a folder
 2 | diff r/good r/good --fail-on-drop nan | '--fail-on-drop': nan is not in the range x>=0.
 2 | plot --results r/good --width nan | '--width': nan is not in the range 2.5<=x<=30.
+2 | thresholds | give CODES.h5, or both --query-codes
+1 | {LABELLED.replace("evaluate", "thresholds").replace("codes.npy", "few.npy", 1)} | 3 query codes | for 6
+2 | {LABELLED.replace("evaluate", "thresholds")} -o codes.npy | 'codes.npy' must end in .svg, .png or .pdf
+2 | {LABELLED.replace("evaluate", "thresholds")} --fpr 2 | '--fpr': 2.0 is not in the range 0<=x<=1.
 2 | {LABELLED.replace("evaluate", "thresholds")} --fpr nan | '--fpr': nan is not in the range 0<=x<=1.
 2 | {LABELLED.replace("evaluate", "thresholds")} --precision nan | '--precision': nan is not in the range 0<=x<=1.
 2 | diff r/good r/good --fail-on-drop -0.1 | -0.1 is not

@@ -313,9 +313,9 @@ def dataset_of(path: Path, dataset: str | None = None) -> str:
         return dataset or str(find_by_content(codes.made.dataset_fingerprint) or codes.made.dataset)
 
 
-def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
-    """Read a codes file and its dataset, as `dataset_of` finds it."""
-    judge, _ = load_dataset(dataset_of(path, dataset))
+def read_file(path: Path, dataset: str) -> OwnCodes:
+    """Read a codes file and its dataset, as `dataset_of` found it."""
+    judge, _ = load_dataset(dataset)
     with hdf5.open_codes(path) as codes:
         check_content(judge, codes.made, path)
         query, database = codes.query[:], codes.database[:]
