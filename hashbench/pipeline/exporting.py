@@ -85,7 +85,7 @@ def _holds_codes(path: Path) -> bool:
             f"{path} is neither codes nor a model that hashbench kept; export takes the .h5 file of hashbench "
             f"encode, or the {SUFFIX} file of encode --keep-model."
         )
-    return kind == "codes"
+    return bool(kind == "codes")
 
 
 # ---------------------------------------------------------------- models

@@ -1,10 +1,8 @@
 """Prepared datasets: where their files are, whether they are current, and preparing, finding and loading them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,7 @@ from hashbench.store import hdf5
 from hashbench.store.artifact import SCHEMA_VERSION, cached, read_record
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, identities, locked
 from hashbench.store.inputs import reading, resolved
-from hashbench.store.provenance import DATASET_VERSION, digests
+from hashbench.store.provenance import DATASET_VERSION, digest, digests
 from hashbench.unseen import UnseenClasses, check_fold, split_name
 
 OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
@@ -104,22 +102,17 @@ def _stamps(spec: str, choices: Mapping[str, Any]) -> dict[str, str] | None:
         whole = _current(base + spec[len(name) :])
         return None if whole is None else {"base": whole["fingerprint"]}
     sources = {"source": data_dir() / "sources" / name, **choices}
-    stamps: dict[str, str] = {}
-    for key in ("source", "weights"):
-        if key in sources:
-            path = Path(sources[key])
-            with reading(path):
-                if path.exists():
-                    stamps[key] = _stamp(path)
-    return stamps
+    stamps = {key: _stamp(Path(sources[key])) for key in ("source", "weights") if key in sources}
+    return {key: stamp for key, stamp in stamps.items() if stamp}
 
 
 def _stamp(path: Path) -> str:
-    """Digest a file's size and times, or those of the files of a folder."""
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    states = [(file.name, file.stat()) for file in files if file.is_file()]
+    """Digest a file's size and times, or those of the files of a folder; "" if there are none."""
+    with reading(path):
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        states = [(file.name, file.stat()) for file in files if file.is_file()]
     stamp = [[name, state.st_size, state.st_mtime_ns, state.st_ctime_ns] for name, state in states]
-    return sha256(json.dumps(stamp).encode()).hexdigest()[:16]
+    return digest(stamp) if stamp else ""
 
 
 # ---------------------------------------------------------------- preparing
