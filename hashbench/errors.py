@@ -1,6 +1,6 @@
 """The exception for mistakes a user can fix, and helpers for its sentences."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 _BASE_INSTALL = {  # what is imported on demand: packages by module
@@ -107,15 +107,15 @@ def nearest_pair(names: Sequence[str], others: Sequence[str]) -> tuple[str, str]
 
 
 @contextmanager
-def needing(what: str = "this") -> Iterator[None]:
-    """Turn the import of a package of the base install that is missing into an error: ``what`` needs it.
+def needing(what: str = "this", packages: Mapping[str, str] = _BASE_INSTALL) -> Iterator[None]:
+    """Turn the import of a missing package, one of those by module, into an error: ``what`` needs it.
 
-    Many parts of hashbench need few of these packages, so people install it without the others.
+    Many parts of hashbench need few packages of the base install, so people install it without the others.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        package = _BASE_INSTALL.get(str(error.name))  # a part that an installed package lacks is another fault
+        package = packages.get(str(error.name))  # a part that an installed package lacks is another fault
         if package is None:
             raise
         raise HashbenchError(f"{what} needs {package}, which is not installed: pip install {package}.") from error

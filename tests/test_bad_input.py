@@ -59,6 +59,29 @@ RESULTS = {
 }
 
 
+STUDIES = {
+    "bit = 16": "unknown key 'bit'. Did you mean 'bits'",
+    "bits = [16": "as TOML: Unclosed array",
+    "a = " + 9_000 * "[": "cannot read study-2.toml as TOML: ",
+    'bits = "16"': "bits must be whole numbers, got '16'",
+    "bits = [true]": "bits must be whole numbers, got True",
+    "bits = []": "bits is an empty list",
+    "seeds = [0, -1]": "seeds are from 0 to 4294967295, got -1",
+    "datasets = [1]": "datasets must be strings in quotes, got 1",
+    "methods = [1]": "methods must be names in quotes, or a table for each, got 1",
+    "methods.itq = 20": "methods.itq must be a table of parameters, got 20",
+    "methods.itq = []": "methods.itq is an empty list",
+    "methods.itq.n_iter = []": "methods.itq.n_iter is an empty list",
+    "params = 3": "params must be a table of parameters, got 3",
+    'preset = "paper"\nparams.preset = "paper"': "gives preset twice",
+    'methods.itq.tuned = "9 trials"': "tuned of itq is '9 trials', expected the number of settings that were tried",
+    "methods.itq.tuned = true": "tuned of itq is True, expected the number",
+    "methods.itq.tuned = -1": "tuned of itq is -1, expected the number",
+    "methods.itq.tuned = [9, 10]": "tuned of itq is (9, 10), expected the number",
+    "methods.itq.tunned = 9": "unknown itq parameter 'tunned'. Did you mean 'tuned'?",
+}
+
+
 def named(params):
     """Return a file of settings with these parameters, by their name."""
     text = json.dumps(params)
@@ -119,7 +142,10 @@ def lay_out(folder):
         "short-labels": np.arange(5) % 2,
         "hot": np.eye(6, dtype=np.uint8),
         "hot-4": np.eye(6, 4, dtype=np.uint8),
+        "turned": codes.T,
+        "hot-on-side": np.ones((4, 6), dtype=int),
         "hot-twos": 2 * np.eye(6, dtype=np.uint8),
+        "hexes": np.array([["0f"]] * 6),
         "coarse": np.zeros(6, dtype=int),
         "crossed": np.array([0, 0, 0, 1, 1, 1]),
         "levels": np.eye(6, dtype=int),
@@ -150,6 +176,10 @@ def lay_out(folder):
         "rows-half": np.array([0.5, 1]),
         "rows-mask": np.arange(40) < 5,
         "y-nan": np.where(np.arange(40) == 3, np.nan, 1.0),
+        "twice_08": codes,
+        "twice_8": codes,
+        "far_4294967296": codes,
+        "o_9": np.ones((6, 8)),
     }
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
@@ -157,6 +187,8 @@ def lay_out(folder):
     np.save(folder / "object-labels.npy", np.array(list("aabbcc"), dtype=object), allow_pickle=True)
     np.savez(folder / "object-labels.npz", y=np.array(list("aabbcc"), dtype=object))
     np.savez(folder / "two.npz", a=codes, b=codes)
+    np.savez(folder / "grid_8_0.npz", query=codes, database=codes)
+    np.tile(np.array([1, 99], np.int32), (6, 1)).tofile(folder / "far.ivecs")
     whole = (folder / "codes.npy").read_bytes()
     (folder / "cut.npy").write_bytes(whole[:-5])
     (folder / "text.npy").write_text("hello")
@@ -175,6 +207,8 @@ def lay_out(folder):
     }.items():
         parts = {"data": eye.data, "indices": eye.indices, "indptr": eye.indptr, **change}
         np.savez(folder / f"csr-{name}.npz", format=b"csr", shape=(6, 6), **parts)
+    for number, text in enumerate(STUDIES):
+        (folder / f"study-{number}.toml").write_text(text)
     (folder / "misspelt.toml").write_text('bits = 8\nmethods = ["itq", "lsh"]\n[params]\nn_itr = 5\n')
     (folder / "cell.csv").write_text("a,b\n" + "1,2\n" * 20 + "1.2.3,4\n" + "1,2\n" * 20)
     (folder / "rows.csv").write_text("0\n3\n")
@@ -184,6 +218,8 @@ def lay_out(folder):
     (folder / "nameless-40.csv").write_text("a\nb\n" * 20)
     (folder / "nameless-pair.csv").write_text("img0,a\nimg1,b\nimg2,a\nimg3,b\nimg4,a\nimg5,b\n")
     (folder / "rows-of-bits.txt").write_text("0 1 0 1 1 0 0 1\n" * 6)
+    (folder / "zeros.csv").write_text("hash\n0012\n0013\n")
+    (folder / "headless.csv").write_text("00ff\n0a12\nff00\n")
     (folder / "id.csv").write_text("id,a,b\n" + "7,0.5,1.5\n" * 40)
     (folder / "label-gap.csv").write_text("label,file\na,1\nb,2\n,3\na,4\nb,5\na,6\n")
     (folder / "bit-gap.csv").write_text("a,b,c,d,e,f,g,h\n" + "1,0,0,1,1,0,1,0\n,0,1,1,0,0,1,0\n" * 3)
@@ -240,6 +276,10 @@ OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
 LABELLED = f"{OWN} {OF_LABELS}"
 EXPLAINED = LABELLED.replace("evaluate", "explain")
 SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
+COARSE = "--query-coarse coarse.npy --database-coarse coarse.npy"
+GRID = "evaluate --query-codes grid_{bits}_{seed}.npz:query --database-codes grid_{bits}_{seed}.npz:database"
+SAVED_GRID = f"{GRID} --save mine --dataset flowers"
+VECTORS = "--query-vectors outputs.npy --database-vectors outputs.npy"
 OF_WORDS = "prepare --from X.npy --labels word-y.npy --name mine"
 INDEXED = "prepare --from X.npy --query-from X.npy --name mine --train-index"
 EXPLAINED_RUN = "explain --run run.txt --qrels qrels.txt"
@@ -275,6 +315,7 @@ COMMANDS = f"""
 1 | run --method ITQ --bits 8 | unknown method 'ITQ' | 'itq'
 1 | run --method '' --bits 8 | unknown method ''
 1 | run --method {"x" * 300} --bits 8 | unknown method
+1 | {ITQ} --dataset digts --dry-run | unknown dataset 'digts' | 'digits'
 1 | {ITQ} --dataset digts | unknown dataset 'digts' | 'digits'
 1 | {ITQ} --dataset digits:gist | unknown feature kind 'digits:gist'
 1 | {ITQ} --dataset nowhere.h5 | there is no file nowhere.h5
@@ -313,6 +354,8 @@ COMMANDS = f"""
 1 | {ITQ} --param n_iter=20,many | 'n_iter' parameter of itq must be an int | Got 'many'
 1 | {ITQ} --param n_iter=20 --param n_iter=50 | 'n_iter' twice; for several values write n_iter=20,50
 1 | {ITQ} --param ksh:n_items=5000 | n_items is only for ksh, and the methods here are itq | --method ksh
+1 | {ITQ} --param tuned=9 --dry-run | unknown itq parameter 'tuned'
+1 | {ITQ} --param itq:tuned=9 --dry-run | unknown itq parameter 'tuned'
 1 | {ITQ} --param itq:n_itr=3 | unknown itq parameter 'n_itr'. Did you mean 'n_iter'
 2 | {ITQ} --bits 16,32 | '16,32' holds several; repeat the option: --bits 16 --bits 32
 1 | run --grid nowhere.toml | there is no file nowhere.toml
@@ -387,6 +430,8 @@ COMMANDS = f"""
 1 | {ITQ} --results n/no-object | itq.settings.json holds no settings
 1 | {ITQ} --results r/out | line 2: column dataset | 'x/../../..' | names files
 1 | {ITQ} --results r/out-method | line 2: column method | got '../itq'
+1 | {ITQ} --results n/version-99 --dry-run | has rows of version 99 of itq, and those to add are of version 1
+1 | {ITQ} --results r/no-results --dry-run | itq.csv is not a results file | none of the columns dataset,features,method
 1 | {ITQ} --results r/no-results | itq.csv is not a results file | Give a file that hashbench run wrote
 1 | diff text.npy r/good | text.npy is not a results file
 1 | report --results r/good --against text.npy --output r.html | text.npy is not a results file
@@ -412,6 +457,10 @@ COMMANDS = f"""
 1 | diff '' r/good | '' is neither a file nor a folder
 2 | diff r/good r/good --fail-on-drop nan | '--fail-on-drop': nan is not in the range x>=0.
 2 | plot --results r/good --width nan | '--width': nan is not in the range 2.5<=x<=30.
+2 | thresholds | give CODES.h5, or both --query-codes
+1 | {LABELLED.replace("evaluate", "thresholds").replace("codes.npy", "few.npy", 1)} | 3 query codes | for 6
+2 | {LABELLED.replace("evaluate", "thresholds")} -o codes.npy | 'codes.npy' must end in .svg, .png or .pdf
+2 | {LABELLED.replace("evaluate", "thresholds")} --fpr 2 | '--fpr': 2.0 is not in the range 0<=x<=1.
 2 | {LABELLED.replace("evaluate", "thresholds")} --fpr nan | '--fpr': nan is not in the range 0<=x<=1.
 2 | {LABELLED.replace("evaluate", "thresholds")} --precision nan | '--precision': nan is not in the range 0<=x<=1.
 2 | diff r/good r/good --fail-on-drop -0.1 | -0.1 is not
@@ -444,9 +493,13 @@ COMMANDS = f"""
 1 | {LABELLED} --save mine --dataset own --label '<b>' | a label is a string of up to 40 characters | got '<b>'
 1 | {LABELLED} --save mine --dataset own --label '' | a label must be words
 1 | {LABELLED} --save mine --dataset own --label ITQ | 'ITQ' is the name of a method
+1 | {LABELLED} --save mine --dataset own-unseen3 | without a fold; add one, such as own-unseen3-fold0.
 1 | {LABELLED} --save Öurs --dataset own | letters a to z and A to Z, digits
 1 | {LABELLED.replace("codes.npy", "semicolons.csv:phash", 1)} | separates columns by ';', expected commas
 1 | {LABELLED.replace("codes.npy", "hash-gap.csv:hash", 1)} | strings, and row 1 (the first is 0) is empty, expected
+1 | {LABELLED.replace("codes.npy", "hexes.npy", 1)} | query codes are strings, database codes a column for each bit
+1 | {LABELLED.replace("codes.npy", "zeros.csv", 1)} | strings of hexadecimal digits or of 0 and 1
+1 | {LABELLED.replace("codes.npy", "headless.csv", 1)} | the first line of headless.csv reads like a code
 1 | {LABELLED.replace("codes.npy", "bit-gap.csv", 1)} | row 1, column 0 (counted from 0). | or fill empty cells
 1 | {OWN} --query-labels label-gap.csv:label --database-labels label-gap.csv:label | first item 2 (counted from 0)
 1 | {OWN} --query-labels nameless.csv --database-labels labels.npy | for 5 of 6 items | put a line of names above it.
@@ -499,6 +552,9 @@ COMMANDS = f"""
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
+1 | {LABELLED.replace("codes.npy", "turned.npy", 1)} | turned.npy has 8 rows and 6 columns, expected 6 rows
+1 | {LABELLED.replace("query-codes codes", "query-codes turned")} --bits 6 | columns are the items, save it transposed
+1 | {LABELLED.replace("database-labels labels", "database-labels hot-on-side")} | 4 rows and 6 columns, expected 6
 1 | {LABELLED} --bits 7 | are booleans of shape (6, 8), a column for each bit, and codes of 7 bits have 7.
 1 | {LABELLED} --bits 0 | codes must have 1 to 4096 bits, got 0.
 1 | {LABELLED} --bits 99999 | codes must have 1 to 4096 bits, got 99999
@@ -513,8 +569,20 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "text.pt", 1)} | text.pt is damaged, or holds more than tensors | torch.save
 1 | {LABELLED.replace("codes.npy", "pickle.pt", 1)} | pickle.pt is damaged, or holds more than tensors | torch.save
 1 | {SHARDED.replace("code[s].npy", "text[.]pt")} | text.pt cannot be read in slices, as shards are
+1 | {SHARDED.replace("labels labels", "labels short-labels")} | codes, but labels or affinities for 5
+1 | {SHARDED.replace("database-labels labels", "database-labels hot")} | give both as class labels
+1 | {SHARDED.replace("database-labels labels", "database-labels float-labels")} | not whole numbers
+1 | {SHARDED.replace("labels labels", "labels word-labels")} {COARSE} | superclasses in shards are strings
+1 | {SHARDED} {COARSE.replace("database-coarse coarse", "database-coarse short-labels")} | and superclasses for 5
+1 | {SHARDED} {COARSE.replace("coarse.npy", "crossed.npy")} | has items of several superclasses; it must lie in one
 1 | {SHARDED} --distance cosine | --distance cosine ranks the whole database at once
 1 | {SHARDED} --metric LGAP@r2 | LGAP@r2 needs the size of every bucket
+1 | {LABELLED} --true-distance cosine | is the distance between --query-vectors and --database-vectors; add these
+1 | {LABELLED} --metric Recall@10:reranked=100 | give --query-vectors and --database-vectors
+1 | {LABELLED} {VECTORS} --metric AP | such as --metric Recall@10:reranked=100, or leave the vectors out
+1 | {LABELLED} {VECTORS} --distance dot | --distance dot does not use
+1 | {OWN} {VECTORS} --dataset digits | leave out --query-vectors and --database-vectors
+1 | {LABELLED} {VECTORS.replace("outputs", "X")} --metric Recall@10:reranked=100 | 40 query vectors for 6
 1 | {SHARDED} --query-vectors X.npy | vectors re-rank the nearest items of the whole database
 2 | {SHARDED} --save mine --dataset own | --save needs codes in one file
 2 | {LABELLED} --keep-codes | --keep-codes needs --save
@@ -650,6 +718,36 @@ COMMANDS = f"""
 2 | check thing x | 'thing' is not one of 'method', 'dataset'
 """.strip().splitlines()
 COMMANDS += [
+    *(f"1 | run --bits 8 --grid study-{number}.toml | {words}" for number, words in enumerate(STUDIES.values())),
+    f"2 | {GRID} {OF_LABELS} | {{bits}} and {{seed}} in the names of codes need --save",
+    f"2 | {SAVED_GRID} {OF_LABELS} --per-query - | do not go with --per-query",
+    *(
+        f"1 | {SAVED_GRID} {options} | {words}"
+        for options, words in {
+            f"{OF_LABELS} --bits 8": "--bits 8 does not go with {bits} in the names of files",
+            f"{OF_LABELS} --seed 7": "--seed 7 does not go with {seed} in the names of files",
+            f"{OF_LABELS} --draws-nothing": "--draws-nothing does not go with {seed} in the names of files",
+            f"{OF_LABELS} --metric APP": "Error: unknown metric 'APP'.",
+            f"{OF_LABELS} --query-vectors X.npy": "Error: vectors are needed for both",
+            "--query-labels labels.npy --database-labels nowhere.npy": "Error: there is no file nowhere.npy.",
+            "--query-labels labels.npy --database-labels word-labels.npy": "Error: database labels are words",
+            "--affinity nowhere.npy": "Error: there is no file nowhere.npy.",
+            "--affinity text.npy": "Error: cannot read text.npy as .npy",
+            "--affinity levels-half.npy": "Error: an affinity holds whole-number levels",
+            "--affinity far.ivecs": "Error: far.ivecs lists neighbours 99 to 99, and the database has items 0 to 5",
+        }.items()
+    ),
+    *(
+        f"1 | evaluate --query-codes {query} --database-codes {database} {OF_LABELS} --save mine --dataset d | {words}"
+        for query, database, words in (
+            ("none_{bits}.npy", "none_{bits}.npy", "no file matches none_{bits}.npy, in which {bits} and {seed} are"),
+            ("grid_{bits}_0.npz", "codes.npy", "codes.npy has no counterpart among grid_{bits}_0.npz"),
+            ("codes.npy", "grid_{bits}_0.npz", "codes.npy has no counterpart among grid_{bits}_0.npz"),
+            ("twice_{bits}.npy", "codes.npy", "twice_08.npy and twice_8.npy have the same numbers in their names"),
+            ("far_{seed}.npy", "far_{seed}.npy", "far_4294967296.npy names seed 4294967296, expected 0 to 42949672"),
+            ("o_{bits}.npy", "o_{bits}.npy --distance cosine", "outputs have 8 columns, and the name says 9 bits"),
+        )
+    ),
     *(
         f"1 | {ITQ} --results r/{name} | itq.csv, line 3, holds | a second time | line 2 | {words}"
         for name, words in {"twice": "the same numbers", "twice-other": "with different numbers. Delete one"}.items()
@@ -874,6 +972,11 @@ CALLS = [
         "query labels hold 1 values that are not whole numbers, first nan",
     ),
     (lambda: call(affinity=(LABELS + 2.0**53, LABELS)), "query labels are float64, exact up to 9007199254740991"),
+    (
+        lambda: call(affinity=((LABELS - 2**24).astype("f4"), LABELS)),
+        "float32, exact up to 16777215, and hold -16777",
+    ),
+    (lambda: call(affinity=((LABELS + 2**11).astype("f2"), LABELS)), "are float16, exact up to 2047, and hold 2048"),
     (lambda: call(affinity=(LABELS, list("abab"))), "database labels are words and the other labels numbers"),
     (lambda: call(affinity=(["xxxxx"] * 4, list("abab"))), "of the database, such as 'xxxxx'. Write the same class as"),
     (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "such as 'cat'; the nearest there is 'Cat'"),

@@ -210,7 +210,7 @@ def evaluate(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
     from hashbench.cli.progress import ProgressBar
-    from hashbench.pipeline.own_codes import Saving
+    from hashbench.pipeline.own_codes import Saving, save_all
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
@@ -255,7 +255,7 @@ def evaluate(
         evaluation = score(metrics or DEFAULT_METRICS, **orders)
     notes = list(evaluation.notes)
     if saving is not None:
-        notes += user_codes.save(saving, evaluation)
+        notes += save_all([(user_codes, saving, evaluation)])
     for note in notes:
         click.echo(note, err=True)
     if per_query is not None:

@@ -12,7 +12,7 @@ from hashbench._validation import class_labels, real_rows
 from hashbench.adapter import Options
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.preparation import find_by_content, read_choices
+from hashbench.pipeline.preparation import find_by_content
 from hashbench.pipeline.steps import BATCH
 from hashbench.registry import features_kind
 from hashbench.sources.array_files import read_array, read_features, split_spec
@@ -65,18 +65,14 @@ def read_inputs(model: Model, items: str, on_progress: Progress = silent) -> Any
     with reading(folder):
         is_folder = folder.is_dir()
     if is_folder:
-        return _check_features(method, _of_folder(model, folder, on_progress), items)
-    if method.input_kind == "images":
-        return read_array(items, ("images",))
-    if method.input_kind == "labels":
+        inputs = _of_folder(model, folder, on_progress)
+    elif method.input_kind == "labels":
         return class_labels(read_array(items, LABEL_KEYS), f"labels of {items}").reshape(-1, 1)
-    return _check_features(method, read_features(items), items)
-
-
-def _check_features(method: "HashMethod", features: AnyArray, items: str) -> AnyArray:
+    else:
+        inputs = read_array(items, ("images",)) if method.input_kind == "images" else read_features(items)
     if method.input_kind == "images":
-        return features
-    features = real_rows(features, f"features of {items}", "n_features")
+        return inputs
+    features = real_rows(inputs, f"features of {items}", "n_features")
     if features.shape[1] != method.n_features_in_:
         raise HashbenchError(
             f"{items} holds {features.shape[1]} features per item, and the model learned from {method.n_features_in_}. "
@@ -96,12 +92,12 @@ def _of_folder(model: Model, folder: Path, on_progress: Progress) -> AnyArray:
             "Prepare it again, or give a file of such features."
         )
     attributes = read_record(path) if is_computed and path else {}
-    about, choices = attributes.get("about", {}), read_choices(attributes)[0]
+    about, chosen = attributes.get("about", {}), attributes.get("chosen", {})
     if RECIPE not in about:
         raise HashbenchError(f"{folder} is a folder, and {learned}. Give a file of such features.")
     recipe = json.loads(about[RECIPE])
     options = Options(
-        weights=Path(choices["weights"]) if "weights" in choices else None,
+        weights=Path(chosen["weights"]) if "weights" in chosen else None,
         image_size=recipe.get("image_size"),
         on_progress=on_progress,
     )

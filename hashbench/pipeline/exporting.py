@@ -1,8 +1,7 @@
 """Fitted methods and codes in other programs' formats, read back by the target's own library and compared."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from hashbench._choices import CODES_TARGETS, MODEL_TARGETS
 from hashbench._typing import AnyArray, BoolArray, ByteArray
 from hashbench.bits import n_bytes, unpack
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, needing
 from hashbench.pipeline.encoding import encoded, read_inputs
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.sources.array_files import split_spec
@@ -23,12 +22,7 @@ from hashbench.store.files import file_behind, replacing
 from hashbench.store.inputs import check_file
 from hashbench.store.models import SUFFIX, Model, read_model, read_origin
 
-_LIBRARIES = {
-    "faiss": "faiss-cpu",
-    "onnx": "onnx",
-    "onnxruntime": "onnxruntime",
-    "usearch": "usearch",
-}  # their packages
+_PACKAGES = {"faiss": "faiss-cpu", "onnx": "onnx", "onnxruntime": "onnxruntime", "usearch": "usearch"}  # by module
 _N_COMPARED = 1000  # items that are encoded to compare
 _TEXTS = 65536  # codes that are written as texts at a time
 
@@ -68,7 +62,7 @@ def export(
     if useless:
         raise HashbenchError(f"{' and '.join(useless)} has no effect on {what} written for {target}; leave it out.")
     output = file_behind(output)
-    with _needing(target):
+    with needing(f"writing for {target}", _PACKAGES):
         if is_codes:
             return _export_codes(path, target, output, role or "database")
         return _export_model(read_model(path), target, output, precision or "float64", items)
@@ -84,28 +78,14 @@ def inputs_of(path: Path, items: str | None) -> list[Path]:
 
 def _holds_codes(path: Path) -> bool:
     """Return whether a file holds codes, and not a model; refuse one of another kind."""
-    import h5py
-
     check_file(path)
-    if not (h5py.is_hdf5(path) or path.name.endswith(SUFFIX)):
+    kind = read_record(path).get("hashbench")
+    if kind not in ("codes", "model"):
         raise HashbenchError(
             f"{path} is neither codes nor a model that hashbench kept; export takes the .h5 file of hashbench "
             f"encode, or the {SUFFIX} file of encode --keep-model."
         )
-    return read_record(path).get("hashbench") != "model" and not path.name.endswith(SUFFIX)
-
-
-@contextmanager
-def _needing(target: str) -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        library = (error.name or "").partition(".")[0]
-        if library not in _LIBRARIES:
-            raise
-        raise HashbenchError(
-            f"writing for {target} needs {library}, which is not installed: pip install {_LIBRARIES[library]}."
-        ) from error
+    return bool(kind == "codes")
 
 
 # ---------------------------------------------------------------- models

@@ -177,11 +177,7 @@ class OwnCodes:
     ) -> Evaluation:
         """Score the codes; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
         codes = self.query, self.database
-        rules: dict[str, Any] = {
-            "undefined": undefined,
-            "random_orders": random_orders,
-            "exclude_self": self.exclude_self,
-        }
+        rules: Any = {"undefined": undefined, "random_orders": random_orders, "exclude_self": self.exclude_self}
         if self.distance != "hamming":
             return evaluate(*codes, self.affinity, metrics, distance=self.distance, **rules)
         names = list(metrics)
@@ -202,10 +198,6 @@ class OwnCodes:
                 "--query-vectors and --database-vectors are for metrics that re-rank, and no such metric was chosen. "
                 "Add one, such as --metric Recall@10:reranked=100, or leave the vectors out."
             )
-
-    def save(self, saving: Saving, scored: Evaluation) -> list[str]:
-        """Add rows to the results as `save_all` does."""
-        return save_all([(self, saving, scored)])
 
     def scores_of(self, saving: Saving, scored: Evaluation) -> dict[Provenance, Evaluation]:
         """Sort scores by what they depend on: those of re-ranked metrics also on the vectors."""
@@ -321,9 +313,9 @@ def dataset_of(path: Path, dataset: str | None = None) -> str:
         return dataset or str(find_by_content(codes.made.dataset_fingerprint) or codes.made.dataset)
 
 
-def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
-    """Read a codes file and its dataset, as `dataset_of` finds it."""
-    judge, _ = load_dataset(dataset_of(path, dataset))
+def read_file(path: Path, dataset: str) -> OwnCodes:
+    """Read a codes file and its dataset, as `dataset_of` found it."""
+    judge, _ = load_dataset(dataset)
     with hdf5.open_codes(path) as codes:
         check_content(judge, codes.made, path)
         query, database = codes.query[:], codes.database[:]

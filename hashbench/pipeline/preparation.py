@@ -1,9 +1,8 @@
 """Prepared datasets: where their files are, whether they are current, and preparing, finding and loading them."""
 
-import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,9 @@ from hashbench.store import hdf5
 from hashbench.store.artifact import SCHEMA_VERSION, cached, read_record
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, identities, locked
 from hashbench.store.inputs import reading, resolved
-from hashbench.store.provenance import DATASET_VERSION, digests
+from hashbench.store.provenance import DATASET_VERSION, digest, digests
 from hashbench.unseen import UnseenClasses, check_fold, split_name
 
-_REMEMBERED = {"source": str, "weights": str, "image_size": int, "stamps": dict}
 OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
 
 
@@ -75,38 +73,23 @@ def _current(spec_or_path: str) -> dict[str, Any] | None:
             hdf5.read_dataset(path)  # raises what is wrong
         return attributes
     spec = resolve_dataset(spec_or_path)[2] if is_dataset(name) else spec_or_path
-    attributes = read_record(dataset_path(spec))
-    choices, recorded_stamps = read_choices(attributes)
-    stamps = _stamps(spec, choices)
-    is_same = stamps is not None and stamps.items() <= recorded_stamps.items()
-    return attributes if is_same and _is_made_by(attributes, _versions_of(name)) else None
-
-
-def _is_made_by(attributes: Mapping[str, Any], versions: str) -> bool:
-    return (attributes.get("versions"), attributes.get("schema_version")) == (versions, SCHEMA_VERSION)
+    record = read_record(dataset_path(spec))
+    stamps = _stamps(spec, record.get("chosen", {}))
+    is_same = stamps is not None and stamps.items() <= record.get("stamps", {}).items()
+    return record if is_same and record.get("versions") == _versions_of(name) else None
 
 
 def _versions_of(name: str) -> str:
     """Return the version of the code that prepares a dataset, with the digests of a plug-in's files."""
     modules = () if split_name(name)[1] else modules_of(dataset_class(name))
-    return canonical_json({"dataset_version": DATASET_VERSION, **digests("dataset", split_name(name)[0], modules)})
-
-
-def read_choices(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the choices and stamps in the record of a dataset file; none if they are not as we write them."""
-    choices = attributes.get("choices")
-    if isinstance(choices, dict) and all(isinstance(choices[key], _REMEMBERED.get(key, ())) for key in choices):
-        return {key: value for key, value in choices.items() if key != "stamps"}, choices.get("stamps", {})
-    return {}, {}
+    plugin = digests("dataset", split_name(name)[0], modules)
+    return canonical_json({"dataset": DATASET_VERSION, "schema": SCHEMA_VERSION, **plugin})
 
 
 def _chosen(options: Options) -> dict[str, Any]:
     """Return what the user chose, as a dataset file records it."""
-    choices: dict[str, Any] = {"image_size": options.image_size} if options.image_size else {}
-    for key in ("source", "weights"):
-        if path := getattr(options, key):
-            choices[key] = str(resolved(path))
-    return choices
+    chosen = {key: getattr(options, key) for key in ("source", "weights", "image_size")}
+    return {key: value if key == "image_size" else str(resolved(value)) for key, value in chosen.items() if value}
 
 
 def _stamps(spec: str, choices: Mapping[str, Any]) -> dict[str, str] | None:
@@ -120,22 +103,17 @@ def _stamps(spec: str, choices: Mapping[str, Any]) -> dict[str, str] | None:
         whole = _current(base + spec[len(name) :])
         return None if whole is None else {"base": whole["fingerprint"]}
     sources = {"source": data_dir() / "sources" / name, **choices}
-    stamps: dict[str, str] = {}
-    for key in ("source", "weights"):
-        if key in sources:
-            path = Path(sources[key])
-            with reading(path):
-                if path.exists():
-                    stamps[key] = _stamp(path)
-    return stamps
+    stamps = {key: _stamp(Path(sources[key])) for key in ("source", "weights") if key in sources}
+    return {key: stamp for key, stamp in stamps.items() if stamp}
 
 
 def _stamp(path: Path) -> str:
-    """Digest a file's size and times, or those of the files of a folder."""
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    states = [(file.name, file.stat()) for file in files if file.is_file()]
+    """Digest a file's size and times, or those of the files of a folder; "" if there are none."""
+    with reading(path):
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        states = [(file.name, file.stat()) for file in files if file.is_file()]
     stamp = [[name, state.st_size, state.st_mtime_ns, state.st_ctime_ns] for name, state in states]
-    return sha256(json.dumps(stamp).encode()).hexdigest()[:16]
+    return digest(stamp) if stamp else ""
 
 
 # ---------------------------------------------------------------- preparing
@@ -169,10 +147,9 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
         resolve_dataset(spec)  # raises that it is unknown
     path = dataset_path(spec)
     with locked(path):
-        attributes = read_record(path)
-        remembered, _ = read_choices(attributes)
+        remembered = read_record(path).get("chosen", {})
         choices = _chosen(options) if force else remembered | _chosen(options)
-        is_current = not force and choices == remembered and _current(spec) is not None
+        is_current = choices == remembered and _current(spec) is not None
 
         def make() -> Dataset:
             if protocol is None:
@@ -180,7 +157,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
             else:
                 dataset, record = _cut_out(spec, protocol, options, force=force)
             dataset = with_warning(dataset)
-            hdf5.write_dataset(dataset, path, _versions_of(name), record)
+            hdf5.write_dataset(dataset, path, {"versions": _versions_of(name), **record})
             return dataset
 
         dataset, words = cached(
@@ -206,7 +183,7 @@ def _make(spec: str, choices: Mapping[str, Any], options: Options) -> tuple[Data
         raise HashbenchError(
             f"dataset plugin {name!r} makes a dataset called {dataset.name!r}. Call that {name!r}, too."
         )
-    return dataset, {**choices, "stamps": stamps}
+    return dataset, {"chosen": choices, "stamps": stamps}
 
 
 def _cut_out(spec: str, protocol: UnseenClasses, options: Options, *, force: bool) -> tuple[Dataset, dict[str, Any]]:
@@ -250,21 +227,18 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     options = replace(options, features=spec.partition(":")[2])
     dataset = with_warning(get_dataset(name, replace(options, own=own)).prepare())
     with locked(path):
-        hdf5.write_dataset(dataset, path, versions="own", choices=_chosen(options))
+        hdf5.write_dataset(dataset, path, {"chosen": _chosen(options)})
     return dataset, path
 
 
 def _is_ann_benchmark(own: OwnData) -> bool:
     """Return whether the items are an HDF5 file with the arrays of ann-benchmarks."""
     path = Path(own.items)
-    with reading(path):
-        if not (path.is_file() and h5py.is_hdf5(path)):
-            return False
-    try:
-        with h5py.File(path, "r") as file:
-            return {"train", "test", "neighbors"} <= set(file)
-    except (OSError, RuntimeError):  # cut short, which is refused when it is read as any other file
-        return False
+    with suppress(OSError, RuntimeError):  # no HDF5, or cut short, which is refused when it is read as any other file
+        if path.is_file():
+            with h5py.File(path, "r") as file:
+                return {"train", "test", "neighbors"} <= set(file)
+    return False
 
 
 def _refuse_useless(name: str, kind: str, options: Options) -> None:
@@ -316,12 +290,9 @@ def _refuse_unclear(name: str, kind: str) -> None:
         return
     kinds = dataset_class(base).features
     for prefix in dict.fromkeys((name, base)):
-        stems = sorted(
-            path.stem.removeprefix(f"{prefix}-") for path in dataset_path(prefix).parent.glob(f"{prefix}-*.h5")
-        )
-        others = [stem for stem in stems if stem in kinds] + [
-            spec.partition(":")[2] for spec in _prepared_models(prefix)
-        ]
+        specs = [f"{prefix}:{kind}" for kind in sorted(kinds)]
+        specs = [spec for spec in specs if dataset_path(spec).exists()] + _prepared_models(prefix)
+        others = [spec.partition(":")[2] for spec in specs]
         if others and not dataset_path(prefix).exists():
             raise HashbenchError(
                 f"dataset {prefix!r} is prepared only with features {', '.join(others)}. Name the ones you mean: "
@@ -404,9 +375,9 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
             continue
         specs = [name if kind == cls.features[0] else f"{name}:{kind}" for kind in cls.features]
         specs += _prepared_models(name)
-        attributes = {spec: read_record(dataset_path(spec)) for spec in specs}
-        current = [spec for spec in specs if _is_made_by(attributes[spec], _versions_of(name))]
-        stale = [spec for spec in specs if attributes[spec] and spec not in current]
+        made_by = {spec: read_record(dataset_path(spec)).get("versions") for spec in specs}
+        current = [spec for spec in specs if made_by[spec] == _versions_of(name)]
+        stale = [spec for spec in specs if made_by[spec] and spec not in current]
         prepared += current
         for spec in stale or ([] if current else [name]):
             kind = spec.partition(":")[2]

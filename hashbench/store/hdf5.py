@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -70,10 +71,9 @@ class Codes:
         return digest.hexdigest()[:16]
 
 
-def write_dataset(dataset: Dataset, path: Path, versions: str = "", choices: Mapping[str, Any] | None = None) -> None:
-    """Write a dataset file; ``versions`` are those of the code that prepared it, ``choices`` what the user chose."""
-    record = {key: getattr(dataset, key) for key in (*_DATASET_FACTS, "fingerprint")}
-    record |= {"versions": versions, "choices": choices or {}}
+def write_dataset(dataset: Dataset, path: Path, origin: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Write a dataset file; ``origin`` is more for its record, about what prepared it."""
+    record = {**origin, **{key: getattr(dataset, key) for key in (*_DATASET_FACTS, "fingerprint")}}
     arrays = {key: getattr(dataset, key) for key in (*_SPLIT, *_OPTIONAL) if getattr(dataset, key) is not None}
     if is_sparse(dataset.matrix):
         matrix = dataset.matrix.tocsr()

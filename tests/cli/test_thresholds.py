@@ -123,13 +123,3 @@ def test_shards_and_codes_of_a_method_have_thresholds_too(hashbench, of_files, f
     assert hashbench("run", "--method", "lsh", "--bits", 12, "--metric", "AP").exit_code == 0
     (codes,) = digits_data.glob("codes/*/lsh*.h5")
     assert "best F1: radius" in hashbench("thresholds", codes).stdout
-
-
-def test_what_does_not_go_together_is_refused(hashbench, of_files, files, tmp_path):
-    np.save(tmp_path / "fewer.npy", np.load(files / "codes.npy")[1:])
-    command = [*of_files]
-    command[2] = tmp_path / "fewer.npy"
-    assert hashbench(*command).exit_code == 1
-    assert hashbench("thresholds").exit_code == 2
-    assert hashbench(*of_files, "--fpr", 2).exit_code == 2
-    assert hashbench(*of_files, "-o", files / "codes.npy").exit_code == 2

@@ -358,14 +358,6 @@ def test_words_of_own_queries_that_the_database_lacks_are_reported(prepare, save
     assert " 1 of the 3 classes of queries occurs nowhere in the database, such as 'C3'; the nearest" in shown
 
 
-def test_words_of_own_queries_of_which_the_database_has_none_are_refused(complaint, save_table):
-    base, query = (save_table(name, slice(0, 9), kind=[kind] * 9) for name, kind in (("base", "c3 "), ("query", "c3")))
-    own = base, "--labels", f"{base}:kind", "--query-from", query, "--query-labels", f"{query}:kind"
-    assert "no class of the queries is a class of the database, such as 'c3'; the nearest there is 'c3 '." in complaint(
-        *own
-    )
-
-
 # ---------------------------------------------------------------- folders of images
 
 

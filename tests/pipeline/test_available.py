@@ -15,7 +15,8 @@ def put(tiny):
     def write(spec, code=None):
         name, _, kind = spec.partition(":")
         dataset = tiny(name=name, features_name=kind or registry.get_dataset(name).features[0])
-        hdf5.write_dataset(dataset, preparation.dataset_path(spec), code or preparation._versions_of(name), {})
+        made = {"versions": code or preparation._versions_of(name)}
+        hdf5.write_dataset(dataset, preparation.dataset_path(spec), made)
 
     return write
 
@@ -65,5 +66,5 @@ def test_grid_runs_on_available_datasets_and_downloads_nothing(hashbench, digits
 
 
 def test_own_datasets_are_not_among_the_available_ones(tiny):
-    hdf5.write_dataset(tiny(name="mine"), preparation.dataset_path("mine"), "own")
+    hdf5.write_dataset(tiny(name="mine"), preparation.dataset_path("mine"))
     assert preparation.find_prepared()[0] == []

@@ -100,17 +100,6 @@ def test_items_that_the_method_cannot_encode_are_refused(
     assert not [*empty_folder.iterdir()]
 
 
-@pytest.mark.parametrize("kind", ["codes", "dataset"])
-def test_a_codes_file_or_a_dataset_is_refused_as_a_model(hashbench, tiny_file, data, kind):
-    path = tiny_file()
-    if kind == "codes":
-        hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", path)
-        (path,) = data.rglob("lsh-2-s0.h5")
-    result = hashbench("encode", "--model", path, "--from", "items.npy", "--output", "new.npy")
-    assert result.exit_code == 1
-    assert f"{path} is a {kind} file, expected the .model.h5" in result.stderr
-
-
 @pytest.fixture
 def photos(tmp_path):
     """Twelve images of two classes, of different sizes, in folders."""

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,70 +119,6 @@ def test_a_failure_in_one_file_is_named_and_nothing_is_saved(evaluate, empty_fol
     assert result.stderr.splitlines()[-1].startswith("Error: codes_12_3.npz: ")
     assert words in result.stderr.splitlines()[-1]
     assert sorted([*empty_folder.rglob("*"), *data.rglob("*")]) == before
-
-
-@pytest.mark.parametrize(
-    ("names", "options", "words"),
-    [
-        (BOTH, (), "{bits} and {seed} in the names of codes need --save"),
-        (BOTH, (*SAVED, "--per-query", "-"), "do not go with --per-query"),
-        (BOTH, (*SAVED, "--bits", 8), "--bits 8 does not go with {bits} in the names of files"),
-        (BOTH, (*SAVED, "--seed", 7), "--seed 7 does not go with {seed} in the names of files"),
-        (BOTH, (*SAVED, "--draws-nothing"), "--draws-nothing does not go with {seed} in the names of files"),
-        (("none_{bits}.npy", "none_{bits}.npy"), SAVED, "no file matches none_{bits}.npy, in which {bits} and {seed}"),
-        ((BOTH[0], "dl.npy"), SAVED, "dl.npy has no counterpart among codes_{bits}_{seed}"),
-        (
-            (BOTH[0], "more_{bits}_{seed}.npy"),
-            SAVED,
-            "more_8_1.npy has no counterpart among codes_{bits}",
-        ),
-        (("twice_{bits}.npy", BOTH[1]), SAVED, "twice_012.npy and twice_12.npy have the same numbers in their names"),
-        (("far_{seed}.npy", "far_{seed}.npy"), SAVED, "far_4294967296.npy names seed 4294967296, expected 0 to 42"),
-        (("x/{seed}.npy", "x/{seed}.npy"), (*SAVED, "--keep-codes"), "x/99999999999999999999.npy names seed 9999"),
-        (
-            ("{bits}/q.npy", "{bits}/q.npy"),
-            (*SAVED, "--distance", "cosine"),
-            "outputs have 8 columns, and the name",
-        ),
-    ],
-)
-def test_names_that_do_not_fit_are_refused(evaluate, empty_folder, names, options, words):
-    write()
-    for n_bits, seed in (*PLACES, (8, 1)):
-        np.save(f"more_{n_bits}_{seed}.npy", BITS[8, 0])
-    np.save("twice_12.npy", BITS[12, 0]), np.save("twice_012.npy", BITS[12, 0])
-    (empty_folder / "9").mkdir(), (empty_folder / "x").mkdir()
-    np.save("9/q.npy", BITS[8, 0] - 0.5)
-    np.save("far_4294967296.npy", BITS[8, 0]), np.save("x/99999999999999999999.npy", BITS[8, 0])
-    result = evaluate(*names, *options)
-    assert result.exit_code in (1, 2)
-    assert words in result.stderr
-    assert not (empty_folder / "results").exists()
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("--affinity nowhere.npy", "Error: there is no file nowhere.npy."),
-        ("--affinity broken.npy", "Error: cannot read broken.npy as .npy"),
-        ("--affinity half.npy", "Error: an affinity holds whole-number levels"),
-        ("--affinity far.ivecs", "Error: far.ivecs lists neighbours 99 to 99, and the database has items 0 to 23"),
-        ("--query-labels ql.npy --database-labels nowhere.npy", "Error: there is no file nowhere.npy."),
-        ("--query-labels ql.npy --database-labels half.npy", "Error: half.npy has 6 rows and 24 columns"),
-        ("--query-labels ql.npy --database-labels words.npy", "Error: database labels are words"),
-        ("--query-labels ql.npy --database-labels dl.npy --query-vectors v.npy", "Error: vectors are needed for both"),
-        ("--query-labels ql.npy --database-labels dl.npy --metric APP", "Error: unknown metric 'APP'."),
-    ],
-)
-def test_an_error_in_anything_but_the_codes_is_not_blamed_on_them(hashbench, evaluate, option, words):
-    write()
-    np.save("half.npy", np.full((6, 24), 0.5)), np.save("words.npy", np.full(24, "a"))
-    Path("broken.npy").write_text("hello")
-    np.tile(np.array([1, 99], np.int32), (6, 1)).tofile("far.ivecs")
-    codes = ("--query-codes", BOTH[0], "--database-codes", BOTH[1])
-    result = hashbench("evaluate", *codes, *SAVED, *option.split())
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.splitlines()[-1].startswith(words)
 
 
 def test_brackets_beside_braces_are_part_of_the_name(evaluate, empty_folder):

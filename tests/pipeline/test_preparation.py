@@ -7,7 +7,6 @@ from typing import ClassVar
 import h5py
 import numpy as np
 import pytest
-from helpers.artifacts import record_in
 
 from hashbench import registry
 from hashbench.adapter import DatasetAdapter, Options
@@ -112,16 +111,6 @@ def test_an_own_dataset_that_is_damaged_cannot_be_prepared_again(hashbench, tmp_
     result = hashbench("run", "--method", "lsh", "--bits", 8, "--dataset", "mine", "--results", tmp_path / "results")
     assert result.exit_code == 1
     assert re.search(r"mine\.h5 is damaged.* Rebuild it", result.stderr)
-
-
-CHOICES = ["text", None, [1], {"source": 5}, {"image_size": "8"}, {"stamps": 3}, {"more": "words"}]
-
-
-@pytest.mark.parametrize("choices", CHOICES)
-def test_choices_that_cannot_be_read_are_ignored(toy, choices):
-    _, path, _ = prepare("toy")
-    record_in(path, choices=choices)
-    assert prepare("toy")[1] == path
 
 
 # ---------------------------------------------------------------- kinds of features

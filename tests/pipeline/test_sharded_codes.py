@@ -164,35 +164,6 @@ def test_a_manifest_may_mix_hdf5_and_npy(save, codes, tmp_path):
     assert listed.evaluate(METRICS).summary == sharded(**codes).evaluate(METRICS).summary
 
 
-LABELLED = {"query_labels": CLASSES[0], "database_labels": CLASSES[1]}
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (LABELLED | {"database_labels": CLASSES[1][1:]}, "41 database codes, but labels or affinities for 40"),
-        (LABELLED | {"database_labels": MULTI_HOT[1]}, "give both as class labels"),
-        (LABELLED | {"database_labels": CLASSES[1] + 0.5}, "not whole numbers"),
-        (
-            LABELLED | {"query_coarse": CLASSES[0], "database_coarse": CLASSES[1][:-1]},
-            "there are classes for 41 database items and superclasses for 40",
-        ),
-        (
-            LABELLED | {"query_coarse": CLASSES[0], "database_coarse": np.append(CLASSES[1][:-1], 9)},
-            "has items of several superclasses; it must lie in one",
-        ),
-        (
-            LABELLED | {"query_coarse": CLASSES[0].astype(str), "database_coarse": CLASSES[1].astype(str)},
-            "superclasses in shards are strings",
-        ),
-    ],
-)
-def test_files_that_do_not_fit_are_refused(save, codes, monkeypatch, changes, words):
-    monkeypatch.setattr(shards, "_BLOCK_ROWS", 10)
-    saved = {key: save(key, value) if isinstance(value, np.ndarray) else value for key, value in changes.items()}
-    assert words in complaint(lambda: sharded(**codes | saved).evaluate(["AP"]))
-
-
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

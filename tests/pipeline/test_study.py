@@ -84,30 +84,6 @@ def test_jobs_are_those_of_the_same_options(study):
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("bit = 16", "study.toml: unknown key 'bit'. Did you mean 'bits'"),
-        ("bits = [16", "cannot read .*study.toml as TOML: Unclosed array"),
-        ("a = " + 9_000 * "[", "cannot read .*study.toml as TOML: "),
-        ('bits = "16"', "bits must be whole numbers, got '16'"),
-        ("bits = [true]", "bits must be whole numbers, got True"),
-        ("bits = []", "bits is an empty list"),
-        ("seeds = [0, -1]", "seeds are from 0 to 4294967295, got -1"),
-        ("datasets = [1]", "datasets must be strings in quotes, got 1"),
-        ("methods = [1]", "methods must be names in quotes, or a table for each, got 1"),
-        ("methods.itq = 20", "methods.itq must be a table of parameters, got 20"),
-        ("methods.itq = []", "methods.itq is an empty list"),
-        ("methods.itq.n_iter = []", "methods.itq.n_iter is an empty list"),
-        ("params = 3", "params must be a table of parameters, got 3"),
-        ('preset = "paper"\nparams.preset = "paper"', "gives preset twice"),
-    ],
-)
-def test_a_file_that_is_no_study_is_refused(study, text, words):
-    with pytest.raises(HashbenchError, match=words):
-        read_study(study(text))
-
-
 def test_the_committed_study_holds_the_variants_of_the_results():
     study = read_study(ROOT / "benchmarks" / "variants.toml")
     for name, params in study.methods:
@@ -140,21 +116,6 @@ def test_the_number_of_tried_settings_is_kept_with_the_origin_of_rows(hashbench)
     assert "| itq n_iter=20 tuned=4 " in text
     assert "| lsh " in text
     assert "tuned=: chosen among that many settings" in text
-    refused = hashbench("run", "--method", "itq", "--bits", 8, "--param", "tuned=9", "--dry-run").stderr
-    assert "unknown itq parameter 'tuned'" in refused
-    refused = hashbench("run", "--method", "itq", "--bits", 8, "--param", "itq:tuned=9", "--dry-run").stderr
-    assert "unknown itq parameter 'tuned'" in refused
-
-
-@pytest.mark.parametrize("value", ['"9 trials"', "true", "-1", "[9, 10]"])
-def test_an_invalid_number_of_settings_is_refused(value, study):
-    with pytest.raises(HashbenchError, match=r"tuned of itq is .*, expected the number of settings that were tried"):
-        read_study(study(f"bits = 8\n[methods.itq]\ntuned = {value}")).jobs()
-
-
-def test_a_misspelt_number_of_settings_has_a_hint(study):
-    with pytest.raises(HashbenchError, match=r"unknown itq parameter 'tunned'\. Did you mean 'tuned'\?"):
-        read_study(study("bits = 8\n[methods.itq]\ntunned = 9")).jobs()
 
 
 # ---------------------------------------------------------------- options beside it
@@ -273,17 +234,11 @@ def test_a_dry_run_looks_for_rows_in_the_results_file(hashbench, tiny_file, tmp_
     assert remaining(hashbench, *command, "--results", tmp_path / "other") == "write rows"
     assert not (tmp_path / "other").exists()
     whole = (tmp_path / "tiny" / "lsh.csv").read_text()
-    header, first, second = whole.splitlines(keepends=True)
+    header, first, _ = whole.splitlines(keepends=True)
     (tmp_path / "tiny" / "lsh.csv").write_text(header + first)
     assert remaining(hashbench, *command, "--results", tmp_path) == "write rows"
     assert hashbench(*command, "--results", tmp_path).exit_code == 0
     assert (tmp_path / "tiny" / "lsh.csv").read_text() == whole
-    (tmp_path / "tiny" / "lsh.csv").write_text(header + first + second.removesuffix(",1\n") + ",2\n")
-    stderr = hashbench(*command, "--results", tmp_path, "--dry-run").stderr
-    assert "lsh.csv has rows of version 2 of lsh, and those to add are of version 1" in stderr
-    (tmp_path / "tiny" / "lsh.csv").write_text("a,b\n")
-    stderr = hashbench(*command, "--results", tmp_path, "--dry-run").stderr
-    assert "lsh.csv is not a results file: its first line has none of the columns dataset,features,method" in stderr
 
 
 def test_a_dry_run_computes_damaged_codes_and_scores_again(hashbench, tiny_file, data, tmp_path):
@@ -298,15 +253,12 @@ def test_a_dry_run_computes_damaged_codes_and_scores_again(hashbench, tiny_file,
     assert remaining(hashbench, *command) == "encode, score"
 
 
-def test_a_dry_run_prepares_no_dataset_and_refuses_an_unknown_one(hashbench, tmp_path, monkeypatch):
+def test_a_dry_run_prepares_no_dataset(hashbench, tmp_path, monkeypatch):
     monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "data"))
     command = ["encode", "--dry-run", "--method", "lsh", "--bits", 8]
     lines = hashbench(*command).stdout.splitlines()
     assert lines == ["digits lsh 8 bits seed 0: prepare, encode", "0 of 1 jobs done, 1 to do."]
     assert not (tmp_path / "data").exists()
-    refused = hashbench(*command, "--dataset", "digts")
-    assert refused.exit_code == 1
-    assert "unknown dataset 'digts'. Did you mean 'digits'" in refused.stderr
 
 
 def test_a_dry_run_notices_a_changed_dataset(hashbench, tiny_file, tmp_path):

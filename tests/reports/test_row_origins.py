@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from helpers.diff_rows import row
 
-from hashbench import cards
 from hashbench.reports.plots import draw_figures
 from hashbench.reports.plots.figure_selection import FigureSelection
 from hashbench.store.origin import JobRecord
-from hashbench.store.provenance import digests
 from hashbench.store.result_files import read_job_records
 from hashbench.store.results import merge_rows
 
@@ -41,8 +39,6 @@ def run(plugin, hashbench, digits_data, tmp_path):
     def run(source, *bits):
         (tmp_path / "site" / "mine.py").write_text(source)
         sys.modules.pop("mine", None)
-        cards.method_card.cache_clear()
-        digests.cache_clear()
         lengths = [word for n_bits in bits for word in ("--bits", n_bits)]
         done = hashbench("run", "--method", "mine", "--method", "lsh", *lengths, "--metric", "AP")
         assert done.exit_code == 0, done.stderr
