@@ -16,7 +16,6 @@ from hashbench.pipeline.steps import (
     Demands,
     codes_of,
     codes_path,
-    evaluation_of,
     kept_scores,
     model_path,
     rows_of,
@@ -28,6 +27,7 @@ from hashbench.store.models import holds_model
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import Row
 from hashbench.store.results import read_rows
+from hashbench.store.score_cache import evaluation_of
 
 
 @dataclass(frozen=True, eq=False)
