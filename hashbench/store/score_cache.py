@@ -64,7 +64,7 @@ def arrays_of(scored: Evaluation, metric_names: Iterable[str] | None = None) -> 
     Of each metric the parts of `Scores`, (4, n_queries), or with the remainder of `OrderEffect` (5, n_queries).
     """
     asked = {_KINDS: scored.kind, _N_RELEVANT: scored.n_relevant, _ALIKE: scored.alike}
-    arrays = {name: values for name, values in asked.items() if values is not None}
+    arrays: dict[str, AnyArray] = {name: values for name, values in asked.items() if values is not None}
     arrays[_N_UNDEFINED] = np.array([scored.n_undefined])
     for name in scored.scores if metric_names is None else metric_names:
         effect = scored.order_effects.get(name)
