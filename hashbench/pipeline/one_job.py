@@ -22,12 +22,11 @@ from hashbench.pipeline.steps import (
     scores_of,
 )
 from hashbench.registry import is_built_in
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.store.models import holds_model
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import Row
 from hashbench.store.results import read_rows
-from hashbench.store.score_cache import evaluation_of
 
 
 @dataclass(frozen=True, eq=False)

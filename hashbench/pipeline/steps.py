@@ -18,7 +18,7 @@ from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import PreparedDataset, stem_of
 from hashbench.registry import dataset_spec
-from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, arrays_of, evaluation_of
 from hashbench.scoring.metrics import get_metric
 from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
@@ -225,13 +225,13 @@ def scores_of(
             scored = _score(dataset, codes, [name for name in demands.metrics if name not in earlier], on_progress)
             built_in = [name for name in scored.scores if get_metric(name).is_built_in]
             if built_in:
-                score_cache.write(codes, earlier | score_cache.arrays_of(scored, built_in))
-            return earlier | score_cache.arrays_of(scored)
+                score_cache.write(codes, earlier | arrays_of(scored, built_in))
+            return earlier | arrays_of(scored)
 
         path, key = score_cache.place(codes)
         known, words = cached(path, "scores", key, find, compute, force=demands.force)
     notes = usage_notes(codes.query, codes.database, codes.n_bits)
-    return replace(score_cache.evaluation_of(known, demands.metrics), notes=notes), words
+    return replace(evaluation_of(known, demands.metrics), notes=notes), words
 
 
 def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:

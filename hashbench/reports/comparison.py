@@ -17,10 +17,10 @@ from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
 from hashbench.reports.uncertainty import verdict
 from hashbench.scoring.comparison import Difference, compare, of_means, other_queries
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import OWN_FEATURES, as_row
-from hashbench.store.score_cache import evaluation_of, find
+from hashbench.store.score_cache import find
 
 _HEADER = ["bits", "against", "difference", "95 % interval", "p", "shuffle sd", "answer"]
 _SEEDS_ONLY = (

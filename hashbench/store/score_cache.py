@@ -4,7 +4,7 @@ A job (dataset, features, method, parameters, length, seed) has a folder in the 
 content that its codes had, so that `hashbench.reports.diff` finds the queries behind a row of an earlier commit.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,6 @@ import numpy as np
 
 from hashbench._typing import AnyArray
 from hashbench.errors import HashbenchError
-from hashbench.scoring.evaluation import Evaluation, OrderEffect
-from hashbench.scoring.metrics import Scores
 from hashbench.store import artifact
 from hashbench.store.artifact import Artifact
 from hashbench.store.files import data_dir, locked
@@ -23,8 +21,6 @@ from hashbench.store.provenance import digest
 from hashbench.store.result_rows import Row, unshown
 
 N_KEPT = 20  # files per job; the oldest goes first
-# Arrays for all metrics, whose names are no metrics'.
-_KINDS, _N_UNDEFINED, _N_RELEVANT, _ALIKE, _ITEMS = "(kinds)", "(n_undefined)", "(n_relevant)", "(alike)", "(items)"
 
 
 def locked_scores(codes: Codes) -> AbstractContextManager[None]:
@@ -44,7 +40,7 @@ def scores_of(found: Artifact) -> dict[str, AnyArray]:
 
 
 def write(codes: Codes, scores: Mapping[str, AnyArray]) -> None:
-    """Write scores as `arrays_of` returns them, and remove the job's oldest of over ``N_KEPT`` files."""
+    """Write what `hashbench.scoring.evaluation.arrays_of` returns; remove the job's oldest of over ``N_KEPT`` files."""
     path, made = place(codes)
     artifact.write(path, "scores", made, scores)
     newest_first = sorted(path.parent.glob("*.h5"), key=lambda path: -path.stat().st_mtime_ns)
@@ -56,46 +52,6 @@ def place(codes: Codes) -> tuple[Path, dict[str, Any]]:
     """Return the file for the scores of codes, and what they are computed from."""
     made = codes.made.of_scores(codes.content)
     return _folder(codes.made.job) / f"{digest(made)}.h5", made
-
-
-def arrays_of(scored: Evaluation, metric_names: Iterable[str] | None = None) -> dict[str, AnyArray]:
-    """Return an evaluation in some metrics, else all, as arrays; `evaluation_of` undoes it.
-
-    Of each metric the parts of `Scores`, (4, n_queries), or with the remainder of `OrderEffect` (5, n_queries).
-    """
-    asked = {_KINDS: scored.kind, _N_RELEVANT: scored.n_relevant, _ALIKE: scored.alike}
-    arrays: dict[str, AnyArray] = {name: values for name, values in asked.items() if values is not None}
-    arrays[_N_UNDEFINED] = np.array([scored.n_undefined])
-    for name in scored.scores if metric_names is None else metric_names:
-        effect = scored.order_effects.get(name)
-        if effect is None or effect.items is None or effect.sums is None:
-            arrays[name] = np.stack(scored.scores[name])
-        else:
-            arrays[name] = np.stack([*scored.scores[name], effect.remainder])
-            arrays |= {_ITEMS: effect.items, _sums_of(name): effect.sums}
-    return arrays
-
-
-def evaluation_of(arrays: Mapping[str, AnyArray], metric_names: Iterable[str]) -> Evaluation:
-    """Return an evaluation in some metrics from what `arrays_of` returned."""
-    values = {name: arrays[name] for name in metric_names}
-    effects = {
-        name: OrderEffect.of_items(parts[4], arrays[_ITEMS], arrays[_sums_of(name)])
-        for name, parts in values.items()
-        if len(parts) > 4
-    }
-    return Evaluation(
-        {name: Scores(*parts[:4]) for name, parts in values.items()},
-        int(arrays[_N_UNDEFINED][0]),
-        kinds=arrays[_KINDS],
-        n_relevant=arrays.get(_N_RELEVANT),
-        alike=arrays.get(_ALIKE),
-        order_effects=effects,
-    )
-
-
-def _sums_of(metric: str) -> str:
-    return f"({metric} of items)"
 
 
 def find_scores(row: Row) -> AnyArray | None:

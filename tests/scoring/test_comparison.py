@@ -12,9 +12,8 @@ from scipy.stats import binomtest, t, ttest_1samp, ttest_ind
 import hashbench
 from hashbench import HashbenchError
 from hashbench.scoring.comparison import compare, moments, of_means, of_scores
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import Evaluation, arrays_of, evaluation_of
 from hashbench.scoring.metrics import Scores
-from hashbench.store.score_cache import arrays_of, evaluation_of
 
 OURS_AND_CSQ = ("ours", "csq")
 
