@@ -249,7 +249,7 @@ def run(
     from hashbench.pipeline.steps import Demands
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
-    from hashbench.store.results import check_files, check_folder, merge_rows
+    from hashbench.store.results import check_folder, merge_rows
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one job on each worker; leave --jobs out.")
@@ -260,8 +260,7 @@ def run(
     names = [results_name(spec) for spec in dict.fromkeys(job.dataset for job in jobs)]
     versions = {job.method: job.card.version for job in jobs}
     for name in names:  # before any work
-        check_folder(results, name)
-        check_files(results, name, versions)
+        check_folder(results, name, versions)
     if dry_run:
         _print_plan(jobs, remaining(jobs, demands, results))
         return

@@ -8,7 +8,7 @@ import os
 import socket
 import time
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,7 @@ from hashbench._typing import Progress
 from hashbench.errors import HashbenchError, one_line
 
 if TYPE_CHECKING:
-    from distributed import Client, Future, as_completed
+    from distributed import Client, Future
 
 _ANSWER_SECONDS, _PAUSE = 10, 0.02
 
@@ -29,11 +29,15 @@ class Cluster(NamedTuple):
     is_trusted: bool = False
 
 
-class Unfit(NamedTuple):
-    """A worker that would not give the numbers of this machine."""
+class UnfitWorker(HashbenchError):
+    """Raised on a worker that would not give the numbers of this machine."""
 
-    worker: str
-    why: str
+    def __init__(self, worker: str, why: str) -> None:
+        super().__init__(worker, why)
+        self.worker, self.why = worker, why
+
+    def __str__(self) -> str:
+        return f"worker {self.worker} {self.why}"
 
 
 @contextmanager
@@ -118,38 +122,66 @@ def own_addresses() -> set[str]:
     return {address.address for address in addresses if address.family in (socket.AF_INET, socket.AF_INET6)}
 
 
-def as_ready(running: "as_completed", client: "Client", address: str, on_progress: Progress) -> "Iterator[Future]":
-    """Yield futures as they finish; report when the cluster has no workers."""
-    last_check, had_workers = 0.0, True
-    while not running.is_empty():
-        ready = running.next_batch(block=False)
-        yield from ready
-        if ready or time.monotonic() - last_check < 1:
-            time.sleep(0 if ready else _PAUSE)
-            continue
-        last_check, has_workers = time.monotonic(), bool(client.scheduler_info()["workers"])
-        if had_workers and not has_workers:
-            advice = f"start one with `dask worker {address} --nthreads 1`; the log of a lost one shows why it ended"
-            on_progress(f"waiting for workers, there are none; {advice}", 0, 0)
-        had_workers = has_workers
+class Tasks:
+    """Tasks on the workers of a cluster, one for each piece of work; what an unfit worker refuses goes to the others.
 
+    ``send`` submits a piece of work with options, which place it.
+    """
 
-class OtherWorkers:
-    """Workers that may take work that unfit workers refused; each of the latter is reported once."""
+    def __init__(
+        self, client: "Client", address: str, on_progress: Progress, send: "Callable[[Any, dict[str, Any]], Future]"
+    ) -> None:
+        from distributed import as_completed
 
-    def __init__(self, client: "Client", on_progress: Progress) -> None:
-        self.client, self.on_progress = client, on_progress
-        self.refused: dict[Any, set[str]] = {}  # workers, by piece of work
-        self.notices: set[str] = set()
+        self._client, self._address, self._on_progress, self._send = client, address, on_progress, send
+        self._running = as_completed([], loop=client.loop)
+        self._refused: dict[Any, set[str]] = {}  # workers, by piece of work
+        self._notices: set[str] = set()  # each is reported once
+        self.under_way: dict[Future, Any] = {}
 
-    def after(self, unfit: Unfit, work: Any) -> list[str]:
+    def start(self, work: Any, workers: list[str] | None = None) -> None:
+        """Send a piece of work."""
+        placed = {"pure": False, "workers": workers, "allow_other_workers": workers is not None}  # they may be gone
+        self.watch(self._send(work, placed), work)
+
+    def watch(self, future: "Future", work: Any) -> None:
+        """Yield a future, too, once it is done."""
+        self.under_way[future] = work
+        self._running.add(future)
+
+    def __iter__(self) -> "Iterator[tuple[Any, Future]]":
+        """Yield pieces of work with their futures as they finish; those refused by all workers are errors."""
+        for future in self._ready():
+            work, error = self.under_way.pop(future), future.exception()
+            if isinstance(error, UnfitWorker) and (others := self._others(error, work)):
+                self.start(work, others)
+            else:
+                yield work, future
+
+    def _ready(self) -> "Iterator[Future]":
+        """Yield futures as they finish; report when the cluster has no workers."""
+        last_check, had_workers = 0.0, True
+        while not self._running.is_empty():
+            ready = self._running.next_batch(block=False)
+            yield from ready
+            if ready or time.monotonic() - last_check < 1:
+                time.sleep(0 if ready else _PAUSE)
+                continue
+            last_check, has_workers = time.monotonic(), bool(self._client.scheduler_info()["workers"])
+            if had_workers and not has_workers:
+                start = f"start one with `dask worker {self._address} --nthreads 1`"
+                advice = f"{start}; the log of a lost one shows why it ended"
+                self._on_progress(f"waiting for workers, there are none; {advice}", 0, 0)
+            had_workers = has_workers
+
+    def _others(self, unfit: UnfitWorker, work: Any) -> list[str]:
         """Return the workers that have not refused this piece of work, after an unfit one did."""
-        self.refused.setdefault(work, set()).add(unfit.worker)
+        self._refused.setdefault(work, set()).add(unfit.worker)
         notice = f"leaving out worker {unfit.worker}: it {unfit.why.rstrip('.')}"
-        if notice not in self.notices:
-            self.notices.add(notice)
-            self.on_progress(notice, 0, 0)
-        return [worker for worker in self.client.scheduler_info()["workers"] if worker not in self.refused[work]]
+        if notice not in self._notices:
+            self._notices.add(notice)
+            self._on_progress(notice, 0, 0)
+        return [worker for worker in self._client.scheduler_info()["workers"] if worker not in self._refused[work]]
 
 
 @contextmanager
@@ -176,14 +208,14 @@ def version_difference(worker: Mapping[str, str], client: Mapping[str, str]) -> 
     return f"has {', '.join(differences) or 'different hashbench code'}. Install there what is installed here."
 
 
-def prepared_worker() -> str | Unfit:
-    """Return the address of this worker, limited to as many threads as BLAS has in it, unless it is unfit."""
+def prepared_worker() -> str:
+    """Return the address of this worker, limited to as many threads as BLAS has in it; refuse an unfit one."""
     from distributed import get_worker
 
     worker = get_worker()
     if worker.state.nthreads > 1:
         why = f"runs {worker.state.nthreads} tasks at a time in one process, expected one. Start it with --nthreads 1."
-        return Unfit(worker.address, why)
+        raise UnfitWorker(worker.address, why)
     if threads := os.environ.get("OMP_NUM_THREADS"):
         os.environ.setdefault("LOKY_MAX_CPU_COUNT", threads)
     return str(worker.address)

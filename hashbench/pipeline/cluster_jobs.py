@@ -8,19 +8,11 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, one_line
-from hashbench.pipeline.cluster import (
-    Cluster,
-    OtherWorkers,
-    Unfit,
-    as_ready,
-    connected,
-    prepared_worker,
-    version_difference,
-)
+from hashbench.pipeline.cluster import Cluster, Tasks, UnfitWorker, connected, prepared_worker, version_difference
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.one_job import Outcome, finish, load_once
 from hashbench.pipeline.steps import Demands
@@ -42,73 +34,51 @@ def on_workers(
     A job that a worker refuses goes to the others; a job whose worker is lost is repeated until Dask gives up.
     """
     with connected(cluster) as client:
-        from distributed import as_completed
+        from distributed import KilledWorker
 
-        numbers: dict[Future, int] = {}
-        others = OtherWorkers(client, on_progress)
         killed: set[int] = set()
 
-        def submit(number: int, workers: list[str] | None = None) -> "Future":
+        def send(number: int, placed: dict[str, Any]) -> "Future":
             job, provenance = jobs[number]
             if (path := Path(job.dataset)).is_file():  # a worker may have another working directory
                 job = replace(job, dataset=str(path.absolute()))
-            future: Future = client.submit(
+            return client.submit(
                 _run_job,
                 job,
                 (provenance, SCORES_VERSION),
                 demands,
                 (str(data_dir().absolute()), lock_timeout.get()),
-                pure=False,
                 priority=-number - len(jobs) * (number in killed),  # jobs that killed workers go last
-                workers=workers,
-                allow_other_workers=workers is not None,  # these may be gone by then
+                **placed,
             )
-            numbers[future] = number
-            return future
 
-        running = as_completed([submit(number) for number in jobs], loop=client.loop)
+        tasks = Tasks(client, cluster.scheduler, on_progress, send)
         try:
-            for future in as_ready(running, client, cluster.scheduler, on_progress):
-                number = numbers.pop(future)
-                job, _ = jobs[number]
-                outcome = _result(future, job)
-                if outcome is None:
-                    if number not in killed:  # another job may have killed its worker
-                        killed.add(number)
-                        running.add(submit(number))
-                        continue
-                    why = "ended without an error: its workers were killed, likely out of memory. Give them more."
-                    outcome = _failed(job, why)
-                if isinstance(outcome, Unfit):
-                    if workers := others.after(outcome, number):
-                        running.add(submit(number, workers))
-                        continue
-                    outcome = _failed(job, f"has no suitable worker: {outcome.worker} {outcome.why}")
-                yield number, outcome
+            for number in jobs:
+                tasks.start(number)
+            for number, future in tasks:
+                error = future.exception()
+                if isinstance(error, KilledWorker) and number not in killed:  # another job may have killed its worker
+                    killed.add(number)
+                    tasks.start(number)
+                else:
+                    yield number, future.result() if error is None else _failed(jobs[number][0], error)
         finally:
-            client.cancel(list(numbers))
+            client.cancel(list(tasks.under_way))
 
 
-def _result(future: "Future", job: Job) -> Outcome | Unfit | None:
-    """Return the outcome of a job, or None if workers were killed; any other error on a worker is its failure."""
+def _failed(job: Job, error: BaseException) -> Outcome:
+    """Return the outcome of a job that has no other because of an error on its workers."""
     from distributed import KilledWorker
-    from distributed.client import FutureCancelledError
 
-    try:
-        outcome: Outcome | Unfit = future.result()
-    except KilledWorker:
-        return None
-    except FutureCancelledError:  # the scheduler is lost
-        raise
-    except Exception as error:
+    if isinstance(error, KilledWorker):
+        why = "ended without an error: its workers were killed, likely out of memory. Give them more."
+    elif isinstance(error, UnfitWorker):
+        why = f"has no suitable worker: {error.worker} {error.why}"
+    else:
         is_lacking = isinstance(error, ImportError | AttributeError)
         advice = "Install there what is installed here." if is_lacking else "Check that worker."
         why = f"failed on a worker with {type(error).__name__}: {one_line(error).rstrip('.')}. {advice}"
-        return _failed(job, why)
-    return outcome
-
-
-def _failed(job: Job, why: str) -> Outcome:
     return Outcome(job, None, f"{job} {why}", has_failed=True)
 
 
@@ -117,22 +87,20 @@ def _run_job(
     expected: tuple[Provenance, int],
     demands: Demands,
     settings: tuple[str, float],
-) -> Outcome | Unfit:
+) -> Outcome:
     """Run a job on a worker, in the worker's data folder or else the client's, if it would give the client's codes."""
     (client_provenance, _), (folder, seconds) = expected, settings
     data_folder.set(folder if "HASHBENCH_DATA" not in os.environ and Path(folder).is_dir() else None)
     lock_timeout.set(seconds)
     worker = prepared_worker()
-    if isinstance(worker, Unfit):
-        return worker
     try:
         dataset = load_once(job.dataset, client_provenance.dataset_fingerprint)
         provenance = job.provenance(dataset)
     except HashbenchError as error:
-        return Unfit(worker, f"cannot take it: {error}")
+        raise UnfitWorker(worker, f"cannot take it: {error}") from error
     if (provenance, SCORES_VERSION) != expected:
         load_once.cache_clear()  # the dataset may be corrected before the next job
-        return Unfit(worker, _difference(provenance, client_provenance))
+        raise UnfitWorker(worker, _difference(provenance, client_provenance))
     return finish(job, dataset, demands)
 
 

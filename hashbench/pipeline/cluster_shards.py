@@ -14,15 +14,7 @@ from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, Progress, Rows, silent
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError, one_line
-from hashbench.pipeline.cluster import (
-    Cluster,
-    OtherWorkers,
-    Unfit,
-    as_ready,
-    connected,
-    prepared_worker,
-    version_difference,
-)
+from hashbench.pipeline.cluster import Cluster, Tasks, UnfitWorker, connected, prepared_worker, version_difference
 from hashbench.scoring.counting import SliceableCodes
 from hashbench.scoring.shards import Parts, Relevance, Shard, count_shard
 from hashbench.store.provenance import SCORES_VERSION, versions
@@ -52,79 +44,54 @@ def count_on_workers(
     Every row is read by one worker. Of an affinity in memory, a worker gets only its rows.
     """
     with connected(cluster) as client:
-        from distributed import KilledWorker, as_completed
+        from distributed import KilledWorker
 
         n_rows = rows.stop - rows.start
         n_workers = max(1, len(client.scheduler_info()["workers"]))
         parts = chunks(rows.start, rows.stop, min(TASK_ROWS, max(1, -(-n_rows // (4 * n_workers)))))
         expected = SCORES_VERSION, versions(_SCORING)
-        others, running = OtherWorkers(client, on_progress), as_completed([], loop=client.loop)
-        under_way: dict[Future, slice | None] = {}  # parts, and sums
-        counted: list[Future] = []
-        n_done = 0
 
-        def submit(part: slice, workers: list[str] | None = None) -> None:
+        def send(number: int, placed: dict[str, Any]) -> "Future":
+            part = parts[number]
             sent: Parts = relevance
             if isinstance(relevance, Affinity):
                 sent = _AffinityRows(relevance.part(slice(None), part), part.start)
-            task = query, database, n_bits, sent, part, queries
-            is_placed = workers is not None  # these may be gone by then
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # of its size: each part is sent once
-                future: Future = client.submit(
-                    _count, expected, *task, pure=False, workers=workers, allow_other_workers=is_placed
-                )
-            under_way[future] = part
-            running.add(future)
+                return client.submit(_count, expected, query, database, n_bits, sent, part, queries, **placed)
 
-        waiting = iter(parts)
-        for part in islice(waiting, _AHEAD * n_workers):
-            submit(part)
-        for future in as_ready(running, client, cluster.scheduler, on_progress):
-            shard, error = under_way.pop(future), future.exception()  # the histogram stays on the worker
+        tasks, waiting = Tasks(client, cluster.scheduler, on_progress, send), iter(range(len(parts)))
+        for number in islice(waiting, _AHEAD * n_workers):
+            tasks.start(number)
+        counted: list[Future] = []
+        n_done = 0
+        for done, future in tasks:  # the number of a part, None of a sum
+            error = future.exception()  # the histogram stays on the worker
             if isinstance(error, KilledWorker):
                 raise HashbenchError(
                     "workers were killed while counting, probably out of memory. Give them more, or fewer queries."
                 ) from error
-            if isinstance(error, _UnfitWorker) and shard and (workers := others.after(error.unfit, shard.start)):
-                submit(shard, workers)
-                continue
             if error is not None:
                 raise error
             counted.append(future)
-            if shard is not None:
+            if done is not None:
                 n_done += 1
                 on_progress("parts of the database counted", n_done, len(parts))
-                for part in islice(waiting, 1):
-                    submit(part)
-            if len(counted) == _ADDED or (len(counted) > 1 and not under_way):
-                united = client.submit(_added, *counted, pure=False)
-                under_way[united] = None
-                running.add(united)
+                for number in islice(waiting, 1):
+                    tasks.start(number)
+            if len(counted) == _ADDED or (len(counted) > 1 and not tasks.under_way):
+                tasks.watch(client.submit(_added, *counted, pure=False), None)
                 counted.clear()
         total: Shard = counted[0].result()
         return total
 
 
-class _UnfitWorker(HashbenchError):
-    """Raised in a worker that would not count as the client does."""
-
-    def __init__(self, worker: str, why: str) -> None:
-        super().__init__(worker, why)
-        self.unfit = Unfit(worker, why)
-
-    def __str__(self) -> str:
-        return "worker {} {}".format(*self.unfit)
-
-
 def _count(expected: tuple[int, dict[str, str]], *args: Any) -> Shard:
     """Count rows in a worker, if it counts as the client would."""
     worker = prepared_worker()
-    if isinstance(worker, Unfit):
-        raise _UnfitWorker(*worker)
     actual = SCORES_VERSION, versions(_SCORING)
     if actual != expected:
-        raise _UnfitWorker(worker, version_difference(actual[1], expected[1]))
+        raise UnfitWorker(worker, version_difference(actual[1], expected[1]))
     try:
         return count_shard(*args)
     except Exception as error:

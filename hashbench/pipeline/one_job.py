@@ -16,14 +16,13 @@ from hashbench.pipeline.steps import (
     Demands,
     codes_of,
     codes_path,
-    evaluation_of,
     kept_scores,
     model_path,
     rows_of,
     scores_of,
 )
 from hashbench.registry import is_built_in
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.store.models import holds_model
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import Row

@@ -19,9 +19,9 @@ from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
-from hashbench.pipeline.steps import arrays_of, check_content, needs_vectors, rows_of, vectors_of
+from hashbench.pipeline.steps import check_content, needs_vectors, rows_of, vectors_of
 from hashbench.registry import dataset_names, method_names
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import Evaluation, arrays_of
 from hashbench.scoring.evaluator import check_counts as check_rated
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
 from hashbench.scoring.metrics import Scores
@@ -251,7 +251,7 @@ class OwnCodes:
             earlier: dict[str, AnyArray] = {}
             with suppress(HashbenchError):  # damaged
                 earlier = score_cache.read(codes)
-            score_cache.write(codes, {**earlier, **arrays_of(scored)})
+            score_cache.write(codes, earlier | arrays_of(scored))
         path = _codes_path(source.dataset, source.dataset_fingerprint, source.method, source.n_bits, source.seed)
         if keep_codes:
             with locked(path):

@@ -1,7 +1,7 @@
 """Encoding and scoring one job: each step is cached by its provenance."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,8 +16,8 @@ from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import PreparedDataset, stem_of
 from hashbench.registry import dataset_spec
-from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, OrderEffect
-from hashbench.scoring.metrics import Scores, get_metric
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, arrays_of, evaluation_of
+from hashbench.scoring.metrics import get_metric
 from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import Artifact, cached, read_record
@@ -217,47 +217,15 @@ def scores_of(
 
         def compute() -> dict[str, AnyArray]:
             scored = _score(dataset, codes, [name for name in demands.metrics if name not in earlier], on_progress)
-            known = earlier | arrays_of(scored)
-            unknown = [name for name in scored.scores if not get_metric(name).is_built_in]
-            others = {*unknown, *map(score_cache.sums_of, unknown)}
-            if len(unknown) < len(scored.scores):
-                score_cache.write(codes, {name: values for name, values in known.items() if name not in others})
-            return known
+            built_in = [name for name in scored.scores if get_metric(name).is_built_in]
+            if built_in:
+                score_cache.write(codes, earlier | arrays_of(scored, built_in))
+            return earlier | arrays_of(scored)
 
         path, key = score_cache.place(codes)
         known, words = cached(path, "scores", key, find, compute, force=demands.force)
     notes = usage_notes(codes.query, codes.database, codes.n_bits)
     return replace(evaluation_of(known, demands.metrics), notes=notes), words
-
-
-def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
-    """Return an evaluation in some metrics from scores as `score_cache.read` returns them."""
-    scores = {name: Scores(*known[name][:4]) for name in metric_names}
-    items, effects = known.get(score_cache.ITEMS), {}
-    for name in metric_names:
-        if items is not None and len(known[name]) > 4:
-            sums = known[score_cache.sums_of(name)]
-            effects[name] = OrderEffect.of_items(known[name][4], items, sums)
-    kinds, n_undefined = known[score_cache.KINDS], int(known[score_cache.N_UNDEFINED][0])
-    n_relevant, alike = known.get(score_cache.N_RELEVANT), known.get(score_cache.ALIKE)  # which older files lack
-    evaluation = Evaluation(scores, n_undefined, kinds=kinds, n_relevant=n_relevant, alike=alike)
-    return replace(evaluation, order_effects=effects)
-
-
-def arrays_of(scored: Evaluation) -> dict[str, AnyArray]:
-    """Return an evaluation as `score_cache.write` takes it."""
-    n_undefined = np.array([scored.n_undefined])
-    arrays: dict[str, AnyArray] = {score_cache.KINDS: scored.kind, score_cache.N_UNDEFINED: n_undefined}
-    asked = {score_cache.N_RELEVANT: scored.n_relevant, score_cache.ALIKE: scored.alike}
-    arrays |= {name: values for name, values in asked.items() if values is not None}
-    for name, values in scored.scores.items():
-        effect = scored.order_effects.get(name)
-        if effect is None or effect.items is None or effect.sums is None:
-            arrays[name] = np.stack(values)
-        else:
-            arrays[name] = np.stack([*values, effect.remainder])
-            arrays |= {score_cache.ITEMS: effect.items, score_cache.sums_of(name): effect.sums}
-    return arrays
 
 
 def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:

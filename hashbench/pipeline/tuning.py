@@ -207,14 +207,10 @@ def plan(study: Study, n_trials: int) -> list[Trial]:
         dataset, _ = load_dataset(spec)
         for seed in seeds:
             split, path = split_file(dataset, seed)
-            trials += [trial_of(job, spec, split, path) for job in jobs[spec, seed]]
+            for job in jobs[spec, seed]:
+                how, made = (job.card, job.n_bits, job.seed, job.params), job.provenance(split)
+                trials.append(Trial(str(path), *how, whole=spec, made=made))
     return trials
-
-
-def trial_of(job: Job, whole: str, split: Dataset, path: Path) -> Trial:
-    """Return the trial of a job on the split of a dataset in a file."""
-    made = job.provenance(split)
-    return Trial(str(path), job.card, job.n_bits, job.seed, job.params, whole=whole, made=made)
 
 
 def split_file(dataset: Dataset, seed: int) -> tuple[Dataset, Path]:

@@ -10,14 +10,14 @@ import pandas as pd
 from hashbench._typing import IntArray
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.steps import evaluation_of, needs_vectors
+from hashbench.pipeline.steps import needs_vectors
 from hashbench.reports.aggregate import BLOCK, LINE, all_lines, draws, main_lines, mean_over_seeds
 from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text, wrapped
 from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
 from hashbench.reports.uncertainty import verdict
 from hashbench.scoring.comparison import Difference, compare, of_means, other_queries
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import OWN_FEATURES, as_row
 from hashbench.store.score_cache import find

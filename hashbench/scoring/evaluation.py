@@ -1,13 +1,13 @@
 """The result of scoring: the scores of every query, by metric, and their means."""
 
 import math
-from collections.abc import Iterator, KeysView, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from hashbench._typing import FloatArray, IntArray
+from hashbench._typing import AnyArray, FloatArray, IntArray
 from hashbench.errors import HashbenchError, counted, needing
 from hashbench.scoring.metrics import Scores, get_metric
 
@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
 RUN_METRICS = ("AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR")
+# Arrays for all metrics, whose names are no metrics'.
+_KINDS, _N_UNDEFINED, _N_RELEVANT, _ALIKE, _ITEMS = "(kinds)", "(n_undefined)", "(n_relevant)", "(alike)", "(items)"
 
 
 class OrderEffect(NamedTuple):
@@ -258,3 +260,43 @@ class Evaluation:
         except HashbenchError:
             return None
         return table
+
+
+def arrays_of(scored: Evaluation, metric_names: Iterable[str] | None = None) -> dict[str, AnyArray]:
+    """Return an evaluation in some metrics, else all, as arrays; `evaluation_of` undoes it.
+
+    Of each metric the parts of `Scores`, (4, n_queries), or with the remainder of `OrderEffect` (5, n_queries).
+    """
+    asked = {_KINDS: scored.kind, _N_RELEVANT: scored.n_relevant, _ALIKE: scored.alike}
+    arrays: dict[str, AnyArray] = {name: values for name, values in asked.items() if values is not None}
+    arrays[_N_UNDEFINED] = np.array([scored.n_undefined])
+    for name in scored.scores if metric_names is None else metric_names:
+        effect = scored.order_effects.get(name)
+        if effect is None or effect.items is None or effect.sums is None:
+            arrays[name] = np.stack(scored.scores[name])
+        else:
+            arrays[name] = np.stack([*scored.scores[name], effect.remainder])
+            arrays |= {_ITEMS: effect.items, _sums_of(name): effect.sums}
+    return arrays
+
+
+def evaluation_of(arrays: Mapping[str, AnyArray], metric_names: Iterable[str]) -> Evaluation:
+    """Return an evaluation in some metrics from what `arrays_of` returned."""
+    values = {name: arrays[name] for name in metric_names}
+    effects = {
+        name: OrderEffect.of_items(parts[4], arrays[_ITEMS], arrays[_sums_of(name)])
+        for name, parts in values.items()
+        if len(parts) > 4
+    }
+    return Evaluation(
+        {name: Scores(*parts[:4]) for name, parts in values.items()},
+        int(arrays[_N_UNDEFINED][0]),
+        kinds=arrays[_KINDS],
+        n_relevant=arrays.get(_N_RELEVANT),
+        alike=arrays.get(_ALIKE),
+        order_effects=effects,
+    )
+
+
+def _sums_of(metric: str) -> str:
+    return f"({metric} of items)"

@@ -69,11 +69,7 @@ class JobRecord(NamedTuple):
         """Read the cells of a line; ValueError if one is not as `of` writes it."""
         if len(cells) != len(cls._fields):
             raise ValueError(f"it has {len(cells)} cells, expected {len(cls._fields)}")
-        values: list[Any] = list(cells)
-        for name in ("n_bits", "seed", "method_version", "threads", "trials"):
-            column = cls._fields.index(name)
-            values[column] = int(values[column])
-        record = cls(*values)
+        record = cls(*(kind(cell) for kind, cell in zip(cls.__annotations__.values(), cells, strict=True)))
         float(record.seconds)
         return record
 

@@ -44,7 +44,7 @@ class Provenance:
 
     @classmethod
     def read(cls, attributes: Mapping[str, Any]) -> Self:
-        """Read it from the attributes of a file, at least `REQUIRED`; ValueError if one is damaged."""
+        """Read it from the attributes of a file, at least its fields; ValueError if one is damaged."""
         fields: dict[str, Any] = {key: kind(attributes[key]) for key, kind in _KINDS.items()}
         for key in ("params", "libraries"):
             if not isinstance(json.loads(fields[key]), dict):
@@ -91,7 +91,6 @@ class Provenance:
 
 
 _KINDS = {field.name: int if field.type is int else str for field in fields(Provenance)}
-REQUIRED = tuple(_KINDS)  # attributes of a file
 
 
 def _major(version: str) -> str:

@@ -47,8 +47,7 @@ SHOWN = ("group", "label", "draws_nothing")  # those that only affect how such r
 MAX_LABEL = 40  # characters
 N_KEY, N_JOB, PARAMS = 7, 6, COLUMNS.index("params")  # fields of a key, of a job, and before the parameters
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
-_KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
-_WHOLE = tuple((COLUMNS.index(column), kind) for column, kind in _KINDS.items())
+_WHOLE = tuple(place for place, kind in enumerate(Row.__annotations__.values()) if kind is int)
 _METRIC = re.compile(r"[A-Za-z]\w*(@(R|r?(0|[1-9]\d*)))?(:[a-z0-9=-]+)*", re.ASCII)
 
 
@@ -57,8 +56,8 @@ def parse_row(cells: list[Any], settings: Mapping[str, str]) -> Row:
     if cells[PARAMS] not in settings:
         raise ValueError(f"settings {cells[PARAMS]} are not in the file of settings beside it")
     cells[PARAMS] = settings[cells[PARAMS]]
-    for column, kind in _WHOLE:
-        cells[column] = kind(cells[column])
+    for column in _WHOLE:
+        cells[column] = int(cells[column])
     row = Row._make(cells)
     _check_numbers(row)
     _check_spelling(row.dataset, row.method, row.dataset_fingerprint, row.features, row.metric)

@@ -82,21 +82,17 @@ def read_results(folder: str | Path = "results") -> "pd.DataFrame":
 # ---------------------------------------------------------------- adding rows
 
 
-def check_folder(folder: Path, dataset: str) -> None:
-    """Refuse a folder to which rows of a dataset cannot be added, before they are computed."""
-    if _is_name(dataset):
-        read_rows(folder, dataset)
-        for path in find_files(folder_of(folder, dataset)):
-            read_job_records(path)
-
-
-def check_files(folder: Path, dataset: str, versions: Mapping[str, int]) -> None:
-    """Refuse files of methods that cannot be written, or have rows of a newer version, before rows are computed."""
-    for method, version in versions.items() if _is_name(dataset) else ():
+def check_folder(folder: Path, dataset: str, versions: Mapping[str, int]) -> None:
+    """Refuse a folder to which rows of methods on a dataset cannot be added, before they are computed."""
+    if Path(dataset).name != dataset:  # which is refused when it is loaded
+        return
+    rows = read_rows(folder, dataset)
+    for path in find_files(folder_of(folder, dataset)):
+        read_job_records(path)
+    for method, version in versions.items():
         path = results_path(folder, dataset, method)
         check_output(path)
-        known = unite([read_file(path)]).values() if path.exists() else ()
-        _refuse_newer(path, ((row, version) for row in known))
+        _refuse_newer(path, ((row, version) for row in rows if row.method == method))
 
 
 def _refuse_newer(path: Path, rows: Iterable[tuple[Row, int]]) -> None:
@@ -107,10 +103,6 @@ def _refuse_newer(path: Path, rows: Iterable[tuple[Row, int]]) -> None:
                 f"{path} has rows of version {row.method_version} of {row.method}, and those to add are of version "
                 f"{version}. Upgrade {row.method} and run again, or write to another folder of results."
             )
-
-
-def _is_name(dataset: str) -> bool:
-    return Path(dataset).name == dataset  # any other is refused when it is loaded
 
 
 def merge_rows(folder: Path, rows: Iterable[Row], record: JobRecord | None = None) -> list[Path]:

@@ -21,8 +21,6 @@ from hashbench.store.provenance import digest
 from hashbench.store.result_rows import Row, unshown
 
 N_KEPT = 20  # files per job; the oldest goes first
-KINDS, N_UNDEFINED, ITEMS = "(kinds)", "(n_undefined)", "(items)"  # of all metrics; no metrics' names
-N_RELEVANT, ALIKE = "(n_relevant)", "(alike)"
 
 
 def locked_scores(codes: Codes) -> AbstractContextManager[None]:
@@ -42,13 +40,7 @@ def scores_of(found: Artifact) -> dict[str, AnyArray]:
 
 
 def write(codes: Codes, scores: Mapping[str, AnyArray]) -> None:
-    """Write scores by metric, and remove the job's oldest of over ``N_KEPT`` files.
-
-    Of each metric the parts of `Scores`, (4, n_queries), or with the remainder of `OrderEffect` (5, n_queries).
-
-    ``KINDS``, ``N_RELEVANT`` and ``ALIKE`` hold what `Evaluation` has under these names, (n_queries,), and
-    ``N_UNDEFINED`` the number of queries without relevant items.
-    """
+    """Write what `hashbench.scoring.evaluation.arrays_of` returns; remove the job's oldest of over ``N_KEPT`` files."""
     path, made = place(codes)
     artifact.write(path, "scores", made, scores)
     newest_first = sorted(path.parent.glob("*.h5"), key=lambda path: -path.stat().st_mtime_ns)
@@ -60,11 +52,6 @@ def place(codes: Codes) -> tuple[Path, dict[str, Any]]:
     """Return the file for the scores of codes, and what they are computed from."""
     made = codes.made.of_scores(codes.content)
     return _folder(codes.made.job) / f"{digest(made)}.h5", made
-
-
-def sums_of(metric: str) -> str:
-    """Return the name under which the sums over items of a metric are written."""
-    return f"({metric} of items)"
 
 
 def find_scores(row: Row) -> AnyArray | None:

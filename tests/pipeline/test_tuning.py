@@ -212,16 +212,6 @@ def test_values_of_parameters_fix_them_and_lists_are_tried(digits):
         plan(Study(methods=(("dsh", {}),), n_bits=(8,), params={"preset": "paper"}), 9)
 
 
-def test_trials_see_no_query(digits_data):
-    data, _ = load_dataset("digits")
-    (trial,) = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
-    split, _ = load_dataset(trial.dataset)
-    queries = {row.tobytes() for row in data.features[data.query]}
-    trained = {row.tobytes() for row in data.features[data.train]}
-    assert {row.tobytes() for row in split.features} <= trained
-    assert not {row.tobytes() for row in split.features} & (queries - trained)
-
-
 def outcome_of(trial, **scores):
     """Return an outcome of a trial by both scores in metrics; one that failed without any."""
     rows = [

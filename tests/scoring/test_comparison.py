@@ -11,9 +11,8 @@ from scipy.stats import binomtest, t, ttest_1samp, ttest_ind
 
 import hashbench
 from hashbench import HashbenchError
-from hashbench.pipeline.steps import arrays_of, evaluation_of
 from hashbench.scoring.comparison import compare, moments, of_means, of_scores
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import Evaluation, arrays_of, evaluation_of
 from hashbench.scoring.metrics import Scores
 
 OURS_AND_CSQ = ("ours", "csq")

@@ -176,7 +176,6 @@ WRITE = """
 import sys, time
 from pathlib import Path
 from hashbench.store import files
-from hashbench.store import hdf5
 path = Path(sys.argv[1])
 with files.replacing(path) as part:
     part.write_text("half of the new con")

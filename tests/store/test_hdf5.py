@@ -1,6 +1,5 @@
 import dataclasses
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +14,6 @@ from hashbench.store.provenance import Provenance
 ARRAYS = ("features", "images", "query", "database", "train", "labels", "coarse_labels", "neighbours")
 WORDS = ("name", "rule", "features_name", "about", "fingerprint")
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 2, 3, 3)).astype(np.uint8)
-
-
-@pytest.fixture
-def dataset_file(tiny_file):
-    return tiny_file("shared-labels")
 
 
 PARAMS = '{"kind": "full", "n_iter": 50}'
@@ -125,33 +119,25 @@ def test_codes_that_are_no_packed_codes_are_refused(changes):
         make_codes(**changes)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc what is mapped")
-def test_large_arrays_are_mapped_and_stay_as_they_were_when_the_file_is_replaced(tiny, tiny_file, monkeypatch):
+@pytest.mark.skipif(sys.platform == "win32", reason="cannot replace a mapped file there")
+def test_large_arrays_are_mapped_of_files_in_the_data_folder_alone(tiny_file, monkeypatch):
     monkeypatch.setattr(artifact, "_MAPPED", 1)
-    expected = tiny("shared-labels", about={**tiny("shared-labels").about, "source": "x" * 60_001})
     path = tiny_file("shared-labels")
     monkeypatch.setenv("HASHBENCH_DATA", str(path.parent))
-    hdf5.write_dataset(expected, path)
     read = hdf5.read_dataset(path)
-    mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(str(path))]
-    assert mapped
-    hdf5.write_dataset(tiny("shared-labels", features=expected.features + 1), path)
-    for key in ARRAYS:
-        np.testing.assert_array_equal(getattr(read, key), getattr(expected, key))
-        if getattr(read, key) is not None:
-            assert isinstance(getattr(read, key).base, np.memmap)
-            assert getattr(read, key).ctypes.data % 64 == 0
+    arrays = [getattr(read, key) for key in ARRAYS if getattr(read, key) is not None]
+    assert all(isinstance(array.base, np.memmap) for array in arrays)
     monkeypatch.setenv("HASHBENCH_DATA", str(path.parent / "elsewhere"))
-    hdf5.read_dataset(path)
-    assert not [line for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(str(path))]
+    assert not isinstance(hdf5.read_dataset(path).features.base, np.memmap)
 
 
 # ---------------------------------------------------------------- bad content
 
 
-def test_dataset_that_breaks_the_rules_is_named(dataset_file):
-    edit(dataset_file, lambda record, arrays: arrays["features"].__setitem__((3, 1), np.nan))
-    assert "not finite" in complaint(hdf5.read_dataset, dataset_file)
+def test_dataset_that_breaks_the_rules_is_named(tiny_file):
+    path = tiny_file()
+    edit(path, lambda record, arrays: arrays["features"].__setitem__((3, 1), np.nan))
+    assert "not finite" in complaint(hdf5.read_dataset, path)
 
 
 def test_set_padding_bits_of_query_codes_are_noticed(codes_file):

@@ -110,7 +110,3 @@ def test_attributes_without_a_json_object_are_damaged(key, text):
 def test_provenance_is_the_key_of_rows_and_jobs():
     assert MADE.job == ("d", "f", "itq", "{}", 4, 0)
     assert [*MADE.row.values()] == [*MADE.job, "abc", 1]
-
-
-def test_versions_of_libraries_are_those_installed():
-    assert provenance.versions(("numpy",)) == {"numpy": __import__("numpy").__version__}

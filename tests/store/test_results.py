@@ -186,11 +186,6 @@ def test_rows_of_every_metric_are_read(path, pattern):
     assert [each.metric for each in read(path)] == [name]
 
 
-def test_a_mean_over_no_ball_with_items_is_read(path):
-    merge(path, [row(metric="P@r0:skip", value="nan", tie_sd="", low="nan", high="nan", n_undefined=200)])
-    assert [each.value for each in read(path)] == ["nan"]
-
-
 def test_row_of_the_same_key_is_replaced(path):
     merge(path, [row(), row(seed=1)])
     for change in ({"low": "0.100000", "high": "0.900000"}, {"n_queries": 5, "n_undefined": 0}, {"method_version": 2}):
@@ -204,13 +199,6 @@ def test_a_row_that_differs_in_any_field_of_the_key_is_added(path):
     for number, (field, value) in enumerate(others.items(), 2):
         merge(path, [row(), row(**{field: value})])
         assert len(read(path)) == number, field
-
-
-def test_merging_what_is_there_changes_nothing(path):
-    merge(path, [row(), row(seed=1)])
-    before = path.read_bytes(), path.stat().st_mtime_ns
-    merge(path, [row(seed=1)])
-    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
 @pytest.mark.parametrize(
