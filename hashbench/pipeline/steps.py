@@ -241,7 +241,7 @@ def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) ->
             sums = known[score_cache.sums_of(name)]
             effects[name] = OrderEffect.of_items(known[name][4], items, sums)
     kinds, n_undefined = known[score_cache.KINDS], int(known[score_cache.N_UNDEFINED][0])
-    n_relevant, alike = known.get(score_cache.N_RELEVANT), known.get(score_cache.ALIKE)  # which older files lack
+    n_relevant, alike = known.get(score_cache.N_RELEVANT), known.get(score_cache.ALIKE)
     evaluation = Evaluation(scores, n_undefined, kinds=kinds, n_relevant=n_relevant, alike=alike)
     return replace(evaluation, order_effects=effects)
 
