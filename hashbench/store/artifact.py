@@ -147,7 +147,7 @@ def _head(name: str, array: Any) -> bytes:
 def _pieces(array: Any) -> Iterator[memoryview]:
     """Yield the bytes of an array, of NumPy or HDF5, piece by piece."""
     if isinstance(array, Blocks):
-        pieces = array.blocks
+        pieces = _blocks_of(array)
     elif not array.shape:
         pieces = [array[()]]
     else:
@@ -155,6 +155,18 @@ def _pieces(array: Any) -> Iterator[memoryview]:
         pieces = (array[start : start + step] for start in range(0, len(array), step))
     for piece in pieces:
         yield np.ascontiguousarray(piece, array.dtype).reshape(-1).view(np.uint8).data
+
+
+def _blocks_of(array: Blocks) -> Iterator[AnyArray]:
+    """Yield the blocks of an array; raise an error if their shapes do not add up to its shape."""
+    n_rows = 0
+    for block in array.blocks:
+        n_rows += len(block)
+        if block.shape[1:] != array.shape[1:] or n_rows > array.shape[0]:
+            raise ValueError(f"a block of shape {block.shape} ends at row {n_rows} of an array of shape {array.shape}")
+        yield block
+    if n_rows != array.shape[0]:
+        raise ValueError(f"blocks have {n_rows} rows, expected {array.shape[0]}")
 
 
 class Artifact:

@@ -182,6 +182,13 @@ def test_blocks_of_any_layout_are_kept_as_what_they_hold(tmp_path, block):
     np.testing.assert_array_equal(cached_array(tmp_path / "a.h5", "", Blocks(block.shape, X.dtype, [block])), block)
 
 
+@pytest.mark.parametrize("blocks", [[], [X[:30]], [X, X[:1]], [X[:30], X[30:, :4]]], ids=["none", "few", "many", "narrow"])
+def test_blocks_of_other_rows_than_announced_are_not_written(blocks, tmp_path):
+    with pytest.raises(ValueError, match=r"rows, expected 40|of an array of shape \(40, 5\)"):
+        cached_array(tmp_path / "a.h5", "", Blocks(X.shape, X.dtype, blocks))
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.parametrize("n_characters", [59_999, 70_000, 1_000_000])
 def test_records_may_be_long(n_characters, tmp_path):
     artifact.write(tmp_path / "a.h5", "array", {"key": "ü" + "x" * n_characters}, {})
