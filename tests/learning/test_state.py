@@ -169,15 +169,23 @@ def test_one_job_that_fails_or_cannot_resume_does_not_end_a_grid(hashbench, digi
     assert stale.exists()  # other code may be able to go on
 
 
-def test_damaged_checkpoint_is_reported_and_training_starts_afresh(hashbench, digits_data, tmp_path):
+@pytest.mark.parametrize("reason", ["damaged", "of another version"])
+def test_checkpoint_that_cannot_be_read_is_reported_and_training_starts_afresh(
+    reason, hashbench, digits_data, tmp_path, monkeypatch
+):
     options = ["--method", "mihash", "--bits", 8, "--param", "epochs=1", "--resume"]
     assert hashbench("run", *options, "--results", tmp_path / "fresh").exit_code == 0
     (job,) = grid(["digits"], ["mihash"], [8], [0], {"epochs": 1})
-    steps._checkpoint_path(load_dataset("digits")[0], job).write_bytes(b"damaged")
+    checkpoint = steps._checkpoint_path(load_dataset("digits")[0], job)
+    checkpoint.write_bytes(b"damaged")
+    if reason == "of another version":
+        with monkeypatch.context() as patch:
+            patch.setattr(artifact, "SCHEMA_VERSION", 1)
+            artifact.write(checkpoint, "checkpoint", {}, {})
     shutil.rmtree(digits_data / "scores")
     steps.codes_path(load_dataset("digits")[0], job).unlink()
     done = hashbench("run", *options, "--results", tmp_path / "again")
-    assert "encoded from scratch (checkpoint damaged) codes" in done.stderr
+    assert f"encoded from scratch (checkpoint {reason}) codes" in done.stderr
     fresh, again = (contents(tmp_path / name / "digits") for name in ("fresh", "again"))
     assert again == fresh
     assert not list(digits_data.rglob("*.checkpoint"))
