@@ -183,7 +183,9 @@ def test_blocks_of_any_layout_are_kept_as_what_they_hold(tmp_path, block):
     np.testing.assert_array_equal(cached_array(tmp_path / "a.h5", "", Blocks(block.shape, X.dtype, [block])), block)
 
 
-@pytest.mark.parametrize("blocks", [[], [X[:30]], [X, X[:1]], [X[:30], X[30:, :4]]], ids=["none", "few", "many", "narrow"])
+@pytest.mark.parametrize(
+    "blocks", [[], [X[:30]], [X, X[:1]], [X[:30], X[30:, :4]]], ids=["none", "few", "many", "narrow"]
+)
 def test_blocks_of_other_rows_than_announced_are_not_written(blocks, tmp_path):
     with pytest.raises(ValueError, match=r"rows, expected 40|of an array of shape \(40, 5\)"):
         cached_array(tmp_path / "a.h5", "", Blocks(X.shape, X.dtype, blocks))
@@ -412,7 +414,11 @@ def test_arrays_larger_than_free_memory_are_refused_before_they_are_read(shape, 
     path = tmp_path / "sparse.h5"
     record = {"hashbench": "scores", "schema_version": 2, "arrays": ["AP"]}
     structure, places = artifact._structure(
-        {"content": np.zeros((), "S64"), "record": np.bytes_(json.dumps(record)), "AP": Blocks(shape, np.dtype("u1"), [])}
+        {
+            "content": np.zeros((), "S64"),
+            "record": np.bytes_(json.dumps(record)),
+            "AP": Blocks(shape, np.dtype("u1"), []),
+        }
     )
     path.write_bytes(structure)
     with path.open("r+b") as file:
