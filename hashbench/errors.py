@@ -38,6 +38,14 @@ class Damaged(HashbenchError):
     """A damaged file of hashbench's; callers that can rebuild it do, and report that."""
 
 
+class OtherForm(Damaged):
+    """A sound file of hashbench's, but of another kind or schema version."""
+
+
+class TooLarge(HashbenchError):
+    """What does not fit into free memory; a file that does not is no worse for it, so nobody replaces it."""
+
+
 class Refusal(HashbenchError):
     """A method that cannot run on this dataset with these parameters; a grid skips it.
 

@@ -692,6 +692,7 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --image-size 32 | does not use --image-size
 1 | info nowhere.h5 | there is no file nowhere.h5
 1 | info text.h5 | text.h5 is not an HDF5 file
+1 | info foreign.h5 | not written by hashbench: it lacks record. Repeat the command that wrote it.
 2 | run --method lsh --bits 8 --part 4/3 | '4/3' is not a part, expected I/N such as 2/5
 2 | run --method lsh --bits 8 --part 0/3 | '0/3' is not a part
 2 | run --method lsh --bits 8 --part half | 'half' is not a part

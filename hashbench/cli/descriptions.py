@@ -56,7 +56,7 @@ def _describe(name: str) -> Description:
 def _describe_file(name: str) -> Description:
     import h5py
 
-    from hashbench.store.artifact import read_record
+    from hashbench.store.artifact import kind_of
     from hashbench.store.inputs import check_file
     from hashbench.store.models import SUFFIX
 
@@ -66,8 +66,8 @@ def _describe_file(name: str) -> Description:
             f"{name} is not an HDF5 file, expected a file that hashbench wrote. Score codes in .npy files with "
             "hashbench evaluate."
         )
-    kind = read_record(Path(name)).get("hashbench")
-    if kind == "model" or name.endswith(SUFFIX):
+    kind = "model" if name.endswith(SUFFIX) else kind_of(Path(name))
+    if kind == "model":
         return _describe_model(Path(name))
     if kind == "codes":
         return _describe_codes(Path(name))

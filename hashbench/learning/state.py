@@ -91,7 +91,7 @@ class TrainingState:
         content = artifact.read(path, "checkpoint", load, {"key": key})
         if content is None:
             raise JobFailure(
-                f"{path} belongs to training with other parameters, items or code. Start again without resuming."
+                f"{path} belongs to training with other parameters, items or version. Start again without resuming."
             )
         self.network.load_state_dict(content["network"])
         if self.own is not None:

@@ -54,7 +54,7 @@ def export(
     is_codes = _holds_codes(path)
     targets, what = (CODES_TARGETS, "codes") if is_codes else (MODEL_TARGETS, "a model")
     if target not in targets:
-        raise HashbenchError(f"{path} holds {what}, which can be written for {', '.join(targets)}, got {target!r}.")
+        raise HashbenchError(f"{path} holds {what}, got --to {target}. Expected one of {', '.join(targets)}.")
     unused = {"--precision": precision, "--from": items} if is_codes else {"--role": role}
     if target == "faiss":
         unused["--precision"] = precision
@@ -121,8 +121,8 @@ def _planes(model: Model, target: str) -> Any:
     if planes is None:
         raise HashbenchError(
             f"{model.made.method} with these parameters is not linear, and {target} takes only linear functions. "
-            "Export a network to onnx; else read the arrays from the model, a plain npz, or encode with it (hashbench "
-            "encode --model) and export the codes."
+            "Export a network to onnx; else read the arrays from the model, an HDF5 file (docs/files.md), or encode "
+            "with it (hashbench encode --model) and export the codes."
         )
     return planes
 

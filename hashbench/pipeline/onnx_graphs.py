@@ -69,8 +69,8 @@ def _values(method: HashMethod, graph: Graph) -> str:
     backbone = " with a backbone" if method.input_kind == "images" else ""
     raise HashbenchError(
         f"{method.label}{backbone} with these parameters is neither linear nor a network on features, which onnx "
-        "takes. Read its arrays from the model, a plain npz, or encode with it (hashbench encode --model) and export "
-        "the codes."
+        "takes. Read its arrays from the model, an HDF5 file (docs/files.md), or encode with it (hashbench encode "
+        "--model) and export the codes."
     )
 
 

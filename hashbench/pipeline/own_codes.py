@@ -17,7 +17,7 @@ from hashbench._validation import check_labelled, check_name, is_sparse, summed_
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import HashbenchError, counted
+from hashbench.errors import Damaged, HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
 from hashbench.pipeline.steps import check_content, needs_vectors, rows_of, vectors_of
 from hashbench.registry import dataset_names, method_names
@@ -249,7 +249,7 @@ class OwnCodes:
         codes = Codes(self.query, self.database, source)
         with score_cache.locked_scores(codes):
             earlier: dict[str, AnyArray] = {}
-            with suppress(HashbenchError):  # damaged
+            with suppress(Damaged):
                 earlier = score_cache.read(codes)
             score_cache.write(codes, earlier | arrays_of(scored))
         path = _codes_path(source.dataset, source.dataset_fingerprint, source.method, source.n_bits, source.seed)

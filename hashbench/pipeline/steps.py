@@ -12,7 +12,7 @@ import numpy as np
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
 from hashbench.bits import check_codes, pack
 from hashbench.dataset import Dataset, as_slice, canonical_json
-from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
+from hashbench.errors import Damaged, HashbenchError, OtherForm, Refusal, TrainingFailure
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import PreparedDataset, stem_of
 from hashbench.registry import dataset_spec
@@ -155,8 +155,9 @@ def _encoded(dataset: Dataset, job: Job, demands: Demands, on_progress: Progress
     try:
         try:
             codes = encode(dataset, job, model=new_model, resume=demands.resume, on_progress=on_progress)
-        except Damaged:
-            words = "encoded from scratch (checkpoint damaged)"
+        except Damaged as error:
+            reason = "of another version" if isinstance(error, OtherForm) else "damaged"
+            words = f"encoded from scratch (checkpoint {reason})"
             codes = encode(dataset, job, model=new_model, on_progress=on_progress)
     except TrainingFailure:
         checkpoint.unlink(missing_ok=True)

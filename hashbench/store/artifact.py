@@ -19,26 +19,28 @@ import numpy as np
 
 from hashbench._typing import AnyArray
 from hashbench.dataset import canonical_json
-from hashbench.errors import Damaged, HashbenchError, one_line
+from hashbench.errors import Damaged, HashbenchError, OtherForm, TooLarge, one_line
 from hashbench.store.files import replacing
-from hashbench.store.inputs import check_file, check_stored, open_hdf5
+from hashbench.store.inputs import check_file, check_fits, check_stored, open_hdf5
 
 if TYPE_CHECKING:
     import h5py
 
 SCHEMA_VERSION = 2  # of the first release
 ADVICE = {  # on a damaged file, by kind
-    "dataset": "Rebuild it (hashbench prepare --force)",
+    "dataset": "Rebuild it (hashbench prepare NAME --force)",
     "codes": "Encode again (--force)",
     "scores": "Score again (--force)",
     "model": "Fit it again with --keep-model",
     "checkpoint": "Start again without resuming",
     "array": "It is recomputed",
+    "file": "Repeat the command that wrote it",  # of a kind that cannot be read
 }
 EXPECTED = {"model": "the .model.h5 file of hashbench encode --keep-model"}
 _MAPPED = 1 << 20  # bytes
 _ALIGNED = 64
 _PIECE = 1 << 24  # bytes that are read or written at a time
+_RECORD = 1 << 23  # bytes of the longest record
 _log = logging.getLogger("hashbench")
 _T = TypeVar("_T")
 
@@ -76,6 +78,8 @@ def cached(
                 if keep is not None:
                     keep.enter_context(stack.pop_all())
                 return value, ""
+    except OtherForm as error:
+        _log.debug("%s", error)
     except Damaged as error:
         _log.log(logging.WARNING if kind == "array" else logging.DEBUG, "%s", error)
         done = f"re-{done} damaged"
@@ -100,8 +104,12 @@ def cached_array(path: Path, key: str, blocks: Blocks) -> AnyArray:
 def write(path: Path, kind: str, record: Mapping[str, Any], arrays: Mapping[str, AnyArray | Blocks]) -> None:
     """Write a file, whole or not at all."""
     names = sorted(arrays)
-    text = canonical_json({**record, "hashbench": kind, "schema_version": SCHEMA_VERSION, "arrays": names})
-    parts = {"content": np.zeros((), "S64"), "record": np.array(text.encode()), **arrays}
+    text = canonical_json({**record, "hashbench": kind, "schema_version": SCHEMA_VERSION, "arrays": names}).encode()
+    if len(text) > _RECORD:
+        raise HashbenchError(
+            f"the record of {path} takes {len(text):,} bytes, expected at most {_RECORD:,}. Put long lists in arrays."
+        )
+    parts = {"content": np.zeros((), "S64"), "record": np.array(text), **arrays}
     structure, places = _structure(parts)
     content = hashlib.sha256()
     with replacing(path) as part:
@@ -147,7 +155,7 @@ def _head(name: str, array: Any) -> bytes:
 def _pieces(array: Any) -> Iterator[memoryview]:
     """Yield the bytes of an array, of NumPy or HDF5, piece by piece."""
     if isinstance(array, Blocks):
-        pieces = array.blocks
+        pieces = _blocks_of(array)
     elif not array.shape:
         pieces = [array[()]]
     else:
@@ -157,16 +165,31 @@ def _pieces(array: Any) -> Iterator[memoryview]:
         yield np.ascontiguousarray(piece, array.dtype).reshape(-1).view(np.uint8).data
 
 
+def _blocks_of(array: Blocks) -> Iterator[AnyArray]:
+    """Yield the blocks of an array; raise an error if their shapes do not add up to its shape."""
+    n_rows = 0
+    for block in array.blocks:
+        n_rows += len(block)
+        if block.shape[1:] != array.shape[1:] or n_rows > array.shape[0]:
+            raise ValueError(f"a block of shape {block.shape} ends at row {n_rows} of an array of shape {array.shape}")
+        yield block
+    if n_rows != array.shape[0]:
+        raise ValueError(f"blocks have {n_rows} rows, expected {array.shape[0]}")
+
+
 class Artifact:
     """An open file: its record, and arrays that are read on demand."""
 
     def __init__(self, path: Path, file: "h5py.File") -> None:
         self.path, self._file = path, file
-        self.record: dict[str, Any] = dict(json.loads(self.array("record").item()))
+        record = self.stored("record")
+        if record.shape or record.dtype.kind != "S" or record.nbytes > _RECORD:
+            raise ValueError(f"its record is not a text of up to {_RECORD:,} bytes")
+        self.record: dict[str, Any] = dict(json.loads(record[()]))
 
     def array(self, name: str) -> AnyArray:
-        """Read an array into memory."""
-        return np.asarray(self.stored(name)[()])
+        """Read an array into memory, if it fits."""
+        return np.asarray(self._checked(name)[()])
 
     def mapped(self, name: str) -> AnyArray:
         """Map a large array into memory, which processes share; read any other.
@@ -176,7 +199,7 @@ class Artifact:
         stored = self.stored(name)
         offset = stored.id.get_offset()
         if offset is None or offset % _ALIGNED or stored.nbytes < _MAPPED:  # sums depend on alignment
-            return np.asarray(stored[()])
+            return self.array(name)
         is_windows = sys.platform == "win32"  # elsewhere its name may be another file's by now
         with self.path.open("rb") if is_windows else os.fdopen(os.dup(self._file.id.get_vfd_handle()), "rb") as file:
             return np.asarray(np.memmap(file, stored.dtype, "c", offset, stored.shape))
@@ -186,6 +209,9 @@ class Artifact:
         content = hashlib.sha256()
         for name in ("record", *self.record["arrays"]):
             stored = self.stored(name)
+            n_bytes = stored.nbytes // max((1, *stored.shape[:1]))  # of a row, the least that is read at a time
+            if n_bytes > _PIECE:
+                check_fits(n_bytes, f"a row of {name} of {self.path}")
             content.update(_head(name, stored))
             for piece in _pieces(stored):
                 content.update(piece)
@@ -196,12 +222,17 @@ class Artifact:
 
         Others are in a heap, in which HDF5 loops forever once it is damaged; hashbench writes none.
         """
-        if name not in self._file:
+        return self._checked(name, in_slices=True)
+
+    def _checked(self, name: str, *, in_slices: bool = False) -> "h5py.Dataset":
+        from h5py import Dataset
+
+        stored = self._file.get(name)
+        if not isinstance(stored, Dataset):
             raise KeyError(name)
-        stored = self._file[name]
         if stored.dtype.hasobject:
             raise ValueError(f"{name} holds objects, expected numbers or texts of fixed length")
-        check_stored(stored, f"{name} of {self.path}", in_slices=stored.chunks is None)  # others are within the file
+        check_stored(stored, f"{name} of {self.path}", in_slices=in_slices and stored.chunks is None)
         return stored
 
 
@@ -223,19 +254,22 @@ def opened(path: Path, kind: str, key: Key = None) -> Iterator[Any]:
             found = Artifact(path, stack.enter_context(open_hdf5(path)))
             actual_kind, version = found.record.get("hashbench"), found.record.get("schema_version")
             if actual_kind != kind:
-                raise Damaged(f"{path} is a {actual_kind} file, expected {EXPECTED.get(kind, f'a {kind} file')}.")
+                raise OtherForm(f"{path} is a {actual_kind} file, expected {EXPECTED.get(kind, f'a {kind} file')}.")
             if version != SCHEMA_VERSION:
-                raise Damaged(
+                raise OtherForm(
                     f"{path} has schema version {version}, this hashbench reads {SCHEMA_VERSION}. Upgrade hashbench, "
                     "or rebuild the file."
                 )
+            names = found.record["arrays"]
+            if not isinstance(names, list) or names != sorted({str(name) for name in names}):
+                raise ValueError("its arrays are not a sorted list of different names")
             is_sought = key is None or (
                 key(found.record)
                 if callable(key)
                 else all(found.record.get(name) == value for name, value in key.items())
             )
             if is_sought and found.array("content").item().decode() != found.content():
-                raise ValueError("its arrays and its record do not have its digest")
+                raise ValueError("its content and its checksum differ")
         yield found if is_sought else None
 
 
@@ -243,6 +277,12 @@ def read(path: Path, kind: str, parse: Callable[[Artifact], Any], key: Key = Non
     """Return what ``parse`` makes of a file that `opened` yields; with a key, None if there is no such file."""
     with opened(path, kind, key) as found, parsing(path, kind):
         return None if found is None else parse(found)
+
+
+def kind_of(path: Path) -> str:
+    """Return the kind that a file says it is, unchecked."""
+    with parsing(path, "file"), open_hdf5(path) as file:
+        return str(Artifact(path, file).record["hashbench"])
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -257,7 +297,7 @@ def parsing(path: Path, kind: str) -> Iterator[None]:
     """Turn any exception on a damaged file into `Damaged`."""
     try:
         yield
-    except (Damaged, ImportError, MemoryError):
+    except (Damaged, TooLarge, ImportError, MemoryError):
         raise
     except HashbenchError as error:
         raise Damaged(f"{error} {ADVICE[kind]}.") from error

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hashbench.errors import HashbenchError, needing, one_line
+from hashbench.errors import HashbenchError, TooLarge, needing, one_line
 
 if TYPE_CHECKING:
     import h5py
@@ -78,7 +78,7 @@ def check_fits(n_bytes: int, what: str, advice: str = _SMALLER) -> None:
     """Refuse ``n_bytes`` that do not fit into free memory; the sentence begins with ``what``, ends with ``advice``."""
     free = free_memory()
     if n_bytes > free:
-        raise HashbenchError(
+        raise TooLarge(
             f"{what} takes {n_bytes / 2**30:,.1f} GB of memory, and {free / 2**30:,.1f} GB are free; {advice}."
         )
 

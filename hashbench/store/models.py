@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hashbench._typing import AnyArray
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, TooLarge
 from hashbench.registry import get_method, modules_of
 from hashbench.store import artifact
 from hashbench.store.artifact import Artifact
@@ -114,6 +114,8 @@ def holds_model(path: Path, made: Provenance) -> bool:
     """Return whether a file exists and is a sound model of this provenance."""
     try:
         return path.exists() and read_model(path).made.gives_codes_of(made)
+    except TooLarge:
+        raise
     except HashbenchError:
         return False
 

@@ -67,7 +67,7 @@ def test_checkpoint_of_something_else_is_refused(change, example, tmp_path):
         method = session(registry.get_method("mihash")(16, epochs=1), checkpoint=tmp_path / "state.checkpoint")
     session(method, resume=True)
     method.set_params(alpha=2.0 if change == "parameter" else 1.0)
-    with pytest.raises(HashbenchError, match="other parameters, items or code"):
+    with pytest.raises(HashbenchError, match="other parameters, items or version"):
         method.fit(X + X**2 if change == "items" else X, y // 2 if change == "labels" else y)
 
 
@@ -110,7 +110,7 @@ def test_checkpoint_of_other_labels_or_other_code_is_refused(example, tmp_path):
     others = labels.copy()
     others[60:] = np.roll(others[60:], 1)
     for made_by, y in (("other code", labels), ("this code", others)):
-        with pytest.raises(HashbenchError, match="other parameters, items or code"):
+        with pytest.raises(HashbenchError, match="other parameters, items or version"):
             cut(made_by, y, 0)
     assert len(cut("this code", labels, 0).history_) == 3
 
@@ -163,21 +163,29 @@ def test_one_job_that_fails_or_cannot_resume_does_not_end_a_grid(hashbench, digi
     artifact.write(stale, "checkpoint", {"key": "of other code"}, {})
     result = hashbench("run", "--method", "hashnet", "--method", "mihash", *options)
     assert result.exit_code == 1
-    assert "other parameters, items or code" in result.stderr
+    assert "other parameters, items or version" in result.stderr
     assert "1 of the 2 jobs failed" in result.stderr
     assert re.search(r"digits mihash .* seed 0: encoded codes, computed scores", result.stderr)
     assert stale.exists()  # other code may be able to go on
 
 
-def test_damaged_checkpoint_is_reported_and_training_starts_afresh(hashbench, digits_data, tmp_path):
+@pytest.mark.parametrize("reason", ["damaged", "of another version"])
+def test_checkpoint_that_cannot_be_read_is_reported_and_training_starts_afresh(
+    reason, hashbench, digits_data, tmp_path, monkeypatch
+):
     options = ["--method", "mihash", "--bits", 8, "--param", "epochs=1", "--resume"]
     assert hashbench("run", *options, "--results", tmp_path / "fresh").exit_code == 0
     (job,) = grid(["digits"], ["mihash"], [8], [0], {"epochs": 1})
-    steps._checkpoint_path(load_dataset("digits")[0], job).write_bytes(b"damaged")
+    checkpoint = steps._checkpoint_path(load_dataset("digits")[0], job)
+    checkpoint.write_bytes(b"damaged")
+    if reason == "of another version":
+        with monkeypatch.context() as patch:
+            patch.setattr(artifact, "SCHEMA_VERSION", 1)
+            artifact.write(checkpoint, "checkpoint", {}, {})
     shutil.rmtree(digits_data / "scores")
     steps.codes_path(load_dataset("digits")[0], job).unlink()
     done = hashbench("run", *options, "--results", tmp_path / "again")
-    assert "encoded from scratch (checkpoint damaged) codes" in done.stderr
+    assert f"encoded from scratch (checkpoint {reason}) codes" in done.stderr
     fresh, again = (contents(tmp_path / name / "digits") for name in ("fresh", "again"))
     assert again == fresh
     assert not list(digits_data.rglob("*.checkpoint"))

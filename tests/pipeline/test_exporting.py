@@ -1,6 +1,7 @@
 import json
 import sys
 
+import h5py
 import numpy as np
 import pytest
 
@@ -169,8 +170,8 @@ def test_codes_written_in_another_order_of_bits_are_reported(codes_file, tmp_pat
         ("sklsh", "faiss", {}, "sklsh with these parameters is not linear, and faiss takes only linear functions"),
         ("sklsh", "npz", {}, "npz takes only linear functions"),
         ("sklsh", "onnx", {}, "sklsh with these parameters is neither linear nor a network on features, which onnx "),
-        ("random", "onnx", {}, "Read its arrays from the model, a plain npz, or encode with it"),
-        ("lsh", "pgvector", {}, "holds a model, which can be written for faiss, npz, onnx, got 'pgvector'"),
+        ("random", "onnx", {}, "Read its arrays from the model, an HDF5 file .docs/files.md., or encode with it"),
+        ("lsh", "pgvector", {}, "holds a model, got --to pgvector. Expected one of faiss, npz, onnx."),
         ("lsh", "npz", {"role": "query"}, "--role has no effect"),
         ("lsh", "faiss", {"precision": "float32"}, "--precision has no effect"),
     ],
@@ -184,10 +185,18 @@ def test_models_and_options_that_a_target_cannot_take_are_refused(name, target, 
     assert not (tmp_path / "out").exists()
 
 
+def test_arrays_that_h5py_reads_from_a_model_which_no_format_takes_give_its_bits(model, digits):
+    path, codes = model("sklsh")
+    with h5py.File(path) as file:
+        projection, phases, thresholds = (file[f"state/{name}_"][:] for name in ("projection", "phases", "thresholds"))
+    values = np.cos(digits.features[:200].astype(float) @ projection + phases) + thresholds
+    np.testing.assert_array_equal(values > 0, codes)
+
+
 def test_codes_take_no_options_of_models(codes_file, tmp_path):
     with pytest.raises(HashbenchError, match="--precision has no effect on codes"):
         export(codes_file[0], "npy", tmp_path / "c.npy", precision="float32")
-    with pytest.raises(HashbenchError, match="holds codes, which can be written for faiss, hex"):
+    with pytest.raises(HashbenchError, match="holds codes, got --to onnx. Expected one of faiss, hex"):
         export(codes_file[0], "onnx", tmp_path / "c.npy")
 
 

@@ -13,11 +13,12 @@ import pytest
 import torch
 from helpers.artifacts import edit, record_in
 
+from hashbench.cli.descriptions import describe
 from hashbench.dataset import Dataset
-from hashbench.errors import Damaged, HashbenchError, JobFailure
+from hashbench.errors import Damaged, HashbenchError, JobFailure, TooLarge
 from hashbench.learning.state import TrainingState
 from hashbench.methods.lsh import LSH
-from hashbench.store import artifact, hdf5
+from hashbench.store import artifact, hdf5, inputs
 from hashbench.store.artifact import ADVICE, Blocks, cached, cached_array
 from hashbench.store.models import holds_model, read_model, write_model
 from hashbench.store.provenance import Provenance
@@ -182,6 +183,15 @@ def test_blocks_of_any_layout_are_kept_as_what_they_hold(tmp_path, block):
     np.testing.assert_array_equal(cached_array(tmp_path / "a.h5", "", Blocks(block.shape, X.dtype, [block])), block)
 
 
+@pytest.mark.parametrize(
+    "blocks", [[], [X[:30]], [X, X[:1]], [X[:30], X[30:, :4]]], ids=["none", "few", "many", "narrow"]
+)
+def test_blocks_of_other_rows_than_announced_are_not_written(blocks, tmp_path):
+    with pytest.raises(ValueError, match=r"rows, expected 40|of an array of shape \(40, 5\)"):
+        cached_array(tmp_path / "a.h5", "", Blocks(X.shape, X.dtype, blocks))
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.parametrize("n_characters", [59_999, 70_000, 1_000_000])
 def test_records_may_be_long(n_characters, tmp_path):
     artifact.write(tmp_path / "a.h5", "array", {"key": "ü" + "x" * n_characters}, {})
@@ -207,6 +217,38 @@ def test_a_value_is_made_once_for_each_key_by_force_and_if_its_file_is_damaged(t
     path.write_bytes(path.read_bytes().replace(b'"key": 2', b'"key": 1'))
     assert [value(1), value(1)] == ["re-computed damaged", ""]
     assert seen == [1, 2, 2, 1]
+
+
+@pytest.mark.parametrize(("name", "value"), [("SCHEMA_VERSION", 1), ("SCHEMA_VERSION", 99), ("kind", "array")])
+def test_a_sound_file_of_another_version_or_kind_is_replaced_and_not_called_damaged(name, value, tmp_path, monkeypatch):
+    path = tmp_path / "a.h5"
+    with monkeypatch.context() as patch:
+        if name != "kind":
+            patch.setattr(artifact, name, value)
+        artifact.write(path, value if name == "kind" else "scores", {}, {"AP": X})
+
+    def make():
+        artifact.write(path, "scores", {}, {"AP": X})
+        return X
+
+    for words in ("computed", ""):
+        assert cached(path, "scores", {}, lambda found: found.array("AP"), make)[1] == words
+
+
+def test_a_file_that_does_not_fit_into_memory_is_neither_damaged_nor_replaced(tmp_path, monkeypatch):
+    path = tmp_path / "a.h5"
+    artifact.write(path, "scores", {}, {"AP": np.ones((1 << 12, 1 << 3))})
+    monkeypatch.setattr(inputs, "free_memory", lambda: 1 << 15)
+    with pytest.raises(TooLarge, match=r"AP of .*a.h5 of shape \(4096, 8\) takes 0.0 GB of memory"):
+        cached(path, "scores", {}, lambda found: found.array("AP"), lambda: pytest.fail("made anew"))
+
+
+def test_a_model_that_does_not_fit_into_memory_is_not_taken_for_missing(written, monkeypatch):
+    path = written("model")
+    monkeypatch.setattr(inputs, "_SMALL", 0)
+    monkeypatch.setattr(inputs, "free_memory", lambda: 0)
+    with pytest.raises(TooLarge):
+        holds_model(path, MADE)
 
 
 def test_what_fails_midway_leaves_no_file(tmp_path):
@@ -260,6 +302,8 @@ DAMAGES = {
     "record of numbers": with_record(np.arange(3)),
     "record without entries": with_record(b"[1]"),
     "record not in JSON": with_record(b"{no"),
+    "record in a list": with_record(np.array([b"{}"])),
+    "record of any size": with_record(np.array(b"{}", f"S{artifact._RECORD + 1}")),
 }
 
 
@@ -269,6 +313,18 @@ def test_a_damaged_file_is_refused_in_one_sentence(kind, damage, written):
     path = written(kind)
     DAMAGES[damage](path)
     assert re.search(rf"is damaged, or was not written by hashbench: .* {re.escape(ADVICE[kind])}", refused(kind, path))
+
+
+@pytest.mark.parametrize("kind", ["dataset", "codes", "model"])
+def test_info_advises_on_a_damaged_file_by_the_kind_that_it_states(kind, written):
+    path = written(kind)
+    with h5py.File(path, "a") as file:
+        file["content"][()] = b"0" * 64
+    with pytest.raises(Damaged, match=rf"its content and its checksum differ. {re.escape(ADVICE[kind])}.$"):
+        describe(str(path))
+    DAMAGES["record not in JSON"](path)
+    with pytest.raises(Damaged, match=r"Repeat the command that wrote it.$"):
+        describe(str(path))
 
 
 @kinds
@@ -328,3 +384,58 @@ def test_a_lacking_array_or_entry_is_named(kind, name, written):
     path = written(kind)
     edit(path, lambda record, arrays: (arrays if name in arrays else record).pop(name))
     assert f"it lacks {name}" in refused(kind, path)
+
+
+@kinds
+@pytest.mark.parametrize("change", [list.reverse, lambda names: names.append(names[-1]), lambda names: names.append(9)])
+def test_arrays_that_are_not_a_sorted_list_of_different_names_are_refused(kind, change, written):
+    path = written(kind)
+    with h5py.File(path, "a") as file:
+        record = json.loads(file["record"][()])
+        record["arrays"] = [*record["arrays"], "z"]
+        change(record["arrays"])
+        del file["record"]
+        file["record"] = np.bytes_(json.dumps(record).encode())
+    assert "its arrays are not a sorted list of different names" in refused(kind, path)
+
+
+def test_a_name_of_a_group_is_no_array(written):
+    path = written("codes")
+    with h5py.File(path, "a") as file:
+        record = json.loads(file["record"][()])
+        del file["record"]
+        file["record"] = np.bytes_(json.dumps({**record, "arrays": ["query"]}).encode())
+    assert "it lacks query" in refused("codes", path)
+
+
+@pytest.mark.parametrize("shape", [(20_000_000_000,), (1, 20_000_000_000)])
+def test_arrays_larger_than_free_memory_are_refused_before_they_are_read(shape, tmp_path, monkeypatch):
+    """They take no place on the disk, since nothing was written into them."""
+    path = tmp_path / "sparse.h5"
+    record = {"hashbench": "scores", "schema_version": 2, "arrays": ["AP"]}
+    structure, places = artifact._structure(
+        {
+            "content": np.zeros((), "S64"),
+            "record": np.bytes_(json.dumps(record)),
+            "AP": Blocks(shape, np.dtype("u1"), []),
+        }
+    )
+    path.write_bytes(structure)
+    with path.open("r+b") as file:
+        file.truncate(places["AP"] + 20_000_000_000)
+        file.seek(places["record"])
+        file.write(json.dumps(record).encode())
+    monkeypatch.setattr(inputs, "free_memory", lambda: 10_000_000_000)
+    with artifact.open_hdf5(path) as file:
+        found = artifact.Artifact(path, file)
+        with pytest.raises(TooLarge, match="takes 18.6 GB of memory, and 9.3 GB are free"):
+            found.array("AP")
+        if len(shape) == 2:
+            with pytest.raises(TooLarge, match="a row of AP of .* takes 18.6 GB of memory"):
+                found.content()
+
+
+def test_a_record_that_could_not_be_read_is_not_written(tmp_path):
+    with pytest.raises(HashbenchError, match="Put long lists in arrays"):
+        artifact.write(tmp_path / "a.h5", "array", {"key": "x" * artifact._RECORD}, {})
+    assert not [*tmp_path.iterdir()]

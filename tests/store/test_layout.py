@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 
 import h5py
 import numpy as np
@@ -80,6 +81,30 @@ def test_neighbours_that_the_second_snippet_finds_are_the_nearest(run, folder):
 def test_bits_that_the_third_snippet_computes_from_a_model_are_those_of_the_method(run, digits, folder):
     method = read_model(folder / "data/codes/digits/itq-32-s0.model.h5").method
     assert np.array_equal(run(2)["bits"], method.transform(digits.features))
+
+
+@pytest.mark.parametrize("path", ["codes/digits/itq-32-s0.h5", "codes/digits/itq-32-s0.model.h5", "datasets/digits.h5"])
+def test_the_digest_that_the_fourth_snippet_computes_is_the_one_in_the_file(path, folder, tmp_path):
+    copy = tmp_path / "copy.h5"
+    shutil.copy(folder / "data" / path, copy)
+    snippet = blocks("python")[3].replace("data/codes/digits/itq-32-s0.h5", str(copy))
+    for is_sound in (True, False):
+        exec(snippet, scope := {})
+        assert scope["is_sound"] is is_sound
+        with h5py.File(copy, "a") as file:
+            name = json.loads(file["record"][()])["arrays"][0]
+            file[name][0] = file[name][0] + 1
+
+
+def test_headers_that_the_page_gives_as_examples_are_those_of_the_files(folder):
+    headers = set()
+    for path in ("codes/digits/itq-32-s0.h5", "datasets/digits.h5"):
+        with h5py.File(folder / "data" / path) as file:
+            names = ["record", *json.loads(file["record"][()])["arrays"]]
+            headers |= {f"{name};{file[name].dtype.str};{file[name].shape};" for name in names}
+    examples = re.findall(r"`([\w/]+;[^`]+;\([\d, ]*\);)`", PAGE)
+    assert len(examples) == 3
+    assert {re.sub(r"S\d+", "S648", header) for header in headers} >= {*examples}
 
 
 def content_of(file):
