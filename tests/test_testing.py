@@ -283,7 +283,11 @@ def one_number(histogram):
         (without_deviation, testing.check_ties_are_averaged_over_all_orders, "give tie_sd 0.000000000, but over all"),
         (not_finite, testing.check_gives_mean_low_and_high_for_each_query, "no finite score"),
         (mean_above_high, testing.check_gives_mean_low_and_high_for_each_query, "out of order"),
-        (above_one, testing.check_gives_mean_low_and_high_for_each_query, "and results hold only those between 0 and 1"),
+        (
+            above_one,
+            testing.check_gives_mean_low_and_high_for_each_query,
+            "and results hold only those between 0 and 1",
+        ),
         (one_number, testing.check_gives_mean_low_and_high_for_each_query, "of shape ()"),
         (one_number, testing.check_is_described, "no docstring"),
     ],

@@ -285,7 +285,9 @@ def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
             check_numbers(row)
         except ValueError as error:
             check = f"hashbench check metric {row.metric}"
-            raise HashbenchError(f"metric {row.metric!r} cannot be in results: {error}. Fix it; see {check}.") from error
+            raise HashbenchError(
+                f"metric {row.metric!r} cannot be in results: {error}. Fix it; see {check}."
+            ) from error
     return rows
 
 
