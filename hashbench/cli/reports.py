@@ -268,7 +268,8 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
         "--by",
         type=Choice(["query", "class"]),
         default="query",
-        help="What other samples would draw: queries, or classes of queries, for a claim about new classes.",
+        help="What other samples would draw: queries, or classes of queries, for a claim about new classes (not of "
+        "saved codes).",
     ),
     output_format("table", "csv", "json", "markdown"),
 )
@@ -284,9 +285,9 @@ def compare(
 ) -> None:
     """Answer whether one method is better than another: the difference, its interval over queries and seeds.
 
-    The first METHOD is compared with each of the others in AP, or the metrics you name. A method that has results of
-    several settings is those that tables show; choose others by their label, as in `compare 'csq epochs=3' csq`. Scores
-    of single queries come from your data folder. Several others are corrected together by Holm's method.
+    The first METHOD is compared with each of the others in AP, or the metrics you name. If it has results of several
+    settings, those that tables show are compared; choose others by their label, as in `compare 'csq epochs=3' csq`.
+    Scores of single queries come from your data folder. Several others are corrected together by Holm's method.
     """
     from hashbench.reports.comparison import compare_results, format_columns
     from hashbench.reports.row_origins import read_origins, with_origins
