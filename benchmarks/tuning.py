@@ -38,7 +38,7 @@ from hashbench.dataset import Dataset
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.one_job import load_once
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.tuning import SCORES, failure_of, run_trials, split_file, trial_of
+from hashbench.pipeline.tuning import SCORES, Trial, failure_of, run_trials, split_file
 from hashbench.reports.formatting import markdown_table
 from hashbench.store.files import locked, write_text
 
@@ -109,7 +109,9 @@ def judge(trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
     split, path = split_file(dataset, trial["seed"])
     (job,) = grid([str(path)], [(trial["method"], params)], [trial["n_bits"]], [trial["seed"]], {})
     with TemporaryDirectory() as folder:
-        (outcome,) = run_trials([trial_of(job, trial["dataset"], split, path)], ["AP"], Path(folder))
+        how = job.card, job.n_bits, job.seed, job.params
+        one = Trial(str(path), *how, whole=trial["dataset"], made=job.provenance(split))
+        (outcome,) = run_trials([one], ["AP"], Path(folder))
     if failure := failure_of(outcome, "AP"):
         return {**trial, "failure": failure}
     scores = zip(SCORES, (float(row.value) for row in outcome.rows), strict=True)

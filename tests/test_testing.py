@@ -261,7 +261,11 @@ def not_finite(histogram):
 
 def mean_above_high(histogram):
     mean, low, high, _ = get_metric("AP").scores(histogram)
-    return Scores(high + 1, low, mean)
+    return Scores(high, low, mean)
+
+
+def above_one(histogram):
+    return Scores(*(5 * part for part in get_metric("AP").scores(histogram)))
 
 
 def without_deviation(histogram):
@@ -279,6 +283,11 @@ def one_number(histogram):
         (without_deviation, testing.check_ties_are_averaged_over_all_orders, "give tie_sd 0.000000000, but over all"),
         (not_finite, testing.check_gives_mean_low_and_high_for_each_query, "no finite score"),
         (mean_above_high, testing.check_gives_mean_low_and_high_for_each_query, "out of order"),
+        (
+            above_one,
+            testing.check_gives_mean_low_and_high_for_each_query,
+            "and results hold only those between 0 and 1",
+        ),
         (one_number, testing.check_gives_mean_low_and_high_for_each_query, "of shape ()"),
         (one_number, testing.check_is_described, "no docstring"),
     ],
@@ -327,11 +336,23 @@ def test_scores_of_a_packages_metric_are_not_cached(hashbench, tmp_path):
 
     _, value = score()
     family = FAMILIES["Miss@k"]
-    FAMILIES["Miss@k"] = replace(family, function=lambda *args: Scores(*(family.function(*args)[0] / 2,) * 3))
+    halved = replace(family, function=lambda *args: Scores(*(family.function(*args)[0] / 2,) * 3), slopes=None)
+    FAMILIES["Miss@k"] = halved
     FAMILIES["Miss@k"].function.__module__ = "miss"
     stderr, half = score()
     assert "computed scores" in stderr
     assert half == pytest.approx(value / 2, abs=1e-6)
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_scores_that_results_cannot_hold_are_refused_before_they_are_written(hashbench, plugin, tmp_path):
+    plugin("miss", MISS.replace("return Scores(1 - mean,", "return Scores(2 - mean,"), "metrics", "miss_at")
+    done = hashbench("run", "--method", "lsh", "--bits", 8, "--metric", "Miss@5", "--results", tmp_path / "results")
+    FAMILIES.pop("Miss@k", None)
+    assert done.exit_code == 1
+    assert "metric 'Miss@5' cannot be in results: value 1." in done.stderr
+    assert "are not all between 0 and 1. Fix it; see hashbench check metric Miss@5." in done.stderr
+    assert not [*tmp_path.glob("results/**/*.csv")]
 
 
 def test_a_metric_that_is_there_already_is_refused(plugin):

@@ -268,7 +268,8 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
         "--by",
         type=Choice(["query", "class"]),
         default="query",
-        help="What other samples would draw: queries, or classes of queries, for a claim about new classes.",
+        help="What other samples would draw: queries, or classes of queries, for a claim about new classes (not of "
+        "saved codes).",
     ),
     output_format("table", "csv", "json", "markdown"),
 )
@@ -284,19 +285,26 @@ def compare(
 ) -> None:
     """Answer whether one method is better than another: the difference, its interval over queries and seeds.
 
-    The first METHOD, by name or label, is compared with each of the others in AP, or the metrics you name. Scores of
-    single queries come from your data folder. Several others are corrected together by Holm's method.
+    The first METHOD is compared with each of the others in AP, or the metrics you name. If it has results of several
+    settings, those that tables show are compared; choose others by their label, as in `compare 'csq epochs=3' csq`.
+    Scores of single queries come from your data folder. Several others are corrected together by Holm's method.
     """
     from hashbench.reports.comparison import compare_results, format_columns
+    from hashbench.reports.row_origins import read_origins, with_origins
     from hashbench.reports.selection import Selection
     from hashbench.scoring.metrics import get_metric
+    from hashbench.store.result_files import find_files
     from hashbench.store.results import read_results
 
-    rows = read_results(results)
+    rows = with_origins(read_results(results), read_origins(find_files(results)))
     chosen = [get_metric(name).name for name in metrics or ["AP"]]
     selection = Selection(datasets, features=features, n_bits=n_bits)
     selection.check(rows)
-    click.echo(format_columns(compare_results(rows, names, chosen, selection, by == "class"), form))
+    columns = compare_results(rows, names, chosen, selection, by == "class")
+    click.echo(format_columns(columns, form))
+    if form == "csv":  # which has no place for notes
+        for note in dict.fromkeys(note for column in columns for note in column.notes):
+            click.echo(note, err=True)
 
 
 @click.command()

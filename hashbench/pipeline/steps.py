@@ -26,7 +26,7 @@ from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
 from hashbench.store.origin import Origin
 from hashbench.store.provenance import Provenance, digest
-from hashbench.store.result_rows import Row
+from hashbench.store.result_rows import Row, check_numbers
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
@@ -230,8 +230,11 @@ def scores_of(
 
 
 def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
-    """Return one row per metric for codes of some provenance; numbers have six decimals."""
-    return tuple(
+    """Return one row per metric for codes of some provenance; numbers have six decimals.
+
+    Raises HashbenchError if a metric gave numbers that results cannot hold.
+    """
+    rows = tuple(
         Row(
             metric=name,
             value=f"{summary.mean:.6f}",
@@ -244,6 +247,15 @@ def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
         )
         for name, summary in evaluation.summary.items()
     )
+    for row in rows:
+        try:
+            check_numbers(row)
+        except ValueError as error:
+            check = f"hashbench check metric {row.metric}"
+            raise HashbenchError(
+                f"metric {row.metric!r} cannot be in results: {error}. Fix it; see {check}."
+            ) from error
+    return rows
 
 
 def _score(dataset: Dataset, codes: Codes, metric_names: Sequence[str], on_progress: Progress = silent) -> Evaluation:

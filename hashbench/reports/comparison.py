@@ -1,8 +1,8 @@
 """Two methods compared by their rows of results: the difference, and whether queries and seeds show it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,19 @@ from hashbench._typing import IntArray
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.steps import needs_vectors
-from hashbench.reports.aggregate import BLOCK, LINE, all_lines, draws, main_lines, mean_over_seeds
+from hashbench.registry import method_names
+from hashbench.reports.aggregate import (
+    BLOCK,
+    LINE,
+    all_lines,
+    changed_params,
+    describe_mixed,
+    draws,
+    main_lines,
+    mean_over_seeds,
+    own_shown,
+    setting_text,
+)
 from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text, wrapped
 from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
@@ -19,7 +31,7 @@ from hashbench.reports.uncertainty import verdict
 from hashbench.scoring.comparison import Difference, compare, of_means, other_queries
 from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.scoring.metrics import is_error
-from hashbench.store.result_rows import OWN_FEATURES, as_row
+from hashbench.store.result_rows import OWN, OWN_FEATURES, as_row
 from hashbench.store.score_cache import find
 
 _HEADER = ["bits", "against", "difference", "95 % interval", "p", "shuffle sd", "answer"]
@@ -30,12 +42,20 @@ _SEEDS_ONLY = (
 Rows = dict[str, pd.DataFrame]  # of one metric and code length, by method
 
 
+class Side(NamedTuple):
+    """How a method of a comparison is named."""
+
+    name: str  # in the sentence, with settings only where the method has several
+    title: str  # in the table, always with them
+    settings: str  # those that are not defaults
+
+
 @dataclass(frozen=True)
 class Answer:
     """What is known of two methods at a code length: their difference, or the reason why there is no interval."""
 
     n_bits: int
-    names: tuple[str, str]
+    sides: tuple[Side, Side]
     difference: Difference | None
     reason: str = ""
 
@@ -68,15 +88,20 @@ def compare_results(
 ) -> list[Column]:
     """Compare the first of some methods, or labels of lines, with the others, wherever two of them have rows.
 
-    ``results`` are all rows, of which metrics and ``selection`` choose. Scores of single queries come from the data
-    folder. Where those of any row are missing, a whole column is compared by the means of seeds, on these queries.
+    ``results`` are all rows, as `with_origins` returns them; metrics and ``selection`` choose some. Scores of single
+    queries come from the data folder. Where those of any row are missing, a whole column is compared by the means of
+    seeds, on these queries.
     Several others are corrected together by Holm's method, at each length.
     """
     first, *others = names = list(dict.fromkeys(names))
     if not others:
-        raise HashbenchError(f"a comparison needs two methods, and only {first} is named; name two different ones.")
+        settings = _with_titles(results).query("method == @first")["full"].unique()
+        such = f" There are results of {', '.join(sorted(settings))}." if len(settings) > 1 else ""
+        raise HashbenchError(
+            f"a comparison needs two methods, and only {first} is named; name two different ones.{such}"
+        )
     chosen = _chosen(results, names, metrics, selection)
-    columns = []
+    columns, compared = [], set()
     for (dataset, features, fingerprint, metric), block in chosen.groupby([*BLOCK, "metric"], sort=False):
         lengths = {
             int(str(n_bits)): {name: part[part["name"] == name] for name in names if (part["name"] == name).any()}
@@ -85,7 +110,7 @@ def compare_results(
         lengths = {n: rows for n, rows in lengths.items() if first in rows and len(rows) > 1}
         if lengths:
             columns.append(_column((str(dataset), str(features), str(fingerprint)), str(metric), lengths, by_class))
-    compared = {answer.names[1] for column in columns for answer in column.answers}
+            compared |= {name for by_name in lengths.values() for name in by_name}
     for name in others:
         if name not in compared:
             raise _nothing_in_common(chosen, first, name)
@@ -105,21 +130,28 @@ def compare_results(
 
 
 def _chosen(results: pd.DataFrame, names: Sequence[str], metrics: Sequence[str], selection: Selection) -> pd.DataFrame:
-    """Keep the rows of each name with a column ``name``: those of a method's line that tables show, or of a label."""
+    """Keep the rows of each name: those of a method's line that tables show, or of a label.
+
+    New columns are ``name``, and those of `_with_titles`.
+    """
     cells = mean_over_seeds(results)
     main = main_lines(cells, cells)[[*BLOCK, "metric", *LINE]].drop_duplicates()
-    parts = []
+    titled, parts = _with_titles(results), []
     for name in names:
         rows = results[results["method"] == name].merge(main)
+        if is_label := rows.empty:
+            rows = results.merge(titled.loc[(titled["label"] == name) | (titled["full"] == name), [*BLOCK, *LINE]])
         if rows.empty:
-            lines = all_lines(results)
-            rows = results.merge(lines.loc[lines["label"] == name, list(LINE)])
-        if rows.empty:
-            raise unknown_name("method", name, results["method"].unique())
+            raise _unknown(name, results, titled, metrics, selection)
         part = selection.of(rows[rows["metric"].isin(metrics)])
         part = part[part["n_bits"].isin(selection.n_bits)] if selection.n_bits else part
         if part.empty:
-            raise replace(selection, methods=[name]).nothing_left(rows.assign(method=name), " or ".join(metrics))
+            method, params = rows[["method", "params"]].iloc[0]
+            settings = changed_params(method, params).items() if is_label else ()
+            words = [word for item in settings for word in ("--param", setting_text(*item))]
+            raise replace(selection, methods=[name]).nothing_left(
+                rows.assign(method=name), " or ".join(metrics), [method, *words], results
+            )
         parts.append(part.assign(name=name))
     chosen = pd.concat(parts, ignore_index=True)
     cell = [*BLOCK, "metric", *LINE, "n_bits"]
@@ -127,7 +159,45 @@ def _chosen(results: pd.DataFrame, names: Sequence[str], metrics: Sequence[str],
         first, *others = same.unique()
         if others:
             raise HashbenchError(f"{first} and {others[0]} are the same line of results; name two different ones.")
-    return chosen
+    return chosen.merge(titled, how="left")
+
+
+def _with_titles(results: pd.DataFrame) -> pd.DataFrame:
+    """Return each line in each block, with its ``label``, and other names.
+
+    ``full`` is the label, which says so where all settings are defaults; ``title`` is what distinguishes lines in a
+    block, and ``is_one`` whether the method has a single one there.
+    """
+    lines = results[[*BLOCK, *LINE]].drop_duplicates().merge(all_lines(results)[[*LINE, "label"]])
+    is_one = lines.groupby([*BLOCK, "method"])["label"].transform("size") == 1
+    full = lines["label"] + np.where(lines["label"] == lines["method"], " (defaults)", "")
+    return lines.assign(full=full, is_one=is_one, title=lines["label"].where(is_one, full))
+
+
+def _side(rows: pd.DataFrame) -> Side:
+    """Return how the method of rows of one line is named."""
+    row = rows.iloc[0]
+    changed = changed_params(row["method"], row["params"]).items()
+    settings = " ".join(setting_text(key, value) for key, value in changed if OWN.get(key) != value)
+    if not row["is_one"]:
+        return Side(row["title"], row["title"], settings)
+    base = own_shown(row["params"]).get("label", "")
+    base = base if row["name"] == base else row["method"]
+    return Side(row["name"] if row["name"] == row["label"] else base, f"{base} {settings}".strip(), settings)
+
+
+def _unknown(
+    name: str, results: pd.DataFrame, titled: pd.DataFrame, metrics: Sequence[str], selection: Selection
+) -> HashbenchError:
+    """Build the error for a name without any results."""
+    method = name.partition(" ")[0]
+    if method != name and (titled["method"] == method).any():
+        known = titled.loc[titled["method"] == method, "full"].unique()
+        return HashbenchError(f"there are no results of {name!r}. There are results of {', '.join(sorted(known))}.")
+    if name in method_names():
+        cure = selection.cure(results, metrics[0], [name])
+        return HashbenchError(f"there are no results of {name} yet. Make some: {cure}.")
+    return unknown_name("method", name, results["method"].unique())
 
 
 def _nothing_in_common(chosen: pd.DataFrame, first: str, second: str) -> HashbenchError:
@@ -159,18 +229,35 @@ def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], 
         except HashbenchError as error:
             lacking = str(error)
 
-    def difference(n_bits: int, pair: tuple[str, str]) -> Difference:
+    def difference(n_bits: int, pair: tuple[str, str], names: tuple[str, str]) -> Difference:
         if lacking:
             raise HashbenchError(lacking)
-        fixed = [name for name in pair if not draws(*lengths[n_bits][name][["method", "params"]].iloc[0])]
+        rows = [lengths[n_bits][name] for name in pair]
+        for name, of_side in zip(names, rows, strict=True):
+            if describe_mixed(of_side):
+                raise HashbenchError(
+                    f"different code of {name} made its rows, so they are not of one method. Rerun them: hashbench "
+                    "results check lists them."
+                )
+        drawn = [draws(*of_side[["method", "params"]].iloc[0]) for of_side in rows]
+        fixed = [name for name, is_drawn in zip(names, drawn, strict=True) if not is_drawn]
         if not is_known:
-            return _by_means(lengths[n_bits], pair, metric, fixed)
+            return _by_means(rows, names, metric, fixed)
         sides = [found[n_bits][name] or [] for name in pair]
-        return compare(*sides, names=pair, draws_nothing=fixed, clusters=classes)[metric]
+        return compare(*sides, names=names, draws_nothing=fixed, clusters=classes)[metric]
 
     answers = []
-    for n_bits, (first, *others) in lengths.items():
-        at_length = [_answer(n_bits, (first, other), difference) for other in others]
+    for n_bits, by_name in lengths.items():
+        first, *others = by_name
+        sides = {name: _side(rows) for name, rows in by_name.items()}
+        at_length = []
+        for other in others:
+            both = sides[first], sides[other]
+            try:
+                answer = Answer(n_bits, both, difference(n_bits, (first, other), (both[0].name, both[1].name)))
+            except HashbenchError as error:
+                answer = Answer(n_bits, both, None, str(error))
+            at_length.append(answer)
         known = [answer.difference for answer in at_length if answer.difference]
         if len(known) > 1:
             corrected = iter(holm([one.p for one in known]))
@@ -181,14 +268,8 @@ def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], 
                 for answer in at_length
             ]
         answers += at_length
-    return Column(*place[:2], metric, answers, [] if is_known else [_SEEDS_ONLY])
-
-
-def _answer(n_bits: int, pair: tuple[str, str], difference: Callable[[int, tuple[str, str]], Difference]) -> Answer:
-    try:
-        return Answer(n_bits, pair, difference(n_bits, pair))
-    except HashbenchError as error:
-        return Answer(n_bits, pair, None, str(error))
+    mixed = describe_mixed(pd.concat([rows for by_name in lengths.values() for rows in by_name.values()]))
+    return Column(*place[:2], metric, answers, [note for note in ("" if is_known else _SEEDS_ONLY, mixed) if note])
 
 
 def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
@@ -202,15 +283,15 @@ def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
     return evaluations
 
 
-def _by_means(rows: Rows, pair: tuple[str, str], metric: str, fixed: Sequence[str]) -> Difference:
-    first, second = (rows[name]["value"].to_numpy(dtype=float) for name in pair)
+def _by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str, fixed: Sequence[str]) -> Difference:
+    first, second = (of_side["value"].to_numpy(dtype=float) for of_side in rows)
     for name, values in zip(pair, (first, second), strict=True):
         if np.isnan(values).any():
             raise HashbenchError(f"{name} has no {metric}, which is defined for no query.")
-    if len({n_undefined for name in pair for n_undefined in rows[name]["n_undefined"]}) > 1:
+    if len({n_undefined for of_side in rows for n_undefined in of_side["n_undefined"]}) > 1:
         raise other_queries(metric, pair)
-    tie_sd = sum(float(rows[name]["tie_sd"].mean(skipna=False)) for name in pair)
-    return of_means(first, second, metric, pair, int(rows[pair[0]]["n_queries"].iloc[0]), tie_sd, fixed)
+    tie_sd = sum(float(of_side["tie_sd"].mean(skipna=False)) for of_side in rows)
+    return of_means(first, second, metric, pair, int(rows[0]["n_queries"].iloc[0]), tie_sd, fixed)
 
 
 def _classes(dataset: str, features: str, fingerprint: str, metric: str, is_known: bool) -> IntArray:
@@ -247,7 +328,7 @@ def format_columns(columns: Sequence[Column], form: str) -> str:
     for column in columns:
         sentences = [f"{answer.n_bits} bits: {answer.sentence}" for answer in column.answers]
         lower = ", lower is better" if is_error(column.metric) else ""
-        title = f"{column.dataset} ({column.features}): {column.metric} of {column.answers[0].names[0]}{lower}"
+        title = f"{column.dataset} ({column.features}): {column.metric} of {column.answers[0].sides[0].title}{lower}"
         lines = table(_HEADER, [_line(answer) for answer in column.answers], n_left=2)
         notes = wrapped(" ".join([_ABOUT, *column.notes]))
         texts.append("\n\n".join([title, lines, "\n".join(map(wrapped, sentences)), notes]))
@@ -257,6 +338,7 @@ def format_columns(columns: Sequence[Column], form: str) -> str:
 _FIELDS = (
     *("dataset", "features", "metric", "n_bits", "first", "second", "value", "low", "high", "p", "p_holm", "tie_sd"),
     *("n_queries", "n_seeds_first", "n_seeds_second", "basis", "is_shown", "answer"),
+    *("first_settings", "second_settings"),
 )
 _ABOUT = (
     "Shuffle sd: how far a shuffle of the database can move the difference, as a standard deviation. Ties add nothing "
@@ -270,11 +352,11 @@ _SCOPES = {"queries": ", these codes", "seeds": ", these queries"}  # beside the
 def _line(answer: Answer) -> list[str]:
     difference = answer.difference
     if difference is None:
-        return [str(answer.n_bits), answer.names[1], *["-"] * 4, answer.in_a_word]
+        return [str(answer.n_bits), answer.sides[1].title, *["-"] * 4, answer.in_a_word]
     p = difference.p if difference.p_holm is None else difference.p_holm
     return [
         str(answer.n_bits),
-        answer.names[1],
+        answer.sides[1].title,
         f"{difference.value:+.4f}",
         "-" if np.isnan(difference.low) else f"{difference.low:+.4f} to {difference.high:+.4f}",
         "<0.0001" if p < 1e-4 else f"{p:.4f}",
@@ -288,7 +370,9 @@ def _content(column: Column) -> dict[str, Any]:
     differences = []
     for answer in column.answers:
         content: dict[str, Any] = dict.fromkeys((*_FIELDS, "sentence")) | place
-        content |= {"n_bits": answer.n_bits, "first": answer.names[0], "second": answer.names[1]}
+        content["n_bits"] = answer.n_bits
+        for key, side in zip(("first", "second"), answer.sides, strict=True):
+            content |= {key: side.name, f"{key}_settings": side.settings}
         if difference := answer.difference:
             same = ("value", "low", "high", "p", "p_holm", "tie_sd", "n_queries", "basis", "is_shown")
             content |= {name: getattr(difference, name) for name in same}

@@ -1,5 +1,6 @@
 """Which results users choose for tables and figures, by the names that results hold."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -9,6 +10,7 @@ import pandas as pd
 from hashbench.errors import HashbenchError, suggestion
 from hashbench.registry import dataset_names, features_kind, method_names
 from hashbench.reports.folds import without_folds
+from hashbench.store.result_rows import OWN_FEATURES, is_own
 
 
 @dataclass(frozen=True)
@@ -42,19 +44,54 @@ class Selection:
         is_dataset = not self.datasets or not datasets.isdisjoint(self.datasets)
         return is_dataset and (not self.features or not features.isdisjoint(self.features))
 
-    def nothing_left(self, results: pd.DataFrame, metric: str) -> HashbenchError:
-        """Build the error for a choice without rows in a metric."""
+    def nothing_left(
+        self, results: pd.DataFrame, metric: str, making: Sequence[str] = (), everything: pd.DataFrame | None = None
+    ) -> HashbenchError:
+        """Build the error for a choice without rows in a metric.
+
+        ``making`` is the method to run, with options, in place of the chosen ones; ``everything`` are all results if
+        ``results`` are a part.
+        """
         of = " of " + " or ".join(self.methods) if self.methods else ""
         on = " on " + " or ".join(self.datasets) if self.datasets else ""
         on += " with features " + " or ".join(self.features) if self.features else ""
         lengths = " at " + " or ".join(map(str, self.n_bits)) + " bits" if self.n_bits else ""
         rows = Selection.of(self, results)
-        rows = results if rows.empty else rows
+        elsewhere = ""
+        if rows.empty:
+            rows = results
+            elsewhere = " on " + ", ".join(sorted(rows["dataset"].unique())) if self.datasets else ""
+        whose = of if {*rows["method"]} <= {*self.methods} else ""
+        cure = self.cure(results if everything is None else everything, metric.partition(" ")[0], making, rows)
         return HashbenchError(
-            f"there are no results in {metric}{of}{on}{lengths}. There are results in "
+            f"there are no results in {metric}{of}{on}{lengths}. There are results{whose} in "
             f"{', '.join(sorted(rows['metric'].unique()))} at {', '.join(map(str, sorted(rows['n_bits'].unique())))} "
-            f"bits; choose others, or run hashbench run --metric {metric.partition(' ')[0]}."
+            f"bits{elsewhere}; choose others, or make them: {cure}."
         )
+
+    def cure(
+        self, results: pd.DataFrame, metric: str, making: Sequence[str] = (), rows: pd.DataFrame | None = None
+    ) -> str:
+        """Return the command that makes the chosen results in a metric: for users' own codes it scores them again.
+
+        ``rows`` are those that there are of the choice, if any: scoring own codes again must name their metrics too.
+        """
+        of_dataset = results[results["dataset"].isin([name.partition(":")[0] for name in self.datasets])]
+        is_own_dataset = len(of_dataset) > 0 and (of_dataset["features"] == OWN_FEATURES).all()
+        known = results[:0] if rows is None else rows
+        is_scored = len(known) > 0 and bool(known["params"].map(is_own).all())
+        metrics = [*sorted({*known["metric"]} - {metric})] * is_scored + [metric]
+        words = [word for name in metrics for word in ("--metric", name)]
+        if is_scored or is_own_dataset:
+            names, datasets = [*making[:1], *self.methods], self.datasets or known["dataset"].unique()
+            save = ["--save", names[0] if names else "NAME"]
+            save += ["--dataset", datasets[0].partition(":")[0]] if len(datasets) == 1 else []
+            return f"hashbench evaluate with your codes and {shlex.join([*save, *words])}"
+        methods = [making] if making else [[name] for name in self.methods]
+        options = [word for method in methods for word in ("--method", *method)]
+        options += [word for name in self.datasets for word in ("--dataset", name)]
+        options += [word for n_bits in self.n_bits for word in ("--bits", str(n_bits))]
+        return f"hashbench run {shlex.join([*options, *words])}"
 
 
 def places(frame: pd.DataFrame) -> pd.MultiIndex:

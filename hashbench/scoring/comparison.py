@@ -129,11 +129,11 @@ class Difference:
         direction = "above" if self.value > 0 else "below"
         by = f"{abs(self.value):.4f}" if abs(self.value) >= 1e-4 else "less than 0.0001"
         size = f"{first} is {direction} {second} by {by} {self.metric}"
-        verdict = "shown" if self.is_shown else "not shown"
+        verdict = f"the difference is {'' if self.is_shown else 'not '}statistically shown"
         about = {"queries": " for these codes", "seeds": " on these queries"}.get(self.basis, "")
-        corrected = "" if self.p_holm is None else f", corrected p {_p_text(self.p_holm)}"
+        p = f"p {_p_text(self.p)}" if self.p_holm is None else f"corrected p {_p_text(self.p_holm)}"
         lower = " Lower is better." if is_error(self.metric) else ""
-        return f"{size} ({interval}{corrected}): {verdict}{about}.{self._advice}{lower}"
+        return f"{size} ({interval}, {p}): {verdict}{about}.{self._advice}{lower}"
 
     @property
     def _sample(self) -> str:
@@ -212,7 +212,7 @@ def compare(
     >>> theirs = evaluate([[0, 0], [1, 0], [0, 1], [1, 1]], [[0, 0], [1, 1], [1, 1], [0, 1]], labels, ["AP"])
     >>> found = compare(ours, theirs, names=("ours", "theirs"))["AP"]
     >>> print(str(found).partition(":")[0])
-    ours is above theirs by 0.3264 AP (95 % interval 0.1665 to 0.4863 over 4 queries)
+    ours is above theirs by 0.3264 AP (95 % interval 0.1665 to 0.4863 over 4 queries, p = 0.0074)
     """
     if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise HashbenchError(f"names must be those of the two methods, got {names!r}.")
@@ -486,7 +486,7 @@ def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
 
 
 def _p_text(p: float) -> str:
-    return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
+    return "< 0.0001" if p < 1e-4 else f"= {p:.3g}"
 
 
 def moments(first: FloatArray, second: FloatArray, clusters: npt.ArrayLike | None = None) -> Moments:

@@ -59,7 +59,7 @@ def parse_row(cells: list[Any], settings: Mapping[str, str]) -> Row:
     for column in _WHOLE:
         cells[column] = int(cells[column])
     row = Row._make(cells)
-    _check_numbers(row)
+    check_numbers(row)
     _check_spelling(row.dataset, row.method, row.dataset_fingerprint, row.features, row.metric)
     return row
 
@@ -81,7 +81,7 @@ def check_params(params: Mapping[str, Any]) -> None:
     check_shown(params)
 
 
-def _check_numbers(row: Row) -> None:
+def check_numbers(row: Row) -> None:
     """Refuse numbers that no run produces; NaN is a mean of no query."""
     value, low, high, tie_sd = float(row.value), float(row.low), float(row.high), float(row.tie_sd or 0)
     is_usual = 0 <= low <= value <= high <= 1 and 0 <= tie_sd <= (high - low) / 2

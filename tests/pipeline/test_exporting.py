@@ -196,7 +196,7 @@ def test_arrays_that_h5py_reads_from_a_model_which_no_format_takes_give_its_bits
 def test_codes_take_no_options_of_models(codes_file, tmp_path):
     with pytest.raises(HashbenchError, match="--precision has no effect on codes"):
         export(codes_file[0], "npy", tmp_path / "c.npy", precision="float32")
-    with pytest.raises(HashbenchError, match="holds codes, got --to onnx. Expected one of faiss, hex"):
+    with pytest.raises(HashbenchError, match=r"holds codes, got --to onnx\. Expected one of faiss, hex"):
         export(codes_file[0], "onnx", tmp_path / "c.npy")
 
 

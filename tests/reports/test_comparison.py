@@ -14,7 +14,7 @@ from hashbench.cards import method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import all_lines, average_over_seeds
-from hashbench.reports.comparison import Answer, Column, format_columns
+from hashbench.reports.comparison import Answer, Column, Side, format_columns
 from hashbench.reports.html.content import make_content
 from hashbench.reports.plots import FigureSelection, draw_figures
 from hashbench.reports.significance import holm
@@ -67,7 +67,7 @@ def test_own_codes_that_draw_nothing_need_no_seeds_anywhere(hashbench, six_seeds
     assert hashbench(*save, "--draws-nothing").exit_code == 0
     assert answers() == ("queries and seeds", False, False, False)
     text = " ".join(hashbench("compare", FIRST, "signs").stdout.split())
-    assert f"over 200 queries and 3 seeds of {FIRST})" in text
+    assert f"over 200 queries and 3 seeds of {FIRST}, p " in text
 
 
 def seeds_of(folder, name, n_bits):
@@ -82,7 +82,9 @@ def test_six_seeds_of_one_method_show_no_gain_anywhere(hashbench, six_seeds):
     compared = hashbench("compare", FIRST, SECOND).stdout
     sentences = re.findall(r"(?m)^\d+ bits: (.*(?:\n  .*)*)", compared)
     assert len(sentences) == len(LENGTHS)
-    assert all("over 200 queries and 3 seeds each): not shown." in " ".join(text.split()) for text in sentences)
+    for text in sentences:
+        sentence = " ".join(text.split())
+        assert re.search("over 200 queries and 3 seeds each, p = .*: the difference is not statistically s", sentence)
 
     table = hashbench("tables", "--metric", "AP", "--significance").stdout
     rows = block_rows(table, "digits (pixels): AP")
@@ -96,7 +98,7 @@ def test_six_seeds_of_one_method_show_no_gain_anywhere(hashbench, six_seeds):
     assert len(content["pairs"]["sentence"]) == len(LENGTHS)
     for sentence in content["pairs"]["sentence"]:
         assert re.match(f"({FIRST} is .* {SECOND}|{SECOND} is .* {FIRST}) by ", sentence)  # as `compare` names them
-        assert "over 3 seeds each): not shown on these queries." in sentence
+        assert re.search("over 3 seeds each, p = .*: the difference is not statistically shown on these qu", sentence)
 
     for name in ("ap-bits", "ranking"):
         (drawing,) = draw_figures(six_seeds / "results", [name], FigureSelection())
@@ -180,6 +182,58 @@ def test_a_method_is_the_line_that_tables_show_whatever_is_chosen(hashbench, tmp
     assert f"dfh and {label} are the same line of results; name two different ones." in refused.stderr
 
 
+def test_settings_of_a_method_are_named_and_chosen_by_their_label(hashbench, tmp_path):
+    few, more = canonical_json({"epochs": 3}), canonical_json({"epochs": 4})
+    rows = [*several("csq", (0.5, 0.53)), *several("csq", (0.6, 0.61), params=few), *several("itq", (0.4, 0.41))]
+    rows += [*several("dfh", (0.3, 0.31), params=more), *several("lsh", (0.2, 0.21), dataset="other")]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+
+    def compared(*names):
+        (found,) = differences(hashbench, tmp_path, *names)
+        return found["value"], found["first"], found["first_settings"], found["second"], found["second_settings"]
+
+    value, *named = compared("csq", "itq")
+    assert (value, *named) == (pytest.approx(0.11), "csq (defaults)", "", "itq", "")
+    value, *named = compared("csq epochs=3", "csq")
+    assert (value, *named) == (pytest.approx(0.09), "csq epochs=3", "epochs=3", "csq (defaults)", "")
+    value, *named = compared("csq (defaults)", "dfh")
+    assert (value, *named) == (pytest.approx(0.21), "csq (defaults)", "", "dfh", "epochs=4")
+
+    command = "compare", "--results", tmp_path
+    text = hashbench(*command, "csq epochs=3", "dfh").stdout
+    assert "AP of csq epochs=3" in text
+    assert re.search(r"16 +dfh epochs=4 +\+0\.3000 ", text)
+    assert "16 bits: csq epochs=3 is above dfh by 0.3000 AP" in text
+    sheet = hashbench(*command, "csq epochs=3", "dfh", "--format", "csv").stdout.splitlines()
+    assert sheet[0].endswith(",first_settings,second_settings")
+    assert sheet[1].endswith(",epochs=3,epochs=4")
+    twice = diff_rows.refusal(hashbench(*command, "csq", "csq"))
+    assert "only csq is named; name two different ones. There are results of csq (defaults), csq epochs=3." in twice
+    other = diff_rows.refusal(hashbench(*command, "csq epochs=5", "itq"))
+    assert "no results of 'csq epochs=5'. There are results of csq (defaults), csq epochs=3." in other
+    lacking = diff_rows.refusal(hashbench(*command, "csq epochs=3", "itq", "--metric", "NDCG"))
+    assert "make them: hashbench run --method csq --param epochs=3 --metric NDCG." in lacking
+    elsewhere = diff_rows.refusal(hashbench(*command, "itq", "lsh", "--dataset", "digits"))
+    assert (
+        "results of lsh in AP at 16 bits on other; choose others, or make them: hashbench run --method lsh" in elsewhere
+    )
+
+
+def test_a_known_method_without_results_is_no_unknown_one(hashbench, tmp_path):
+    diff_rows.write(tmp_path / "digits.csv", *several("lsh", (0.5, 0.52)))
+    own = {"dataset": "mydigits", "features": "own", "params": canonical_json({"codes": "own"})}
+    diff_rows.write(tmp_path / "mine.csv", *several("pca", (0.5, 0.52), **own), *several("pcarr", (0.4, 0.41), **own))
+    command = "compare", "--results", tmp_path
+    none = diff_rows.refusal(hashbench(*command, "lsh", "itq", "--dataset", "digits"))
+    assert "no results of itq yet. Make some: hashbench run --method itq --dataset digits --metric AP." in none
+    saved = diff_rows.refusal(hashbench(*command, "pcarr", "itq", "--dataset", "mydigits"))
+    evaluate = "hashbench evaluate with your codes and --save"
+    assert f"no results of itq yet. Make some: {evaluate} itq --dataset mydigits --metric AP." in saved
+    again = diff_rows.refusal(hashbench(*command, "pca", "pcarr", "--metric", "NDCG"))
+    assert f"make them: {evaluate} pca --dataset mydigits --metric AP --metric NDCG." in again
+    assert " There are results of pca in AP at 16 bits; " in again
+
+
 def test_a_pair_without_an_interval_leaves_the_others_their_answers(hashbench, tmp_path):
     rows = [*several("itq", (0.5, 0.51)), *several("lsh", (0.4, 0.41)), *several("csq", (0.6,))]
     rows += [diff_rows.row(np.nan, np.nan, np.nan, None, n_undefined=200, method="sph", seed=seed) for seed in range(2)]
@@ -241,7 +295,7 @@ def test_results_in_other_metrics_or_of_other_data_are_named(hashbench, tmp_path
     diff_rows.write(tmp_path / "digits.csv", *rows)
     command = "compare", "--results", tmp_path, "lsh"
     lacking = diff_rows.refusal(hashbench(*command, "itq", "--metric", "P@100"))
-    assert "there are no results in P@100 of itq. There are results in AP at 16 bits" in lacking
+    assert "there are no results in P@100 of itq. There are results of itq in AP at 16 bits; choose others" in lacking
     other = diff_rows.refusal(hashbench(*command, "sph"))
     assert "results of lsh and sph on digits (pixels) are of different data" in other
     assert "the fingerprints are aaaa and bbbb. Run or evaluate both on the same queries, items and labels." in other
@@ -288,7 +342,9 @@ def test_what_scoring_refuses_to_compare_is_the_reason_of_its_cell(hashbench, di
 def test_an_interval_that_is_not_known_is_a_dash_and_an_empty_cell():
     seeds = np.array([0.5, 1.0]), np.array([0.25, 0.75])
     unknown = replace(of_means(*seeds, "AP", ("itq", "lsh"), 200, np.nan), low=np.nan, high=np.nan)
-    columns = [Column("digits", "pixels", "AP", [Answer(16, ("itq", "lsh"), unknown)])]
+    columns = [
+        Column("digits", "pixels", "AP", [Answer(16, (Side("itq", "itq", ""), Side("lsh", "lsh", "")), unknown)])
+    ]
     assert re.search(r"lsh +\+0\.2500 +- +0\.\d{4} +- ", format_columns(columns, "table"))
     assert ",itq,lsh,0.25,,," in format_columns(columns, "csv")
 

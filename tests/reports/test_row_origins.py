@@ -1,6 +1,7 @@
 """Rows of a plug-in that was edited between two runs are marked wherever they meet."""
 
 import csv
+import json
 import sys
 from pathlib import Path
 
@@ -36,14 +37,39 @@ def run(plugin, hashbench, digits_data, tmp_path):
     """Run the plug-in with a source, as in a new process."""
     plugin("mine", MINE)
 
-    def run(source, *bits):
+    def run(source, *bits, seed=0):
         (tmp_path / "site" / "mine.py").write_text(source)
         sys.modules.pop("mine", None)
         lengths = [word for n_bits in bits for word in ("--bits", n_bits)]
-        done = hashbench("run", "--method", "mine", "--method", "lsh", *lengths, "--metric", "AP")
+        done = hashbench("run", "--method", "mine", "--method", "lsh", *lengths, "--seed", seed, "--metric", "AP")
         assert done.exit_code == 0, done.stderr
 
     return run
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_seeds_of_different_code_are_not_compared(run, hashbench):
+    def compare(*names, form="json"):
+        return hashbench("compare", *names, "--format", form)
+
+    drawing = MINE.replace("class", "from dataclasses import dataclass\n\n@dataclass(eq=False, repr=False)\nclass")
+    drawing = drawing.replace("version = 1", "version = 1\n    random_state: int = 0")
+    run(drawing, 8, 16)
+    edited = drawing.replace("X[:, :self", "-X[:, :self")
+    run(edited, 16, seed=1)
+    (column,) = json.loads(compare("mine", "lsh").stdout)
+    at_8, at_16 = column["differences"]
+    assert at_8["p"] is not None
+    assert at_16["answer"] == "no interval"
+    assert at_16["sentence"].startswith("no interval: different code of mine made its rows, so they are not of one me")
+    assert column["notes"] == [MIXED]
+    assert compare("mine", "lsh", form="csv").stderr == f"{MIXED}\n"
+    assert MIXED in " ".join(compare("lsh", "mine", form="table").stdout.split())
+    refused = hashbench("compare", "mine", "lsh", "--bits", "16")
+    assert refused.exit_code == 1
+    assert "16 bits: different code of mine made its rows" in refused.stderr
+    run(edited, 16)
+    assert json.loads(compare("mine", "lsh").stdout)[0]["differences"][1]["p"] is not None
 
 
 def notes_of_figure():

@@ -142,19 +142,20 @@ QUERIES = np.linspace(0.2, 0.9, 8)
     [
         (
             {},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds each): not "
-            "shown. About 11 seeds each would show a true difference of this size about half of the time.",
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds each, p = "
+            "0.4): the difference is not statistically shown. About 11 seeds each would show a true difference of "
+            "this size about half of the time.",
         ),
         (
             {"n_seeds": (3, 0), "n_seeds_needed": 1001},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds of ours): "
-            "not shown. More than 1,000 seeds of ours would show a true difference of this size about half of the "
-            "time.",
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds of ours, p "
+            "= 0.4): the difference is not statistically shown. More than 1,000 seeds of ours would show a true "
+            "difference of this size about half of the time.",
         ),
         (
             {"metric": "PairwiseError", "p": 0.01},
             "ours is above csq by 0.0101 PairwiseError (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds "
-            "each): shown. Lower is better.",
+            "each, p = 0.01): the difference is statistically shown. Lower is better.",
         ),
         (
             {"value": 0.0, "low": -0.02, "high": 0.02, "p": 1.0},
@@ -163,38 +164,40 @@ QUERIES = np.linspace(0.2, 0.9, 8)
         ),
         (
             {"value": -3e-6, "low": -0.02, "high": 0.02, "n_seeds": (0, 0), "basis": "queries"},
-            "ours is below csq by less than 0.0001 AP (95 % interval -0.0200 to 0.0200 over 200 queries): not shown "
-            "for these codes.",
+            "ours is below csq by less than 0.0001 AP (95 % interval -0.0200 to 0.0200 over 200 queries, p = 0.4): "
+            "the difference is not statistically shown for these codes.",
         ),
         (
             {"n_seeds_needed": None},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds each): not "
-            "shown. No number of seeds would show a difference of this size on as many queries.",
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds each, p = "
+            "0.4): the difference is not statistically shown. No number of seeds would show a difference of this size"
+            " on as many queries.",
         ),
         (
             {"value": -0.0101, "p": 0.01, "n_seeds": (3, 5)},
-            "ours is below csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds of ours and "
-            "5 seeds of csq): shown.",
+            "ours is below csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds of ours and"
+            " 5 seeds of csq, p = 0.01): the difference is statistically shown.",
         ),
         (
             {"n_seeds": (1, 0), "basis": "queries", "n_queries": 1500},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 1,500 queries): not shown for these "
-            "codes. A claim about the methods needs several seeds of ours.",
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 1,500 queries, p = 0.4): the "
+            "difference is not statistically shown for these codes. A claim about the methods needs several seeds of "
+            "ours.",
         ),
         (
             {"n_seeds": (0, 0), "basis": "queries"},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries): not shown for these "
-            "codes.",
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries, p = 0.4): the "
+            "difference is not statistically shown for these codes.",
         ),
         (
             {"basis": "seeds"},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 3 seeds each): not shown on these "
-            "queries.",
+            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 3 seeds each, p = 0.4): the "
+            "difference is not statistically shown on these queries.",
         ),
         (
             {"p": 0.01, "p_holm": 0.07, "n_clusters": 10},
             "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries of 10 classes and 3 "
-            "seeds each, corrected p = 0.07): not shown.",
+            "seeds each, corrected p = 0.07): the difference is not statistically shown.",
         ),
     ],
 )
@@ -231,13 +234,13 @@ def test_equal_differences_have_no_interval_and_are_tested_by_their_signs(n_quer
     assert (found.p, found.is_shown) == (binomtest(n_queries, n_queries).pvalue, is_shown)
     assert math.isnan(found.low)
     assert math.isnan(found.high)
-    verdict = "shown" if is_shown else "not shown"
-    reason = f"(no interval over {n_queries} queries, as all differences are equal): {verdict} for these codes."
-    assert str(found).startswith(f"ours is above csq by 0.1000 AP {reason}")
+    verdict = "statistically shown" if is_shown else "not statistically shown"
+    reason = f"(no interval over {n_queries} queries, as all differences are equal, p = {found.p:.3g})"
+    assert str(found).startswith(f"ours is above csq by 0.1000 AP {reason}: the difference is {verdict} for these")
     seeds = np.full(5, 0.5)
     equal = of_means(seeds + 0.1, seeds, "AP", OURS_AND_CSQ, 8, 0.0)
     assert (equal.p, math.isnan(equal.low)) == (1, True)
-    assert "(no interval over 5 seeds each, as all seeds are equal): not shown on these queries." in str(equal)
+    assert "(no interval over 5 seeds each, as all seeds are equal, p = 1): the difference is not stat" in str(equal)
 
 
 def evaluation(values, name="AP", queries=None):

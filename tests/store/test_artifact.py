@@ -428,10 +428,10 @@ def test_arrays_larger_than_free_memory_are_refused_before_they_are_read(shape, 
     monkeypatch.setattr(inputs, "free_memory", lambda: 10_000_000_000)
     with artifact.open_hdf5(path) as file:
         found = artifact.Artifact(path, file)
-        with pytest.raises(TooLarge, match="takes 18.6 GB of memory, and 9.3 GB are free"):
+        with pytest.raises(TooLarge, match=r"takes 18\.6 GB of memory, and 9\.3 GB are free"):
             found.array("AP")
         if len(shape) == 2:
-            with pytest.raises(TooLarge, match="a row of AP of .* takes 18.6 GB of memory"):
+            with pytest.raises(TooLarge, match=r"a row of AP of .* takes 18\.6 GB of memory"):
                 found.content()
 
 
