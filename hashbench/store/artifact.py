@@ -154,6 +154,7 @@ def _head(name: str, array: Any) -> bytes:
 
 def _pieces(array: Any) -> Iterator[memoryview]:
     """Yield the bytes of an array, of NumPy or HDF5, piece by piece."""
+    pieces: Iterable[AnyArray]
     if isinstance(array, Blocks):
         pieces = _blocks_of(array)
     elif not array.shape:

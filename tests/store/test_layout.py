@@ -136,13 +136,22 @@ def test_everything_in_a_dataset_file_is_listed_with_its_dtype(tiny_file, change
     paths, entries = listed("A dataset file")
     with h5py.File(tiny_file(**changes)) as file:
         record, arrays = content_of(file)
-    assert {*entries} - record == ({"matrix_shape"} if "matrix/data" not in arrays else set())
+    of_prepare = {"versions", "stamps", "chosen"}
+    assert {*entries} - record - of_prepare == ({"matrix_shape"} if "matrix/data" not in arrays else set())
     assert {"query", "database", "train"} <= {*arrays} <= {*paths}
     for name, array in arrays.items():
         _, shapes, dtypes = paths[name][:3]
         if "matrix/" not in name:
             assert array.dtype.name in dtypes or ("whole numbers" in dtypes and array.dtype.kind in "iu")
             assert array.ndim in {len(shape.strip(", ").split(", ")) for shape in re.findall(r"\(([^)]+)\)", shapes)}
+
+
+def test_everything_in_the_record_of_a_prepared_dataset_is_listed(folder):
+    _, entries = listed("A dataset file")
+    with h5py.File(folder / "data/datasets/digits.h5") as file:
+        record, _ = content_of(file)
+    assert {*entries} - record == {"matrix_shape"}
+    assert record <= {*entries}
 
 
 def test_everything_in_a_codes_file_is_listed(folder, hashbench, monkeypatch):
