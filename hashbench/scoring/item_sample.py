@@ -66,10 +66,10 @@ class PackedSample(NamedTuple):
         if _n_chosen(n_items) == n_items:
             chosen = np.arange(n_items)
         elif n_items <= _IN_ANY_ORDER:
-            keys = affinity.item_keys()
-            blocks = list(read_words(database, n_bits))
-            hashes = np.concatenate([row_hashes(words, keys[rows]) for rows, words in blocks])
-            chosen = _draw(np.concatenate([words[:, 0] for _, words in blocks]), hashes, n_bits)
+            keys, (first_words, hashes) = affinity.item_keys(), np.empty((2, n_items), dtype=np.uint64)
+            for rows, words in read_words(database, n_bits):
+                first_words[rows], hashes[rows] = words[:, 0], row_hashes(words, keys[rows])
+            chosen = _draw(first_words, hashes, n_bits)
         else:
             parts = (
                 Sample.draw(words, affinity.part(_ALL, rows).item_keys(), rows.start)
