@@ -90,12 +90,12 @@ def card_of_class(name: str) -> MethodCard:
     cls = registry.get_method(name)  # before the imports, which an unknown name does not need
     from hashbench._validation import tunable_values
     from hashbench.method import HashMethod
-    from hashbench.store.provenance import digests
+    from hashbench.store.provenance import method_digests
 
     with registry.loading("method", name, "constructed without arguments", " Give its parameters defaults."):
         params = cls().get_params(deep=False)
     with registry.loading("method", name, "read"):
-        found = digests("method", name, (*registry.modules_of(cls), *cls.modules))
+        found = method_digests(name, cls)
     deciding = ("recorded_params", "check_parameters")  # functions that change what parameters mean
     return MethodCard(
         name=name,

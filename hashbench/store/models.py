@@ -14,10 +14,10 @@ import numpy as np
 
 from hashbench._typing import AnyArray
 from hashbench.errors import HashbenchError, TooLarge
-from hashbench.registry import get_method, modules_of
+from hashbench.registry import get_method
 from hashbench.store import artifact
 from hashbench.store.artifact import Artifact
-from hashbench.store.provenance import CODES_VERSION, Provenance, digests
+from hashbench.store.provenance import CODES_VERSION, Provenance, method_digests
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
@@ -82,7 +82,7 @@ def read_model(path: str | Path) -> Model:
     path = Path(path)
     made, writer, parameters, state, arrays = artifact.read(path, "model", _parts_of)
     cls = get_method(made.method)
-    is_same_code = made.plugin == digests("method", made.method, (*modules_of(cls), *cls.modules))
+    is_same_code = made.plugin == method_digests(made.method, cls)
     if not is_same_code or made.codes_version != CODES_VERSION:
         raise HashbenchError(
             f"{path} was fitted by other code of {made.method} (hashbench {writer}) than is here, which may give other "

@@ -13,12 +13,15 @@ from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from hashbench import registry
 from hashbench._validation import check_name
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
+
+if TYPE_CHECKING:
+    from hashbench.method import HashMethod
 
 # Raise one whenever the same input may give other numbers than before; tests/test_guard.py notices when they move.
 DATASET_VERSION = 1  # of what is prepared: features, splits, levels
@@ -116,6 +119,11 @@ def digests(kind: str, name: str, modules: Iterable[str]) -> dict[str, str]:
             content.update(f"{place}\0{size}\0".encode() + held)
         found[top] = f"sha256:{content.hexdigest()[:16]}"
     return found
+
+
+def method_digests(name: str, cls: "type[HashMethod]") -> dict[str, str]:
+    """Return the `digests` of a method, those of the modules it names as its own included."""
+    return digests("method", name, (*registry.modules_of(cls), *cls.modules))
 
 
 def _files_of(top: str) -> list[tuple[str, Path]]:
