@@ -71,7 +71,7 @@ tables: $(VENV)/.installed ## Make tables and figures of the results there are
 
 docs/table.png: docs/table.tex # as it looks in the column of an article; needs pdflatex and pdftoppm
 	@rm -rf build/column && mkdir -p build/column
-	@printf '%s' '\documentclass{article}\usepackage{booktabs}\usepackage[paperwidth=239pt,paperheight=194pt,margin=5pt]' \
+	@printf '%s' '\documentclass{article}\usepackage{booktabs,graphicx}\usepackage[paperwidth=239pt,paperheight=194pt,margin=5pt]' \
 	'{geometry}\pagestyle{empty}\begin{document}\input{../../docs/table}\end{document}' > build/column/table.tex
 	cd build/column && pdflatex -halt-on-error table.tex > told.txt && pdftoppm -png -r 220 -singlefile table.pdf ../../docs/table
 

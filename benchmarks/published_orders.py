@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from hashbench.reports.tables import LAYOUTS, make_tables
-from hashbench.reports.tables.nearness import Pair, make_pairs
-from hashbench.reports.tables.published import Published, is_large, nearest
+from hashbench.reports.tables.published import Pair, Published, is_large, make_pairs, nearest
 from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -253,11 +253,12 @@ def tables(
     ...     tables("table1", results=folder)["table1"].cells["method"].tolist()
     ['lsh']
     """
-    from hashbench.reports.tables import TableSelection, make_tables
+    from hashbench.reports.selection import Selection
+    from hashbench.reports.tables import make_tables
 
     chosen = {"datasets": datasets, "methods": methods, "metrics": metrics, "features": features, "n_bits": n_bits}
     rows: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
-    return make_tables(Path(results), names, TableSelection(**rows, variants=variants, name=name))
+    return make_tables(Path(results), names, Selection(**rows, variants=variants), name)
 
 
 @needing("hashbench.plot")
@@ -317,12 +318,12 @@ def plot(
     6.9
     """
     from hashbench.reports.plots import draw_figures
-    from hashbench.reports.plots.figure_selection import FigureSelection
     from hashbench.reports.plots.style import FigureLayout
+    from hashbench.reports.selection import Selection
 
     chosen = {"datasets": datasets, "methods": methods, "n_bits": n_bits, "features": features}
     names: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
-    selection = FigureSelection(**names, metric=metric, variants=variants)
+    selection = Selection(**names, metrics=[metric], variants=variants)
     drawings = list(draw_figures(Path(results), [name], selection, FigureLayout(width, has_title, bands)))
     figures = [drawing.figure for drawing in drawings if drawing.figure is not None]
     if len(figures) > 1:

@@ -58,6 +58,7 @@ _VARIANTS = option("--variants", is_flag=True, help="Show all parameters and ver
 )
 def tables(
     names: tuple[str, ...],
+    name: str,
     digits: int | None,
     no_spread: bool,
     significance: bool,
@@ -80,36 +81,35 @@ def tables(
     ablation       AP of methods with parameters that the other tables leave out
     unseen         AP of classes that training did not see, over folds
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench.reports.aggregate import describe_hidden
-    from hashbench.reports.tables import TableSelection, make_tables, write_tables
+    from hashbench.reports.marks import describe_hidden
+    from hashbench.reports.selection import Selection
+    from hashbench.reports.tables import make_tables, write_tables
 
     if output is not None and os.path.realpath(output) == os.path.realpath(results):
         raise click.UsageError(f"{output} is the folder of the results; give another folder for tables.")
     if names and selected["metrics"]:
         raise click.UsageError(f"{names[0]} has its own metric; leave out the name, or --metric.")
-    selection, tables_folder = TableSelection(**selected), output or results / "tables"
+    selection, tables_folder = Selection(**selected), output or results / "tables"
     is_written = output is not None or (
-        selection == TableSelection() and not significance and not no_spread and digits is None
+        selection == Selection() and not significance and not no_spread and digits is None
     )
     if is_written:
         refuse_folder(tables_folder, ("*.md", "*.csv", "*.tex"), results_files(results))
     is_own = selection.is_of_rows and not names
-    laid_out = make_tables(results, names, selection)
+    laid_out = make_tables(results, names, selection, name)
     if significance:
         from hashbench.cli.progress import ProgressBar
-        from hashbench.store.results import read_results
 
         if against:  # a method that no table has is refused below
-            laid_out = {name: table for name, table in laid_out.items() if against in table.lines} or laid_out
+            laid_out = {key: table for key, table in laid_out.items() if against in table.lines} or laid_out
         with ProgressBar() as progress:
-            rows = read_results(results)
-            laid_out = {name: table.confident(rows, against, progress.update) for name, table in laid_out.items()}
+            laid_out = {key: table.tested(against, progress.update) for key, table in laid_out.items()}
     layout: dict[str, Any] = {"has_spread": not no_spread}
     if digits is not None:
         layout["digits"] = digits
     for table in laid_out.values():
         click.echo(table.to_markdown(**layout))
-    if is_own and (hidden := describe_hidden(laid_out[selection.name].cells)):
+    if is_own and (hidden := describe_hidden(laid_out[name].cells)):
         click.echo(hidden, err=True)
     if is_written:
         write_tables(tables_folder, laid_out, **layout)
@@ -173,6 +173,7 @@ def plot(
     bands: bool | None,
     width: float,
     has_title: bool,
+    metric: str,
     **selected: Any,
 ) -> None:
     """Draw figures of the results and of the codes behind them, and print their paths.
@@ -191,15 +192,15 @@ def plot(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import ProgressBar
     from hashbench.reports.plots import FORMATS, draw_figures, write_figure
-    from hashbench.reports.plots.figure_selection import FigureSelection
     from hashbench.reports.plots.style import FigureLayout
+    from hashbench.reports.selection import Selection
 
     formats = list(dict.fromkeys(name for form in forms for name in (FORMATS[:2] if form == "both" else (form,))))
     figures_folder = output or results / "figures"
     refuse_folder(figures_folder, [f"*.{suffix}" for suffix in formats], results_files(results))
     layout = FigureLayout(width, has_title, bands)
     with ProgressBar() as progress:
-        for drawing in draw_figures(results, names, FigureSelection(**selected), layout, progress.update):
+        for drawing in draw_figures(results, names, Selection(**selected, metrics=[metric]), layout, progress.update):
             for path in write_figure(drawing, figures_folder, formats):
                 click.echo(path)
             for note in [drawing.caption, *drawing.notes]:
@@ -290,17 +291,13 @@ def compare(
     Scores of single queries come from your data folder. Several others are corrected together by Holm's method.
     """
     from hashbench.reports.comparison import compare_results, format_columns
-    from hashbench.reports.row_origins import read_origins, with_origins
+    from hashbench.reports.row_origins import read_results_with_origins
     from hashbench.reports.selection import Selection
-    from hashbench.scoring.metrics import get_metric
-    from hashbench.store.result_files import find_files
-    from hashbench.store.results import read_results
 
-    rows = with_origins(read_results(results), read_origins(find_files(results)))
-    chosen = [get_metric(name).name for name in metrics or ["AP"]]
-    selection = Selection(datasets, features=features, n_bits=n_bits)
+    rows = read_results_with_origins(results)
+    selection = Selection(datasets, features=features, n_bits=n_bits, metrics=metrics or ["AP"]).read()
     selection.check(rows)
-    columns = compare_results(rows, names, chosen, selection, by == "class")
+    columns = compare_results(rows, names, selection, by == "class")
     click.echo(format_columns(columns, form))
     if form == "csv":  # which has no place for notes
         for note in dict.fromkeys(note for column in columns for note in column.notes):

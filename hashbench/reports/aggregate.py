@@ -20,7 +20,6 @@ LINE = ("method", "params", "method_version")  # what is never averaged
 CELL = (*BLOCK, "metric", *LINE, "n_bits")
 LineKey = tuple[str, str, int]  # the values of ``LINE``
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_MOST_NAMES = 4  # of methods in a sentence
 _OF_ORIGINS = {"trials": "max", "code_min": "min", "code_max": "max"}  # columns that results may have, and their means
 GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
 
@@ -29,24 +28,6 @@ def all_lines(results: pd.DataFrame) -> pd.DataFrame:
     """Return each ``LINE`` of results with its ``label`` among all of them and its ``group``."""
     lines, labels = results[list(LINE)].drop_duplicates(ignore_index=True), line_labels(results)
     return lines.assign(label=[labels[line] for line in lines.itertuples(index=False)], group=_groups(lines))
-
-
-def average_over_seeds(results: pd.DataFrame, lines: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Average scores over seeds, in the order in which they are shown.
-
-    The columns are those of `mean_over_seeds` and the ``label`` of each line. Where results are only a part, ``lines``
-    are `all_lines` of the whole. Groups stand in the order of the tables, methods that are no longer installed last;
-    in a group and metric of a block the line with the highest mean over all its code lengths comes first.
-    """
-    lines = all_lines(results) if lines is None else lines
-    cells = mean_over_seeds(results).merge(lines[[*LINE, "label"]], how="left")
-    ranked = cells.assign(
-        group_rank=cells["group"].map(GROUP_RANK),
-        score=cells.groupby([*BLOCK, "metric", *LINE])["value"].transform("mean"),
-    )
-    order = [*BLOCK, "metric", "group_rank", "score", *LINE, "n_bits"]
-    ranked = ranked.sort_values(order, ascending=[name != "score" for name in order], ignore_index=True)
-    return ranked.drop(columns=["group_rank", "score"])
 
 
 def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
@@ -100,31 +81,6 @@ def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
     places = placed.groupby([*BLOCK, "metric", "method"])["place"]
     placed = placed.assign(n_lines=places.transform("nunique"))
     return placed[placed["place"] == places.transform("min")].drop(columns="place")
-
-
-def queries_in_words(cells: pd.DataFrame) -> str:
-    """Return how many queries the means of cells are over, such as ``295 of 300 queries``."""
-    n_queries = int(cells["n_queries"].iloc[0])
-    n_scored = n_queries - int(cells["n_undefined"].max()), n_queries - int(cells["least_undefined"].min())
-    some = " to ".join(f"{number:,}" for number in dict.fromkeys(n_scored))
-    return f"{n_queries:,} queries" if n_scored[0] == n_queries else f"{some} of {n_queries:,} queries"
-
-
-def describe_hidden(cells: pd.DataFrame) -> str:
-    """Return a sentence that names the methods of which `main_lines` left lines out; empty if there are none."""
-    names = sorted(set(cells.loc[cells["n_lines"] > 1, "method"])) if "n_lines" in cells else []
-    methods = ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} methods"
-    return f"Other settings or versions of {methods} are left out: --variants shows all." if names else ""
-
-
-def describe_mixed(cells: pd.DataFrame) -> str:
-    """Return a sentence that names the methods of which a line has rows of different code; empty if there are none."""
-    if "code_min" not in cells:
-        return ""
-    codes = cells.groupby(list(LINE)).agg(least=("code_min", "min"), most=("code_max", "max"))
-    names = sorted(set(codes.index[codes["least"] < codes["most"]].get_level_values("method")))
-    mixed = "Some lines mix rows that different code of the method made:"
-    return f"{mixed} {', '.join(names)}. Rerun them." if names else ""
 
 
 def rank_settings(method: str, params: str, n_bits: int) -> tuple[int, int]:

@@ -17,7 +17,6 @@ from hashbench.reports.aggregate import (
     LINE,
     all_lines,
     changed_params,
-    describe_mixed,
     draws,
     main_lines,
     mean_over_seeds,
@@ -25,6 +24,7 @@ from hashbench.reports.aggregate import (
     setting_text,
 )
 from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text, wrapped
+from hashbench.reports.marks import mixed_methods, notes_on_code
 from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
 from hashbench.reports.uncertainty import verdict
@@ -83,15 +83,13 @@ class Column:
     notes: Sequence[str] = ()
 
 
-def compare_results(
-    results: pd.DataFrame, names: Sequence[str], metrics: Sequence[str], selection: Selection, by_class: bool
-) -> list[Column]:
+def compare_results(results: pd.DataFrame, names: Sequence[str], selection: Selection, by_class: bool) -> list[Column]:
     """Compare the first of some methods, or labels of lines, with the others, wherever two of them have rows.
 
-    ``results`` are all rows, as `with_origins` returns them; metrics and ``selection`` choose some. Scores of single
-    queries come from the data folder. Where those of any row are missing, a whole column is compared by the means of
-    seeds, on these queries.
-    Several others are corrected together by Holm's method, at each length.
+    ``results`` are all rows, as `hashbench.reports.row_origins.with_origins` returns them; ``selection`` chooses some,
+    and names the metrics. Scores of single queries come from the data folder. Where those of any row are missing, a
+    whole column is compared by the means of seeds, on these queries. Several others are corrected together by Holm's
+    method, at each length.
     """
     first, *others = names = list(dict.fromkeys(names))
     if not others:
@@ -100,7 +98,7 @@ def compare_results(
         raise HashbenchError(
             f"a comparison needs two methods, and only {first} is named; name two different ones.{such}"
         )
-    chosen = _chosen(results, names, metrics, selection)
+    chosen = _chosen(results, names, selection)
     columns, compared = [], set()
     for (dataset, features, fingerprint, metric), block in chosen.groupby([*BLOCK, "metric"], sort=False):
         lengths = {
@@ -129,7 +127,7 @@ def compare_results(
     return columns
 
 
-def _chosen(results: pd.DataFrame, names: Sequence[str], metrics: Sequence[str], selection: Selection) -> pd.DataFrame:
+def _chosen(results: pd.DataFrame, names: Sequence[str], selection: Selection) -> pd.DataFrame:
     """Keep the rows of each name: those of a method's line that tables show, or of a label.
 
     New columns are ``name``, and those of `_with_titles`.
@@ -142,15 +140,14 @@ def _chosen(results: pd.DataFrame, names: Sequence[str], metrics: Sequence[str],
         if is_label := rows.empty:
             rows = results.merge(titled.loc[(titled["label"] == name) | (titled["full"] == name), [*BLOCK, *LINE]])
         if rows.empty:
-            raise _unknown(name, results, titled, metrics, selection)
-        part = selection.of(rows[rows["metric"].isin(metrics)])
-        part = part[part["n_bits"].isin(selection.n_bits)] if selection.n_bits else part
+            raise _unknown(name, results, titled, selection)
+        part = selection.of(rows)
         if part.empty:
             method, params = rows[["method", "params"]].iloc[0]
             settings = changed_params(method, params).items() if is_label else ()
             words = [word for item in settings for word in ("--param", setting_text(*item))]
             raise replace(selection, methods=[name]).nothing_left(
-                rows.assign(method=name), " or ".join(metrics), [method, *words], results
+                rows.assign(method=name), " or ".join(selection.metrics), [method, *words], results
             )
         parts.append(part.assign(name=name))
     chosen = pd.concat(parts, ignore_index=True)
@@ -186,16 +183,14 @@ def _side(rows: pd.DataFrame) -> Side:
     return Side(row["name"] if row["name"] == row["label"] else base, f"{base} {settings}".strip(), settings)
 
 
-def _unknown(
-    name: str, results: pd.DataFrame, titled: pd.DataFrame, metrics: Sequence[str], selection: Selection
-) -> HashbenchError:
+def _unknown(name: str, results: pd.DataFrame, titled: pd.DataFrame, selection: Selection) -> HashbenchError:
     """Build the error for a name without any results."""
     method = name.partition(" ")[0]
     if method != name and (titled["method"] == method).any():
         known = titled.loc[titled["method"] == method, "full"].unique()
         return HashbenchError(f"there are no results of {name!r}. There are results of {', '.join(sorted(known))}.")
     if name in method_names():
-        cure = selection.cure(results, metrics[0], [name])
+        cure = selection.cure(results, selection.metrics[0], [name])
         return HashbenchError(f"there are no results of {name} yet. Make some: {cure}.")
     return unknown_name("method", name, results["method"].unique())
 
@@ -234,7 +229,7 @@ def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], 
             raise HashbenchError(lacking)
         rows = [lengths[n_bits][name] for name in pair]
         for name, of_side in zip(names, rows, strict=True):
-            if describe_mixed(of_side):
+            if mixed_methods(of_side):
                 raise HashbenchError(
                     f"different code of {name} made its rows, so they are not of one method. Rerun them: hashbench "
                     "results check lists them."
@@ -268,8 +263,8 @@ def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], 
                 for answer in at_length
             ]
         answers += at_length
-    mixed = describe_mixed(pd.concat([rows for by_name in lengths.values() for rows in by_name.values()]))
-    return Column(*place[:2], metric, answers, [note for note in ("" if is_known else _SEEDS_ONLY, mixed) if note])
+    notes = notes_on_code(pd.concat([rows for by_name in lengths.values() for rows in by_name.values()]))
+    return Column(*place[:2], metric, answers, [*[_SEEDS_ONLY] * (not is_known), *notes])
 
 
 def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:

@@ -12,9 +12,9 @@ from hashbench.registry import features_kind, is_built_in
 from hashbench.reports.aggregate import known_card, rank_settings
 from hashbench.reports.formatting import plain_table
 from hashbench.store.origin import JobRecord
-from hashbench.store.result_files import job_key, jobs_path, read_job_records, results_path
+from hashbench.store.result_files import find_files, job_key, jobs_path, read_job_records, results_path
 from hashbench.store.result_rows import COLUMNS
-from hashbench.store.results import read_rows
+from hashbench.store.results import read_results, read_rows
 
 N_TRIALS = 9  # settings tried on these to choose defaults and presets `tuned` of learned methods: benchmarks/tuning.csv
 TRIED_ON = {("cifar10-s1", "squeezenet"): "cifar10-s1:squeezenet", ("tmc2007", "features"): "tmc2007"}
@@ -28,6 +28,11 @@ def read_origins(paths: Iterable[Path]) -> dict[tuple[Any, ...], JobRecord]:
 def origin_of(origins: Mapping[tuple[Any, ...], JobRecord], job: Sequence[Any]) -> JobRecord | None:
     """Return the origin of a row or job, by its key; None if it was not recorded."""
     return origins.get((job[2], *job_key(job)))
+
+
+def read_results_with_origins(folder: Path) -> pd.DataFrame:
+    """Read the results of a folder, with the columns of `with_origins`."""
+    return with_origins(read_results(folder), read_origins(find_files(folder)))
 
 
 def with_origins(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> pd.DataFrame:

@@ -2,14 +2,19 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
+from typing import Self
 
 import pandas as pd
 
 from hashbench.errors import HashbenchError, suggestion
 from hashbench.registry import dataset_names, features_kind, method_names
 from hashbench.reports.folds import without_folds
+from hashbench.scoring.metrics import get_metric
+from hashbench.store import hdf5
+from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.result_rows import OWN_FEATURES, is_own
 
 
@@ -17,11 +22,30 @@ from hashbench.store.result_rows import OWN_FEATURES, is_own
 class Selection:
     """Which results tables and figures show; an empty field chooses all."""
 
-    datasets: Sequence[str] = ()  # names, or NAME:FEATURES
-    methods: Sequence[str] = ()
+    datasets: Sequence[str] = ()  # names, NAME:FEATURES, or HDF5 files
+    methods: Sequence[str] = ()  # in the order in which they are shown
     features: Sequence[str] = ()  # kinds of features, or their full names
     n_bits: Sequence[int] = ()
+    metrics: Sequence[str] = ()
     variants: bool = False  # whether a method has a line for all parameters and versions, not only one
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether more is chosen than code lengths."""
+        return bool(self.datasets or self.methods or self.metrics or self.features)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The datasets that are files."""
+        return tuple(Path(spec) for spec in self.datasets if spec.endswith(HDF5_SUFFIXES))
+
+    def read(self) -> Self:
+        """Return the selection with the canonical names of metrics, and names of datasets for files."""
+        datasets = [hdf5.read_dataset(path) for path in self.files]
+        names = [spec for spec in self.datasets if Path(spec) not in self.files]
+        names += [f"{dataset.name}:{dataset.features_name}" for dataset in datasets]
+        metrics = tuple(dict.fromkeys(get_metric(name).name for name in self.metrics))
+        return replace(self, datasets=names, metrics=metrics)
 
     def check(self, results: pd.DataFrame) -> None:
         """Check that each dataset, method and kind of features has results."""
@@ -32,6 +56,12 @@ class Selection:
 
     def of(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the chosen rows of results or cells; datasets with unseen classes only if they are named."""
+        frame = self.at(frame)
+        frame = frame[frame["metric"].isin(self.metrics)] if self.metrics else frame
+        return frame[frame["n_bits"].isin(self.n_bits)] if self.n_bits else frame
+
+    def at(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of the chosen methods, datasets and features, whatever their metric and code length."""
         if self.methods:
             frame = frame[frame["method"].isin(self.methods)]
         if self.datasets or self.features:
@@ -56,7 +86,7 @@ class Selection:
         on = " on " + " or ".join(self.datasets) if self.datasets else ""
         on += " with features " + " or ".join(self.features) if self.features else ""
         lengths = " at " + " or ".join(map(str, self.n_bits)) + " bits" if self.n_bits else ""
-        rows = Selection.of(self, results)
+        rows = self.at(results)
         elsewhere = ""
         if rows.empty:
             rows = results

@@ -33,10 +33,10 @@ IN_WORDS = {  # of what intervals and tests are
     QUERIES: "over queries, for these codes",
     SEEDS: "over seeds, on these queries (the data folder lacks the scores of single queries of some lines)",
 }
-UNTESTED = {  # reasons why a cell is not tested against a reference, which {} stands for
-    "unpaired": "their means are over other queries than {}, or than another seed",
-    "single": "a test needs several seeds of each and of {}",
-    "lacking": "a test needs several seeds of each and of {}, or the scores of single queries in the data folder",
+UNTESTED = {  # reasons why a cell is not tested against a reference
+    "unpaired": "the two are means over other queries",
+    "single": "one of the two has a single seed",
+    "lacking": "one of the two has a single seed, and the data folder lacks the scores of its queries",
 }
 SEED_COLUMNS = ("value", "spread", "n_seeds")  # of cells, which `welch_tests` takes
 
@@ -55,16 +55,17 @@ def add_uncertainty(
     cells: pd.DataFrame,
     rows: Sequence[pd.DataFrame],
     column: Sequence[str],
-    is_reference: "pd.Series[bool]",
+    is_reference: "pd.Series[bool] | None" = None,
     *,
     is_named: bool = False,
     on_progress: Progress = silent,
 ) -> pd.DataFrame:
-    """Add what `assess` finds to cells, column by column, each with its first reference as the one to test against.
+    """Add what `assess` finds to cells, column by column, each with its first reference, if any, to test against.
 
     A column has equal values in all of ``column``. Other new columns are ``is_reference``, and ``is_unshown``: whether
     the cell was tested, and is not shown to differ from its reference. ``untested`` is empty where nothing is compared.
     """
+    is_reference = pd.Series(False, index=cells.index) if is_reference is None else is_reference
     is_reference = is_reference & ~cells.assign(is_reference=is_reference).duplicated([*column, "is_reference"])
     parts, columns = [], cells.groupby(list(column), sort=False)
     for number, (_, part) in enumerate(columns, start=1):
@@ -79,31 +80,6 @@ def add_uncertainty(
     return cells.assign(
         is_unshown=is_rival & (cells["p_value"] >= ALPHA), untested=cells["untested"].where(is_rival, "")
     )
-
-
-def describe_untested(cells: pd.DataFrame, labels: Sequence[str], reference: str = "the best") -> str:
-    """Return a sentence on the cells that `add_uncertainty` did not test, by their labels, and why; maybe empty."""
-    is_compared = (cells["untested"] != "") | (cells["p_value"].notna() & ~cells["is_reference"])
-    compared = cells.assign(label=labels)[is_compared]
-    has_metrics, n_cells = len(set(compared["metric"])) > 1, compared["label"].value_counts()
-
-    def name(label: str, part: pd.DataFrame) -> str:
-        if len(part) == n_cells[label]:
-            return label
-        places = [
-            f"{f'{metric} at ' * has_metrics}{', '.join(map(str, sorted(of_metric['n_bits'])))} bits"
-            for metric, of_metric in part.groupby("metric", sort=False)
-        ]
-        return f"{label} ({'; '.join(places)})"
-
-    texts = []
-    for reason, sentence in UNTESTED.items():
-        part = compared[compared["untested"] == reason]
-        names = [name(str(label), of_line) for label, of_line in part.groupby("label", sort=False)]
-        if names:
-            whole = "all" if len(part) == len(compared) > 1 else ", ".join(names)
-            texts.append(f"{whole}, because {sentence.format(reference)}")
-    return f"Not tested, so without ‡: {'; '.join(texts)}." if texts else ""
 
 
 def assess(

@@ -5,6 +5,7 @@ import csv
 import pandas as pd
 
 from hashbench.reports import tables
+from hashbench.reports.selection import Selection
 from helpers.diff_rows import FIELDS
 
 ITQ = '{"n_iter": 50}'
@@ -17,7 +18,7 @@ def cell(method="itq", n_bits=16, value=0.5, **changes):
 
 
 def table(*cells, name="table1", **chosen):
-    return tables.make_table(pd.DataFrame(cells), name, tables.TableSelection(**chosen))
+    return tables.make_table(pd.DataFrame(cells), name, Selection(**chosen))
 
 
 def ranged(method, value, low, high, tie_sd=0.004, **changes):
@@ -25,7 +26,7 @@ def ranged(method, value, low, high, tie_sd=0.004, **changes):
 
 
 def chosen(*cells, **selection):
-    return tables.make_selection(pd.DataFrame(cells), tables.TableSelection(**selection))
+    return tables.make_selection(pd.DataFrame(cells), Selection(**selection))
 
 
 def parsed(text):

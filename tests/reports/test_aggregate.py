@@ -6,7 +6,8 @@ import pytest
 from helpers.paths import ROOT
 
 from hashbench.cards import method_card
-from hashbench.reports.aggregate import describe_hidden, main_lines, mean_over_seeds, method_labels
+from hashbench.reports.aggregate import main_lines, mean_over_seeds, method_labels
+from hashbench.reports.marks import describe_hidden
 from hashbench.store.results import read_rows
 
 PAPER = {"n_similar": 100, "n_dissimilar": 500, "n_iter": 20}  # of machash

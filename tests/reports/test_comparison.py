@@ -13,11 +13,13 @@ from scipy import stats
 from hashbench.cards import method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import all_lines, average_over_seeds
+from hashbench.reports.aggregate import all_lines
 from hashbench.reports.comparison import Answer, Column, Side, format_columns
 from hashbench.reports.html.content import make_content
-from hashbench.reports.plots import FigureSelection, draw_figures
+from hashbench.reports.plots import draw_figures
+from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
+from hashbench.reports.view import make_view
 from hashbench.scoring.comparison import compare, of_means
 from hashbench.store.results import read_results, read_rows
 from hashbench.store.score_cache import find_scores
@@ -50,10 +52,10 @@ def test_own_codes_that_draw_nothing_need_no_seeds_anywhere(hashbench, six_seeds
     save = ["evaluate", *of, "--dataset", "digits", "--save", "signs", "--metric", "AP"]
 
     def answers():
-        (drawing,) = draw_figures(six_seeds / "results", ["ap-bits"], FigureSelection())
+        (drawing,) = draw_figures(six_seeds / "results", ["ap-bits"], Selection())
         results = read_results(six_seeds / "results")
         results = results[results["method"].isin([FIRST, "signs"])]
-        content = make_content(results, all_lines(results), average_over_seeds(results), {})
+        content = make_content(results, all_lines(results), make_view(results, by_score=True).cells, {})
         table = hashbench("tables", "--metric", "AP", "--significance", "--against", "signs").stdout
         return (
             differences(hashbench, "results", "signs", FIRST)[0]["basis"],
@@ -101,7 +103,7 @@ def test_six_seeds_of_one_method_show_no_gain_anywhere(hashbench, six_seeds):
         assert re.search("over 3 seeds each, p = .*: the difference is not statistically shown on these qu", sentence)
 
     for name in ("ap-bits", "ranking"):
-        (drawing,) = draw_figures(six_seeds / "results", [name], FigureSelection())
+        (drawing,) = draw_figures(six_seeds / "results", [name], Selection())
         text = " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split())
         assert "95 % interval of the mean, over queries and seeds." in text
         (axes,) = drawing.figure.axes
@@ -262,14 +264,14 @@ def test_means_over_other_queries_are_not_compared_where_only_rows_are_at_hand(h
         reason = f"no interval: P@r2:skip is defined for different queries of itq and {name}, or of their seeds, so"
         assert found["sentence"].startswith(reason)
     table = hashbench("tables", "--metric", "P@r2:skip", "--significance", "--results", tmp_path).stdout
-    assert "without ‡: agh, sph, because their means are over other queries than the best, or" in " ".join(
-        table.split()
-    )
+    rows = block_rows(table, "digits (pixels)")
+    assert [rows[name][0][-1] for name in ("agh", "sph")] == ["°", "°"]
+    assert "- °: not tested against the best: the two are means over other queries." in table
     assert block_rows(table, "Uncertainty of digits")["lsh"][-1] == f"{against_lsh['p']:.4f}"
     results = read_results(tmp_path)
     for names, others in ((["itq", "sph"], True), (["itq", "lsh"], False)):
         chosen = results[results["method"].isin(names)]
-        content = make_content(chosen, all_lines(chosen), average_over_seeds(chosen), {})
+        content = make_content(chosen, all_lines(chosen), make_view(chosen, by_score=True).cells, {})
         (sentence,) = set(content["pairs"]["sentence"])
         assert sentence.endswith(": not compared.") == others
 
@@ -310,7 +312,7 @@ def test_the_page_says_which_methods_have_one_seed(tmp_path):
     rows += several("itq", (0.5, 0.51), metric="PairwiseError")
     diff_rows.write(tmp_path / "digits.csv", *rows)
     results = read_results(tmp_path)
-    content = make_content(results, all_lines(results), average_over_seeds(results), {})
+    content = make_content(results, all_lines(results), make_view(results, by_score=True).cells, {})
     one_seed, apart, error = sorted(set(content["pairs"]["sentence"]), key=len)
     assert one_seed == "One seed of lsh: not compared over seeds; see hashbench compare itq lsh."
     assert apart == "pcah and sh draw nothing at random: not compared over seeds; see hashbench compare pcah sh."
@@ -352,7 +354,7 @@ def test_an_interval_that_is_not_known_is_a_dash_and_an_empty_cell():
 def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, digits_data, empty_folder):
     grid = ["--method", "lsh", "--method", "itq", "--bits", 12, "--bits", 16, "--metric", "AP"]
     assert hashbench("run", *grid).exit_code == 0
-    (drawing,) = draw_figures(empty_folder / "results", ["ap-bits"], FigureSelection())
+    (drawing,) = draw_figures(empty_folder / "results", ["ap-bits"], Selection())
     text = " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split())
     assert "Bar: 95 % interval of the mean, over queries, for these codes." in text
     assert "Tests (‡): over queries, for these codes." in hashbench("tables", "table1", "--significance").stdout
@@ -361,6 +363,6 @@ def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, di
         hashbench("compare", "itq", "lsh", "--by", "class").stdout.split()
     )
     assert hashbench("run", *grid[:2], *grid[4:], "--seed", 1, "--seed", 2).exit_code == 0
-    (drawing,) = draw_figures(empty_folder / "results", ["ap-bits"], FigureSelection())
+    (drawing,) = draw_figures(empty_folder / "results", ["ap-bits"], Selection())
     text = " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split())
     assert "over queries and seeds. Lines of one seed: for these codes." in text

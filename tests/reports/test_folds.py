@@ -179,4 +179,4 @@ def test_table_of_the_papers_leaves_folds_out():
 
 def test_a_table_over_folds_has_no_tests_over_queries():
     unseen = table(*SMALL, name="unseen")
-    assert unseen.confident(pd.DataFrame(SMALL)) is unseen
+    assert unseen.tested() is unseen

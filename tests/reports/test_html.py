@@ -21,10 +21,12 @@ from PIL import Image
 import hashbench as package
 from hashbench.bits import unpack
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import all_lines, average_over_seeds
+from hashbench.reports.aggregate import all_lines
 from hashbench.reports.html import cached, thumbnails, write_report
 from hashbench.reports.html.descriptions import dataset_cards, method_cards
-from hashbench.reports.plots.figure_selection import FigureSelection, choose_blocks
+from hashbench.reports.plots.figure_selection import choose_blocks
+from hashbench.reports.selection import Selection
+from hashbench.reports.view import make_view
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir
 from hashbench.store.results import read_results
@@ -62,7 +64,7 @@ def small(tmp_path_factory, prepared):
 @pytest.fixture
 def cells_of_small(small):
     results = read_results(small[0])
-    return average_over_seeds(results, all_lines(results))
+    return make_view(results, lines=all_lines(results), by_score=True).cells
 
 
 @pytest.fixture
@@ -229,7 +231,7 @@ def test_queries_are_of_the_main_lines_at_the_usual_length(with_codes, cells_of_
     results = read_results(with_codes)
     (block,) = cached.blocks_of(results)
     part = cached.main_part(block, cells_of_small)
-    (expected,) = choose_blocks(results, FigureSelection(metric="AP"), 32)
+    (expected,) = choose_blocks(results, Selection(metrics=["AP"]), 32)
     assert (block.n_bits, part.n_bits, part.labels) == ([8, 12], [12], expected.labels)
     pd.testing.assert_frame_equal(part.cells, expected.cells)
     pd.testing.assert_frame_equal(part.rows, expected.rows)

@@ -28,10 +28,11 @@ from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.registry import get_method
 from hashbench.reports import plots
-from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelection, choose_blocks
+from hashbench.reports.plots.figure_selection import FigureBlock, choose_blocks
 from hashbench.reports.plots.panels import has_bands, panels_of
 from hashbench.reports.plots.result_figures import spread
 from hashbench.reports.plots.style import FigureLayout, choose_looks, in_rows, make_panels
+from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
 from hashbench.store import result_rows, results
 from hashbench.store.artifact import read_record
@@ -58,7 +59,7 @@ def committed(dataset, metric="AP"):
 
 def draw(name, folder, layout=None, **selection):
     """Draw a figure of one dataset."""
-    (drawing,) = plots.draw_figures(folder, [name], FigureSelection(**selection), layout)
+    (drawing,) = plots.draw_figures(folder, [name], Selection(**selection), layout)
     return drawing
 
 
@@ -199,7 +200,7 @@ def test_methods_that_were_not_run_with_all_classes_have_no_mark_there(folds, tm
 def test_results_without_folds_have_no_figure_of_unseen_classes(digits_alone):
     with pytest.raises(HashbenchError, match="no results in AP with unseen classes"):
         draw("unseen", digits_alone)
-    stems = [drawing.stem for drawing in plots.draw_figures(digits_alone, (), FigureSelection(datasets=["digits"]))]
+    stems = [drawing.stem for drawing in plots.draw_figures(digits_alone, (), Selection(datasets=["digits"]))]
     assert "tie-ranges-digits-pixels" in stems
 
 
@@ -598,11 +599,11 @@ def test_features_that_read_alike_have_different_files(itq_rows, tmp_path):
     rows = [row._replace(dataset=dataset, features=features) for dataset, features in places for row in itq_rows]
     results.merge_rows(tmp_path, rows)
     all_results = results.read_results(tmp_path)
-    blocks = choose_blocks(all_results, FigureSelection())
+    blocks = choose_blocks(all_results, Selection())
     stems = {(block.dataset, block.features): "-".join(block.stem) for block in blocks}
     assert len({*stems.values()}) == len(stems) == 4
     assert stems["digits", "c"] == "digits-c"
-    (block,) = choose_blocks(all_results, FigureSelection(features=["a-b"]))
+    (block,) = choose_blocks(all_results, Selection(features=["a-b"]))
     assert "-".join(block.stem) == stems["digits", "a-b"]  # whatever else is drawn
 
 
@@ -689,7 +690,7 @@ def test_committed_figures_are_those_of_the_committed_results_and_can_be_read(tm
         "ap-bits",
         *["unseen"] * any(ALL and name.startswith("unseen-") for name in COMMITTED),
     ]
-    drawn = plots.draw_figures(ROOT / "results", names, FigureSelection(datasets=datasets))
+    drawn = plots.draw_figures(ROOT / "results", names, Selection(datasets=datasets))
     drawings = {f"{drawing.stem}.svg": drawing for drawing in drawn if drawing.figure is not None}
     assert sorted(drawings) == [name for name in COMMITTED if ALL or "-digits-pixels" in name]
     assert "ap-bits-digits-pixels.svg" in drawings
@@ -748,7 +749,7 @@ def test_own_codes_have_their_label_in_figures(tmp_path):
     diff_rows.write(
         tmp_path / "digits.csv", *(diff_rows.row(**line, n_bits=n_bits) for line in lines for n_bits in (16, 32))
     )
-    (block,) = choose_blocks(results.read_results(tmp_path), FigureSelection())
+    (block,) = choose_blocks(results.read_results(tmp_path), Selection())
     assert sorted(block.names.values()) == ["Mine", "Ours", "itq", "lsh", "theirs"]
     assert block.remarks == ["itq: n_iter=20.", "theirs: codes=own."]
 
@@ -964,7 +965,7 @@ def test_contents_and_versions_are_told_apart(folder, tmp_path):
     rows = [row for row in rows if row.method == "itq"]
     newer = [row._replace(method_version=99, seed=7, value="0.999000", high="1.000000") for row in rows]
     results.merge_rows(tmp_path, [*rows, *changed, *newer])
-    drawings = plots.draw_figures(tmp_path, ["tie-ranges"], FigureSelection(variants=True))
+    drawings = plots.draw_figures(tmp_path, ["tie-ranges"], Selection(variants=True))
     figures = {drawing.stem: drawing.figure for drawing in drawings}
     assert len(figures) == 2
     assert figures.pop("tie-ranges-digits-pixels-other")

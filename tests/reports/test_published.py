@@ -1,8 +1,9 @@
-import re
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from helpers import table_rows
@@ -12,7 +13,7 @@ from hashbench import registry
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.reports import tables
-from hashbench.reports.tables.published import WHOSE, nearest, published_values
+from hashbench.reports.tables.published import WHOSE, Pair, count_verdicts, nearest, published_values
 from hashbench.scoring.metrics import get_metric
 from hashbench.unseen import split_name
 
@@ -134,13 +135,6 @@ def test_table_1_for_cifar10_has_the_papers_rows_but_where_we_have_values():
     assert shown["BRE"] == ["-", "0.361", "-", "0.448", "-", "0.502", "-", "0.533"]
     assert shown["TALR-AP"] == ["-", "0.732", "-", "0.789", "-", "0.800", "-", "0.826"]
     assert shown["dtsh"] == ["**0.6000**", "0.725", "-", "0.773", "-", "0.781", "-", "0.810"]
-
-
-def test_agreement_is_listed_in_the_order_of_code_lengths():
-    runs = ("dpsh", 32), ("dtsh", 32), ("mihash", 12), ("talr-ap", 12), ("mihash", 48), ("talr-ap", 48)
-    text = table(*(cell(method, n_bits, 0.1 + n / 10) for n, (method, n_bits) in enumerate(runs))).to_markdown()
-    (agreement,) = re.findall(r"Kendall's tau.*?: (.*)\.$", text, re.MULTILINE)
-    assert re.findall(r"(\d+) bits", agreement)[:3] == ["12", "32", "48"]
 
 
 def test_groups_stand_in_the_papers_order():
@@ -329,11 +323,13 @@ def test_values_of_other_papers_stand_beside_ours_and_say_whose_they_are():
     assert shown["DCH"] == ["-", "", "-", "", "-", "", "-", "0.810"]
     text = table1.to_markdown()
     assert "ADSH at 12, 24, 32 bits: ADSH repository README, MatConvNet (Jiang & Li, AAAI 2018), CIFAR-10 (S1" in text
-    assert "database codes learned from the database's labels; ties broken by a sort. ADSH at 48 bits: DeepHash" in text
-    assert "Of 40 published values 4 are compared:" in text  # of the block: TALR's 32, ADSH's 4 and 4 of other methods
+    assert (
+        "codes learned from the database labels), VGG-F. ADSH at 48 bits: DeepHash-pytorch README (third-party" in text
+    )
+    assert "DFH, GreedyHash at 48 bits: DeepHash-pytorch README (quoting the paper)" in text
     rows = [row for row in parsed(table1.to_published_csv()) if not row["source"].startswith("TALR")]
     assert Counter(row["method"] for row in rows) == {"ADSH": 4, "DFH": 1, "GreedyHash": 1, "DPN": 1, "DCH": 1}
-    assert "Of 104 published values of this table 4 are compared:" in text  # TALR's 96, once
+    assert "Our values beside the papers': 4 below." in text
 
 
 def test_block_that_the_own_paper_lacks_has_columns_of_ours_with_other_papers_values():
@@ -341,4 +337,57 @@ def test_block_that_the_own_paper_lacks_has_columns_of_ours_with_other_papers_va
     shown = block(table(*cells), "mscoco (squeezenet (JPEG)): AP@5000")
     assert shown["method"] == ["16 bits", "paper", "64 bits", "paper"]
     assert shown["csq"] == ["0.5000", "0.796", "0.5000", "0.861"]
-    assert "Papers: those below" in table(*cells).to_markdown()
+    assert "Values of other papers: CSQ at 16, 64 bits: " in table(*cells).to_markdown()
+
+
+# ---------------------------------------------------------------- how near ours are
+
+OF_BRE = next(value for value in published_values() if (value.method, value.our_dataset) == ("BRE", "cifar10-s1"))
+
+
+def pair(published, value, low=None, high=None, spread=np.nan, features="vgg-f", tie_sd=0.0, **changes):
+    cell = SimpleNamespace(
+        value=value,
+        low=value if low is None else low,
+        high=value if high is None else high,
+        tie_sd=tie_sd,
+        n_queries=1,
+        spread=spread,
+        n_seeds=1 if np.isnan(spread) else 3,
+        features=features,
+        params="{}",
+    )
+    return Pair(OF_BRE._replace(value=published, **changes), cell)
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "verdict"),
+    [
+        ("0.500", {"value": 0.4996}, "within"),  # it prints three digits
+        ("0.500", {"value": 0.4994}, "below"),
+        ("0.500", {"value": 0.5006}, "above"),
+        ("0.50", {"value": 0.504}, "within"),
+        ("0.500", {"value": 0.45, "low": 0.4, "high": 0.51, "tie_sd": 0.0168}, "within"),  # 0.0495 is less than 0.0504
+        ("0.500", {"value": 0.45, "low": 0.4, "high": 0.51, "tie_sd": 0.0162}, "below"),
+        ("0.500", {"value": 0.45, "low": 0.4, "high": 0.49, "tie_sd": 0.01}, "below"),
+        ("0.500", {"value": 0.55, "low": 0.49, "high": 0.6, "tie_sd": 0.02}, "within"),
+        ("0.500", {"value": 0.55, "low": 0.49, "high": 0.6, "tie_sd": np.nan}, "unknown"),
+        ("0.500", {"value": 0.55, "low": 0.51, "high": 0.6, "tie_sd": np.nan}, "above"),
+        ("0.500", {"value": 0.55, "low": 0.49, "high": 0.6, "tie_sd": np.nan, "spread": 0.06}, "within"),
+        ("0.500", {"value": 0.45, "spread": 0.06}, "within"),
+        ("0.500", {"value": 0.45, "low": 0.44, "high": 0.46, "spread": 0.04}, "below"),  # each on its own
+        ("0.500", {"value": 0.55, "low": 0.54, "high": 0.56, "spread": 0.04}, "above"),
+    ],
+)
+def test_verdict_goes_by_the_spread_and_what_a_shuffle_may_do(published, ours, verdict):
+    assert pair(published, **ours).verdict == verdict
+
+
+def test_verdict_names_the_parts_of_the_set_up_that_differ():
+    assert pair("0.5", 0.4, dataset_differs="").in_words == "below"
+    assert pair("0.5", 0.4, features="gist").in_words == "below; set-up differs (features, data)"
+
+
+def test_verdicts_are_counted():
+    pairs = [pair("0.5", value) for value in (0.4, 0.6, 0.5, 0.4)]
+    assert count_verdicts(pairs) == "1 within, 1 above, 2 below"

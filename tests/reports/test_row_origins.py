@@ -9,7 +9,7 @@ import pytest
 from helpers.diff_rows import row
 
 from hashbench.reports.plots import draw_figures
-from hashbench.reports.plots.figure_selection import FigureSelection
+from hashbench.reports.selection import Selection
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_files import read_job_records
 from hashbench.store.results import merge_rows
@@ -73,7 +73,7 @@ def test_seeds_of_different_code_are_not_compared(run, hashbench):
 
 
 def notes_of_figure():
-    (drawing,) = draw_figures(Path("results"), ["ap-bits"], FigureSelection(datasets=["digits"]))
+    (drawing,) = draw_figures(Path("results"), ["ap-bits"], Selection(datasets=["digits"]))
     return drawing.notes
 
 

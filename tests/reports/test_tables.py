@@ -45,7 +45,7 @@ def test_markdown_is_laid_out_like_the_papers():
         "| itq            | **0.6500 ± 0.0707** | 0.6500§ |\n"
         "| lsh            |             0.3000§ |       - |\n"
         "\n"
-        "Means over 200 queries and 1 or 2 seeds. A dash: not run, or refused by the method. Data aaaa.\n"
+        "Means over 200 queries and 1 or 2 seeds. Data aaaa.\n"
         "\n"
     )
 
@@ -55,7 +55,8 @@ def test_a_sign_is_explained_once_below_all_blocks():
     assert [line for line in lines if line.startswith("- ")] == [
         "- ±: standard deviation over seeds.",
         "- Bold: the best of a column, sanity baselines aside.",
-        "- §: one seed of a method that draws at random; its value holds for these codes only.",
+        "- Dash: not run, or refused by the method; or no query has a value.",
+        "- §: one seed of a method that draws at random.",
     ]
 
 
@@ -86,15 +87,17 @@ def test_a_single_setting_is_not_chosen(n_tried, n_settings):
 
 def test_effort_on_a_dataset_is_beside_the_method_and_that_elsewhere_below():
     of_user, default, itq = cell("hashnet", trials=3), cell("csq", trials=0), cell("itq", trials=0)
-    elsewhere = "Defaults and tuned presets of built-in learned methods: chosen among 9 settings, on held-out training"
+    elsewhere = (
+        "- Defaults: those of built-in learned methods, and their presets tuned, were chosen among 9 settings on"
+    )
     text = table(of_user, default, itq).to_markdown()
     assert {"hashnet tuned=3", "csq", "itq"} <= {*markdown_rows(text)}
-    assert f"recorded trials on it. {elsewhere} items of cifar10-s1:squeezenet and tmc2007." in text
+    assert f"{elsewhere} held-out training items of cifar10-s1:squeezenet and tmc2007." in text
     text = table(default, itq).to_markdown()
     assert "tuned=" not in text
     assert elsewhere in text
     text = table(of_user, itq).to_markdown()
-    assert "tuned=: chosen among that many settings, on held-out training items of this dataset" in text
+    assert "- tuned=: settings tried on held-out training items of this dataset" in text
     assert elsewhere not in text
     text = table(of_user, cell("csq", trials=3)).to_markdown()
     assert "The settings of each method were chosen among 3." in text
@@ -367,7 +370,7 @@ def test_what_a_shuffle_may_reverse_and_the_best_is_marked(value, low, high, tie
     assert shown(*cells).items() >= {"itq": "**0.5800**", "lsh": f"{value:.4f}{mark}"}.items()
     text = table(*cells).to_markdown()
     assert ("- †: a shuffle of the database may reverse it and the best." in text) == (mark == "†")
-    assert ("For 1 of 1 cell besides the best it is unknown" in text) == np.isnan(tie_sd)
+    assert ("No † where a row lacks tie_sd: 1 of 1 cell." in text) == np.isnan(tie_sd)
 
 
 def test_block_of_baselines_alone_has_no_best():
@@ -378,8 +381,8 @@ def test_block_of_baselines_alone_has_no_best():
 def test_blocks_of_one_name_with_other_data_say_so():
     text = table(cell(), cell(dataset_fingerprint="bbbb"), cell(features="other")).to_markdown()
     assert "## digits (pixels), data aaaa: AP" in text
-    assert "Another block of this name holds other data (bbbb)" in text
-    assert "Another block of this name holds other data (aaaa)" in text
+    for other in ("aaaa", "bbbb"):
+        assert f"Not comparable with the block of the same name, whose data are {other}." in text
     assert "## digits (other): AP" in text
 
 

@@ -201,18 +201,15 @@ def test_a_method_of_one_seed_is_not_tested_among_methods_of_several():
     assert list(best.untested) == ["single", "single", "", "single"]
 
 
-def test_the_note_says_that_one_seed_is_not_tested(hashbench, scored):
+def test_what_has_one_seed_is_marked_as_not_tested(hashbench, scored):
     grid = ["--method", "sh", "--method", "sph", "--bits", 16, "--metric", "AP"]
     assert hashbench("run", *grid, "--results", scored).exit_code == 0
     text = hashbench("tables", "table1", "--significance", "--results", scored).stdout
     rows = block_rows(text, "digits (pixels): AP")
-    assert "‡" not in rows["sph"][0]
-    reason = "a test needs several seeds of each and of the best"
-    assert f"Tests (‡): over queries and seeds. Not tested, so without ‡: sph, because {reason}." in text
-    both = ["--method", "sph", "--method", "itq", "--bits", 12, "--seed", 0, "--seed", 1, "--metric", "AP"]
-    assert hashbench("run", *both, "--results", scored).exit_code == 0
-    text = hashbench("tables", "table1", "--significance", "--results", scored).stdout
-    assert f"Not tested, so without ‡: sph (16 bits), because {reason}." in text
+    assert rows["sph"][0].endswith("°§")
+    assert not any("°" in rows[name][0] for name in ("itq", "lsh", "random"))
+    assert "Tests (‡): over queries and seeds." in text
+    assert "- °: not tested against the best: one of the two has a single seed." in text
 
 
 def test_methods_that_score_different_queries_are_not_tested():
@@ -231,12 +228,12 @@ def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, 
     command = ["tables", "--metric", "P@r1:skip", "--results", tmp_path, "--significance"]
     text = hashbench(*command).stdout
     assert block_rows(text, "digits (pixels): P@r1:skip")["pcah"][1] == "-"  # every ball is empty
-    assert "A dash: no query has a value." in text
-    assert "Not tested, so without ‡: all, because their means are over other queries than the best, or" in text
-    for false in ("it is unknown what a shuffle", "not run", "data folder"):
+    because = "- °: not tested against the best: the two are means over other queries.\n"
+    assert because in text
+    for false in ("No † where", "data folder"):
         assert false not in text
     shutil.rmtree(digits_data / "scores")  # rows have the numbers of undefined queries too
-    assert "without ‡: all, because their means are over other queries" in hashbench(*command).stdout
+    assert because in hashbench(*command).stdout
 
 
 @pytest.mark.parametrize(("p_value", "is_marked"), [(0.0499, False), (0.05, True), (0.09, True), (np.nan, False)])
@@ -260,7 +257,7 @@ def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_pa
     assert not (scored / "tables").exists()
     assert hashbench(*command, "--output", tmp_path / "new").exit_code == 0
     assert not (scored / "tables").exists()
-    for end, words in ((".md", "Uncertainty of digits (pixels): AP"), (".tex", "Uncertainty of AP on digits (pixels)")):
+    for end, words in ((".md", "Uncertainty of digits (pixels): AP"), (".tex", "[]: 95 \\% interval, over queries")):
         assert words in (tmp_path / "new" / f"table1{end}").read_text()
     with (tmp_path / "new" / "table1-tie-range.csv").open() as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
@@ -272,7 +269,7 @@ def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_pa
 def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, scored):
     command = ["tables", "table1", "--results", scored, "--significance", "--against"]
     text = hashbench(*command, "lsh").stdout
-    assert "- ‡: tested, not shown to differ from lsh (p >= 0.05, corrected by Holm's method in its column)." in text
+    assert "- ‡: tested, not shown to differ from lsh (p >= 0.05, corrected by Holm's method)." in text
     rows = block_rows(text, "Uncertainty of digits")
     assert rows["method"][-1] == "p against lsh"
     assert rows["lsh"][-1] == "-"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import BLOCK, LINE, main_lines
+from hashbench.reports.aggregate import BLOCK, main_lines
 from hashbench.reports.html.content import USUAL_BITS, coded, whole
 from hashbench.reports.plots.cached_codes import (
     CodesFile,
@@ -25,10 +25,10 @@ from hashbench.reports.plots.cached_codes import (
 from hashbench.reports.plots.figure_selection import (
     DEFAULT_METRIC,
     FigureBlock,
-    FigureSelection,
     choose_blocks,
     nearest_length,
 )
+from hashbench.reports.selection import Selection
 from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
@@ -45,7 +45,7 @@ def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator
     metrics = results.groupby(list(BLOCK))["metric"].unique()
     usual = metrics.map(lambda names: DEFAULT_METRIC if DEFAULT_METRIC in names else min(names))
     for metric in sorted(set(usual)):
-        for block in choose_blocks(results, FigureSelection(metric=metric, variants=True)):
+        for block in choose_blocks(results, Selection(metrics=[metric], variants=True)):
             if usual[block.dataset, block.features, block.dataset_fingerprint] == metric and not block.cells.empty:
                 yield replace(block, on_progress=on_progress)
 
@@ -54,7 +54,7 @@ def main_part(block: FigureBlock, cells_of_block: pd.DataFrame) -> FigureBlock:
     """Return a block with one line per method, that of `main_lines`, at 32 bits or the nearest length."""
     cells = main_lines(block.cells, cells_of_block)
     cells = nearest_length(cells, USUAL_BITS).reset_index(drop=True)
-    return replace(block, cells=cells, rows=block.rows.merge(cells[[*BLOCK, *LINE, "n_bits"]]), notes=[])
+    return replace(block.of(cells), notes=[])
 
 
 def read_costs(blocks: Iterable[tuple[str, FigureBlock]]) -> dict[str, Any]:

@@ -15,11 +15,10 @@ from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_line
 from hashbench.reports.folds import fold_cells
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, origin_of
-from hashbench.reports.tables.cells import records, records_by
-from hashbench.reports.tables.nearness import make_pairs
-from hashbench.reports.tables.published import published_values
+from hashbench.reports.tables.published import make_pairs, published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, N_DEVIATIONS, OPEN, SHUFFLE, UNKNOWN
 from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, score_as_many, welch_tests
+from hashbench.reports.view import records, records_by
 from hashbench.scoring.comparison import of_means
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
@@ -69,7 +68,7 @@ def make_content(
     """Return results as JSON values: blocks, metrics, lines, cells (means over seeds), rows, folds, published values.
 
     The same results give the same content; ``null`` stands for a missing number. ``lines`` are `all_lines` of
-    results, ``cells`` their `average_over_seeds`, ``origins`` those of `hashbench.reports.row_origins.read_origins`.
+    results, ``cells`` those of their `hashbench.reports.view.View`, ``origins`` of `hashbench.reports.row_origins`.
     """
     cells = cells.assign(cell=range(len(cells)), supervision=_supervision(cells))
     every_line, lines = lines, lines.drop_duplicates("label")  # versions that do not meet in a block share one

@@ -14,7 +14,7 @@ from hashbench import __version__
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, counted
 from hashbench.registry import dataset_spec
-from hashbench.reports.aggregate import BLOCK, all_lines, average_over_seeds
+from hashbench.reports.aggregate import BLOCK, all_lines
 from hashbench.reports.diff import compare, with_tests
 from hashbench.reports.html.cached import blocks_of, main_part, read_costs, read_queries
 from hashbench.reports.html.changes import changes_content, changes_text
@@ -25,6 +25,7 @@ from hashbench.reports.plots.cached_codes import cached_files
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.revisions import read_sides
 from hashbench.reports.row_origins import read_origins
+from hashbench.reports.view import make_view
 from hashbench.scoring.metrics import is_error
 from hashbench.store.files import check_output, write_bytes, write_text
 from hashbench.store.result_files import find_files
@@ -64,7 +65,7 @@ def write_report(
     results = read_results(results_folder)
     sides = None if against is None else read_sides(against, None, results_folder)
     lines = all_lines(results)
-    cells = average_over_seeds(results, lines)
+    cells = make_view(results, lines=lines, by_score=True).cells
     content = make_content(results, lines, cells, read_origins(find_files(results_folder)))
     names = block_names(cells)
     blocks = [(names[_key(block)], block) for block in blocks_of(results, on_progress)]

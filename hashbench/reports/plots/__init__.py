@@ -31,14 +31,13 @@ except ValueError as error:  # invalid settings; figures are drawn into files, w
     raise HashbenchError(f"matplotlib refuses its settings: {reason}. Correct MPLBACKEND or matplotlibrc.") from error
 
 from hashbench.reports.plots import code_figures, result_figures
-from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelection, choose_blocks
+from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, choose_blocks
 from hashbench.reports.plots.ranking_figure import ranking
 from hashbench.reports.plots.style import METADATA, FigureLayout, one_look
 from hashbench.reports.plots.unseen_figure import choose_fold_blocks, unseen_beside_seen
-from hashbench.reports.row_origins import read_origins, with_origins
+from hashbench.reports.row_origins import read_results_with_origins
+from hashbench.reports.selection import Selection
 from hashbench.store.files import write_bytes
-from hashbench.store.result_files import find_files
-from hashbench.store.results import read_results
 
 FORMATS = ("svg", "png", "pdf")
 
@@ -49,7 +48,7 @@ class FigureKind:
 
     draw: Callable[[FigureBlock], Figure]
     n_bits: int | None = None  # the code length it shows, or the nearest to it, unless others are chosen
-    choose: Callable[[pd.DataFrame, FigureSelection, int | None], list[FigureBlock]] = choose_blocks
+    choose: Callable[[pd.DataFrame, Selection, int | None], list[FigureBlock]] = choose_blocks
 
 
 FIGURES = {
@@ -77,7 +76,7 @@ class Drawing:
 def draw_figures(
     results_folder: Path,
     names: Sequence[str] = (),
-    selection: FigureSelection | None = None,
+    selection: Selection | None = None,
     layout: FigureLayout | None = None,
     on_progress: Progress = silent,
 ) -> Iterator[Drawing]:
@@ -89,8 +88,8 @@ def draw_figures(
     for name in names:
         if name not in FIGURES:
             raise unknown_name("figure", name, FIGURES)
-    selection, layout = selection or FigureSelection(), layout or FigureLayout()
-    results = with_origins(read_results(results_folder), read_origins(find_files(results_folder)))
+    selection, layout = selection or Selection(), layout or FigureLayout()
+    results = read_results_with_origins(results_folder)
     for name in dict.fromkeys(names or FIGURES):
         failed = []
         kind = FIGURES[name]
@@ -114,7 +113,8 @@ def draw_figures(
                 caption = "" if layout.has_title else str(figure.get_label())
                 yield Drawing(stem, figure, tuple(block.notes), caption)
         if names and not blocks:
-            raise selection.nothing_left(results, f"{selection.metric} with unseen classes (NAME-unseenN-foldK)")
+            metrics = " or ".join(selection.metrics or [DEFAULT_METRIC])
+            raise selection.nothing_left(results, f"{metrics} with unseen classes (NAME-unseenN-foldK)")
         if names and len(failed) == len(blocks):
             raise HashbenchError(failed[0].notes[0])
         yield from failed

@@ -12,57 +12,25 @@ import numpy as np
 import pandas as pd
 
 from hashbench._typing import Progress, silent
-from hashbench.reports.aggregate import (
-    BLOCK,
-    LINE,
-    all_lines,
-    average_over_seeds,
-    describe_hidden,
-    describe_mixed,
-    main_lines,
-    own_shown,
-)
+from hashbench.reports.aggregate import BLOCK, all_lines, own_shown
+from hashbench.reports.marks import describe_hidden, notes_on_code
 from hashbench.reports.plots.style import FigureLayout, Look, choose_looks
 from hashbench.reports.selection import Selection, places
-from hashbench.scoring.metrics import get_metric
-from hashbench.store import hdf5
-from hashbench.store.files import HDF5_SUFFIXES
+from hashbench.reports.view import View, grouped, make_view
 from hashbench.store.provenance import digest
 
 DEFAULT_METRIC = "AP"
 _LONGEST_NAME = 24  # letters before a name is broken
 
 
-@dataclass(frozen=True)
-class FigureSelection(Selection):
-    """The results that figures show; datasets may be files, too."""
-
-    metric: str = DEFAULT_METRIC
-
-    def of(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the chosen rows in the metric at the chosen code lengths."""
-        frame = super().of(frame[frame["metric"] == self.metric])
-        return frame[frame["n_bits"].isin(self.n_bits or frame["n_bits"])]
-
-    def read(self) -> tuple[Self, tuple[Path, ...]]:
-        """Return the selection with the canonical name of the metric and names of datasets for files, and the files."""
-        files = tuple(Path(spec) for spec in self.datasets if spec.endswith(HDF5_SUFFIXES))
-        datasets = [hdf5.read_dataset(path) for path in files]
-        names = [spec for spec in self.datasets if Path(spec) not in files]
-        names += [f"{dataset.name}:{dataset.features_name}" for dataset in datasets]
-        return replace(self, datasets=names, metric=get_metric(self.metric).name), files
-
-
 @dataclass(frozen=True, eq=False)
-class FigureBlock:
-    """The content of one figure: results of one metric on one dataset."""
+class FigureBlock(View):
+    """The content of one figure: the view of one metric on one dataset."""
 
     dataset: str
     features: str
     dataset_fingerprint: str
     metric: str
-    cells: pd.DataFrame  # of `average_over_seeds`, in its order
-    rows: pd.DataFrame  # the results behind the cells, one row per seed, and the ``label`` of each
     looks: Mapping[str, Look]  # by label
     names: Mapping[str, str]  # names as shown, by label
     remarks: list[str]  # sentences on the settings that names omit
@@ -82,75 +50,57 @@ class FigureBlock:
         """The code lengths, in order."""
         return sorted(self.cells["n_bits"].unique().tolist())
 
-    @property
-    def rows_of_cells(self) -> list[pd.DataFrame]:
-        """The results behind each cell, one row per seed."""
-        rows = dict(tuple(self.rows.groupby(["label", "n_bits"])))
-        return [rows[key] for key in zip(self.cells["label"], self.cells["n_bits"], strict=True)]
-
     def only(self, labels: Iterable[str]) -> Self:
         """Return the block with only the lines of these labels, and with names and remarks for them."""
-        cells = self.cells[self.cells["label"].isin([*labels])].reset_index(drop=True)
-        names, remarks = short_names(cells)
-        return replace(self, cells=cells, names=names, remarks=remarks)
+        block = self.of(self.cells[self.cells["label"].isin([*labels])])
+        names, remarks = short_names(block.cells)
+        return replace(block, names=names, remarks=remarks)
 
 
-def choose_blocks(
-    results: pd.DataFrame, selection: FigureSelection, usual_bits: int | None = None
-) -> list[FigureBlock]:
-    """Return the chosen results as blocks; raises HashbenchError if there are none.
+def choose_blocks(results: pd.DataFrame, selection: Selection, usual_bits: int | None = None) -> list[FigureBlock]:
+    """Return the chosen results in AP, or the chosen metrics, as blocks; raises HashbenchError if there are none.
 
     Without a choice of code lengths, a block has the length nearest to ``usual_bits``, or all if that is None. Labels,
     looks and the order of lines do not depend on the choice. Datasets with unseen classes are left out unless named.
     """
-    selection, files = selection.read()
+    files = selection.files
+    selection = replace(selection, metrics=selection.metrics or [DEFAULT_METRIC]).read()
     selection.check(results)
     lines = all_lines(results)
-    everything = average_over_seeds(results, lines)
-    cells, chosen = selection.of(everything), selection.of(results)
+    view = make_view(results, selection, lines=lines, by_score=True)
+    if view.cells.empty:
+        raise selection.nothing_left(results, " or ".join(selection.metrics))
     looks = choose_looks(lines)
-    cells = cells if selection.variants else main_lines(cells, everything)
-    if cells.empty:
-        raise selection.nothing_left(results, selection.metric)
     n_contents = results.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
     stems = stems_of(places(results).unique())
     blocks = []
-    for keys, part in cells.groupby(list(BLOCK), sort=True):
-        dataset, features, fingerprint = map(str, keys)
+    for keys, part in grouped(view.cells, [*BLOCK, "metric"]):
+        dataset, features, fingerprint, metric = map(str, keys)
         stem = [stems[dataset, features], *([fingerprint] if n_contents[dataset, features] > 1 else [])]
-        block = make_block(selection, usual_bits, (dataset, features, fingerprint), part, looks, stem)
+        block = make_block(selection, usual_bits, (dataset, features, fingerprint, metric), view.of(part), looks, stem)
         if (selection.methods or selection.datasets) and (selection.n_bits or usual_bits is None):
             block.notes.extend(filter(None, [describe_hidden(block.cells)]))
-        rows = chosen.merge(block.cells[[*BLOCK, *LINE, "n_bits", "label"]])
-        blocks.append(replace(block, rows=rows, dataset_files=files))
+        blocks.append(replace(block, dataset_files=files))
     return blocks
 
 
 def make_block(
-    selection: FigureSelection,
+    selection: Selection,
     usual_bits: int | None,
-    place: tuple[str, str, str],
-    cells: pd.DataFrame,
+    place: tuple[str, str, str, str],
+    view: View,
     looks: Mapping[str, Look],
     stem: Sequence[str],
 ) -> FigureBlock:
-    """Return the drawable cells of a dataset, features and fingerprint as a block without the rows behind them."""
-    cells, notes = _drawable(cells)
+    """Return the drawable cells of a dataset, features, fingerprint and metric as a block."""
+    cells, notes = _drawable(view.cells)
     if not selection.n_bits:
         cells = nearest_length(cells, usual_bits)
     names, remarks = short_names(cells)
-    notes += filter(None, [describe_mixed(cells)])
-    return FigureBlock(
-        *place,
-        metric=selection.metric,
-        cells=cells.reset_index(drop=True),
-        rows=cells[:0],
-        looks=looks,
-        names=names,
-        remarks=remarks,
-        stem=(*stem, *[selection.metric.replace(":", "-")] * (selection.metric != DEFAULT_METRIC)),
-        notes=notes,
-    )
+    view, metric = view.of(cells), place[-1]
+    stem = (*stem, *[metric.replace(":", "-")] * (metric != DEFAULT_METRIC))
+    notes += notes_on_code(cells)
+    return FigureBlock(view.cells, view.results, *place, looks, names, remarks, stem, notes=notes)
 
 
 def nearest_length(cells: pd.DataFrame, n_bits: int | None) -> pd.DataFrame:

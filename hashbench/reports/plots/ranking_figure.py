@@ -9,12 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from hashbench.reports.marks import explain
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import baselines_of, describe_baselines
 from hashbench.reports.plots.result_figures import RANGE, about_intervals, count_seeds, heading, too_little
 from hashbench.reports.plots.style import INK, SMALL, Look, group_looks, make_panels, text_height, text_width
-from hashbench.reports.uncertainty import add_uncertainty, describe_untested
-from hashbench.scoring.comparison import ALPHA
 from hashbench.scoring.metrics import is_error
 
 TITLE_HEIGHT, _ROW = 0.15, 0.135  # inches
@@ -31,12 +30,11 @@ def ranking(block: FigureBlock) -> Figure:
     dotted lines.
     """
     baselines = block.cells["label"].isin(baselines_of(block))
-    cells = _with_tests(block)[~baselines]
+    cells = block.tested(on_progress=block.on_progress).cells[~baselines]
     if len(set(cells["label"])) < 2:
         raise too_little(block, "a single method")
     parts = [part.sort_values("value", ascending=is_error(block.metric)) for _, part in cells.groupby("n_bits")]
     title_height = TITLE_HEIGHT * (len(parts) > 1)
-    untested = describe_untested(cells, [block.names[label].replace("\n", " ") for label in cells["label"]])
     figure, grid = make_panels(
         block.layout,
         [(1, rows_height(part, block.names)) for part in parts],
@@ -44,13 +42,13 @@ def ranking(block: FigureBlock) -> Figure:
         [
             f"Mark: mean over queries, {count_seeds(cells['n_seeds'])} and all orders of tied items.",
             f"Dots: single seeds. Thin bar: {RANGE}",
-            f"‡: not shown to differ from the best (p >= {ALPHA}, corrected for all pairs).",
+            *(f"{sign}: {text}" for sign, text in explain(cells).items()),
         ],
         gap=(_GAP, _GAP),
         left=names_width(cells, block.names),
         right=_VALUES,
         above=legend_height(cells) + title_height,
-        foot=[f"{about_intervals(cells, 'Thick bar')} {untested}".rstrip(), *describe_baselines(block), *block.remarks],
+        foot=[about_intervals(cells, "Thick bar"), *describe_baselines(block), *block.remarks],
     )
     for (axes,), part in zip(grid, parts, strict=True):
         n_bits = part["n_bits"].iloc[0]
@@ -62,7 +60,7 @@ def ranking(block: FigureBlock) -> Figure:
             axes.text(
                 1.0,
                 place,
-                f"  {part['value'].iloc[place]:.4f}{'‡' if part['is_unshown'].iloc[place] else ''}",
+                f"  {part['value'].iloc[place]:.4f}{part['marks'].iloc[place]}",
                 transform=axes.get_yaxis_transform(),
                 va="center",
                 color=INK,
@@ -73,13 +71,6 @@ def ranking(block: FigureBlock) -> Figure:
         axes.set_title(f"{n_bits} bits" if len(parts) > 1 else "")
     add_group_legend(grid[0][0], cells, title_height)
     return figure
-
-
-def _with_tests(block: FigureBlock) -> pd.DataFrame:
-    """Add intervals to cells, and whether each is not shown to differ from the best of its length."""
-    values = block.cells["value"].where(block.cells["group"] != "baseline") * (-1 if is_error(block.metric) else 1)
-    is_best = values == values.groupby(block.cells["n_bits"]).transform("max")
-    return add_uncertainty(block.cells, block.rows_of_cells, ["n_bits"], is_best, on_progress=block.on_progress)
 
 
 def draw_rows(axes: Axes, cells: pd.DataFrame, names: Mapping[str, str] | None) -> None:

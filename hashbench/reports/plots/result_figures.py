@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import queries_in_words
+from hashbench.reports.marks import queries_in_words
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import Panel, baselines_of, describe_baselines, fit_range, has_bands, panels_of
 from hashbench.reports.plots.style import (

@@ -1,16 +1,13 @@
 """The figure of unseen classes: a row per method, its scores on classes that training did not see and on seen ones."""
 
+from dataclasses import replace
+
 import pandas as pd
 from matplotlib.figure import Figure
 
-from hashbench.reports.aggregate import LINE, all_lines
+from hashbench.reports.aggregate import all_lines
 from hashbench.reports.folds import ALL_SEEN, SCOPES, bases, fold_cells, most_folds
-from hashbench.reports.plots.figure_selection import (
-    FigureBlock,
-    FigureSelection,
-    make_block,
-    stems_of,
-)
+from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, make_block, stems_of
 from hashbench.reports.plots.ranking_figure import (
     TITLE_HEIGHT,
     add_group_legend,
@@ -22,6 +19,8 @@ from hashbench.reports.plots.ranking_figure import (
 )
 from hashbench.reports.plots.result_figures import RANGE, too_little
 from hashbench.reports.plots.style import group_looks, make_panels, panel_width
+from hashbench.reports.selection import Selection
+from hashbench.reports.view import view_of
 from hashbench.scoring.metrics import is_error
 
 # Columns, from left to right, and their names.
@@ -30,15 +29,14 @@ _GAP, _DOWN, _RIGHT = 0.15, 0.2, 0.1  # inches between panels, across and down, 
 _TICK = 0.35  # inches from one tick to the next
 
 
-def choose_fold_blocks(
-    results: pd.DataFrame, selection: FigureSelection, usual_bits: int | None = None
-) -> list[FigureBlock]:
+def choose_fold_blocks(results: pd.DataFrame, selection: Selection, usual_bits: int | None = None) -> list[FigureBlock]:
     """Return the chosen results of datasets with unseen classes: a block per base, features and number; or none.
 
     Cells are means over folds for queries of unseen classes, searched among these or among all, and scores of the same
     lines trained on all classes, by ``scope``.
     """
-    selection, of_bases = selection.read()[0], bases(results)
+    selection = replace(selection, metrics=selection.metrics or [DEFAULT_METRIC]).read()
+    of_bases = bases(results)
     selection.check(of_bases)
     cells = fold_cells(results.loc[selection.of(of_bases).index], has_variants=selection.variants)
     cells = cells[cells["scope"].isin(_SCOPES)]
@@ -46,14 +44,15 @@ def choose_fold_blocks(
         return []
     of_folds = cells["dataset"].where(cells["scope"] != ALL_SEEN).str.replace("-database-all", "")
     cells["dataset"] = of_folds.groupby([cells["base"], cells["n_unseen"]]).transform("first")  # panels side by side
-    cells = cells.merge(all_lines(results)[[*LINE, "label"]], how="left")
+    cells = cells.assign(rivals=cells["scope"])
+    view = view_of(cells, results, selection, all_lines(results), by_score=True)
     stems = stems_of(zip(cells["dataset"], cells["features"], strict=True))
     blocks = []
-    for keys, part in cells.groupby(["dataset", "features"], sort=True):
-        dataset, features = map(str, keys)
+    for keys, part in view.cells.groupby(["dataset", "features", "metric"], sort=True):
+        dataset, features, metric = map(str, keys)
         looks = {label: group_looks()[group] for label, group in zip(part["label"], part["group"], strict=True)}
         stem = [stems[dataset, features]]
-        blocks.append(make_block(selection, usual_bits, (dataset, features, ""), part, looks, stem))
+        blocks.append(make_block(selection, usual_bits, (dataset, features, "", metric), view.of(part), looks, stem))
     return blocks
 
 

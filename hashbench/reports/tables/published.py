@@ -1,16 +1,28 @@
-"""The papers' numbers in our names, from ``published.csv``; what differs in their set-up, and which are nearest."""
+"""The papers' numbers in our names, from ``published.csv``: which stand beside ours, how near ours are, what differs.
+
+A verdict compares our value with the published one, up to half a unit of its last digit. It is **within** if the two
+differ by at most one standard deviation over seeds, or are not apart under a shuffle (`hashbench.reports.ties`);
+**unknown** if our ``tie_sd`` is unknown and the published value lies between ``low`` and ``high``; else our value is
+**above** or **below**. Differences between the set-ups are listed beside the verdict and do not change it.
+"""
 
 import csv
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from hashbench.reports.aggregate import changed_params, known_card, setting_text
 from hashbench.reports.tables.layout import LAYOUTS, TableLayout
+from hashbench.reports.ties import OPEN, UNKNOWN, Score, compare
+from hashbench.reports.view import records_by
 
 WHOSE = ("authors", "authors, quoted", "others")  # who ran the method, nearest first
+VERDICTS = ("within", "above", "below", "unknown")
 _LARGE = ("vgg-16", "vgg16", "googlenet", "resnet")  # networks above the class of AlexNet
 
 
@@ -154,3 +166,48 @@ def published_values() -> tuple[Published, ...]:
         )
         for row in csv.DictReader(text.splitlines())
     )
+
+
+class Pair(NamedTuple):
+    """A published value, and a cell of ours that stands for it."""
+
+    published: Published
+    cell: Any
+
+    @property
+    def verdict(self) -> str:
+        """How our value compares with the published one: one of ``VERDICTS``."""
+        value, spread = self.cell.value, self.cell.spread if self.cell.n_seeds > 1 else 0
+        printed, half = float(self.published.value), 0.5 / 10 ** len(self.published.value.partition(".")[2])
+        closest = min(max(value, printed - half), printed + half)  # of what would be printed so
+        answer = compare(self.cell, Score(closest, 0.0, closest, closest))
+        if abs(value - closest) <= spread or answer == OPEN:
+            return "within"
+        if answer == UNKNOWN:
+            return "unknown"
+        return "above" if value > closest else "below"
+
+    @property
+    def differs(self) -> list[tuple[str, str]]:
+        """What differs besides the code: part and phrase of each."""
+        return self.published.differs(self.cell.features, self.cell.params)
+
+    @property
+    def in_words(self) -> str:
+        """The verdict, and the parts of the set-up that differ."""
+        parts = ", ".join(dict.fromkeys(part for part, _ in self.differs))
+        return self.verdict + (f"; set-up differs ({parts})" if parts else "")
+
+
+def make_pairs(cells: pd.DataFrame, published: Iterable[Published]) -> Iterator[tuple[Published, list[Pair]]]:
+    """Yield published values, each with the cells that stand for it."""
+    by_column = records_by(cells, ["dataset", "metric", "n_bits"])
+    for value in published:
+        column = by_column.get((value.our_dataset, value.our_metric, value.n_bits), [])
+        yield value, [Pair(value, cell) for cell in column if value.is_of(cell.method, cell.params)]
+
+
+def count_verdicts(pairs: Sequence[Pair]) -> str:
+    """Count verdicts, such as ``2 within, 14 below``."""
+    counts = Counter(pair.verdict for pair in pairs)
+    return ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name])

@@ -1,5 +1,6 @@
 """From rows of results to tables: means over seeds, the best of each column, and files."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -11,24 +12,20 @@ import pandas as pd
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import method_names
-from hashbench.reports.aggregate import CELL, line_labels
-from hashbench.reports.folds import bases
+from hashbench.reports.aggregate import BLOCK, LINE, main_lines
+from hashbench.reports.folds import PLACE, bases, fold_cells
 from hashbench.reports.formatting import sheet_text
-from hashbench.reports.row_origins import read_origins, with_origins
-from hashbench.reports.tables.blocks import compared, make_blocks, make_uncertainty_blocks
-from hashbench.reports.tables.cells import grouped, make_cells, records, records_by
+from hashbench.reports.row_origins import read_results_with_origins
+from hashbench.reports.selection import Selection
+from hashbench.reports.tables.blocks import compared, make_blocks, make_fold_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.latex import latex
 from hashbench.reports.tables.layout import LAYOUTS, TableLayout
-from hashbench.reports.tables.markdown import Style, TableBlock, markdown
-from hashbench.reports.tables.nearness import count_verdicts
-from hashbench.reports.tables.over_folds import make_fold_blocks
-from hashbench.reports.tables.published import Published, published_values
-from hashbench.reports.tables.selection import TableSelection
-from hashbench.reports.tables.uncertainty import add_confidence
+from hashbench.reports.tables.published import Published, count_verdicts, is_own, published_values
+from hashbench.reports.tables.text import Style, TableBlock, markdown
+from hashbench.reports.view import View, make_view, records, records_by, view_of
 from hashbench.store.files import write_text
-from hashbench.store.result_files import find_files
-from hashbench.store.results import read_results
 
+OWN_TABLE = "selection"  # the usual name of a table of chosen rows
 _CONTENT = ("dataset_fingerprint", "method_version")  # last columns of files
 
 
@@ -36,36 +33,38 @@ _CONTENT = ("dataset_fingerprint", "method_version")  # last columns of files
 class ResultTable:
     """A table of results, ready to be written; in a notebook it shows itself.
 
-    ``cells`` has one row per cell: block, metric, line, ``n_bits``; means over seeds of ``value``, ``low`` and
-    ``high``, ``spread`` (their standard deviation, NaN for one seed) and ``n_seeds``; whether it ``is_best`` of its
-    column, and what ``ties`` leave open between it and the best. With `confident`, it has intervals and p values too.
+    ``cells`` has one row per cell, as `hashbench.reports.view.View` has them: block, metric, line, ``n_bits``; means
+    over seeds of ``value``, ``low`` and ``high``, ``spread`` (their standard deviation, NaN for one seed) and
+    ``n_seeds``; whether it ``is_best`` of its column, what ``ties`` leave open between it and the best, and ``marks``.
+    With `tested`, it has intervals and p values too.
     """
 
     name: str  # of its files
     layout: TableLayout
-    cells: pd.DataFrame
+    view: View
     published: Sequence[Published] = ()  # values of its own paper, and of others for what it shows
 
-    def confident(self, results: pd.DataFrame, against: str = "", on_progress: Progress = silent) -> "ResultTable":
+    @property
+    def cells(self) -> pd.DataFrame:
+        """What the table shows, one row per cell."""
+        return self.view.cells
+
+    def tested(self, against: str = "", on_progress: Progress = silent) -> "ResultTable":
         """Return the table with 95 % intervals and tests, over queries and seeds, or over what is known of these.
 
-        ``results`` are the rows it was made of. ``against`` is the method, or the label of a line, to test the others
-        against, chosen before the results were seen: its p values are corrected by Holm. By default it is the best of
-        each column, corrected for all pairs. A table over folds, which have different queries, is returned as it is.
+        ``against`` is the method, or the label of a line, to test the others against, chosen before the results were
+        seen. By default it is the best of each column. A table over folds, which have different queries, is returned as
+        it is.
         """
-        if self.layout.is_over_folds:
-            return self
-        rows = dict(grouped(results, CELL))
-        cell_rows = [rows[tuple(keys)] for keys in self.cells[list(CELL)].itertuples(index=False)]
-        return replace(self, cells=add_confidence(self.cells, cell_rows, against, on_progress))
+        return self if self.layout.is_over_folds else replace(self, view=self.view.tested(against, on_progress))
 
     @property
     def lines(self) -> set[str]:
-        """The names that `confident` can test against: methods and labels of lines."""
-        return {*self.cells["method"], *line_labels(self.cells).values()}
+        """The names that `tested` can test against: methods and labels of lines."""
+        return {*self.cells["method"], *self.cells["label"]}
 
     def to_markdown(self, digits: int = 4, *, has_spread: bool = True) -> str:
-        """Write a Markdown table per block; with `confident`, also one of its uncertainty.
+        """Write a Markdown table per block; with `tested`, also one of its uncertainty.
 
         ``digits`` are decimal places; with ``has_spread`` the spread over seeds stands beside each value.
         """
@@ -81,8 +80,11 @@ class ResultTable:
         return self.to_markdown()
 
     def to_latex(self, digits: int = 3, *, has_spread: bool = True) -> str:
-        """Write the blocks of `to_markdown` as ``table`` or, where wider, ``table*`` environments for booktabs."""
-        return latex(self.name, self._title, self._blocks(Style(digits, has_spread)), self._foot)
+        """Write a ``table`` or, where wider, ``table*`` environment per block, for booktabs and graphicx.
+
+        With `tested`, the intervals stand beside the values.
+        """
+        return latex(self.name, self._title, self._blocks(Style(digits, has_spread)))
 
     @property
     def _title(self) -> str:
@@ -90,11 +92,10 @@ class ResultTable:
 
     @cached_property
     def _foot(self) -> str:
-        if not self.published:
+        pairs = [pair for _, pairs in compared(self.cells, self.layout, self.published) for pair in pairs]
+        if not pairs:
             return ""
-        values = compared(self.cells, self.layout, self.published)
-        pairs = [pair for _, value_pairs in values for pair in value_pairs]
-        return count_verdicts(len({value.place for value, _ in values}), pairs, of=" of this table")
+        return f"Our values beside the papers': {count_verdicts(pairs)}. {self.name}-published.csv lists what differs."
 
     @cached_property
     def _blocks(self) -> Callable[[Style], list[TableBlock]]:
@@ -122,7 +123,7 @@ class ResultTable:
     def to_tie_range_csv(self) -> str:
         """Write CSV with one line per cell and how far seeds and ties could move it.
 
-        With `confident`, it has the 95 % interval and the p value of the test, corrected in its column, too.
+        With `tested`, it has the 95 % interval and the p value of the test, corrected in its column, too.
         Over folds, the spread is over these, and they are named.
         """
         key = ["dataset", "features", "metric", "method", "params", "n_bits", "n_seeds"]
@@ -162,7 +163,7 @@ class ResultTable:
         return sheet_text(header, rows)
 
 
-def make_table(results: pd.DataFrame, name: str, selection: TableSelection | None = None) -> ResultTable:
+def make_table(results: pd.DataFrame, name: str, selection: Selection | None = None) -> ResultTable:
     """Lay out one of ``LAYOUTS``, from what `hashbench.read_results` returns.
 
     Blocks never mix datasets, features, fingerprints or metrics; lines never mix parameters or versions. Raises
@@ -170,40 +171,50 @@ def make_table(results: pd.DataFrame, name: str, selection: TableSelection | Non
     """
     if name not in LAYOUTS:
         raise unknown_name("table", name, LAYOUTS)
-    selection = selection or TableSelection()
+    selection = selection or Selection()
     table = _table(results, name, selection)
     if table.cells.empty:
         raise _no_results(results, table, selection)
     return table
 
 
-def make_selection(results: pd.DataFrame, selection: TableSelection) -> ResultTable:
-    """Lay out chosen rows without the papers' values, at all their code lengths unless some are chosen.
+def make_selection(results: pd.DataFrame, selection: Selection, name: str = OWN_TABLE) -> ResultTable:
+    """Lay out chosen rows, of AP unless metrics are named, without the papers' values, at all their code lengths.
 
-    Raises HashbenchError if there are no such rows.
+    Raises HashbenchError if there are no such rows, or if the name cannot be that of a file.
     """
+    is_taken = re.split(r"-(?:tie-range|published)$", name.lower())[0] in LAYOUTS
+    if is_taken or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise HashbenchError(
+            f"{name!r} cannot name a table. Use letters, digits, points, dashes and underscores, and no name of "
+            f"another table: {', '.join(LAYOUTS)}."
+        )
+    selection = replace(selection, metrics=selection.metrics or ["AP"]).read()
     selection.check(results)
-    cells = make_cells(selection.of(results), selection.layout, (), selection)
-    if cells.empty:
-        raise selection.nothing_left(results, " or ".join(selection.layout.metrics))
-    return ResultTable(selection.name, selection.layout, cells)
+    view = make_view(results, selection)
+    if view.cells.empty:
+        raise selection.nothing_left(results, " or ".join(selection.metrics))
+    heading = "Selection" if name == OWN_TABLE else name
+    return ResultTable(name, TableLayout(heading, ", ".join(selection.metrics), tuple(selection.metrics)), view)
 
 
 def make_tables(
-    results_folder: Path, names: Sequence[str] = (), selection: TableSelection | None = None
+    results_folder: Path, names: Sequence[str] = (), selection: Selection | None = None, name: str = OWN_TABLE
 ) -> dict[str, ResultTable]:
-    """Lay out the results of a folder: the tables named, else that of the chosen rows, else all that have results."""
-    results, selection = read_results(results_folder), selection or TableSelection()
-    results = with_origins(results, read_origins(find_files(results_folder)))
-    if selection.name != TableSelection.name and (names or not selection.is_of_rows):
+    """Lay out the results of a folder: the tables named, else that of the chosen rows, else all that have results.
+
+    ``name`` is that of a table of chosen rows.
+    """
+    results, selection = read_results_with_origins(results_folder), selection or Selection()
+    if name != OWN_TABLE and (names or not selection.is_of_rows):
         raise HashbenchError(
-            f"{selection.name!r} can only name a table of chosen rows. Choose them by dataset, method, metric or "
-            "features, and leave out the names of other tables."
+            f"{name!r} can only name a table of chosen rows. Choose them by dataset, method, metric or features, and "
+            "leave out the names of other tables."
         )
     if names:
         return {name: make_table(results, name, selection) for name in names}
     if selection.is_of_rows:
-        return {selection.name: make_selection(results, selection)}
+        return {name: make_selection(results, selection, name)}
     tables = {name: _table(results, name, selection) for name in LAYOUTS}
     filled = {name: table for name, table in tables.items() if not table.cells.empty}
     return filled or {"table1": make_table(results, "table1", selection)}  # which raises
@@ -226,15 +237,92 @@ def write_tables(
             write_text(folder / f"{name}-published.csv", table.to_published_csv())
 
 
-def _table(results: pd.DataFrame, name: str, selection: TableSelection) -> ResultTable:
+def _table(results: pd.DataFrame, name: str, selection: Selection) -> ResultTable:
     layout, published = LAYOUTS[name], [value for value in published_values() if value.layout == name]
-    rows = bases(results) if layout.is_over_folds else results
-    selection.check(rows)
-    cells = make_cells(results.loc[selection.of(rows).index], layout, published, selection)
-    return ResultTable(name, layout, cells, [value for value in published if selection.has(value)])
+    groups = {value.our_method: value.group for value in reversed(published_values())}
+
+    def choose(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
+        cells = cells[_is_shown(cells, layout, published, selection.n_bits)]
+        cells = _lines(cells, everything, layout, published, has_variants=selection.variants)
+        group = cells["group"].where(cells["group"] != "", cells["method"].map(groups).fillna(""))
+        return cells.assign(group=group, rivals=cells["method"] if layout.is_ablation else "")
+
+    if layout.is_over_folds:
+        of_bases = bases(results)
+        selection.check(of_bases)
+        rows = results.loc[selection.at(of_bases).index]
+        cells = fold_cells(rows[rows["metric"].isin(layout.metrics)], has_variants=selection.variants)
+        cells = cells[cells["n_bits"].isin(selection.n_bits or cells["n_bits"])]
+        view = view_of(cells.assign(rivals=cells["n_unseen"].astype(str)), results, selection, place=PLACE)
+    else:
+        selection.check(results)
+        view = make_view(results, selection, choose)
+    return ResultTable(name, layout, view, [value for value in published if _has(selection, value)])
 
 
-def _no_results(results: pd.DataFrame, table: ResultTable, selection: TableSelection) -> HashbenchError:
+def _has(selection: Selection, value: Published) -> bool:
+    """Return whether a published value belongs to what was chosen."""
+    datasets = [name.partition(":")[0] for name in selection.datasets]
+    return (
+        (not datasets or value.our_dataset in datasets)
+        and (not selection.methods or value.our_method in selection.methods)
+        and (not selection.n_bits or value.n_bits in selection.n_bits)
+    )
+
+
+def _is_shown(
+    cells: pd.DataFrame, layout: TableLayout, published: Sequence[Published], n_bits: Sequence[int]
+) -> "pd.Series[bool]":
+    """Return which cells a table shows: the paper's metrics and lengths on its datasets, the layout's on others.
+
+    Where other papers have values, their lengths are shown too.
+    """
+    methods = {value.our_method for value in published}
+    of_paper = {(value.our_dataset, value.our_metric) for value in published if is_own(value, layout)}
+    paper_lengths: dict[tuple[str, str], set[int]] = {}
+    for value in published:
+        place = value.our_dataset, value.our_metric
+        if is_own(value, layout):
+            paper_lengths.setdefault(place, set()).add(value.n_bits)
+        elif place not in of_paper:
+            paper_lengths.setdefault(place, set(layout.n_bits)).add(value.n_bits)
+    usual = {metric: set(layout.n_bits) for metric in layout.metrics}
+    shown = []
+    for cell in records(cells[["dataset", "metric", "method", "n_bits"]]):
+        lengths = paper_lengths.get((cell.dataset, cell.metric), usual.get(cell.metric))
+        has_column = lengths is not None and cell.n_bits in (n_bits or lengths or {cell.n_bits})
+        shown.append(has_column and (layout.is_open or cell.method in methods))
+    return pd.Series(shown, index=cells.index, dtype=bool)
+
+
+def _lines(
+    cells: pd.DataFrame,
+    everything: pd.DataFrame,
+    layout: TableLayout,
+    published: Sequence[Published],
+    *,
+    has_variants: bool,
+) -> pd.DataFrame:
+    """Keep the lines of a table: one of each method, and of each of its rows in the paper.
+
+    An ablation keeps those of methods with several; metrics beside each other keep those with values in the first
+    metric, and the paper's methods.
+    """
+    if layout.is_ablation:
+        return cells[cells.groupby([*BLOCK, "metric", "method"])["params"].transform("nunique") > 1]
+    if layout.is_beside:
+        line = pd.MultiIndex.from_frame(cells[[*BLOCK, *LINE]])
+        has_first = line.isin(line[cells["metric"] == layout.metrics[0]])
+        cells = cells[has_first | cells["method"].isin([value.our_method for value in published])]
+    if has_variants or cells.empty:
+        return cells
+    variants = {value.method: value for value in published if value.our_params}  # rows that differ by parameters
+    lines = zip(cells["method"], cells["params"], strict=True)
+    roles = [" ".join(name for name, value in variants.items() if value.is_of(*line)) for line in lines]
+    return pd.concat([main_lines(part, everything) for _, part in cells.groupby(pd.Series(roles, cells.index))])
+
+
+def _no_results(results: pd.DataFrame, table: ResultTable, selection: Selection) -> HashbenchError:
     layout, lengths = table.layout, list(selection.n_bits) or list(table.layout.n_bits) or [32]
     methods = sorted({value.our_method for value in table.published if not layout.is_open})
     usable = [method for method in methods or ["itq"] if method in method_names()]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hashbench.reports.formatting import markdown_table, markdown_text
+from hashbench.reports.marks import SIGNS
 
 
 class Style(NamedTuple):
@@ -17,12 +18,17 @@ class Style(NamedTuple):
         """Write a number, "-" if there is none."""
         return "-" if value != value else f"{value:.{self.digits}f}"
 
+    def span(self, low: float, high: float) -> str:
+        """Write a range, "-" if it is not known."""
+        return "-" if low != low else f"{self.number(low)} to {self.number(high)}"
+
 
 class Entry(NamedTuple):
-    """One cell: its text and spread over seeds, whether it is bold, and the marks of its notes."""
+    """One cell: its text, spread over seeds and interval, whether it is bold, and its marks."""
 
     text: str
     spread: str = ""
+    interval: tuple[str, str] | tuple[()] = ()
     is_best: bool = False
     marks: str = ""
 
@@ -47,7 +53,7 @@ class Span(NamedTuple):
     columns: Sequence[str] = ("",)
 
 
-SIGNS = ("±", "Bold", "†", "‡", "§", "¶")  # in the order of the key
+KEY = ("±", "Bold", "[]", "Dash", *SIGNS, "tuned=", "Defaults")  # in the order in which they are explained
 Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 
 
@@ -55,7 +61,8 @@ Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 class TableBlock:
     """One dataset and metric of a table, as readers see it.
 
-    The notes are paragraphs below it; the key explains each of its ``SIGNS``, in Markdown once below all blocks.
+    The notes are sentences below it, and the key explains its signs; LaTeX has both, and Markdown the key once below
+    all blocks. Of the sources of the papers' values, and of details, there are paragraphs in Markdown alone.
     """
 
     title: str
@@ -63,31 +70,27 @@ class TableBlock:
     spans: Sequence[Span]
     groups: Groups
     notes: Sequence[str]
+    paragraphs: Sequence[str] = ()
     data: str = ""  # the dataset's fingerprint
     key: Mapping[str, str] = field(default_factory=dict)
-
-
-def key_lines(key: Mapping[str, str]) -> list[str]:
-    """Return a key as lines, one per sign."""
-    return [f"{sign}: {key[sign]}" for sign in SIGNS if sign in key]
+    is_detail: bool = False  # a block for Markdown alone
 
 
 def markdown(title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
     """Write a table for people: a heading, per block a Markdown table and its notes, the key, and a foot."""
-    lines = [f"# {title}", ""]
+    lines, key = [f"# {title}", ""], dict[str, str]()
     for block in blocks:
+        key |= block.key
         header = ["method", *(_heading(span.heading, column) for span in block.spans for column in span.columns)]
         rows = []
         for group, body in block.groups:
             rows.append([f"*{group}*", *[""] * (len(header) - 1)])
             rows += [[markdown_text(line.label), *map(_entry, line.entries)] for line in body]
-        first, *others = block.notes
-        notes = [f"{first} Data {block.data}." if block.data else first, *others]
-        notes = [markdown_text(note) for note in notes]
+        notes = [" ".join([*block.notes, *[f"Data {block.data}."] * bool(block.data)]), *block.paragraphs]
         table = markdown_table(header, rows, is_markup=True)
-        lines += [f"## {markdown_text(block.title)}", "", table, "", "\n\n".join(notes), ""]
-    if key := key_lines({sign: text for block in blocks for sign, text in block.key.items()}):
-        lines += [*(f"- {markdown_text(line)}" for line in key), ""]
+        lines += [f"## {markdown_text(block.title)}", "", table, ""]
+        lines += [text for note in notes if note for text in (markdown_text(note), "")]
+    lines += [*(f"- {sign}: {markdown_text(key[sign])}" for sign in KEY if sign in key), *[""] * bool(key)]
     return "\n".join([*lines, *([foot, ""] if foot else [])])
 
 

@@ -1,0 +1,133 @@
+"""The marks of cells, and what is said below them: decided here alone, for tables, figures, the page and the diff."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from hashbench.errors import counted
+from hashbench.reports.aggregate import BLOCK, LINE, known_card
+from hashbench.reports.folds import most_folds
+from hashbench.reports.ties import OPEN, UNKNOWN
+from hashbench.reports.uncertainty import IN_WORDS, UNTESTED, draw_at_random
+from hashbench.scoring.comparison import ALPHA
+
+BEST = "the best"
+SIGNS = {  # in the order in which they stand beside a value, with what it is compared with, and tests are corrected for
+    "†": "a shuffle of the database may reverse it and {best}.",
+    "‡": f"tested, not shown to differ from {{against}} (p >= {ALPHA}, corrected {{correction}}).",
+    "°": "not tested against {against}:",  # and why
+    "§": "one seed of a method that draws at random.",
+    "¶": "a mean over other folds than most, so not compared.",
+}
+_MOST_NAMES = 4  # of methods in a sentence
+
+
+def add_marks(cells: pd.DataFrame) -> pd.DataFrame:
+    """Add ``marks``, the ``SIGNS`` of each cell.
+
+    Columns that cells may lack are ``n_seeds``, ``folds``, and those of tests: ``is_unshown`` and ``untested``. One
+    seed of a method that draws at random is marked where other lines of its block have several.
+    """
+    nowhere = pd.Series(False, index=cells.index)
+    is_single = nowhere
+    if "n_seeds" in cells and "folds" not in cells:
+        has_several = cells.groupby(list(BLOCK))["n_seeds"].transform("max") > 1
+        is_single = has_several & (cells["n_seeds"] == 1) & draw_at_random(cells)
+    is_marked = {
+        "†": cells["ties"] == OPEN,
+        "‡": cells.get("is_unshown", nowhere),
+        "°": cells["untested"] != "" if "untested" in cells else nowhere,
+        "§": is_single,
+        "¶": ~is_of_most_folds(cells),
+    }
+    marks = pd.Series("", index=cells.index)
+    for sign in SIGNS:
+        marks += np.where(is_marked[sign], sign, "")
+    return cells.assign(marks=marks)
+
+
+def explain(cells: pd.DataFrame, best: str = BEST) -> dict[str, str]:
+    """Explain each sign of marked cells, in the order of ``SIGNS``; ``best`` is what they are compared with."""
+    used, against = set("".join(cells["marks"])), cells["against"].iloc[0] if "against" in cells else best
+    correction = "for all pairs of its column" if against == BEST else "by Holm's method"
+    words = {"best": best, "against": against, "correction": correction}
+    key = {sign: text.format(**words) for sign, text in SIGNS.items() if sign in used}
+    if "°" in key:
+        reasons = [text for reason, text in UNTESTED.items() if (cells["untested"] == reason).any()]
+        key["°"] += f" {'; or '.join(reasons)}."
+    return key
+
+
+def is_of_most_folds(cells: pd.DataFrame) -> "pd.Series[bool]":
+    """Return whether each cell is a mean over as many folds as most of its column, or over none."""
+    if "folds" not in cells:
+        return pd.Series(True, index=cells.index)
+    column = [cells[key] for key in (*BLOCK, "metric", "n_bits", "rivals")]
+    is_most: pd.Series[bool] = cells["folds"] == cells.groupby(column)["folds"].transform(most_folds)
+    return is_most
+
+
+def notes_of(cells: pd.DataFrame) -> list[str]:
+    """Return sentences on what readers of some cells must know of them, in any view."""
+    tests = []
+    if "p_value" in cells and cells["p_value"].notna().any():
+        tests = [f"Tests (‡): {bases_in_words(cells)}."]
+    return [*tests, *_notes_on_ties(cells), *notes_on_code(cells)]
+
+
+def _notes_on_ties(cells: pd.DataFrame) -> list[str]:
+    """Count the cells of which it is unknown what a shuffle may do."""
+    n_unknown, n_compared = int((cells["ties"] == UNKNOWN).sum()), int((cells["ties"] != "").sum())
+    return [f"No † where a row lacks tie_sd: {n_unknown} of {counted(n_compared, 'cell')}."] if n_unknown else []
+
+
+def notes_on_code(cells: pd.DataFrame) -> list[str]:
+    """Name the methods with lines of an earlier version, and those of which a line has rows of different code."""
+    cards = {method: known_card(method) for method in cells["method"].unique()}
+    lines = zip(cells["method"], cells["method_version"], strict=True)
+    older = sorted({method for method, version in lines if (card := cards[method]) and version < card.version})
+    notes = [f"Made by earlier versions: {', '.join(older)}."] if older else []
+    if mixed := mixed_methods(cells):
+        notes.append(f"Some lines mix rows that different code of the method made: {', '.join(mixed)}. Rerun them.")
+    return notes
+
+
+def mixed_methods(cells: pd.DataFrame) -> list[str]:
+    """Return the methods of which a line has rows of different code."""
+    if "code_min" not in cells:
+        return []
+    codes = cells.groupby(list(LINE)).agg(least=("code_min", "min"), most=("code_max", "max"))
+    return sorted(set(codes.index[codes["least"] < codes["most"]].get_level_values("method")))
+
+
+def describe_hidden(cells: pd.DataFrame) -> str:
+    """Return a sentence that names the methods of which `main_lines` left lines out; empty if there are none."""
+    names = sorted(set(cells.loc[cells["n_lines"] > 1, "method"])) if "n_lines" in cells else []
+    methods = ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} methods"
+    return f"Other settings or versions of {methods} are left out: --variants shows all." if names else ""
+
+
+def queries_in_words(cells: pd.DataFrame) -> str:
+    """Return how many queries the means of cells are over, such as ``295 of 300 queries``."""
+    n_queries = int(cells["n_queries"].iloc[0])
+    n_scored = n_queries - int(cells["n_undefined"].max()), n_queries - int(cells["least_undefined"].min())
+    some = " to ".join(f"{number:,}" for number in dict.fromkeys(n_scored))
+    return f"{n_queries:,} queries" if n_scored[0] == n_queries else f"{some} of {n_queries:,} queries"
+
+
+def seeds_in_words(n_seeds: Iterable[int]) -> str:
+    """Return numbers of seeds in words, such as ``1 or 3 seeds``."""
+    *fewer, most = sorted(set(n_seeds))
+    numbers = f"{', '.join(map(str, fewer))} or {most}" if fewer else str(most)
+    return f"{numbers} seed{'' if numbers == '1' else 's'}"
+
+
+def bases_in_words(cells: pd.DataFrame) -> str:
+    """Return what intervals and tests of cells are over, by code length where that differs."""
+    lengths: dict[str, list[str]] = {}
+    for n_bits, basis in cells[["n_bits", "basis"]].drop_duplicates().sort_values("n_bits").itertuples(index=False):
+        lengths.setdefault(basis, []).append(str(n_bits))
+    if len(lengths) == 1:
+        return IN_WORDS[next(iter(lengths))]
+    return "; ".join(f"at {', '.join(numbers)} bits {IN_WORDS[basis]}" for basis, numbers in lengths.items())

@@ -1,0 +1,176 @@
+"""One view of results: the cells that tables, figures and the page show, each with all that is said of it.
+
+A view chooses rows, averages them over seeds, names and orders the lines, finds the best of each column, what ties
+leave open between it and the others, and the marks of each cell. Those who show it compute nothing more.
+"""
+
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from operator import attrgetter
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from hashbench._typing import Progress, silent
+from hashbench.errors import HashbenchError, unknown_name
+from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, line_labels, main_lines, mean_over_seeds
+from hashbench.reports.marks import BEST, add_marks, is_of_most_folds
+from hashbench.reports.selection import Selection
+from hashbench.reports.ties import compare
+from hashbench.reports.uncertainty import add_uncertainty
+from hashbench.scoring.metrics import is_error
+from hashbench.store.result_rows import NUMBERS
+
+COLUMN = (*BLOCK, "metric", "n_bits", "rivals")  # cells that are compared: those of a column, or of one method in it
+Choice = Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]  # from the chosen cells, and all, to those to show
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Cells in the order in which they are shown, and the results that they are made of.
+
+    ``cells`` has the columns of `hashbench.reports.aggregate.mean_over_seeds`, the ``label`` of each line, whether a
+    cell ``is_best`` of its ``COLUMN``, what ``ties`` leave open between it and the best (a key of
+    `hashbench.reports.ties.ANSWERS`, empty where nothing is compared), and its ``marks``. `with_intervals` and `tested`
+    add more.
+    """
+
+    cells: pd.DataFrame
+    results: pd.DataFrame
+
+    def of(self, cells: pd.DataFrame) -> Self:
+        """Return the view with some of its cells."""
+        return replace(self, cells=cells.reset_index(drop=True))
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """The results behind the cells, one row per seed, each with the ``label`` and the position of its ``cell``."""
+        places = self.cells[[*CELL, "label"]].assign(cell=range(len(self.cells)))
+        return self.results.merge(places).sort_values(["cell", "seed"], ignore_index=True)
+
+    @property
+    def rows_of_cells(self) -> list[pd.DataFrame]:
+        """The results behind each cell."""
+        rows = dict(tuple(self.rows.groupby("cell")))
+        return [rows[cell] for cell in range(len(self.cells))]
+
+    def with_intervals(self) -> Self:
+        """Return the view with 95 % intervals: the columns of `hashbench.reports.uncertainty.add_uncertainty`."""
+        return replace(self, cells=add_uncertainty(self.cells, self.rows_of_cells, COLUMN))
+
+    def tested(self, against: str = "", on_progress: Progress = silent) -> Self:
+        """Return the view with intervals, tests and their marks, and ``against``, what the others are tested against.
+
+        ``against`` is the method, or the label of a line, to test the others against, chosen before the results were
+        seen: its p values are corrected by Holm. By default it is the best of each column, corrected for all pairs.
+        """
+        label, is_reference = self._named(against) if against else (BEST, self.cells["is_best"])
+        cells = add_uncertainty(
+            self.cells, self.rows_of_cells, COLUMN, is_reference, is_named=bool(against), on_progress=on_progress
+        )
+        return replace(self, cells=add_marks(cells.assign(against=label)))
+
+    def _named(self, against: str) -> tuple[str, "pd.Series[bool]"]:
+        """Return the label that a label or method names, and whether each cell is of its line."""
+        labels = self.cells["label"]
+        lines = {against} if (labels == against).any() else set(labels[self.cells["method"] == against])
+        if not lines:
+            raise unknown_name("method of the table", against, sorted({*self.cells["method"], *labels}))
+        if len(lines) > 1:
+            raise HashbenchError(f"{against} has several lines: name one of {'; '.join(sorted(lines))}.")
+        (label,) = lines
+        return label, labels == label
+
+
+def make_view(
+    results: pd.DataFrame,
+    selection: Selection | None = None,
+    choose: Choice | None = None,
+    lines: pd.DataFrame | None = None,
+    *,
+    by_score: bool = False,
+) -> View:
+    """Make the view of chosen results, or of all; there may be no cells.
+
+    One line of each method is kept, all with ``variants``, or those that ``choose`` keeps. Labels are those of
+    ``lines`` (`hashbench.reports.aggregate.all_lines`), or distinguish the lines that are shown. Lines stand group by
+    group, in the order in which the selection names their methods, else by name, or, with ``by_score``, by their mean
+    over all code lengths.
+    """
+    everything = mean_over_seeds(results)
+    cells = everything if selection is None else selection.of(everything)
+    if choose is not None:
+        cells = choose(cells, everything)
+    elif selection is not None and not selection.variants:
+        cells = main_lines(cells, everything)
+    return view_of(cells, results, selection, lines, by_score=by_score)
+
+
+def view_of(
+    cells: pd.DataFrame,
+    results: pd.DataFrame,
+    selection: Selection | None = None,
+    lines: pd.DataFrame | None = None,
+    place: Sequence[str] = BLOCK,
+    *,
+    by_score: bool = False,
+) -> View:
+    """Make the view of some cells, whose labels differ within each ``place`` (columns); see `make_view`."""
+    if "rivals" not in cells:
+        cells = cells.assign(rivals="")
+    if lines is None:
+        labels = line_labels(cells, place)
+        cells = cells.assign(label=[labels[line] for line in cells[list(LINE)].itertuples(index=False, name=None)])
+    else:
+        cells = cells.merge(lines[[*LINE, "label"]], how="left")
+    methods = {name: position for position, name in enumerate(selection.methods if selection else ())}
+    score = -cells.groupby([*BLOCK, "metric", *LINE])["value"].transform("mean") if by_score else 0.0
+    ranked = cells.assign(
+        group_rank=cells["group"].map(GROUP_RANK), place=cells["method"].map(methods).fillna(len(methods)), score=score
+    )
+    order = [*BLOCK, "metric", "group_rank", "place", "score", *LINE, "n_bits"]
+    ranked = ranked.sort_values(order, ignore_index=True).drop(columns=["group_rank", "place", "score"])
+    return View(add_marks(_compared(ranked)), results)
+
+
+def _compared(cells: pd.DataFrame) -> pd.DataFrame:
+    """Mark the best cell of each column with several, baselines aside, and how ties compare the others with it.
+
+    Means over other folds than most are not compared.
+    """
+    column = [cells[key] for key in COLUMN]
+    sign = cells["metric"].map({name: -1 if is_error(name) else 1 for name in cells["metric"].unique()}).astype(float)
+    is_compared = is_of_most_folds(cells)
+    candidates = (cells["value"].round(6) * sign).where(is_compared & (cells["group"] != "baseline"))
+    rivals = candidates.groupby(column)
+    is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)
+    best = cells[list(NUMBERS)].where(is_best).groupby(column).transform("first")
+    has_values = cells["value"].notna() & best["value"].notna()
+    answers = np.where(is_compared & ~is_best & has_values, compare(cells, best), "")
+    return cells.assign(is_best=is_best, ties=answers)
+
+
+def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Any:
+    """Split a frame by the values of several columns, in the order of their first rows."""
+    return iter(frame.groupby(list(keys), sort=False))
+
+
+def records(frame: pd.DataFrame) -> Iterator[Any]:
+    """Return the rows of a frame as namedtuples: for small frames in a tenth of the time of pandas' own."""
+    return map(_record(tuple(frame.columns))._make, frame.to_numpy(dtype=object).tolist())
+
+
+@lru_cache
+def _record(names: tuple[str, ...]) -> Any:
+    return namedtuple("Record", names)
+
+
+def records_by(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...], list[Any]]:
+    """Return the rows of a frame as namedtuples, by the values of several columns, in the order of their first rows."""
+    key_of, groups = attrgetter(*keys), dict[tuple[Any, ...], list[Any]]()
+    for record in records(frame):
+        groups.setdefault(key_of(record), []).append(record)
+    return groups
