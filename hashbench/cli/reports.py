@@ -339,6 +339,6 @@ def diff(
         with ProgressBar() as progress:
             comparison = with_tests(comparison, resamples, progress.update)
     click.echo(diff_text.format_diff(comparison, form, only_changed=only_changed))
-    if limit is not None and comparison.drops(limit):
+    if limit is not None and len(comparison.drops(limit)):
         click.echo(diff_text.describe_drops(comparison, limit), err=True)
         raise click.exceptions.Exit(3)

@@ -1,142 +1,84 @@
-"""What changed between two sets of results, and does it matter."""
+"""What changed between two sets of results, and whether it matters."""
 
-import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, get_type_hints
 
 import numpy as np
+import pandas as pd
 
 from hashbench._typing import FloatArray, Progress, silent
 from hashbench.errors import HashbenchError
+from hashbench.reports.aggregate import method_labels
+from hashbench.reports.marks import add_marks
 from hashbench.reports.revisions import Side
 from hashbench.reports.significance import N_RESAMPLES, PairedTest, can_find_significance, paired_tests
 from hashbench.reports.ties import Score
 from hashbench.reports.ties import compare as compare_ties
 from hashbench.scoring.comparison import ALPHA
 from hashbench.scoring.metrics import is_error
-from hashbench.store.result_rows import NUMBERS, Row
+from hashbench.store.result_rows import COLUMNS, N_KEY, Row
 from hashbench.store.score_cache import find_scores
 
-
-@dataclass(frozen=True)
-class Change:
-    """Two rows of the same key."""
-
-    old: Row
-    new: Row
-    test: PairedTest | None = None  # over the queries, if the scores of both sides are cached
-
-    @property
-    def reason(self) -> str:
-        """Why the two are not comparable: other data or another version of the method; empty if they are."""
-        parts = []
-        old, new = self.old.dataset_fingerprint, self.new.dataset_fingerprint
-        if old != new:
-            parts.append(f"dataset fingerprint {old} -> {new}")
-        if self.old.method_version != self.new.method_version:
-            parts.append(f"method version {self.old.method_version} -> {self.new.method_version}")
-        return ", ".join(parts)
-
-    @property
-    def is_real(self) -> bool:
-        """Whether the rows differ in more than a deviation that one lacks."""
-        is_known = bool(self.old.tie_sd and self.new.tie_sd)
-        return self.old != self.new and (is_known or self.old._replace(tie_sd="") != self.new._replace(tie_sd=""))
-
-    @property
-    def difference(self) -> float:
-        """New minus old value, rounded to six decimals; NaN if either is."""
-        return round(float(self.new.value) - float(self.old.value), 6)
-
-    @property
-    def loss(self) -> float:
-        """How much worse the new value is; all of it if it is no longer defined."""
-        if math.isnan(self.difference):
-            return math.inf if math.isnan(float(self.new.value)) else 0.0
-        return self.difference if is_error(self.new.metric) else -self.difference
-
-    @property
-    def ties(self) -> str:
-        """What ties leave open between the two values: a key of `hashbench.reports.ties.ANSWERS`."""
-
-        def score(row: Row) -> Score:
-            value, tie_sd, low, high = (float(getattr(row, name) or "nan") for name in NUMBERS)
-            return Score(value, tie_sd, low, high)
-
-        return str(compare_ties(score(self.old), score(self.new)))
-
-    @property
-    def is_significant(self) -> bool:
-        """Whether the corrected test finds it."""
-        return self.test is not None and self.test.p_holm < ALPHA
+KEY = list(COLUMNS[:N_KEY])
+OF_SEEDS = [name for name in KEY if name != "seed"]  # what the seeds of a row share
+STATUS = ("changed", "not comparable", "new", "gone", "unchanged")
+_FIELDS, _TEST = COLUMNS[N_KEY:], PairedTest._fields
 
 
-class OverSeeds(NamedTuple):
-    """Means over the seeds of a row on both sides."""
-
-    row: Row  # one of them, for its key
-    n_seeds: int  # comparable ones, at least two
-    n_changed: int  # those that differ, at least one
-    old: float  # mean, rounded to six decimals
-    new: float
-
-    @property
-    def difference(self) -> float:
-        """New minus old, rounded to six decimals."""
-        return round(self.new - self.old, 6) + 0.0  # never -0.0
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Diff:
-    """All rows of two sides, by what became of them; in order of keys, but changes by loss, the greatest first."""
+    """All rows of two sides.
+
+    ``rows`` has the key of each row, its ``status`` (one of ``STATUS``), its ``label`` and ``data`` in words, and each
+    field of both sides, as ``value_old`` and ``value_new``. The changes of greatest loss come first, then rows by key.
+    Where both sides have a row, there is ``other``, why the two are not comparable, or empty; the ``difference`` of
+    values; the ``loss``, how much worse the new one is; what ``ties`` leave open between the two; the ``marks`` of the
+    new one; and, with `with_tests`, the fields of a `PairedTest`, and whether the two ``is_unshown`` to differ.
+    """
 
     old_name: str
     new_name: str
-    changed: tuple[Change, ...]
-    incomparable: tuple[Change, ...]
-    new: tuple[Row, ...]
-    gone: tuple[Row, ...]
-    unchanged: tuple[Row, ...]
+    rows: pd.DataFrame
     n_resamples: int = 0  # of the tests; 0: none
+
+    def of(self, status: str) -> pd.DataFrame:
+        """Return the rows of a status."""
+        return self.rows[self.rows["status"] == status]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of rows of each status."""
+        return {status: int((self.rows["status"] == status).sum()) for status in STATUS}
 
     @property
     def n_tested(self) -> int:
         """Changes that were tested."""
-        return sum(change.test is not None for change in self.changed)
+        return int(self.rows["p_holm"].notna().sum())
 
     @property
     def can_find_significance(self) -> bool:
         """Whether the least p value that the resamples allow survives the correction."""
         return can_find_significance(self.n_tested, self.n_resamples)
 
-    def drops(self, limit: float) -> list[Change]:
+    def drops(self, limit: float) -> pd.DataFrame:
         """Return the changes for the worse by more than this, whatever ties leave open, the greatest loss first."""
-        return [change for change in self.changed if change.loss > limit]
+        changed = self.of("changed")
+        return changed[changed["loss"] > limit]
 
-    def by_seeds(self) -> dict[tuple[Any, ...], list[Change]]:
-        """Return the comparable rows that differ only in the seed, by their key with seed 0."""
-        groups: dict[tuple[Any, ...], list[Change]] = defaultdict(list)
-        for change in (*self.changed, *(Change(row, row) for row in self.unchanged)):
-            groups[change.new._replace(seed=0).key].append(change)
-        return groups
+    def over_seeds(self) -> pd.DataFrame:
+        """Average over seeds the rows with two or more comparable ones of which one or more changed, by key.
 
-    def rows(self) -> list[Row]:
-        """Return all rows but the unchanged."""
-        return [*(change.new for change in (*self.changed, *self.incomparable)), *self.new, *self.gone]
-
-    def over_seeds(self) -> list[OverSeeds]:
-        """Average over seeds the rows with two or more comparable ones of which one or more changed, by key."""
-        means = []
-        for _, group in sorted(self.by_seeds().items()):
-            n_changed = sum(change.is_real for change in group)
-            if n_changed and len(group) > 1:
-                old = round(fmean(float(change.old.value) for change in group), 6)
-                new = round(fmean(float(change.new.value) for change in group), 6)
-                means.append(OverSeeds(group[0].new, len(group), n_changed, old, new))
-        return means
+        Columns are the key but the seed, ``label``, ``data``, ``old`` and ``new``, ``difference``, all rounded to six
+        decimals, ``n_seeds`` and ``n_changed``.
+        """
+        rows = self.rows[self.rows["status"].isin(["changed", "unchanged"])]
+        rows = rows.assign(is_changed=rows["status"] == "changed", **_values(rows))
+        means = rows.groupby([*OF_SEEDS, "label", "data"], as_index=False).agg(
+            old=("old", "mean"), new=("new", "mean"), n_seeds=("seed", "size"), n_changed=("is_changed", "sum")
+        )
+        means = means[(means["n_changed"] > 0) & (means["n_seeds"] > 1)].round({"old": 6, "new": 6})
+        return means.assign(difference=(means["new"] - means["old"]).round(6) + 0.0)  # never -0.0
 
 
 def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
@@ -149,40 +91,76 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
         (side.scope, {(row.dataset, row.method)[: side.scope] for row in side.rows.values()}) for side in (old, new)
     ]
 
-    def rows_in_scope(side: Side) -> dict[tuple[Any, ...], Row]:
-        return {
-            key: row
-            for key, row in side.rows.items()
+    def in_scope(side: Side) -> pd.DataFrame:
+        rows = [
+            row
+            for row in side.rows.values()
             if all((row.dataset, row.method)[:n] in parts for n, parts in scopes if n)
             and (not metrics or row.metric in metrics)
-        }
+        ]
+        return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(_FIELDS, str))
 
-    before, after = rows_in_scope(old), rows_in_scope(new)
-    if not before and not after and any(side.rows or side.is_named for side in (old, new)):
-        other_methods = about_other_methods(old.rows.values(), new.rows.values())
+    before, after = in_scope(old), in_scope(new)
+    if before.empty and after.empty and any(side.rows or side.is_named for side in (old, new)):
+        other_methods = about_other_methods(*({row.method for row in side.rows.values()} for side in (old, new)))
         raise HashbenchError(
             f"there is nothing to compare: no results{' in ' * bool(metrics)}{' or '.join(metrics)} of one dataset "
             f"{'and method ' * bool(other_methods)}in {old.name} and {new.name}. "
             f"{other_methods or 'Check the names of folders, files and metrics.'}"
         )
-    shared = sorted(before.keys() & after.keys())
-    pairs = [Change(before[key], after[key]) for key in shared]
-    comparable = [pair for pair in pairs if not pair.reason]
-    changed = [change for change in comparable if change.is_real]
-    return Diff(
-        old_name=old.name,
-        new_name=new.name,
-        changed=tuple(sorted(changed, key=lambda change: -change.loss)),
-        incomparable=tuple(pair for pair in pairs if pair.reason),
-        new=tuple(after[key] for key in sorted(after.keys() - before.keys())),
-        gone=tuple(before[key] for key in sorted(before.keys() - after.keys())),
-        unchanged=tuple(change.new for change in comparable if not change.is_real),
-    )
+    rows = before.merge(after, on=KEY, how="outer", suffixes=("_old", "_new"), indicator="sides")
+    labels = method_labels(zip(rows["method"], rows["params"], strict=True))
+    rows["label"] = [labels[line] for line in zip(rows["method"], rows["params"], strict=True)]
+    rows["data"] = rows["dataset"] + ":" + rows["features"]
+    values = _values(rows)
+    rows["difference"] = (values["new"] - values["old"]).round(6)
+    loss = np.where(rows["metric"].map(is_error), rows["difference"], -rows["difference"])
+    rows["loss"] = np.where(rows["difference"].notna(), loss, np.where(values["new"].isna(), np.inf, 0.0))
+    rows["ties"] = compare_ties(_score(rows, "old"), _score(rows, "new"))
+    reasons = _moved(rows, "dataset_fingerprint") + ", " + _moved(rows, "method_version")
+    rows["other"] = reasons.str.strip(", ")
+    rows = rows.assign(status=_status(rows), is_unshown=False, **dict.fromkeys(_TEST, np.nan))
+    rows["greatest"] = rows["loss"].where(rows["status"] == "changed", -np.inf)
+    rows = rows.sort_values(["greatest", *KEY], ascending=[False, *[True] * len(KEY)], ignore_index=True)
+    return Diff(old.name, new.name, _marked(rows.drop(columns=["greatest", "sides"])))
 
 
-def about_other_methods(old: Iterable[Row], new: Iterable[Row]) -> str:
-    """Return the command that compares two methods, if there are no rows of one method on both sides."""
-    first, second = (sorted({row.method for row in rows}) for rows in (old, new))
+def _values(rows: pd.DataFrame) -> dict[str, "pd.Series[float]"]:
+    """Return the values of both sides."""
+    return {end: _score(rows, end).value for end in ("old", "new")}
+
+
+def _score(rows: pd.DataFrame, end: str) -> Score:
+    return Score(*(rows[f"{name}_{end}"].replace("", "nan").astype(float) for name in Score._fields))
+
+
+def _moved(rows: pd.DataFrame, name: str) -> "pd.Series[str]":
+    """Return from what to what a field that both sides have went, in words; empty if nowhere."""
+    old, new = rows[f"{name}_old"], rows[f"{name}_new"]
+    words = name.replace("_", " ") + " " + old + " -> " + new
+    return words.where((rows["sides"] == "both") & (old != new), "")
+
+
+def _status(rows: pd.DataFrame) -> pd.Series:
+    """Return the status of each row; rows do not change by a deviation alone that one of them lacks."""
+    differs = pd.DataFrame({name: rows[f"{name}_old"] != rows[f"{name}_new"] for name in _FIELDS})
+    differs["tie_sd"] &= (rows["tie_sd_old"] != "") & (rows["tie_sd_new"] != "")
+    is_changed = differs.any(axis=1)
+    conditions = [rows["sides"] == "right_only", rows["sides"] == "left_only", rows["other"] != "", is_changed]
+    status = np.select(conditions, ["new", "gone", "not comparable", "changed"], "unchanged")
+    return pd.Series(status, index=rows.index, dtype=object)
+
+
+def _marked(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mark the changes as tables mark cells, compared with the old value."""
+    of_changes = rows["status"] == "changed"
+    marked = add_marks(rows.assign(ties=rows["ties"].where(of_changes, "")))
+    return rows.assign(marks=marked["marks"], ties=rows["ties"].where(of_changes, ""))
+
+
+def about_other_methods(old: Iterable[str], new: Iterable[str]) -> str:
+    """Return the command that compares two methods, if no method is on both sides."""
+    first, second = sorted(set(old)), sorted(set(new))
     if not first or not second or set(first) & set(second):
         return ""
     return f"To compare methods, run: hashbench compare {first[0]} {second[0]}."
@@ -190,23 +168,28 @@ def about_other_methods(old: Iterable[Row], new: Iterable[Row]) -> str:
 
 def with_tests(diff: Diff, n_resamples: int = N_RESAMPLES, on_progress: Progress = silent) -> Diff:
     """Test each change with scores of every query on both sides; Holm's correction is over all of the tests."""
-    differences = [query_differences(change) for change in diff.changed]
-    tests = iter(paired_tests([values for values in differences if values is not None], n_resamples, on_progress))
-    changed = tuple(
-        change if values is None else replace(change, test=next(tests))
-        for change, values in zip(diff.changed, differences, strict=True)
-    )
-    return replace(diff, changed=changed, n_resamples=n_resamples)
+    differences = {place: _of_queries(row) for place, row in diff.of("changed").iterrows()}
+    tested = [place for place, values in differences.items() if values is not None]
+    tests = paired_tests([values for values in differences.values() if values is not None], n_resamples, on_progress)
+    rows = diff.rows.copy()
+    rows.loc[tested, list(_TEST)] = np.array(tests).reshape(-1, len(_TEST))
+    rows["is_unshown"] = rows["p_holm"] >= ALPHA
+    return replace(diff, rows=_marked(rows), n_resamples=n_resamples)
 
 
-def query_differences(change: Change) -> FloatArray | None:
+def _of_queries(change: "pd.Series[Any]") -> FloatArray | None:
     """Return how much each query changed: new minus old where both are defined, (n_queries,).
 
     None if the scores of either side are not cached, or fewer than two are defined.
     """
-    old, new = find_scores(change.old), find_scores(change.new)
+    old, new = (find_scores(_row(change, end)) for end in ("old", "new"))
     if old is None or new is None or len(old) != len(new):
         return None
     difference = new - old
     difference = difference[~np.isnan(difference)]
     return difference if len(difference) > 1 else None
+
+
+def _row(change: "pd.Series[Any]", end: str) -> Row:
+    kinds = get_type_hints(Row)
+    return Row(*(change[name] for name in KEY), *(kinds[name](change[f"{name}_{end}"]) for name in _FIELDS))

@@ -12,16 +12,21 @@ from helpers.thoroughness import slow
 from scipy import stats
 
 from hashbench import cards, registry
-from hashbench.reports.diff import Change, compare
+from hashbench.reports.diff import compare
 
 
 def test_rows_are_sorted_by_what_became_of_them():
     same, old, other = row(seed=0), row(0.5, seed=1), row(seed=2)
     gone, new = row(seed=3), row(seed=4)
     diff = compare(side(same, old, other, gone), side(same, row(0.55, seed=1), other._replace(method_version=2), new))
-    assert diff.changed == (Change(old, row(0.55, seed=1)),)
-    assert diff.incomparable == (Change(other, other._replace(method_version=2)),)
-    assert (diff.new, diff.gone, diff.unchanged) == ((new,), (gone,), (same,))
+    assert diff.rows[["seed", "status"]].to_numpy().tolist() == [
+        [1, "changed"],
+        [0, "unchanged"],
+        [2, "not comparable"],
+        [3, "gone"],
+        [4, "new"],
+    ]
+    assert diff.of("changed")[["value_old", "value_new"]].to_numpy().tolist() == [["0.500000", "0.550000"]]
 
 
 @pytest.mark.parametrize(
@@ -37,15 +42,14 @@ def test_rows_are_sorted_by_what_became_of_them():
 )
 def test_rows_of_other_data_or_version_are_not_comparable_and_say_why(change, reason):
     diff = compare(side(row(0.5)), side(row(0.1, **change)))
-    assert [pair.reason for pair in diff.incomparable] == [reason]
-    assert not diff.changed
-    assert not diff.drops(0.0)
+    assert diff.of("not comparable")["other"].tolist() == [reason]
+    assert diff.of("changed").empty
+    assert diff.drops(0.0).empty
 
 
 @pytest.mark.parametrize("change", [{"low": 0.3}, {"high": 0.7}, {"n_undefined": 4}])
 def test_row_of_the_same_value_changes_by_its_other_numbers(change):
-    (changed,) = compare(side(row()), side(row(**change))).changed
-    assert changed.difference == 0.0
+    assert compare(side(row()), side(row(**change))).of("changed")["difference"].tolist() == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -57,12 +61,12 @@ def test_row_of_the_same_value_changes_by_its_other_numbers(change):
     ],
 )
 def test_change_answers_what_ties_leave_open(old, new, answer):
-    assert Change(row(*old), row(*new)).ties == answer
+    assert compare(side(row(*old)), side(row(*new))).of("changed")["ties"].tolist() == [answer]
 
 
 def test_greatest_loss_comes_first():
     old, new = [row(seed=seed) for seed in range(3)], [row(0.51, seed=0), row(0.40, seed=1), row(0.49, seed=2)]
-    assert [change.new.seed for change in compare(side(*old), side(*new)).changed] == [1, 2, 0]
+    assert compare(side(*old), side(*new)).of("changed")["seed"].tolist() == [1, 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -83,13 +87,13 @@ def test_drop_is_a_loss_beyond_the_limit(metric, new, limit, n_drops):
 
 
 def test_value_that_becomes_defined_is_no_drop():
-    assert not compare(side(row(float("nan"))), side(row(0.1))).drops(0.0)
+    assert compare(side(row(float("nan"))), side(row(0.1))).drops(0.0).empty
 
 
 def test_seeds_are_averaged_over_those_that_can_be_compared():
     old = [row(0.2, seed=0), row(0.4, seed=1), row(0.9, seed=2), row(0.9, seed=3), row(0.5, n_bits=8)]
     new = [row(0.3, seed=0), row(0.4, seed=1), row(0.9, seed=2, method_version=2), row(0.1, n_bits=8)]
-    (mean,) = compare(side(*old), side(*new)).over_seeds()
+    (mean,) = compare(side(*old), side(*new)).over_seeds().itertuples()
     assert (mean.n_seeds, mean.n_changed) == (2, 1)
     assert (mean.old, mean.new, mean.difference) == pytest.approx((0.3, 0.35, 0.05))
 
