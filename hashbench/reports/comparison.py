@@ -1,7 +1,8 @@
 """Two methods compared by their rows of results: the difference, and whether queries and seeds show it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from hashbench.reports.aggregate import (
     own_shown,
     setting_text,
 )
-from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text, wrapped
+from hashbench.reports.formatting import json_text, markdown_table, p_text, plain_table, sheet_text, wrapped
 from hashbench.reports.marks import mixed_methods, notes_on_code
 from hashbench.reports.selection import Selection
 from hashbench.reports.significance import holm
@@ -34,11 +35,22 @@ from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import OWN, OWN_FEATURES, as_row
 from hashbench.store.score_cache import find
 
-_HEADER = ["bits", "against", "difference", "95 % interval", "p", "shuffle sd", "answer"]
 _SEEDS_ONLY = (
     "The data folder lacks the scores of single queries of some rows, so only seeds are compared, on these queries. To "
     "compare over queries too, run or evaluate the methods here."
 )
+_ABOUT = (
+    "Shuffle sd: how far a shuffle of the database can move the difference, as a standard deviation. Ties add nothing "
+    "else: scores are means over all orders of tied items."
+)
+_HEADER = ["bits", "against", "difference", "95 % interval", "p", "shuffle sd", "answer"]
+_OF_DIFFERENCE = ("value", "low", "high", "p", "p_holm", "tie_sd", "n_queries", "basis", "is_shown")
+_FIELDS = (
+    *("dataset", "features", "metric", "n_bits", "first", "second", "value", "low", "high", "p", "p_holm", "tie_sd"),
+    *("n_queries", "n_seeds_first", "n_seeds_second", "basis", "is_shown", "answer"),
+    *("first_settings", "second_settings"),
+)
+_SCOPES = {"queries": ", these codes", "seeds": ", these queries"}  # beside the answer, where it is not of all
 Rows = dict[str, pd.DataFrame]  # of one metric and code length, by method
 
 
@@ -51,35 +63,14 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What is known of two methods at a code length: their difference, or the reason why there is no interval."""
-
-    n_bits: int
-    sides: tuple[Side, Side]
-    difference: Difference | None
-    reason: str = ""
-
-    @property
-    def in_a_word(self) -> str:
-        """Whether the first method is shown to be better or worse."""
-        if self.difference is None:
-            return "no interval"
-        return verdict(self.difference)
-
-    @property
-    def sentence(self) -> str:
-        """The sentence to quote."""
-        return f"no interval: {self.reason}" if self.difference is None else str(self.difference)
-
-
-@dataclass(frozen=True)
 class Column:
-    """The differences of one method from others, in one metric and block, by code length and method."""
+    """The differences of one method from others, in one metric and block.
 
-    dataset: str
-    features: str
-    metric: str
-    answers: Sequence[Answer]
+    ``answers`` has a row per code length and other method: ``_FIELDS``, the titles of both sides, the ``sentence`` to
+    quote, and whether there is a difference, or only a reason why there is none.
+    """
+
+    answers: Sequence[Mapping[str, Any]]
     notes: Sequence[str] = ()
 
 
@@ -112,17 +103,18 @@ def compare_results(results: pd.DataFrame, names: Sequence[str], selection: Sele
     for name in others:
         if name not in compared:
             raise _nothing_in_common(chosen, first, name)
-    answers = [(column, answer) for column in columns for answer in column.answers]
+    answers = [answer for column in columns for answer in column.answers]
     for n_bits in selection.n_bits:
-        if n_bits not in {answer.n_bits for _, answer in answers}:
+        if n_bits not in {answer["n_bits"] for answer in answers}:
             raise HashbenchError(
                 f"{' and '.join(names)} have no results to compare at {n_bits} bits; leave --bits {n_bits} out, or run "
                 "them there."
             )
-    if all(answer.difference is None for _, answer in answers):
-        column, answer = answers[0]
+    if all(answer["value"] is None for answer in answers):
+        first_answer = answers[0]
         raise HashbenchError(
-            f"{column.dataset} ({column.features}), {column.metric} at {answer.n_bits} bits: {answer.reason}"
+            f"{first_answer['dataset']} ({first_answer['features']}), {first_answer['metric']} at "
+            f"{first_answer['n_bits']} bits: {first_answer['sentence'].removeprefix('no interval: ')}"
         )
     return columns
 
@@ -213,20 +205,13 @@ def _nothing_in_common(chosen: pd.DataFrame, first: str, second: str) -> Hashben
 
 
 def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], by_class: bool) -> Column:
-    found = {
+    evaluations = {
         n_bits: {name: _evaluations(rows) for name, rows in by_name.items()} for n_bits, by_name in lengths.items()
     }
-    is_known = all(side is not None for by_name in found.values() for side in by_name.values())
-    classes, lacking = None, ""
-    if by_class:
-        try:
-            classes = _classes(*place, metric, is_known)
-        except HashbenchError as error:
-            lacking = str(error)
+    is_known = all(side is not None for by_name in evaluations.values() for side in by_name.values())
 
     def difference(n_bits: int, pair: tuple[str, str], names: tuple[str, str]) -> Difference:
-        if lacking:
-            raise HashbenchError(lacking)
+        classes = _classes(*place, metric, is_known) if by_class else None
         rows = [lengths[n_bits][name] for name in pair]
         for name, of_side in zip(names, rows, strict=True):
             if mixed_methods(of_side):
@@ -238,33 +223,47 @@ def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], 
         fixed = [name for name, is_drawn in zip(names, drawn, strict=True) if not is_drawn]
         if not is_known:
             return _by_means(rows, names, metric, fixed)
-        sides = [found[n_bits][name] or [] for name in pair]
+        sides = [evaluations[n_bits][name] or [] for name in pair]
         return compare(*sides, names=names, draws_nothing=fixed, clusters=classes)[metric]
 
     answers = []
     for n_bits, by_name in lengths.items():
         first, *others = by_name
         sides = {name: _side(rows) for name, rows in by_name.items()}
-        at_length = []
+        found: list[Difference | HashbenchError] = []
         for other in others:
-            both = sides[first], sides[other]
             try:
-                answer = Answer(n_bits, both, difference(n_bits, (first, other), (both[0].name, both[1].name)))
+                found.append(difference(n_bits, (first, other), (sides[first].name, sides[other].name)))
             except HashbenchError as error:
-                answer = Answer(n_bits, both, None, str(error))
-            at_length.append(answer)
-        known = [answer.difference for answer in at_length if answer.difference]
-        if len(known) > 1:
-            corrected = iter(holm([one.p for one in known]))
-            at_length = [
-                replace(answer, difference=replace(answer.difference, p_holm=float(next(corrected))))
-                if answer.difference
-                else answer
-                for answer in at_length
-            ]
-        answers += at_length
+                found.append(error)
+        here = {"dataset": place[0], "features": place[1], "metric": metric, "n_bits": n_bits}
+        for other, one in zip(others, _corrected(found), strict=True):
+            answers.append(make_answer(here, (sides[first], sides[other]), one))
     notes = notes_on_code(pd.concat([rows for by_name in lengths.values() for rows in by_name.values()]))
-    return Column(*place[:2], metric, answers, [*[_SEEDS_ONLY] * (not is_known), *notes])
+    return Column(answers, [*[_SEEDS_ONLY] * (not is_known), *notes])
+
+
+def _corrected(found: Sequence[Difference | HashbenchError]) -> list[Difference | HashbenchError]:
+    """Correct the p values of several differences by Holm's method."""
+    p_values = [one.p for one in found if isinstance(one, Difference)]
+    if len(p_values) < 2:
+        return list(found)
+    p_holm = iter(holm(p_values).tolist())
+    return [replace(one, p_holm=next(p_holm)) if isinstance(one, Difference) else one for one in found]
+
+
+def make_answer(
+    place: Mapping[str, Any], sides: tuple[Side, Side], found: Difference | HashbenchError
+) -> dict[str, Any]:
+    """Return what is known of two methods, as `Column` has it."""
+    answer: dict[str, Any] = dict.fromkeys(_FIELDS) | dict(place)
+    for key, side in zip(("first", "second"), sides, strict=True):
+        answer |= {key: side.name, f"{key}_settings": side.settings, f"{key}_title": side.title}
+    if isinstance(found, HashbenchError):
+        return answer | {"answer": "no interval", "sentence": f"no interval: {found}"}
+    answer |= {name: getattr(found, name) for name in _OF_DIFFERENCE}
+    answer |= dict(zip(("n_seeds_first", "n_seeds_second"), found.n_seeds, strict=True))
+    return answer | {"answer": verdict(found), "sentence": str(found)}
 
 
 def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
@@ -289,6 +288,7 @@ def _by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str, 
     return of_means(first, second, metric, pair, int(rows[0]["n_queries"].iloc[0]), tie_sd, fixed)
 
 
+@lru_cache(maxsize=1)
 def _classes(dataset: str, features: str, fingerprint: str, metric: str, is_known: bool) -> IntArray:
     """Return the class of each query."""
     if features == OWN_FEATURES:
@@ -316,61 +316,36 @@ def format_columns(columns: Sequence[Column], form: str) -> str:
     if form == "json":
         return json_text([_content(column) for column in columns])
     if form == "csv":
-        rows = [[line[name] for name in _FIELDS] for column in columns for line in _content(column)["differences"]]
+        rows = [[answer[name] for name in _FIELDS] for column in columns for answer in column.answers]
         return sheet_text(_FIELDS, [["" if pd.isna(value) else value for value in row] for row in rows]).rstrip("\n")
     table = markdown_table if form == "markdown" else plain_table
     texts = []
     for column in columns:
-        sentences = [f"{answer.n_bits} bits: {answer.sentence}" for answer in column.answers]
-        lower = ", lower is better" if is_error(column.metric) else ""
-        title = f"{column.dataset} ({column.features}): {column.metric} of {column.answers[0].sides[0].title}{lower}"
+        first = column.answers[0]
+        lower = ", lower is better" if is_error(first["metric"]) else ""
+        title = f"{first['dataset']} ({first['features']}): {first['metric']} of {first['first_title']}{lower}"
         lines = table(_HEADER, [_line(answer) for answer in column.answers], n_left=2)
-        notes = wrapped(" ".join([_ABOUT, *column.notes]))
-        texts.append("\n\n".join([title, lines, "\n".join(map(wrapped, sentences)), notes]))
+        sentences = [wrapped(f"{answer['n_bits']} bits: {answer['sentence']}") for answer in column.answers]
+        texts.append("\n\n".join([title, lines, "\n".join(sentences), wrapped(" ".join([_ABOUT, *column.notes]))]))
     return "\n\n".join(texts)
 
 
-_FIELDS = (
-    *("dataset", "features", "metric", "n_bits", "first", "second", "value", "low", "high", "p", "p_holm", "tie_sd"),
-    *("n_queries", "n_seeds_first", "n_seeds_second", "basis", "is_shown", "answer"),
-    *("first_settings", "second_settings"),
-)
-_ABOUT = (
-    "Shuffle sd: how far a shuffle of the database can move the difference, as a standard deviation. Ties add nothing "
-    "else: scores are means over all orders of tied items."
-)
-
-
-_SCOPES = {"queries": ", these codes", "seeds": ", these queries"}  # beside the answer, where it is not of all
-
-
-def _line(answer: Answer) -> list[str]:
-    difference = answer.difference
-    if difference is None:
-        return [str(answer.n_bits), answer.sides[1].title, *["-"] * 4, answer.in_a_word]
-    p = difference.p if difference.p_holm is None else difference.p_holm
+def _line(answer: Mapping[str, Any]) -> list[str]:
+    key = [str(answer["n_bits"]), answer["second_title"]]
+    if answer["value"] is None:
+        return [*key, *["-"] * 4, answer["answer"]]
+    low, high, tie_sd = answer["low"], answer["high"], answer["tie_sd"]
     return [
-        str(answer.n_bits),
-        answer.sides[1].title,
-        f"{difference.value:+.4f}",
-        "-" if np.isnan(difference.low) else f"{difference.low:+.4f} to {difference.high:+.4f}",
-        "<0.0001" if p < 1e-4 else f"{p:.4f}",
-        "-" if np.isnan(difference.tie_sd) else f"{difference.tie_sd:.5f}",
-        answer.in_a_word + _SCOPES.get(difference.basis, ""),
+        *key,
+        f"{answer['value']:+.4f}",
+        "-" if np.isnan(low) else f"{low:+.4f} to {high:+.4f}",
+        p_text(answer["p"] if answer["p_holm"] is None else answer["p_holm"]),
+        "-" if np.isnan(tie_sd) else f"{tie_sd:.5f}",
+        answer["answer"] + _SCOPES.get(answer["basis"], ""),
     ]
 
 
 def _content(column: Column) -> dict[str, Any]:
-    place = {"dataset": column.dataset, "features": column.features, "metric": column.metric}
-    differences = []
-    for answer in column.answers:
-        content: dict[str, Any] = dict.fromkeys((*_FIELDS, "sentence")) | place
-        content["n_bits"] = answer.n_bits
-        for key, side in zip(("first", "second"), answer.sides, strict=True):
-            content |= {key: side.name, f"{key}_settings": side.settings}
-        if difference := answer.difference:
-            same = ("value", "low", "high", "p", "p_holm", "tie_sd", "n_queries", "basis", "is_shown")
-            content |= {name: getattr(difference, name) for name in same}
-            content |= dict(zip(("n_seeds_first", "n_seeds_second"), difference.n_seeds, strict=True))
-        differences.append(content | {"answer": answer.in_a_word, "sentence": answer.sentence})
+    place = {key: column.answers[0][key] for key in ("dataset", "features", "metric")}
+    differences = [{key: answer[key] for key in (*_FIELDS, "sentence")} for answer in column.answers]
     return {**place, "differences": differences, "notes": list(column.notes)}

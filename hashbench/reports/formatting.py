@@ -58,6 +58,11 @@ def markdown_table(
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def p_text(p_value: float) -> str:
+    """Write a p value, "-" if there is none."""
+    return "-" if p_value != p_value else "<0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
+
+
 def wrapped(text: str, width: int = _PROSE_WIDTH) -> str:
     """Break a text at blanks into lines of this width; later lines are indented."""
     if len(text) <= width:

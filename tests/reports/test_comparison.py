@@ -14,7 +14,7 @@ from hashbench.cards import method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import all_lines
-from hashbench.reports.comparison import Answer, Column, Side, format_columns
+from hashbench.reports.comparison import Column, Side, format_columns, make_answer
 from hashbench.reports.html.content import make_content
 from hashbench.reports.plots import draw_figures
 from hashbench.reports.selection import Selection
@@ -344,9 +344,8 @@ def test_what_scoring_refuses_to_compare_is_the_reason_of_its_cell(hashbench, di
 def test_an_interval_that_is_not_known_is_a_dash_and_an_empty_cell():
     seeds = np.array([0.5, 1.0]), np.array([0.25, 0.75])
     unknown = replace(of_means(*seeds, "AP", ("itq", "lsh"), 200, np.nan), low=np.nan, high=np.nan)
-    columns = [
-        Column("digits", "pixels", "AP", [Answer(16, (Side("itq", "itq", ""), Side("lsh", "lsh", "")), unknown)])
-    ]
+    place = {"dataset": "digits", "features": "pixels", "metric": "AP", "n_bits": 16}
+    columns = [Column([make_answer(place, (Side("itq", "itq", ""), Side("lsh", "lsh", "")), unknown)])]
     assert re.search(r"lsh +\+0\.2500 +- +0\.\d{4} +- ", format_columns(columns, "table"))
     assert ",itq,lsh,0.25,,," in format_columns(columns, "csv")
 

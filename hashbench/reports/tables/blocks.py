@@ -9,6 +9,7 @@ import pandas as pd
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, LINE, common_settings, setting_text
 from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, most_folds
+from hashbench.reports.formatting import p_text
 from hashbench.reports.marks import bases_in_words, explain, notes_of, queries_in_words, seeds_in_words
 from hashbench.reports.row_origins import N_TRIALS, TRIED_ON, has_tried_settings
 from hashbench.reports.tables.layout import TableLayout
@@ -90,7 +91,7 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
             Entry(style.span(cell.from_, cell.to)),
             Entry("-" if pd.isna(cell.tie_sd) else f"{cell.tie_sd:.5f}"),
             Entry(style.span(cell.low, cell.high)),
-            Entry("-" if pd.isna(cell.p_value) else "<0.0001" if cell.p_value < 1e-4 else f"{cell.p_value:.4f}"),
+            Entry(p_text(cell.p_value)),
         ]
         return _line(cell.label, entries)
 
