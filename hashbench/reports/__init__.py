@@ -1,7 +1,9 @@
 """From rows of results to what people read.
 
-    aggregate     means over seeds, and the label of each line
+    view          what tables, figures and the page show: cells, each with all that is said of it
+    marks         the marks of cells, and the notes below them
     selection     which results users choose, by the names of datasets and features
+    aggregate     means over seeds, and the label of each line
     row_origins   when, where and with what each row was computed
     folds         classes that training does not see: means over folds, beside scores of training on all classes
     ties          what ties leave open between two values

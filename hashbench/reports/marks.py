@@ -72,7 +72,7 @@ def notes_of(cells: pd.DataFrame) -> list[str]:
     """Return sentences on what readers of some cells must know of them, in any view."""
     tests = []
     if "p_value" in cells and cells["p_value"].notna().any():
-        tests = [f"Tests (‡): {bases_in_words(cells)}."]
+        tests = [f"Tests (‡) and intervals: {bases_in_words(cells)}."]
     return [*tests, *_notes_on_ties(cells), *notes_on_code(cells)]
 
 

@@ -76,9 +76,9 @@ def test_intervals_stand_in_the_place_of_the_spread_in_one_float():
     cells = cell(value=0.5), cell(value=0.6, seed=1), cell("lsh", value=0.3), cell("lsh", value=0.2, seed=1)
     text = chosen(*cells).tested().to_latex()
     ends = 0.25 + 0.05 * stats.t.ppf((0.025, 0.975), 1)
-    assert rf"lsh & 0.250{{\tiny [{ends[0]:.3f}, {ends[1]:.3f}]}}".replace("0.885", ".885") in text
+    assert rf"lsh & 0.250{{\tiny\,[{ends[0]:.3f}, {ends[1]:.3f}]}}".replace("0.885", ".885") in text
     assert text.count(r"\begin{table}") == 1
-    assert "[]: 95 \\% interval, over seeds" in text
+    assert "[]: 95 \\% interval." in text
 
 
 def tall():

@@ -78,7 +78,7 @@ def test_each_kind_of_uncertainty_has_a_column(hashbench, data, scored, shown, t
     pairs = [("itq", "lsh"), ("itq", "pca-rr"), ("pca-rr", "lsh")]
     corrected = holm([written_out(scores[first], scores[second])[2] for first, second in pairs])
     assert float(p_value) == pytest.approx(corrected[0], abs=1e-4)
-    assert "Tests (‡): over queries and seeds." in text
+    assert "Tests (‡) and intervals: over queries and seeds." in text
     assert "could be tested" not in text  # all were
     assert not (scored / "tables").exists()
 
@@ -111,7 +111,7 @@ def test_without_the_scores_of_queries_seeds_are_compared_and_the_note_says_so(s
     assert float(p_value) == pytest.approx(holm(welch)[0], abs=1e-4)
     ends = stats.ttest_1samp(values["lsh"], 0).confidence_interval()
     assert interval == f"{ends.low:.4f} to {ends.high:.4f}"
-    assert "Tests (‡): over seeds, on these queries (the data folder lacks" in text
+    assert "Tests (‡) and intervals: over seeds, on these queries (the data folder lacks" in text
 
 
 def frame(scores, baseline=False):
@@ -208,7 +208,7 @@ def test_what_has_one_seed_is_marked_as_not_tested(hashbench, scored):
     rows = block_rows(text, "digits (pixels): AP")
     assert rows["sph"][0].endswith("°§")
     assert not any("°" in rows[name][0] for name in ("itq", "lsh", "random"))
-    assert "Tests (‡): over queries and seeds." in text
+    assert "Tests (‡) and intervals: over queries and seeds." in text
     assert "- °: not tested against the best: one of the two has a single seed." in text
 
 
@@ -257,7 +257,7 @@ def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_pa
     assert not (scored / "tables").exists()
     assert hashbench(*command, "--output", tmp_path / "new").exit_code == 0
     assert not (scored / "tables").exists()
-    for end, words in ((".md", "Uncertainty of digits (pixels): AP"), (".tex", "[]: 95 \\% interval, over queries")):
+    for end, words in ((".md", "Uncertainty of digits (pixels): AP"), (".tex", "[]: 95 \\% interval.")):
         assert words in (tmp_path / "new" / f"table1{end}").read_text()
     with (tmp_path / "new" / "table1-tie-range.csv").open() as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}

@@ -266,7 +266,7 @@ def _key(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) -> d
     entries = [entry for _, lines in groups for line in lines for entry in line.entries]
     key = {}
     if any(entry.interval for entry in entries):
-        key["[]"] = f"95 % interval, {bases_in_words(block)}."
+        key["[]"] = "95 % interval."
     if any(entry.spread for entry in entries):
         key["±"] = "standard deviation over seeds."
     if any(entry.is_best for entry in entries):

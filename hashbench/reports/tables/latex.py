@@ -45,7 +45,8 @@ def _environment(name: str, block: TableBlock) -> Iterator[str]:
     environment = "table" if max(widths) <= _COLUMN else "table*"
     label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.title}".lower()))
     caption = re.sub(r"\(([^()]*) \(([^()]*)\)\)", r"(\1, \2)", block.caption)  # no parentheses within others
-    key = [f"{sign}: {text}" for sign, text in block.key.items() if sign not in ("Bold", "Dash")]
+    obvious = {"Bold", "Dash", *["±"] * ("[]" in block.key)}
+    key = [f"{sign}: {text}" for sign, text in block.key.items() if sign not in obvious]
     notes = [*(f"{number}: {_settings(settings)}." for settings, number in numbers.items()), *block.notes, *key]
     yield from [f"% data {block.data}"] * bool(block.data)
     yield rf"\begin{{{environment}}}"
@@ -118,13 +119,14 @@ def _entry(entry: Entry) -> str:
     text = "--" if entry.text == "-" else _escaped(entry.text)
     text = rf"\textbf{{{text}}}" if entry.is_best else text
     about = _beside(entry)
-    return text + (rf"{{\tiny{_escaped(about)}}}" if about else "") + _escaped(entry.marks)
+    gap = r"\," if entry.interval else ""
+    return text + (rf"{{\tiny{gap}{_escaped(about)}}}" if about else "") + _escaped(entry.marks)
 
 
 def _beside(entry: Entry) -> str:
     """Return what stands beside a value in small type: its interval, or else its spread, without leading zeros."""
     if entry.interval:
-        return f" [{', '.join(end.removeprefix('0') for end in entry.interval)}]"
+        return f"[{', '.join(end.removeprefix('0') for end in entry.interval)}]"
     return f"±{entry.spread.removeprefix('0')}" if entry.spread else ""
 
 

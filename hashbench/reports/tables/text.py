@@ -53,7 +53,7 @@ class Span(NamedTuple):
     columns: Sequence[str] = ("",)
 
 
-KEY = ("±", "Bold", "[]", "Dash", *SIGNS, "tuned=", "Defaults")  # in the order in which they are explained
+KEY = ("±", "Bold", "Dash", *SIGNS, "tuned=", "Defaults")  # what Markdown explains, in order
 Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 
 
