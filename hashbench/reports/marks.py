@@ -24,7 +24,15 @@ _MOST_NAMES = 4  # of methods in a sentence
 
 
 def add_marks(cells: pd.DataFrame) -> pd.DataFrame:
-    """Add ``marks``, the ``SIGNS`` of each cell.
+    """Add ``marks``, the ``SIGNS`` of each cell."""
+    is_marked, marks = decide(cells), pd.Series("", index=cells.index)
+    for sign in SIGNS:
+        marks += np.where(is_marked[sign], sign, "")
+    return cells.assign(marks=marks)
+
+
+def decide(cells: pd.DataFrame) -> "dict[str, pd.Series[bool]]":
+    """Decide which cells have which of the ``SIGNS``.
 
     Columns that cells may lack are ``n_seeds``, ``folds``, and those of tests: ``is_unshown`` and ``untested``. One
     seed of a method that draws at random is marked where other lines of its block have several.
@@ -34,17 +42,13 @@ def add_marks(cells: pd.DataFrame) -> pd.DataFrame:
     if "n_seeds" in cells and "folds" not in cells:
         has_several = cells.groupby(list(BLOCK))["n_seeds"].transform("max") > 1
         is_single = has_several & (cells["n_seeds"] == 1) & draw_at_random(cells)
-    is_marked = {
+    return {
         "†": cells["ties"] == OPEN,
         "‡": cells.get("is_unshown", nowhere),
         "°": cells["untested"] != "" if "untested" in cells else nowhere,
         "§": is_single,
         "¶": ~is_of_most_folds(cells),
     }
-    marks = pd.Series("", index=cells.index)
-    for sign in SIGNS:
-        marks += np.where(is_marked[sign], sign, "")
-    return cells.assign(marks=marks)
 
 
 def explain(cells: pd.DataFrame, best: str = BEST) -> dict[str, str]:

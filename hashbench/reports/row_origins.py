@@ -96,22 +96,34 @@ def origin_table(folder: Path, dataset: str, method: str) -> str:
             f"{dataset}. Rerun them with --force, in all their metrics."
         )
     libraries = list(dict.fromkeys(origin.libraries for origin in origins))
-    table = {
-        "features": [origin.features for origin in origins],
-        "settings": [origin.settings for origin in origins],
-        "bits": [str(origin.n_bits) for origin in origins],
-        "seed": [str(origin.seed) for origin in origins],
-        "date": [origin.date for origin in origins],
-        "commit": [origin.commit or "-" for origin in origins],
-        "hashbench": [origin.hashbench for origin in origins],
-        "libraries": [f"[{libraries.index(origin.libraries) + 1}]" for origin in origins],
-        "processor": [origin.processor for origin in origins],
-        "threads": [str(origin.threads) for origin in origins],
-        "device": [origin.device for origin in origins],
-        "seconds": [f"{float(origin.seconds):,.2f}" for origin in origins],
-        "trials": [str(origin.trials or "-") for origin in origins],
-    }
-    text = [plain_table(list(table), list(zip(*table.values(), strict=True)), n_left=2), ""]
+    header = (
+        "features",
+        "settings",
+        "bits",
+        "seed",
+        "date",
+        "commit",
+        "hashbench",
+        "libraries",
+        "processor",
+        "threads",
+    )
+    lines = [
+        [
+            *(
+                origin.features,
+                origin.settings,
+                str(origin.n_bits),
+                str(origin.seed),
+                origin.date,
+                origin.commit or "-",
+            ),
+            *(origin.hashbench, f"[{libraries.index(origin.libraries) + 1}]", origin.processor, str(origin.threads)),
+            *(origin.device, f"{float(origin.seconds):,.2f}", str(origin.trials or "-")),
+        ]
+        for origin in origins
+    ]
+    text = [plain_table([*header, "device", "seconds", "trials"], lines, n_left=2), ""]
     text += [f"[{number}] {versions}" for number, versions in enumerate(libraries, 1)]
     params = {origin.settings: jobs[origin.key].params for origin in origins}
     text += [f"{name}: {values}" for name, values in sorted(params.items())]
