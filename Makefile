@@ -85,8 +85,8 @@ dist: $(VENV)/.dev ## Build the source distribution and the wheel into dist/, an
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
-test-dist: dist ## Build them and test what is in them, types of a user's project, and plug-ins of other packages
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/test_distributions.py tests/test_packaging.py
+test-dist: dist ## Build them and test what is in them, and types of a user's project
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/test_distributions.py
 
 test-cluster: $(VENV)/.test ## Run those of jobs side by side, which start and kill processes; test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/pipeline/test_cluster.py \

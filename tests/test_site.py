@@ -16,11 +16,14 @@ import pytest
 from conftest import forget_plugins
 from helpers.paths import ROOT
 
+from hashbench import _parallel
+
 DOCS = ROOT / "docs"
 ELSEWHERE = {  # pages that have tests of their own, which run their commands and look at what comes out
     "binary-quantisation.md": "cli/test_binary_quantisation.py",
     "files.md": "store/test_layout.py",
     "grids.md": "cli/test_grids.py",
+    "models.md": "cli/test_export.py",
     "python.md": "test_functions.py",
     "run-files.md": "cli/test_run_files.py",
     "scale.md": "pipeline/test_sharded_codes.py",
@@ -80,6 +83,10 @@ def test_blocks_of_a_page_run_in_their_order(page, hashbench, site_packages, tmp
         "PYTHONPATH": str(site_packages),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
+    loops = _parallel._cache_folder()  # which other tests have compiled
+    loops.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "cache" / "hashbench").mkdir(parents=True)
+    (tmp_path / "cache" / "hashbench" / "loops").symlink_to(loops)
     environment.pop("HASHBENCH_DATA", None)  # a page that wants it says so
     monkeypatch.delenv("HASHBENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", environment["XDG_CACHE_HOME"])

@@ -149,17 +149,6 @@ def test_trials_of_other_code_are_repeated(fits, script, tmp_path, monkeypatch):
     assert len(rows[3]) == 4
 
 
-@pytest.mark.slow  # in processes of their own: `make test-cluster` has it
-def test_trials_side_by_side_are_the_same(digits_data, hashbench, tmp_path, monkeypatch):
-    command = ("tune", "--method", "itq", "--param", "n_iter=1,2,5", "--bits", 8, "--output")
-    assert hashbench(*command, tmp_path / "one", "--jobs", 2).exit_code == 0
-    monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "data"))
-    assert hashbench(*command, tmp_path / "two").exit_code == 0
-    one, two = (read_folder(tmp_path / folder) for folder in ("one", "two"))
-    assert one == two
-    assert len(one) == 8
-
-
 def test_no_settings_that_went_through_is_an_error(fits, hashbench, tmp_path):
     command = ("tune", "--bits", 8, "--param", "mine:shift=3.0", "--method", "mine")
     done = hashbench(*command)
@@ -241,10 +230,3 @@ def test_settings_of_earlier_commands_count_as_tried(tiny_file, hashbench, tmp_p
         done = hashbench(*command, "--bits", n_bits, "--param", f"n_iter={values}")
         assert read_study(tmp_path / "out" / "grid.toml").methods[0][1]["tuned"] == n_tried
         assert done.stdout.splitlines()[2].split()[-2:] == [str(n_tried), "0"]
-
-
-def test_a_grid_file_that_tune_wrote_is_replaced(tiny_file, hashbench, tmp_path):
-    command = ("tune", "--method", "itq", "--trials", 1, "--dataset", tiny_file(), "--output", tmp_path / "out")
-    for n_bits in (4, 3):
-        assert hashbench(*command, "--bits", n_bits).exit_code == 0
-        assert read_study(tmp_path / "out" / "grid.toml").n_bits == (n_bits,)
