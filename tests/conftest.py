@@ -1,4 +1,5 @@
 import gc
+import importlib
 import itertools
 import json
 import os
@@ -136,6 +137,7 @@ def hashbench():
 
 def forget_plugins():
     """Look for plug-ins again."""
+    importlib.invalidate_caches()
     for cache in (registry._entry_points, registry.import_metrics):
         cache.cache_clear()
 

@@ -21,6 +21,7 @@ from hashbench import _parallel
 DOCS = ROOT / "docs"
 ELSEWHERE = {  # pages that have tests of their own, which run their commands and look at what comes out
     "binary-quantisation.md": "cli/test_binary_quantisation.py",
+    "explanation/comparing.md": "test_documentation.py",
     "files.md": "store/test_layout.py",
     "grids.md": "cli/test_grids.py",
     "models.md": "cli/test_export.py",
