@@ -11,6 +11,7 @@ import os
 import pickle
 import shlex
 from hashlib import sha256
+from itertools import chain
 
 import h5py
 import numpy as np
@@ -425,7 +426,7 @@ COMMANDS = f"""
 1 | {ITQ} --results r/out | line 2: column dataset | 'x/../../..' | names files
 1 | {ITQ} --results r/out-method | line 2: column method | got '../itq'
 1 | {ITQ} --results n/version-99 --dry-run | has rows of version 99 of itq, and those to add are of version 1
-1 | {ITQ} --results r/no-results --dry-run | is not a results file | none of the columns dataset,features,method | Give a file
+1 | {ITQ} --results r/no-results --dry-run | is not a results file | none of the columns dataset,features,method | Give
 1 | diff text.npy r/good | text.npy is not a results file
 1 | report --results r/good --against text.npy --output r.html | text.npy is not a results file
 1 | report --results r/good --output r.pdf | r.pdf ends in .pdf as other files do | give r.html
@@ -877,13 +878,16 @@ def place(prepared, tmp_path_factory):
 
 def all_files(*folders):
     """Names of all there is, but for locks and the folders that these lie in; of files, sizes and times."""
-    paths = {path for folder in folders for path in folder.rglob("*")}
-    locks = {path for path in paths if path.name.endswith((".lock", ".lock.by"))}
-    places = {folder for lock in locks for folder in lock.parents}
-    return {
-        str(path): () if path.is_dir() else (path.lstat().st_size, path.lstat().st_mtime_ns)
-        for path in paths - locks - places
-    }
+    found, locks = {}, []
+    for place, inner, names in chain.from_iterable(map(os.walk, folders)):  # a third of the time of pathlib
+        found |= {f"{place}/{name}": () for name in inner}
+        for path in (f"{place}/{name}" for name in names):
+            if path.endswith((".lock", ".lock.by")):
+                locks.append(path)
+            else:
+                status = os.lstat(path)
+                found[path] = status.st_size, status.st_mtime_ns
+    return {path: state for path, state in found.items() if not any(lock.startswith(f"{path}/") for lock in locks)}
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line], ids=lambda line: line[:100])
