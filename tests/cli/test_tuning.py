@@ -9,6 +9,7 @@ from contextlib import chdir
 import numpy as np
 import psutil
 import pytest
+from conftest import forget_plugins
 from helpers.waiting import PATIENCE, wait_for
 
 from hashbench.pipeline.study import read_study
@@ -132,9 +133,7 @@ def test_a_termination_is_an_interrupt_and_leaves_no_worker(fits, tmp_path, scri
     assert psutil.wait_procs(workers, timeout=PATIENCE)[1] == []
 
 
-@pytest.mark.slow  # in processes of their own: `make test-cluster` has it
-def test_trials_of_other_code_are_repeated(fits, script, tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+def test_trials_of_other_code_are_repeated(fits, hashbench, tmp_path):
     command = ("tune", "--method", "mine", "--bits", 8, "--param", "shift=0.0,1.0", "--resume")
     rows = []
     for n_fits, change in ((2, ""), (0, ""), (2, "self.mean_ = 0 * self.mean_"), (0, "")):
@@ -142,7 +141,9 @@ def test_trials_of_other_code_are_repeated(fits, script, tmp_path, monkeypatch):
             source = tmp_path / "site" / "mine.py"
             text = source.read_text().replace("\n\n    def _project", f"\n        {change}\n\n    def _project")
             source.write_text(text)
-        assert "AP" in script(*command).communicate()[0]
+            del sys.modules["mine"]
+            forget_plugins()
+        assert "AP" in hashbench(*command).stdout
         assert len(fits()) == n_fits
         rows.append([row.value for row in read_folder(tmp_path / "tuning").values()])
     assert rows[0] == rows[1] != rows[2] == rows[3]
