@@ -149,7 +149,7 @@ def site_packages(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(folder)
     yield folder
     for name, module in [*sys.modules.items()]:
-        if Path(getattr(module, "__file__", None) or "").is_relative_to(folder):
+        if str(getattr(module, "__dict__", {}).get("__file__")).startswith(f"{folder}{os.sep}"):
             del sys.modules[name]
     FAMILIES.clear()
     FAMILIES.update(families)
