@@ -85,12 +85,12 @@ dist: $(VENV)/.dev ## Build the source distribution and the wheel into dist/, an
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
-test-dist: dist ## Build them and test what is in them, types of a user's project, and plug-ins of other packages
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/test_distributions.py tests/test_packaging.py
+test-dist: dist ## Build them and test what is in them, and types of a user's project
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/test_distributions.py
 
 test-cluster: $(VENV)/.test ## Run those of jobs side by side, which start and kill processes; test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/pipeline/test_cluster.py \
-	tests/pipeline/test_workers.py tests/cli/test_tuning.py --durations 3
+	tests/pipeline/test_workers.py tests/cli/test_tuning.py -m slow --durations 3
 
 test-originals: $(VENV)/.test ## Run those beside other libraries: originals of scripts, models of transformers; test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_originals.py \
@@ -103,7 +103,7 @@ docs: $(VENV)/.docs ## Build the site into docs/_build/html; every warning is an
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 test-docs: $(VENV)/.docs ## Run every command of the site, page by page, and build it
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto tests/test_site.py --durations 3
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto tests/test_site.py -m slow --durations 3
 
 test-all: $(VENV)/.test $(VENV)/.bench $(VENV)/.docs dist ## Run them in their long forms, too, and beside the libraries they are of
 	HASHBENCH_TESTS=all $(TEST) --durations 20

@@ -1,4 +1,5 @@
 import gc
+import importlib
 import itertools
 import json
 import os
@@ -22,6 +23,7 @@ from helpers.website import Site
 from hashbench import registry
 from hashbench.cli.main import cli
 from hashbench.dataset import Dataset
+from hashbench.scoring.metrics import FAMILIES
 from hashbench.sources import download
 from hashbench.store import hdf5
 
@@ -133,29 +135,40 @@ def hashbench():
     return invoke
 
 
+def forget_plugins():
+    """Look for plug-ins again."""
+    importlib.invalidate_caches()
+    for cache in (registry._entry_points, registry.import_metrics):
+        cache.cache_clear()
+
+
 @pytest.fixture
-def plugin(tmp_path, monkeypatch):
+def site_packages(tmp_path, monkeypatch):
+    """A folder for third-party packages, which are forgotten at the end; call `forget_plugins` after adding some."""
+    folder, families = tmp_path / "site", dict(FAMILIES)
+    monkeypatch.syspath_prepend(folder)
+    yield folder
+    for name, module in [*sys.modules.items()]:
+        if str(getattr(module, "__dict__", {}).get("__file__")).startswith(f"{folder}{os.sep}"):
+            del sys.modules[name]
+    FAMILIES.clear()
+    FAMILIES.update(families)
+    forget_plugins()
+
+
+@pytest.fixture
+def plugin(site_packages):
     """Install a third-party plug-in, by its name, its source, and the object that the entry point names."""
-    folder = tmp_path / "site"
-    caches = registry._entry_points, registry.import_metrics
-    modules = []
 
     def install(name, source, kind="methods", attribute="Mine"):
-        about = folder / f"{name}-1.dist-info"
+        about, module = site_packages / f"{name}-1.dist-info", name.replace("-", "_")
         about.mkdir(parents=True)
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
-        modules.append(name.replace("-", "_"))
-        (about / "entry_points.txt").write_text(f"[hashbench.{kind}]\n{name} = {modules[-1]}:{attribute}\n")
-        (folder / f"{modules[-1]}.py").write_text(source)
-        for cache in caches:
-            cache.cache_clear()
+        (about / "entry_points.txt").write_text(f"[hashbench.{kind}]\n{name} = {module}:{attribute}\n")
+        (site_packages / f"{module}.py").write_text(source)
+        forget_plugins()
 
-    monkeypatch.syspath_prepend(folder)
-    yield install
-    for module in modules:
-        sys.modules.pop(module, None)
-    for cache in caches:
-        cache.cache_clear()
+    return install
 
 
 @pytest.fixture

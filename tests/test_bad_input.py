@@ -11,6 +11,7 @@ import os
 import pickle
 import shlex
 from hashlib import sha256
+from itertools import chain
 
 import h5py
 import numpy as np
@@ -95,12 +96,9 @@ BY_METHOD = {  # rows, settings and what made them
     "other": (NOW, NAMED.replace("{}", '{"a": 1}')),
     "unnamed": (NOW.replace("44136fa3", "0" * 8), NAMED),
     "cut": (NOW, NAMED[:-4]),
-    "list": (NOW, "[]\n"),
-    "number": (NOW, NAMED.replace('{"params": {}}', "50")),
     "deep": (NOW, "[" * 100_000),
     "ours": (NOW, f"<<<<<<< ours\n{NAMED}"),
     "short": (NOW[: NOW.index("44136fa3")] + "\n", NAMED),
-    "newer": (NOW.replace("method_version", "method_version,more"), NAMED),
     "jobs": (NOW, NAMED, "a,b\n"),
     "no-object": (NOW, named([])),
     "no-parameter": (NOW, named({"=a": 1})),
@@ -408,12 +406,9 @@ COMMANDS = f"""
 1 | results check n/other | 44136fa3 is not what hashbench calls the parameters {{"a": 1}}
 1 | report --results n/unnamed --output r.html | line 2: settings 00000000 are not in the file of settings
 1 | plot ap-bits --results n/cut | itq.settings.json holds no settings
-1 | {ITQ} --results n/list | itq.settings.json holds no settings
-1 | {ITQ} --results n/number | itq.settings.json holds no settings
 1 | tables --results n/deep | itq.settings.json holds no settings
 1 | tables --results n/ours | itq.settings.json, line 1, is a conflict marker of git
 1 | {ITQ} --results n/short | itq.csv, line 2: it has 4 cells, expected 15
-1 | {ITQ} --results n/newer | has more in its header | Upgrade hashbench
 1 | {ITQ} --results n/jobs | itq.jobs.csv has columns a,b
 1 | {ITQ} --results n/version-99 | itq.csv has rows of version 99 of itq, and those to add are of version 1. Upgrade itq
 1 | {OWN} {OF_LABELS} --save a.jobs --dataset d | 'a.jobs' would write | another name
@@ -431,8 +426,7 @@ COMMANDS = f"""
 1 | {ITQ} --results r/out | line 2: column dataset | 'x/../../..' | names files
 1 | {ITQ} --results r/out-method | line 2: column method | got '../itq'
 1 | {ITQ} --results n/version-99 --dry-run | has rows of version 99 of itq, and those to add are of version 1
-1 | {ITQ} --results r/no-results --dry-run | itq.csv is not a results file | none of the columns dataset,features,method
-1 | {ITQ} --results r/no-results | itq.csv is not a results file | Give a file that hashbench run wrote
+1 | {ITQ} --results r/no-results --dry-run | is not a results file | none of the columns dataset,features,method | Give
 1 | diff text.npy r/good | text.npy is not a results file
 1 | report --results r/good --against text.npy --output r.html | text.npy is not a results file
 1 | report --results r/good --output r.pdf | r.pdf ends in .pdf as other files do | give r.html
@@ -884,13 +878,16 @@ def place(prepared, tmp_path_factory):
 
 def all_files(*folders):
     """Names of all there is, but for locks and the folders that these lie in; of files, sizes and times."""
-    paths = {path for folder in folders for path in folder.rglob("*")}
-    locks = {path for path in paths if path.name.endswith((".lock", ".lock.by"))}
-    places = {folder for lock in locks for folder in lock.parents}
-    return {
-        str(path): () if path.is_dir() else (path.lstat().st_size, path.lstat().st_mtime_ns)
-        for path in paths - locks - places
-    }
+    found, locks = {}, []
+    for place, inner, names in chain.from_iterable(map(os.walk, folders)):  # a third of the time of pathlib
+        found |= {f"{place}/{name}": () for name in inner}
+        for path in (f"{place}/{name}" for name in names):
+            if path.endswith((".lock", ".lock.by")):
+                locks.append(path)
+            else:
+                status = os.lstat(path)
+                found[path] = status.st_size, status.st_mtime_ns
+    return {path: state for path, state in found.items() if not any(lock.startswith(f"{path}/") for lock in locks)}
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line], ids=lambda line: line[:100])

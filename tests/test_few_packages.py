@@ -166,11 +166,6 @@ def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known()
         import scipy.no_such_module  # noqa: F401  # of a package that is installed, but broken
 
 
-def test_a_module_that_an_installed_package_lacks_keeps_its_error():
-    with pytest.raises(ModuleNotFoundError, match="no_such_module"), errors.needing("this"):
-        import scipy.no_such_module  # noqa: F401
-
-
 @pytest.mark.parametrize(
     ("error", "advice"),
     [

@@ -1,6 +1,5 @@
 """What users call from Python: the functions beside the commands of the same names."""
 
-import csv
 import json
 import re
 import shutil
@@ -111,13 +110,6 @@ def test_tune_returns_the_best_settings_that_the_command_writes(hashbench, digit
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["grid.toml"]
     with pytest.raises(HashbenchError, match="n_trials is 0, expected 1 or more"):
         package.tune("itq", 8, output=tmp_path / "three", n_trials=0)
-
-
-def test_rows_of_settings_that_tune_returns_record_the_trials(digits_data, tmp_path):
-    choices = package.tune({"itq": {"n_iter": [1, 5]}}, 8, output=tmp_path, n_trials=3)
-    package.run(dict(zip(choices["method"], choices["params"], strict=True)), 8, metrics="AP", results=tmp_path)
-    (line,) = csv.DictReader((tmp_path / "digits" / "itq.jobs.csv").read_text().splitlines())
-    assert line["trials"] == "3"
 
 
 def test_figures_and_tables_are_those_of_the_folder(few):

@@ -12,6 +12,14 @@ CARDS_OF_ALL = """
 from hashbench import cards, registry
 for name in registry.built_in_methods(): cards.method_card(name)
 """
+METHODS = """
+from hashbench import registry
+for name in registry.built_in_methods(): registry.get_method(name)().get_params()
+"""
+RUN = """
+from click.testing import CliRunner; from hashbench.cli.main import cli
+assert CliRunner().invoke(cli, "run --method itq --bits 8 --metric AP --results r".split()).exit_code == 0
+"""
 ADAPTERS = """
 from importlib import import_module; from pkgutil import iter_modules; import hashbench.datasets
 names = [module.name for module in iter_modules(hashbench.datasets.__path__)]
@@ -31,6 +39,8 @@ np.save("a.npy", np.eye(2)); read_codes("a.npy")
     [
         (NAMES_OF_ALL, LARGE),
         (CARDS_OF_ALL, LARGE),
+        (METHODS, "torch"),
+        (RUN, "torch"),
         (ADAPTERS, "PIL, h5py, numba, pandas, requests, scipy, sklearn, torch"),
         (CODES_OF_NUMPY, "torch"),
         ("import hashbench.sources.features.backbones", "torch"),

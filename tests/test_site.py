@@ -13,13 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from conftest import forget_plugins
 from helpers.paths import ROOT
+
+from hashbench import _parallel
 
 DOCS = ROOT / "docs"
 ELSEWHERE = {  # pages that have tests of their own, which run their commands and look at what comes out
     "binary-quantisation.md": "cli/test_binary_quantisation.py",
+    "explanation/comparing.md": "test_documentation.py",
     "files.md": "store/test_layout.py",
     "grids.md": "cli/test_grids.py",
+    "models.md": "cli/test_export.py",
     "python.md": "test_functions.py",
     "run-files.md": "cli/test_run_files.py",
     "scale.md": "pipeline/test_sharded_codes.py",
@@ -55,28 +60,36 @@ def blocks_of(page):
     return [Block(match["file"] or match["kind"], match["text"], match["reason"] or "") for match in matches]
 
 
+LONGEST = ("datasets.md", "tutorials/plugins.md", "tuning.md", "tutorials/pull-request.md")  # which begin
 RUN = [page for page in PAGES if page not in ELSEWHERE and any(not block.reason for block in blocks_of(page))]
+RUN.sort(key=lambda page: page not in LONGEST)
 
 
-def is_plain(text):
-    """Check whether all lines are hashbench commands without shell syntax."""
-    return all(line.startswith("hashbench ") and not re.search(r"[$|&>`{\\]", line) for line in text.splitlines())
+def plain_commands(text):
+    """List the hashbench commands of a block, by their words; None if it has others, or needs a shell."""
+    lines = text.replace("\\\n", " ").splitlines()
+    if all(line.startswith("hashbench ") and not re.search(r"[$|&>`{\\]", re.sub("'.*?'", "", line)) for line in lines):
+        return [shlex.split(line, comments=True)[1:] for line in lines]
+    return None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN)
-def test_blocks_of_a_page_run_in_their_order(page, hashbench, tmp_path, monkeypatch):
+def test_blocks_of_a_page_run_in_their_order(page, hashbench, site_packages, tmp_path, monkeypatch):
     if page == "tutorials/cluster.md":
         pytest.importorskip("distributed")
     bin_folder = Path(sys.executable).parent
-    site = tmp_path / "site"
     environment = {
         **os.environ,
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(site),
+        "PYTHONPATH": str(site_packages),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
+    loops = _parallel._cache_folder()  # which other tests have compiled
+    loops.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "cache" / "hashbench").mkdir(parents=True)
+    (tmp_path / "cache" / "hashbench" / "loops").symlink_to(loops)
     environment.pop("HASHBENCH_DATA", None)  # a page that wants it says so
     monkeypatch.delenv("HASHBENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", environment["XDG_CACHE_HOME"])
@@ -96,14 +109,14 @@ def test_blocks_of_a_page_run_in_their_order(page, hashbench, tmp_path, monkeypa
                     exec(block.text, scope)
                 elif block.kind != "sh":
                     Path(block.kind).write_text(block.text, encoding="utf-8")
-                elif is_plain(block.text) and not site.exists():
-                    for line in block.text.splitlines():
-                        result = hashbench(*shlex.split(line, comments=True)[1:])
-                        assert result.exit_code == 0, f"{line}\n{result.output}"
+                elif (commands := plain_commands(block.text)) is not None:
+                    for command in commands:
+                        result = hashbench(*command)
+                        assert result.exit_code == 0, f"{command}\n{result.output}"
                 else:
                     text = block.text
                     if text.startswith("pip install"):  # beside the environment of the tests, not into it
-                        options = f"--quiet --no-deps --no-build-isolation --target {site}"
+                        options = f"--quiet --no-deps --no-build-isolation --target {site_packages}"
                         text = f"{sys.executable} -m pip install {options} ."
                     with Path("printed").open("w+") as printed:
                         child = subprocess.Popen(
@@ -120,6 +133,7 @@ def test_blocks_of_a_page_run_in_their_order(page, hashbench, tmp_path, monkeypa
                     if data := re.search(r'^declare -x HASHBENCH_DATA="(.*)"$', exported.read_text(), re.MULTILINE):
                         monkeypatch.setenv("HASHBENCH_DATA", data[1])
                     Path("printed").unlink()
+                    forget_plugins()  # they may be there now
     finally:
         for child in children:  # what runs in the background ends with the page
             with suppress(ProcessLookupError):

@@ -103,12 +103,7 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
         if n_empty:
             fate = "are left out" if name.endswith(":skip") else f"count 0; {name}:skip leaves them out"
             notes.append(f"{name}: {n_empty:,} of {n_queries:,} queries have no item within the radius and {fate}.")
-    if form == "latex":
-        from hashbench.reports.tables.latex import tabular
-
-        return "\n".join([*(f"% {note}" for note in notes), *tabular(header, lines)])
-    text = (markdown_table if form == "markdown" else plain_table)(header, lines)
-    return "\n".join([text, "", *notes])
+    return _laid_out(header, lines, notes, form)
 
 
 def format_several(evaluations: Sequence[tuple[int, int, "Evaluation"]], form: str) -> str:
@@ -131,12 +126,17 @@ def format_several(evaluations: Sequence[tuple[int, int, "Evaluation"]], form: s
         ]
         for n_bits, seed, evaluation in evaluations
     ]
-    notes = [shuffle_and_worst_case()[0]]
+    return _laid_out(header, lines, [shuffle_and_worst_case()[0]], form)
+
+
+def _laid_out(header: list[str], lines: list[list[str]], notes: list[str], form: str) -> str:
+    """Return a table with its notes, in LaTeX as comments above it."""
     if form == "latex":
         from hashbench.reports.tables.latex import tabular
 
         return "\n".join([*(f"% {note}" for note in notes), *tabular(header, lines)])
-    return "\n".join([(markdown_table if form == "markdown" else plain_table)(header, lines), "", *notes])
+    text = (markdown_table if form == "markdown" else plain_table)(header, lines)
+    return "\n".join([text, "", *notes])
 
 
 def _by_name(evaluation: "Evaluation") -> dict[str, dict[str, float | None]]:

@@ -1,7 +1,7 @@
 """Users' own codes, with labels, an affinity or a prepared dataset: read from files, scored, and saved as rows."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -17,7 +17,7 @@ from hashbench._validation import check_labelled, check_name, is_sparse, summed_
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import Damaged, HashbenchError, counted
+from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
 from hashbench.pipeline.steps import check_content, needs_vectors, rows_of, vectors_of
 from hashbench.registry import dataset_names, method_names
@@ -248,10 +248,7 @@ class OwnCodes:
         """Keep every query's scores, and with ``keep_codes`` the codes; return a report."""
         codes = Codes(self.query, self.database, source)
         with score_cache.locked_scores(codes):
-            earlier: dict[str, AnyArray] = {}
-            with suppress(Damaged):
-                earlier = score_cache.read(codes)
-            score_cache.write(codes, earlier | arrays_of(scored))
+            score_cache.write(codes, score_cache.read(codes) | arrays_of(scored))
         path = _codes_path(source.dataset, source.dataset_fingerprint, source.method, source.n_bits, source.seed)
         if keep_codes:
             with locked(path):

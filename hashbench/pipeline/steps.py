@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,11 +173,7 @@ def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyAr
     """Return the cached scores of a job, by metric; None if its codes are not cached. Nothing is written."""
     try:
         with hdf5.open_codes(codes_path(dataset, job), job.provenance(dataset)) as codes:
-            if codes is None:
-                return None
-            with suppress(Damaged):
-                return score_cache.read(codes)
-            return {}
+            return None if codes is None else score_cache.read(codes)
     except Damaged:
         return None
 

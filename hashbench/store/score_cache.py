@@ -5,14 +5,14 @@ content that its codes had, so that `hashbench.reports.diff` finds the queries b
 """
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hashbench._typing import AnyArray
-from hashbench.errors import HashbenchError
+from hashbench.errors import Damaged, HashbenchError
 from hashbench.store import artifact
 from hashbench.store.artifact import Artifact
 from hashbench.store.files import data_dir, locked
@@ -29,9 +29,11 @@ def locked_scores(codes: Codes) -> AbstractContextManager[None]:
 
 
 def read(codes: Codes) -> dict[str, AnyArray]:
-    """Read the scores of codes that `write` wrote, empty if there are none; refuse a damaged file."""
+    """Read the scores of codes that `write` wrote; empty if there are none, or if they are damaged."""
     path, made = place(codes)
-    return artifact.read(path, "scores", scores_of, made) or {}
+    with suppress(Damaged):
+        return artifact.read(path, "scores", scores_of, made) or {}
+    return {}
 
 
 def scores_of(found: Artifact) -> dict[str, AnyArray]:

@@ -21,18 +21,19 @@ def completed(line):
 
 
 def test_names_are_those_there_are():
-    assert completion.methods() == registry.method_names()
-    assert set(completion.datasets()) == set(built_in_datasets())
+    names = {kind: list_names() for kind, list_names in completion.NAMES.items()}
+    assert names["methods"] == registry.method_names()
+    assert set(names["datasets"]) == set(built_in_datasets())
     kinds = {kind for name in built_in_datasets() for kind in registry.dataset_class(name).features}
-    assert set(completion.features()) == kinds
+    assert set(names["features"]) == kinds
     scripts = (script for original in EVALUATORS for script in (original, *twins_of([original])))
-    assert completion.scripts() == [script.name for script in scripts]
-    assert completion.figures() == list(FIGURES)
-    assert completion.tables() == list(LAYOUTS)
+    assert names["scripts"] == [script.name for script in scripts]
+    assert names["figures"] == list(FIGURES)
+    assert names["tables"] == list(LAYOUTS)
 
 
 def test_metrics_are_offered_as_they_can_be_typed():
-    offered = [get_metric(name) for name in completion.metrics()]
+    offered = [get_metric(name) for name in completion.NAMES["metrics"]()]
     patterns = {metric.name.replace("@100", "@k").replace("@r2", "@rN") for metric in offered}
     assert patterns == {name for name in metric_names() if ":" not in name}
 

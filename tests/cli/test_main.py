@@ -202,13 +202,6 @@ def test_encode_prints_the_files_and_nothing_else(hashbench, tiny_file):
         assert [line.split()[-2:] for line in done.stderr.splitlines()] == [[action, "codes"]] * 4
 
 
-def test_encode_goes_on_after_a_refusal(hashbench, tiny_file):
-    result = hashbench("encode", "--method", "pcah", "--method", "lsh", "--bits", 5, "--dataset", tiny_file())
-    assert result.exit_code == 0
-    assert "refused" in result.stderr.splitlines()[0]
-    assert len(result.stdout.splitlines()) == 1
-
-
 @pytest.fixture
 def codes(hashbench, digits_data):
     return hashbench("encode", "--method", "lsh", "--bits", 12).stdout.strip()

@@ -9,6 +9,7 @@ from contextlib import chdir
 import numpy as np
 import psutil
 import pytest
+from conftest import forget_plugins
 from helpers.waiting import PATIENCE, wait_for
 
 from hashbench.pipeline.study import read_study
@@ -132,9 +133,7 @@ def test_a_termination_is_an_interrupt_and_leaves_no_worker(fits, tmp_path, scri
     assert psutil.wait_procs(workers, timeout=PATIENCE)[1] == []
 
 
-@pytest.mark.slow  # in processes of their own: `make test-cluster` has it
-def test_trials_of_other_code_are_repeated(fits, script, tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+def test_trials_of_other_code_are_repeated(fits, hashbench, tmp_path):
     command = ("tune", "--method", "mine", "--bits", 8, "--param", "shift=0.0,1.0", "--resume")
     rows = []
     for n_fits, change in ((2, ""), (0, ""), (2, "self.mean_ = 0 * self.mean_"), (0, "")):
@@ -142,22 +141,13 @@ def test_trials_of_other_code_are_repeated(fits, script, tmp_path, monkeypatch):
             source = tmp_path / "site" / "mine.py"
             text = source.read_text().replace("\n\n    def _project", f"\n        {change}\n\n    def _project")
             source.write_text(text)
-        assert "AP" in script(*command).communicate()[0]
+            del sys.modules["mine"]
+            forget_plugins()
+        assert "AP" in hashbench(*command).stdout
         assert len(fits()) == n_fits
         rows.append([row.value for row in read_folder(tmp_path / "tuning").values()])
     assert rows[0] == rows[1] != rows[2] == rows[3]
     assert len(rows[3]) == 4
-
-
-@pytest.mark.slow  # in processes of their own: `make test-cluster` has it
-def test_trials_side_by_side_are_the_same(digits_data, hashbench, tmp_path, monkeypatch):
-    command = ("tune", "--method", "itq", "--param", "n_iter=1,2,5", "--bits", 8, "--output")
-    assert hashbench(*command, tmp_path / "one", "--jobs", 2).exit_code == 0
-    monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "data"))
-    assert hashbench(*command, tmp_path / "two").exit_code == 0
-    one, two = (read_folder(tmp_path / folder) for folder in ("one", "two"))
-    assert one == two
-    assert len(one) == 8
 
 
 def test_no_settings_that_went_through_is_an_error(fits, hashbench, tmp_path):
@@ -241,10 +231,3 @@ def test_settings_of_earlier_commands_count_as_tried(tiny_file, hashbench, tmp_p
         done = hashbench(*command, "--bits", n_bits, "--param", f"n_iter={values}")
         assert read_study(tmp_path / "out" / "grid.toml").methods[0][1]["tuned"] == n_tried
         assert done.stdout.splitlines()[2].split()[-2:] == [str(n_tried), "0"]
-
-
-def test_a_grid_file_that_tune_wrote_is_replaced(tiny_file, hashbench, tmp_path):
-    command = ("tune", "--method", "itq", "--trials", 1, "--dataset", tiny_file(), "--output", tmp_path / "out")
-    for n_bits in (4, 3):
-        assert hashbench(*command, "--bits", n_bits).exit_code == 0
-        assert read_study(tmp_path / "out" / "grid.toml").n_bits == (n_bits,)

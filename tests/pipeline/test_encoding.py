@@ -58,11 +58,6 @@ def test_info_prints_the_provenance_of_a_model(hashbench, model, digits):
     assert "numpy " in lines[5]
 
 
-def test_without_the_option_nothing_is_kept(hashbench, digits_data):
-    hashbench("encode", "--method", "lsh", "--bits", 8)
-    assert not list(digits_data.rglob("*.model.h5"))
-
-
 def test_a_model_is_removed_with_its_codes_but_not_when_they_are_encoded_again(hashbench, tiny_file, data):
     command = ("encode", "--method", "lsh", "--bits", 2, "--dataset")
     first = tiny_file()

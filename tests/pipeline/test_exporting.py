@@ -1,7 +1,6 @@
 import json
 import sys
 
-import h5py
 import numpy as np
 import pytest
 
@@ -183,14 +182,6 @@ def test_models_and_options_that_a_target_cannot_take_are_refused(name, target, 
     with pytest.raises(HashbenchError, match=message):
         export(path, target, tmp_path / "out", items=str(tmp_path / "items.npy"), **options)
     assert not (tmp_path / "out").exists()
-
-
-def test_arrays_that_h5py_reads_from_a_model_which_no_format_takes_give_its_bits(model, digits):
-    path, codes = model("sklsh")
-    with h5py.File(path) as file:
-        projection, phases, thresholds = (file[f"state/{name}_"][:] for name in ("projection", "phases", "thresholds"))
-    values = np.cos(digits.features[:200].astype(float) @ projection + phases) + thresholds
-    np.testing.assert_array_equal(values > 0, codes)
 
 
 def test_codes_take_no_options_of_models(codes_file, tmp_path):

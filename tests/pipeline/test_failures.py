@@ -2,6 +2,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+from helpers.paths import built_in_methods
 from helpers.result_files import rows_in
 
 from hashbench import testing
@@ -107,23 +108,43 @@ def test_check_does_not_pass_a_method_that_exits(hashbench, plugin, override):
     assert "Error: method 'mine' fails" in result.stderr
 
 
+FAILS = "cannot be imported: "
 BROKEN = {
-    "exits": ("import sys\nsys.exit(0)\n", "Mine", "SystemExit: 0"),
-    "is not there": ("", "Mine", "AttributeError: module 'mine' has no attribute 'Mine'"),
-    "has no syntax": ("class Mine(:\n", "Mine", "SyntaxError: invalid syntax"),
-    "is no name": ("", "Mine Own", ("AttributeError: ", "ValueError: ")),  # as Python or importlib_metadata says it
+    "exits": ("import sys\nsys.exit(0)\n", "Mine", f"{FAILS}SystemExit: 0"),
+    "is not there": ("", "Mine", f"{FAILS}AttributeError: module 'mine' has no attribute 'Mine'"),
+    "has no syntax": ("class Mine(:\n", "Mine", f"{FAILS}SyntaxError: invalid syntax"),
+    "lacks a package": ("import no_such_package\n", "Mine", f"{FAILS}ModuleNotFoundError: No module named 'no_such_"),
+    "is no class": ("Mine = 5\n", "Mine", "is 5, expected a subclass of "),
+    "is another class": ("class Mine:\n    pass\n", "Mine", "is <class 'mine.Mine'>, expected a subclass of "),
+    # as Python or importlib_metadata says it
+    "is no name": ("", "Mine Own", (f"{FAILS}AttributeError: ", f"{FAILS}ValueError: ")),
 }
 
 
 @pytest.mark.parametrize(("source", "attribute", "reason"), BROKEN.values(), ids=BROKEN)
 @pytest.mark.parametrize("kind", ["methods", "datasets"])
-def test_broken_entry_point_is_listed_with_its_reason(hashbench, plugin, kind, source, attribute, reason):
+def test_broken_entry_point_is_listed_and_refused_with_its_reason(
+    hashbench, plugin, tmp_path, kind, source, attribute, reason
+):
     plugin("mine", source, kind, attribute)
     result = hashbench("list", kind)
     assert result.exit_code == 0
     assert {"lsh", "digits"} & {line.split()[0] for line in result.stdout.splitlines()}
     (line,) = [line for line in result.stdout.splitlines() if line.startswith("mine ")]
-    assert line.partition(f"({kind[:-1]} plugin 'mine' cannot be imported: ")[2].startswith(reason)
+    assert line.partition(f"({kind[:-1]} plugin 'mine' ")[2].startswith(reason)
+    grid = {"methods": ["--method", "mine"], "datasets": ["--method", "lsh", "--dataset", "mine"]}[kind]
+    result = hashbench("run", *grid, "--bits", 8, "--results", tmp_path / "results")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert result.stderr.partition(f"Error: {kind[:-1]} plugin 'mine' ")[2].startswith(reason)
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_plugin_is_listed_and_described_beside_built_in_methods(hashbench, plugin):
+    plugin("mine", METHOD.format(what="keeps pixels", override=""))
+    listed = [line.split() for line in hashbench("list", "methods").stdout.splitlines()]
+    assert [line[0] for line in listed] == sorted([*built_in_methods(), "mine"])
+    assert ["mine", "A", "method", "that", "keeps", "pixels."] in listed
+    assert "n_bits=32  Code length." in hashbench("info", "mine").stdout
 
 
 @pytest.mark.usefixtures("digits_data")

@@ -85,14 +85,6 @@ def test_force_and_another_version_of_the_code_prepare_it_again(toy, change_code
     assert len(toy) == 3
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x89HDF\r\n\x1a\n and no more", b"no HDF5"])
-def test_a_damaged_file_is_prepared_again(toy, damage):
-    dataset, path, _ = prepare("toy")
-    path.write_bytes(damage)
-    repaired, _, words = prepare("toy")
-    assert (repaired.fingerprint, words) == (dataset.fingerprint, DAMAGED)
-
-
 @pytest.mark.parametrize("name", ["toy", "toy-unseen1-fold0-all"])
 def test_a_file_whose_content_changed_is_prepared_again_and_this_is_reported(hashbench, name):
     _, path, _ = prepare(name)
@@ -255,21 +247,6 @@ def test_a_plugin_that_gives_its_dataset_another_name_is_refused(monkeypatch):
     monkeypatch.setitem(registry._adapters(), "other", Toy)
     with pytest.raises(HashbenchError, match="dataset plugin 'other' makes a dataset called 'toy'"):
         prepare("other")
-
-
-def test_an_adapter_is_constructed_once_with_all_choices(toy, source, change_code, monkeypatch):
-    constructed = []
-
-    class Counted(Toy):
-        def __init__(self, options=None):
-            constructed.append(options)
-            super().__init__(options)
-
-    monkeypatch.setitem(registry._adapters(), "toy", Counted)
-    prepare("toy:far", Options(source=source))
-    change_code()
-    prepare("toy:far")
-    assert [(options.source, options.features) for options in constructed] == [(source, "far")] * 2
 
 
 @pytest.mark.parametrize("spec", ["toy:far", "toy:near"])

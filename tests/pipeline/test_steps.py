@@ -37,13 +37,6 @@ def test_a_run_reranks_by_the_features_and_the_true_distance_of_the_dataset(
     assert json.loads(evaluated.stdout)[NAME]["mean"] == pytest.approx(expected.mean, abs=1e-12)
 
 
-def test_forced_encoding_reads_no_codes(hashbench, tiny_file, monkeypatch):
-    command = ["encode", "--method", "lsh", "--bits", 2, "--dataset", tiny_file()]
-    assert hashbench(*command).exit_code == 0
-    monkeypatch.setattr(hdf5, "codes_of", lambda found: pytest.fail("they are read"))
-    assert hashbench(*command, "--force").exit_code == 0
-
-
 def test_datasets_with_different_true_distances_have_different_fingerprints(tiny):
     fingerprints = {tiny(rule_params={"true_distance": distance}).fingerprint for distance in ("cosine", "dot")}
     assert len({*fingerprints, tiny().fingerprint}) == 3

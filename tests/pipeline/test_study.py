@@ -72,18 +72,6 @@ def test_a_list_of_one_value_and_a_list_of_lists_are_values(study):
     assert params == {"x": 5, "y": [1, 2], "z": Sweep(([1], [2]))}
 
 
-def test_jobs_are_those_of_the_same_options(study):
-    jobs = read_study(study("bits = [8, 16]\n[methods]\nlsh = {}\nitq.n_iter = [20, 50]")).jobs()
-    assert [str(job) for job in jobs] == [
-        "digits lsh 8 bits seed 0",
-        "digits lsh 16 bits seed 0",
-        "digits itq n_iter=20 8 bits seed 0",
-        "digits itq n_iter=20 16 bits seed 0",
-        "digits itq 8 bits seed 0",
-        "digits itq 16 bits seed 0",
-    ]
-
-
 def test_the_committed_study_holds_the_variants_of_the_results():
     study = read_study(ROOT / "benchmarks" / "variants.toml")
     for name, params in study.methods:

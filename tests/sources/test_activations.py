@@ -114,16 +114,6 @@ def test_images_are_told_apart_without_a_copy_of_all(weights):
     assert key == part._key(images.copy())
 
 
-def test_damaged_activations_are_computed_again(weights, tmp_path, caplog):
-    expected = cut(weights).inputs(IMAGES, tmp_path).copy()
-    (path,) = tmp_path.glob("*.h5")
-    content = path.read_bytes()
-    path.write_bytes(content[:-100] + b"x" + content[-99:])
-    np.testing.assert_array_equal(cut(weights).inputs(IMAGES, tmp_path), expected)
-    assert path.read_bytes() == content
-    assert caplog.messages
-
-
 def test_activations_beyond_float16_are_refused(weights, tmp_path):
     state = torch.load(weights, weights_only=True)
     state["features.0.weight"] *= 1e6
@@ -138,9 +128,3 @@ def test_activations_that_memory_cannot_hold_are_refused_before_they_are_compute
     monkeypatch.setattr(activations, "in_batches", None)
     with pytest.raises(HashbenchError, match=r"what squeezenet gives fire5 for 6 images takes .* GB of memory"):
         cut(weights).inputs(IMAGES)
-
-
-def test_a_folder_that_cannot_be_written_is_refused(weights, tmp_path):
-    (tmp_path / "cache").write_text("")
-    with pytest.raises(HashbenchError, match="cannot write"):
-        cut(weights).inputs(IMAGES, tmp_path / "cache")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -272,10 +271,3 @@ def test_folder_without_permission_is_named(tmp_path):
     folder = tmp_path / "locked"
     folder.mkdir(mode=0o500)
     assert "Permission denied" in complaint(lambda path: files.write_text(path, "text"), folder / "file")
-
-
-def test_file_in_the_place_of_a_folder_is_named(tmp_path):
-    (tmp_path / "file").write_text("old")
-    with pytest.raises(HashbenchError, match=re.escape(str(tmp_path / "file"))):
-        files.write_text(tmp_path / "file" / "table.csv", "text")
-    assert (tmp_path / "file").read_text() == "old"

@@ -129,24 +129,6 @@ def test_free_memory_is_a_sensible_number_also_without_proc(monkeypatch):
 MB = 1 << 20
 
 
-@pytest.fixture
-def system(tmp_path):
-    """A machine with 1,000 MB free, as files below a folder; give control groups by what their files hold."""
-
-    def make(groups, **files):
-        contents = {
-            "proc/meminfo": f"MemTotal: 4096000 kB\nMemAvailable: {1000 << 10} kB\nHugePages_Total: 0\n",
-            "proc/self/cgroup": groups,
-            **{f"sys/fs/cgroup/{path}": str(content) for path, content in files.items()},
-        }
-        for path, content in contents.items():
-            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / path).write_text(f"{content}\n")
-        return tmp_path
-
-    return make
-
-
 def group(folder, limit, used, cache=0):
     """Files of a control group of version 2."""
     return {
@@ -156,36 +138,41 @@ def group(folder, limit, used, cache=0):
     }
 
 
-def test_without_limits_the_memory_of_the_machine_is_free(system):
-    assert inputs.free_memory(system("0::/")) == 1000 * MB
-    assert inputs.free_memory(system("0::/job", **group("job/", "max", 5 * MB))) == 1000 * MB
-
-
-def test_a_control_group_limits_memory_and_cache_does_not_count(system):
-    assert inputs.free_memory(system("0::/job", **group("job/", 300 * MB, 120 * MB, cache=20 * MB))) == 200 * MB
-    assert inputs.free_memory(system("0::/job", **group("job/", 5000 * MB, 120 * MB))) == 1000 * MB
-    assert inputs.free_memory(system("0::/job", **group("job/", 100 * MB, 120 * MB))) == 0
-
-
-def test_groups_around_a_group_limit_it_too_as_slurm_does(system):
-    files = {**group("slurm/job_1/step_0/", "max", 50 * MB), **group("slurm/job_1/", 300 * MB, 60 * MB)}
-    root = system("1:name=systemd:/\n0::/slurm/job_1/step_0", **files, **group("slurm/", 900 * MB, 100 * MB))
-    assert inputs.free_memory(root) == 240 * MB
-
-
-def test_in_a_container_its_own_group_is_the_top_whatever_its_name_outside(system):
-    assert inputs.free_memory(system("0::/outside/name", **group("", 300 * MB, 100 * MB))) == 200 * MB
-
-
-@pytest.mark.parametrize("limit", [300 * MB, 9223372036854771712])
-def test_control_groups_of_version_1_limit_memory(system, limit):
-    files = {
+def group_of_version_1(limit):
+    return {
         "memory/job/memory.limit_in_bytes": limit,
         "memory/job/memory.usage_in_bytes": 120 * MB,
         "memory/job/memory.stat": f"inactive_file 1\ntotal_inactive_file {20 * MB}",
     }
-    root = system("9:cpu,cpuacct:/other\n4:memory:/job\n0::/", **files)
-    assert inputs.free_memory(root) == (200 * MB if limit == 300 * MB else 1000 * MB)
+
+
+SLURM = group("slurm/job_1/step_0/", "max", 50 * MB) | group("slurm/job_1/", 300 * MB, 60 * MB)
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "free"),
+    [
+        ("0::/", {}, 1000),
+        ("0::/job", group("job/", "max", 5 * MB), 1000),
+        ("0::/job", group("job/", 300 * MB, 120 * MB, cache=20 * MB), 200),  # cache does not count
+        ("0::/job", group("job/", 5000 * MB, 120 * MB), 1000),
+        ("0::/job", group("job/", 100 * MB, 120 * MB), 0),
+        ("1:name=systemd:/\n0::/slurm/job_1/step_0", SLURM | group("slurm/", 900 * MB, 100 * MB), 240),
+        ("0::/outside/name", group("", 300 * MB, 100 * MB), 200),  # in a container, whose own group is the top
+        ("9:cpu,cpuacct:/other\n4:memory:/job\n0::/", group_of_version_1(300 * MB), 200),
+        ("9:cpu,cpuacct:/other\n4:memory:/job\n0::/", group_of_version_1(9223372036854771712), 1000),  # no limit
+    ],
+)
+def test_control_groups_limit_the_1000_mb_that_are_free_on_a_machine(tmp_path, groups, files, free):
+    contents = {
+        "proc/meminfo": f"MemTotal: 4096000 kB\nMemAvailable: {1000 << 10} kB\nHugePages_Total: 0\n",
+        "proc/self/cgroup": groups,
+        **{f"sys/fs/cgroup/{path}": str(content) for path, content in files.items()},
+    }
+    for path, content in contents.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"{content}\n")
+    assert inputs.free_memory(tmp_path) == free * MB
 
 
 def test_a_table_larger_than_memory_is_refused_before_it_is_read(tmp_path, free):

@@ -105,8 +105,3 @@ def test_scores_depend_on_the_codes_and_the_version_of_the_metrics(monkeypatch):
 def test_attributes_without_a_json_object_are_damaged(key, text):
     with pytest.raises(ValueError, match="not a JSON object"):
         Provenance.read({**MADE.attributes(), key: text})
-
-
-def test_provenance_is_the_key_of_rows_and_jobs():
-    assert MADE.job == ("d", "f", "itq", "{}", 4, 0)
-    assert [*MADE.row.values()] == [*MADE.job, "abc", 1]

@@ -1,9 +1,7 @@
 import json
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
-from helpers.diff_rows import git, needs_git
 from helpers.error_sentences import complaint
 from helpers.result_files import contents
 
@@ -270,24 +268,6 @@ def test_folds_of_a_dataset_share_a_folder(tmp_path):
     assert {stored.dataset for stored in results.read_rows(tmp_path, names[0])} == {*names}
 
 
-@needs_git
-@pytest.mark.usefixtures("repository")
-def test_branches_that_run_other_methods_merge_as_text(path):
-    def add(method):
-        return results.merge_rows(Path("results"), [row(method=method)], record())
-
-    add("itq")
-    git("add", ".")
-    git("commit", "-qm", "first")
-    for method in ("lsh", "pcah"):
-        git("checkout", "-qb", method, "main")
-        add(method)
-        git("add", ".")
-        git("commit", "-qm", method)
-    git("merge", "-q", "--no-edit", "lsh")
-    assert {stored.method for stored in results.read_rows("results", "digits")} == {"itq", "lsh", "pcah"}
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -323,17 +303,3 @@ def test_numbers_that_differ_by_rounding_and_unknown_numbers_are_read(tmp_path, 
     results.merge_rows(tmp_path, [row(**changes)])
     assert results.read_rows(tmp_path, "digits") == [row(**changes)]
     assert results.read_results(tmp_path)["value"].isna().all() == ("value" in changes)
-
-
-def test_all_results_of_a_folder_are_one_frame(tmp_path):
-    results.merge_rows(tmp_path, [row(), row(seed=1)])
-    results.merge_rows(tmp_path, [row(dataset="other", value="0.123456")])
-    frame = results.read_results(tmp_path)
-    assert list(frame.columns) == HEADER.replace("settings", "params").strip().split(",")
-    assert frame["dataset"].tolist() == ["digits", "digits", "other"]
-    assert frame["value"].tolist() == [0.5, 0.5, 0.123456]
-    assert frame["n_bits"].tolist() == [16] * 3
-
-
-def test_folder_without_results_is_refused_with_a_command(tmp_path):
-    assert "hashbench run" in complaint(results.read_results, tmp_path)
