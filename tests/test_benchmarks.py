@@ -5,6 +5,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from helpers.paths import benchmark, built_in_methods, rows_of
@@ -13,8 +14,9 @@ from hashbench.cards import method_card
 from hashbench.errors import TrainingFailure
 from hashbench.methods.dsh import DSH
 from hashbench.reports import row_origins
+from hashbench.reports.tables.published import published_values
 
-training, tuning = benchmark("training"), benchmark("tuning")
+training, tuning, published_orders = benchmark("training"), benchmark("tuning"), benchmark("published_orders")
 
 
 @pytest.mark.parametrize("name", [name for name in training.LOSSES if name not in ("dpsh", "hashnet")])
@@ -123,3 +125,48 @@ def test_committed_trials_are_not_repeated(tiny, monkeypatch, capsys):
     monkeypatch.setattr(tuning, "Parallel", lambda **options: lambda tasks: [])
     tuning.run([trial for trial in tuning.trials("tmc2007", data, 30) if trial["method"] in ("dpsh", "talr-ap")])
     assert capsys.readouterr().out == "0 trials left of 36\n"
+
+
+# ---------------------------------------------------------------- orders of published tables
+
+HYP2 = [value for value in published_values() if value.source.startswith("HyP2") and value.our_dataset == "nuswide"]
+
+
+def nuswide_cells(**rows):
+    """Return cells of methods at 12 bits: value, and how far ties can move it; a shuffle a tenth as far."""
+    ranges = [(name, value, value - by, value + by, by / 10) for name, (value, by) in rows.items()]
+    of_block = {"dataset": "nuswide", "features": "alexnet", "dataset_fingerprint": "aaaa", "metric": "AP@5000"}
+    cells = pd.DataFrame(ranges, columns=["method", "value", "low", "high", "tie_sd"])
+    return cells.assign(**of_block, n_bits=12, n_queries=1, params="{}")
+
+
+@pytest.mark.parametrize(
+    ("hyp2", "csq", "verdict"),
+    [
+        ((0.6, 0.01), (0.5, 0.01), ("holds", "every order")),
+        ((0.5, 0.06), (0.6, 0.05), ("turned", "shuffle")),  # three times the sum of .006 and .005 is .033
+        ((0.58, 0.06), (0.6, 0.05), ("open", "open")),
+        ((0.57, np.nan), (0.6, 0.05), ("open", "unknown")),
+    ],
+)
+def test_order_of_a_paper_holds_or_is_turned_as_far_as_ties_leave_it(hyp2, csq, verdict):
+    (order,) = published_orders.make_orders(nuswide_cells(hyp2=hyp2, csq=csq), HYP2)
+    assert (order.higher.published.method, order.lower.published.method) == ("HyP2 Loss", "CSQ")  # 0.794 and 0.692
+    assert order.verdict == verdict
+    assert published_orders.count_orders([order]).startswith("1 orders of two methods (HyP2 Loss 1): 1 ")
+
+
+def test_every_two_methods_of_a_table_and_block_are_ordered_once():
+    block = nuswide_cells(hyp2=(0.6, 0.01), csq=(0.5, 0.01), orthohash=(0.55, 0.02), lsh=(0.1, 0.0))
+    orders = published_orders.make_orders(pd.concat([block, block.assign(features="squeezenet")]), HYP2)
+    counts = Counter((order.higher.cell.method, order.lower.cell.method) for order in orders)
+    assert counts == {("hyp2", "orthohash"): 2, ("hyp2", "csq"): 2, ("orthohash", "csq"): 2}
+    assert all(order.higher.cell.features == order.lower.cell.features for order in orders)
+
+
+def test_papers_and_classes_of_networks_are_not_mixed():
+    at_12 = {value.our_method: value for value in HYP2 if value.n_bits == 12}
+    hyp2, csq, cells = at_12["hyp2"], at_12["csq"], nuswide_cells(hyp2=(0.6, 0.01), csq=(0.5, 0.01))
+    assert len(published_orders.make_orders(cells, [hyp2, csq])) == 1
+    for change in ({"source": "another"}, {"backbone": "ResNet-50"}, {"value": hyp2.value}):
+        assert published_orders.make_orders(cells, [hyp2, csq._replace(**change)]) == []

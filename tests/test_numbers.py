@@ -3,8 +3,6 @@
 If a passage moves to another page, the constant that names its file moves with it.
 """
 
-import csv
-import io
 import json
 import re
 import tomllib
@@ -23,7 +21,6 @@ from hashbench import evaluate, registry
 from hashbench.cards import method_card
 from hashbench.pipeline.tuning import LEAD
 from hashbench.reports.significance import ALPHA, holm
-from hashbench.reports.tables import make_tables
 from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, Score, compare
 from hashbench.scoring.comparison import of_means, of_scores
 
@@ -639,9 +636,9 @@ def test_what_training_from_images_gives_is_as_in_the_committed_rows():
 
 @cache
 def orders_of(name):
-    """Return the published orders of a table, from the committed rows, as its -orders.csv has them."""
-    table = make_tables(ROOT / "results", [name])[name]
-    return list(csv.DictReader(io.StringIO(table.to_orders_csv())))
+    """Return the published orders of a table that the committed rows allow, as the benchmark lists them."""
+    orders = benchmark("published_orders").orders_of(name)
+    return [{column: str(value) for column, value in order.row.items()} for order in orders]
 
 
 def test_counts_of_published_orders_are_those_of_the_committed_rows():

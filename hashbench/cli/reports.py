@@ -113,7 +113,7 @@ def tables(
         click.echo(hidden, err=True)
     if is_written:
         write_tables(tables_folder, laid_out, **layout)
-        suffixes = ".md, .csv, .tex, -tie-range.csv and, for a paper's, -published.csv and -orders.csv"
+        suffixes = ".md, .csv, .tex, -tie-range.csv and, for a paper's, -published.csv"
         click.echo(f"Written to {tables_folder}: each table as {suffixes}.", err=True)
     else:
         click.echo("Printed only; with --output FOLDER the tables are also written.", err=True)

@@ -11,8 +11,7 @@ from hashbench.reports.row_origins import describe_origin, n_trials
 from hashbench.store import result_rows, results
 from hashbench.store.origin import JobRecord
 
-ENDS = (".csv", ".md", ".tex", "-tie-range.csv")  # of the files of each table
-OF_PAPERS = ("-published.csv", "-orders.csv")  # of a table beside a paper's
+ENDS = (".csv", ".md", ".tex", "-tie-range.csv")  # of the files of each table; a paper's has one more
 
 
 def shown(*cells, **selection):
@@ -288,7 +287,7 @@ def test_tables_are_written_beside_the_results_and_only_when_they_change(folder)
     tables.write_tables(folder / "tables", by_name)
     assert list(by_name) == ["table1", "table2", "table3"]
     written = {path.name: path for path in (folder / "tables").iterdir() if not path.name.startswith(".")}
-    assert set(written) == {f"{name}{end}" for name in by_name for end in (*ENDS, *OF_PAPERS)}
+    assert set(written) == {f"{name}{end}" for name in by_name for end in (*ENDS, "-published.csv")}
     table2 = by_name["table2"]
     assert written["table2.md"].read_text() == table2.to_markdown()
     assert written["table2.csv"].read_bytes().decode() == table2.to_csv()

@@ -5,7 +5,7 @@
     selection     which rows users chose
     cells         from rows to cells: which a table shows, means over seeds, the best of each column
     uncertainty   intervals and tests of cells, against the best or a named line
-    nearness      how near our values are to the papers', whether methods rank alike, which orders of two hold here
+    nearness      how near our values are to the papers', and whether methods rank alike
     blocks        from cells to blocks: groups of lines, the papers' values, marks and their notes
     over_folds    the same for classes that training did not see
     markdown      blocks, and how they look in Markdown

@@ -1,4 +1,4 @@
-"""How near our values are to the papers', whether methods rank alike, and which orders of two methods hold here.
+"""How near our values are to the papers', and whether methods rank alike.
 
 A verdict compares our value with the published one, up to half a unit of its last digit. It is **within** if the two
 differ by at most one standard deviation over seeds, or are not apart under a shuffle (`hashbench.reports.ties`);
@@ -8,7 +8,6 @@ differ by at most one standard deviation over seeds, or are not apart under a sh
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from scipy.stats import kendalltau
 
 from hashbench._typing import FloatArray
 from hashbench.reports.tables.cells import records_by
-from hashbench.reports.tables.published import Published, is_large, nearest
+from hashbench.reports.tables.published import Published
 from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, Score, compare
 from hashbench.store.result_rows import NUMBERS
 
@@ -145,64 +144,3 @@ def describe_agreement(columns: Mapping[str, Sequence[Pair]]) -> str:
         "Kendall's tau between the paper's order of methods and ours, and bounds where a shuffle may reverse two of "
         f"ours: {'; '.join(texts)}."
     )
-
-
-ORDERS = {
-    ("holds", EVERY_ORDER): "hold here in every order of ties",
-    ("holds", SHUFFLE): "hold here under a shuffle",
-    ("turned", EVERY_ORDER): "are turned here in every order of ties",
-    ("turned", SHUFFLE): "are turned here under a shuffle",
-    ("open", OPEN): "are not apart under a shuffle",
-    ("open", UNKNOWN): "are unknown, as a row lacks tie_sd",
-}
-
-
-class PaperOrder(NamedTuple):
-    """Two methods that a paper ranks, each with our cell."""
-
-    higher: Pair
-    lower: Pair
-
-    @property
-    def verdict(self) -> tuple[str, str]:
-        """A key of ``ORDERS``: what became of the order, and what `hashbench.reports.ties` answers about ours."""
-        ours, other = self.higher.cell, self.lower.cell
-        answer = str(compare(ours, other))
-        if answer in (OPEN, UNKNOWN):
-            return "open", answer
-        return "holds" if ours.value > other.value else "turned", answer
-
-
-def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[PaperOrder]:
-    """List every two methods that one table of a paper orders, on networks of one class, with cells of one block.
-
-    Numbers that a table quotes from several papers order no two methods.
-    """
-    tables: dict[tuple[Any, ...], list[Pair]] = {}
-    for value, pairs in make_pairs(cells, [value for value in published if value.whose != "authors, quoted"]):
-        table = value.source, value.table, value.setting, is_large(value.backbone)
-        column = value.our_dataset, value.our_metric, value.n_bits
-        for pair in pairs:
-            key = (*table, *column, pair.cell.features, pair.cell.dataset_fingerprint)
-            tables.setdefault(key, []).append(pair)
-    orders = []
-    for (*_, features, _), pairs in tables.items():
-        values = nearest((pair.published for pair in pairs), features)
-        ranked = sorted(pairs, key=lambda pair: -float(pair.published.value))
-        orders += [
-            PaperOrder(higher, lower)
-            for higher, lower in combinations([pair for pair in ranked if pair.published in values], 2)
-            if float(higher.published.value) > float(lower.published.value) and higher.cell is not lower.cell
-        ]
-    return orders
-
-
-def count_orders(orders: Sequence[PaperOrder]) -> str:
-    """Count verdicts in a sentence; empty if there are none."""
-    if not orders:
-        return ""
-    counts = Counter(order.verdict for order in orders)
-    verdicts = ", ".join(f"{counts[verdict]} {words}" for verdict, words in ORDERS.items() if counts[verdict])
-    sources = Counter(order.higher.published.source.partition(" (")[0] for order in orders)
-    named = ", ".join(f"{source} {n}" for source, n in sources.most_common())
-    return f"Of {len(orders)} orders of two methods in one table of a paper ({named}) {verdicts}."

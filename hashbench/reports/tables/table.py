@@ -20,7 +20,7 @@ from hashbench.reports.tables.cells import grouped, make_cells, records, records
 from hashbench.reports.tables.latex import latex
 from hashbench.reports.tables.layout import LAYOUTS, TableLayout
 from hashbench.reports.tables.markdown import Style, TableBlock, markdown
-from hashbench.reports.tables.nearness import PaperOrder, count_orders, count_verdicts, make_orders
+from hashbench.reports.tables.nearness import count_verdicts
 from hashbench.reports.tables.over_folds import make_fold_blocks
 from hashbench.reports.tables.published import Published, published_values
 from hashbench.reports.tables.selection import TableSelection
@@ -30,32 +30,6 @@ from hashbench.store.result_files import find_files
 from hashbench.store.results import read_results
 
 _CONTENT = ("dataset_fingerprint", "method_version")  # last columns of files
-_ORDER_COLUMNS: dict[str, Callable[[PaperOrder], object]] = {
-    "source": lambda order: order.higher.published.source,
-    "table": lambda order: order.higher.published.table,
-    "dataset": lambda order: order.higher.published.dataset,
-    "setting": lambda order: order.higher.published.setting,
-    "metric": lambda order: order.higher.published.metric,
-    "n_bits": lambda order: order.higher.published.n_bits,
-    "higher": lambda order: order.higher.published.method,
-    "lower": lambda order: order.lower.published.method,
-    "published_higher": lambda order: order.higher.published.value,
-    "published_lower": lambda order: order.lower.published.value,
-    "our_dataset": lambda order: order.higher.cell.dataset,
-    "our_features": lambda order: order.higher.cell.features,
-    "our_metric": lambda order: order.higher.cell.metric,
-    "our_higher": lambda order: order.higher.cell.method,
-    "our_lower": lambda order: order.lower.cell.method,
-    "ours_higher": lambda order: _six(order.higher.cell.value),
-    "ours_lower": lambda order: _six(order.lower.cell.value),
-    "verdict": lambda order: order.verdict[0],
-    "ties": lambda order: order.verdict[1],
-    "dataset_fingerprint": lambda order: order.higher.cell.dataset_fingerprint,
-    "our_params_higher": lambda order: order.higher.cell.params,
-    "our_params_lower": lambda order: order.lower.cell.params,
-    "our_version_higher": lambda order: order.higher.cell.method_version,
-    "our_version_lower": lambda order: order.lower.cell.method_version,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +94,7 @@ class ResultTable:
             return ""
         values = compared(self.cells, self.layout, self.published)
         pairs = [pair for _, value_pairs in values for pair in value_pairs]
-        verdicts = count_verdicts(len({value.place for value, _ in values}), pairs, of=" of this table")
-        return f"{verdicts} {count_orders(make_orders(self.cells, self.published))}".strip()
+        return count_verdicts(len({value.place for value, _ in values}), pairs, of=" of this table")
 
     @cached_property
     def _blocks(self) -> Callable[[Style], list[TableBlock]]:
@@ -188,15 +161,6 @@ class ResultTable:
                 rows.append([*value[:9], *ours, "", "", "", "not run", "", "", ""])
         return sheet_text(header, rows)
 
-    def to_orders_csv(self) -> str:
-        """Write CSV with one line per two methods that a paper's table ranks at one code length, and block of ours.
-
-        It has both values of the paper and ours, whether the order holds, is turned or left open, and what ties
-        leave open between ours, a key of `hashbench.reports.ties.ANSWERS`.
-        """
-        orders = make_orders(self.cells, self.published)
-        return sheet_text(_ORDER_COLUMNS, ([column(order) for column in _ORDER_COLUMNS.values()] for order in orders))
-
 
 def make_table(results: pd.DataFrame, name: str, selection: TableSelection | None = None) -> ResultTable:
     """Lay out one of ``LAYOUTS``, from what `hashbench.read_results` returns.
@@ -248,7 +212,7 @@ def make_tables(
 def write_tables(
     folder: Path, tables: Mapping[str, ResultTable], digits: int | None = None, *, has_spread: bool = True
 ) -> None:
-    """Write tables, by name, as Markdown, CSV and LaTeX, with their tie ranges, the published values and orders.
+    """Write tables, by name, as Markdown, CSV and LaTeX, with their tie ranges and the published values.
 
     ``digits`` are decimal places in Markdown (by default 4) and LaTeX (3), which show the spread with ``has_spread``.
     """
@@ -260,7 +224,6 @@ def write_tables(
         write_text(folder / f"{name}-tie-range.csv", table.to_tie_range_csv())
         if table.layout.source:
             write_text(folder / f"{name}-published.csv", table.to_published_csv())
-            write_text(folder / f"{name}-orders.csv", table.to_orders_csv())
 
 
 def _table(results: pd.DataFrame, name: str, selection: TableSelection) -> ResultTable:
