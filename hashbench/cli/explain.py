@@ -162,8 +162,8 @@ def _explain_codes(
     from hashbench.cli.progress import ProgressBar
     from hashbench.reports.explain import emulation
     from hashbench.reports.explain.answers import searched_metrics
-    from hashbench.reports.explain.evaluators import EVALUATORS, named, twins_of
     from hashbench.reports.explain.orders import database_orders, rearranged, rows_in
+    from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.evaluator import check_counts
     from hashbench.scoring.self_pairs import check_labels, check_self

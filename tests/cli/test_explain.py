@@ -9,7 +9,7 @@ import rich.progress
 
 from hashbench.cli import explain, progress
 from hashbench.reports.explain import orders
-from hashbench.reports.explain.evaluators import EVALUATORS
+from hashbench.reports.explain.scripts import EVALUATORS
 from hashbench.scoring import self_pairs
 
 
@@ -276,7 +276,7 @@ def test_what_is_of_this_machine_alone_says_so_where_it_is_shown(hashbench, own,
 
 
 def test_scripts_that_this_machine_sorts_otherwise_are_in_a_note_and_in_json(hashbench, explained, own, monkeypatch):
-    monkeypatch.setitem(orders.BY_THIS_NUMPY, orders.numpy_scalar, orders.descending)  # as if NumPy's here
+    monkeypatch.setattr(orders, "numpy_here", orders.descending)  # as if NumPy's here
     rows = explained(*own, "--metric", "AP")
     assert rows["csq-here", "AP"]["value"] == rows["ratio-baseline-flat", "AP"]["value"] != rows["csq", "AP"]["value"]
     assert rows["csq-here", "AP"]["used_by"] == "csq, by this machine's NumPy"
@@ -289,7 +289,7 @@ def test_scripts_that_this_machine_sorts_otherwise_are_in_a_note_and_in_json(has
     done = hashbench("explain", *own, "--script", "csq-here", "--metric", "AP").stdout
     assert re.search(r"^ csq-here +0\.", done, re.MULTILINE)
     assert "orders ties differently" not in done
-    monkeypatch.setitem(orders.BY_THIS_NUMPY, orders.numpy_scalar, orders.numpy_scalar)
+    monkeypatch.setattr(orders, "numpy_here", orders.numpy_scalar)
     assert "orders ties" not in hashbench("explain", *own, "--script", "csq", "--metric", "AP").stdout
 
 

@@ -17,10 +17,10 @@ from hashbench import evaluate
 from hashbench.affinity import SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain.answers import answers, format_answers
-from hashbench.reports.explain.conventions import MEAN_WORDS, leave_out_without_hits
 from hashbench.reports.explain.emulation import Cause, TieRange, shapley_values
-from hashbench.reports.explain.evaluators import EVALUATORS, named
 from hashbench.reports.explain.explanation_text import format_explanations
+from hashbench.reports.explain.quantities import MEANS
+from hashbench.reports.explain.scripts import EVALUATORS, named
 
 
 def bits(text):
@@ -392,10 +392,10 @@ def test_without_themselves_queries_score_as_each_in_a_database_that_lacks_it(me
         rows = order[order != query]
         one_by_one.append(values_of(explained([metric], codes[[query]], codes[rows], (labels[[query]], labels[rows]))))
     of_all_queries = {"perf10", "area-rp", "area-rp-p", "bihalf-pairs-p", "bihalf-pr"}  # no means over queries
-    by_hits = {script.name for script in EVALUATORS if script.mean is leave_out_without_hits}
+    by_hits = {script.name for script in EVALUATORS if script.mean == "leave_out_without_hits"}
     for explanation in together:
         script = explanation.evaluator
-        if script.name in of_all_queries or script.item_order is not None:
+        if script.name in of_all_queries or script.item_order:
             continue
         values = [values[script.name] for values in one_by_one]
         expected = np.nanmean(values) if script.name in by_hits else np.mean(values)
@@ -432,7 +432,7 @@ def test_tables_fit_a_terminal():
         format_answers(answers({"by-class": explanations}, "0.233"), "0.233", "table"),
     ):
         assert max(map(len, text.splitlines())) <= 80
-    words = [*MEAN_WORDS.values(), *(script.own for script in EVALUATORS)]
+    words = [*(mean.words for mean in MEANS.values()), *(script.own for script in EVALUATORS)]
     assert max(map(len, words)) <= 44  # the room that the table leaves to causes
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numba.misc.quicksort import make_py_quicksort
 
 from hashbench.reports.explain import orders
-from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
+from hashbench.reports.explain.scripts import EVALUATORS, twins_of
 
 ALL_SCRIPTS = (*EVALUATORS, *twins_of(EVALUATORS))
 

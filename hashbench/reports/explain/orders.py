@@ -1,11 +1,12 @@
-"""The orders in which scoring scripts leave tied items.
+"""The orders in which scoring scripts leave tied items, and the orders of a database.
+
+An order maps keys, (n_items,), and a number to at least so many rows, lowest keys first.
 
 Sorts only compare keys by ``<``, so the type of keys does not matter, only the treatment of equal keys. NumPy's
 `argsort` and `argpartition` have vector instructions for keys of 32 and 64 bits; others are sorted as they always were.
 The compiled loops are ports of libstdc++'s sorts, and leave the same orders.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -14,9 +15,6 @@ from hashbench._parallel import to_machine_code
 from hashbench._typing import AnyArray, ByteArray, IntArray
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
-
-Order = Callable[[AnyArray, int], IntArray]
-"""Maps keys, (n_items,), and a number to at least so many rows, lowest keys first."""
 
 _RADIX_SORTED = 32_768  # least number of integers that torch sorts by digits, which keeps ties in their order
 _INSERTED = 16  # most items that sorts insert, which keeps ties in their order
@@ -49,8 +47,8 @@ def numpy_partition(keys: AnyArray, n_first: int) -> IntArray:
     keys = _unvectorised(keys)
     if n_first < max(len(keys), 4):
         return _first_sorted(keys, n_first)
-    rows, largest = np.arange(n_first), n_first - 1 - np.argmax(keys[::-1])
-    rows[[largest, -1]] = rows[[-1, largest]]  # of floats, which scripts sort, the whole list has only this exchange
+    rows, largest = np.arange(n_first), n_first - 1 - int(np.argmax(keys[::-1]))
+    rows[largest], rows[-1] = n_first - 1, largest  # of floats, which scripts sort, the whole list has only this change
     return rows[np.argsort(keys[rows])]
 
 
@@ -96,13 +94,13 @@ def numba_reversed(keys: AnyArray, n_first: int) -> IntArray:
     return numba_here(-keys, n_first)[::-1]
 
 
-BY_CUT = (numpy_partition, numpy_partition_here, torch_topk)
+BY_CUT = ("numpy_partition", "numpy_partition_here", "torch_topk")
 """Orders that depend on the number of items requested, and return no more."""
 
-BY_THIS_NUMPY: dict[Order, Order] = {numpy_scalar: numpy_here, numpy_partition: numpy_partition_here}
+BY_THIS_NUMPY = {"numpy_scalar": "numpy_here", "numpy_partition": "numpy_partition_here"}
 """The orders of scripts that sort by NumPy, on this machine."""
 
-OF_THIS_MACHINE = (*BY_THIS_NUMPY.values(), numba_here, numba_reversed)
+OF_THIS_MACHINE = (*BY_THIS_NUMPY.values(), "numba_here", "numba_reversed")
 """Orders that depend on the installed NumPy or numba, or on the CPU."""
 
 
