@@ -78,30 +78,26 @@ def explain(
 
     Metrics are AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with any cut. ``own_rows``, (n_queries,), are the
     rows of the database that are the queries themselves; each query's is left out of its ranking. Returns the
-    explanations metric by metric, scripts in their order. Raises HashbenchError if no script computes one of the
+    explanations metric by metric, scripts in their order. Raises HashbenchError if no script computes any of the
     metrics. Whether the queries are these rows is for the caller to check (`hashbench.scoring.self_pairs`).
     """
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
     n_items = len(database)
     if own_rows is not None:
         n_items -= 1
-    accepting = _accepting(metrics, evaluators, n_items)
-    cuts: list[tuple[Evaluator, str, int]] = []
-    for name in dict.fromkeys(get_metric(name).name for name in metrics):
-        of_metric = [(script, name, cut_of(script, name, n_items)) for script in accepting]
-        if all(cut is None for _, _, cut in of_metric):
-            raise HashbenchError(describe_missing(name, evaluators, n_items))
-        cuts += [(script, name, cut) for script, name, cut in of_metric if cut is not None]
+    names = dict.fromkeys(get_metric(name).name for name in metrics)
+    cuts = [
+        (script, name, cut)
+        for name in names
+        for script in _accepting(metrics, evaluators, n_items)
+        if (cut := cut_of(script, name, n_items)) is not None
+    ]
+    if not cuts:
+        raise HashbenchError(describe_missing(next(iter(names)), evaluators, n_items))
     largest = max((cut for script, _, cut in cuts if script.shares_cut), default=0)
     jobs = [_Job.of(*cut, n_items, largest) for cut in cuts]
     scores = _Scores.of(query, database, n_bits, affinity, jobs, own_rows, on_progress)
     return [scores.explanation(job) for job in jobs]
-
-
-def metrics_of(metrics: Sequence[str], evaluators: Sequence[Evaluator], n_items: int) -> list[str]:
-    """Return the metrics that at least one script computes on a database of this size."""
-    accepting = _accepting(metrics, evaluators, n_items)
-    return [name for name in metrics if any(cut_of(script, name, n_items) is not None for script in accepting)]
 
 
 def _accepting(metrics: Iterable[str], evaluators: Iterable[Evaluator], n_items: int) -> list[Evaluator]:

@@ -41,21 +41,6 @@ class Query:
         """Return the sort key of every item, a whole number from 0 on, lowest first."""
         return self._cached(distance, lambda: DISTANCES[distance].keys(self))
 
-    @property
-    def n_ones(self) -> int:
-        """The number of ones of the query."""
-        return int(np.bitwise_count(self.code).sum())
-
-    @property
-    def n_ones_of_items(self) -> IntArray:
-        """The number of ones of each item, (n_items,)."""
-        return self._cached("ones", lambda: np.bitwise_count(self.database).sum(axis=1, dtype=np.int64))
-
-    @property
-    def n_common(self) -> IntArray:
-        """The number of ones that each item shares with the query, (n_items,)."""
-        return (self.n_ones + self.n_ones_of_items - self.keys("hamming")) // 2
-
     def rows(self, distance: str, sort: Sort, cut: int) -> IntArray:
         """Return at least the first ``cut`` items in a script's order."""
         n_first = max(cut, sort.shared_cut)
@@ -113,8 +98,8 @@ def visit_queries(
         on_progress("queries ranked", n_done, len(query))
 
 
-def _hamming(query: Query) -> IntArray:
-    return np.asarray(np.bitwise_count(query.code ^ query.database).sum(axis=1, dtype=np.int64))
+def _ones(packed: ByteArray) -> IntArray:
+    return np.asarray(np.bitwise_count(packed).sum(axis=-1, dtype=np.int64))
 
 
 def _bytes_of_seven(query: Query) -> IntArray:
@@ -133,13 +118,13 @@ def _radii_of_int8(query: Query) -> IntArray:
 
 
 def _dot_of_bits(query: Query) -> IntArray:
-    return query.n_ones - query.n_common
+    return _ones(query.code) - _ones(query.code & query.database)
 
 
 def _cosine_of_bits(query: Query) -> IntArray:
     """Rank by the cosine, which is 0 if either has no ones; equal cosines have equal keys."""
-    squares = query.n_common**2 / np.maximum(query.n_ones_of_items, 1)  # floats of equal fractions are equal
-    return np.unique(-squares, return_inverse=True)[1]
+    squares = _ones(query.code & query.database) ** 2 / np.maximum(_ones(query.database), 1)
+    return np.unique(-squares, return_inverse=True)[1]  # floats of equal fractions are equal
 
 
 class Distance(NamedTuple):
@@ -151,7 +136,7 @@ class Distance(NamedTuple):
 
 
 DISTANCES = {
-    "hamming": Distance("", _hamming),
+    "hamming": Distance("", lambda query: _ones(query.code ^ query.database)),
     "bytes_of_seven": Distance("a byte that differs in all bits counts 7", _bytes_of_seven),
     "of_int8": Distance("similarities end at 127", _of_int8),
     "radii_of_int8": Distance("similarities end at 127", _radii_of_int8),
