@@ -96,7 +96,8 @@ def explain(
         raise HashbenchError(describe_missing(next(iter(names)), evaluators, n_items))
     largest = max((cut for script, _, cut in cuts if script.shares_cut), default=0)
     jobs = [_Job.of(*cut, n_items, largest) for cut in cuts]
-    scores = _Scores.of(query, database, n_bits, affinity, jobs, own_rows, on_progress)
+    scores = _Scores(len(query), n_bits, affinity, jobs)
+    visit_queries(query, database, n_bits, affinity, scores.add, own_rows, on_progress)
     return [scores.explanation(job) for job in jobs]
 
 
@@ -203,80 +204,57 @@ class _Job(NamedTuple):
         return Ranking(query, distance, conventions.order, cut)
 
 
-@dataclass(frozen=True, eq=False)
 class _Scores:
     """Scores of every query, arrays (n_queries,), 0 where nothing is relevant; and the counts behind exact scores."""
 
-    in_order: dict[tuple[str, _Conventions], FloatArray]  # by metric: values and hits, (2, n_queries)
-    own: dict[_Job, FloatArray]  # quantities of scripts that sort
-    counts: dict[str, TieHistogram]  # of distances with few keys; exact scores by the others are known
-    is_labelled: BoolArray  # queries
-    exact: dict[tuple[str, str], Scores]  # by metric and distance
-
-    @classmethod
-    def of(
-        cls,
-        query: ByteArray,
-        database: ByteArray,
-        n_bits: int,
-        affinity: Affinity,
-        jobs: list[_Job],
-        own_rows: IntArray | None,
-        progress: Progress,
-    ) -> "_Scores":
-        n_queries, levels = len(query), affinity.levels
-        shape = n_queries, len(levels), 2 * n_bits + 1
+    def __init__(self, n_queries: int, n_bits: int, affinity: Affinity, jobs: list[_Job]) -> None:
         distances = dict.fromkeys(["hamming", *(job.script.distance for job in jobs)])
-        counts = {name: np.zeros(shape, dtype=np.int64) for name in distances if DISTANCES[name].has_few_keys}
-        variants = {
-            (job.evaluator.metric, conventions._replace(mean="")): (job, np.zeros((2, n_queries)))
-            for job in jobs
-            for conventions in job.variants
-            if conventions.order
-        }
-        own = {job: np.zeros(n_queries) for job in jobs if job.evaluator.quantity and job.script.order}
-        exact = {
-            (name, conventions.distance): np.zeros((4, n_queries))
-            for job in jobs
-            for conventions in job.variants
-            if conventions.distance not in counts
-            for name in (job.exact_metric(conventions), f"Hit@{conventions.cut}")
-        }
-
-        def score(queries: list[Query]) -> None:
-            at_levels = [np.searchsorted(levels, query.levels) for query in queries]
-            for query, at_level in zip(queries, at_levels, strict=True):
-                row = query.number
-                for distance, table in counts.items():
-                    cells = at_level * table.shape[2] + query.keys(distance)
-                    table[row] = np.bincount(cells, minlength=table[row].size).reshape(table[row].shape)
-                for (metric, conventions), (job, scores) in variants.items():
-                    first = job.first(conventions, query)
-                    scores[:, row] = METRICS[metric](first, conventions.divisor or "retrieved"), len(first.hits) > 0
-                for job, values in own.items():
-                    values[row] = getattr(quantities, job.evaluator.quantity)(job.first(job.script, query))
-            for distance in {distance for _, distance in exact}:
-                histogram = count_groups(at_levels, [query.keys(distance) for query in queries], levels)
-                for (name, of_distance), scores in exact.items():
-                    if of_distance == distance:
-                        rows = slice(queries[0].number, queries[-1].number + 1)
-                        scores[:, rows] = get_metric(name).scores(histogram)
-
-        visit_queries(query, database, n_bits, affinity, score, own_rows, progress)
-        is_labelled: BoolArray = np.ones(n_queries, dtype=bool)
+        shape = n_queries, len(affinity.levels), 2 * n_bits + 1
+        self._levels, self._jobs = affinity.levels, {}
+        self._counts = {name: np.zeros(shape, np.int64) for name in distances if DISTANCES[name].has_few_keys}
+        self._exact_scores: dict[tuple[str, str], FloatArray] = {}  # by metric and distance, (4, n_queries)
+        self._in_order: dict[tuple[str, _Conventions], FloatArray] = {}  # by metric: values and hits, (2, n_queries)
+        for job in jobs:
+            for conventions in job.variants:
+                if conventions.order:
+                    key = job.evaluator.metric, conventions._replace(mean="")
+                    self._jobs[key], self._in_order[key] = job, np.zeros((2, n_queries))
+                if conventions.distance not in self._counts:  # known exactly by their own histograms only
+                    for name in (job.exact_metric(conventions), f"Hit@{conventions.cut}"):
+                        self._exact_scores[name, conventions.distance] = np.zeros((4, n_queries))
+        self._own_values = {job: np.zeros(n_queries) for job in jobs if job.evaluator.quantity and job.script.order}
+        self._is_labelled: BoolArray = np.ones(n_queries, dtype=bool)
         if isinstance(affinity, SharedLabels):
-            is_labelled = np.asarray(affinity.query_labels.any(axis=1))
-        return cls(
-            {key: scores for key, (_, scores) in variants.items()},
-            own,
-            {distance: TieHistogram(table, levels) for distance, table in counts.items()},
-            is_labelled,
-            {key: Scores(*np.nan_to_num(scores)) for key, scores in exact.items()},
-        )
+            self._is_labelled = np.asarray(affinity.query_labels.any(axis=1))
+
+    def add(self, queries: list[Query]) -> None:
+        """Score some consecutive queries."""
+        at_levels = [np.searchsorted(self._levels, query.levels) for query in queries]
+        for query, at_level in zip(queries, at_levels, strict=True):
+            row = query.number
+            for distance, table in self._counts.items():
+                cells = at_level * table.shape[2] + query.keys(distance)
+                table[row] = np.bincount(cells, minlength=table[row].size).reshape(table[row].shape)
+            for key, scores in self._in_order.items():
+                metric, conventions = key
+                first = self._jobs[key].first(conventions, query)
+                scores[:, row] = METRICS[metric](first, conventions.divisor or "retrieved"), len(first.hits) > 0
+            for job, values in self._own_values.items():
+                values[row] = getattr(quantities, job.evaluator.quantity)(job.first(job.script, query))
+        rows = slice(queries[0].number, queries[-1].number + 1)
+        for distance in {distance for _, distance in self._exact_scores}:
+            histogram = count_groups(at_levels, [query.keys(distance) for query in queries], self._levels)
+            for (name, of_distance), scores in self._exact_scores.items():
+                if of_distance == distance:
+                    scores[:, rows] = get_metric(name).scores(histogram)
 
     @cached_property
-    def n_relevant(self) -> IntArray:
-        return self.counts["hamming"].n_relevant
+    def _histograms(self) -> dict[str, TieHistogram]:
+        return {distance: TieHistogram(table, self._levels) for distance, table in self._counts.items()}
+
+    @property
+    def _n_relevant(self) -> IntArray:
+        return self._histograms["hamming"].n_relevant
 
     def explanation(self, job: _Job) -> Explanation:
         """Share the difference between the exact value and the script's among its conventions."""
@@ -295,20 +273,20 @@ class _Scores:
             exact=self._exact(job, job.exact),
             script_range=self._exact(job, job.script),
             causes=causes,
-            n_queries=len(self.n_relevant),
-            n_undefined=int((self.n_relevant == 0).sum()),
+            n_queries=len(self._n_relevant),
+            n_undefined=int((self._n_relevant == 0).sum()),
         )
 
     def _value(self, job: _Job, conventions: _Conventions) -> float:
         if conventions.order is None:
             return self._exact(job, conventions).mean
-        return self._averaged(conventions.mean, *self.in_order[job.evaluator.metric, conventions._replace(mean="")])
+        return self._averaged(conventions.mean, *self._in_order[job.evaluator.metric, conventions._replace(mean="")])
 
     def _own(self, job: _Job) -> float:
-        if job in self.own:
-            hits = self.in_order[job.evaluator.metric, job.script._replace(mean="")][1]
-            return self._averaged(job.script.mean, self.own[job], hits)
-        quantity = getattr(quantities, job.evaluator.quantity)(self.counts[job.script.distance], job.script.cut)
+        if job in self._own_values:
+            hits = self._in_order[job.evaluator.metric, job.script._replace(mean="")][1]
+            return self._averaged(job.script.mean, self._own_values[job], hits)
+        quantity = getattr(quantities, job.evaluator.quantity)(self._histograms[job.script.distance], job.script.cut)
         if isinstance(quantity, float):
             return quantity
         values = np.nan_to_num(quantity)
@@ -316,8 +294,8 @@ class _Scores:
 
     def _averaged(self, mean: str, values: FloatArray, hit: FloatArray) -> float:
         """Average values over the queries that a script keeps."""
-        kept = self.is_labelled if MEANS[mean].of_labelled else slice(None)
-        return float(MEANS[mean].average(values[kept], hit[kept], self.n_relevant[kept]))
+        kept = self._is_labelled if MEANS[mean].of_labelled else slice(None)
+        return float(MEANS[mean].average(values[kept], hit[kept], self._n_relevant[kept]))
 
     def _exact(self, job: _Job, conventions: _Conventions) -> TieRange:
         """Average exact scores as a script does; ties give each query a probability of a hit."""
@@ -331,10 +309,10 @@ class _Scores:
     def _scores(self, metric: str, distance: str) -> Scores:
         """Score every query, 0 where nothing is relevant; scripts share most of these."""
         key = metric, distance
-        if key not in self.exact:
-            scored = evaluate_histogram(self.counts[distance], [metric], undefined="skip")
-            self.exact[key] = Scores(*map(np.nan_to_num, scored.scores[metric]))
-        return self.exact[key]
+        if key not in self._exact_scores:
+            scored = evaluate_histogram(self._histograms[distance], [metric], undefined="skip")
+            self._exact_scores[key] = np.stack(scored.scores[metric])
+        return Scores(*np.nan_to_num(self._exact_scores[key]))
 
 
 def shapley_values(values: Mapping[Switches, float]) -> dict[str, float]:

@@ -82,29 +82,16 @@ def spreads(
     """
     exact = evaluate_packed(query, database, n_bits, affinity, metrics)
     histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, slice(0, len(query)))
-    end_of_ties = _mean(quantities.at_end_of_ties(histogram, 0)[histogram.n_relevant > 0])
+    end = _mean(quantities.at_end_of_ties(histogram, 0)[histogram.n_relevant > 0])
     for name in database_orders:
         items, relevance = rearranged(database, affinity, name)
         by_script = _values(query, items, n_bits, relevance, list(exact.scores))
         for metric, summary in exact.summary.items():
             values = by_script[metric]
             lowest, highest = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
-            yield Spread(
-                method=method,
-                n_bits=n_bits,
-                metric=metric,
-                database=name,
-                n_queries=summary.n_queries,
-                value=summary.mean,
-                tie_sd=summary.tie_sd,
-                low=summary.low,
-                high=summary.high,
-                lowest=values[lowest],
-                highest=values[highest],
-                lowest_script=lowest,
-                highest_script=highest,
-                end_of_ties=end_of_ties if metric == "AP" else math.nan,
-            )
+            exact_numbers = summary.n_queries, summary.mean, summary.tie_sd, summary.low, summary.high
+            extremes = values[lowest], values[highest], lowest, highest
+            yield Spread(method, n_bits, metric, name, *exact_numbers, *extremes, end if metric == "AP" else math.nan)
 
 
 def explain_cached(
