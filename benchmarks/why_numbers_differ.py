@@ -22,8 +22,8 @@ from hashbench.pipeline.grid import grid
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.steps import codes_of
 from hashbench.reports.explain.emulation import explain
-from hashbench.reports.explain.evaluators import EVALUATORS, named, twins_of
 from hashbench.reports.explain.orders import rearranged
+from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
 from hashbench.reports.formatting import markdown_table
 from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
 

@@ -6,7 +6,7 @@ from helpers.paths import ROOT, built_in_datasets, built_in_methods
 
 from hashbench.cards import as_json, card_of_class, source_digest
 from hashbench.registry import dataset_class
-from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
+from hashbench.reports.explain.scripts import EVALUATORS, twins_of
 from hashbench.reports.plots import FIGURES
 from hashbench.reports.tables import LAYOUTS
 from hashbench.scoring.metrics import FAMILIES

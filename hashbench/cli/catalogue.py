@@ -78,7 +78,7 @@ def _text_of_metric(item: _Item) -> str:
 
 
 def _scripts() -> list[_Item]:
-    from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
+    from hashbench.reports.explain.scripts import EVALUATORS, twins_of
 
     return [
         {

@@ -162,10 +162,11 @@ def _explain_codes(
     from hashbench.cli.progress import ProgressBar
     from hashbench.reports.explain import emulation
     from hashbench.reports.explain.answers import searched_metrics
-    from hashbench.reports.explain.evaluators import EVALUATORS, named, twins_of
     from hashbench.reports.explain.orders import database_orders, rearranged, rows_in
+    from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.evaluator import check_counts
+    from hashbench.scoring.metrics import get_metric
     from hashbench.scoring.self_pairs import check_labels, check_self
 
     chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
@@ -174,11 +175,7 @@ def _explain_codes(
     if codes.exclude_self:
         check_labels(codes.affinity)
     n_items = len(codes.database) - codes.exclude_self
-    metrics_or_default = metrics or (searched_metrics(n_items) if is_search else ("AP", "AP@1000"))
-    computed = tuple(emulation.metrics_of(metrics_or_default, chosen, n_items)) or metrics_or_default
-    for name in dict.fromkeys(metrics):
-        if name not in computed:
-            click.echo(f"Left out: {emulation.describe_missing(name, chosen, n_items)}", err=True)
+    searched = searched_metrics(n_items) if is_search else metrics or ("AP", "AP@1000")
     with_twins = list(dict.fromkeys([*chosen, *twins_of(chosen)] if has_twins else chosen))
     if is_search:  # as if each cut were the only one
         with_twins = [replace(script, shares_cut=False) for script in with_twins]
@@ -188,13 +185,16 @@ def _explain_codes(
             database, affinity = rearranged(codes.database, codes.affinity, order)
             own_rows = np.argsort(rows_in(order, codes.affinity)) if codes.exclude_self else None
             explanations[order] = emulation.explain(
-                codes.query, database, codes.n_bits, affinity, computed, with_twins, own_rows, progress.update
+                codes.query, database, codes.n_bits, affinity, searched, with_twins, own_rows, progress.update
             )
+    of_order = next(iter(explanations.values()))
+    computed = dict.fromkeys(explanation.metric for explanation in of_order)
+    missing = [name for name in dict.fromkeys(metrics) if get_metric(name).name not in computed]
+    notes = [*(f"Left out: {emulation.describe_missing(name, chosen, n_items)}" for name in missing), *notes]
+    idle = {script.name for script in chosen} - {explanation.evaluator.name for explanation in of_order}
+    notes += [f"{name} gives none of {', '.join(computed)}." for name in sorted(idle if scripts else ())]
     for note in notes:
         click.echo(note, err=True)
-    explained = {explanation.evaluator.name for of_order in explanations.values() for explanation in of_order}
-    for name in sorted({script.name for script in chosen} - explained if scripts else ()):
-        click.echo(f"{name} gives none of {', '.join(computed)}.", err=True)
     return explanations
 
 

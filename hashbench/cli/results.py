@@ -1,8 +1,6 @@
 """The commands on result files: merge, info, check, rerun."""
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 from click import IntRange
@@ -11,11 +9,7 @@ from cloup import option
 from hashbench.cli.options import BITS, METHOD, METRIC, RESULTS, OneEach, completing
 from hashbench.errors import HashbenchError, counted
 
-if TYPE_CHECKING:
-    from hashbench.store.result_rows import Row
-
 _FILES = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE|FOLDER]...")
-_AGAINST = option("--against", metavar="REVISION", help="Accepted results: a commit, branch, folder or file.")
 
 
 @click.group()
@@ -56,63 +50,59 @@ def info(dataset: str, method: str, results: Path) -> None:
 
 @results.command()
 @_FILES
-@_AGAINST
-def check(paths: tuple[Path, ...], against: str | None) -> None:
-    """Check result files, such as those of a pull request; by default those in results/.
+def check(paths: tuple[Path, ...]) -> None:
+    """Check result files; by default those in results/.
 
     Columns, types, ranges, order and spelling must be those that hashbench writes, and keys unique. Fingerprints of a
-    dataset must agree with each other, with the accepted ones and with the dataset prepared here. Metrics must exist, a
-    dataset must offer its features, and a built-in method must take and record its parameters, code length and seed; a
-    method's version must not be above the one here, and all rows of a method with the same parameters must be of one
-    version and, for a plug-in, of the same code. With --against, new rows must be of built-in methods, and accepted
-    rows must not disappear or change unless the version of their method rises. Each problem is printed as a sentence,
-    and the exit code is 1.
+    dataset must agree with each other and with the dataset prepared here. Metrics must exist, a method's version must
+    not be above the one here, and all rows of a method with the same parameters must be of one version and, for a
+    plug-in, of the same code. Each problem is printed as a sentence, and the exit code is 1.
     """
     from hashbench.reports import submissions
     from hashbench.reports.row_origins import read_origins
 
-    paths = paths or (Path("results"),)
-    files = submissions.result_files(paths)
+    files = submissions.result_files(paths or (Path("results"),))
     rows, problems = submissions.read_files(files)
-    base = _accepted(against)
-    if not problems:  # else unreadable rows would count as gone
-        problems = submissions.about_accepted(rows, base, paths)
-        problems += submissions.about_code(rows, base, read_origins(files))
-    problems += submissions.about_rows(rows, base)
-    verdict = "all is well"
-    if against:
-        problems += submissions.about_makers(rows, base)
-        verdict += f", {counted(len(submissions.changed_cells(rows, base)), 'cell')} of them new or changed"
-    _raise(problems)
-    click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: {verdict}.")
+    _raise(problems + submissions.about_rows(rows) + submissions.about_code(rows, read_origins(files)))
+    click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well.")
 
 
 @results.command()
 @_FILES
-@_AGAINST
+@option("--against", metavar="REVISION", help="Only cells that are not in a commit, branch, folder or file.")
 @option("--cells", "n_cells", type=IntRange(1), default=1, help="Number of cells to run.")
 @METHOD
 @BITS
 @option("--seed", "seeds", type=OneEach(int), multiple=True, help="Seed of the cells, repeatable.")
 @METRIC
-def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selection: Any) -> None:
+def rerun(
+    paths: tuple[Path, ...],
+    against: str | None,
+    n_cells: int,
+    methods: tuple[str, ...],
+    n_bits: tuple[int, ...],
+    seeds: tuple[int, ...],
+    metrics: tuple[str, ...],
+) -> None:
     """Run a cell of result files again, in a fresh folder, and compare every digit; by default of those in results/.
 
-    A cell is a dataset, method, parameters, code length and seed. It is chosen among the new or changed cells of
-    datasets that are built in or prepared here, always the same one for the same rows. Methods most likely to differ
-    come first: learned ones, then quick ones, slow ones, baselines; options choose others. Rows that differ are listed,
-    with differences between their environment and this one, and the exit code is 1. Differences up to 0.02 are only a
-    warning for methods that optimise, as another processor may cause them. Cells that cannot be run here, such as
-    those of an older version, also only cause a warning; if none can be run, the exit code is 1 without --against.
+    A cell is a dataset, method, parameters, code length and seed. It is the first among the new or changed cells of
+    datasets that are built in or prepared here; options choose others. Rows that differ are listed, with differences
+    between their environment and this one, and the exit code is 1. Differences up to 0.02 are only a warning for
+    methods that optimise, as another processor may cause them. Cells that cannot be run here, such as those of an
+    older version, also only cause a warning; if none can be run, the exit code is 1 without --against.
     """
     from hashbench.reports import submissions
+    from hashbench.reports.revisions import read_side
     from hashbench.reports.row_origins import origin_of, read_origins
+    from hashbench.scoring.metrics import get_metric
 
     files = submissions.result_files(paths or (Path("results"),))
     rows, problems = submissions.read_files(files)
-    base = _accepted(against)
-    _raise(problems + submissions.about_rows(rows, base))
-    cells, origins = submissions.chosen_cells(submissions.changed_cells(rows, base), **selection), read_origins(files)
+    _raise(problems + submissions.about_rows(rows))
+    base = {} if against is None else read_side(against, Path("results")).rows
+    choice = {"method": methods, "n_bits": n_bits, "seed": seeds, "metric": [get_metric(name).name for name in metrics]}
+    cells, origins = submissions.chosen_cells(submissions.changed_cells(rows, base), choice), read_origins(files)
     runnable_cells, others = submissions.runnable(cells)
     if not cells:
         click.echo("No cell is new or changed.")
@@ -137,18 +127,7 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selectio
 
 
 def _warn(sentence: str) -> None:
-    """Print a warning for reviewers; on GitHub it is shown beside the pull request, too."""
     click.echo(f"Warning: {sentence}", err=True)
-    if os.environ.get("GITHUB_ACTIONS"):
-        click.echo(f"::warning::{sentence}")
-
-
-def _accepted(against: str | None) -> dict[tuple[Any, ...], "Row"]:
-    if against is None:
-        return {}
-    from hashbench.reports.revisions import read_side
-
-    return read_side(against, Path("results")).rows
 
 
 def _raise(problems: list[str]) -> None:

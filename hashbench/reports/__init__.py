@@ -17,7 +17,7 @@
     revisions     the two sides of a comparison: results at a git revision, in a folder or file
     diff          what changed between them, and whether it matters
     diff_text     a diff as text, CSV, JSON and Markdown
-    submissions   checks of results that others submit: format, agreement, and rerunning a cell
+    submissions   checks of results files: format, agreement, and rerunning a cell
     formatting    tables as text, shared by all of these and the command line
 
 `formatting` and `revisions` are light; the others import pandas or SciPy.

@@ -1,11 +1,9 @@
-"""Checks of submitted results: whether files are as hashbench writes them, and whether a cell can be reproduced."""
+"""Checks of results files: whether they are as hashbench writes them, and whether a cell can be reproduced."""
 
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,8 +11,7 @@ from typing import Any
 from hashbench._validation import has_markup
 from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
-from hashbench.errors import HashbenchError, counted, unknown_name
-from hashbench.method import HashMethod
+from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.grid import Job, grid
 from hashbench.pipeline.preparation import dataset_path, find_dataset, load_dataset
 from hashbench.pipeline.runner import run
@@ -22,18 +19,12 @@ from hashbench.pipeline.steps import Demands
 from hashbench.registry import (
     dataset_class,
     dataset_spec,
-    features_kind,
-    get_method,
-    is_built_in,
-    is_dataset,
     method_names,
-    offers,
 )
 from hashbench.reports.row_origins import origin_of
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.files import data_folder
 from hashbench.store.origin import JobRecord
-from hashbench.store.provenance import digest
 from hashbench.store.result_files import (
     ResultsFile,
     find_files,
@@ -49,8 +40,7 @@ from hashbench.store.result_rows import NUMBERS, Row
 from hashbench.unseen import split_name
 
 _NUMBER = re.compile(r"[01]\.\d{6}|nan")
-_EXACT = ("baseline", "unsupervised")  # groups whose methods, if not trained, give the same codes on every processor
-_TOLERANCE = 0.02  # by which scores of other methods may differ between processors
+_TOLERANCE = 0.02  # by which scores of methods that optimise may differ between processors
 _Rows = dict[tuple[Any, ...], Row]
 
 
@@ -106,14 +96,12 @@ def _about_file(path: Path, file: ResultsFile, rows: _Rows) -> str:
     return ""
 
 
-def about_rows(rows: _Rows, base: _Rows) -> list[str]:
-    """Describe rows that disagree with each other, with this version of hashbench or with accepted rows."""
+def about_rows(rows: _Rows) -> list[str]:
+    """Describe rows that disagree with each other, with this version of hashbench or with the data prepared here."""
     problems: list[str] = []
     contents: dict[tuple[str, str], Row] = {}
-    for row in (*base.values(), *rows.values()):
+    for row in rows.values():
         first = contents.setdefault((row.dataset, row.features), row)
-        if base.get(row.key) == row:
-            continue
         if row.dataset_fingerprint != first.dataset_fingerprint:
             problems.append(
                 f"{row.dataset} with features {row.features} is {row.dataset_fingerprint} in {_name(row)} and "
@@ -126,8 +114,6 @@ def about_rows(rows: _Rows, base: _Rows) -> list[str]:
             )
         problems += _about_row(row)
     for (dataset, features), row in contents.items():
-        if not any(row.dataset == key[0] for key in rows):
-            continue
         prepared = _fingerprint_here(dataset, features)
         if prepared not in (None, row.dataset_fingerprint):
             problems.append(
@@ -137,61 +123,17 @@ def about_rows(rows: _Rows, base: _Rows) -> list[str]:
     return list(dict.fromkeys(problems))
 
 
-def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]:
-    """Describe accepted rows that are gone, or changed although neither data nor version of the method did.
-
-    Rows are gone only if one of the paths should hold them.
-    """
-    places = [_places_of(path) for path in paths]
-    versions: dict[tuple[str, ...], int] = {}
-    for row in rows.values():
-        method = row.dataset, row.features, row.method
-        versions[method] = max(row.method_version, versions.get(method, 0))
-    gone = Counter(
-        (row.method, row.dataset)
-        for key, row in base.items()
-        if key not in rows
-        and any(place & {*_homes(row)} for place in places)
-        and versions.get((row.dataset, row.features, row.method), 0) <= row.method_version
-    )
-    changed = [
-        f"{_name(row)} changed from {_numbers(old)} to {_numbers(row)} though neither data nor version of the method "
-        "did. Raise the version, or leave the row."
-        for key, row in rows.items()
-        if (old := base.get(key)) is not None and _is_other(old, row) and old[-2:] == row[-2:]
-    ]
-    return changed + [
-        f"{counted(number, 'row')} of {method} on {dataset} {'is' if number == 1 else 'are'} gone; merge what is "
-        "accepted, or restore them. Remove rows only where a higher version of the method replaces them."
-        for (method, dataset), number in sorted(gone.items())
-    ]
-
-
-def _places_of(path: Path) -> set[str]:
-    """Return the one of `_homes` that a path is: the folder of all results, that of a dataset, or a file."""
-    if not path.is_dir():
-        return {"/".join(path.resolve().parts[-2:])}
-    is_dataset = any(file.parent == path for file in find_files(path))
-    return {path.resolve().name if is_dataset else ""}
-
-
-def _homes(row: Row) -> tuple[str, ...]:
-    """Return where a row may be: in any results, the folder of its dataset, its file."""
-    home = results_path("", row.dataset, row.method)
-    return "", home.parent.name, home.as_posix()
-
-
-def about_code(rows: _Rows, base: _Rows, origins: Mapping[tuple[Any, ...], JobRecord]) -> list[str]:
-    """Describe rows of a method with the same parameters that different code made, unless all are accepted."""
+def about_code(rows: _Rows, origins: Mapping[tuple[Any, ...], JobRecord]) -> list[str]:
+    """Describe rows of a method with the same parameters that different code made."""
     first: dict[tuple[Any, ...], tuple[str, str]] = {}
     problems = {}
-    for row in sorted(rows.values(), key=lambda row: base.get(row.key) != row):  # accepted ones first
+    for row in rows.values():
         origin, job = origin_of(origins, row.key), f"{row.n_bits} bits seed {row.seed}"
         codes = [f"version {row.method_version}", *([origin.plugin or "hashbench's own code"] if origin else [])]
         for kind, code in enumerate(codes):
             line = row.dataset, row.features, row.method, row.params, kind
             other_job, other = first.setdefault(line, (job, code))
-            if code != other and base.get(row.key) != row:
+            if code != other:
                 problems[line] = (
                     f"{row.dataset} ({row.features}) {row.method} {other_job} was made by {other}, and {job} by {code}."
                     " Run them again with the same code."
@@ -199,20 +141,8 @@ def about_code(rows: _Rows, base: _Rows, origins: Mapping[tuple[Any, ...], JobRe
     return list(problems.values())
 
 
-def about_makers(rows: _Rows, base: _Rows) -> list[str]:
-    """Describe new or changed rows of methods that are not built in, such as those of other packages."""
-    foreign = Counter(
-        (row.method, row.dataset) for key, row in rows.items() if base.get(key) != row and not is_built_in(row.method)
-    )
-    return [
-        f"{counted(number, 'row')} of {method} on {dataset} cannot be rerun by others, as {method} is not a built-in "
-        "method. Add the method to the pull request, or keep its rows elsewhere."
-        for (method, dataset), number in sorted(foreign.items())
-    ]
-
-
 def _about_row(row: Row) -> Iterator[str]:
-    """Describe what contradicts this version of hashbench; settings of methods of other packages are not checked."""
+    """Describe what contradicts this version of hashbench."""
     if has_markup(row.features):
         yield f"{_name(row)} has features with one of <>|` in their name. Rename them."
     try:
@@ -224,47 +154,8 @@ def _about_row(row: Row) -> Iterator[str]:
     if row.method in method_names() and row.method_version > method_card(row.method).version:
         yield (
             f"{_name(row)} is of version {row.method_version} of {row.method}, which is at "
-            f"{method_card(row.method).version} here. Raise the version in the same pull request."
+            f"{method_card(row.method).version} here. Update hashbench."
         )
-    job = f"{row.dataset} ({row.features}) {row.method} {row.n_bits} bits seed {row.seed}"
-    kinds = _kinds_of_features(split_name(row.dataset)[0])
-    if kinds and not offers(kinds, features_kind(row.features)):
-        yield f"{job} has features that {row.dataset} does not offer, expected {' or '.join(kinds)}. Run it again."
-    if reason := _why_impossible(row.method, row.method_version, row.params, row.n_bits, row.seed):
-        yield f"{job} cannot be run: {reason}"
-
-
-@cache
-def _kinds_of_features(dataset: str) -> tuple[str, ...]:
-    """Return the kinds of features that a dataset offers; none if it is not known here."""
-    try:
-        return tuple(dataset_class(dataset).features)
-    except HashbenchError:
-        return ()
-
-
-@cache
-def _why_impossible(method: str, version: int, params: str, n_bits: int, seed: int) -> str:
-    """Return why no run of a built-in method, at its version here, has these settings; empty if one has."""
-    if not is_built_in(method) or version != method_card(method).version:
-        return ""
-    settings, defaults = json.loads(params), {**method_card(method).params}
-    defaults.pop("n_bits")
-    is_random = defaults.pop("random_state", None) is not None
-    try:
-        for key in sorted(settings.keys() - defaults.keys()):
-            raise unknown_name(f"{method} parameter", key, defaults or ["(none)"])
-        estimator = get_method(method)(n_bits=n_bits, **settings)
-        HashMethod.check_parameters(estimator)  # that of the base needs no PyTorch
-    except HashbenchError as error:
-        return str(error)
-    if settings.get("backbone") is None:  # with one, the digest of its weights is recorded too
-        recorded = estimator.recorded_params()
-        if lacking := sorted(recorded.keys() - settings.keys()):
-            return f"a run of {method} also records {', '.join(lacking)}. Run it again."
-        if idle := sorted(settings.keys() - recorded.keys()):
-            return f"a run of {method} with these parameters does not record {', '.join(idle)}. Run it again."
-    return f"{method} draws nothing at random, so its only seed is 0." if seed and not is_random else ""
 
 
 def _fingerprint_here(dataset: str, features: str) -> str | None:
@@ -277,30 +168,23 @@ def _fingerprint_here(dataset: str, features: str) -> str | None:
 
 
 def changed_cells(rows: _Rows, base: _Rows) -> list[list[Row]]:
-    """Return the rows that are new or changed, a list per job, in an order that only depends on their content."""
+    """Return the rows that are new or changed, a list per job."""
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for key, row in sorted(rows.items()):
         if base.get(key) != row:
             cells.setdefault(key[:6], []).append(row)
-    return sorted(cells.values(), key=lambda cell: digest([list(row) for row in cell]))
+    return list(cells.values())
 
 
-def chosen_cells(
-    cells: Sequence[list[Row]],
-    methods: Collection[str] = (),
-    n_bits: Collection[int] = (),
-    seeds: Collection[int] = (),
-    metrics: Collection[str] = (),
-) -> list[list[Row]]:
-    """Return the parts of cells that have the chosen values, or all; refuse a value that no cell has."""
-    choice = {"method": methods, "n_bits": n_bits, "seed": seeds, "metric": [get_metric(name).name for name in metrics]}
-    for field, values in choice.items():
-        known = {getattr(row, field) for cell in cells for row in cell}
+def chosen_cells(cells: Sequence[list[Row]], choice: Mapping[str, Collection[object]]) -> list[list[Row]]:
+    """Return the parts of cells that have the chosen values of columns, or all; refuse a value that no cell has."""
+    for column, values in choice.items():
+        known = {getattr(row, column) for cell in cells for row in cell}
         for value in values if cells else ():
             if value not in known:
-                raise unknown_name(f"new or changed cell's {field}", str(value), map(str, known))
+                raise unknown_name(f"new or changed cell's {column}", str(value), map(str, known))
     chosen = [
-        [row for row in cell if all(not values or getattr(row, field) in values for field, values in choice.items())]
+        [row for row in cell if all(not values or getattr(row, column) in values for column, values in choice.items())]
         for cell in cells
     ]
     if cells and not any(chosen):
@@ -309,44 +193,30 @@ def chosen_cells(
 
 
 def runnable(cells: Sequence[list[Row]]) -> tuple[list[tuple[Job, list[Row]]], list[str]]:
-    """Split cells into those that can be run here, the most likely to differ first, and reasons for the others.
+    """Split cells into those that can be run here and reasons for the others.
 
     A cell can be run with built-in or prepared data, and a known method with these parameters.
     """
     jobs = [(_job_of(cell[0]), cell) for cell in cells]
     refused = {f"{cell[0].dataset} {cell[0].method} ({job})" for job, cell in jobs if isinstance(job, str)}
-    known = [(job, cell) for job, cell in jobs if isinstance(job, Job)]
-    return sorted(known, key=lambda pair: _unlikeliness(pair[0].card)), sorted(refused)
-
-
-def _unlikeliness(card: MethodCard) -> tuple[bool, bool, bool]:
-    """Return a rank, lowest for methods whose digits may differ: learned, quick, slow ones, baselines."""
-    return card.group == "baseline", "epochs" not in card.params, card.is_slow
+    return [(job, cell) for job, cell in jobs if isinstance(job, Job)], sorted(refused)
 
 
 def _job_of(row: Row) -> Job | str:
     """Return the job of a row, or the reason why it cannot be run here."""
-    spec = dataset_spec(row.dataset, row.features)
     if row.method not in method_names():
         return "no method here"
+    card, spec = method_card(row.method), dataset_spec(row.dataset, row.features)
+    if row.method_version < card.version:
+        return f"of version {row.method_version}, here {card.version}"
+    recorded = json.loads(row.params)
+    changed = {key: value for key, value in recorded.items() if key in card.params and card.params[key] != value}
     try:
-        is_prepared = find_dataset(spec) is not None
-    except HashbenchError:
-        is_prepared = False
-    try:
-        base = split_name(row.dataset)[0]
-        if not is_prepared and not is_dataset(base):
-            return "no dataset here"
-        if not is_prepared and dataset_class(base).needs:
+        if find_dataset(spec) is None and dataset_class(split_name(row.dataset)[0]).needs:
             return "not prepared"
-        card = method_card(row.method)
-        if row.method_version < card.version:
-            return f"of version {row.method_version}, here {card.version}"
-        recorded = json.loads(row.params)
-        changed = {key: value for key, value in recorded.items() if key in card.params and card.params[key] != value}
         (job,) = grid([spec], [(row.method, changed)], [row.n_bits], [row.seed], {})
     except HashbenchError:
-        return "invalid settings"
+        return "no such dataset or settings here"
     if canonical_json({**job.estimator.recorded_params()}) != row.params:
         return "other parameters here"
     return job if job.seed == row.seed else "deterministic, so only seed 0 is run"
@@ -369,8 +239,8 @@ def rerun(job: Job, cell: Sequence[Row], origin: JobRecord | None = None) -> tup
     origins = _compare_origins(origin, outcome.made)
     alike = [] if _is_exact(job.card) else [row for row in differing if _is_alike(row, rerun_rows[row.metric])]
     problems = [
-        f"{_name(row)} is {_numbers(row)} as submitted and {_numbers(rerun_rows[row.metric])} when rerun. "
-        f"Rerun it with the versions of constraints.txt, or explain the difference in the pull request.{origins}"
+        f"{_name(row)} is {_numbers(row)} in the file and {_numbers(rerun_rows[row.metric])} when rerun. "
+        f"Rerun it with the versions of constraints.txt.{origins}"
         for row in differing
         if row not in alike
     ]
@@ -392,7 +262,7 @@ def _compare_origins(origin: JobRecord | None, here: JobRecord | None) -> str:
 
 def _is_exact(card: MethodCard) -> bool:
     """Return whether a method gives the same codes on every processor; optimisers may not."""
-    return card.group in _EXACT and "epochs" not in card.params
+    return card.group in ("baseline", "unsupervised") and "epochs" not in card.params
 
 
 def _is_alike(row: Row, other: Row) -> bool:

@@ -7,7 +7,7 @@ from helpers.paths import built_in_datasets
 from hashbench import registry
 from hashbench.cli import completion
 from hashbench.cli.main import cli
-from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
+from hashbench.reports.explain.scripts import EVALUATORS, twins_of
 from hashbench.reports.plots import FIGURES
 from hashbench.reports.tables import LAYOUTS
 from hashbench.scoring.metrics import get_metric, metric_names

@@ -5,12 +5,10 @@ import re
 
 import numpy as np
 import pytest
-import rich.progress
 
-from hashbench.cli import explain, progress
+from hashbench.cli import explain
 from hashbench.reports.explain import orders
-from hashbench.reports.explain.evaluators import EVALUATORS
-from hashbench.scoring import self_pairs
+from hashbench.reports.explain.scripts import EVALUATORS
 
 
 @pytest.fixture(scope="module")
@@ -74,45 +72,6 @@ def test_codes_of_a_file_are_scored_as_evaluate_scores_them(hashbench, explained
     assert by_class["value"] != row["value"]
 
 
-def test_labels_and_the_affinity_they_mean_give_the_same(explained, own, tmp_path):
-    query, database = (np.load(path) for path in own[5::2])
-    np.save(tmp_path / "levels.npy", (query[:, None] == database).astype(int))
-    by_labels, by_affinity = explained(*own), explained(*own[:4], "--affinity", tmp_path / "levels.npy")
-    assert {key: row["value"] for key, row in by_labels.items()} == {
-        key: row["value"] for key, row in by_affinity.items()
-    }
-    assert {metric for _, metric in by_labels} == {"AP", "AP@1000"}
-
-
-def test_a_dataset_judges_own_codes(hashbench, explained, tiny_file, tmp_path):
-    rng = np.random.default_rng(0)
-    for name, n_items in (("q", 8), ("d", 32)):
-        np.save(tmp_path / f"{name}.npy", rng.random((n_items, 8)) < 0.5)
-    codes = "--query-codes", tmp_path / "q.npy", "--database-codes", tmp_path / "d.npy", "--dataset", tiny_file()
-    exact = json.loads(hashbench("evaluate", *codes, "--metric", "AP", "--format", "json").stdout)["AP"]["mean"]
-    assert explained(*codes, "--metric", "AP")["sdh", "AP"]["exact"]["mean"] == pytest.approx(exact, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("order", "rows"),
-    [
-        ("shuffled", np.random.default_rng(0).permutation(30)),
-        ("shuffled:3", np.random.default_rng(3).permutation(30)),
-        ("by-class", np.argsort(np.arange(30) % 2, kind="stable")),
-    ],
-    ids=["shuffled", "shuffled with a seed", "by class"],
-)
-def test_the_order_of_the_database_is_that_of_its_seed_or_of_labels(explained, own, tmp_path, order, rows):
-    values, expected = (
-        {row["value"] for row in explained(*options).values()}
-        for options in (
-            (*own, "--metric", "AP", "--database-order", order),
-            (*of_rows(own, rows, tmp_path), "--metric", "AP"),
-        )
-    )
-    assert values == expected
-
-
 @pytest.fixture
 def of_themselves(own):
     """Options for the thirty codes as queries of themselves."""
@@ -139,22 +98,6 @@ def test_queries_never_find_themselves(hashbench, explained, of_themselves, orde
         assert row["exact"] == pytest.approx({key: exact[metric][key] for key in ("mean", "low", "high")}, abs=1e-12)
 
 
-def test_arrays_are_compared_once_and_two_labels_of_an_item_are_refused(
-    hashbench, of_themselves, tmp_path, monkeypatch
-):
-    calls = []
-    check_self = self_pairs.check_self
-    monkeypatch.setattr(
-        self_pairs, "check_self", lambda *codes, **how: calls.append(codes) or check_self(*codes, **how)
-    )
-    options = *of_themselves, "--exclude-self", "--value", "0.50"
-    assert hashbench("explain", *options).exit_code == 0  # in three orders of the database
-    assert len(calls) == 1
-    np.save(tmp_path / "others.npy", np.load(of_themselves[7])[::-1])
-    code, line = refused(hashbench, *options, "--database-labels", tmp_path / "others.npy")
-    assert (code, "their labels differ" in line) == (1, True)
-
-
 def test_cuts_are_within_the_others(hashbench, explained, of_themselves):
     assert ("hashnet", "AP@29") in explained(*of_themselves, "--exclude-self", "--metric", "AP@29")
     options = *of_themselves, "--script", "hashnet", "--metric", "AP@30"
@@ -170,17 +113,6 @@ def test_queries_that_find_themselves_are_reported(hashbench, own, of_themselves
     assert note not in hashbench("explain", *own, "--metric", "AP").stderr
     code, line = refused(hashbench, *own, "--exclude-self")
     assert (code, "the 6 queries and 30 database items differ" in line) == (1, True)
-
-
-@pytest.mark.parametrize("form", ["table", "markdown", "json"])
-def test_the_same_seed_gives_the_same_bytes(hashbench, own, tmp_path, form):
-    options = ["--database-order", "shuffled:7", "--format", form]
-    outputs = []
-    for name in ("one.svg", "other.svg"):
-        drawn = ["--figure", tmp_path / name] if form == "table" else []
-        printed = hashbench("explain", *own, *options, *drawn).stdout
-        outputs.append((printed, (tmp_path / name).read_bytes() if drawn else b""))
-    assert outputs[0] == outputs[1]
 
 
 def test_tables_have_a_row_a_script_and_a_line_of_the_exact_value(hashbench, own):
@@ -276,7 +208,7 @@ def test_what_is_of_this_machine_alone_says_so_where_it_is_shown(hashbench, own,
 
 
 def test_scripts_that_this_machine_sorts_otherwise_are_in_a_note_and_in_json(hashbench, explained, own, monkeypatch):
-    monkeypatch.setitem(orders.BY_THIS_NUMPY, orders.numpy_scalar, orders.descending)  # as if NumPy's here
+    monkeypatch.setattr(orders, "numpy_here", orders.descending)  # as if NumPy's here
     rows = explained(*own, "--metric", "AP")
     assert rows["csq-here", "AP"]["value"] == rows["ratio-baseline-flat", "AP"]["value"] != rows["csq", "AP"]["value"]
     assert rows["csq-here", "AP"]["used_by"] == "csq, by this machine's NumPy"
@@ -289,7 +221,7 @@ def test_scripts_that_this_machine_sorts_otherwise_are_in_a_note_and_in_json(has
     done = hashbench("explain", *own, "--script", "csq-here", "--metric", "AP").stdout
     assert re.search(r"^ csq-here +0\.", done, re.MULTILINE)
     assert "orders ties differently" not in done
-    monkeypatch.setitem(orders.BY_THIS_NUMPY, orders.numpy_scalar, orders.numpy_scalar)
+    monkeypatch.setattr(orders, "numpy_here", orders.numpy_scalar)
     assert "orders ties" not in hashbench("explain", *own, "--script", "csq", "--metric", "AP").stdout
 
 
@@ -331,14 +263,6 @@ def test_a_value_without_a_metric_is_searched_in_metrics_and_database_orders(has
     assert (code, "give --metric" in line) == (2, True)
 
 
-@pytest.mark.parametrize("ending", ["svg", "png", "pdf", "SVG"])
-def test_a_figure_is_of_the_kind_that_its_ending_says(hashbench, own, tmp_path, ending):
-    path = tmp_path / f"figure.{ending}"
-    assert hashbench("explain", *own, "--metric", "AP", "--script", "dtsh", "--figure", path).exit_code == 0
-    start = path.read_bytes()[:5]
-    assert start == {"png": b"\x89PNG\r", "pdf": b"%PDF-"}.get(ending, b"<?xml")
-
-
 def test_only_scripts_and_metrics_that_go_together_are_shown(explained, own):
     names = {name for name, _ in explained(*own, "--metric", "AP@31")}  # beyond the database
     assert "calc-top-map" in names
@@ -351,20 +275,6 @@ def test_a_database_of_one_item_is_explained(explained, own, tmp_path):
     assert rows["dtsh", "AP"]["value"] == rows["dtsh", "AP"]["exact"]["mean"] == 1
     assert rows["callmap", "AP"]["value"] == pytest.approx(1 / 2)  # three of six queries are of its class
     assert ("calc-top-map", "AP") not in rows  # which loses the last item
-
-
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_long_work_is_reported_in_lines_only_where_there_is_no_terminal(hashbench, own, monkeypatch, is_terminal):
-    bars = []
-    monkeypatch.setattr(progress._Stderr, "isatty", lambda self: is_terminal)
-    monkeypatch.setattr(rich.progress.Progress, "update", lambda self, task, **what: bars.append(what))
-    quick = hashbench("explain", *own, "--metric", "AP")
-    assert "queries ranked" not in quick.stderr
-    assert bool(bars) == is_terminal
-    now = iter(range(0, 10**6, 31))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(now))
-    slow = hashbench("explain", *own, "--metric", "AP")
-    assert ("queries ranked: 6 of 6" in slow.stderr) == (not is_terminal)
 
 
 @pytest.mark.parametrize(

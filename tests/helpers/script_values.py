@@ -3,7 +3,7 @@
 from hashbench.affinity import SameLabel
 from hashbench.bits import pack
 from hashbench.reports.explain.emulation import explain
-from hashbench.reports.explain.evaluators import EVALUATORS, named
+from hashbench.reports.explain.scripts import EVALUATORS, named
 
 
 def explained(metrics, query, database, labels, scripts=EVALUATORS, own_rows=None):

@@ -11,16 +11,15 @@ import pytest
 from helpers.script_values import explained, values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score
 
 from hashbench import evaluate
 from hashbench.affinity import SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain.answers import answers, format_answers
-from hashbench.reports.explain.conventions import MEAN_WORDS, leave_out_without_hits
 from hashbench.reports.explain.emulation import Cause, TieRange, shapley_values
-from hashbench.reports.explain.evaluators import EVALUATORS, named
 from hashbench.reports.explain.explanation_text import format_explanations
+from hashbench.reports.explain.quantities import MEANS
+from hashbench.reports.explain.scripts import EVALUATORS, named
 
 
 def bits(text):
@@ -234,26 +233,6 @@ def test_fire_takes_a_cut_of_one_only_beside_a_larger_one():
     assert {explanation.metric for explanation in explanations} == {"AP@1", "P@1", "Hit@2"}
 
 
-@pytest.mark.parametrize(
-    ("metric", "scripts", "message"),
-    [
-        ("RR", EVALUATORS, "explain compares no script with RR of 12 items"),
-        ("NDCG:linear", EVALUATORS, "NDCG:linear"),
-        ("AP:thresholds", EVALUATORS, "AP:thresholds of 12 items; ask for AP"),
-        ("AP@5:capped:reranked=9", EVALUATORS, "AP@5:capped:reranked=9"),
-        ("AP@R", ["csq", "csq-here"], "explain does not compare csq with AP@R"),
-        ("AP@1", ["orthohash"], r"ask for AP, AP@k, k from 2 within the database\.$"),
-        ("AP@1", ["fire", "fire-old"], r"none of fire, fire-old with AP@1 of 12 items; ask for AP, AP@k, k from 2"),
-        ("Hit@1", EVALUATORS, r"no script with Hit@1 of 12 items; .*, k from 2 within the database\.$"),
-        ("Hit@13", EVALUATORS, r"no script with Hit@13 of 12 items; .*, k from 2 within the database\.$"),
-        ("Hit@13", ["fire-hit", "csq"], r"none of fire-hit, csq with Hit@13 of 12 items; .*, k from 2 within"),
-    ],
-)
-def test_metrics_that_no_script_computes_are_refused(metric, scripts, message):
-    with pytest.raises(HashbenchError, match=message):
-        explained([metric], *EXAMPLE, scripts)
-
-
 def test_the_exact_ap_of_talr_leaves_out_the_last_queries_without_relevant_items():
     (explanation,) = explained(["AP"], QUERY, DATABASE, (np.array([2, 0, 2]), LABELS[1]), ["talr-tieap"])
     assert explanation.value == pytest.approx(explanation.exact.mean / 2)
@@ -340,48 +319,6 @@ def items_that_are_queries(seed):
     return codes, rng.permutation(np.arange(30) % 5), rng.permutation(30)
 
 
-def sorted_hits(is_relevant, distances, is_reversed=False):
-    rows = sorted(range(len(distances)), key=lambda row: (distances[row], -row if is_reversed else row))
-    return np.flatnonzero(is_relevant[rows]) + 1
-
-
-def average_precision(is_relevant, distances, cut=99, is_reversed=False, divides_by_relevant=False):
-    hits = sorted_hits(is_relevant, distances, is_reversed)
-    hits = hits[hits <= cut]
-    divisor = is_relevant.sum() if divides_by_relevant else len(hits)
-    return (np.arange(1, len(hits) + 1) / hits).sum() / max(divisor, 1)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_scripts_rank_the_others_of_each_query(seed):
-    codes, labels, order = items_that_are_queries(seed)
-    labels[0] = 9  # of no other item: nothing is relevant to it
-    others = [[item for item in order if item != query] for query in range(30)]
-    rankings = [
-        (labels[rows] == labels[query], (codes[rows] != codes[query]).sum(axis=1)) for query, rows in enumerate(others)
-    ]
-    of_all = [average_precision(*ranking) for ranking in rankings]
-    n_within = [(ranking[1] <= 2).sum() for ranking in rankings]
-    expected = {
-        ("dtsh", "AP"): sum(of_all) / 29,
-        ("perf10", "AP"): sum(of_all) / (29 + 10),
-        ("deepbit", "AP@5"): np.mean([average_precision(*ranking, 5) for ranking in rankings]),
-        ("trec_eval", "AP@5"): np.mean([average_precision(*ranking, 5, True, True) for ranking in rankings]),
-        ("sklearn-ap", "AP"): sum(average_precision_score(ranking[0], -ranking[1]) for ranking in rankings[1:]) / 30,
-        ("rp5-r", "R@5"): sum((sorted_hits(*ranking) <= 5).sum() for ranking in rankings)
-        / sum(ranking[0].sum() for ranking in rankings),
-        ("bihalf-pairs-p", "P@r2"): sum((ranking[0] & (ranking[1] <= 2)).sum() for ranking in rankings) / sum(n_within),
-    }
-    metrics = "AP", "AP@5", "R@5", "P@r2"
-    affinity = SameLabel(labels, labels[order])
-    explanations = explained(metrics, codes, codes[order], affinity, own_rows=np.argsort(order))
-    values = {(one.evaluator.name, one.metric): one.value for one in explanations}
-    assert {key: values[key] for key in expected} == pytest.approx(expected, abs=1e-12)
-    exact = evaluate(codes, codes, (labels, labels), metrics, exclude_self=True).summary
-    for explanation in explanations:
-        assert explanation.exact == pytest.approx(exact[explanation.metric][:3], abs=1e-12)
-
-
 @pytest.mark.parametrize("metric", ["AP", "AP@7", "NDCG@7", "P@7", "Hit@7", "P@r2"])
 def test_without_themselves_queries_score_as_each_in_a_database_that_lacks_it(metric):
     codes, labels, order = items_that_are_queries(3)
@@ -392,10 +329,10 @@ def test_without_themselves_queries_score_as_each_in_a_database_that_lacks_it(me
         rows = order[order != query]
         one_by_one.append(values_of(explained([metric], codes[[query]], codes[rows], (labels[[query]], labels[rows]))))
     of_all_queries = {"perf10", "area-rp", "area-rp-p", "bihalf-pairs-p", "bihalf-pr"}  # no means over queries
-    by_hits = {script.name for script in EVALUATORS if script.mean is leave_out_without_hits}
+    by_hits = {script.name for script in EVALUATORS if script.mean == "leave_out_without_hits"}
     for explanation in together:
         script = explanation.evaluator
-        if script.name in of_all_queries or script.item_order is not None:
+        if script.name in of_all_queries or script.item_order:
             continue
         values = [values[script.name] for values in one_by_one]
         expected = np.nanmean(values) if script.name in by_hits else np.mean(values)
@@ -432,7 +369,7 @@ def test_tables_fit_a_terminal():
         format_answers(answers({"by-class": explanations}, "0.233"), "0.233", "table"),
     ):
         assert max(map(len, text.splitlines())) <= 80
-    words = [*MEAN_WORDS.values(), *(script.own for script in EVALUATORS)]
+    words = [*(mean.words for mean in MEANS.values()), *(script.own for script in EVALUATORS)]
     assert max(map(len, words)) <= 44  # the room that the table leaves to causes
 
 

@@ -32,8 +32,7 @@ def test_spread_is_that_of_the_scripts_that_differ_only_in_the_tie_order(metric)
         values = {
             explanation.evaluator.name: explanation.value
             for explanation in explanations
-            if explanation.evaluator.order is not None
-            and {cause.words for cause in explanation.causes} <= {"tie order"}
+            if explanation.evaluator.order and {cause.words for cause in explanation.causes} <= {"tie order"}
         }
         assert len(values) > 2
         assert spread.lowest <= min(values.values()) + 1e-12
@@ -45,16 +44,15 @@ def test_spread_is_that_of_the_scripts_that_differ_only_in_the_tie_order(metric)
         assert spread.end_of_ties == pytest.approx(end_of_ties, nan_ok=True)
 
 
-@pytest.mark.parametrize("of_numpy", [orders.numpy_scalar, orders.numpy_partition])
-def test_every_script_that_sorts_by_numpy_is_also_sorted_by_that_of_this_machine(monkeypatch, of_numpy):
+@pytest.mark.parametrize(("of_numpy", "script"), [("numpy", "calc-top-map-here"), ("numpy_partition", "thulab-here")])
+def test_every_script_that_sorts_by_numpy_is_also_sorted_by_that_of_this_machine(monkeypatch, of_numpy, script):
     def even_rows_first(keys, n_first):
         return np.argsort(np.arange(len(keys)) % 2, kind="stable")
 
-    monkeypatch.setitem(orders.BY_THIS_NUMPY, of_numpy, even_rows_first)  # as if NumPy's here
+    monkeypatch.setattr(orders, f"{of_numpy}_here", even_rows_first)
     query, database = (pack(np.zeros((n_rows, 4), dtype=bool)) for n_rows in (1, 40))
     affinity = SameLabel(np.ones(1, dtype=int), np.arange(1, 41) % 2)
     (spread,) = spreads("tied", query, database, 4, affinity, ["AP"], ["given"])
-    script = {orders.numpy_scalar: "calc-top-map-here", orders.numpy_partition: "thulab-here"}[of_numpy]
     assert (spread.highest, spread.highest_script) == (1.0, script)
 
 

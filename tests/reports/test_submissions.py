@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +11,7 @@ import pytest
 from helpers.diff_rows import git, needs_git, row, write
 from helpers.paths import ROOT
 
-from hashbench.dataset import canonical_json
-from hashbench.pipeline.grid import Job, grid
+from hashbench.pipeline.grid import Job
 from hashbench.reports import submissions
 from hashbench.store.origin import JobRecord
 from hashbench.store.results import merge_rows, read_rows
@@ -59,29 +57,7 @@ SPOILT = {  # a change to a good file, of its text or of each row, and words of 
     "html": (lambda text: text.replace("pixels", "<img>"), "has features with one of <>|` in their name"),
     "no such metric": (lambda text: text.replace(",AP,", ",XP,"), "unknown metric 'XP'"),
     "a metric's other name": (lambda text: text.replace(",AP,", ",mAP,"), "which results call AP"),
-    "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Raise the version"),
-    "features of another dataset": (
-        lambda text: text.replace("pixels", "gist"),
-        "digits (gist) lsh 16 bits seed 0 has features that digits does not offer, expected pixels. Run it again.",
-    ),
-    "no such parameter": (
-        {"params": '{"foo": 1}'},
-        "digits (pixels) lsh 16 bits seed 0 cannot be run: unknown lsh parameter 'foo'",
-    ),
-    "parameters that are no --param": ({"params": '{"n_bits": 8}'}, "parameter 'n_bits'"),
-    "an impossible value": (
-        {"method": "itq", "params": '{"n_iter": -5}'},
-        "digits (pixels) itq 16 bits seed 0 cannot be run: The 'n_iter' parameter of itq must be an int in the range",
-    ),
-    "a parameter that is missing": (
-        {"method": "itq"},
-        "digits (pixels) itq 16 bits seed 0 cannot be run: a run of itq also records n_iter. Run it again.",
-    ),
-    "no codes": (lambda text: text.replace(",16,", f",{10**9},"), "codes must have 1 to 4096 bits, got 1000000000"),
-    "a seed without randomness": (
-        {"method": "pcah"},
-        "digits (pixels) pcah 16 bits seed 1 cannot be run: pcah draws nothing at random, so its only seed is 0.",
-    ),
+    "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Update hashbench"),
     "nothing": (lambda text: text.splitlines()[0] + "\n", "holds no row"),
 }
 
@@ -143,37 +119,10 @@ def test_a_file_of_another_name_and_a_broken_one_are_both_listed(hashbench):
     assert last.startswith("Error: 2 things are wrong")
 
 
-@pytest.mark.parametrize("more", [{}, {"device": "cpu"}])
-@pytest.mark.usefixtures("empty_folder")
-def test_rows_hold_the_parameters_that_a_run_records(hashbench, more):
-    (job,) = grid(["digits"], ["dpsh"], [16], [0], {})
-    params = canonical_json(job.estimator.recorded_params() | more)
-    store(digits_row(method="dpsh", params=params, method_version=job.card.version))
-    result = hashbench("results", "check")
-    assert result.exit_code == len(more)
-    assert ("a run of dpsh with these parameters does not record device" in result.stderr) == bool(more)
-
-
 @pytest.mark.usefixtures("empty_folder", "digits_data")
 def test_a_fingerprint_must_be_that_of_the_dataset_prepared_here(hashbench):
     store(digits_row(dataset_fingerprint="0" * 16))
     assert f"and {FINGERPRINT} as it is prepared here" in hashbench("results", "check").stderr
-
-
-def check_against_head(hashbench, *paths):
-    return hashbench("results", "check", "--against", "HEAD", *paths)
-
-
-@needs_git
-@pytest.mark.usefixtures("repository")
-def test_a_fingerprint_must_be_the_accepted_one_and_accepted_rows_are_not_checked(hashbench):
-    old = digits_row(dataset="far", metric="XP")  # as accepted then
-    commit(old)
-    store(digits_row(dataset="far"), old)
-    expected = "1 file with 2 rows: all is well, 1 cell of them new or changed.\n"
-    assert check_against_head(hashbench).stdout == expected
-    store(digits_row(dataset="far", dataset_fingerprint="1" * 16), old)
-    assert f"is {'1' * 16} in far (pixels) lsh" in check_against_head(hashbench).stderr
 
 
 @pytest.mark.usefixtures("empty_folder")
@@ -181,71 +130,6 @@ def test_a_mean_of_no_query_has_no_value(hashbench):
     nothing = float("nan")
     store(digits_row(value=nothing, low=nothing, high=nothing, n_undefined=200))
     assert hashbench("results", "check").exit_code == 0
-
-
-@pytest.fixture
-def accepted(repository):
-    """Accepted are two rows of lsh and one of itq on digits, and one on digits-pairs."""
-    rows = [digits_row(method="itq", params='{"n_iter": 50}'), digits_row(), digits_row(seed=1)]
-    commit(*rows, digits_row(dataset="digits-pairs"))
-    return rows
-
-
-@needs_git
-def test_accepted_rows_that_are_gone_are_counted_for_each_method(hashbench, accepted):
-    store(digits_row(seed=2), digits_row(dataset="digits-pairs"))
-    first, second, _ = check_against_head(hashbench).stderr.splitlines()
-    assert first.startswith("1 row of itq on digits is gone; ")
-    assert second.startswith("2 rows of lsh on digits are gone; ")
-
-
-@needs_git
-@pytest.mark.parametrize("folder", [(), ("results",)])
-def test_a_file_that_is_gone_is_missed_in_the_folder_and_not_in_another_file(hashbench, accepted, folder):
-    shutil.rmtree("results/digits-pairs")
-    result = check_against_head(hashbench, *folder)
-    assert result.exit_code == 1
-    assert result.stderr.startswith("Error: 1 row of lsh on digits-pairs is gone; ")
-    Path("results/digits/itq.csv").unlink()
-    assert "2 things are wrong" in check_against_head(hashbench).stderr
-    assert "1 row of itq on digits is gone" in check_against_head(hashbench, "results/digits").stderr
-    assert check_against_head(hashbench, "results/digits/lsh.csv").exit_code == 0
-
-
-@needs_git
-def test_rows_of_a_higher_version_take_the_place_of_accepted_ones(hashbench, accepted, monkeypatch):
-    card = replace(submissions.method_card("lsh"), version=2)
-    monkeypatch.setattr(submissions, "method_card", lambda name: card)
-    store(accepted[0], digits_row(value=0.55, method_version=2), digits_row(dataset="digits-pairs"))
-    assert check_against_head(hashbench).exit_code == 0
-
-
-@needs_git
-@pytest.mark.parametrize("changes", [{"value": 0.55}, {"low": 0.3}, {"high": 0.7}, {"n_undefined": 1}])
-def test_an_accepted_row_changes_only_with_its_version(hashbench, accepted, changes):
-    store(*accepted[:2], digits_row(seed=1, **changes), digits_row(dataset="digits-pairs"))
-    result = check_against_head(hashbench)
-    assert result.exit_code == 1
-    assert "lsh 16 bits seed 1 AP changed from 0.500000 0.005000 0.400000 0.600000 200 0 " in result.stderr
-
-
-@needs_git
-def test_new_rows_are_of_built_in_methods(hashbench, accepted):
-    saved = [digits_row(method="mine", params='{"codes": "own"}', metric=metric) for metric in ("AP", "P@10")]
-    accepted.append(digits_row(dataset="digits-pairs"))
-    store(*accepted, *saved)
-    assert "2 rows of mine on digits cannot be rerun by others" in check_against_head(hashbench).stderr
-    assert hashbench("results", "check").exit_code == 0  # of a user's folder
-    commit(*accepted, *saved)
-    assert check_against_head(hashbench).exit_code == 0
-
-
-@needs_git
-def test_rows_of_a_file_that_cannot_be_read_are_not_called_gone(hashbench, accepted):
-    Path("results/digits/lsh.csv").write_text("no results\n", encoding="utf-8")
-    result = check_against_head(hashbench)
-    assert "is not a results file" in result.stderr
-    assert "gone" not in result.stderr
 
 
 @pytest.fixture
@@ -379,25 +263,22 @@ def test_a_cell_of_a_users_dataset_is_rerun(hashbench):
 
 
 @pytest.mark.usefixtures("empty_folder")
-@pytest.mark.parametrize("on_github", [False, True])
-def test_cells_that_cannot_be_run_here_are_a_warning(hashbench, on_github, monkeypatch):
-    monkeypatch.setenv("GITHUB_ACTIONS", "true" if on_github else "")
+def test_cells_that_cannot_be_run_here_are_a_warning(hashbench):
     store(digits_row(method="ksh", method_version=3), digits_row(method="someone-else"))
     sentence = "2 new or changed cells cannot be run here: digits ksh (of version 3, here 4), digits someone-else (no "
     alone = hashbench("results", "rerun")
     assert (alone.exit_code, alone.stdout) == (1, "")
     assert alone.stderr.startswith(f"Error: {sentence}")
     result = hashbench("results", "rerun", "--against", write(Path("base.csv"), digits_row(seed=1)))
-    assert result.exit_code == 0
+    assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr.startswith(f"Warning: {sentence}")
-    assert result.stdout.startswith(f"::warning::{sentence}") if on_github else result.stdout == ""
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"method": "someone-else"}, "no method here"),
-        ({"dataset": "far"}, "no dataset here"),
+        ({"dataset": "far"}, "no such dataset or settings here"),
         ({"dataset": "cifar10-s1", "features": "gist"}, "not prepared"),
         ({"params": '{"sides": 3}'}, "other parameters here"),
         ({"method": "ksh", "method_version": 3}, "of version 3, here 4"),
@@ -407,29 +288,6 @@ def test_cells_that_cannot_be_run_here_are_a_warning(hashbench, on_github, monke
 def test_cell_that_cannot_be_run_here_has_a_reason(changes, reason):
     row = digits_row(**changes)
     assert submissions.runnable([[row]]) == ([], [f"{row.dataset} {row.method} ({reason})"])
-
-
-def test_methods_most_likely_to_differ_are_run_first():
-    names = ["constant", "bre", "lsh", "dpsh"]
-    jobs = grid(["digits"], names, [16], [0], {})
-    rows = [
-        digits_row(
-            method=job.method,
-            params=canonical_json(job.estimator.recorded_params()),
-            method_version=job.card.version,
-        )
-        for job in jobs
-    ]
-    runnable, refused = submissions.runnable([[row] for row in rows])
-    assert ([job.method for job, _ in runnable], refused) == (names[::-1], [])
-
-
-@needs_git
-def test_a_cell_that_no_run_makes_is_no_warning_of_a_rerun(hashbench, lsh_path):
-    change_text(lsh_path.with_suffix(".csv"), lambda text: text.replace(",pixels,", ",gist,"))
-    result = hashbench("results", "rerun", "--against", "HEAD")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "has features that digits does not offer" in result.stderr
 
 
 @needs_git
@@ -442,12 +300,3 @@ def test_cells_can_be_chosen(hashbench, lsh_path):
     ]
     assert "'lhs'. Did you mean 'lsh'?" in hashbench("results", "rerun", "--method", "lhs").stderr
     assert "unknown new or changed cell's seed '7'" in hashbench("results", "rerun", "--seed", 7).stderr
-
-
-def test_the_choice_depends_only_on_the_rows():
-    rows = {row.key: row for row in (digits_row(seed=seed) for seed in range(5))}
-    chosen, reversed_choice = (
-        submissions.runnable(submissions.changed_cells(dict(pairs), {}))[0]
-        for pairs in (rows.items(), reversed(rows.items()))
-    )
-    assert [str(job) for job, _ in chosen] == [str(job) for job, _ in reversed_choice]

@@ -1,9 +1,10 @@
 """Why numbers differ: the same codes through the scoring scripts that people use.
 
+scripts           the scripts, one row of scripts.csv each; a new one goes there, and if it sorts into
+                  tests/reports/test_orders.py
 orders            the tie orders of scripts, by the sorts they call
-conventions       how a script is described: what it sees of a query, how it averages
-quantities        the quantities that some scripts compute instead of a metric
-evaluators        the scripts, one entry each; a new one goes there, and if it sorts into tests/reports/test_orders.py
+ranking           queries as scripts see them: distances, the order of the items; the loop over all queries
+quantities        what scripts compute: metrics, means over queries, and quantities of their own
 emulation         their values beside the exact ones, and what makes each difference
 explanation_text  tables and JSON of these
 answers           the scripts, metrics and orders of the database that print a given number

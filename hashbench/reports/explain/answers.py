@@ -57,9 +57,9 @@ def answers(explanations: Mapping[str, Sequence[Explanation]], printed: str) -> 
             script, bounds = explanation.evaluator, explanation.script_range
             if abs(explanation.value - number) <= half:
                 verdict = "gives"
-            elif script.of_ranks is not None:
+            elif script.quantity and script.order:
                 verdict = "unknown"
-            elif script.order is not None and bounds.low - half <= number <= bounds.high + half:
+            elif script.order and bounds.low - half <= number <= bounds.high + half:
                 verdict = "could"
             else:
                 verdict = "not"

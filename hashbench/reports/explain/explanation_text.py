@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from hashbench.errors import counted
-from hashbench.reports.explain import conventions as by
-from hashbench.reports.explain import quantities
 from hashbench.reports.explain.emulation import TIE_ORDER, Explanation
 from hashbench.reports.formatting import json_text, markdown_table, plain_table
 
@@ -129,13 +127,13 @@ def _shown(explanation: Explanation, is_by_class: bool) -> list[tuple[str, str]]
 def _reason(explanation: Explanation) -> str:
     """Return why a value is not a number."""
     script, n_undefined = explanation.evaluator, explanation.n_undefined
-    if script.of_counts in (quantities.precision_or_share, quantities.recall_or_nothing):
+    if script.quantity in ("precision_or_share", "recall_or_nothing"):
         return script.own
-    if script.of_counts is not quantities.precision_of_pairs and n_undefined == explanation.n_queries:
+    if script.quantity != "precision_of_pairs" and n_undefined == explanation.n_queries:
         return _NOTHING_RELEVANT
-    if script.of_counts in (quantities.precision_of_pairs, quantities.recall_of_pairs):
+    if script.quantity in ("precision_of_pairs", "recall_of_pairs"):
         return "the curve ends at a smaller radius"
-    if script.mean in (by.not_a_number, by.not_a_number_of_labelled) and n_undefined:
+    if script.mean in ("not_a_number", "not_a_number_of_labelled") and n_undefined:
         return f"0 / 0: nothing is relevant to {counted(n_undefined, 'query', 'queries')}"
     return "0 / 0: no query has a hit above the cut"
 

@@ -1,10 +1,12 @@
-"""The orders in which scoring scripts leave tied items.
+"""The orders in which scoring scripts leave tied items, and the orders of a database.
 
-Sorts only compare keys by ``<``, so the type of keys does not matter, only the treatment of equal keys. The compiled
-loops are ports of NumPy's scalar sorts and of libstdc++'s, and leave the same orders.
+An order maps keys, (n_items,), and a number to at least so many rows, lowest keys first.
+
+Sorts only compare keys by ``<``, so the type of keys does not matter, only the treatment of equal keys. NumPy's
+`argsort` and `argpartition` have vector instructions for keys of 32 and 64 bits; others are sorted as they always were.
+The compiled loops are ports of libstdc++'s sorts, and leave the same orders.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -14,20 +16,15 @@ from hashbench._typing import AnyArray, ByteArray, IntArray
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 
-Order = Callable[[AnyArray, int], IntArray]
-"""Maps keys, (n_items,), and a number to at least so many rows, lowest keys first."""
-
 _RADIX_SORTED = 32_768  # least number of integers that torch sorts by digits, which keeps ties in their order
 _INSERTED = 16  # most items that sorts insert, which keeps ties in their order
 
-# Literals would be compiled once for each of their values.
-_NO, _YES, _FIRST = np.bool_(False), np.bool_(True), np.int64(0)
+_FIRST = np.int64(0)  # literals would be compiled once for each of their values
 
 
 def stable(keys: AnyArray, n_first: int) -> IntArray:
     """Leave ties in the order of the database, as MATLAB's sort, faiss and any stable sort do."""
-    is_short = keys.max(initial=0) <= np.iinfo(np.int16).max
-    return np.argsort(keys.astype(np.int16) if is_short else keys, kind="stable")  # 16 bits are sorted by digits
+    return np.argsort(keys.astype(np.int16) if _is_short(keys) else keys, kind="stable")  # 16 bits: by digits
 
 
 def descending(keys: AnyArray, n_first: int) -> IntArray:
@@ -37,9 +34,7 @@ def descending(keys: AnyArray, n_first: int) -> IntArray:
 
 def numpy_scalar(keys: AnyArray, n_first: int) -> IntArray:
     """Sort as ``numpy.argsort`` did before 1.25, and still does on a CPU without AVX2."""
-    rows = np.arange(len(keys))
-    _introsort(keys.astype(np.int64), rows)
-    return rows
+    return np.argsort(_unvectorised(keys))
 
 
 def numpy_here(keys: AnyArray, n_first: int) -> IntArray:
@@ -49,17 +44,30 @@ def numpy_here(keys: AnyArray, n_first: int) -> IntArray:
 
 def numpy_partition(keys: AnyArray, n_first: int) -> IntArray:
     """Sort by ``argpartition``, then ``argsort`` of the first part, both scalar: ties are scrambled twice."""
-    rows = np.arange(len(keys))
-    _partition(keys.astype(np.int64), rows, n_first - 1)
-    first = rows[:n_first]
-    return first[numpy_scalar(keys[first], n_first)]
+    keys = _unvectorised(keys)
+    if n_first < max(len(keys), 4):
+        return _first_sorted(keys, n_first)
+    rows, largest = np.arange(n_first), n_first - 1 - int(np.argmax(keys[::-1]))
+    rows[largest], rows[-1] = n_first - 1, largest  # of floats, which scripts sort, the whole list has only this change
+    return rows[np.argsort(keys[rows])]
 
 
 def numpy_partition_here(keys: AnyArray, n_first: int) -> IntArray:
     """Sort as `numpy_partition`, by NumPy of this machine and version."""
-    keys = keys.astype(np.float32)
+    return _first_sorted(keys.astype(np.float32), n_first)
+
+
+def _first_sorted(keys: AnyArray, n_first: int) -> IntArray:
     first = np.argpartition(keys, n_first - 1)[:n_first]
     return first[np.argsort(keys[first])]
+
+
+def _unvectorised(keys: AnyArray) -> AnyArray:
+    return keys.astype(np.int16 if _is_short(keys) else np.longdouble)
+
+
+def _is_short(keys: AnyArray) -> bool:
+    return bool(keys.max(initial=0) <= np.iinfo(np.int16).max)
 
 
 def libstdcxx(keys: AnyArray, n_first: int) -> IntArray:
@@ -86,13 +94,13 @@ def numba_reversed(keys: AnyArray, n_first: int) -> IntArray:
     return numba_here(-keys, n_first)[::-1]
 
 
-BY_CUT = (numpy_partition, numpy_partition_here, torch_topk)
+BY_CUT = ("numpy_partition", "numpy_partition_here", "torch_topk")
 """Orders that depend on the number of items requested, and return no more."""
 
-BY_THIS_NUMPY: dict[Order, Order] = {numpy_scalar: numpy_here, numpy_partition: numpy_partition_here}
+BY_THIS_NUMPY = {"numpy_scalar": "numpy_here", "numpy_partition": "numpy_partition_here"}
 """The orders of scripts that sort by NumPy, on this machine."""
 
-OF_THIS_MACHINE = (*BY_THIS_NUMPY.values(), numba_here, numba_reversed)
+OF_THIS_MACHINE = (*BY_THIS_NUMPY.values(), "numba_here", "numba_reversed")
 """Orders that depend on the installed NumPy or numba, or on the CPU."""
 
 
@@ -176,8 +184,8 @@ def _insert(keys, rows):  # type: ignore[no-untyped-def]
 
 
 @to_machine_code
-def _meet(keys, rows, pivot, left, right, apart):  # type: ignore[no-untyped-def]
-    """Exchange rows on the wrong side of a pivot, from both ends, until these meet or pass each other."""
+def _meet(keys, rows, pivot, left, right):  # type: ignore[no-untyped-def]
+    """Exchange rows on the wrong side of a pivot, from both ends, until these meet; return the place."""
     while True:
         left += 1
         while keys[rows[left]] < pivot:
@@ -185,19 +193,19 @@ def _meet(keys, rows, pivot, left, right, apart):  # type: ignore[no-untyped-def
         right -= 1
         while pivot < keys[rows[right]]:
             right -= 1
-        if right < left + (not apart):
-            return left, right
+        if left >= right:
+            return left
         _swap(rows, left, right)
 
 
 @to_machine_code
-def _sift(keys, rows, hole, n_rows, row, sinks):  # type: ignore[no-untyped-def]
-    """Put a row into a max-heap with a hole; among equal keys it sinks, to the right, if ``sinks``, else it stays."""
+def _sift(keys, rows, hole, n_rows, row):  # type: ignore[no-untyped-def]
+    """Put a row into a max-heap with a hole; among equal keys it sinks, to the right."""
     child = 2 * hole + 1
     while child < n_rows:
-        if child + 1 < n_rows and keys[rows[child]] < keys[rows[child + 1]] + sinks:
+        if child + 1 < n_rows and keys[rows[child]] <= keys[rows[child + 1]]:
             child += 1
-        if keys[rows[child]] + sinks <= keys[row]:
+        if keys[rows[child]] < keys[row]:
             break
         rows[hole] = rows[child]
         hole, child = child, 2 * child + 1
@@ -205,25 +213,25 @@ def _sift(keys, rows, hole, n_rows, row, sinks):  # type: ignore[no-untyped-def]
 
 
 @to_machine_code
-def _heap_select(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
+def _heap_select(keys, rows, n_first):  # type: ignore[no-untyped-def]
     """Build a heap of the ``n_first`` rows with the smallest keys."""
     for parent in range(n_first // 2 - 1, -1, -1):
-        _sift(keys, rows, parent, n_first, rows[parent], sinks)
+        _sift(keys, rows, parent, n_first, rows[parent])
     for place in range(n_first, len(rows)):
         if keys[rows[place]] < keys[rows[0]]:
             row = rows[place]
             rows[place] = rows[0]
-            _sift(keys, rows, _FIRST, n_first, row, sinks)
+            _sift(keys, rows, _FIRST, n_first, row)
 
 
 @to_machine_code
-def _heap_sort(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
+def _heap_sort(keys, rows, n_first):  # type: ignore[no-untyped-def]
     """Sort the ``n_first`` rows with the smallest keys by a heap."""
-    _heap_select(keys, rows, n_first, sinks)
+    _heap_select(keys, rows, n_first)
     for end in range(n_first - 1, 0, -1):
         row = rows[end]
         rows[end] = rows[0]
-        _sift(keys, rows, _FIRST, end, row, sinks)
+        _sift(keys, rows, _FIRST, end, row)
 
 
 @to_machine_code
@@ -237,101 +245,6 @@ def _depth(n_rows):  # type: ignore[no-untyped-def]
 
 
 @to_machine_code
-def _introsort(keys, rows):  # type: ignore[no-untyped-def]
-    """Sort as NumPy's scalar argsort does: quicksort by the median of three, a heap where cuts are too uneven."""
-    waiting = [(0, len(rows) - 1, _depth(len(rows)))]
-    while waiting:
-        first, last, depth = waiting.pop()
-        if depth < 0:
-            _heap_sort(keys, rows[first : last + 1], last + 1 - first, _NO)
-            continue
-        while last - first >= _INSERTED:
-            middle = first + (last - first) // 2
-            if keys[rows[middle]] < keys[rows[first]]:
-                _swap(rows, middle, first)
-            if keys[rows[last]] < keys[rows[middle]]:
-                _swap(rows, last, middle)
-            if keys[rows[middle]] < keys[rows[first]]:
-                _swap(rows, middle, first)
-            _swap(rows, middle, last - 1)
-            cut, _ = _meet(keys, rows, keys[rows[last - 1]], first, last - 1, _NO)
-            _swap(rows, cut, last - 1)
-            depth -= 1
-            if cut - first < last - cut:  # the larger part waits
-                waiting.append((cut + 1, last, depth))
-                last = cut - 1
-            else:
-                waiting.append((first, cut - 1, depth))
-                first = cut + 1
-        _insert(keys, rows[first : last + 1])
-
-
-@to_machine_code
-def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
-    """Put the row of a place there, and nothing larger before it, as NumPy's scalar argpartition does.
-
-    The pivot is the median of three, or, after too many uneven cuts, the median of medians of five.
-    """
-    n_rows = len(rows)
-    if place < 3:
-        for start in range(place + 1):
-            smallest = start
-            for other in range(start + 1, n_rows):
-                if keys[rows[other]] < keys[rows[smallest]]:
-                    smallest = other
-            _swap(rows, start, smallest)
-        return
-    if place == n_rows - 1:
-        largest = 0
-        for other in range(n_rows):
-            if keys[rows[other]] >= keys[rows[largest]]:
-                largest = other
-        _swap(rows, n_rows - 1, largest)
-        return
-    first, last, depth = 0, n_rows - 1, _depth(n_rows)
-    while first + 1 < last:
-        if depth > 0 or last - first < 6:
-            middle = first + (last - first) // 2
-            if keys[rows[last]] < keys[rows[middle]]:
-                _swap(rows, last, middle)
-            if keys[rows[last]] < keys[rows[first]]:
-                _swap(rows, last, first)
-            if keys[rows[first]] < keys[rows[middle]]:
-                _swap(rows, first, middle)
-            _swap(rows, middle, first + 1)
-            left, right = first + 1, last
-        else:
-            between = rows[first + 1 : last]
-            n_medians = len(between) // 5
-            for group in range(n_medians):
-                _swap(between, group, 5 * group + _median_of_five(keys, between[5 * group :]))
-            if n_medians > 2:
-                _partition(keys, between[:n_medians], n_medians // 2)
-            _swap(rows, first + 1 + n_medians // 2, first)
-            left, right = first, last + 1
-        depth -= 1
-        left, right = _meet(keys, rows, keys[rows[first]], left, right, _YES)
-        _swap(rows, first, right)
-        if right >= place:
-            last = right - 1
-        if right <= place:
-            first = left
-    if last == first + 1 and keys[rows[last]] < keys[rows[first]]:
-        _swap(rows, last, first)
-
-
-@to_machine_code
-def _median_of_five(keys, rows):  # type: ignore[no-untyped-def]
-    """Return the place of the median of five rows; some are exchanged."""
-    for first, second in ((0, 1), (3, 4), (0, 3), (1, 4), (1, 2)):
-        if keys[rows[second]] < keys[rows[first]]:
-            _swap(rows, first, second)
-    if keys[rows[3]] < keys[rows[2]]:
-        return 1 if keys[rows[3]] < keys[rows[1]] else 3
-    return 2
-
-
-@to_machine_code
 def _cut(keys, rows, first, last):  # type: ignore[no-untyped-def]
     """Split rows first..last (excluded) by the median of three, as libstdc++ does; return the second start."""
     second, middle, end = first + 1, first + (last - first) // 2, last - 1
@@ -340,7 +253,7 @@ def _cut(keys, rows, first, last):  # type: ignore[no-untyped-def]
         _swap(rows, first, middle if b < c else (end if a < c else second))
     else:
         _swap(rows, first, second if a < c else (end if b < c else middle))
-    return _meet(keys, rows, keys[rows[first]], first, last, _NO)[0]
+    return _meet(keys, rows, keys[rows[first]], first, last)
 
 
 @to_machine_code
@@ -351,7 +264,7 @@ def _sort(keys, rows):  # type: ignore[no-untyped-def]
         first, last, depth = waiting.pop()
         while last - first > _INSERTED:
             if depth == 0:
-                _heap_sort(keys, rows[first:last], last - first, _YES)
+                _heap_sort(keys, rows[first:last], last - first)
                 break
             depth -= 1
             cut = _cut(keys, rows, first, last)
@@ -366,7 +279,7 @@ def _select(keys, rows, place):  # type: ignore[no-untyped-def]
     first, last, depth = _FIRST, len(rows), _depth(len(rows))
     while last - first > 3:
         if depth == 0:
-            _heap_select(keys, rows[first:last], place + 1 - first, _YES)
+            _heap_select(keys, rows[first:last], place + 1 - first)
             _swap(rows, first, place)
             return
         depth -= 1
@@ -382,7 +295,7 @@ def _select(keys, rows, place):  # type: ignore[no-untyped-def]
 def _topk(keys, rows, n_first):  # type: ignore[no-untyped-def]
     """Sort the first ``n_first`` rows as ``torch.topk`` does: by a heap if few, else by selection and sort."""
     if 64 * n_first <= len(rows):
-        _heap_sort(keys, rows, n_first, _YES)
+        _heap_sort(keys, rows, n_first)
     else:
         _select(keys, rows, n_first - 1)
         _sort(keys, rows[: n_first - 1])

@@ -1,33 +1,161 @@
-"""Quantities that some scripts compute instead of a metric, from the ranks of hits or from counts."""
+"""What scripts compute of a ranking or of counts: metrics, means over queries, and quantities of their own."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hashbench._typing import FloatArray, IntArray
-from hashbench.reports.explain import conventions as by
-from hashbench.reports.explain.conventions import Evaluator, Query
+from hashbench.reports.explain.ranking import Query, Sort
 from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics.ndcg import exponential_gains
+
+NAN = float("nan")
 
 
-def without_first(ranks: IntArray, cut: int, query: Query, script: Evaluator) -> float:
+# ---------------------------------------------------------------- metrics of one query, in a script's order
+
+
+class Ranking(NamedTuple):
+    """The first items of a query in a script's order."""
+
+    query: Query
+    distance: str
+    sort: Sort
+    cut: int  # how many items
+
+    @property
+    def hits(self) -> IntArray:
+        """Ranks, from 1, of the relevant items among them."""
+        return self.query.ranks(self.distance, self.sort, self.cut)
+
+    @property
+    def rows(self) -> IntArray:
+        """Their rows, and possibly some after them."""
+        return self.query.rows(self.distance, self.sort, self.cut)
+
+
+DIVISORS: dict[str, Callable[[int, int, int], int]] = {  # of AP: from hits above the cut, relevant items, and the cut
+    "retrieved": lambda n_hits, n_relevant, cut: n_hits,
+    "relevant": lambda n_hits, n_relevant, cut: n_relevant,
+    "capped": lambda n_hits, n_relevant, cut: min(n_relevant, cut),
+}
+DIVISOR_WORDS = {"retrieved": "hits above the cut", "relevant": "all relevant items"}
+
+
+def _precisions(ranks: IntArray) -> FloatArray:
+    """Compute the precision at the rank of each hit."""
+    return np.arange(1, len(ranks) + 1) / ranks
+
+
+def _average_precision(first: Ranking, divisor: str) -> float:
+    hits = first.hits
+    divisor_value = DIVISORS[divisor](len(hits), first.query.n_relevant, first.cut)
+    return float(_precisions(hits).sum() / divisor_value) if divisor_value else 0.0
+
+
+def _ndcg(first: Ranking, gains: FloatArray) -> float:
+    rows = first.rows[: first.cut]
+    discounts = 1.0 / np.log2(np.arange(2, len(rows) + 2))
+    best = float((np.sort(gains)[::-1][: first.cut] * discounts).sum())
+    return float((gains[rows] * discounts).sum() / best) if best else 0.0
+
+
+METRICS: dict[str, Callable[[Ranking, str], float]] = {  # from the first items and the divisor of AP
+    "AP": _average_precision,
+    "NDCG": lambda first, divisor: _ndcg(first, exponential_gains(first.query.levels)),
+    "NDCG:trec": lambda first, divisor: _ndcg(first, first.query.levels.astype(np.float64)),
+    "P@k": lambda first, divisor: len(first.hits) / max(first.cut, 1),
+    "P@r": lambda first, divisor: len(first.hits) / max(first.cut, 1),
+    "R@k": lambda first, divisor: len(first.hits) / max(first.query.n_relevant, 1),
+    "Hit@k": lambda first, divisor: float(len(first.hits) > 0),
+}
+
+
+# ---------------------------------------------------------------- means over queries
+
+
+class Mean(NamedTuple):
+    """How a script averages over queries."""
+
+    words: str  # how it differs from hashbench's
+    # From scores of queries, 0 without a hit, each query's probability of a hit and its number of relevant items.
+    average: Callable[[FloatArray, FloatArray, IntArray], Any]
+    of_labelled: bool = False  # it gets only queries with labels
+
+
+def _ratio(total: float, count: float) -> float:
+    return total / count if count else NAN
+
+
+def _or_nan(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
+    return NAN if (n_relevant == 0).any() else values.mean()
+
+
+def _without_last(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
+    with_relevant = np.flatnonzero(n_relevant > 0)
+    return values[: with_relevant[-1] + 1].mean() if with_relevant.size else NAN
+
+
+MEANS = {
+    "count_zero": Mean("queries without relevant items count 0", lambda values, hit, n_relevant: values.mean()),
+    "count_zero_of_labelled": Mean(
+        "labelled without relevant items count 0",
+        lambda values, hit, n_relevant: _ratio(values.sum(), len(values)),
+        of_labelled=True,
+    ),
+    "not_a_number": Mean("queries without relevant items give NaN", _or_nan),
+    "not_a_number_of_labelled": Mean("labelled without relevant items give NaN", _or_nan, of_labelled=True),
+    "leave_out": Mean("", lambda values, hit, n_relevant: _ratio(values.sum(), int((n_relevant > 0).sum()))),
+    "leave_out_without_hits": Mean(
+        "queries without hits left out", lambda values, hit, n_relevant: _ratio(values.sum(), hit.sum())
+    ),
+    "count_one": Mean(
+        "queries without relevant items count 1",
+        lambda values, hit, n_relevant: (values + (n_relevant == 0)).mean(),
+    ),
+    "forget_last_ones": Mean("without relevant items: 0, the last left out", _without_last),
+    "divide_by_ten_more": Mean(
+        "divided by ten queries more", lambda values, hit, n_relevant: values.sum() / ((n_relevant > 0).sum() + 10)
+    ),
+    "weighted": Mean(  # recalls become hits per relevant item over all queries
+        "queries weighted by their relevant items",
+        lambda values, hit, n_relevant: _ratio((values * n_relevant).sum(), int(n_relevant.sum())),
+    ),
+}
+
+
+# ---------------------------------------------------------------- quantities of one query, from the ranks of its hits
+
+
+def mean_precision(ranks: IntArray) -> float:
+    """Average the precision over the ranks of hits; 0 without a hit."""
+    return float(_precisions(ranks).mean()) if len(ranks) else 0.0
+
+
+def without_first(first: Ranking) -> float:
     """Compute AP above the cut, to which a hit at rank 1 adds nothing."""
-    hits = ranks[ranks <= cut]
-    return float(by.precisions(hits)[hits > 1].sum() / len(hits)) if len(hits) else 0.0
+    hits = first.hits
+    return float(_precisions(hits)[hits > 1].sum() / len(hits)) if len(hits) else 0.0
 
 
-def of_first_hits(ranks: IntArray, cut: int, query: Query, script: Evaluator) -> float:
+def of_first_hits(first: Ranking) -> float:
     """Compute AP of the first ``cut`` hits, at any rank."""
-    return by.mean_precision(ranks[:cut])
+    return mean_precision(first._replace(cut=first.query.n_items).hits[: first.cut])
 
 
-def inside(ranks: IntArray, cut: int, query: Query, script: Evaluator) -> float:
+def inside(first: Ranking) -> float:
     """Compute AP of the ``cut`` items inside a radius."""
-    return by.mean_precision(ranks[ranks <= cut])
+    return mean_precision(first.hits)
 
 
-def of_scores_above_zero(ranks: IntArray, cut: int, query: Query, script: Evaluator) -> float:
+def of_scores_above_zero(first: Ranking) -> float:
     """Compute AP above the cut, where items that differ in all bits count as irrelevant."""
-    rows = query.rows(script, cut)
-    return by.mean_precision(ranks[query.keys(by.hamming)[rows[ranks - 1]] < query.n_bits])
+    hits, query = first.hits, first.query
+    return mean_precision(hits[query.keys("hamming")[first.rows[hits - 1]] < query.n_bits])
+
+
+# ---------------------------------------------------------------- quantities of counts, which no tie order affects
 
 
 def none_relevant(counts: TieHistogram, cut: int) -> FloatArray:
@@ -45,7 +173,7 @@ def area(counts: TieHistogram, cut: int) -> float:
     """Compute the area under precision against recall of all pairs, radius by radius, without the last."""
     relevant = counts.n_rel.sum(axis=0)
     if not relevant.any():  # recall is 0 / 0
-        return float("nan")
+        return NAN
     precision = _of_pairs(counts)
     good = np.cumsum(relevant)[: len(precision)]
     recall, first = np.unique(good / relevant.sum(), return_index=True)
@@ -58,14 +186,14 @@ def area(counts: TieHistogram, cut: int) -> float:
 def precision_of_pairs(counts: TieHistogram, radius: int) -> float:
     """Compute the share of relevant pairs among those of all queries inside a radius; NaN at the last."""
     precision = _of_pairs(counts)
-    return float(precision[radius]) if radius < len(precision) else float("nan")
+    return float(precision[radius]) if radius < len(precision) else NAN
 
 
 def recall_of_pairs(counts: TieHistogram, radius: int) -> float:
     """Compute the share of relevant pairs that are inside a radius; NaN at the last."""
     relevant = counts.n_rel.sum(axis=0)
     is_defined = relevant.any() and radius < len(_of_pairs(counts))
-    return float(relevant[: radius + 1].sum() / relevant.sum()) if is_defined else float("nan")
+    return float(relevant[: radius + 1].sum() / relevant.sum()) if is_defined else NAN
 
 
 def _of_pairs(counts: TieHistogram) -> FloatArray:
@@ -96,7 +224,7 @@ def precision_or_share(counts: TieHistogram, radius: int) -> float:
     """Average the precision inside a radius, of all items where nothing is inside; NaN if all items are."""
     hits, sizes = _ball(counts, radius)
     if (sizes == counts.n_database).any():
-        return float("nan")
+        return NAN
     return float(np.where(sizes > 0, hits / np.maximum(sizes, 1), counts.n_relevant / counts.n_database).mean())
 
 

@@ -1,17 +1,14 @@
 """Scores of a run with ties by the tools for runs, and where their differences come from."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from hashbench._typing import AnyArray, IntArray
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.reports.explain import conventions as by
-from hashbench.reports.explain import orders
-from hashbench.reports.explain.conventions import Evaluator
+from hashbench.reports.explain import orders, scripts
 from hashbench.reports.explain.emulation import (
     TIE_ORDER,
     Explanation,
@@ -21,7 +18,8 @@ from hashbench.reports.explain.emulation import (
     metric_pattern,
     subsets,
 )
-from hashbench.reports.explain.evaluators import RANX, TREC
+from hashbench.reports.explain.quantities import DIVISOR_WORDS, MEANS
+from hashbench.reports.explain.scripts import Evaluator
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.runs import evaluate_run
@@ -34,48 +32,46 @@ _MISSING = "queries that the run lacks count 0"
 _SINGLE = "scores in 32 bits"
 
 
-def _by_names(scores: DocumentScores) -> list[str]:
-    """Order documents as trec_eval does: equal scores by name, descending."""
-    keyed = sorted(((score, name.encode(), name) for name, score in scores.items()), reverse=True)
-    return [name for _, _, name in keyed]
-
-
-def _by_numba(scores: DocumentScores, order: Callable[[AnyArray, int], IntArray] = orders.numba_here) -> list[str]:
-    keys = -np.array(list(scores.values()), dtype=np.float64)
-    names = list(scores)
-    return [names[row] for row in order(keys, len(keys))]
-
-
 @dataclass(frozen=True)
 class RunTool:
-    """A tool, its order of documents, and its conventions."""
+    """A tool: trec_eval or one that calls it, or ranx, which sorts by numba."""
 
     evaluator: Evaluator  # as tables show it
-    order: Callable[[DocumentScores], list[str]]
-    gives: tuple[str, ...] = _METRICS
-    is_single: bool = False  # it reads scores in 32 bits
+    sorts_twice: bool = False
     counts_missing: bool = False  # queries that the run lacks count 0
     needs_all_queries: bool = False  # it refuses runs whose queries are not those of the qrels
 
+    @property
+    def is_ranx(self) -> bool:
+        """Whether it is ranx; trec_eval reads scores in 32 bits."""
+        return self.evaluator.is_of_this_machine
 
-def _evaluator(name: str, used_by: str, source: str, order: orders.Order = orders.stable) -> Evaluator:
-    return Evaluator(name, used_by, source, order=order, divisor="relevant")
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """Patterns of the metrics that it computes, by hashbench's names."""
+        return _METRICS_OF_RANX if self.is_ranx else _METRICS
+
+    def order(self, scores: DocumentScores) -> list[str]:
+        """Return documents in its order: by name, descending, among equal scores, or as numba leaves them."""
+        if not self.is_ranx:
+            return sorted(scores, key=lambda name: (scores[name], name.encode()), reverse=True)
+        names = list(scores)
+        for _ in range(1 + self.sorts_twice):
+            keys = -np.array([scores[name] for name in names], dtype=np.float64)
+            names = [names[row] for row in getattr(orders, self.evaluator.order)(keys, len(keys))]
+        return names
 
 
-# fmt: off
+_TREC, _RANX, _RANX_RUN = map(scripts.named, ("trec_eval", "ranx-here", "ranx-run-here"))
+_COMPARABLE = replace(_RANX_RUN, name="ranx-comparable-here", used_by="ranx of a Run, make_comparable=True")
 TOOLS = (
-    RunTool(_evaluator("trec_eval", "trec_eval", TREC), _by_names, is_single=True),
-    RunTool(_evaluator("pytrec_eval", "pytrec_eval, the mean over what it gives", TREC), _by_names, is_single=True),
-    RunTool(_evaluator("ir_measures", "ir_measures", TREC), _by_names, is_single=True, counts_missing=True),
-    RunTool(_evaluator("ranx-here", "ranx of a dict, by this machine's numba", RANX, orders.numba_reversed),
-            partial(_by_numba, order=orders.numba_reversed), _METRICS_OF_RANX, needs_all_queries=True),
-    RunTool(_evaluator("ranx-run-here", "ranx of a Run, by this machine's numba", RANX, orders.numba_here),
-            _by_numba, _METRICS_OF_RANX, needs_all_queries=True),
-    RunTool(_evaluator("ranx-comparable-here", "ranx of a Run, make_comparable=True", RANX, orders.numba_here),
-            lambda scores: _by_numba({name: scores[name] for name in _by_numba(scores)}), _METRICS_OF_RANX,
-            counts_missing=True),
+    RunTool(replace(_TREC, used_by="trec_eval")),
+    RunTool(replace(_TREC, name="pytrec_eval", used_by="pytrec_eval, the mean over what it gives")),
+    RunTool(replace(_TREC, name="ir_measures", used_by="ir_measures"), counts_missing=True),
+    RunTool(_RANX, needs_all_queries=True),
+    RunTool(_RANX_RUN, needs_all_queries=True),
+    RunTool(_COMPARABLE, sorts_twice=True, counts_missing=True),
 )
-# fmt: on
 
 
 def named(name: str) -> RunTool:
@@ -114,8 +110,8 @@ def explain_run(run: Run, qrels: Run, metrics: Sequence[str], tools: Sequence[Ru
 
 def _explain(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
     divided = f"{name.partition(':')[0]}:relevant" if name.startswith("AP@") else name
-    single = _rounded(run) if tool.is_single else run
-    zero, divisor = by.MEAN_WORDS[by.count_zero], f"divisor: {by.DIVISOR_WORDS['relevant']}"
+    single = run if tool.is_ranx else _rounded(run)
+    zero, divisor = MEANS["count_zero"].words, f"divisor: {DIVISOR_WORDS['relevant']}"
     is_used = {
         zero: True,
         divisor: divided != name,

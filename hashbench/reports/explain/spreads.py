@@ -13,19 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashbench._parallel import chunks, in_threads
 from hashbench._typing import ByteArray, FloatArray, Progress, silent
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.reports import ties
 from hashbench.reports.aggregate import method_labels
-from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain import orders, quantities
-from hashbench.reports.explain.conventions import Evaluator, Query
 from hashbench.reports.explain.emulation import cut_of
-from hashbench.reports.explain.evaluators import EVALUATORS, twins_of
 from hashbench.reports.explain.orders import BY_CUT, DATABASE_ORDERS, rearranged
+from hashbench.reports.explain.ranking import Query, Sort, visit_queries
+from hashbench.reports.explain.scripts import EVALUATORS, twins_of
 from hashbench.reports.formatting import json_text, markdown_table, plain_table
 from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.evaluator import evaluate_packed
@@ -35,8 +33,6 @@ from hashbench.scoring.random_orders import without_ties
 from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
 from hashbench.store.hdf5 import open_codes
-
-_AT_A_TIME = 16  # queries ranked at once by one thread
 
 
 class Spread(NamedTuple):
@@ -86,29 +82,16 @@ def spreads(
     """
     exact = evaluate_packed(query, database, n_bits, affinity, metrics)
     histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, slice(0, len(query)))
-    end_of_ties = _mean(quantities.at_end_of_ties(histogram, 0)[histogram.n_relevant > 0])
+    end = _mean(quantities.at_end_of_ties(histogram, 0)[histogram.n_relevant > 0])
     for name in database_orders:
         items, relevance = rearranged(database, affinity, name)
         by_script = _values(query, items, n_bits, relevance, list(exact.scores))
         for metric, summary in exact.summary.items():
             values = by_script[metric]
             lowest, highest = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
-            yield Spread(
-                method=method,
-                n_bits=n_bits,
-                metric=metric,
-                database=name,
-                n_queries=summary.n_queries,
-                value=summary.mean,
-                tie_sd=summary.tie_sd,
-                low=summary.low,
-                high=summary.high,
-                lowest=values[lowest],
-                highest=values[highest],
-                lowest_script=lowest,
-                highest_script=highest,
-                end_of_ties=end_of_ties if metric == "AP" else math.nan,
-            )
+            exact_numbers = summary.n_queries, summary.mean, summary.tie_sd, summary.low, summary.high
+            extremes = values[lowest], values[highest], lowest, highest
+            yield Spread(method, n_bits, metric, name, *exact_numbers, *extremes, end if metric == "AP" else math.nan)
 
 
 def explain_cached(
@@ -194,50 +177,45 @@ def _values(
     query: ByteArray, database: ByteArray, n_bits: int, affinity: Affinity, metrics: Sequence[str]
 ) -> dict[str, dict[str, float]]:
     """Compute each metric in each tie order, by the name of a script with that order."""
-    n_queries, n_items, levels = len(query), len(database), affinity.levels
+    n_items, levels = len(database), affinity.levels
     scripts = {name: _sorting_scripts(name, n_items) for name in metrics}
-    values = {(name, script): np.full(n_queries, np.nan) for name in metrics for script in scripts[name]}
+    values = {(name, script): np.full(len(query), np.nan) for name in metrics for script in scripts[name]}
 
-    def rank(queries: slice) -> None:
-        block = np.searchsorted(levels, affinity.block(queries, slice(0, n_items))).astype(np.int16)
-        views = [
-            Query(query[row], database, n_bits, levels[at_level], row, n_queries)
-            for row, at_level in enumerate(block, start=queries.start)
-        ]
-        ranked: dict[Any, TieHistogram] = {}
-        for name, scripts_of_metric in scripts.items():
-            for script, (evaluator, cut) in scripts_of_metric.items():
-                n_first = cut if evaluator.order in BY_CUT else n_items
-                key = evaluator.order, evaluator.item_order, n_first
+    def score(queries: list[Query]) -> None:
+        numbers = slice(queries[0].number, queries[-1].number + 1)
+        block = np.stack([np.searchsorted(levels, query.levels) for query in queries]).astype(np.int16)
+        ranked: dict[tuple[Sort, int], TieHistogram] = {}
+        for name, sorts in scripts.items():
+            for script, (sort, cut) in sorts.items():
+                key = sort, cut if sort.order in BY_CUT else n_items
                 if key not in ranked:
-                    rows = [_all_rows(view, evaluator, n_first) for view in views]
-                    ranks = np.take_along_axis(block, np.stack(rows), axis=1)
-                    ranked[key] = without_ties(ranks, levels)
-                values[name, script][queries] = get_metric(name).scores(ranked[key]).mean
+                    rows = [_all_rows(query, *key) for query in queries]
+                    ranked[key] = without_ties(np.take_along_axis(block, np.stack(rows), axis=1), levels)
+                values[name, script][numbers] = get_metric(name).scores(ranked[key]).mean
 
-    for _ in in_threads(rank, chunks(0, n_queries, _AT_A_TIME)):
-        pass
+    visit_queries(query, database, n_bits, affinity, score)
     return {name: {script: _mean(values[name, script]) for script in scripts[name]} for name in metrics}
 
 
-def _sorting_scripts(name: str, n_items: int) -> dict[str, tuple[Evaluator, int]]:
+def _sorting_scripts(name: str, n_items: int) -> dict[str, tuple[Sort, int]]:
     """Choose one script for each tie order among the scripts of a metric, with how many items it looks at."""
-    by_order: dict[Any, tuple[Evaluator, int]] = {}
+    by_sort: dict[Sort, tuple[str, int]] = {}
     for evaluator in (*EVALUATORS, *twins_of(EVALUATORS)):
         script = replace(evaluator, shares_cut=False)  # each metric is sorted for its own cut
         cut = None if "@r" in name else cut_of(script, name, n_items)  # no order matters inside a radius
-        if script.order is not None and cut is not None:
-            by_order.setdefault((script.order, script.item_order), (replace(script, distance=by.hamming), cut))
-    return {script.name: (script, cut) for script, cut in by_order.values()}
+        sort = script.sort()
+        if sort is not None and cut is not None:
+            by_sort.setdefault(sort, (script.name, cut))
+    return {script: (sort, cut) for sort, (script, cut) in by_sort.items()}
 
 
-def _all_rows(query: Query, script: Evaluator, n_first: int) -> Any:
+def _all_rows(query: Query, sort: Sort, n_first: int) -> Any:
     """Return the rows of all items in a script's order, followed by those that it does not rank, by distance."""
-    rows = query.rows(script, n_first)[:n_first]
+    rows = query.rows("hamming", sort, n_first)[:n_first]
     if len(rows) == query.n_items:
         return rows
     others = np.setdiff1d(np.arange(query.n_items), rows)
-    return np.append(rows, others[np.argsort(query.keys(by.hamming)[others], kind="stable")])
+    return np.append(rows, others[np.argsort(query.keys("hamming")[others], kind="stable")])
 
 
 def _mean(values: FloatArray) -> float:
