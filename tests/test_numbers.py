@@ -20,9 +20,8 @@ from helpers.result_files import rows_in
 from hashbench import evaluate, registry
 from hashbench.cards import method_card
 from hashbench.pipeline.tuning import LEAD
-from hashbench.reports.significance import ALPHA, holm
 from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, Score, compare
-from hashbench.scoring.comparison import of_means, of_scores
+from hashbench.scoring.comparison import ALPHA, holm, of_means, of_scores
 
 TIES = ROOT / "docs/tutorials/tie-ranges.md"  # the table of what ties do to a score
 SCRIPTS = ROOT / "README.md"  # the figure of scripts, and the sentence below it

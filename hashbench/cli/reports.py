@@ -314,7 +314,6 @@ def compare(
 @option(
     "--fail-on-drop", "limit", type=Number(0), metavar="X", help="Exit with code 3 if a value falls by more than X."
 )
-@option("--resamples", type=IntRange(0), default=9999, help="Resamples in the tests over queries; 0 for no tests.")
 def diff(
     old: str,
     new: str | None,
@@ -323,7 +322,6 @@ def diff(
     only_changed: bool,
     form: str,
     limit: float | None,
-    resamples: int,
 ) -> None:
     """Compare results at A and B: revisions, tags, folders or files; by default HEAD and the working tree.
 
@@ -335,9 +333,8 @@ def diff(
     from hashbench.scoring.metrics import get_metric
 
     comparison = compare(*revisions.read_sides(old, new, results), [get_metric(name).name for name in metrics])
-    if resamples:
-        with ProgressBar() as progress:
-            comparison = with_tests(comparison, resamples, progress.update)
+    with ProgressBar() as progress:
+        comparison = with_tests(comparison, progress.update)
     click.echo(diff_text.format_diff(comparison, form, only_changed=only_changed))
     if limit is not None and len(comparison.drops(limit)):
         click.echo(diff_text.describe_drops(comparison, limit), err=True)

@@ -7,7 +7,6 @@
     row_origins   when, where and with what each row was computed
     folds         classes that training does not see: means over folds, beside scores of training on all classes
     ties          what ties leave open between two values
-    significance  paired permutation tests of single codes, and corrections
     uncertainty   intervals of cells, and tests against one of a column
     comparison    one method with others: differences, intervals and sentences
     tables/       tables laid out like the papers', with their values

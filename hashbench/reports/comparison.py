@@ -27,9 +27,8 @@ from hashbench.reports.aggregate import (
 from hashbench.reports.formatting import json_text, markdown_table, p_text, plain_table, sheet_text, wrapped
 from hashbench.reports.marks import mixed_methods, notes_on_code
 from hashbench.reports.selection import Selection
-from hashbench.reports.significance import holm
 from hashbench.reports.uncertainty import verdict
-from hashbench.scoring.comparison import Difference, compare, of_means, other_queries
+from hashbench.scoring.comparison import Difference, compare, holm, of_means, other_queries
 from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import OWN, OWN_FEATURES, as_row

@@ -12,10 +12,9 @@ from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.marks import add_marks
 from hashbench.reports.revisions import Side
-from hashbench.reports.significance import N_RESAMPLES, PairedTest, can_find_significance, paired_tests
 from hashbench.reports.ties import Score
 from hashbench.reports.ties import compare as compare_ties
-from hashbench.scoring.comparison import ALPHA
+from hashbench.scoring.comparison import ALPHA, holm, interval
 from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import COLUMNS, N_KEY, Row
 from hashbench.store.score_cache import find_scores
@@ -23,7 +22,7 @@ from hashbench.store.score_cache import find_scores
 KEY = list(COLUMNS[:N_KEY])
 OF_SEEDS = [name for name in KEY if name != "seed"]  # what the seeds of a row share
 STATUS = ("changed", "not comparable", "new", "gone", "unchanged")
-_FIELDS, _TEST = COLUMNS[N_KEY:], PairedTest._fields
+_FIELDS, _TEST = COLUMNS[N_KEY:], ["p_value", "low", "high", "p_holm"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +33,13 @@ class Diff:
     field of both sides, as ``value_old`` and ``value_new``. The changes of greatest loss come first, then rows by key.
     Where both sides have a row, there is ``other``, why the two are not comparable, or empty; the ``difference`` of
     values; the ``loss``, how much worse the new one is; what ``ties`` leave open between the two; the ``marks`` of the
-    new one; and, with `with_tests`, the fields of a `PairedTest`, and whether the two ``is_unshown`` to differ.
+    new one; and, with `with_tests`, ``p_value``, ``p_holm``, the 95 % interval from ``low`` to ``high``, and whether
+    the two ``is_unshown`` to differ.
     """
 
     old_name: str
     new_name: str
     rows: pd.DataFrame
-    n_resamples: int = 0  # of the tests; 0: none
 
     def of(self, status: str) -> pd.DataFrame:
         """Return the rows of a status."""
@@ -55,11 +54,6 @@ class Diff:
     def n_tested(self) -> int:
         """Changes that were tested."""
         return int(self.rows["p_holm"].notna().sum())
-
-    @property
-    def can_find_significance(self) -> bool:
-        """Whether the least p value that the resamples allow survives the correction."""
-        return can_find_significance(self.n_tested, self.n_resamples)
 
     def drops(self, limit: float) -> pd.DataFrame:
         """Return the changes for the worse by more than this, whatever ties leave open, the greatest loss first."""
@@ -166,15 +160,19 @@ def about_other_methods(old: Iterable[str], new: Iterable[str]) -> str:
     return f"To compare methods, run: hashbench compare {first[0]} {second[0]}."
 
 
-def with_tests(diff: Diff, n_resamples: int = N_RESAMPLES, on_progress: Progress = silent) -> Diff:
+def with_tests(diff: Diff, on_progress: Progress = silent) -> Diff:
     """Test each change with scores of every query on both sides; Holm's correction is over all of the tests."""
-    differences = {place: _of_queries(row) for place, row in diff.of("changed").iterrows()}
-    tested = [place for place, values in differences.items() if values is not None]
-    tests = paired_tests([values for values in differences.values() if values is not None], n_resamples, on_progress)
+    changed, tests = diff.of("changed"), {}
+    for number, (place, change) in enumerate(changed.iterrows(), start=1):
+        if (values := _of_queries(change)) is not None:
+            low, high, p_value = interval(values.mean(), values.var(ddof=1) / len(values), len(values) - 1)
+            tests[place] = float(p_value), float(low), float(high)
+        on_progress("changes tested", number, len(changed))
     rows = diff.rows.copy()
-    rows.loc[tested, list(_TEST)] = np.array(tests).reshape(-1, len(_TEST))
+    rows.loc[list(tests), _TEST[:3]] = np.array([*tests.values()]).reshape(-1, 3)
+    rows.loc[list(tests), "p_holm"] = holm(rows.loc[list(tests), "p_value"])
     rows["is_unshown"] = rows["p_holm"] >= ALPHA
-    return replace(diff, rows=_marked(rows), n_resamples=n_resamples)
+    return replace(diff, rows=_marked(rows))
 
 
 def _of_queries(change: "pd.Series[Any]") -> FloatArray | None:

@@ -7,7 +7,15 @@ from typing import Any
 import pandas as pd
 
 from hashbench.reports.diff import KEY, Diff, about_other_methods
-from hashbench.reports.formatting import json_text, markdown_table, markdown_text, plain_table, sheet_text, wrapped
+from hashbench.reports.formatting import (
+    json_text,
+    markdown_table,
+    markdown_text,
+    p_text,
+    plain_table,
+    sheet_text,
+    wrapped,
+)
 from hashbench.reports.marks import explain
 from hashbench.reports.ties import ANSWERS, OPEN
 from hashbench.scoring.comparison import ALPHA
@@ -94,15 +102,10 @@ def footnotes(diff: Diff) -> list[str]:
     notes = [f"{sign}: {text}" for sign, text in explain(changed, "the old value").items()]
     if diff.n_tested:
         notes.append(
-            f"p: paired permutation test over queries, of these codes, with {diff.n_resamples:,} resamples, corrected "
-            f"by Holm for {diff.n_tested} tests. Interval: over queries, each change by itself."
+            f"p: paired t test over queries, of these codes, corrected by Holm for {diff.n_tested} tests. Interval: over "
+            "queries, each change by itself."
         )
-    if diff.n_tested and not diff.can_find_significance:
-        notes.append(
-            "With so many tests and so few resamples no p value can fall below the threshold: "
-            "compare fewer metrics (--metric) or take more resamples (--resamples)."
-        )
-    if diff.n_resamples and (n_untested := len(changed) - diff.n_tested):
+    if n_untested := len(changed) - diff.n_tested:
         notes.append(f"Not tested: {n_untested}, as scores of every query are not kept here for both sides.")
     n_scored = {
         end: changed[f"n_queries_{end}"].astype(int) - changed[f"n_undefined_{end}"].astype(int)
@@ -125,7 +128,7 @@ def _tables(diff: Diff) -> dict[str, pd.DataFrame]:
         change=[
             f"{number:+.6f}{marks}" for number, marks in zip(diff.rows["difference"], diff.rows["marks"], strict=True)
         ],
-        p=diff.rows["p_holm"].map("{:.4f}".format).where(diff.rows["p_holm"].notna(), "-"),
+        p=diff.rows["p_holm"].map(p_text),
         interval=[
             "-" if low != low else f"{low:+.6f} to {high:+.6f}"
             for low, high in zip(diff.rows["low"], diff.rows["high"], strict=True)
@@ -175,7 +178,11 @@ def _listed(diff: Diff, only_changed: bool) -> Iterable[str]:
 def _csv(diff: Diff, only_changed: bool) -> str:
     rows = pd.concat([diff.of(status) for status in _listed(diff, only_changed)])
     is_changed = rows["status"] == "changed"
-    numbers = {name: rows[name].map("{:.6f}".format) for name in _SHEET if pd.api.types.is_float_dtype(rows[name])}
+    numbers = {
+        name: rows[name].map(("{:.3g}" if name[0] == "p" else "{:.6f}").format)
+        for name in _SHEET
+        if pd.api.types.is_float_dtype(rows[name])
+    }
     shown = rows.assign(**numbers, ties=rows["ties"].map(ANSWERS))[list(_SHEET)].astype(object)
     shown = shown.where(rows[list(_SHEET)].notna(), "").where(is_changed, "").assign(other=rows["other"])
     columns = ["status", *KEY, "value_old", "value_new"]
@@ -189,7 +196,6 @@ def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:
         "new": diff.new_name,
         "counts": {status.replace(" ", "_"): count for status, count in diff.counts.items()},
         "n_tested": diff.n_tested,
-        "n_resamples": diff.n_resamples,
         "changed": [
             {
                 **_key(row),

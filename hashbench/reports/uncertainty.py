@@ -13,10 +13,10 @@ import pandas as pd
 
 from hashbench._typing import AnyArray, BoolArray, FloatArray, IntArray, Progress, silent
 from hashbench.reports.aggregate import draws
-from hashbench.reports.significance import all_pairs_tests, holm, paired_tests
 from hashbench.scoring.comparison import (
     ALPHA,
     Difference,
+    holm,
     interval,
     interval_over_queries,
     interval_over_seeds,
@@ -115,8 +115,7 @@ def assess(
         is_single = ((n_seeds[others] == 1) | (n_seeds[reference] == 1)) & (basis == BOTH)
         untested[others] = np.select([np.logical_not(is_paired), is_single], ["unpaired", "single"], "")
         paired = others[untested[others] == ""]
-        test = _over_queries if basis == BOTH else _of_codes
-        p_value[paired] = test([scores[i][:, is_defined] for i in (reference, *paired)], is_named)
+        p_value[paired] = _over_queries([scores[i][:, is_defined] for i in (reference, *paired)], is_named)
     untested[~np.isnan(p_value)] = ""
     return Uncertainty(basis, ends[:, 0], ends[:, 1], p_value, untested)
 
@@ -188,10 +187,3 @@ def _over_queries(scores: Sequence[FloatArray], is_named: bool) -> FloatArray:
     pairs = [moments(scores[i], scores[k]) for i, k in zip(*_pairs(len(scores), is_named), strict=True)]
     numbers = np.array([(pair.value, pair.variance, pair.freedom) for pair in pairs]).reshape(-1, 3)
     return _of_first(interval(*numbers.T)[2], len(scores))
-
-
-def _of_codes(scores: Sequence[FloatArray], is_named: bool) -> FloatArray:
-    values = np.stack([one[0] for one in scores])  # (n_lines, n_queries), as each has one seed
-    if is_named:
-        return np.array([test.p_holm for test in paired_tests(values[0] - values[1:])])
-    return all_pairs_tests(values)[0, 1:]

@@ -439,6 +439,23 @@ def interval_over_seeds(means: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def holm(p_values: npt.ArrayLike) -> FloatArray:
+    """Correct p values, (n,), for their number by Holm's step-down method.
+
+    The i-th smallest is multiplied by n - i + 1, no less than those before it, at most 1. Tests with a value below
+    alpha include a false alarm with probability alpha at most, however the tests depend on each other: S. Holm, "A
+    Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics, 1979.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    corrected = np.empty_like(values)
+    corrected[order] = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)).clip(max=1.0)
+    return corrected
+
+
 def interval(
     value: npt.ArrayLike, variance: npt.ArrayLike, freedom: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -18,9 +18,8 @@ from hashbench.reports.comparison import Column, Side, format_columns, make_answ
 from hashbench.reports.html.content import make_content
 from hashbench.reports.plots import draw_figures
 from hashbench.reports.selection import Selection
-from hashbench.reports.significance import holm
 from hashbench.reports.view import make_view
-from hashbench.scoring.comparison import compare, of_means
+from hashbench.scoring.comparison import compare, holm, of_means
 from hashbench.store.results import read_results, read_rows
 from hashbench.store.score_cache import find_scores
 

@@ -33,7 +33,7 @@ from hashbench.reports.plots.panels import has_bands, panels_of
 from hashbench.reports.plots.result_figures import spread
 from hashbench.reports.plots.style import FigureLayout, choose_looks, in_rows, make_panels
 from hashbench.reports.selection import Selection
-from hashbench.reports.significance import holm
+from hashbench.scoring.comparison import holm
 from hashbench.store import result_rows, results
 from hashbench.store.artifact import read_record
 

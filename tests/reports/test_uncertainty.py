@@ -13,8 +13,8 @@ from helpers.thoroughness import slow
 from scipy import stats
 
 from hashbench.cli.main import cli
-from hashbench.reports.significance import all_pairs_tests, holm, paired_tests
 from hashbench.reports.uncertainty import Uncertainty, add_uncertainty, assess
+from hashbench.scoring.comparison import holm
 from hashbench.store.provenance import settings_name
 from hashbench.store.results import read_results
 
@@ -142,18 +142,13 @@ def draw(n_lines, n_seeds, n_queries=60, step=0.02):
 
 
 @pytest.mark.parametrize("is_named", [False, True])
-def test_single_codes_have_the_permutation_test_and_several_seeds_that_of_queries_and_seeds(is_named):
-    codes = draw(4, 1)
-    found = assessed(codes, is_named=is_named)
-    others = [test.p_holm for test in paired_tests([codes[0][0] - other[0] for other in codes[1:]])]
-    expected = others if is_named else all_pairs_tests(np.concatenate(codes))[0, 1:]
-    assert found.basis == "queries"
-    assert found.p_value[1:] == pytest.approx(expected)
-    seeds = draw(4, 3)
-    found = assessed(seeds, is_named=is_named)
+@pytest.mark.parametrize(("n_seeds", "basis"), [(1, "queries"), (3, "queries and seeds")])
+def test_all_pairs_are_corrected_together_or_those_of_a_named_line(is_named, n_seeds, basis):
+    scores = draw(4, n_seeds)
+    found = assessed(scores, is_named=is_named)
     pairs = [(0, 1), (0, 2), (0, 3), *([] if is_named else [(1, 2), (1, 3), (2, 3)])]
-    corrected = holm([written_out(seeds[first], seeds[second])[2] for first, second in pairs])
-    assert found.basis == "queries and seeds"
+    corrected = holm([written_out(scores[first], scores[second])[2] for first, second in pairs])
+    assert found.basis == basis
     assert found.p_value[1:] == pytest.approx(corrected[:3])
     assert np.isnan(found.p_value[0])
 
@@ -216,7 +211,7 @@ def test_methods_that_score_different_queries_are_not_tested():
     scores = draw(3, 1, 50)
     scores[0][:, :4] = scores[1][:, :4] = scores[2][:, 3:] = np.nan
     found = assessed(scores)
-    assert found.p_value[1] == pytest.approx(all_pairs_tests(np.concatenate(scores[:2])[:, 4:])[0, 1])
+    assert found.p_value[1] == pytest.approx(stats.ttest_rel(scores[0][0, 4:], scores[1][0, 4:]).pvalue)
     assert np.isnan(found.p_value[2])
     assert list(found.untested) == ["", "", "unpaired"]
     assert not np.isnan([found.from_, found.to]).any()

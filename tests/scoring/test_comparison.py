@@ -11,7 +11,7 @@ from scipy.stats import binomtest, t, ttest_1samp, ttest_ind
 
 import hashbench
 from hashbench import HashbenchError
-from hashbench.scoring.comparison import compare, moments, of_means, of_scores
+from hashbench.scoring.comparison import compare, holm, moments, of_means, of_scores
 from hashbench.scoring.evaluation import Evaluation, arrays_of, evaluation_of
 from hashbench.scoring.metrics import Scores
 
@@ -346,3 +346,26 @@ def test_items_of_runs_are_recognised_by_name():
     effects = [each.order_effects["AP"].items.tolist() for each in (one, same, other)]
     assert effects[0] == effects[1]
     assert not {*effects[0]} & {*effects[2]}
+
+
+# ---------------------------------------------------------------- several comparisons
+
+
+def holm_in_words(p_values):
+    """Step down from the smallest p value, one test fewer each time; never below an earlier one."""
+    ranked = sorted(range(len(p_values)), key=lambda position: p_values[position])
+    corrected, floor = [0.0] * len(p_values), 0.0
+    for rank, position in enumerate(ranked):
+        floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[position]))
+        corrected[position] = floor
+    return corrected
+
+
+def test_holm_returns_the_numbers_computed_by_hand():
+    # sorted: 0.005 x 4, 0.01 x 3, 0.03 x 2, 0.04 x 1, which may not fall below its predecessor's 0.06
+    assert holm([0.01, 0.04, 0.03, 0.005]).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@given(st.lists(st.sampled_from([0.0, 0.001, 0.01, 0.02, 0.05, 0.3, 0.9, 1.0]), max_size=12))
+def test_holm_steps_down_from_the_smallest(p_values):
+    assert holm(p_values).tolist() == pytest.approx(holm_in_words(p_values))
