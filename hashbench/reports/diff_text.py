@@ -102,8 +102,8 @@ def footnotes(diff: Diff) -> list[str]:
     notes = [f"{sign}: {text}" for sign, text in explain(changed, "the old value").items()]
     if diff.n_tested:
         notes.append(
-            f"p: paired t test over queries, of these codes, corrected by Holm for {diff.n_tested} tests. Interval: over "
-            "queries, each change by itself."
+            f"p: paired t test over queries, of these codes, corrected by Holm for {diff.n_tested} tests. Interval: "
+            "over queries, each change by itself."
         )
     if n_untested := len(changed) - diff.n_tested:
         notes.append(f"Not tested: {n_untested}, as scores of every query are not kept here for both sides.")

@@ -1,6 +1,8 @@
-"""What each table shows."""
+"""What each table shows: ``layouts.toml``."""
 
+import tomllib
 from dataclasses import dataclass
+from importlib.resources import files
 
 
 @dataclass(frozen=True)
@@ -22,62 +24,6 @@ class TableLayout:
 
 
 LAYOUTS = {
-    "table1": TableLayout(
-        heading="Table 1",
-        title="Average precision of the whole ranking",
-        metrics=("AP",),
-        n_bits=(12, 16, 24, 32, 48),
-        source="TALR",
-        number="1",
-        of_others=("AP", "AP@5000"),
-    ),
-    "table2": TableLayout(
-        heading="Table 2",
-        title="Average precision of the first 1,000",
-        metrics=("AP@1000",),
-        n_bits=(16, 32, 48, 64),
-        source="TALR",
-        number="2",
-        of_others=("AP@1000",),
-    ),
-    "table3": TableLayout(
-        heading="Table 3",
-        title="Normalised discounted cumulative gain",
-        metrics=("NDCG",),
-        n_bits=(16, 32, 48, 64),
-        source="TALR",
-        number="3",
-    ),
-    "continuation": TableLayout(
-        heading="TALR, appendix D",
-        title="Average precision with and without continuation",
-        metrics=("AP",),
-        n_bits=(12, 24, 32, 48),
-        source="TALR",
-        number="D",
-        is_open=False,
-    ),
-    "mlgap": TableLayout(
-        heading="mLGAP, Table 1",
-        title="Mean local group average precision of radius 2 beside average precision",
-        metrics=("LGAP@r2", "AP"),
-        n_bits=(12, 24),
-        source="mLGAP",
-        number="1",
-        is_beside=True,
-        remark="mLGAP is the mean of LGAP@r2, of radius 2; the paper does not state its radius.",
-    ),
-    "ablation": TableLayout(
-        heading="Ablation",
-        title="Average precision of methods with other parameters",
-        metrics=("AP",),
-        n_bits=(12, 16, 24, 32, 48),
-        is_ablation=True,
-    ),
-    "unseen": TableLayout(
-        heading="Unseen classes",
-        title="Average precision of classes that training did not see",
-        metrics=("AP",),
-        is_over_folds=True,
-    ),
+    name: TableLayout(**{key: tuple(value) if isinstance(value, list) else value for key, value in layout.items()})
+    for name, layout in tomllib.loads(files(__package__).joinpath("layouts.toml").read_text(encoding="utf-8")).items()
 }
