@@ -3,6 +3,7 @@
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,13 @@ class TableLayout:
     remark: str = ""  # a sentence for every caption
 
 
-LAYOUTS = {
-    name: TableLayout(**{key: tuple(value) if isinstance(value, list) else value for key, value in layout.items()})
-    for name, layout in tomllib.loads(files(__package__).joinpath("layouts.toml").read_text(encoding="utf-8")).items()
-}
+def _read_layouts() -> dict[str, TableLayout]:
+    text = files("hashbench.reports.tables").joinpath("layouts.toml").read_text(encoding="utf-8")
+    tables: dict[str, dict[str, Any]] = tomllib.loads(text)
+    return {
+        name: TableLayout(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
+        for name, fields in tables.items()
+    }
+
+
+LAYOUTS = _read_layouts()
