@@ -26,11 +26,13 @@ class TableLayout:
 
 def _read_layouts() -> dict[str, TableLayout]:
     text = files("hashbench.reports.tables").joinpath("layouts.toml").read_text(encoding="utf-8")
-    tables: dict[str, dict[str, Any]] = tomllib.loads(text)
-    return {
-        name: TableLayout(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
-        for name, fields in tables.items()
-    }
+    layouts = {}
+    for name, values in tomllib.loads(text).items():
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        }
+        layouts[name] = TableLayout(**fields)
+    return layouts
 
 
 LAYOUTS = _read_layouts()
