@@ -54,6 +54,17 @@ function ties(a, b) {
   const difference = Math.round(Math.abs(a.value - b.value) * MILLION) / MILLION;
   return Number.isNaN(both) ? "unknown" : difference > data.shuffle.n_deviations * both ? "shuffle" : "open";
 }
+
+const isRival = (cell) => cell.line.group !== "baseline" && cell.value !== null;
+
+/** Give the marks of a cell among others, which come with the best first: it is the best, or a shuffle may reverse both. */
+function marksOf(cell, rivals) {
+  const firsts = rivals.filter((rival) => rival.value === rivals[0].value);
+  const isBest = firsts.includes(cell);
+  return {isBest, isOpen: !isBest && firsts.some((first) => ties(first, cell) === "open")};
+}
+
+const dagger = (marks) => marks.isOpen && h("abbr", {title: data.shuffle.about.open}, "†");
 const isBetter = (metric, a, b) => (metric.is_error ? a < b : a > b);
 const bestFirst = (a, b) => (a.metric.is_error ? a.value - b.value : b.value - a.value);
 const gainOrLoss = (metric, change) => (change ? (isBetter(metric, change, 0) ? "gain" : "loss") : null);
@@ -131,9 +142,12 @@ const link = (view, params) => `#${view}?${new URLSearchParams(params)}`;
 const keepLink = () =>
   history.replaceState(null, "", state.params.size ? link(state.view, state.params) : "#" + state.view);
 
+/** Split a label into the name, which has blanks in users' own codes, and the settings. */
+const splitLabel = (label) => label.split(/ ((?:\w+=|\(version ).*)/s);
+
 /** Show a label: the method's name, and its settings smaller. */
 function named(label) {
-  const [name, settings] = label.split(/ (.*)/s);
+  const [name, settings] = splitLabel(label);
   return [
     h("span", {class: "name"}, name),
     settings && h("span", {class: "settings", title: settings}, " " + settings),

@@ -20,7 +20,8 @@ if (data.changes)
         row.ties && (row.ties === ANSWERS.unknown ? "unknown" : answers.includes(row.ties) ? "apart" : "not apart");
       const interval = (row) => (row.low === null ? "" : `, ${signed(row.low)} to ${signed(row.high)}`);
       const tested = (row) => (row.p === null ? "" : `p ${shown(row.p)}${row.p < 0.05 ? " *" : ""}${interval(row)}`);
-      const valueOf = (key, row, name) => isThere(row[key]) && h(name, {}, shown(row[key], 6));
+      const isSame = (row) => row.old === row.new; // only its tie range or deviation changed
+      const valueOf = (key, row, name) => isThere(row[key]) && h(isSame(row) ? "span" : name, {}, shown(row[key], 6));
       const value = (key, label, name) =>
         numeric(key, label, (row) => row[key], 6, {node: (row) => valueOf(key, row, name)});
       const columns = [
@@ -33,9 +34,8 @@ if (data.changes)
         textual("order", "Worst case", (row) => isApart(row, ANSWERS["every order"])),
         textual("other", "Why not comparable", (row) => row.other),
       ];
-      const used = columns.filter((column) => rows.some((row) => (column.value(row) ?? "") !== ""));
       const shownTable = rows.length
-        ? table({name: "changes", caption: "Rows that differ", columns: used, rows, isLinked: true, groupOf})
+        ? table({name: "changes", caption: "Rows that differ", columns, rows, isLinked: true, groupOf})
         : all.length > 0 && nothing("There is no such row.");
       return [fixed("changes"), shownTable];
     },
@@ -92,9 +92,9 @@ addEventListener("hashchange", () => {
 });
 let redrawing = 0;
 addEventListener("resize", () => {
-  // a plot fits the room there is
+  // plots and boxes fit the room there is
   clearTimeout(redrawing);
-  if (state.view === "plots") redrawing = setTimeout(update, 150);
+  if (["plots", "queries"].includes(state.view)) redrawing = setTimeout(update, 150);
 });
 addEventListener("keydown", (event) => event.key === "Escape" && tip(null));
 draw();

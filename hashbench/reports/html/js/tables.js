@@ -38,8 +38,12 @@ function seedOf(row) {
   return h("abbr", {role: "note", "aria-label": told.join(", "), ...tipping(told)}, String(row.seed));
 }
 
-/** Make a table; with `isLinked` the link keeps its order. On a phone rows are stacked, but not those of a matrix. */
-function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isMatrix, groupOf, isLast = () => false}) {
+/**
+ * Make a table of the columns that hold anything; with `isLinked` the link keeps its order. On a phone rows are stacked,
+ * but not those of a matrix.
+ */
+function table({name, caption, columns: all, rows, keyOf, sort, isLinked, onSort, isMatrix, groupOf, isLast = () => false}) {
+  const columns = all.filter((column) => !rows.length || rows.some((row) => (column.value(row) ?? "") !== ""));
   const isAsked = isLinked && columns.some((column) => column.key === state.params.get("sort"));
   const unknown = isLinked && !isAsked && state.params.get("sort");
   let order = isAsked ? {key: state.params.get("sort"), desc: state.params.get("desc") === "1"} : sort;
