@@ -114,7 +114,7 @@ def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -
 
 
 def encode(columns: pd.DataFrame) -> dict[str, Any]:
-    """Return columns for JSON: floats in millionths, None for NaN; texts by their distinct ones and where each stands."""
+    """Return columns for JSON: floats in millionths, None for NaN; texts as the distinct ones and where each stands."""
     return {str(name): _encode_column(columns[name]) for name in columns}
 
 
@@ -204,9 +204,7 @@ def _supervision(lines: pd.DataFrame) -> list[str]:
     ]
 
 
-def _folds(
-    results: pd.DataFrame, lines: pd.DataFrame, place: Mapping[str, Callable[[str], int]]
-) -> dict[str, Any]:
+def _folds(results: pd.DataFrame, lines: pd.DataFrame, place: Mapping[str, Callable[[str], int]]) -> dict[str, Any]:
     """Return means over folds with unseen classes, of one line per method."""
     folds = [name for name in results["dataset"].unique() if is_fold(name)]
     cells = fold_cells(results[results["dataset"].isin(folds)]) if folds else pd.DataFrame()
