@@ -112,6 +112,7 @@ def test_bars_of_ties_reach_from_the_mean_on_one_scale(visit, folder):
     for key, value in values.items():
         bar = page.locator(f"tr[data-key={key[1]}] td.column-b{key[0]} .ties")
         (left, right), mark = bar.evaluate(box), np.mean(bar.locator("b").evaluate(box))
+        assert right - left == pytest.approx(page.locator(".ties").first.evaluate("bar => bar.offsetWidth"), abs=1)
         assert mark == pytest.approx((left + right) / 2, abs=1)
         ends = [mark + (right - left) / 2 * (end - value) / reach for end in (low[key], high[key])]
         assert bar.locator("i").evaluate(box) == pytest.approx(ends, abs=1.1)
