@@ -209,15 +209,21 @@ def panel_of(page, dataset):
 
 
 @pytest.mark.parametrize("n_bits", LENGTHS)
-def test_overview_sorts_methods_by_score_within_what_they_learn_from(visit, folder, n_bits):
+def test_overview_lists_methods_by_score_and_marks_the_best_of_all_and_of_each_list(visit, folder, n_bits):
     page, values = visit(f"overview?length={n_bits}"), means(folder)
     panel = panel_of(page, "few:features")
     assert panel.locator("p").all_inner_texts() == ["learn from items only", "learn from labels"]
-    expected = [sorted(("itq", "lsh"), key=lambda method: -values[n_bits, method]), ["sdh"]]
-    for dots, names in zip(panel.locator("ol").all(), expected, strict=True):
+    lists = [sorted(("itq", "lsh"), key=lambda method: -values[n_bits, method]), ["sdh"]]
+    best = max(METHODS, key=lambda method: values[n_bits, method])
+    for dots, names in zip(panel.locator("ol").all(), lists, strict=True):
         assert dots.locator(".name").all_inner_texts() == names
-        shown = [text.removesuffix("†") for text in dots.locator(".value").all_inner_texts()]
-        assert shown == [f"{values[n_bits, name]:.4f}" for name in names]
+        for name, value in zip(names, dots.locator(".value").all(), strict=True):
+            assert value.inner_text().removesuffix("†") == f"{values[n_bits, name]:.4f}"
+            styles = (
+                "value => [getComputedStyle(value).fontWeight, getComputedStyle(value.firstChild).textDecorationLine]"
+            )
+            weight, line = value.evaluate(styles)
+            assert (weight == "700", line == "underline") == (name == best, name == names[0])
 
 
 def test_bars_of_the_overview_are_deviations_over_seeds_and_lists_end_at_their_best(visit, folder):
@@ -238,19 +244,6 @@ def test_bars_of_the_overview_are_deviations_over_seeds_and_lists_end_at_their_b
             start, mark, end = right - (right - left) * (last - ends[method]) / span
             assert np.mean(track.locator("b").evaluate(box)) == pytest.approx(mark, abs=1)
             assert track.locator("i").evaluate(box) == pytest.approx([start, end], abs=1.1)
-
-
-def test_the_best_of_a_dataset_and_of_each_list_have_marks_of_their_own(visit, folder):
-    panel, values = panel_of(visit("overview?length=12"), "few:features"), means(folder)
-    best = max(METHODS, key=lambda method: values[12, method])
-    firsts = {max(names, key=lambda method: values[12, method]) for names in (("itq", "lsh"), ("sdh",))}
-    for method in METHODS:
-        value = panel.locator("li", has_text=method).locator(".value")
-        weight, line = (
-            value.evaluate("value => getComputedStyle(value).fontWeight"),
-            value.locator("span").evaluate("value => getComputedStyle(value).textDecorationLine"),
-        )
-        assert (weight == "700", line == "underline") == (method == best, method in firsts)
 
 
 def test_overview_leads_to_the_leaderboard_of_a_dataset(visit):

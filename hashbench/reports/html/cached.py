@@ -4,7 +4,6 @@ import base64
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -128,20 +127,12 @@ def first_codes(block: FigureBlock) -> dict[str, CodesFile]:
 def _choose_queries(scores: FloatArray, n_queries: int) -> IntArray:
     """Choose the queries that differ most: half of them between the first two lines, the others between any two.
 
-    Queries of equal scores come last. For a single line the hardest and the easiest are chosen.
+    For a single line the hardest and the easiest are chosen.
     """
     known = np.nan_to_num(scores)
-    pairs = sorted(combinations(range(len(known)), 2), key=sum)[: max(n_queries, 1)]
-    differences = [np.abs(known[second] - known[first]) for first, second in pairs]
-    differences = differences or [np.abs(known[0] - np.median(known[0]))]
-    ranked = [np.argsort(-difference, kind="stable") for difference in differences]
-    others = (
-        (order[depth], difference[order[depth]])
-        for depth in range(known.shape[1])
-        for order, difference in zip(ranked, differences, strict=True)
-    )
-    in_turn = sorted(others, key=lambda query: query[1] == 0)
-    chosen = dict.fromkeys([*ranked[0][: -(-n_queries // 2)], *(query for query, _ in in_turn)])
+    known = known if len(known) > 1 else np.vstack([known, np.full_like(known, np.median(known))])
+    ranked = [np.argsort(-np.ptp(lines, axis=0), kind="stable") for lines in (known[:2], known)]
+    chosen = dict.fromkeys([*ranked[0][: -(-n_queries // 2)], *ranked[1]])
     return np.sort(np.array([*chosen][:n_queries], dtype=np.int64))
 
 
