@@ -73,8 +73,8 @@ function queryList(chosen, q) {
   };
   const columns = [
     numeric("query", "Query", (row) => row.query),
-    numeric("a", `A: ${chosen.a}`, (row) => row.a, 4),
-    numeric("b", `B: ${chosen.b}`, (row) => row.b, 4),
+    numeric("a", `A: ${chosen.a}`, (row) => row.a, 4, {head: "A"}),
+    numeric("b", `B: ${chosen.b}`, (row) => row.b, 4, {head: "B"}),
     change("change", "B − A", (row) => row.change, () => metric),
     textual("open", "Tie groups", (row) => (isOpen.has(row.query) ? "here" : "–"), {
       node: (row) => (isOpen.has(row.query) ? opener(row.query) : "–"),
@@ -95,7 +95,7 @@ function queryList(chosen, q) {
   if (isOpen.has(asked)) place.append(queryPage(chosen, q, asked));
   else if (asked in a) place.append(nothing(`The tie groups of query ${asked} are not in this page.`));
   else if (state.params.has("query")) place.append(lost(`There is no query "${state.params.get("query")}" here.`));
-  else if (isSplit()) place.append(queryPage(chosen, q, q.chosen[0]));
+  else if (isSplit() && $("[data-open]", made)) place.append(queryPage(chosen, q, +$("[data-open]", made).dataset.open));
   const split = h("div", {class: "split"}, made, place);
   const alone = q.labels.length > 1 ? "Choose two methods." : "Only one method has scores.";
   if (chosen.a === chosen.b) return [h("p", {}, alone), split];
