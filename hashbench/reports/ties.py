@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-N_DEVIATIONS = 3
+_N_DEVIATIONS = 3
 _DIGIT = 5e-7  # results have six decimals: a deviation shown as 0 is less than this
 
 EVERY_ORDER, SHUFFLE, OPEN, UNKNOWN = "every order", "shuffle", "open", "unknown"
@@ -46,13 +46,15 @@ def compare(first: Any, second: Any) -> Any:
         Score(*(np.asarray(getattr(side, name), dtype=float) for name in Score._fields)) for side in (first, second)
     )
     is_apart = (first.low > second.high) | (first.high < second.low)
-    deviation = _deviation(first) + _deviation(second)
     difference = np.abs(first.value - second.value).round(6)
-    are_separated = difference > N_DEVIATIONS * deviation
-    return np.select([is_apart, np.isnan(deviation + difference), are_separated], [EVERY_ORDER, UNKNOWN, SHUFFLE], OPEN)
+    both = reach(first) + reach(second)
+    return np.select([is_apart, np.isnan(both + difference), difference > both], [EVERY_ORDER, UNKNOWN, SHUFFLE], OPEN)
 
 
-def _deviation(score: Score) -> Any:
-    """Return the deviation, at least what six decimals hide where order matters at all."""
+def reach(score: Any) -> Any:
+    """Return how far a shuffle may move a value: three deviations, at least what six decimals hide if order matters.
+
+    Two values are apart under a shuffle if their difference is more than the sum of both.
+    """
     least = np.where(score.low == score.high, 0.0, score.tie_sd)
-    return np.where(score.low < score.high, np.maximum(score.tie_sd, _DIGIT), least)
+    return _N_DEVIATIONS * np.where(score.low < score.high, np.maximum(score.tie_sd, _DIGIT), least)

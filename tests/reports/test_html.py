@@ -24,8 +24,6 @@ from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import all_lines
 from hashbench.reports.html import cached, thumbnails, write_report
 from hashbench.reports.html.descriptions import dataset_cards, method_cards
-from hashbench.reports.plots.figure_selection import choose_blocks
-from hashbench.reports.selection import Selection
 from hashbench.reports.view import make_view
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir
@@ -59,12 +57,6 @@ def small(tmp_path_factory, prepared):
         shutil.copytree(prepared, data, dirs_exist_ok=True)
         package.run(["itq", "lsh"], [8, 12], seeds=[0, 1], metrics=["AP", "P@100"], results=folder)
     return folder, data
-
-
-@pytest.fixture
-def cells_of_small(small):
-    results = read_results(small[0])
-    return make_view(results, lines=all_lines(results), by_score=True).cells
 
 
 @pytest.fixture
@@ -118,10 +110,9 @@ def test_names_that_hold_html_end_no_script_and_come_out_as_they_are(tmp_path):
 
 def test_own_codes_learn_from_what_methods_of_their_group_do(tmp_path):
     groups = {"a": "pair-based", "b": "class-based", "c": "unsupervised", "d": None}
-    params = {name: {"codes": "own"} | ({"group": group} if group else {}) for name, group in groups.items()}
-    write(tmp_path / "digits.csv", *(row(method=name, params=json.dumps(params[name])) for name in groups))
-    lines = page_data(tmp_path, tmp_path)["lines"]
-    supervision = {line["method"]: line["supervision"] for line in lines}
+    params = [json.dumps({"codes": "own"} | ({"group": group} if group else {})) for group in groups.values()]
+    write(tmp_path / "digits.csv", *(row(method=name, params=one) for name, one in zip(groups, params, strict=True)))
+    supervision = {line["method"]: line["supervision"] for line in page_data(tmp_path, tmp_path)["lines"]}
     assert supervision == {"a": "affinity", "b": "labels", "c": "none", "d": ""}
 
 
@@ -141,15 +132,13 @@ def test_two_contents_of_a_dataset_stay_apart(tmp_path):
     assert [block["name"] for block in blocks] == ["digits:pixels [aaaa]", "digits:pixels [bbbb]"]
 
 
-def test_a_method_is_described_with_its_reference(cells_of_small):
-    (itq, _) = method_cards(cells_of_small)
+def test_methods_and_datasets_are_described(small):
+    cells = make_view(results := read_results(small[0]), lines=all_lines(results), by_score=True).cells
+    itq, _ = method_cards(cells)
     assert "Procrustean" in itq["references"][0]
     assert itq["card"].params["n_iter"] == 50
-
-
-def test_a_dataset_is_described_with_its_grid(cells_of_small):
-    is_in_grid = (cells_of_small["n_bits"] == 8) | (cells_of_small["method"] == "itq")
-    (digits,) = dataset_cards(cells_of_small[is_in_grid & (cells_of_small["metric"] == "AP")])
+    is_in_grid = (cells["n_bits"] == 8) | (cells["method"] == "itq")
+    (digits,) = dataset_cards(cells[is_in_grid & (cells["metric"] == "AP")])
     assert (digits["name"], digits["n_queries"], digits["n_seeds"]) == ("digits:pixels", 200, [2])
     assert (digits["lengths"], digits["grid"]) == ([8, 12], [("AP", [2, 1])])
 
@@ -227,28 +216,6 @@ def test_queries_without_a_difference_are_chosen_last():
     assert cached._choose_queries(scores, 3).tolist() == [2, 4, 7]
 
 
-def test_queries_are_of_the_main_lines_at_the_usual_length(with_codes, cells_of_small):
-    results = read_results(with_codes)
-    (block,) = cached.blocks_of(results)
-    part = cached.main_part(block, cells_of_small)
-    (expected,) = choose_blocks(results, Selection(metrics=["AP"]), 32)
-    assert (block.n_bits, part.n_bits, part.labels) == ([8, 12], [12], expected.labels)
-    pd.testing.assert_frame_equal(part.cells, expected.cells, check_like=True)
-    pd.testing.assert_frame_equal(part.rows, expected.rows)
-
-
-def test_times_and_usage_of_codes(with_codes):
-    costs = cached.read_costs(("digits", block) for block in cached.blocks_of(read_results(with_codes)))
-    times, usage = costs["times"], costs["usage"]
-    lines = {("itq", 8), ("itq", 12), ("lsh", 8), ("lsh", 12)}
-    assert {*zip(column(times["label"]), times["bits"], strict=True)} == lines
-    assert min(times["fit_seconds"]) >= 0
-    sizes = np.unique(codes_of("lsh")["database"], axis=0, return_counts=True)[1]
-    at = [*zip(column(usage["label"]), usage["bits"], strict=True)].index(("lsh", 12))
-    assert (usage["seed"][at], usage["n_items"][at], usage["n_distinct"][at]) == (0, sizes.sum(), len(sizes))
-    assert (usage["curve"][at][:2], usage["curve"][at][-2:]) == ([1, sizes.max()], [len(sizes), sizes.min()])
-
-
 def test_without_codes_the_page_says_how_to_get_them(small, tmp_path):
     note = page_data(small[0], tmp_path)["queries"]["digits:pixels"]["note"]
     assert "run hashbench run --dataset digits --method itq --method lsh --bits 12, then hashbench report" in note
@@ -288,15 +255,6 @@ def test_tie_groups_are_never_those_of_another_seed_or_of_recomputed_codes(small
 
 
 # ---------------------------------------------------------------- thumbnails
-
-
-def test_thumbnails_are_of_the_nearest_items_and_of_whole_groups_as_far_as_there_is_room():
-    distances = np.repeat([5, 3, 4, 9], [10, 6, 40, 2])
-    (three, first), (four, second) = thumbnails._nearest(distances)
-    assert (three, first.tolist()) == (3, [*range(10, 16)])
-    assert four == 4
-    assert len(second) == 18
-    assert set(second) <= set(range(16, 56))
 
 
 def test_a_sheet_holds_images_small_and_side_by_side():

@@ -26,7 +26,7 @@ from helpers.report_pages import (
 from helpers.result_files import rows_in
 
 from hashbench.reports.aggregate import mean_over_seeds
-from hashbench.reports.ties import Score, compare
+from hashbench.reports.ties import Score, compare, reach
 from hashbench.scoring.comparison import of_means
 from hashbench.store import results, score_cache
 from hashbench.store.artifact import read_record
@@ -40,18 +40,15 @@ NONE = "\N{EN DASH}"
 # ---------------------------------------------------------------- the leaderboard
 
 
-def test_head_of_a_column_sorts_by_it(visit, folder):
-    page, values = visit(LEADERBOARD), means(folder)
-    for n_bits in LENGTHS:
-        shown = {}
-        for _ in range(2):
-            page.locator(f"button[data-sort=b{n_bits}]").click()
-            order = page.locator(f"th:has(button[data-sort=b{n_bits}])").get_attribute("aria-sort")
-            shown[order] = keys(page)
-        rising = sorted(METHODS, key=lambda method: values[n_bits, method])
-        assert shown == {"ascending": rising, "descending": rising[::-1]}
-    page.locator("button[data-sort=method]").click()
-    assert keys(page) == sorted(METHODS)
+@pytest.mark.parametrize("n_bits", LENGTHS)
+def test_head_of_a_column_sorts_by_it(visit, folder, n_bits):
+    page, values, shown = visit(LEADERBOARD), means(folder), {}
+    for _ in range(2):
+        page.locator(f"button[data-sort=b{n_bits}]").click()
+        order = page.locator(f"th:has(button[data-sort=b{n_bits}])").get_attribute("aria-sort")
+        shown[order] = keys(page)
+    rising = sorted(METHODS, key=lambda method: values[n_bits, method])
+    assert shown == {"ascending": rising, "descending": rising[::-1]}
 
 
 def test_cells_and_their_csv_hold_the_means_over_seeds(visit, folder):
@@ -75,24 +72,19 @@ def test_cells_and_their_csv_hold_the_means_over_seeds(visit, folder):
 @pytest.mark.parametrize("n_bits", LENGTHS)
 def test_sentence_says_what_ties_leave_open_of_the_first_two(visit, folder, n_bits):
     page = visit(f"{LEADERBOARD}&sort=b{n_bits}&desc=1")
-    results = read_results(folder / "results")
-    cells = mean_over_seeds(results[(results["metric"] == "AP") & (results["n_bits"] == n_bits)])
-    cells = cells[cells["method"].isin(METHODS)].sort_values("value", ascending=False)
+    results = read_results(folder / "results").query(f"metric == 'AP' and n_bits == {n_bits}")
+    cells = mean_over_seeds(results[results["method"].isin(METHODS)]).sort_values("value", ascending=False)
     sentence, (first, second) = page.locator("[data-test=verdict]"), cells.head(2).itertuples()
     assert sentence.locator("strong").all_inner_texts() == [first.method, second.method]
     answer = str(compare(first, second))
     assert ("open" in sentence.get_attribute("class").split()) == (answer == "open")
     words = {"every order": "no order of ties", "shuffle": "does not reverse the two", "open": "may reverse the two."}
     assert words.get(answer, "is unknown") in sentence.inner_text()
-    rows = results[(results["metric"] == "AP") & (results["n_bits"] == n_bits)]
-    seeds = [rows.loc[rows["method"] == one.method, "value"].to_numpy() for one in (first, second)]
+    seeds = [results.loc[results["method"] == one.method, "value"].to_numpy() for one in (first, second)]
+    over_seeds = "not compared over seeds"
     if min(map(len, seeds)) > 1:
-        assert (
-            str(of_means(*seeds, "AP", (first.method, second.method), 0, 0.0)).partition(" over")[0]
-            in sentence.inner_text()
-        )
-    else:
-        assert ": not compared over seeds; see hashbench compare" in sentence.inner_text()
+        over_seeds = str(of_means(*seeds, "AP", (first.method, second.method), 0, 0.0)).partition(" over")[0]
+    assert over_seeds in sentence.inner_text()
 
 
 def test_the_page_compares_as_the_tables_do(visit):
@@ -105,20 +97,23 @@ def test_the_page_compares_as_the_tables_do(visit):
             low, high = value - below, value + above
             tie_sd = float("nan") if rng.random() < 0.2 else round((high - low) * rng.random() / 2, 6)
             scores.append(Score(value, tie_sd, low, high))
-        pair = [{key: None if value != value else value for key, value in score._asdict().items()} for score in scores]
+        numbers = [score._asdict() | {"reach": round(float(reach(score)) * 1e6, 3)} for score in scores]
+        pair = [{key: None if value != value else value for key, value in of.items()} for of in numbers]
         assert page.evaluate("([a, b]) => ties(a, b)", pair) == str(compare(*scores)), scores
 
 
-def test_mark_of_a_bar_stands_at_the_value_on_the_scale_of_all(visit, folder):
+def test_bars_of_ties_reach_from_the_mean_on_one_scale(visit, folder):
     page = visit(LEADERBOARD)
     values, low, high = (means(folder, column) for column in ("value", "low", "high"))
-    start, end = min(low.values()), max(high.values())
-    box = "element => [element.getBoundingClientRect().x, element.getBoundingClientRect().width]"
-    for (n_bits, method), value in values.items():
-        bar = page.locator(f"tr[data-key={method}] td.column-b{n_bits} .ties")
-        left, width = bar.evaluate(box)
-        mark, thickness = bar.locator("b").evaluate(box)
-        assert mark + thickness / 2 == pytest.approx(left + width * (value - start) / (end - start), abs=1)
+    reach = max(max(values[key] - low[key], high[key] - values[key]) for key in values)
+    box = "element => [element.getBoundingClientRect().left, element.getBoundingClientRect().right]"
+    for key, value in values.items():
+        bar = page.locator(f"tr[data-key={key[1]}] td.column-b{key[0]} .ties")
+        (left, right), mark = bar.evaluate(box), np.mean(bar.locator("b").evaluate(box))
+        assert right - left == pytest.approx(page.locator(".ties").first.evaluate("bar => bar.offsetWidth"), abs=1)
+        assert mark == pytest.approx((left + right) / 2, abs=1)
+        ends = [mark + (right - left) / 2 * (end - value) / reach for end in (low[key], high[key])]
+        assert bar.locator("i").evaluate(box) == pytest.approx(ends, abs=1.1)
 
 
 def test_sentence_is_of_a_length_that_is_shown(visit):
@@ -133,17 +128,20 @@ def test_what_is_best_beside_another_is_not_open(visit):
 
 
 @pytest.mark.parametrize(
-    ("method", "shown", "word"),
+    ("method", "shown", "gap", "word"),
     [  # at 12 bits ours is 0.5, from 0.4 to 0.6, machash's 0.62, from 0.5 to 0.7
-        ("bre", "paper 0.361 (+0.139)", "ours lies above"),
-        ("dtsh", "paper 0.725 (\N{MINUS SIGN}0.225)", "ours lies below"),
-        ("machash", "paper 0.628 (\N{MINUS SIGN}0.008)", "within our spread"),
+        ("bre", "paper 0.361", "(+0.139)", "ours lies above"),
+        ("dtsh", "paper 0.725", "(\N{MINUS SIGN}0.225)", "ours lies below"),
+        ("machash", "paper 0.628", "(\N{MINUS SIGN}0.008)", "within our spread"),
     ],
 )
-def test_paper_is_shown_with_the_gap_to_it(visit, method, shown, word):
-    paper = visit(f"leaderboard?{TALR}").locator(f"tr[data-key={method}] .paper")
-    assert paper.inner_text().startswith(shown)
-    assert word in paper.get_attribute("title")
+def test_paper_is_shown_with_the_gap_to_it(visit, method, shown, gap, word):
+    page = visit(f"leaderboard?{TALR}")
+    line = page.locator(f"tr[data-key={method}]")
+    assert line.locator(".paper").inner_text().startswith(shown)
+    line.locator(".value").hover()
+    tip = page.locator("#tip").inner_text()
+    assert all(text in tip for text in (f"{shown} {gap}", word))
 
 
 def test_bar_in_a_name_leaves_the_columns_of_markdown_alone(visit):
@@ -195,7 +193,7 @@ def test_baselines_stand_below_and_ranks_are_of_the_others(visit, tmp_path):
 
 def test_year_and_links_are_of_the_paper_and_stay_here_until_clicked(visit):
     line = visit(f"leaderboard?{TALR}").locator("tr[data-key=dtsh]")
-    assert line.locator(".column-year").inner_text() == "2016"
+    assert line.locator(".column-paper").inner_text().startswith("2016 ")
     addresses = line.locator(".column-paper a").evaluate_all("links => links.map(link => link.href)")
     assert addresses[0] == "https://arxiv.org/abs/1612.03900"
     assert addresses[1].endswith("/methods/dtsh.py")
@@ -209,33 +207,41 @@ def panel_of(page, dataset):
 
 
 @pytest.mark.parametrize("n_bits", LENGTHS)
-def test_overview_sorts_methods_by_score_within_what_they_learn_from(visit, folder, n_bits):
+def test_overview_lists_methods_by_score_and_marks_the_best_of_all_and_of_each_list(visit, folder, n_bits):
     page, values = visit(f"overview?length={n_bits}"), means(folder)
     panel = panel_of(page, "few:features")
     assert panel.locator("p").all_inner_texts() == ["learn from items only", "learn from labels"]
-    expected = [sorted(("itq", "lsh"), key=lambda method: -values[n_bits, method]), ["sdh"]]
-    for dots, names in zip(panel.locator("ol").all(), expected, strict=True):
+    lists = [sorted(("itq", "lsh"), key=lambda method: -values[n_bits, method]), ["sdh"]]
+    best = max(METHODS, key=lambda method: values[n_bits, method])
+    for dots, names in zip(panel.locator("ol").all(), lists, strict=True):
         assert dots.locator(".name").all_inner_texts() == names
-        shown = [text.removesuffix("†") for text in dots.locator(".value").all_inner_texts()]
-        assert shown == [f"{values[n_bits, name]:.4f}" for name in names]
+        for name, value in zip(names, dots.locator(".value").all(), strict=True):
+            assert value.inner_text().removesuffix("†") == f"{values[n_bits, name]:.4f}"
+            styles = (
+                "value => [getComputedStyle(value).fontWeight, getComputedStyle(value.firstChild).textDecorationLine]"
+            )
+            weight, line = value.evaluate(styles)
+            assert (weight == "700", line == "underline") == (name == best, name == names[0])
 
 
-def test_a_bar_of_the_overview_is_a_deviation_over_seeds_to_each_side(visit, folder):
-    panel, ends, shown = panel_of(visit("overview?length=12"), "few:features"), {}, {}
-    box = "element => [element.getBoundingClientRect().x, element.getBoundingClientRect().right]"
+def test_bars_of_the_overview_are_deviations_over_seeds_and_lists_end_at_their_best(visit, folder):
+    panel, ends = panel_of(visit("overview?length=12"), "few:features"), {}
+    box = "element => [element.getBoundingClientRect().left, element.getBoundingClientRect().right]"
     for method in METHODS:
         rows = [row for row in rows_in(folder / "results" / "few") if row["metric"] == "AP" and row["n_bits"] == "12"]
         values = np.array([row["value"] for row in rows if row["method"] == method], float)
         half = values.std(ddof=1) if len(values) > 1 else 0.0
-        ends[method] = np.array([values.mean() - half, values.mean() + half])
-        item = panel.locator("li", has_text=method)
-        shown[method] = np.array(item.locator(".track i").evaluate(box))
-        (left, right), mark = item.locator(".track").evaluate(box), np.mean(item.locator("svg").evaluate(box))
-        assert mark == pytest.approx(shown[method].mean(), abs=1)
-    least, most = min(map(min, ends.values())), max(map(max, ends.values()))
-    for method in METHODS:
-        expected = left + (right - left) * (ends[method] - least) / (most - least)
-        assert shown[method] == pytest.approx(expected, abs=1)
+        ends[method] = np.array([values.mean() - half, values.mean(), values.mean() + half])
+    lists = [("itq", "lsh"), ("sdh",)]
+    span = max(np.ptp([ends[method] for method in names]) for names in lists)
+    for names in lists:
+        last = max(ends[method][2] for method in names)
+        for method in names:
+            track = panel.locator("li", has_text=method).locator(".track")
+            left, right = track.evaluate(box)
+            start, mark, end = right - (right - left) * (last - ends[method]) / span
+            assert np.mean(track.locator("b").evaluate(box)) == pytest.approx(mark, abs=1)
+            assert track.locator("i").evaluate(box) == pytest.approx([start, end], abs=1.1)
 
 
 def test_overview_leads_to_the_leaderboard_of_a_dataset(visit):
@@ -246,30 +252,20 @@ def test_overview_leads_to_the_leaderboard_of_a_dataset(visit):
 
 
 def test_overview_shows_five_methods_of_a_group_or_all(visit, tmp_path):
-    methods = ("dpsh", "hashnet", "dsh", "dtsh", "mihash", "talr-ap", "dch")
-    scores = {method: (place + 1) / 10 for place, method in enumerate(methods)}
-    write(
-        tmp_path / "results" / "digits.csv",
-        *(row(score, 0.0, 1.0, n_bits=32, method=name) for name, score in scores.items()),
-    )
+    methods = ("dpsh", "hashnet", "dsh", "dtsh", "mihash", "talr-ap", "dch")[::-1]
+    rows = (row(0.9 - place / 10, 0.0, 1.0, n_bits=32, method=name) for place, name in enumerate(methods))
+    write(tmp_path / "results" / "digits.csv", *rows)
     report(tmp_path, tmp_path / "page.html")
     for fragment, n_shown in (("overview", 5), ("overview?all=1", 7)):
         names = visit(fragment, path=tmp_path / "page.html").locator("[data-test=dots] .name").all_inner_texts()
-        assert names == sorted(methods, key=lambda name: -scores[name])[:n_shown]
+        assert names == [*methods[:n_shown]]
 
 
-def test_the_numbers_of_the_overview_can_be_downloaded(visit, folder):
+def test_the_numbers_of_the_overview_are_a_table_too(visit, folder):
     page, values = visit("overview?length=12"), means(folder)
-    page.locator("summary", has_text="The numbers as a table").click()
-    with page.expect_download() as download:
-        page.locator("button[data-copy=csv]").click()
-    with download.value.path().open() as file:
-        lines = {
-            line["Method"]: line for line in csv.DictReader(file) if line["Dataset and features"] == "few:features"
-        }
-    assert {method: float(line["AP"]) for method, line in lines.items()} == {
-        method: pytest.approx(values[12, method], abs=1e-6) for method in METHODS
-    }
+    lines = rows_of(page, "best").filter(has_text="few:features")
+    shown = dict(zip(*(lines.locator(part).all_text_contents() for part in (".name", ".column-value")), strict=True))
+    assert shown == {method: f"{values[12, method]:.4f}" for method in METHODS}
 
 
 def test_folds_with_unseen_classes_are_one_mean_under_their_dataset(visit, tmp_path):
@@ -308,6 +304,7 @@ def test_queries_come_by_what_the_second_method_gains(visit, folder, monkeypatch
     cells = rows_of(page, "queries").first.locator("td").all_inner_texts()
     change = f"{b[query] - a[query]:+.4f}".replace("-", "\N{MINUS SIGN}")
     assert cells[:4] == [str(query), f"{a[query]:.4f}", f"{b[query]:.4f}", change]
+    assert page.locator("#query h2").inner_text() == f"Query {query}"  # shown beside the table
     if order == "loss":
         assert page.locator("[data-test=most]").inner_text() == f"query {query}"
 
@@ -334,18 +331,18 @@ def test_times_are_those_of_the_codes_files(visit, folder):
     assert [float(number) for number in shown] == pytest.approx(np.median(seconds, axis=0), rel=0.01, abs=2e-6)
 
 
-def test_usage_of_codes_sorts_by_the_share_of_the_most_frequent(visit, folder):
-    page = visit("method?method=sdh")
-    shares = {}
+def test_usage_of_codes_counts_them_and_sorts_by_the_share_of_the_most_frequent(visit, folder):
+    lines = rows_of(visit("method?method=sdh"), "usage")
+    assert lines.count() == len(LENGTHS)
     for n_bits in LENGTHS:
         with h5py.File(folder / "data" / "codes" / "few" / f"sdh-{n_bits}-s0.h5") as file:
             counts = np.unique(file["database"]["codes"][:], axis=0, return_counts=True)[1]
-        shares[str(n_bits)] = counts.max() / counts.sum()
-    for line in rows_of(page, "usage").all():
-        n_bits = line.locator(".column-bits").get_attribute("data-sort-value")
-        share = float(line.locator(".column-curve").get_attribute("data-sort-value"))
-        assert share == pytest.approx(shares.pop(n_bits))
-    assert shares == {}
+        line = lines.filter(has=lines.page.locator(f".column-bits[data-sort-value='{n_bits}']"))
+        shown = [
+            float(line.locator(f".column-{name}").get_attribute("data-sort-value"))
+            for name in ("items", "distinct", "largest", "curve")
+        ]
+        assert shown == pytest.approx([counts.sum(), len(counts), counts.max(), counts.max() / counts.sum()])
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
 """The results as one page that a browser opens by itself: sorted, filtered, drawn, query by query.
 
     page          writes the file or folder
-    content       results, lines and the papers' values as JSON values
+    content       results, lines, the papers' values, and changes since another commit, as JSON values
     descriptions  datasets and methods
     cached        times, code usage, and queries with their tie groups, from codes in the data folder
-    changes       changes since another commit
     thumbnails    images of queries and of the items nearest to them
     page.html     the template: the frame; datasets.html, methods.html and words.html hold fixed parts as <template>
                   elements, page.css the styles

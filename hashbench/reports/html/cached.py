@@ -4,7 +4,6 @@ import base64
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pandas as pd
 from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, main_lines
-from hashbench.reports.html.content import USUAL_BITS, coded, whole
+from hashbench.reports.html.content import USUAL_BITS, encode
 from hashbench.reports.plots.cached_codes import (
     CodesFile,
     cached_files,
@@ -64,29 +63,21 @@ def read_costs(blocks: Iterable[tuple[str, FigureBlock]]) -> dict[str, Any]:
     for name, block in blocks:
         if files := cached_files(block):
             with suppress(HashbenchError):  # none record their times
-                times += [{"data": name, **time} for time in read_times(files).to_dict("records")]
+                times += read_times(files).assign(data=name).to_dict("records")
             with suppress(HashbenchError):
                 usage += [{"data": name, **file._asdict(), **_usage(sizes)} for file, sizes in read_usage(files)]
-    return {
-        "times": {**_place(times), **{key: whole(time[key] for time in times) for key in _TIMES}},
-        "usage": {**_place(usage), **{key: [used[key] for used in usage] for key in _USAGE}},
+    place = ["data", "label", "n_bits"]
+    parts = {
+        "times": pd.DataFrame(times, columns=[*place, "fit_seconds", "encode_seconds"]),
+        "usage": pd.DataFrame(usage, columns=[*place, "seed", "n_items", "n_distinct", "curve"]),
     }
-
-
-_TIMES, _USAGE = ("fit_seconds", "encode_seconds"), ("seed", "n_items", "n_distinct", "curve")
-
-
-def _place(rows: list[dict[Any, Any]]) -> dict[str, Any]:
-    return {
-        **{key: coded(row[key] for row in rows) for key in ("data", "label")},
-        "bits": [row["n_bits"] for row in rows],
-    }
+    return {key: encode(part.rename(columns={"n_bits": "bits"})) for key, part in parts.items()}
 
 
 def _usage(sizes: IntArray) -> dict[str, Any]:
     """Count items and distinct codes, and list geometrically spaced ranks with the number of items at each."""
     ranks = np.unique(np.geomspace(1, len(sizes), _N_RANKS).round().astype(int))
-    curve = np.column_stack([ranks, sizes[ranks - 1]]).ravel().tolist()
+    curve = tuple(np.column_stack([ranks, sizes[ranks - 1]]).ravel().tolist())
     return {"n_items": int(sizes.sum()), "n_distinct": len(sizes), "curve": curve}
 
 
@@ -136,20 +127,12 @@ def first_codes(block: FigureBlock) -> dict[str, CodesFile]:
 def _choose_queries(scores: FloatArray, n_queries: int) -> IntArray:
     """Choose the queries that differ most: half of them between the first two lines, the others between any two.
 
-    Queries of equal scores come last. For a single line the hardest and the easiest are chosen.
+    For a single line the hardest and the easiest are chosen.
     """
     known = np.nan_to_num(scores)
-    pairs = sorted(combinations(range(len(known)), 2), key=sum)[: max(n_queries, 1)]
-    differences = [np.abs(known[second] - known[first]) for first, second in pairs]
-    differences = differences or [np.abs(known[0] - np.median(known[0]))]
-    ranked = [np.argsort(-difference, kind="stable") for difference in differences]
-    others = (
-        (order[depth], difference[order[depth]])
-        for depth in range(known.shape[1])
-        for order, difference in zip(ranked, differences, strict=True)
-    )
-    in_turn = sorted(others, key=lambda query: query[1] == 0)
-    chosen = dict.fromkeys([*ranked[0][: -(-n_queries // 2)], *(query for query, _ in in_turn)])
+    known = known if len(known) > 1 else np.vstack([known, np.full_like(known, np.median(known))])
+    ranked = [np.argsort(-np.ptp(lines, axis=0), kind="stable") for lines in (known[:2], known)]
+    chosen = dict.fromkeys([*ranked[0][: -(-n_queries // 2)], *ranked[1]])
     return np.sort(np.array([*chosen][:n_queries], dtype=np.int64))
 
 

@@ -1,9 +1,10 @@
-"""The content of the page as plain values for JSON: results averaged over seeds, and the papers' values."""
+"""The content of the page as plain values for JSON: results averaged over seeds, the papers' values, and changes."""
 
 import shlex
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,14 @@ import pandas as pd
 from hashbench._typing import FloatArray
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_lines, own_shown
+from hashbench.reports.diff import OF_SEEDS, STATUS, Diff
+from hashbench.reports.diff_text import footnotes, headline, summarise
 from hashbench.reports.folds import fold_cells
+from hashbench.reports.marks import explain
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.published import make_pairs, published_values
-from hashbench.reports.ties import ANSWERS, EVERY_ORDER, N_DEVIATIONS, OPEN, SHUFFLE, UNKNOWN
+from hashbench.reports.ties import ANSWERS, EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, reach
 from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, score_as_many, welch_tests
 from hashbench.reports.view import records, records_by
 from hashbench.scoring.comparison import of_means
@@ -70,40 +74,44 @@ def make_content(
     The same results give the same content; ``null`` stands for a missing number. ``lines`` are `all_lines` of
     results, ``cells`` those of their `hashbench.reports.view.View`, ``origins`` of `hashbench.reports.row_origins`.
     """
-    cells = cells.assign(cell=range(len(cells)), supervision=_supervision(cells))
+    cells = cells.assign(cell=range(len(cells)), supervision=_supervision(cells), is_main=0)
+    cells.loc[cells.index[main_lines(cells, cells)["cell"]], "is_main"] = 1
     every_line, lines = lines, lines.drop_duplicates("label")  # versions that do not meet in a block share one
     rows = results.merge(cells[[*CELL, "cell"]]).sort_values(["cell", "seed"])
-    metrics = metrics_of(cells)
-    labels = lines["label"].tolist()
-    is_main = np.zeros(len(cells), dtype=int)
-    is_main[main_lines(cells, cells)["cell"]] = 1
-    names = block_names(cells)
+    names, metrics = block_names(cells), metrics_of(cells)
     positions = {key: position for position, key in enumerate(names)}
+    place = {"metric": metrics.index, "line": lines["label"].tolist().index}
+    shown = cells.assign(
+        data=[positions[key] for key in zip(*(cells[key] for key in BLOCK), strict=True)],
+        n_rows=rows.groupby("cell").size().to_numpy(),
+    )
     return {
         "groups": list(GROUPS),
         "data": _data(cells, names),
         "metrics": [{"name": name, "is_error": is_error(name)} for name in metrics],
         "lines": _lines(lines, choose_looks(_in_order(lines, cells, next(iter(names))))),
-        "cells": {
-            "data": [positions[key] for key in zip(*(cells[key] for key in BLOCK), strict=True)],
-            "metric": cells["metric"].map(metrics.index).tolist(),
-            "line": cells["label"].map(labels.index).tolist(),
-            "bits": cells["n_bits"].tolist(),
-            "is_main": is_main.tolist(),
-            "n_rows": rows.groupby("cell").size().tolist(),
-            **{key: whole(cells[key]) for key in (*NUMBERS, "spread")},
-        },
-        "pairs": _pairs(cells.iloc[np.flatnonzero(is_main)], rows),
-        "rows": {
-            "seed": rows["seed"].tolist(),
-            **{key: whole(rows[key]) for key in ("value", "low", "high")},
-            "made": coded(_origins(rows, origins)),
-        },
-        "folds": _folds(results, every_line, metrics),
+        "cells": _placed(shown, place, ["data", "is_main", "n_rows"]),
+        "pairs": _pairs(cells[cells["is_main"] == 1], rows),
+        "rows": encode(rows[["seed", "value", "low", "high"]].assign(made=[*_origins(rows, origins)])),
+        "folds": _folds(results, every_line, place),
         "published": _published(cells),
-        "shuffle": {"n_deviations": N_DEVIATIONS, "answers": ANSWERS, "about": _ABOUT},
+        "ties": {"answers": ANSWERS, "about": _ABOUT},
+        "signs": explain(pd.DataFrame({"marks": ["†§¶"]})),  # those that need no tests
         "verdicts": _VERDICTS,
     }
+
+
+def _placed(cells: pd.DataFrame, place: Mapping[str, Callable[[str], int]], more: list[str]) -> dict[str, Any]:
+    """Return the numbers of cells, and the positions of their metric and line on the page.
+
+    ``reach`` is in millionths, to three decimals. Whether a cell is marked † depends on what it is shown beside.
+    """
+    at = {"metric": cells["metric"].map(place["metric"]), "line": cells["label"].map(place["line"])}
+    marks = cells["marks"].str.replace("†", "") if "marks" in cells else ""
+    reaches = (reach(cells) * _MILLIONTHS).round(3).tolist()
+    columns = [*more, "metric", "line", "bits", *NUMBERS, "spread", "marks"]
+    encoded = encode(cells.assign(**at, bits=cells["n_bits"], marks=marks)[columns])
+    return encoded | {"reach": [None if number != number else number for number in reaches]}
 
 
 def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> Iterator[str]:
@@ -112,16 +120,19 @@ def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -
         yield "\n".join(describe_origin(origin, job)) if origin else ""
 
 
-def whole(numbers: Iterable[float]) -> list[int | None]:
-    """Return numbers in millionths; None for NaN."""
-    return [None if number != number else round(number * _MILLIONTHS) for number in numbers]
+def encode(columns: pd.DataFrame) -> dict[str, Any]:
+    """Return columns for JSON: floats in millionths, None for NaN; texts as the distinct ones and where each stands."""
+    return {str(name): _encode_column(columns[name]) for name in columns}
 
 
-def coded(values: Iterable[Hashable]) -> dict[str, list[Any]]:
-    """Encode a column by its distinct values and, for each row, the position of its value among them."""
-    values = list(values)
-    positions = {value: position for position, value in enumerate(dict.fromkeys(values))}
-    return {"of": list(positions), "at": [positions[value] for value in values]}
+def _encode_column(column: "pd.Series[Any]") -> Any:
+    if column.dtype.kind == "f":
+        whole = np.rint(column.to_numpy() * _MILLIONTHS)
+        return [None if number != number else int(number) for number in whole.tolist()]
+    if column.dtype.kind in "iu":
+        return column.tolist()
+    codes, values = pd.factorize(column)
+    return {"of": values.tolist(), "at": codes.tolist()}
 
 
 def block_names(cells: pd.DataFrame) -> dict[tuple[str, str, str], str]:
@@ -200,22 +211,14 @@ def _supervision(lines: pd.DataFrame) -> list[str]:
     ]
 
 
-def _folds(results: pd.DataFrame, lines: pd.DataFrame, metrics: list[str]) -> dict[str, Any]:
+def _folds(results: pd.DataFrame, lines: pd.DataFrame, place: Mapping[str, Callable[[str], int]]) -> dict[str, Any]:
     """Return means over folds with unseen classes, of one line per method."""
     folds = [name for name in results["dataset"].unique() if is_fold(name)]
     cells = fold_cells(results[results["dataset"].isin(folds)]) if folds else pd.DataFrame()
     if cells.empty:
         return {"base": []}
-    cells, labels = cells.merge(lines[[*LINE, "label"]]), lines["label"].drop_duplicates().tolist()
-    return {
-        "base": coded(cells["base"] + ":" + cells["features"]),
-        "scope": coded(cells["scope"]),
-        "metric": cells["metric"].map(metrics.index).tolist(),
-        "line": cells["label"].map(labels.index).tolist(),
-        "bits": cells["n_bits"].tolist(),
-        "folds": coded(cells["folds"]),
-        **{key: whole(cells[key]) for key in (*NUMBERS, "spread")},
-    }
+    cells = cells.merge(lines[[*LINE, "label"]]).assign(base=cells["base"] + ":" + cells["features"])
+    return _placed(cells, place, ["base", "scope", "folds"])
 
 
 def _pairs(cells: pd.DataFrame, rows: pd.DataFrame) -> dict[str, list[Any]]:
@@ -270,11 +273,46 @@ def _published(cells: pd.DataFrame) -> dict[str, Any]:
     """
     pairs = [pair for _, value_pairs in make_pairs(cells, published_values()) for pair in value_pairs]
     pairs.sort(key=lambda pair: (pair.cell.cell, len(pair.differs)))
-    values = [pair.published for pair in pairs]
-    return {
-        "cell": [pair.cell.cell for pair in pairs],
-        "value": coded(value.value for value in values),
-        "verdict": coded(pair.verdict for pair in pairs),
-        "source": coded(f"{value.source}, {value.name}, {value.backbone}" for value in values),
-        "differs": coded("; ".join(text for _, text in pair.differs) for pair in pairs),
-    }
+    rows = [
+        {
+            "cell": pair.cell.cell,
+            "value": pair.published.value,
+            "verdict": pair.verdict,
+            "source": f"{pair.published.source}, {pair.published.name}, {pair.published.backbone}",
+            "differs": "; ".join(text for _, text in pair.differs),
+        }
+        for pair in pairs
+    ]
+    return encode(pd.DataFrame(rows, columns=["cell", "value", "verdict", "source", "differs"]))
+
+
+def changes_text(diff: Diff) -> dict[str, str | bool]:
+    """Return the sides that are compared, a summary, and how to read the tests."""
+    path = Path(diff.old_name)  # shown without its place on this machine
+    title = headline(replace(diff, old_name=path.name if path.is_absolute() else diff.old_name)).replace("->", "→")
+    has_rows = bool((diff.rows["status"] != "unchanged").any())
+    return {"title": title, "summary": summarise(diff), "notes": " ".join(footnotes(diff)), "has_rows": has_rows}
+
+
+def changes_content(diff: Diff) -> dict[str, Any]:
+    """Return the rows that changed, are not comparable, new or gone, in this order, each with others of its line.
+
+    ``seeds`` counts those of a row whose values changed to the same side.
+    """
+    comparable = diff.rows[diff.rows["status"].isin(["changed", "unchanged"])]
+    sides = comparable.assign(side=np.sign(comparable["difference"]))
+    to_one_side = sides.groupby([*OF_SEEDS, "side"], dropna=False)["seed"].transform("size").astype(str)
+    seeds = to_one_side + " of " + comparable.groupby(OF_SEEDS)["seed"].transform("size").astype(str)
+    rows = diff.rows.assign(
+        seeds=seeds.where(comparable["status"] == "changed"),
+        order=diff.rows["status"].map(STATUS.index),
+        line=diff.rows.groupby(["data", "label"], sort=False).ngroup(),
+        **{key: diff.rows[f"value_{key}"].astype(float) for key in ("old", "new")},
+        other=diff.rows["other"].str.replace("->", "→"),
+        ties=diff.rows["ties"].map(ANSWERS),
+    )
+    rows = rows[rows["status"] != "unchanged"].sort_values(["line", "order"], kind="stable")
+    texts = ["status", "data", "label", "metric", "seeds", "ties", "marks", "other"]
+    rows[texts] = rows[texts].fillna("")
+    names = {"n_bits": "bits", "p_holm": "p"}
+    return encode(rows.rename(columns=names)[["old", "new", "p", "low", "high", *texts, "bits", "seed"]])

@@ -17,8 +17,7 @@ from hashbench.registry import dataset_spec
 from hashbench.reports.aggregate import BLOCK, all_lines
 from hashbench.reports.diff import compare, with_tests
 from hashbench.reports.html.cached import blocks_of, main_part, read_costs, read_queries
-from hashbench.reports.html.changes import changes_content, changes_text
-from hashbench.reports.html.content import block_names, make_content
+from hashbench.reports.html.content import block_names, changes_content, changes_text, make_content
 from hashbench.reports.html.descriptions import dataset_cards, method_cards
 from hashbench.reports.html.thumbnails import add_thumbnails
 from hashbench.reports.plots.cached_codes import cached_files

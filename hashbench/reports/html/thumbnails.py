@@ -65,15 +65,10 @@ def add_thumbnails(queries: dict[str, Any], block: FigureBlock) -> dict[str, byt
 
 def _nearest(distances: IntArray) -> Iterator[tuple[int, IntArray]]:
     """Yield the nearest distances and their items, in order of the database, ``_N_NEAREST`` items in all."""
-    n_left, rng = _N_NEAREST, np.random.default_rng(0)
-    for distance in np.unique(distances):
-        positions = np.flatnonzero(distances == distance)
-        if len(positions) > n_left:
-            positions = np.sort(rng.choice(positions, n_left, replace=False))
-        yield int(distance), positions
-        n_left -= len(positions)
-        if not n_left:
-            return
+    order = np.lexsort((np.random.default_rng(0).random(len(distances)), distances))
+    nearest = np.sort(order[:_N_NEAREST])
+    for distance in np.unique(distances[nearest]):
+        yield int(distance), nearest[distances[nearest] == distance]
 
 
 def _sheet(images: AnyArray, items: list[int]) -> tuple[bytes, tuple[int, int]]:

@@ -21,19 +21,26 @@ function mark(line, x, y, more) {
   });
 }
 
-/** Make the point of a cell, which can be reached by keyboard and shows its numbers. */
-function pointAt(cell, x, y, ...more) {
+const sign = (line) => s("svg", {class: "sign", viewBox: "-6 -6 12 12", "aria-hidden": "true"}, mark(line, 0, 0));
+
+/** Let what stands for a cell be reached by keyboard, and show its numbers. */
+function pointing(cell, ...more) {
   const told = [...numbersOf(cell), ...more, ...originOf(cell)];
   const names = {"data-point": true, "data-line": cell.line.label, "data-bits": cell.bits};
-  return mark(cell.line, x, y, {...names, role: "img", "aria-label": told.join(", "), ...tipping(told)});
+  return {...names, role: "img", "aria-label": told.join(", "), ...tipping(told)};
 }
+const pointAt = (cell, x, y, ...more) => mark(cell.line, x, y, pointing(cell, ...more));
 
 const numbersOf = (cell) => [
   cell.line.label,
   `${cell.metric.name} ${shown(cell.value)} at ${cell.bits} bits`,
   range(cell),
   spreadInWords(cell),
-  ...cell.papers.map((paper) => `paper ${paper.value}: ${data.verdicts[paper.verdict]}`),
+  ...cell.papers.map(
+    ({value, source, verdict, differs}) =>
+      `paper ${value} (${signed(less(cell.value, +value), 3)}) by ${source}: ${data.verdicts[verdict]}` +
+      (differs ? `. The set-up differs: ${differs}` : ""),
+  ),
 ];
 function spreadInWords(cell) {
   if (cell.unit) return `standard deviation ${shown(cell.spread)} over ${count(cell.n_rows, cell.unit)}`;
@@ -62,11 +69,12 @@ function tip(element, told) {
 
 const FRAME = {width: 720, height: 430, left: 52, right: 16, top: 28, bottom: 44};
 
-/** Fit the frame to the room there is, so that texts keep their size. */
-function fitFrame() {
+/** Fit the frame to the room there is for so many charts, so that texts keep their size. */
+function fitFrame(nCharts) {
   const room = $("#view").clientWidth - 2 * parseFloat(getComputedStyle($("#view")).paddingLeft);
-  FRAME.width = Math.max(280, matchMedia("(max-width: 900px)").matches ? room : room - 300);
-  FRAME.height = Math.min(480, Math.max(290, 0.55 * FRAME.width));
+  const isNarrow = matchMedia("(max-width: 900px)").matches;
+  FRAME.width = Math.max(280, isNarrow ? room : (room - 300) / nCharts);
+  FRAME.height = Math.min(Math.max(290, 0.62 * FRAME.width), Math.max(290, innerHeight - 240));
 }
 
 /** Lay out axes; `x` and `y` are {ticks: [[value, text], ...], place(value), label}. */

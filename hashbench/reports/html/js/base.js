@@ -44,16 +44,25 @@ const range = (cell) =>
   (cell.tie_sd === null ? "shuffle sd unknown" : `shuffle sd ${shown(cell.tie_sd, 5)}`) +
   (cell.low === null ? "" : `; worst case ${shown(cell.low)} to ${shown(cell.high)}`);
 
-// ---- what ties leave open between two values; hashbench/reports/ties.py says how, and tests hold the two together
-const ANSWERS = data.shuffle.answers;
-const deviation = ({tie_sd, low, high}) =>
-  low !== null && low === high ? 0 : tie_sd === null ? NaN : low < high ? Math.max(tie_sd, 0.5 / MILLION) : tie_sd;
+// ---- what ties leave open between two values: whether ranges meet, and how far a shuffle reaches
+const ANSWERS = data.ties.answers;
 function ties(a, b) {
   if (a.low !== null && b.low !== null && (a.low > b.high || a.high < b.low)) return "every order";
-  const both = deviation(a) + deviation(b);
-  const difference = Math.round(Math.abs(a.value - b.value) * MILLION) / MILLION;
-  return Number.isNaN(both) ? "unknown" : difference > data.shuffle.n_deviations * both ? "shuffle" : "open";
+  if (a.reach === null || b.reach === null) return "unknown";
+  return Math.round(Math.abs(a.value - b.value) * MILLION) > a.reach + b.reach ? "shuffle" : "open";
 }
+
+const isRival = (cell) => cell.line.group !== "baseline" && cell.value !== null;
+
+/** Give the marks of a cell among others, which come with the best first: it is the best, or a shuffle may reverse both. */
+function marksOf(cell, rivals) {
+  const firsts = rivals.filter((rival) => rival.value === rivals[0].value);
+  const isBest = firsts.includes(cell);
+  return {isBest, isOpen: !isBest && firsts.some((first) => ties(first, cell) === "open")};
+}
+
+const signsText = (cell, marks) => (marks.isOpen ? "†" : "") + cell.marks;
+const signsOf = (cell, marks) => [...signsText(cell, marks)].map((sign) => h("abbr", {title: data.signs[sign]}, sign));
 const isBetter = (metric, a, b) => (metric.is_error ? a < b : a > b);
 const bestFirst = (a, b) => (a.metric.is_error ? a.value - b.value : b.value - a.value);
 const gainOrLoss = (metric, change) => (change ? (isBetter(metric, change, 0) ? "gain" : "loss") : null);
@@ -131,9 +140,12 @@ const link = (view, params) => `#${view}?${new URLSearchParams(params)}`;
 const keepLink = () =>
   history.replaceState(null, "", state.params.size ? link(state.view, state.params) : "#" + state.view);
 
+/** Split a label into the name, which has blanks in users' own codes, and the settings. */
+const splitLabel = (label) => label.split(/ ((?:\w+=|\(version ).*)/s);
+
 /** Show a label: the method's name, and its settings smaller. */
 function named(label) {
-  const [name, settings] = label.split(/ (.*)/s);
+  const [name, settings] = splitLabel(label);
   return [
     h("span", {class: "name"}, name),
     settings && h("span", {class: "settings", title: settings}, " " + settings),

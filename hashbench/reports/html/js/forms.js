@@ -54,10 +54,11 @@ function choose(fields) {
 
 function filters(fields) {
   const chosen = choose(fields);
-  const isFirst = (field) => field.kind === "select" || field.kind === "search";
-  const [first, rest] = [fields.filter(isFirst), fields.filter((field) => !isFirst(field))];
-  const controls = (some) => h("div", {class: "fields"}, some.map((field) => control(field, chosen[field.name])));
-  const open = matchMedia("(min-width: 760px)").matches || rest.some((field) => state.params.has(field.name));
+  const hasChecks = fields.some((field) => field.kind === "checks");
+  const isFolded = (field) => field.kind === "checks" || (hasChecks && field.kind === "flag");
+  const folded = fields.filter(isFolded);
+  const controls = (some) => some.map((field) => control(field, chosen[field.name]));
+  const open = folded.some((field) => state.params.has(field.name));
   return h(
     "form",
     {
@@ -66,8 +67,8 @@ function filters(fields) {
       onsubmit: (event) => event.preventDefault(),
       oninput: (event) => changed(event, fields),
     },
-    controls(first),
-    rest.length > 0 && h("details", {open}, h("summary", {}, "More filters"), controls(rest)),
+    controls(fields.filter((field) => !isFolded(field))),
+    folded.length > 0 && h("details", {open}, h("summary", {}, "More filters"), controls(folded)),
   );
 }
 

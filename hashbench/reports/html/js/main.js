@@ -19,23 +19,24 @@ if (data.changes)
       const isApart = (row, ...answers) =>
         row.ties && (row.ties === ANSWERS.unknown ? "unknown" : answers.includes(row.ties) ? "apart" : "not apart");
       const interval = (row) => (row.low === null ? "" : `, ${signed(row.low)} to ${signed(row.high)}`);
-      const tested = (row) => (row.p === null ? "" : `p ${shown(row.p)}${row.p < 0.05 ? " *" : ""}${interval(row)}`);
-      const valueOf = (key, row, name) => isThere(row[key]) && h(name, {}, shown(row[key], 6));
+      const tested = (row) => (row.p === null ? "" : `p ${shown(row.p)}${interval(row)}`);
+      const isSame = (row) => row.old === row.new; // only its tie range or deviation changed
+      const valueOf = (key, row, name) => isThere(row[key]) && h(isSame(row) ? "span" : name, {}, shown(row[key], 6));
       const value = (key, label, name) =>
         numeric(key, label, (row) => row[key], 6, {node: (row) => valueOf(key, row, name)});
       const columns = [
         ...[COLUMNS.line, COLUMNS.data, COLUMNS.metric, COLUMNS.bits, COLUMNS.seed],
         ...[textual("status", "Row", (row) => row.status), value("old", "Old", "del"), value("new", "New", "ins")],
         {...change("change", "Change", difference, metricOf, 6), cellClass: () => "lead"},
+        textual("marks", "Marks", (row) => row.marks),
         textual("seeds", "Seeds that agree", (row) => row.seeds),
         textual("queries", "Queries", tested),
         textual("shuffle", "Shuffle", (row) => isApart(row, ANSWERS.shuffle, ANSWERS["every order"])),
         textual("order", "Worst case", (row) => isApart(row, ANSWERS["every order"])),
         textual("other", "Why not comparable", (row) => row.other),
       ];
-      const used = columns.filter((column) => rows.some((row) => (column.value(row) ?? "") !== ""));
       const shownTable = rows.length
-        ? table({name: "changes", caption: "Rows that differ", columns: used, rows, isLinked: true, groupOf})
+        ? table({name: "changes", caption: "Rows that differ", columns, rows, isLinked: true, groupOf})
         : all.length > 0 && nothing("There is no such row.");
       return [fixed("changes"), shownTable];
     },
@@ -92,9 +93,9 @@ addEventListener("hashchange", () => {
 });
 let redrawing = 0;
 addEventListener("resize", () => {
-  // a plot fits the room there is
+  // plots and boxes fit the room there is
   clearTimeout(redrawing);
-  if (state.view === "plots") redrawing = setTimeout(update, 150);
+  if (["plots", "queries"].includes(state.view)) redrawing = setTimeout(update, 150);
 });
 addEventListener("keydown", (event) => event.key === "Escape" && tip(null));
 draw();

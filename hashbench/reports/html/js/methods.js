@@ -14,7 +14,7 @@ views.methods = {
       }),
       textual("group", "Group", (row) => groupName(row.line)),
       textual("supervision", "Supervision", (row) => supervisionName(row.line)),
-      numeric("rows", "Rows", (row) => row.n_rows),
+      numeric("rows", "Rows", (row) => row.n_rows, undefined, {node: (row) => grouped(row.n_rows)}),
       textual("about", "About", (row) => data.methods[row.name].about),
     ];
     const inOrder = Object.keys(data.methods).filter((name) => rows.has(name)).map((name) => rows.get(name));
@@ -50,7 +50,7 @@ views.method = {
       table({
         name: "rows",
         caption: `Results of ${chosen.method}`,
-        columns: [...SCORES, ...(chosen.seeds ? [COLUMNS.seed] : overSeeds)],
+        columns: [COLUMNS.data, ...SCORES.filter((column) => column !== COLUMNS.data), ...(chosen.seeds ? [COLUMNS.seed] : overSeeds)],
         rows: chosen.seeds ? rowsOf(some) : some,
         isLinked: true,
         keyOf: (row) => row.i,

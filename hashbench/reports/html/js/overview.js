@@ -1,7 +1,7 @@
 // The overview: the best methods of each dataset as a picture, by what they learn from; below it what each dataset is.
 
 const N_BEST = 5; // methods shown at first of those that learn from one thing
-const LEARNS = {none: "items only", affinity: "which items are similar", labels: "labels", unknown: "unknown"};
+const LEARNS = {none: "items only", affinity: "similarity", labels: "labels", unknown: "unknown"};
 
 views.overview = {
   fields() {
@@ -22,17 +22,19 @@ views.overview = {
       return {name, own, scopes};
     });
     const drawn = panels.filter(({own, scopes}) => own.length + scopes.length);
-    const rows = drawn.flatMap(({own, scopes}) => [...own, ...scopes.flatMap(([, groups]) => groups)].flatMap(rowsIn));
-    if (!rows.length) return [nothing(), fixed("datasets")];
+    const groups = drawn.flatMap(({own, scopes}) => [...own, ...scopes.flatMap(([, some]) => some)]);
+    if (!groups.length) return [nothing(), fixed("datasets")];
+    const learns = Object.values(LEARNS).filter((text) => groups.some((group) => group.learns === text));
     const columns = [
       ...[COLUMNS.data, textual("learns", "Learns from", (row) => row.learns), COLUMNS.link],
       ...[numeric("value", metric, (row) => row.value, 4, {cellClass: () => "lead"}), COLUMNS.low, COLUMNS.high],
       textual("ties", "With the best, under a shuffle", (row) => row.answer),
     ];
+    const rows = groups.flatMap(rowsIn);
     const numbers = {name: "best", caption: `Best methods in ${metric} at ${length} bits`, columns, rows};
     return [
       fixed("dots", {metric, bits: length}),
-      h("div", {class: "cards", "data-test": "dots"}, drawn.map((panel) => panelOf(panel, metric))),
+      h("div", {"data-test": "dots"}, drawn.map((panel) => panelOf(panel, metric, learns))),
       h("details", {}, h("summary", {}, "The numbers as a table"), table(numbers)),
       fixed("datasets"),
     ];
@@ -43,41 +45,46 @@ views.overview = {
 function groupsIn(some, all) {
   const ofKind = ([kind, learns]) => {
     const own = some.filter((cell) => supervisionName(cell.line) === kind).sort(bestFirst);
-    return {learns, n: own.length, best: own[0], cells: all ? own : own.slice(0, N_BEST)};
+    return {learns, n: own.length, cells: all ? own : own.slice(0, N_BEST)};
   };
   return Object.entries(LEARNS).map(ofKind).filter((group) => group.n);
 }
 
-const rowsIn = ({learns, best, cells}) =>
-  cells.map((cell) => ({...cell, learns, answer: cell === best ? "" : ANSWERS[ties(best, cell)]}));
+const rowsIn = ({learns, cells}) =>
+  cells.map((cell) => ({...cell, learns, answer: cell === cells[0] ? "" : ANSWERS[ties(cells[0], cell)]}));
 
-function panelOf({name, own, scopes}, metric) {
+function panelOf({name, own, scopes}, metric, learns) {
   const title = h("h2", {}, h("a", {href: link("leaderboard", {data: name, metric})}, name));
-  const folds = scopes.map(([scope, groups]) => [h("h3", {}, scope), dotsOf(groups)]);
-  const words = `Classes that training does not see, mean over folds ${scopes[0]?.[1][0].best.folds}`;
+  const folds = scopes.map(([scope, groups]) => [h("h3", {}, scope), dotsOf(groups, learns)]);
+  const words = `Classes that training does not see, mean over folds ${scopes[0]?.[1][0].cells[0].folds}`;
   const unseen = folds.length > 0 && h("details", {open: !own.length}, h("summary", {}, words), folds);
-  return h("article", {class: "card"}, title, dotsOf(own), unseen);
+  return h("article", {class: "panel"}, title, dotsOf(own, learns), unseen);
 }
 
-const deviationOf = (cell) => cell.spread ?? 0; // over seeds, or folds
-
-/** Draw a dot per method, the best first, groups on one scale. */
-function dotsOf(groups) {
-  const endsOf = (cell) => [cell.value - deviationOf(cell), cell.value + deviationOf(cell)];
-  const ends = groups.flatMap((group) => group.cells).flatMap(endsOf);
-  const [from, to] = [Math.min(...ends), Math.max(...ends)];
-  const place = (value) => (to > from ? 100 * (value - from) / (to - from) : 50) + "%";
-  const row = (cell, best) => {
+/** Draw a row per method, the best first, and a column per group; scales end at the best, and one length is as much. */
+function dotsOf(groups, learns) {
+  const endsOf = ({value, spread}) => [value - (spread ?? 0), value + (spread ?? 0)]; // over seeds, or folds
+  const lastOf = (cells) => Math.max(...cells.flatMap(endsOf));
+  const span = Math.max(...groups.map(({cells}) => lastOf(cells) - Math.min(...cells.flatMap(endsOf)))) || 1;
+  const [best] = groups.map(({cells}) => cells[0]).sort(bestFirst);
+  const row = (cell, rivals) => {
+    const [marks, last] = [marksOf(cell, rivals), lastOf(rivals)];
+    const place = (value) => 100 * (1 - (last - value) / span) + "%";
     const [left, right] = endsOf(cell).map(place);
-    const bar = h("i", {style: {left, width: `calc(${right} - ${left})`, background: cell.line.colour}});
-    const dot = s("svg", {viewBox: "-6 -6 12 12", style: {left: place(cell.value)}}, pointAt(cell, 0, 0));
-    const dagger = cell !== best && ties(best, cell) === "open" && h("abbr", {title: ANSWERS.open}, "†");
-    const value = h("span", {class: "value"}, shown(cell.value), dagger);
-    const track = h("span", {class: "track"}, bar, dot);
-    return h("li", {class: cell === best ? "best" : ""}, lineLink(cell.line), track, value);
+    const bar = h("i", {style: {left, width: `calc(${right} - ${left})`}});
+    return h(
+      "li",
+      {class: [marks.isBest && "first", cell.value === best.value && "best"].filter(Boolean).join(" ")},
+      ...[sign(cell.line), lineLink(cell.line)],
+      h("span", {class: "track", ...pointing(cell)}, bar, h("b", {style: {left: place(cell.value)}})),
+      h("span", {class: "value"}, h("span", {}, shown(cell.value)), signsOf(cell, marks)),
+      h("span", {class: "spread"}, spreadText(cell)),
+    );
   };
-  return groups.map(({learns, n, best, cells}) => [
+  const column = ({learns, n, cells}) => [
     h("p", {class: "muted"}, `learn from ${learns}`, n > cells.length && `: the best ${cells.length} of ${n}`),
-    h("ol", {class: "dots"}, cells.map((cell) => row(cell, best))),
-  ]);
+    h("ol", {}, cells.map((cell) => row(cell, cells))),
+  ];
+  const columns = learns.map((text) => groups.filter((group) => group.learns === text).map(column));
+  return groups.length > 0 && h("div", {class: "dots"}, columns.map((inside) => h("div", {}, inside)));
 }

@@ -1,7 +1,7 @@
 // Plots in SVG: the metric against the code length, tie ranges, time against quality; the legend filters.
 
 const MOST_LINES = 8; // shown at first
-const PLOTS = {bits: "metric against bits", ties: "tie ranges", times: "time against quality"};
+const PLOTS = {bits: "by code length", ties: "tie ranges", times: "by time"};
 
 views.plots = {
   more: ["line"],
@@ -11,7 +11,7 @@ views.plots = {
     const some = block.cells.filter((cell) => cell.metric.name === metric);
     const isOff = (kind) => kind === "times" && !timesOf(block).size;
     const kinds = Object.entries(PLOTS).map(([kind, text]) =>
-      isOff(kind) ? [kind, `${text} (no times: see below)`, true] : [kind, text],
+      isOff(kind) ? [kind, `${text} (no times)`, true] : [kind, text],
     );
     const checked = [FIELDS.group(some), FIELDS.bits(some), FIELDS.variants()];
     return [FIELDS.data(), FIELDS.metric(block.cells), FIELDS.one("kind", "Plot", kinds), FIELDS.text(), ...checked];
@@ -27,11 +27,14 @@ views.plots = {
     const unknown = given.filter((label) => label && !lines.some((line) => line.label === label));
     let drawn = given.length ? lines.filter((line) => given.includes(line.label)) : lines.slice(0, MOST_LINES);
     const figure = h("figure", {"data-test": "plot"});
+    const status = h("span", {class: "muted"});
     const legend = h("div", {class: "legend", role: "group", "aria-label": "Lines shown"});
     const redraw = () => {
       const shownCells = some.filter((cell) => drawn.includes(cell.line));
       const draw = shownCells.length ? DRAWINGS[chosen.kind] : () => [nothing("No line is chosen: press its name.")];
-      fitFrame();
+      fitFrame(chosen.kind === "times" ? 2 : 1);
+      legend.style.setProperty("--height", FRAME.height + "px");
+      status.textContent = `${drawn.length} of ${count(lines.length, "line")}`;
       figure.replaceChildren(...draw(shownCells, times));
       for (const button of legend.querySelectorAll("button[data-line]")) {
         button.setAttribute("aria-pressed", drawn.includes(lineOf.get(button.dataset.line)));
@@ -46,10 +49,8 @@ views.plots = {
     };
     const toggle = (line) => show(drawn.includes(line) ? drawn.filter((one) => one !== line) : [...drawn, line]);
     const button = (onclick, more, ...inside) => h("button", {type: "button", onclick, ...more}, ...inside);
-    const some8 = `The first ${MOST_LINES} of ${lines.length} are drawn; press others to add them.`;
     filled(legend, {}, [
-      h("div", {}, button(() => show(lines), {}, "All"), button(() => show([]), {}, "None")),
-      lines.length > MOST_LINES && !given.length && h("p", {class: "muted"}, some8),
+      h("div", {}, button(() => show(lines), {}, "All"), button(() => show([]), {}, "None"), status),
       lines.map((line) =>
         button(() => toggle(line), {"data-line": line.label}, sample(line), h("span", {}, named(line.label))),
       ),
@@ -129,9 +130,13 @@ const DRAWINGS = {
         const bits = isNumbered && s("text", {x: across, y: up - 8, "text-anchor": "middle"}, cell.bits);
         return [pointAt(cell, across, up, told), bits];
       };
-      return axes(x, y, `Time to ${what} against ${metric.name}`, some.map(point));
+      const pathOf = (line) => {
+        const own = some.filter((cell) => cell.line === line).sort((a, b) => a.bits - b.bits);
+        return curve(line, polyline(own.map((cell) => [x.place(secondsOf(cell)), y.place(cell.value)])));
+      };
+      return axes(x, y, `Time to ${what} against ${metric.name}`, linesOf(some).map(pathOf), some.map(point));
     };
-    return [captionOf("times", some[0]), chart("fit"), chart("encode")];
+    return [captionOf("times", some[0]), h("div", {class: "pair"}, chart("fit"), chart("encode"))];
   },
 };
 

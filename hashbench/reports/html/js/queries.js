@@ -7,6 +7,7 @@ const ORDERS = {
   high: ["highest A first", "a", true],
 };
 const NO_SCORE = 0xffff;
+const isSplit = () => matchMedia("(min-width: 1001px)").matches; // a query is shown beside the table
 const loaded = new Map(); // of a folder: data that came by script elements, by file
 
 /** What a script of the report's folder calls. */
@@ -59,7 +60,7 @@ function queryList(chosen, q) {
   const metric = data.metrics.find((one) => one.name === q.metric);
   const rows = a.map((_, query) => ({query, a: a[query], b: b[query], change: less(b[query], a[query])}));
   const isOpen = new Set(q.chosen);
-  const place = h("div", {});
+  const place = h("div", {class: "opened", "aria-live": "polite"});
   const opener = (query) => {
     const onclick = () => {
       place.replaceChildren(queryPage(chosen, q, query));
@@ -72,8 +73,8 @@ function queryList(chosen, q) {
   };
   const columns = [
     numeric("query", "Query", (row) => row.query),
-    numeric("a", `A: ${chosen.a}`, (row) => row.a, 4),
-    numeric("b", `B: ${chosen.b}`, (row) => row.b, 4),
+    numeric("a", `A: ${chosen.a}`, (row) => row.a, 4, {head: "A"}),
+    numeric("b", `B: ${chosen.b}`, (row) => row.b, 4, {head: "B"}),
     change("change", "B − A", (row) => row.change, () => metric),
     textual("open", "Tie groups", (row) => (isOpen.has(row.query) ? "here" : "–"), {
       node: (row) => (isOpen.has(row.query) ? opener(row.query) : "–"),
@@ -94,8 +95,10 @@ function queryList(chosen, q) {
   if (isOpen.has(asked)) place.append(queryPage(chosen, q, asked));
   else if (asked in a) place.append(nothing(`The tie groups of query ${asked} are not in this page.`));
   else if (state.params.has("query")) place.append(lost(`There is no query "${state.params.get("query")}" here.`));
+  else if (isSplit() && $("[data-open]", made)) place.append(queryPage(chosen, q, +$("[data-open]", made).dataset.open));
+  const split = h("div", {class: "split"}, made, place);
   const alone = q.labels.length > 1 ? "Choose two methods." : "Only one method has scores.";
-  if (chosen.a === chosen.b) return [h("p", {}, alone), place, made];
+  if (chosen.a === chosen.b) return [h("p", {}, alone), split];
   const those = (kind) => rows.filter((row) => gainOrLoss(metric, row.change) === kind);
   const [losing, gaining] = [those("loss"), those("gain")];
   const [worst] = losing.sort((x, y) => Math.abs(y.change) - Math.abs(x.change));
@@ -111,7 +114,7 @@ function queryList(chosen, q) {
   return [
     fixed("queries", {
       comparison: comparisonOf(cellOf(chosen.a), cellOf(chosen.b)),
-      ...{bits: q.bits, metric: q.metric, a: chosen.a, b: chosen.b, worst: most, place, table: made},
+      ...{bits: q.bits, metric: q.metric, a: chosen.a, b: chosen.b, worst: most, table: split},
       lose: count(losing.length, "query loses", "queries lose"),
       gain: count(gaining.length, "query gains", "queries gain"),
       sign: metric.is_error ? "+" : "−",
@@ -137,14 +140,14 @@ function queryPage(chosen, q, query) {
 function groupBoxes(q, label, place, flat, head) {
   const groups = [];
   for (let k = 0; k < flat.length; k += 3) groups.push({distance: flat[k], size: flat[k + 1], relevant: flat[k + 2]});
-  const room = $("#view").clientWidth - 80;
+  const room = $("#view").clientWidth - (isSplit() ? 560 : 80);
   const nLines = Math.ceil((40 * groups.length) / room); // of boxes
   const roots = groups.reduce((sum, group) => sum + Math.sqrt(group.size), 0);
   const scale = Math.max(0, nLines * room - 22 * groups.length) / roots;
   const box = ({distance, size, relevant}) => {
     const told = `distance ${distance}: ${count(size, "item")}, ${grouped(relevant)} relevant`;
     const numbers = {"data-distance": distance, "data-size": size, "data-relevant": relevant};
-    const style = {width: (scale * Math.sqrt(size)).toFixed(1) + "px", "--share": (100 * relevant) / size + "%"};
+    const style = {width: (20 + scale * Math.sqrt(size)).toFixed(1) + "px", "--share": (100 * relevant) / size + "%"};
     const names = {class: "box", role: "listitem", "data-test": "group", "aria-label": told, ...numbers};
     return h("div", {...names, style, ...tipping([label, told])}, h("span", {"aria-hidden": "true"}, distance));
   };

@@ -4,9 +4,9 @@ const FIRST_ROWS = 200;
 const MORE_ROWS = 1000; // at a time: browsers lay out some ten thousand cells in a second
 
 /**
- * A column is {key, label, isText, value(row), text(row)?, node(row)?, cells?, cellClass?}: `value` sorts and goes
- * into CSV, `text` into LaTeX and Markdown, `node` is what is seen; `cells` are more columns of the CSV, [[label,
- * value], ...].
+ * A column is {key, label, head?, isText, value(row), text(row)?, node(row)?, cells?, cellClass?}: `value` sorts and
+ * goes into CSV, `text` into LaTeX and Markdown, `head` and `node` are seen; `cells` are more columns of the CSV,
+ * [[label, value], ...].
  */
 const textual = (key, label, value, more) => ({key, label, isText: true, value, ...more});
 const numeric = (key, label, value, digits, more) => ({
@@ -38,8 +38,12 @@ function seedOf(row) {
   return h("abbr", {role: "note", "aria-label": told.join(", "), ...tipping(told)}, String(row.seed));
 }
 
-/** Make a table; with `isLinked` the link keeps its order. On a phone rows are stacked, but not those of a matrix. */
-function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isMatrix, groupOf, isLast = () => false}) {
+/**
+ * Make a table of the columns that hold anything; with `isLinked` the link keeps its order. On a phone rows are stacked,
+ * but not those of a matrix.
+ */
+function table({name, caption, columns: all, rows, keyOf, sort, isLinked, onSort, isMatrix, groupOf, isLast = () => false}) {
+  const columns = all.filter((column) => !rows.length || rows.some((row) => (column.value(row) ?? "") !== ""));
   const isAsked = isLinked && columns.some((column) => column.key === state.params.get("sort"));
   const unknown = isLinked && !isAsked && state.params.get("sort");
   let order = isAsked ? {key: state.params.get("sort"), desc: state.params.get("desc") === "1"} : sort;
@@ -50,7 +54,7 @@ function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isM
   $(".scroll", made).setAttribute("aria-label", caption);
   filled($("table", made), {"data-test": name, "aria-label": caption, class: isMatrix ? "" : "stacked"}, []);
   const button = (column) =>
-    h("button", {type: "button", "data-sort": column.key, onclick: () => sortBy(column)}, column.label);
+    h("button", {type: "button", "data-sort": column.key, onclick: () => sortBy(column)}, column.head ?? column.label);
   const headOf = (column) => h("th", {scope: "col", role: "columnheader", class: kindOf(column)}, button(column));
   head.append(...columns.map(headOf));
   const copied = $("[data-slot=copied]", made);
