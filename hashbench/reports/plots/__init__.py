@@ -134,5 +134,8 @@ def figure_bytes(figure: Figure, form: str) -> bytes:
     """Return the content of a figure's file, in one of ``FORMATS``; the same figure gives the same bytes."""
     content = io.BytesIO()
     with one_look():
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
+            figure.set_layout_engine("none")  # else ticks, and with them sizes, would depend on what was written before
         figure.savefig(content, format=form, metadata=METADATA[form])
     return content.getvalue()

@@ -21,7 +21,7 @@ from hashbench.reports.plots.result_figures import (
     panels_of,
     set_apart_baselines,
 )
-from hashbench.reports.plots.style import INK, SMALL, add_legend, new_figure, plain_powers
+from hashbench.reports.plots.style import INK, SMALL, add_legend, add_panels, new_figure, plain_powers
 
 _FLOOR = 0.7  # lower end of the bars of a logarithmic histogram
 _N_MARKERS = 8  # on a curve
@@ -51,15 +51,15 @@ def precision_at_k(block: FigureBlock) -> Figure:
 def usage_histograms(block: FigureBlock) -> Figure:
     """Draw how many items share each distinct code, the most frequent first; a panel per method and length."""
     used = list(read_usage(find_codes(block)))
-    n_columns = int(np.clip(block.layout.width // _HISTOGRAM[0], 1, len(used)))
-    n_rows = -(-len(used) // n_columns)
+    n_columns = block.layout.n_columns(len(used), _HISTOGRAM[0])
     n_letters = int(14 * (block.layout.width / n_columns - 0.4))
     titles = [textwrap.fill(f"{block.names[file.label]}, {file.n_bits} bits", n_letters) for file, _ in used]
     n_items, widest = int(used[0][1].sum()), max(len(sizes) for _, sizes in used)
     seeds = " or ".join(map(str, sorted({file.seed for file, _ in used})))
     figure = new_figure(
         block.layout,
-        n_rows * (_HISTOGRAM[1] + 0.3 + 0.14 * max(title.count("\n") + 1 for title in titles)) + 0.2,
+        -(-len(used) // n_columns) * (_HISTOGRAM[1] + 0.3 + 0.14 * max(title.count("\n") + 1 for title in titles))
+        + 0.2,
         f"{block.dataset} ({block.features}): how often each code is used",
         [
             f"Items that share a code, the most frequent code first; {n_items:,} database items, seed {seeds}. "
@@ -67,14 +67,8 @@ def usage_histograms(block: FigureBlock) -> Figure:
             *block.remarks,
         ],
     )
-    grid = figure.subplots(n_rows, n_columns, squeeze=False)
-    for axes in grid[:, 0]:
-        axes.set_ylabel("items")
-    for axes in grid.flat[len(used) :]:
-        axes.remove()
-    for axes in grid.flat[len(used) - n_columns : len(used)]:
-        axes.set_xlabel("rank of the code")
-    for axes, title, (file, sizes) in zip(grid.flat, titles, used, strict=False):
+    panels = add_panels(figure, len(used), n_columns, "rank of the code", "items")
+    for axes, title, (file, sizes) in zip(panels, titles, used, strict=True):
         colour = block.looks[file.label].colour
         axes.stairs(sizes, np.arange(1, len(sizes) + 2), baseline=_FLOOR, fill=True, color=colour, label=file.label)
         axes.set(xscale="log", yscale="log", xlim=(1, widest * 1.5), ylim=(_FLOOR, n_items * 1.5))

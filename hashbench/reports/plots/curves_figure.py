@@ -56,8 +56,12 @@ def draw_thresholds(
     """
     chosen = {f"{name}:\nradius {match.radius}": match.radius for name, match in (asked or {}).items() if match}
     matches = [match for match in found.matches if match.n_matches]
-    last = matches[-1]
-    changing = [match.radius for match in matches if not _is_near(match, last)]
+    precision, recall = matches[-1].precision, matches[-1].recall
+    changing = [
+        match.radius
+        for match in matches
+        if np.nanmax(np.abs([match.precision - precision, match.recall - recall])) > _FLAT
+    ]
     end = max([*changing, *chosen.values(), matches[0].radius + 1]) + 1
     shown = pd.DataFrame(matches[: end - matches[0].radius + 1])
     with one_look():
@@ -97,8 +101,3 @@ def draw_thresholds(
         lines = [*by_radius.get_lines()[:2], *(line for line in by_rate.get_lines() if line.get_label()[0] != "_")]
         by_rate.legend(handles=lines, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
     return figure
-
-
-def _is_near(match: Match, last: Match) -> bool:
-    """Return whether a radius has all but the precision and recall of the last one."""
-    return not (abs(match.precision - last.precision) > _FLAT or abs(match.recall - last.recall) > _FLAT)

@@ -19,7 +19,7 @@ from hashbench.reports.plots.result_figures import (
     set_apart_baselines,
     too_little,
 )
-from hashbench.reports.plots.style import INK, SMALL, Look, group_looks, new_figure
+from hashbench.reports.plots.style import GROUP_LOOKS, INK, SMALL, Look, new_figure
 from hashbench.reports.uncertainty import add_uncertainty, describe_untested
 from hashbench.scoring.comparison import ALPHA
 from hashbench.scoring.metrics import is_error
@@ -39,12 +39,12 @@ def ranking(block: FigureBlock) -> Figure:
         raise too_little(block, "a single method")
     cells = _with_tests(block)
     parts = [part.sort_values("value", ascending=is_error(block.metric)) for _, part in cells.groupby("n_bits")]
-    is_open = any(is_crowded(part["value"].to_numpy()) for part in parts)
+    are_open = [is_crowded(part["value"].to_numpy()) for part in parts]
     untested = describe_untested(cells, [block.names[label].replace("\n", " ") for label in cells["label"]])
     text = [
         f"Mark: mean over queries, {count_seeds(cells['n_seeds'])} and all orders of tied items. "
         f"{about_intervals(cells, 'Thick bar')} Thin bar: {RANGE} Dots below: single seeds.",
-        *["Bars that meet the edge of the logit scale end beyond it."] * is_open,
+        *["Bars that meet the edge of the logit scale end beyond it."] * any(are_open),
         f"‡: not shown to differ from the best (p >= {ALPHA}, corrected for all pairs).",
         *[untested] * bool(untested),
         *baselines,
@@ -58,7 +58,8 @@ def ranking(block: FigureBlock) -> Figure:
         groups_of(cells),
     )
     shares = [len(part) for part in parts]
-    for (axes,), part in zip(figure.subplots(len(parts), squeeze=False, height_ratios=shares), parts, strict=True):
+    grid = figure.subplots(len(parts), squeeze=False, height_ratios=shares)
+    for (axes,), part, is_open in zip(grid, parts, are_open, strict=True):
         n_bits = part["n_bits"].iloc[0]
         draw_rows(axes, part, block.names)
         rows = block.rows[block.rows["n_bits"] == n_bits]
@@ -66,7 +67,8 @@ def ranking(block: FigureBlock) -> Figure:
         if is_open:
             open_ends(axes, np.concatenate(seeds), block.layout.width)
         for place, (values, value, is_unshown) in enumerate(zip(seeds, part["value"], part["is_unshown"], strict=True)):
-            if len(dots := np.clip(values, *axes.get_xlim())) > 1:
+            if len(values) > 1:
+                dots = np.clip(values, *axes.get_xlim()) if is_open else values
                 heights = place + 0.28 + 0.12 * (np.arange(len(dots)) % 3)
                 axes.plot(dots, heights, ".", color=INK, markersize=2.4, markeredgewidth=0, label="_")
             marked = f"{value:.4f}{'‡' * is_unshown}"
@@ -117,9 +119,8 @@ def draw_rows(axes: Axes, cells: pd.DataFrame, names: Mapping[str, str] | None) 
 
     Thick bars begin at ``from_``. Rows have the names of their labels at the left, or none.
     """
-    looks = group_looks()
     for place, cell in enumerate(cells.to_dict("records")):
-        look = looks[cell["group"]]
+        look = GROUP_LOOKS[cell["group"]]
         axes.hlines(place, cell["low"], cell["high"], color=look.colour, alpha=0.6, linewidth=0.8, label=cell["label"])
         if np.isfinite(cell["from_"]):
             axes.hlines(place, cell["from_"], cell["to"], color=look.colour, alpha=0.3, linewidth=4, label="_")
@@ -139,4 +140,4 @@ def rows_height(cells: pd.DataFrame, names: Mapping[str, str]) -> float:
 
 def groups_of(cells: pd.DataFrame) -> dict[str, Look]:
     """Return the looks of the groups of cells, for a legend."""
-    return {group: look for group, look in group_looks().items() if group in set(cells["group"])}
+    return {group: look for group, look in GROUP_LOOKS.items() if group in set(cells["group"])}

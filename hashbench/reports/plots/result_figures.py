@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import queries_in_words
 from hashbench.reports.plots.figure_selection import FigureBlock
-from hashbench.reports.plots.style import MOST_LINES, Look, add_legend, distinct_looks, new_figure
+from hashbench.reports.plots.style import MOST_LINES, Look, add_legend, add_panels, distinct_looks, new_figure
 from hashbench.reports.uncertainty import BOTH, IN_WORDS, assess, draw_at_random
 from hashbench.scoring.metrics import is_error
 
 RANGE = "the worst case of ties, those of each query on its own."
 _WIDTH = 3.2  # inches of a panel with its legend
-_LINE = 0.135  # inches of a line of a legend
+_LINE, _LETTER, _TICK = 0.135, 0.055, 0.17  # inches of a line and a letter of a legend, and of a code length
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def tie_ranges(block: FigureBlock) -> Figure:
     for axes, panel in zip(grid, panels, strict=True):
         n_bars = len(block.n_bits) * len(panel.labels)
         scale = float(np.clip(72 * (block.layout.width - 1.5) / n_bars / 5, 0.5, 1))  # as many as stand side by side
-        _draw_lengths(axes, panel, block, ("low", "high"), 0.75, scale)
+        _draw_lengths(axes, panel, block, ("low", "high"), 0.75, block.layout.width, scale)
         for slot in range(0, len(block.n_bits), 2):
             axes.axvspan(slot - 0.5, slot + 0.5, color="#f3f3f3", zorder=0)
         add_legend(axes, {label: block.names[label] for label in panel.labels}, panel.looks, has_lines=False)
@@ -97,7 +97,9 @@ def metric_against_bits(block: FigureBlock) -> Figure:
     panels = panels_of(block)
     figure, grid = lay_out(block, panels, f"{block.metric} by code length", text)
     for axes, panel in zip(grid, panels, strict=True):
-        _draw_lengths(axes, panel, block, ("from_", "to"), 0.4)
+        _draw_lengths(
+            axes, panel, block, ("from_", "to"), 0.4, block.layout.width / block.layout.n_columns(len(panels), _WIDTH)
+        )
         ends = block.cells[block.cells["label"].isin(panel.labels)].groupby("label")["value"].last()
         names = {str(label): block.names[str(label)] for label in ends.sort_values(ascending=False).index}
         add_legend(axes, names, panel.looks)
@@ -105,17 +107,29 @@ def metric_against_bits(block: FigureBlock) -> Figure:
 
 
 def _draw_lengths(
-    axes: Axes, panel: Panel, block: FigureBlock, bar: tuple[str, str], share: float, scale: float | None = None
+    axes: Axes,
+    panel: Panel,
+    block: FigureBlock,
+    bar: tuple[str, str],
+    share: float,
+    width: float,
+    scale: float | None = None,
 ) -> None:
-    """Draw lines with bars, or only their marks at a ``scale``; those of a code length fill a share of its room."""
+    """Draw lines with bars, or only their marks at a ``scale``; those of a code length fill a share of its room.
+
+    ``width`` is that of the panel with its legend in inches.
+    """
     for position, label in enumerate(panel.labels):
         line, look = block.cells[block.cells["label"] == label], panel.looks[label]
         shift = share * ((position + 0.5) / len(panel.labels) - 0.5)
         x = line["n_bits"].map(block.n_bits.index) + shift
-        axes.vlines(x, line[bar[0]], line[bar[1]], label=f"{label} {bar}", **look.bar(scale or 0.65))
+        axes.vlines(x, line[bar[0]], line[bar[1]], label=label, **look.bar(scale or 0.65))
         marks = look.curve() if scale is None else {"linestyle": "none", **look.points(scale)}
         axes.plot(x, line["value"], label=label, **marks)
-    axes.set_xticks(range(len(block.n_bits)), [str(length) for length in block.n_bits])
+    longest = max(len(line) for label in panel.labels for line in block.names[label].split("\n"))
+    room = width - 0.9 - _LETTER * longest
+    shown = block.n_bits[:: int(np.ceil(_TICK * len(block.n_bits) / max(room, _TICK)))]
+    axes.set_xticks([block.n_bits.index(length) for length in shown], [str(length) for length in shown])
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.5, len(block.n_bits) - 0.5)
 
@@ -129,21 +143,12 @@ def lay_out(
     n_columns: int | None = None,
 ) -> tuple[Figure, list[Axes]]:
     """Create titled axes for panels, side by side where there is room, each with room for a legend at its right."""
-    n_columns = n_columns or int(np.clip(block.layout.width // _WIDTH, 1, len(panels)))
-    n_rows = -(-len(panels) // n_columns)
+    n_columns = n_columns or block.layout.n_columns(len(panels), _WIDTH)
     text = [*text, *["Panels have the best lines first, each its own scale."] * (len(panels) > 1), *block.remarks]
-    least = legend_height(block, panels)
-    height = max(1.6, least, *[0.4 * block.layout.width] * (len(panels) == 1))
-    figure = new_figure(block.layout, 0.2 + n_rows * (height + 0.4), heading(block, what), text)
-    grid = figure.subplots(n_rows, n_columns, squeeze=False)
-    x_label, y_label = axis_labels or ("code length (bits)", f"{block.metric} (0 to 1)")
-    for row in grid:
-        row[0].set_ylabel(y_label)
-    for axes in grid.flat[len(panels) :]:
-        axes.remove()
-    all_axes = list(grid.flat[: len(panels)])
-    for axes in all_axes[-n_columns:]:
-        axes.set_xlabel(x_label)
+    height = max(1.6, legend_height(block, panels), *[0.4 * block.layout.width] * (len(panels) == 1)) + 0.4
+    figure = new_figure(block.layout, 0.2 + -(-len(panels) // n_columns) * height, heading(block, what), text)
+    labels = axis_labels or ("code length (bits)", f"{block.metric} (0 to 1)")
+    all_axes = add_panels(figure, len(panels), n_columns, *labels)
     for axes, panel in zip(all_axes, panels, strict=True):
         axes.set_title(panel.title)
     return figure, all_axes

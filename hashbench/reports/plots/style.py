@@ -82,6 +82,10 @@ class FigureLayout:
     width: float = 6.9  # inches; a paper's column has about 3.3, its page 6.9
     has_title: bool = True  # without a title, the caption describes the figure
 
+    def n_columns(self, n_panels: int, least: float) -> int:
+        """Return how many panels stand side by side, at ``least`` inches each."""
+        return min(max(int(self.width / least), 1), n_panels)
+
 
 @dataclass(frozen=True)
 class Look:
@@ -119,15 +123,12 @@ def one_look() -> Iterator[None]:
         yield
 
 
-def group_looks() -> dict[str, Look]:
-    """Return one look per group of methods, for figures that name each method."""
-    colours = {"baseline": _GREYS[0], "unsupervised": INK}
-    others = (name for name in GROUPS if name not in colours)
-    colours |= dict(zip(others, _COLOURS, strict=False))
-    return {
-        group: Look(group, colour, marker, "-", is_variant=group == "unsupervised")
-        for (group, colour), marker in zip({**colours, "": _GREYS[1]}.items(), ("X", *_MARKERS), strict=False)
-    }
+GROUP_LOOKS = {  # for figures that name each method; without a group are methods no longer installed, and own codes
+    group: Look(group, colour, marker, "-", is_variant=group == "unsupervised")
+    for group, colour, marker in zip(
+        (*GROUPS, ""), (_GREYS[0], INK, *_COLOURS[:4], _GREYS[1]), ("X", *_MARKERS[:6]), strict=True
+    )
+}
 
 
 def choose_looks(cells: pd.DataFrame) -> dict[str, Look]:
@@ -177,9 +178,10 @@ def new_figure(
     The figure's label is the heading and the text in one line, for a caption.
     """
     groups = groups or {}
-    foot = textwrap.fill(" ".join(text), int(layout.width * _LETTERS))
-    title = textwrap.fill(heading, int(layout.width * _LETTERS * SMALL / HEADING * 0.9))  # bold letters are wider
-    n_columns = max(min(len(groups), int(layout.width / _ENTRY)), 1)
+    letters = layout.width * _LETTERS
+    foot = textwrap.fill(" ".join(text), int(letters), break_on_hyphens=False)
+    title = textwrap.fill(heading, int(letters * 0.7), break_on_hyphens=False)
+    n_columns = max(layout.n_columns(len(groups), _ENTRY), 1)
     n_lines = -(-len(groups) // n_columns) + layout.has_title * (title.count("\n") + foot.count("\n") + 3)
     size = (layout.width, height + _LEADING * n_lines)
     figure = Figure(size, layout="constrained", label=". ".join([heading, " ".join(text)]))
@@ -196,6 +198,18 @@ def new_figure(
             handlelength=1.0,
         )
     return figure
+
+
+def add_panels(figure: Figure, n_panels: int, n_columns: int, x_label: str, y_label: str) -> list[Axes]:
+    """Add panels row by row, with labels at the left and below the last of each column."""
+    panels = list(figure.subplots(-(-n_panels // n_columns), n_columns, squeeze=False).flat)
+    for axes in panels[n_panels:]:
+        axes.remove()
+    for axes in panels[:n_panels:n_columns]:
+        axes.set_ylabel(y_label)
+    for axes in panels[n_panels - n_columns : n_panels]:
+        axes.set_xlabel(x_label)
+    return panels[:n_panels]
 
 
 def add_legend(axes: Axes, names: Mapping[str, str], looks: Mapping[str, Look], *, has_lines: bool = True) -> None:

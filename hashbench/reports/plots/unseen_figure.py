@@ -13,7 +13,7 @@ from hashbench.reports.plots.figure_selection import (
 )
 from hashbench.reports.plots.ranking_figure import draw_rows, groups_of, rows_height
 from hashbench.reports.plots.result_figures import RANGE, too_little
-from hashbench.reports.plots.style import INK, group_looks, new_figure
+from hashbench.reports.plots.style import GROUP_LOOKS, INK, new_figure
 from hashbench.scoring.metrics import is_error
 
 # Columns, from left to right, and their names.
@@ -41,7 +41,7 @@ def choose_fold_blocks(
     blocks = []
     for keys, part in cells.groupby(["dataset", "features"], sort=True):
         dataset, features = map(str, keys)
-        looks = {label: group_looks()[group] for label, group in zip(part["label"], part["group"], strict=True)}
+        looks = {label: GROUP_LOOKS[group] for label, group in zip(part["label"], part["group"], strict=True)}
         stem = [stems[dataset, features]]
         blocks.append(make_block(selection, usual_bits, (dataset, features, ""), part, looks, stem))
     return blocks
