@@ -28,7 +28,7 @@ from hashbench.reports import plots
 from hashbench.reports.plots.curves_figure import draw_thresholds
 from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelection, choose_blocks
 from hashbench.reports.plots.result_figures import panels_of
-from hashbench.reports.plots.style import FigureLayout, choose_looks
+from hashbench.reports.plots.style import FigureLayout, choose_looks, one_look
 from hashbench.scoring.thresholds import thresholds
 from hashbench.store import result_rows, results
 from hashbench.store.artifact import read_record
@@ -385,7 +385,9 @@ def test_figures_are_chosen_by_kind_of_features(itq_rows, tmp_path):
 
 
 def assert_all_can_be_read(figure):
-    figure.draw_without_rendering()
+    with one_look():
+        plots.figure_bytes(figure, "svg")
+        figure.draw_without_rendering()
     shown = [text for legend in figure.legends for text in (legend.get_title(), *legend.get_texts())]
     shown += [figure._supxlabel] if figure._supxlabel else []
     for panel in figure.axes:

@@ -69,7 +69,7 @@ METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": "hashbench"},
     "pdf": {"Creator": "hashbench", "CreationDate": None},
 }
-_LETTERS = 18  # of text at the foot, per inch
+_LETTERS = 17  # of text at the foot, per inch
 _ENTRY = 1.05  # inches of an entry of the legend of groups
 _LEADING = 0.13  # inches from one line of text to the next
 INK = "#444444"
