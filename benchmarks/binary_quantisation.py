@@ -37,6 +37,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pages import DOCS, parser_of, put_into, read_rows, write_rows
+from scipy.optimize import isotonic_regression
 
 from hashbench import Refusal, evaluate, evaluate_ranking
 from hashbench._parallel import n_processors
@@ -44,7 +45,6 @@ from hashbench.affinity import Explicit
 from hashbench.bits import pack
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.registry import get_method
-from hashbench.reports.plots.result_figures import spread
 from hashbench.reports.plots.style import METADATA, SMALL, Look, one_look
 from hashbench.sources.neighbours import find_neighbours
 
@@ -280,7 +280,7 @@ def draw_lines(panel: Axes, cells: pd.DataFrame) -> None:
         panel.plot(line["bytes"], line["recall"], **look.curve())
         starts[name] = line["bytes"].iloc[0], line["recall"].iloc[0]
     del starts[""]
-    places = spread([recall for _, recall in starts.values()], [0.08] * len(starts), (0.04, 0.99))
+    places = spread([recall for _, recall in starts.values()], 0.08, (0.04, 0.99))
     for (name, start), place in zip(starts.items(), places, strict=True):
         ink = LINES[name][1].colour
         line = {"arrowstyle": "-", "color": ink, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2, "relpos": (1, 0.5)}
@@ -289,6 +289,15 @@ def draw_lines(panel: Axes, cells: pd.DataFrame) -> None:
         (cell,) = cells.loc[[(method, query)]].itertuples()
         below = {"xytext": (10, -4), "textcoords": "offset points", "ha": "center", "va": "top", "size": SMALL}
         panel.annotate(method.partition(" ")[0], (cell.bytes, cell.recall), color=SCALARS[1].colour, **below)
+
+
+def spread(values: Sequence[float], height: float, limits: tuple[float, float]) -> npt.NDArray[np.float64]:
+    """Move labels of this height apart, between limits, so that the sum of squared distances to values is least."""
+    steps, order = np.arange(len(values)) * height, np.argsort(values, kind="stable")
+    places = np.empty(len(values))
+    apart = isotonic_regression(np.asarray(values)[order] - steps).x
+    places[order] = np.clip(apart, limits[0], limits[1] - steps[-1]) + steps
+    return places
 
 
 def main() -> None:

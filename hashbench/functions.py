@@ -274,7 +274,6 @@ def plot(
     variants: bool = False,
     width: float = 6.9,
     has_title: bool = True,
-    bands: bool | None = None,
 ) -> Figure:
     """Draw one figure of the results, as ``hashbench plot`` does.
 
@@ -296,8 +295,6 @@ def plot(
         Width in inches; a column has 3.3.
     has_title : bool, default=True
         Whether there is a title above the panels.
-    bands : bool, optional
-        Ranges over tie-breaking behind lines; by default up to four lines in a panel.
 
     Returns
     -------
@@ -324,7 +321,7 @@ def plot(
     chosen = {"datasets": datasets, "methods": methods, "n_bits": n_bits, "features": features}
     names: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
     selection = Selection(**names, metrics=[metric], variants=variants)
-    drawings = list(draw_figures(Path(results), [name], selection, FigureLayout(width, has_title, bands)))
+    drawings = list(draw_figures(Path(results), [name], selection, FigureLayout(width, has_title)))
     figures = [drawing.figure for drawing in drawings if drawing.figure is not None]
     if len(figures) > 1:
         raise HashbenchError(

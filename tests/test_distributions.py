@@ -87,6 +87,7 @@ def test_every_file_of_the_wheel_is_that_of_the_source(wheel):
         "hashbench/cards.json",
         "hashbench/py.typed",
         "hashbench/reports/explain/scripts.csv",
+        "hashbench/reports/plots/hashbench.mplstyle",
         "hashbench/reports/tables/layouts.toml",
         "hashbench/reports/tables/published.csv",
         "hashbench/reports/html/page.html",

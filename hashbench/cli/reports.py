@@ -138,12 +138,6 @@ def tables(
 )
 @option_group(
     "Layout",
-    option(
-        "--bands/--no-bands",
-        default=None,
-        show_default="up to 4 lines in a panel",
-        help="Draw the worst case of ties behind lines.",
-    ),
     option("--width", type=Number(2.5, 30), default=6.9, help="Width in inches; a column of an article has 3.3."),
     option(
         "--title/--no-title",
@@ -170,7 +164,6 @@ def plot(
     results: Path,
     output: Path | None,
     forms: tuple[str, ...],
-    bands: bool | None,
     width: float,
     has_title: bool,
     metric: str,
@@ -198,7 +191,7 @@ def plot(
     formats = list(dict.fromkeys(name for form in forms for name in (FORMATS[:2] if form == "both" else (form,))))
     figures_folder = output or results / "figures"
     refuse_folder(figures_folder, [f"*.{suffix}" for suffix in formats], results_files(results))
-    layout = FigureLayout(width, has_title, bands)
+    layout = FigureLayout(width, has_title)
     with ProgressBar() as progress:
         for drawing in draw_figures(results, names, Selection(**selected, metrics=[metric]), layout, progress.update):
             for path in write_figure(drawing, figures_folder, formats):

@@ -1,6 +1,7 @@
 """The command that counts matches at each radius: thresholds."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,25 +82,25 @@ def thresholds(
         found = user_codes.thresholds()
     for note in found.notes:
         click.echo(note, err=True)
+    asked: dict[str, Match | None] = {"best F1": found.best_f1}
+    asked |= {f"precision {number:g}": found.at_precision(number) for number in precision}
+    reasons = {"best F1": "no pair is relevant"}  # why there is no match
+    for rate in fpr:
+        name = f"false positive rate {rate:g}"
+        asked[name], reasons[name] = found.at_fpr(rate), _why_no_radius(found, rate)
     if output is not None and output.suffix.lower() in FIGURES:
         from hashbench.reports.plots.curves_figure import draw_thresholds
 
-        save_figure(output, draw_thresholds(found, codes.stem if codes else "codes"))
+        save_figure(output, draw_thresholds(found, codes.stem if codes else "codes", asked, fpr, precision))
     elif output is not None:
         write(output, found.to_frame().to_csv(index=False, lineterminator="\n"))
     is_stdout_taken = output is not None and target_of(output) == STDOUT
-    click.echo(_format(found, fpr, precision, form), err=is_stdout_taken)
+    click.echo(_format(found, asked, reasons, form), err=is_stdout_taken)
 
 
-def _format(found: "Thresholds", rates: tuple[float, ...], precisions: tuple[float, ...], form: str) -> str:
+def _format(found: "Thresholds", asked: "Mapping[str, Match | None]", reasons: Mapping[str, str], form: str) -> str:
     from hashbench.reports.formatting import json_text, markdown_table, plain_table
 
-    asked: dict[str, Match | None] = {"best F1": found.best_f1}
-    asked |= {f"precision {number:g}": found.at_precision(number) for number in precisions}
-    reasons = {"best F1": "no pair is relevant"}  # why there is no match
-    for rate in rates:
-        name = f"false positive rate {rate:g}"
-        asked[name], reasons[name] = found.at_fpr(rate), _why_no_radius(found, rate)
     if form == "csv":
         return found.to_frame().to_csv(index=False, lineterminator="\n").rstrip("\n")
     if form == "json":

@@ -9,15 +9,13 @@ from hashbench.errors import HashbenchError
 from hashbench.reports.explain.answers import parse_printed
 from hashbench.reports.explain.emulation import Explanation
 from hashbench.reports.explain.explanation_text import without_twins
-from hashbench.reports.plots.style import INK, SMALL, FigureLayout, make_panels, one_look, text_width
+from hashbench.reports.plots.style import INK, FigureLayout, new_figure, one_look
 
-_ROW, _BESIDE = 0.135, 0.12  # inches: the row of a script, and from a panel to its name
+_ROW = 0.135  # inches of the row of a script
 _COLOUR, _PRINTED_COLOUR = "#0072b2", "#d55e00"
 
 
-def draw(
-    explanations: Sequence[Explanation], name: str, printed: str | None = None, layout: FigureLayout | None = None
-) -> Figure:
+def draw(explanations: Sequence[Explanation], name: str, printed: str | None = None) -> Figure:
     """Draw every script's value of each metric over the exact value and its range over tie orders.
 
     ``printed`` is a number published elsewhere, drawn as a dashed line.
@@ -34,16 +32,11 @@ def draw(
     if printed is not None:
         text.append(f"Dashed: {printed}, the value asked for.")
     with one_look():
-        widest = max(text_width(script.evaluator.name, SMALL) for scripts in panels for script in scripts)
-        figure, rows = make_panels(
-            layout or FigureLayout(),
-            [(1, _ROW * (len(scripts) + 1)) for scripts in panels],
-            f"What scripts print of {name}",
-            text,
-            gap=(0.0, 0.3),
-            right=widest + _BESIDE,
-        )
-        for (axes,), scripts in zip(rows, panels, strict=True):
+        rows = [len(scripts) + 1 for scripts in panels]
+        height = sum(_ROW * n_rows + 0.4 for n_rows in rows)
+        figure = new_figure(FigureLayout(), height, f"What scripts print of {name}", text)
+        grid = figure.subplots(len(rows), squeeze=False, height_ratios=rows)
+        for (axes,), scripts in zip(grid, panels, strict=True):
             exact = scripts[0].exact
             axes.axvspan(exact.low, exact.high, facecolor="#e8e8e8", edgecolor="none", zorder=0)
             axes.axvline(exact.mean, color=INK, linewidth=0.8, zorder=1)

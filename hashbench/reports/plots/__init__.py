@@ -1,9 +1,8 @@
 """Figures of the results, and of the codes behind them: one file per figure, dataset and kind of features.
 
     figure_selection  what to draw: the chosen results, one block per dataset
-    panels            which lines share a panel
-    style             the look that all figures share
-    result_figures    figures that need only the results
+    style             the look that all figures share, and their heading, legends and foot
+    result_figures    figures that need only the results, and which lines share a panel
     ranking_figure    that of one code length, a row per method
     unseen_figure     the figure of classes that training does not see
     code_figures      figures of codes in the data folder
@@ -135,5 +134,8 @@ def figure_bytes(figure: Figure, form: str) -> bytes:
     """Return the content of a figure's file, in one of ``FORMATS``; the same figure gives the same bytes."""
     content = io.BytesIO()
     with one_look():
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
+            figure.set_layout_engine("none")  # else ticks, and with them sizes, would depend on what was written before
         figure.savefig(content, format=form, metadata=METADATA[form])
     return content.getvalue()

@@ -1,39 +1,64 @@
-"""Figures that need only the results: tie ranges, and the metric against the code length."""
+"""Figures that need only the results: tie ranges, and the metric against the code length; what others share with them.
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+Lines of methods share panels of at most `MOST_LINES`, the best first; baselines are named at the foot.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.optimize import isotonic_regression
 
-from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError
-from hashbench.reports.marks import queries_in_words
+from hashbench.reports.marks import bases_in_words, queries_in_words, seeds_in_words
 from hashbench.reports.plots.figure_selection import FigureBlock
-from hashbench.reports.plots.panels import Panel, baselines_of, describe_baselines, fit_range, has_bands, panels_of
-from hashbench.reports.plots.style import (
-    INK,
-    LEFT,
-    SMALL,
-    Look,
-    add_legend,
-    in_rows,
-    legend_height,
-    legend_width,
-    make_panels,
-    panel_width,
-    text_height,
-)
-from hashbench.reports.uncertainty import BOTH, IN_WORDS, assess, draw_at_random
+from hashbench.reports.plots.style import MOST_LINES, Look, add_legend, add_panels, distinct_looks, new_figure
+from hashbench.reports.uncertainty import BOTH, draw_at_random
+from hashbench.scoring.metrics import is_error
 
-LOWEST, _TALLEST, _NARROWEST, _DOWN = 1.45, 1.7, 1.2, 0.18  # inches of a panel, and between rows of them
-_GAP, _PITCH = 2.0, 0.055  # between code lengths, in bars, and from bar to bar, in inches
-_BESIDE, _SHARE = 0.05, 0.6  # inches between bars of one code length, and the share of its room that they fill
-_TICK, _LEADER = 0.17, 0.14  # inches from one code length to the next, and from a panel to the names beside it
 RANGE = "the worst case of ties, those of each query on its own."
+_WIDTH = 3.2  # inches of a panel with its legend
+_LINE, _LETTER, _TICK = 0.135, 0.055, 0.17  # inches of a line and a letter of a legend, and of a code length
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines that share a panel, by label and in order, and their looks."""
+
+    title: str
+    labels: Sequence[str]
+    looks: dict[str, Look]
+
+
+def set_apart_baselines(block: FigureBlock) -> tuple[FigureBlock, list[str]]:
+    """Return the block without baselines, and a sentence on their scores; the block itself if it has nothing else."""
+    is_baseline = block.cells["group"] == "baseline"
+    if is_baseline.all() or not is_baseline.any():
+        return block, []
+    scores = []
+    for label, values in block.cells[is_baseline].groupby("label", sort=True)["value"]:
+        ends = dict.fromkeys(f"{value:.3f}" for value in (values.min(), values.max()))
+        scores.append(f"{block.names[str(label)]} {' to '.join(ends)}")
+    return block.only(block.cells.loc[~is_baseline, "label"]), [f"Baselines: {', '.join(scores)}."]
+
+
+def panels_of(block: FigureBlock) -> list[Panel]:
+    """Divide lines into panels: one if they fit, else several, by mean value, the best first."""
+    labels = block.labels
+    if n_more := (len(labels) - 1) // MOST_LINES:
+        means = block.cells.groupby("label")["value"].mean()
+        labels = list(means.sort_values(ascending=is_error(block.metric), kind="stable").index)
+    parts = [part.tolist() for part in np.array_split(labels, n_more + 1)]
+    ends = np.cumsum([0, *map(len, parts)]).tolist()
+    titles = [f"{first + 1} to {last} of {ends[-1]}" if n_more else "" for first, last in pairwise(ends)]
+    methods = dict(zip(block.cells["label"], block.cells["method"], strict=True))
+    return [
+        Panel(title, part, distinct_looks(block.looks, {label: methods[label] for label in part}))
+        for title, part in zip(titles, parts, strict=True)
+    ]
 
 
 def tie_ranges(block: FigureBlock) -> Figure:
@@ -41,100 +66,96 @@ def tie_ranges(block: FigureBlock) -> Figure:
 
     Within a code length, bars have the order of the legend.
     """
+    block, baselines = set_apart_baselines(block)
     if len(block.cells) == 1:
         raise too_little(block, "a single point")
+    text = [f"Mark: mean over all orders of tied items. Bar: {RANGE}", means_over(block.cells["n_seeds"]), *baselines]
     panels = panels_of(block)
-    text = [f"Mark: mean over all orders of tied items. Bar: {RANGE}", means_over(block.cells["n_seeds"])]
-    least = _PITCH * len(block.n_bits) * (max(len(panel.labels) for panel in panels) + _GAP)
-    what = f"worst case of ties of {block.metric}"
-    figure, all_axes = lay_out(block, panels, what, text, _axis_labels(block), least)
-    for axes, panel in zip(all_axes, panels, strict=True):
-        lengths = sorted(block.cells[block.cells["label"].isin(panel.labels)]["n_bits"].unique().tolist())
-        step = len(panel.labels) + _GAP
-        pitch = 72 * axes.get_position().width * figure.get_figwidth() / (step * len(lengths))  # points
-        for position, label in enumerate(panel.labels):
-            line = block.cells[block.cells["label"] == label]
-            x = line["n_bits"].map(lengths.index) * step + position
-            look = panel.looks[label]
-            axes.vlines(x, line["low"], line["high"], label=label, **look.bar(min(pitch / 4, 1)))
-            axes.plot(x, line["value"], linestyle="none", label=label, **look.points(min(max(pitch / 3.3, 0.6), 1)))
-        edges = np.arange(len(lengths) + 1) * step - (_GAP + 1) / 2
-        for left, right in zip(edges[::2], edges[1::2], strict=False):
-            axes.axvspan(left, right, color="#f3f3f3", zorder=0)
-        axes.set_xticks((edges[:-1] + edges[1:]) / 2, [str(length) for length in lengths])
-        axes.tick_params(axis="x", length=0)
-        axes.set_xlim(edges[0], edges[-1])
-        own = block.cells[block.cells["label"].isin(panel.labels)]
-        baselines = block.cells[block.cells["label"].isin(baselines_of(block))]
-        for label in fit_range(axes, own, baselines, ["value", "low", "high"]):
-            line = baselines[baselines["label"] == label]
-            axes.axhline(line["value"].mean(), label=label, **{**panel.looks[label].curve(), "marker": ""})
+    figure, grid = lay_out(block, panels, f"worst case of ties of {block.metric}", text, n_columns=1)
+    for axes, panel in zip(grid, panels, strict=True):
+        n_bars = len(block.n_bits) * len(panel.labels)
+        scale = float(np.clip(72 * (block.layout.width - 1.5) / n_bars / 5, 0.5, 1))  # as many as stand side by side
+        _draw_lengths(axes, panel, block, ("low", "high"), 0.75, block.layout.width, scale)
+        for slot in range(0, len(block.n_bits), 2):
+            axes.axvspan(slot - 0.5, slot + 0.5, color="#f3f3f3", zorder=0)
         add_legend(axes, {label: block.names[label] for label in panel.labels}, panel.looks, has_lines=False)
     return figure
 
 
 def metric_against_bits(block: FigureBlock) -> Figure:
-    """Draw the metric against the code length; a panel per group of methods if they do not fit into one.
+    """Draw the metric against the code length: lines of expectations with bars of 95 % intervals, side by side.
 
-    Lines are expectations, with names at their ends; bars are 95 % intervals, side by side at each code length; bands
-    behind them run from low to high.
-    Each panel has its own range. Baselines that are near are grey lines.
+    Each panel has its own range. The legend has the order in which lines end.
     """
+    block, baselines = set_apart_baselines(block)
     if len(block.n_bits) == 1:
         raise too_little(block, "a single code length")
+    block = block.with_intervals()
+    text = ["Line: mean over all orders of tied items.", means_over(block.cells["n_seeds"])]
+    text += [about_intervals(block.cells), *baselines]
     panels = panels_of(block)
-    is_banded = has_bands(block, panels)
-    found = assess(block.cells, block.rows_of_cells)
-    block = replace(block, cells=block.cells.assign(from_=found.from_, to=found.to, basis=found.basis))
-    text = ["Line: mean over all orders of tied items." + (f" Band: {RANGE}" if is_banded else "")]
-    text += [means_over(block.cells["n_seeds"])]
-    foot = [about_intervals(block.cells)]
-    own = block.cells[block.cells["group"] != "baseline"]
-    if len(set(own["label"])) > 1 and own["from_"].notna().any():
-        foot[0] += " Bars of one code length stand side by side."
-    figure, all_axes = lay_out(block, panels, f"{block.metric} by code length", text, _axis_labels(block), foot=foot)
-    for axes, panel in zip(all_axes, panels, strict=True):
-        width, height = axes.get_position().size * figure.get_size_inches()
-        _draw_lines(axes, panel, block, (width, height), is_banded=is_banded)
+    figure, grid = lay_out(block, panels, f"{block.metric} by code length", text)
+    for axes, panel in zip(grid, panels, strict=True):
+        _draw_lengths(
+            axes, panel, block, ("from_", "to"), 0.4, block.layout.width / block.layout.n_columns(len(panels), _WIDTH)
+        )
+        ends = block.cells[block.cells["label"].isin(panel.labels)].groupby("label")["value"].last()
+        names = {str(label): block.names[str(label)] for label in ends.sort_values(ascending=False).index}
+        add_legend(axes, names, panel.looks)
     return figure
+
+
+def _draw_lengths(
+    axes: Axes,
+    panel: Panel,
+    block: FigureBlock,
+    bar: tuple[str, str],
+    share: float,
+    width: float,
+    scale: float | None = None,
+) -> None:
+    """Draw lines with bars, or only their marks at a ``scale``; those of a code length fill a share of its room.
+
+    ``width`` is that of the panel with its legend in inches.
+    """
+    for position, label in enumerate(panel.labels):
+        line, look = block.cells[block.cells["label"] == label], panel.looks[label]
+        shift = share * ((position + 0.5) / len(panel.labels) - 0.5)
+        x = line["n_bits"].map(block.n_bits.index) + shift
+        axes.vlines(x, line[bar[0]], line[bar[1]], label=label, **look.bar(scale or 0.65))
+        marks = look.curve() if scale is None else {"linestyle": "none", **look.points(scale)}
+        axes.plot(x, line["value"], label=label, **marks)
+    longest = max(len(line) for label in panel.labels for line in block.names[label].split("\n"))
+    room = width - 0.9 - _LETTER * longest
+    shown = block.n_bits[:: int(np.ceil(_TICK * len(block.n_bits) / max(room, _TICK)))]
+    axes.set_xticks([block.n_bits.index(length) for length in shown], [str(length) for length in shown])
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.5, len(block.n_bits) - 0.5)
 
 
 def lay_out(
     block: FigureBlock,
-    panels: list[Panel],
+    panels: Sequence[Panel],
     what: str,
-    text: list[str],
-    axis_labels: tuple[str, str],
-    least: float = 0.0,
-    foot: Sequence[str] = (),
+    text: Sequence[str],
+    axis_labels: tuple[str, str] | None = None,
+    n_columns: int | None = None,
 ) -> tuple[Figure, list[Axes]]:
-    """Create labelled axes for panels, ``least`` inches wide if possible, with room for names at their right."""
-    right = legend_width(block.names.values())
-    gap = LEFT + right
-    rows = in_rows(len(panels), block.layout, max(least, _NARROWEST), gap, right)
-    height = max(LOWEST, 0.62 * panel_width(block.layout, max(rows), gap, right))
-    height = min(height, _TALLEST) if len(rows) > 1 else height
-    beside = [*baselines_of(block), *max((panel.labels for panel in panels), key=len)]
-    height = max(height, legend_height(block.names[label] for label in beside))
-    figure, grid = make_panels(
-        block.layout,
-        [(n_panels, height) for n_panels in rows],
-        heading(block, what),
-        [*text, *["Each panel has its own scale."] * (len(panels) > 1)],
-        gap=(gap, _DOWN),
-        right=right,
-        above=0.22 if any(panel.title for panel in panels) else 0.1,
-        foot=[*foot, *describe_baselines(block), *block.remarks],
-    )
-    for axes in grid[-1]:
-        axes.set_xlabel(axis_labels[0])
-    for row in grid:
-        row[0].set_ylabel(axis_labels[1])
-    all_axes = [axes for row in grid for axes in row]
+    """Create titled axes for panels, side by side where there is room, each with room for a legend at its right."""
+    n_columns = n_columns or block.layout.n_columns(len(panels), _WIDTH)
+    text = [*text, *["Panels have the best lines first, each its own scale."] * (len(panels) > 1), *block.remarks]
+    height = max(1.6, legend_height(block, panels), *[0.4 * block.layout.width] * (len(panels) == 1)) + 0.4
+    figure = new_figure(block.layout, 0.2 + -(-len(panels) // n_columns) * height, heading(block, what), text)
+    labels = axis_labels or ("code length (bits)", f"{block.metric} (0 to 1)")
+    all_axes = add_panels(figure, len(panels), n_columns, *labels)
     for axes, panel in zip(all_axes, panels, strict=True):
-        axes.locator_params(axis="y", steps=[1, 2, 5, 10])  # quarters need a digit more
         axes.set_title(panel.title)
     return figure, all_axes
+
+
+def legend_height(block: FigureBlock, panels: Sequence[Panel]) -> float:
+    """Return the height of the longest legend of panels in inches."""
+    return max(_LINE * sum(block.names[label].count("\n") + 1 for label in panel.labels) for panel in panels)
 
 
 def heading(block: FigureBlock, what: str) -> str:
@@ -144,13 +165,7 @@ def heading(block: FigureBlock, what: str) -> str:
 
 def means_over(n_seeds: Iterable[int]) -> str:
     """Return a sentence on what was averaged."""
-    return f"Means over queries, and over {count_seeds(n_seeds)}."
-
-
-def count_seeds(n_seeds: Iterable[int]) -> str:
-    """Return the numbers of seeds in words, such as ``1 or 3 seeds``."""
-    numbers = sorted(set(n_seeds))
-    return f"{' or '.join(map(str, numbers))} seed{'' if numbers == [1] else 's'}"
+    return f"Means over queries, and over {seeds_in_words(n_seeds)}."
 
 
 def about_intervals(cells: pd.DataFrame, bar: str = "Bar") -> str:
@@ -159,18 +174,13 @@ def about_intervals(cells: pd.DataFrame, bar: str = "Bar") -> str:
     if cells["from_"].isna().all():
         reason = "one seed each, and the data folder lacks the scores of single queries of some lines"
         return f"No {bar.lower()}s: {reason}."
-    bases = sorted(cells["basis"].unique())
     is_single = (cells["n_seeds"] == 1) & draw_at_random(cells) & cells["from_"].notna()
-    sentences = [f"{bar}: 95 % interval of the mean, {' or '.join(IN_WORDS[basis] for basis in bases)}."]
-    if is_single.any() and BOTH in bases:
+    sentences = [f"{bar}: 95 % interval of the mean, {bases_in_words(cells)}."]
+    if is_single.any() and BOTH in set(cells["basis"]):
         sentences.append("Lines of one seed: for these codes.")
     if cells["from_"].isna().any():
         sentences.append(f"No {bar.lower()}: one seed.")
     return " ".join(sentences)
-
-
-def _axis_labels(block: FigureBlock) -> tuple[str, str]:
-    return "code length (bits)", f"{block.metric} (0 to 1)"
 
 
 def too_little(block: FigureBlock, what: str) -> HashbenchError:
@@ -179,96 +189,3 @@ def too_little(block: FigureBlock, what: str) -> HashbenchError:
         f"there is nothing to compare on {block.dataset} ({block.features}): {what} in {block.metric}. "
         "Choose more methods or code lengths, or add results with hashbench run."
     )
-
-
-def _draw_lines(axes: Axes, panel: Panel, block: FigureBlock, size: tuple[float, float], *, is_banded: bool) -> None:
-    own = block.cells[block.cells["label"].isin(panel.labels)]
-    lengths = sorted(own["n_bits"].unique().tolist())
-    shown = block.cells[block.cells["n_bits"].between(lengths[0], lengths[-1])]
-    cells = {str(label): line for label, line in shown.groupby("label")}
-    baselines = shown[shown["label"].isin(baselines_of(block))]
-    near = fit_range(axes, own, baselines, ["value", "from_", "to", *["low", "high"] * is_banded])
-    shifts = _shifts(panel.labels, lengths, size[0]) if own["from_"].notna().any() else {}
-    for label in (*near, *panel.labels):
-        line, look = cells[label], panel.looks[label]
-        cells[label] = line = line.assign(n_bits=line["n_bits"] * shifts.get(label, 1.0))
-        if is_banded and label not in near:
-            axes.fill_between(line["n_bits"], line["low"], line["high"], label=label, **look.band())
-        if label not in near:
-            axes.vlines(line["n_bits"], line["from_"], line["to"], label="_", **look.error())
-        axes.plot(line["n_bits"], line["value"], label=label, **look.curve())
-    axes.set_xscale("log", base=2)
-    beside = 1.06 * max(shifts.values(), default=1.0)
-    axes.set_xlim(lengths[0] / beside, lengths[-1] * beside)
-    axes.set_xticks(*_ticks(lengths, size[0]))
-    axes.minorticks_off()
-    ends = {label: cells[label].iloc[-1] for label in (*panel.labels, *near)}
-    _name_lines(axes, ends, block.names, panel.looks, size)
-
-
-def _shifts(labels: Sequence[str], lengths: list[int], width: float) -> dict[str, float]:
-    """Return factors of the code length that set the marks and bars of lines side by side, by label."""
-    doublings = np.diff(np.log2(lengths)) if len(lengths) > 1 else np.ones(1)
-    pitch = min(_BESIDE * doublings.sum() / width, _SHARE * doublings.min() / len(labels))
-    places = pitch * (np.arange(len(labels)) - (len(labels) - 1) / 2)
-    return dict(zip(labels, np.exp2(places).tolist(), strict=True))
-
-
-def _ticks(lengths: list[int], width: float) -> tuple[list[int], list[str]]:
-    """Return code lengths as ticks of a logarithmic axis, and labels for those with room."""
-    places = np.log(lengths) * width / (np.log(lengths[-1] / lengths[0]) or 1.0)
-    names, last = [], -np.inf
-    for length, place in zip(lengths, places, strict=True):
-        names.append(str(length) if place - last >= _TICK else "")
-        last = place if names[-1] else last
-    return lengths, names
-
-
-def _name_lines(
-    axes: Axes,
-    ends: Mapping[str, pd.Series],
-    names: Mapping[str, str],
-    looks: Mapping[str, Look],
-    size: tuple[float, float],
-) -> None:
-    """Write the names of lines at the right of a panel, each connected to its last point by a thin line."""
-    bottom, top = axes.get_ylim()
-    heights = [(top - bottom) * text_height(names[label], SMALL) / size[1] for label in ends]
-    places = spread([float(end["value"]) for end in ends.values()], heights, (bottom, top))
-    for (label, end), place in zip(ends.items(), places, strict=True):
-        axes.annotate(
-            names[label],
-            (end["n_bits"], end["value"]),
-            (1 + _LEADER / size[0], place),
-            textcoords=axes.get_yaxis_transform(),
-            va="center",
-            color=INK,
-            size=SMALL,
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": looks[label].colour,
-                "linewidth": 0.5,
-                "shrinkA": 1,
-                "shrinkB": 3,
-                "relpos": (0, 0.5),
-            },
-        )
-
-
-def spread(values: list[float], heights: list[float], limits: tuple[float, float]) -> FloatArray:
-    """Move centred labels of these heights apart, each as little as possible from its value.
-
-    They do not overlap, and stay between ``limits`` if there is room. The sum of squared distances is least (isotonic
-    regression).
-
-    >>> spread([0.5, 0.5, 0.9], [0.1, 0.1, 0.1], (0.0, 1.0)).round(2)
-    array([0.45, 0.55, 0.9 ])
-    """
-    order = np.argsort(values, kind="stable")
-    sizes = np.asarray(heights)[order]
-    steps = np.cumsum(sizes) - sizes / 2 - sizes[0] / 2
-    apart = isotonic_regression(np.asarray(values)[order] - steps).x
-    places = np.empty(len(values))
-    places[order] = np.clip(apart, limits[0], max(limits[1] - steps[-1], limits[0])) + steps
-    return places

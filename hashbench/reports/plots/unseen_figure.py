@@ -8,25 +8,15 @@ from matplotlib.figure import Figure
 from hashbench.reports.aggregate import all_lines
 from hashbench.reports.folds import ALL_SEEN, SCOPES, bases, fold_cells, most_folds
 from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, make_block, stems_of
-from hashbench.reports.plots.ranking_figure import (
-    TITLE_HEIGHT,
-    add_group_legend,
-    draw_baselines,
-    draw_rows,
-    legend_height,
-    names_width,
-    rows_height,
-)
+from hashbench.reports.plots.ranking_figure import draw_rows, groups_of, rows_height
 from hashbench.reports.plots.result_figures import RANGE, too_little
-from hashbench.reports.plots.style import group_looks, make_panels, panel_width
+from hashbench.reports.plots.style import GROUP_LOOKS, INK, new_figure
 from hashbench.reports.selection import Selection
 from hashbench.reports.view import view_of
 from hashbench.scoring.metrics import is_error
 
 # Columns, from left to right, and their names.
 _SCOPES = {SCOPES["unseen", "unseen"]: "unseen", SCOPES["unseen", "all"]: "among all", ALL_SEEN: "all seen"}
-_GAP, _DOWN, _RIGHT = 0.15, 0.2, 0.1  # inches between panels, across and down, and at the right
-_TICK = 0.35  # inches from one tick to the next
 
 
 def choose_fold_blocks(results: pd.DataFrame, selection: Selection, usual_bits: int | None = None) -> list[FigureBlock]:
@@ -44,13 +34,12 @@ def choose_fold_blocks(results: pd.DataFrame, selection: Selection, usual_bits: 
         return []
     of_folds = cells["dataset"].where(cells["scope"] != ALL_SEEN).str.replace("-database-all", "")
     cells["dataset"] = of_folds.groupby([cells["base"], cells["n_unseen"]]).transform("first")  # panels side by side
-    cells = cells.assign(rivals=cells["scope"])
-    view = view_of(cells, results, selection, all_lines(results), by_score=True)
+    view = view_of(cells.assign(rivals=cells["scope"]), results, selection, all_lines(results), by_score=True)
     stems = stems_of(zip(cells["dataset"], cells["features"], strict=True))
     blocks = []
     for keys, part in view.cells.groupby(["dataset", "features", "metric"], sort=True):
         dataset, features, metric = map(str, keys)
-        looks = {label: group_looks()[group] for label, group in zip(part["label"], part["group"], strict=True)}
+        looks = {label: GROUP_LOOKS[group] for label, group in zip(part["label"], part["group"], strict=True)}
         stem = [stems[dataset, features]]
         blocks.append(make_block(selection, usual_bits, (dataset, features, "", metric), view.of(part), looks, stem))
     return blocks
@@ -67,30 +56,25 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
     if len(set(cells["label"])) < 2:
         raise too_little(block, "a single method")
     scopes = [scope for scope in _SCOPES if scope in set(cells["scope"])]
-    lengths = sorted(cells["n_bits"].unique().tolist())
+    parts = {n_bits: cells[cells["n_bits"] == n_bits] for n_bits in block.n_bits}
     base, n_unseen = cells[["base", "n_unseen"]].iloc[0]
     folds = most_folds(cells.loc[cells["scope"] != ALL_SEEN, "folds"])
-    left, title_height = names_width(cells, block.names), TITLE_HEIGHT * (len(lengths) > 1)
-    width = panel_width(block.layout, len(scopes), _GAP, _RIGHT, left)
-    figure, grid = make_panels(
+    figure = new_figure(
         block.layout,
-        [(len(scopes), rows_height(part, block.names)) for _, part in cells.groupby("n_bits")],
-        f"{base} ({block.features}): {block.metric} of {n_unseen} unseen classes, "
-        f"{' or '.join(map(str, lengths))} bits",
+        sum(rows_height(part, block.names) + 0.4 for part in parts.values()),
+        f"{base} ({block.features}): {block.metric} of {n_unseen} unseen classes, {' or '.join(map(str, parts))} bits",
         [
             f"Mark: mean over {'folds' if ',' in folds else 'fold'} {folds}, seeds and orders of tied items. Thick "
             f"bar: a standard deviation over folds, or seeds if all classes were seen, to each side. Thin bar: {RANGE}",
             *["Dotted: the best without labels."] * ("unsupervised" in set(cells["group"])),
             "Each panel has its own scale.",
+            *block.remarks,
         ],
-        gap=(_GAP, _DOWN),
-        left=left,
-        right=_RIGHT,
-        above=legend_height(cells) + title_height,
-        foot=block.remarks,
+        groups_of(cells),
     )
-    for n_bits, row in zip(lengths, grid, strict=True):
-        at_length = cells[cells["n_bits"] == n_bits]
+    shares = [part["label"].nunique() for part in parts.values()]
+    grid = figure.subplots(len(parts), len(scopes), squeeze=False, height_ratios=shares)
+    for (n_bits, at_length), row in zip(parts.items(), grid, strict=True):
         groups = at_length.groupby("label")["group"].first()
         scores = at_length.pivot_table(index="label", columns="scope", values="value").reindex(columns=scopes)
         labels = scores.sort_values(scopes, ascending=is_error(block.metric)).index  # by the first scope that has one
@@ -99,10 +83,9 @@ def unseen_beside_seen(block: FigureBlock) -> Figure:
             part["group"] = part["label"].map(groups)
             draw_rows(axes, part, block.names if axes is row[0] else None)
             without_labels = part.loc[part["group"] == "unsupervised", "value"].dropna()
-            best = without_labels.min() if is_error(block.metric) else without_labels.max()
-            draw_baselines(axes, [best] if len(without_labels) else [])
-            axes.locator_params(axis="x", nbins=max(int(width / _TICK), 1))
+            if len(without_labels):
+                best = without_labels.min() if is_error(block.metric) else without_labels.max()
+                axes.axvline(best, color=INK, linestyle=(0, (1, 1.5)), linewidth=0.7, zorder=1)
             axes.set_xlabel(f"{block.metric}, {_SCOPES[scope]}")
-            axes.set_title(f"{n_bits} bits" if len(lengths) > 1 and axes is row[0] else "")
-    add_group_legend(grid[0][0], cells, title_height)
+            axes.set_title(f"{n_bits} bits" if len(parts) > 1 and axes is row[0] else "")
     return figure
