@@ -53,9 +53,9 @@ def committed(dataset, metric="AP"):
     return {key: np.mean(seeds, axis=0) for key, seeds in cells.items()}
 
 
-def draw(name, folder, layout=None, **selection):
+def draw(name, folder, layout=None, metric="AP", **selection):
     """Draw a figure of one dataset."""
-    (drawing,) = plots.draw_figures(folder, [name], Selection(**selection), layout)
+    (drawing,) = plots.draw_figures(folder, [name], Selection(metrics=[metric], **selection), layout)
     return drawing
 
 
@@ -326,7 +326,7 @@ def block_of():
         cells["method"] = cells["label"]
         looks = choose_looks(cells)
         names = dict.fromkeys(looks, "")
-        return FigureBlock("", "", "", "AP", cells, cells, looks, names, [], ())
+        return FigureBlock(cells, cells, "", "", "", "AP", looks, names, [], ())
 
     return block_of
 
@@ -529,7 +529,7 @@ def test_names_with_a_dollar_are_drawn_as_they_are(itq_rows, tmp_path):
 @pytest.fixture
 def read_once(monkeypatch, committed_results):
     """Read the committed results once for all tests that draw them."""
-    monkeypatch.setattr(plots, "read_results", lambda folder: committed_results)
+    monkeypatch.setattr(plots, "read_results_with_origins", lambda folder: committed_results)
 
 
 @pytest.fixture(scope="module")
