@@ -56,9 +56,9 @@ class Evaluator:
             cut = 0 if self.cuts == "none" or (self.is_within and cutoff > n_items) else min(cutoff, n_items)
         return cut if cut >= (1 if self.shares_cut else self.least_cut) else None
 
-    def sort(self, largest_cut: int = 0) -> Sort | None:
-        """Return how it orders items, if that matters; ``largest_cut`` is the one that scripts share."""
-        return Sort(self.order, self.item_order, largest_cut if self.shares_cut else 0) if self.order else None
+    def sort(self, cut: int) -> Sort | None:
+        """Return how it orders items, if that affects the first ``cut``."""
+        return Sort(self.order, self.item_order, cut if self.order in orders.BY_CUT else 0) if self.order else None
 
     @property
     def is_of_this_machine(self) -> bool:
