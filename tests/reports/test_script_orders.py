@@ -105,7 +105,7 @@ def test_codes_that_are_not_cached_are_named_with_the_command_that_makes_them(di
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--dataset", "digits", "--script", "csq"], 2, "--script, --value and --figure explain one file of codes"),
+        (["--dataset", "digits", "--script", "csq"], 2, "--script and --value explain one file of codes"),
         (["--dataset", "digits", "--metric", "P@r2"], 1, "no script that sorts gives P@r2"),
         (["c.h5", "--method", "itq"], 2, "--method does not go with CODES.h5"),
     ],

@@ -122,16 +122,11 @@ def metric_pattern(name: str) -> str:
 
 def describe_missing(name: str, evaluators: Sequence[Evaluator], n_items: int) -> str:
     """Return a sentence on a metric that no script is compared with, and on those that some are."""
-    names = {script.name for script in evaluators}
-    chosen, pattern = [script.name for script in evaluators if script.twin_of not in names], metric_pattern(name)
-    none = f"compares none of {', '.join(chosen)} with" if len(chosen) > 1 else f"does not compare {chosen[0]} with"
-    none = "compares no script with" if len(chosen) >= len(EVALUATORS) else none
+    chosen = [script.name for script in evaluators]
+    scripts = "no script gives" if len(chosen) >= len(EVALUATORS) else f"none of {', '.join(chosen)} gives"
     known = dict.fromkeys(pattern for script in evaluators for pattern in script.gives)
-    cutting = [script for script in evaluators if pattern in script.gives and "@k" in pattern]
-    least = min((script.least_cut for script in cutting), default=1)
-    from_least = f"from {least} " if least > 1 else ""
-    within = f", k {from_least}within the database" if cutting and all(script.is_within for script in cutting) else ""
-    return f"explain {none} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}."
+    cut = f", k from 2 to {n_items}" if metric_pattern(name) in known and "@k" in metric_pattern(name) else ""
+    return f"{scripts} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{cut}."
 
 
 def _cutoff(name: str) -> int | None:

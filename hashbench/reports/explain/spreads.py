@@ -21,10 +21,11 @@ from hashbench.reports import ties
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.explain import orders, quantities
 from hashbench.reports.explain.emulation import cut_of
+from hashbench.reports.explain.explanation_text import lay_out
 from hashbench.reports.explain.orders import DATABASE_ORDERS, rearranged
 from hashbench.reports.explain.ranking import Query, Scoring, Sort, score, visit_queries
 from hashbench.reports.explain.scripts import EVALUATORS, twins_of
-from hashbench.reports.formatting import json_text, markdown_table, plain_table
+from hashbench.reports.formatting import json_text
 from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.evaluator import evaluate_packed
 from hashbench.store.artifact import read_record
@@ -200,25 +201,26 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
     if form == "json":
         codes = [spread._asdict() for spread in all_spreads]
         return json_text({"codes": codes, "pairs": [group._asdict() for group in all_pairs]})
-    lay_out = markdown_table if form == "markdown" else plain_table
-    header = ["method", "bits", "metric", "database", "mean", "shuffle sd", "scripts that sort", "end of ties"]
-    header.append("worst case")
-    lines = []
-    for spread in all_spreads:
-        end_of_ties = "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}"
-        mean, shuffle_sd = f"{spread.value:.4f}", f"{spread.tie_sd:.5f}"
-        scripts = f"{spread.lowest:.4f} to {spread.highest:.4f}"
-        key = [spread.method, str(spread.n_bits), spread.metric, spread.database]
-        lines.append([*key, mean, shuffle_sd, scripts, end_of_ties, f"{spread.low:.4f} to {spread.high:.4f}"])
-    parts = [lay_out(header, lines), _ABOUT]
+    rows = [
+        (
+            *(spread.method, str(spread.n_bits), spread.metric, spread.database),
+            *(f"{spread.value:.4f}", f"{spread.tie_sd:.5f}", f"{spread.lowest:.4f} to {spread.highest:.4f}"),
+            "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}",
+            f"{spread.low:.4f} to {spread.high:.4f}",
+        )
+        for spread in all_spreads
+    ]
+    parts = [lay_out(_COLUMNS, rows, form), _ABOUT]
     if any(group.n_pairs for group in all_pairs):
-        header = ["bits", "metric", "database", "pairs", "ranges meet", "not apart"]
-        header += ["scripts that sort", "with end of ties"]
-        lines = []
-        for n_bits, metric, database, n_pairs, n_meet, n_open, turned, at_end in all_pairs:
-            counts = [n_pairs, n_meet, n_open, len(turned), len(turned) + len(at_end)]
-            lines.append([str(n_bits), metric, database, *map(str, counts)])
-        parts.append(lay_out(header, lines))
+        rows = [
+            (
+                *(str(group.n_bits), group.metric, group.database),
+                *map(str, (group.n_pairs, group.meet, group.open)),
+                *map(str, (len(group.turned), len(group.turned) + len(group.turned_at_end))),
+            )
+            for group in all_pairs
+        ]
+        parts.append(lay_out(_COLUMNS_OF_PAIRS, rows, form))
         parts += [
             f"{group.n_bits} bits, {group.metric}, {group.database}: two scripts that sort can put these "
             f"pairs in either order: {', '.join(' and '.join(names) for names in group.turned)}."
@@ -229,6 +231,8 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
     return "\n\n".join(parts)
 
 
+_COLUMNS = "method,bits,metric,database,mean,shuffle sd,scripts that sort,end of ties,worst case".split(",")
+_COLUMNS_OF_PAIRS = "bits,metric,database,pairs,ranges meet,not apart,scripts that sort,with end of ties".split(",")
 _ABOUT = (
     "Shuffle sd: how far a shuffle of the database moves the mean, as a standard deviation. Scripts that sort: the "
     "lowest and highest value among the orders of ties that they have, all else as ours. End of ties: scripts that "
