@@ -383,7 +383,7 @@ def test_a_known_number_shows_which_scripts_give_it(metric, printed, expected):
 
 @pytest.mark.parametrize("printed", ["1", "0.5", "0", "x", "-1", "nan", "101"])
 def test_what_is_no_score_of_two_digits_or_more_is_refused(printed):
-    with pytest.raises(HashbenchError, match=r"two decimal places or more, such as 0\.731"):
+    with pytest.raises(HashbenchError, match=r"two decimals or more, such as 0\.731"):
         answers({}, printed)
 
 

@@ -52,9 +52,8 @@ def unsorted(text):
 SPOILT = {  # a change to a good file, of its text or of each row, and words of the problem
     "four decimals": (lambda text: text.replace("0.500000", "0.5000"), "expected six decimals each"),
     "not sorted": (unsorted, "sorted by key"),
-    "two contents": (lambda text: text.replace(FINGERPRINT, "0" * 16, 1), f"{'0' * 16} in digits (pixels)"),
-    "other queries": (lambda text: text.replace(",200,0,", ",199,0,", 1), "scores are over all queries of a dataset"),
-    "html": (lambda text: text.replace("pixels", "<img>"), "has features with one of <>|` in their name"),
+    "two contents": (lambda text: text.replace(FINGERPRINT, "0" * 16, 1), f"is over 200 queries of {FINGERPRINT}"),
+    "other queries": (lambda text: text.replace(",200,0,", ",199,0,", 1), "AP over 199 queries of "),
     "no such metric": (lambda text: text.replace(",AP,", ",XP,"), "unknown metric 'XP'"),
     "a metric's other name": (lambda text: text.replace(",AP,", ",mAP,"), "which results call AP"),
     "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Update hashbench"),
@@ -298,5 +297,4 @@ def test_cells_can_be_chosen(hashbench, lsh_path):
         "digits lsh 8 bits seed 1: 1 row ...",
         "1 of 1 new or changed cell run again: every digit is the same.",
     ]
-    assert "'lhs'. Did you mean 'lsh'?" in hashbench("results", "rerun", "--method", "lhs").stderr
-    assert "unknown new or changed cell's seed '7'" in hashbench("results", "rerun", "--seed", 7).stderr
+    assert "no new or changed row has all of the chosen values" in hashbench("results", "rerun", "--seed", 7).stderr

@@ -202,25 +202,35 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
         codes = [spread._asdict() for spread in all_spreads]
         return json_text({"codes": codes, "pairs": [group._asdict() for group in all_pairs]})
     rows = [
-        (
-            *(spread.method, str(spread.n_bits), spread.metric, spread.database),
-            *(f"{spread.value:.4f}", f"{spread.tie_sd:.5f}", f"{spread.lowest:.4f} to {spread.highest:.4f}"),
-            "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}",
-            f"{spread.low:.4f} to {spread.high:.4f}",
-        )
+        {
+            "method": spread.method,
+            "bits": str(spread.n_bits),
+            "metric": spread.metric,
+            "database": spread.database,
+            "mean": f"{spread.value:.4f}",
+            "shuffle sd": f"{spread.tie_sd:.5f}",
+            "scripts that sort": f"{spread.lowest:.4f} to {spread.highest:.4f}",
+            "end of ties": "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}",
+            "worst case": f"{spread.low:.4f} to {spread.high:.4f}",
+        }
         for spread in all_spreads
     ]
-    parts = [lay_out(_COLUMNS, rows, form), _ABOUT]
+    parts = [lay_out(list(rows[0]), [list(row.values()) for row in rows], form), _ABOUT]
     if any(group.n_pairs for group in all_pairs):
         rows = [
-            (
-                *(str(group.n_bits), group.metric, group.database),
-                *map(str, (group.n_pairs, group.meet, group.open)),
-                *map(str, (len(group.turned), len(group.turned) + len(group.turned_at_end))),
-            )
+            {
+                "bits": str(group.n_bits),
+                "metric": group.metric,
+                "database": group.database,
+                "pairs": str(group.n_pairs),
+                "ranges meet": str(group.meet),
+                "not apart": str(group.open),
+                "scripts that sort": str(len(group.turned)),
+                "with end of ties": str(len(group.turned) + len(group.turned_at_end)),
+            }
             for group in all_pairs
         ]
-        parts.append(lay_out(_COLUMNS_OF_PAIRS, rows, form))
+        parts.append(lay_out(list(rows[0]), [list(row.values()) for row in rows], form))
         parts += [
             f"{group.n_bits} bits, {group.metric}, {group.database}: two scripts that sort can put these "
             f"pairs in either order: {', '.join(' and '.join(names) for names in group.turned)}."
@@ -231,8 +241,6 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
     return "\n\n".join(parts)
 
 
-_COLUMNS = "method,bits,metric,database,mean,shuffle sd,scripts that sort,end of ties,worst case".split(",")
-_COLUMNS_OF_PAIRS = "bits,metric,database,pairs,ranges meet,not apart,scripts that sort,with end of ties".split(",")
 _ABOUT = (
     "Shuffle sd: how far a shuffle of the database moves the mean, as a standard deviation. Scripts that sort: the "
     "lowest and highest value among the orders of ties that they have, all else as ours. End of ties: scripts that "
