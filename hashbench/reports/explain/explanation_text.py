@@ -79,10 +79,9 @@ def _shown(explanation: Explanation) -> list[tuple[str, str]]:
 
 def _reason(explanation: Explanation) -> str:
     """Return why a value is not a number."""
-    script = explanation.evaluator
-    if not script.own and explanation.n_undefined == explanation.n_queries:
+    if explanation.n_undefined == explanation.n_queries:
         return _NOTHING_RELEVANT
-    return script.own or MEANS[script.mean].words
+    return explanation.evaluator.own or MEANS[explanation.evaluator.mean].words
 
 
 def _number(value: float) -> str:
