@@ -615,7 +615,7 @@ COMMANDS = f"""
 1 | {EXPLAINED} --database-order sorted | 'sorted', expected given, by-class, shuffled, or shuffled:7 with a seed
 1 | {EXPLAINED} --database-order shuffled:-1 | 'shuffled:-1', expected given
 1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels.npy")} --database-order by-class | one class per item
-1 | {EXPLAINED} --value abc | --value is 'abc', expected a score with two decimals or more, such as 0.731, or 73.1 in percent
+1 | {EXPLAINED} --value abc | --value is 'abc', expected a score with two decimals or more, such as 0.731, or
 1 | {EXPLAINED} --value 100.1 | --value is '100.1', expected a score
 1 | {EXPLAINED} --value 7%% | --value is '7%%', expected a score
 2 | prepare | name datasets to prepare

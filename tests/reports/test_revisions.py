@@ -1,4 +1,3 @@
-import re
 import shutil
 from pathlib import Path
 
@@ -122,13 +121,6 @@ def test_two_dots_are_both_sides_and_three_start_where_they_parted(forked, diff_
     assert (change["old"]["value"], change["new"]["value"]) == sides
     commits = dict(zip((0.4, 0.5, 0.6), forked, strict=True))
     assert hashbench("diff", typed).stdout.startswith(f"{name} ({commits[sides[0]]}) -> ")
-
-
-@needs_git
-def test_three_dots_are_those_of_git(forked, diff_json):
-    changed = git("diff", "main...topic", "--", "results/digits.csv")
-    assert re.findall(r"^([-+])digits.*AP,([\d.]+)", changed, re.MULTILINE) == [("-", "0.400000"), ("+", "0.600000")]
-    assert diff_json("main...topic")["counts"]["changed"] == 1
 
 
 @needs_git

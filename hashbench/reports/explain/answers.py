@@ -87,19 +87,15 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
     n_digits = max(4, round(-math.log10(2 * half)))
     candidates = _candidates(verdicts, number, n_digits)
     n_giving = sum(abs(off) <= half for off, *_ in candidates)
-    shown = candidates[: max(n_giving, _N_NEAREST)]
     rows = [
         (names, metric, f"{number + off:.{n_digits}f}", "gives it" if abs(off) <= half else f"{off:+.{n_digits}f}")
-        for off, metric, names in shown
+        for off, metric, names in candidates[: max(n_giving, _N_NEAREST)]
     ]
     n_more = 1 - math.floor(math.log10(2 * half))
     parts = [
         f"asked for: {printed} ({number - half:.{n_more}f} to {number + half:.{n_more}f})",
         lay_out(("script", "metric", "value", printed), rows, form, n_left=2, width=30),
     ]
-    if len(candidates) > len(shown):
-        left_out = counted(len(candidates) - len(shown), "candidate")
-        parts.append(f"Left out: {left_out} farther away; JSON output has all.")
     giving, possible = (
         {answer.explanation.evaluator.name for answer in verdicts if answer.verdict == verdict}
         for verdict in ("gives", "could")

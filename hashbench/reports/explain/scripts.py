@@ -53,7 +53,8 @@ class Evaluator:
         if cutoff is None:
             cut = 0 if self.cuts == "only" else n_items - self.loses_last
         else:
-            cut = 0 if self.cuts == "none" or (self.is_within and cutoff > n_items) else min(cutoff, n_items)
+            refused = self.cuts == "none" or (self.cuts in ("below", "only") and cutoff > n_items)
+            cut = 0 if refused else min(cutoff, n_items)
         return cut if cut >= (1 if self.shares_cut else self.least_cut) else None
 
     def sort(self, cut: int) -> Sort | None:
@@ -64,11 +65,6 @@ class Evaluator:
     def is_of_this_machine(self) -> bool:
         """Whether its tie order depends on the installed NumPy or numba, or on the CPU."""
         return self.order in orders.OF_THIS_MACHINE
-
-    @property
-    def is_within(self) -> bool:
-        """Whether it takes no cut beyond the database."""
-        return self.cuts in ("below", "only")
 
 
 _CONVERTED: dict[str, Callable[[str], Any]] = {"least_cut": int, "shares_cut": bool, "loses_last": bool}

@@ -165,18 +165,16 @@ def _pairs(key: tuple[int, str, str], group: Sequence[Spread]) -> Pairs:
         names = first.method, second.method
         if first.highest > second.lowest and first.lowest < second.highest:
             turned.append(names)
-        elif _highest(first) > _lowest(second) and _lowest(first) < _highest(second):
+        elif _with_end(first)[1] > _with_end(second)[0] and _with_end(first)[0] < _with_end(second)[1]:
             at_end.append(names)
     n_meet = sum(answer != ties.EVERY_ORDER for answer in answers)
     return Pairs(*key, len(couples), n_meet, answers.count(ties.OPEN), tuple(turned), tuple(at_end))
 
 
-def _lowest(spread: Spread) -> float:
-    return float(np.fmin(spread.lowest, spread.end_of_ties))
-
-
-def _highest(spread: Spread) -> float:
-    return float(np.fmax(spread.highest, spread.end_of_ties))
+def _with_end(spread: Spread) -> tuple[float, float]:
+    """Return the lowest and highest value among all scripts."""
+    end = spread.end_of_ties
+    return float(np.fmin(spread.lowest, end)), float(np.fmax(spread.highest, end))
 
 
 def _sorting_scripts(name: str, n_items: int) -> dict[str, Scoring]:
