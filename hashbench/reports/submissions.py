@@ -58,35 +58,38 @@ def read_files(paths: Iterable[Path]) -> tuple[_Rows, list[str]]:
             file = read_file(path)
             file_rows = unite([file])
             rows |= file_rows
-            if problem := _about_file(path, file, file_rows):
-                problems.append(f"{path} {problem}")
+            _check_file(path, file, file_rows)
         except HashbenchError as error:
             problems.append(str(error))
     return rows, problems
 
 
-def _about_file(path: Path, file: ResultsFile, rows: _Rows) -> str:
-    """Return what is wrong with a readable file; empty if it is as hashbench writes it."""
+def _check_file(path: Path, file: ResultsFile, rows: _Rows) -> None:
+    """Refuse a readable file that is not as hashbench writes it."""
     if not rows:
-        return "holds no row. Remove it."
+        raise HashbenchError(f"{path} holds no row. Remove it.")
     for row in rows.values():
         home = results_path("", row.dataset, row.method)
         if home.parts != path.resolve().parts[-len(home.parts) :]:
-            return f"holds rows of {row.method} on {row.dataset}, which belong in {home.as_posix()}. Move them there."
-    for row in rows.values():
+            raise HashbenchError(
+                f"{path} holds rows of {row.method} on {row.dataset}, which belong in {home.as_posix()}. Move them."
+            )
         texts = [getattr(row, name) for name in NUMBERS if name != "tie_sd" or row.tie_sd]
         if not all(map(_NUMBER.fullmatch, texts)):
-            return f"has {', '.join(texts)} for {_name(row)}, expected six decimals each. Run it again."
+            raise HashbenchError(
+                f"{path} has {', '.join(texts)} for {_name(row)}, expected six decimals each. Run it again."
+            )
     if file.content != rows_text(rows.values()).encode():
-        return "is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
+        raise HashbenchError(
+            f"{path} is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
+        )
     contents = {(*job_key(row.key), row.dataset_fingerprint, row.method_version) for row in rows.values()}
     for origin in read_job_records(path).values():
         if origin[:7] not in contents:
-            return (
-                f"has no rows of {' '.join(map(str, origin[:5]))} with the content and version that "
+            raise HashbenchError(
+                f"{path} has no rows of {' '.join(map(str, origin[:5]))} with the content and version that "
                 f"{jobs_path(path).name} records. Remove its line there, or run the job again."
             )
-    return ""
 
 
 def about_rows(rows: _Rows) -> list[str]:

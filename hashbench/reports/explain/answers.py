@@ -79,11 +79,12 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
     number, half = parse_printed(printed)
     if form == "json":
         asked = {"value": number, "half_width": half}
-        rows = [
-            {**as_json(explanation), "database_order": database or None, "asked": asked, "verdict": verdict}
-            for explanation, database, verdict in verdicts
-        ]
-        return json_text(rows)
+        return json_text(
+            [
+                {**as_json(explanation), "database_order": database or None, "asked": asked, "verdict": verdict}
+                for explanation, database, verdict in verdicts
+            ]
+        )
     n_digits = max(4, round(-math.log10(2 * half)))
     candidates = _candidates(verdicts, number, n_digits)
     n_giving = sum(abs(off) <= half for off, *_ in candidates)

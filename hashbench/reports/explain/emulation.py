@@ -17,7 +17,7 @@ from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain import quantities
 from hashbench.reports.explain.quantities import DIVISOR_WORDS, MEANS, First
 from hashbench.reports.explain.ranking import DISTANCES, Query, Scoring, Sort, score, visit_queries
-from hashbench.reports.explain.scripts import EVALUATORS, Evaluator
+from hashbench.reports.explain.scripts import EVALUATORS, Evaluator, metric_pattern
 from hashbench.scoring.evaluator import check_counts
 from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.metrics import Scores, get_metric
@@ -89,7 +89,7 @@ def explain(
         (script, name, cut)
         for name in names
         for script in _accepting(metrics, evaluators, n_items)
-        if (cut := cut_of(script, name, n_items)) is not None
+        if (cut := script.cut_of(name, n_items)) is not None
     ]
     if not cuts:
         raise HashbenchError(describe_missing(next(iter(names)), evaluators, n_items))
@@ -103,21 +103,9 @@ def explain(
 def _accepting(metrics: Iterable[str], evaluators: Iterable[Evaluator], n_items: int) -> list[Evaluator]:
     """Return the scripts, without those that sort once for the largest cut if they do not accept that."""
     scripts, names = list(evaluators), list(metrics)
-    cuts = [cut_of(script, name, n_items) or 0 for script in scripts if script.shares_cut for name in names]
+    cuts = [script.cut_of(name, n_items) or 0 for script in scripts if script.shares_cut for name in names]
     largest = max(cuts, default=0)
     return [script for script in scripts if not script.shares_cut or largest >= script.least_cut]
-
-
-def cut_of(evaluator: Evaluator, name: str, n_items: int) -> int | None:
-    """Return how many items a script looks at for a metric; None if it does not compute that."""
-    return evaluator.cut_of(_cutoff(name), n_items) if metric_pattern(name) in evaluator.gives else None
-
-
-def metric_pattern(name: str) -> str:
-    """Return the pattern of a metric as scripts have it: with its option, but AP@k without its divisor."""
-    metric = get_metric(name)
-    pattern, (_, colon, option) = metric.family.pattern, metric.name.partition(":")
-    return pattern if pattern == "AP@k" else f"{pattern}{colon}{option}"
 
 
 def describe_missing(name: str, evaluators: Sequence[Evaluator], n_items: int) -> str:
@@ -127,10 +115,6 @@ def describe_missing(name: str, evaluators: Sequence[Evaluator], n_items: int) -
     known = dict.fromkeys(pattern for script in evaluators for pattern in script.gives)
     cut = f", k from 2 to {n_items}" if metric_pattern(name) in known and "@k" in metric_pattern(name) else ""
     return f"{scripts} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{cut}."
-
-
-def _cutoff(name: str) -> int | None:
-    return next((value for value in get_metric(name).arguments if isinstance(value, int)), None)
 
 
 Switches = frozenset[str]  # the script's conventions that are on; hashbench's stands in for the others
@@ -158,7 +142,7 @@ class _Job(NamedTuple):
     @classmethod
     def of(cls, script: Evaluator, metric: str, cut: int, n_items: int, largest: int) -> "_Job":
         divisor, own = (metric.partition(":")[2], script.divisor) if metric.startswith("AP@") else ("", "")
-        all_or_cut = n_items if _cutoff(metric) is None else cut
+        all_or_cut = cut if "@" in metric else n_items
         sort = None if "@r" in metric else script.sort(largest if script.shares_cut else cut)
         theirs = _Conventions(script.mean, own, cut, script.distance, sort)
         return cls(script, metric, n_items, theirs, _Conventions("leave_out", divisor, all_or_cut, "hamming", None))

@@ -128,8 +128,7 @@ def none_relevant(counts: TieHistogram, cut: int) -> FloatArray:
 
 def at_end_of_ties(counts: TieHistogram, cut: int) -> FloatArray:
     """Compute the precision at the end of each tie, weighted by the share of relevant items in it."""
-    precision = (counts.rel_before + counts.n_rel) / np.maximum(counts.before + counts.size, 1)
-    return np.asarray((precision * counts.n_rel).sum(axis=1) / np.maximum(counts.n_relevant, 1))
+    return get_metric("AP:thresholds").scores(counts, undefined="zero").mean
 
 
 def area(counts: TieHistogram, cut: int) -> float:

@@ -15,11 +15,10 @@ from hashbench.reports.explain.emulation import (
     Switches,
     TieRange,
     causes_of,
-    metric_pattern,
     subsets,
 )
 from hashbench.reports.explain.quantities import DIVISOR_WORDS, MEANS
-from hashbench.reports.explain.scripts import Evaluator
+from hashbench.reports.explain.scripts import Evaluator, metric_pattern
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.runs import evaluate_run

@@ -13,6 +13,7 @@ from typing import Any
 from hashbench.errors import unknown_name
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.ranking import Sort
+from hashbench.scoring.metrics import get_metric
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,11 @@ class Evaluator:
         cut = f"{stem}@k{colon}{gain}"
         return {"none": (self.metric,), "only": (cut,)}.get(self.cuts, (self.metric, cut))
 
-    def cut_of(self, cutoff: int | None, n_items: int) -> int | None:
-        """Return how many items it looks at, or which radius; None if it does not accept the cut."""
+    def cut_of(self, name: str, n_items: int) -> int | None:
+        """Return how many items it looks at for a metric, or which radius; None if it does not compute that."""
+        cutoff = next((value for value in get_metric(name).arguments if isinstance(value, int)), None)
+        if metric_pattern(name) not in self.gives:
+            return None
         if self.metric.endswith("@r"):
             return cutoff
         if cutoff is None:
@@ -65,6 +69,13 @@ class Evaluator:
     def is_of_this_machine(self) -> bool:
         """Whether its tie order depends on the installed NumPy or numba, or on the CPU."""
         return self.order in orders.OF_THIS_MACHINE
+
+
+def metric_pattern(name: str) -> str:
+    """Return the pattern of a metric as scripts have it: with its option, but AP@k without its divisor."""
+    metric = get_metric(name)
+    pattern, (_, colon, option) = metric.family.pattern, metric.name.partition(":")
+    return pattern if pattern == "AP@k" else f"{pattern}{colon}{option}"
 
 
 _CONVERTED: dict[str, Callable[[str], Any]] = {"least_cut": int, "shares_cut": bool, "loses_last": bool}

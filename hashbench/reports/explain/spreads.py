@@ -19,18 +19,18 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.reports import ties
 from hashbench.reports.aggregate import method_labels
-from hashbench.reports.explain import orders, quantities
-from hashbench.reports.explain.emulation import cut_of
+from hashbench.reports.explain import orders
 from hashbench.reports.explain.explanation_text import lay_out
 from hashbench.reports.explain.orders import DATABASE_ORDERS, rearranged
 from hashbench.reports.explain.ranking import Query, Scoring, Sort, score, visit_queries
 from hashbench.reports.explain.scripts import EVALUATORS, twins_of
 from hashbench.reports.formatting import json_text
-from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.evaluator import evaluate_packed
 from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
 from hashbench.store.hdf5 import open_codes
+
+_END_OF_TIES = "AP:thresholds"  # the precision at the end of each tie
 
 
 class Spread(NamedTuple):
@@ -78,11 +78,10 @@ def spreads(
 
     Raises HashbenchError if the database has no such order.
     """
-    exact = evaluate_packed(query, database, n_bits, affinity, metrics)
-    histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, slice(0, len(query)))
-    counted = histogram.n_relevant > 0
-    end = _mean(quantities.at_end_of_ties(histogram, 0)[counted])
-    scripts = {metric: _sorting_scripts(metric, len(database)) for metric in exact.scores}
+    exact = evaluate_packed(query, database, n_bits, affinity, [*metrics, _END_OF_TIES])
+    counted = ~np.isnan(exact.scores[_END_OF_TIES].mean)
+    end = exact.summary[_END_OF_TIES].mean
+    scripts = {name: _sorting_scripts(name, len(database)) for name in exact.scores if name != _END_OF_TIES}
     scores = {scoring: np.zeros(len(query)) for of_metric in scripts.values() for scoring in of_metric.values()}
 
     def visit(queries: list[Query]) -> None:
@@ -92,8 +91,9 @@ def spreads(
     for name in database_orders:
         items, relevance = rearranged(database, affinity, name)
         visit_queries(query, items, n_bits, relevance, visit)
-        for metric, summary in exact.summary.items():
-            values = {script: _mean(scores[scoring][counted]) for script, scoring in scripts[metric].items()}
+        for metric, of_metric in scripts.items():
+            summary = exact.summary[metric]
+            values = {script: _mean(scores[scoring][counted]) for script, scoring in of_metric.items()}
             lowest, highest = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
             exact_numbers = summary.n_queries, summary.mean, summary.tie_sd, summary.low, summary.high
             extremes = values[lowest], values[highest], lowest, highest
@@ -182,7 +182,7 @@ def _sorting_scripts(name: str, n_items: int) -> dict[str, Scoring]:
     by_sort: dict[Sort, str] = {}
     for evaluator in (*EVALUATORS, *twins_of(EVALUATORS)):
         script = replace(evaluator, shares_cut=False)  # each metric is sorted for its own cut
-        cut = None if "@r" in name else cut_of(script, name, n_items)  # no order matters inside a radius
+        cut = None if "@r" in name else script.cut_of(name, n_items)  # no order matters inside a radius
         sort = None if cut is None else script.sort(cut)
         if sort is not None:
             by_sort.setdefault(sort, script.name)
