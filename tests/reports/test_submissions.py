@@ -94,14 +94,6 @@ def test_spoilt_file_is_described(hashbench, suffix, spoil, words):
 
 
 @pytest.mark.usefixtures("empty_folder")
-def test_rows_of_a_method_in_the_file_of_another_are_refused(hashbench):
-    (path,) = merge_rows(Path("results"), [digits_row()])
-    for suffix in (".csv", ".settings.json"):
-        shutil.move(path.with_suffix(suffix), path.with_name(f"itq{suffix}"))
-    assert "itq.csv holds rows of lsh on digits, which belong in digits/lsh.csv" in hashbench("results", "check").stderr
-
-
-@pytest.mark.usefixtures("empty_folder")
 def test_a_file_of_another_name_and_a_broken_one_are_both_listed(hashbench):
     write(Path("results/mine.csv"), digits_row())
     Path("results/other.csv").write_text("no results\n", encoding="utf-8")
@@ -226,10 +218,6 @@ def test_a_cell_of_a_users_dataset_is_rerun(hashbench):
     assert hashbench("results", "rerun").stdout == (
         "own lsh 8 bits seed 0: 1 row ...\n1 of 1 new or changed cell run again: every digit is the same.\n"
     )
-    np.save("labels.npy", np.arange(60) % 4)
-    assert hashbench(*prepare).exit_code == 0
-    for command in ("check", "rerun"):
-        assert "as it is prepared here" in hashbench("results", command).stderr
 
 
 @pytest.mark.usefixtures("empty_folder")
