@@ -8,7 +8,6 @@ import cloup
 from cloup import option, option_group
 
 from hashbench.cli.options import METHOD, METRIC, SEEDS, NotWith, lengths, output_format, several
-from hashbench.cli.outputs import FigurePath, save_figure
 from hashbench.cli.scoring import (
     CODES,
     DATASET,
@@ -61,11 +60,7 @@ if TYPE_CHECKING:
         help="Value to look for, in the metric; without --metric, in many metrics, cuts and database orders.",
     ),
 )
-@option_group(
-    "Output",
-    output_format("table", "markdown", "json"),
-    option("--figure", type=FigurePath(), help="Figure of the values on the range of ties: .svg, .png or .pdf."),
-)
+@output_format("table", "markdown", "json")
 @cloup.constraint(NotWith("--run"), ["codes", "dataset", "database_order"])
 def explain(
     codes: Path | None,
@@ -79,7 +74,6 @@ def explain(
     database_order: str | None,
     scripts: tuple[str, ...],
     value: str | None,
-    figure: Path | None,
     form: str,
     **own: Any,
 ) -> None:
@@ -103,14 +97,14 @@ def explain(
 
     if value is not None:
         answers.parse_printed(value)
+    described = ""
     if run is not None:
-        described = ""
-        name, by_order = run.name, {"": _explain_run(run, qrels, metrics, scripts, figure)}
+        by_order = {"": _explain_run(run, qrels, metrics, scripts)}
     elif dataset is not None and codes is None and not any(own.values()):
         from hashbench.reports.explain.spreads import explain_cached, format_spreads
 
-        if scripts or value is not None or figure is not None:
-            raise click.UsageError("--script, --value and --figure explain one file of codes; give it.")
+        if scripts or value is not None:
+            raise click.UsageError("--script and --value explain one file of codes; give it.")
         with ProgressBar(short=True) as progress:
             orders = None if database_order is None else [database_order]
             cells = explain_cached(dataset, n_bits, methods, seed or 0, metrics or ("AP",), orders, progress.update)
@@ -120,27 +114,16 @@ def explain(
         raise click.UsageError("several --bits choose cached codes; give --dataset without codes.")
     else:
         own["n_bits"] = next(iter(n_bits), None)
-        is_search = value is not None and not metrics
-        if is_search and figure is not None:
-            raise click.UsageError("--figure draws metrics; give --metric, too.")
-        outputs = {"--figure": figure}
-        loaded: Any = read_codes_file(codes, own, dataset, outputs)
+        loaded: Any = read_codes_file(codes, own, dataset, {})
         if loaded is None and shards_of(**own):
             raise click.UsageError("explain reads codes and labels whole; give each as one file, not in shards.")
-        loaded = loaded or read_own_codes(own, dataset, outputs)
+        loaded = loaded or read_own_codes(own, dataset, {})
+        is_search = value is not None and not metrics
         orders = [database_order] if database_order is not None else None if is_search else ["given"]
-        has_twins = not scripts or form != "json"
-        by_order = _explain_codes(loaded, metrics, scripts, orders, has_twins, is_search)
-        order = next(iter(by_order))
-        name = f"{codes.stem if codes else 'own codes'}, {loaded.n_bits} bits, database order: {order}"
-        described = describe_order(order, loaded.affinity)
-    explanations = next(iter(by_order.values()))
-    if figure is not None:
-        from hashbench.reports.explain.figure import draw
-
-        save_figure(figure, draw(explanations, name, value))
+        by_order = _explain_codes(loaded, metrics, scripts, orders, is_search)
+        described = describe_order(next(iter(by_order)), loaded.affinity)
     if value is None:
-        text = explanation_text.format_explanations(explanations, form, described)
+        text = explanation_text.format_explanations(next(iter(by_order.values())), form, described)
     else:
         text = answers.format_answers(answers.answers(by_order, value), value, form)
     click.echo(text)
@@ -151,10 +134,9 @@ def _explain_codes(
     metrics: tuple[str, ...],
     scripts: tuple[str, ...],
     orders: list[str] | None,
-    has_twins: bool,
     is_search: bool,
 ) -> "dict[str, Sequence[Explanation]]":
-    """Score codes by scripts, and by their twins on this machine, for each database order; print what is left out."""
+    """Score codes by scripts for each database order; print what is left out."""
     from dataclasses import replace
 
     import numpy as np
@@ -169,23 +151,22 @@ def _explain_codes(
     from hashbench.scoring.metrics import get_metric
     from hashbench.scoring.self_pairs import check_labels, check_self
 
-    chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
+    chosen = list(dict.fromkeys(map(named, scripts))) or [*EVALUATORS, *twins_of(EVALUATORS)]
     check_counts((len(codes.query), len(codes.database)), (codes.affinity.n_queries, codes.affinity.n_database))
     notes = check_self(codes.query, codes.database, is_excluded=codes.exclude_self)
     if codes.exclude_self:
         check_labels(codes.affinity)
     n_items = len(codes.database) - codes.exclude_self
     searched = searched_metrics(n_items) if is_search else metrics or ("AP", "AP@1000")
-    with_twins = list(dict.fromkeys([*chosen, *twins_of(chosen)] if has_twins else chosen))
     if is_search:  # as if each cut were the only one
-        with_twins = [replace(script, shares_cut=False) for script in with_twins]
+        chosen = [replace(script, shares_cut=False) for script in chosen]
     explanations: dict[str, Sequence[emulation.Explanation]] = {}
     with ProgressBar(short=True) as progress, reporting_compilation(progress.update):
         for order in database_orders(codes.affinity) if orders is None else orders:
             database, affinity = rearranged(codes.database, codes.affinity, order)
             own_rows = np.argsort(rows_in(order, codes.affinity)) if codes.exclude_self else None
             explanations[order] = emulation.explain(
-                codes.query, database, codes.n_bits, affinity, searched, with_twins, own_rows, progress.update
+                codes.query, database, codes.n_bits, affinity, searched, chosen, own_rows, progress.update
             )
     of_order = next(iter(explanations.values()))
     computed = dict.fromkeys(explanation.metric for explanation in of_order)
@@ -199,19 +180,17 @@ def _explain_codes(
 
 
 def _explain_run(
-    run: Path, qrels: Path | None, metrics: tuple[str, ...], scripts: tuple[str, ...], figure: Path | None
+    run: Path, qrels: Path | None, metrics: tuple[str, ...], scripts: tuple[str, ...]
 ) -> "Sequence[Explanation]":
     """Score a run by the tools for runs; print which are left out."""
     from hashbench.cli.progress import ProgressBar
-    from hashbench.reports.explain import run_tools
+    from hashbench.reports.explain.run_tools import explain_run
     from hashbench.scoring.compilation import reporting_compilation
 
-    tools = list(dict.fromkeys(map(run_tools.named, scripts))) or run_tools.TOOLS
-    lists, grades = read_run_files(run, qrels, {"--figure": figure})
+    lists, grades = read_run_files(run, qrels, {})
     with ProgressBar(short=True) as progress, reporting_compilation(progress.update):
-        explanations = run_tools.explain_run(lists, grades, metrics or ("AP", "NDCG:trec"), tools)
+        explanations = explain_run(lists, grades, metrics or ("AP", "NDCG:trec"), scripts)
     explained = {explanation.evaluator.name for explanation in explanations}
-    for name in [tool.evaluator.name for tool in tools] if scripts else ():
-        if name not in explained:
-            click.echo(f"Left out: {name} gives none of the metrics, or refuses the queries of this run.", err=True)
+    for name in dict.fromkeys(script for script in map(str.casefold, scripts) if script not in explained):
+        click.echo(f"Left out: {name} gives none of the metrics, or refuses the queries of this run.", err=True)
     return explanations

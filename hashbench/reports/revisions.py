@@ -88,31 +88,19 @@ def _ends_of_range(text: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
     match = re.fullmatch(r"(.*?)(\.{2,3})([^./].*|)", text)
     if match is None or Path(text).exists() or _commit(text):
         return None
-    names = [match[1] or "HEAD", match[3] or "HEAD"]
-    commits = [_commit(name) for name in names]
-    for name, commit in zip(names, commits, strict=True):
-        if not commit:
-            raise _unknown(text, name)
-    if match[2] == "...":
-        commits[0], names[0] = _merge_base(commits, names), f"merge base of {names[0]} and {names[1]}"
-    return (commits[0], names[0]), (commits[1], names[1])
-
-
-def _merge_base(commits: Sequence[str], names: Sequence[str]) -> str:
-    """Return the merge base of two commits; raise HashbenchError unless there is exactly one."""
-    bases = _git("merge-base", "--all", *commits).stdout.decode().split()
-    if len(bases) == 1:
-        return bases[0]
-    if bases:
+    first, second = match[1] or "HEAD", match[3] or "HEAD"
+    for name in (first, second):
+        if not _commit(name):
+            raise _unknown(name)
+    if match[2] == "..":
+        return (_commit(first), first), (_commit(second), second)
+    bases = _git("merge-base", "--all", first, second).stdout.decode().split()
+    if len(bases) != 1:
         raise HashbenchError(
-            f"{names[0]} and {names[1]} have {len(bases)} merge bases, {', '.join(base[:10] for base in bases)}, since "
-            f"each was merged into the other. Name one: hashbench diff {bases[0][:10]} {names[1]}."
+            f"{first} and {second} have {len(bases)} merge bases in this clone, expected one. Compare two commits: "
+            f"hashbench diff {bases[0][:10] if bases else first} {second}."
         )
-    shallow = " in this shallow clone; fetch more commits, such as by git fetch --deepen=100" if _is_shallow() else ""
-    raise HashbenchError(
-        f"{names[0]} and {names[1]} have no commit in common{shallow}. "
-        f"Compare them as they are: hashbench diff {names[0]} {names[1]}."
-    )
+    return (bases[0], f"merge base of {first} and {second}"), (_commit(second), second)
 
 
 def _find_results() -> Path:
@@ -156,27 +144,17 @@ def _blobs(top: Path, oids: Sequence[str]) -> Iterable[bytes]:
         start = end + n_bytes + 2
 
 
-def _is_shallow() -> bool:
-    return _git("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
-
-
-def _unknown(text: str, part: str = "") -> HashbenchError:
+def _unknown(text: str) -> HashbenchError:
     """Build the error for a side, or an end of a range, that does not exist."""
-    git_folder = _git("rev-parse", "--git-dir")
-    if git_folder.returncode:
-        complaint = " ".join(git_folder.stderr.decode(errors="replace").removeprefix("fatal: ").split())
+    refs = _git("for-each-ref", "--format=%(refname:short)")
+    if refs.returncode:
+        complaint = " ".join(refs.stderr.decode(errors="replace").removeprefix("fatal: ").split())
         return HashbenchError(
             f"{text!r} is neither a file nor a folder, and no revision can be looked up: {complaint}. "
             "Compare two folders or files: hashbench diff OLD NEW."
         )
-    refs = _git("for-each-ref", "--format=%(refname:short)").stdout.decode().split()
-    near = get_close_matches(part or text, refs, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    if _is_shallow():
-        hint += " This clone is shallow; fetch more: git fetch --depth=1 origin BRANCH, or --deepen=100."
-    if part:
-        return HashbenchError(f"{part!r} of {text!r} is not a revision of this git repository.{hint}")
-    return HashbenchError(f"{text!r} is neither a revision of this git repository nor a file or folder.{hint}")
+    hint = "".join(f" Did you mean {near!r}?" for near in get_close_matches(text, refs.stdout.decode().split(), n=1))
+    return HashbenchError(f"{text!r} is neither a revision in this clone of the repository nor a file or folder.{hint}")
 
 
 def _top() -> Path | None:

@@ -1,26 +1,23 @@
 """Checks of results files: whether they are as hashbench writes them, and whether a cell can be reproduced."""
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hashbench._validation import has_markup
+import numpy as np
+
 from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Job, grid
 from hashbench.pipeline.preparation import dataset_path, find_dataset, load_dataset
 from hashbench.pipeline.runner import run
 from hashbench.pipeline.steps import Demands
-from hashbench.registry import (
-    dataset_class,
-    dataset_spec,
-    method_names,
-)
+from hashbench.registry import dataset_class, dataset_spec, method_names
 from hashbench.reports.row_origins import origin_of
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.files import data_folder
@@ -60,40 +57,39 @@ def read_files(paths: Iterable[Path]) -> tuple[_Rows, list[str]]:
         try:
             file = read_file(path)
             file_rows = unite([file])
-            if shared := file_rows.keys() & rows.keys():
-                raise HashbenchError(
-                    f"{path} holds {_name(file_rows[min(shared)])}, which an earlier file holds, too. Delete one."
-                )
             rows |= file_rows
-            if problem := _about_file(path, file, file_rows):
-                problems.append(f"{path} {problem}")
+            _check_file(path, file, file_rows)
         except HashbenchError as error:
             problems.append(str(error))
     return rows, problems
 
 
-def _about_file(path: Path, file: ResultsFile, rows: _Rows) -> str:
-    """Return what is wrong with a readable file; empty if it is as hashbench writes it."""
+def _check_file(path: Path, file: ResultsFile, rows: _Rows) -> None:
+    """Refuse a readable file that is not as hashbench writes it."""
     if not rows:
-        return "holds no row. Remove it."
+        raise HashbenchError(f"{path} holds no row. Remove it.")
     for row in rows.values():
         home = results_path("", row.dataset, row.method)
         if home.parts != path.resolve().parts[-len(home.parts) :]:
-            return f"holds rows of {row.method} on {row.dataset}, which belong in {home.as_posix()}. Move them there."
-    for row in rows.values():
+            raise HashbenchError(
+                f"{path} holds rows of {row.method} on {row.dataset}, which belong in {home.as_posix()}. Move them."
+            )
         texts = [getattr(row, name) for name in NUMBERS if name != "tie_sd" or row.tie_sd]
         if not all(map(_NUMBER.fullmatch, texts)):
-            return f"has {', '.join(texts)} for {_name(row)}, expected six decimals each. Run it again."
+            raise HashbenchError(
+                f"{path} has {', '.join(texts)} for {_name(row)}, expected six decimals each. Run it again."
+            )
     if file.content != rows_text(rows.values()).encode():
-        return "is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
+        raise HashbenchError(
+            f"{path} is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
+        )
     contents = {(*job_key(row.key), row.dataset_fingerprint, row.method_version) for row in rows.values()}
     for origin in read_job_records(path).values():
         if origin[:7] not in contents:
-            return (
-                f"has no rows of {' '.join(map(str, origin[:5]))} with the content and version that "
+            raise HashbenchError(
+                f"{path} has no rows of {' '.join(map(str, origin[:5]))} with the content and version that "
                 f"{jobs_path(path).name} records. Remove its line there, or run the job again."
             )
-    return ""
 
 
 def about_rows(rows: _Rows) -> list[str]:
@@ -102,15 +98,10 @@ def about_rows(rows: _Rows) -> list[str]:
     contents: dict[tuple[str, str], Row] = {}
     for row in rows.values():
         first = contents.setdefault((row.dataset, row.features), row)
-        if row.dataset_fingerprint != first.dataset_fingerprint:
+        if _content(row) != _content(first):
             problems.append(
-                f"{row.dataset} with features {row.features} is {row.dataset_fingerprint} in {_name(row)} and "
-                f"{first.dataset_fingerprint} in {_name(first)}. Prepare the dataset as in docs/datasets.md and rerun."
-            )
-        elif row.n_queries != first.n_queries:
-            problems.append(
-                f"{_name(row)} is over {row.n_queries} queries and {_name(first)} over {first.n_queries}; scores are "
-                "over all queries of a dataset."
+                f"{_name(row)} is over {_content(row)}, and {_name(first)} over {_content(first)}. "
+                "Prepare the dataset as in docs/datasets.md and rerun."
             )
         problems += _about_row(row)
     for (dataset, features), row in contents.items():
@@ -121,6 +112,10 @@ def about_rows(rows: _Rows) -> list[str]:
                 "it is prepared here. Prepare it as in docs/datasets.md and rerun."
             )
     return list(dict.fromkeys(problems))
+
+
+def _content(row: Row) -> str:
+    return f"{row.n_queries} queries of {row.dataset_fingerprint}"
 
 
 def about_code(rows: _Rows, origins: Mapping[tuple[Any, ...], JobRecord]) -> list[str]:
@@ -143,8 +138,6 @@ def about_code(rows: _Rows, origins: Mapping[tuple[Any, ...], JobRecord]) -> lis
 
 def _about_row(row: Row) -> Iterator[str]:
     """Describe what contradicts this version of hashbench."""
-    if has_markup(row.features):
-        yield f"{_name(row)} has features with one of <>|` in their name. Rename them."
     try:
         name = get_metric(row.metric).name
         if name != row.metric:
@@ -177,12 +170,7 @@ def changed_cells(rows: _Rows, base: _Rows) -> list[list[Row]]:
 
 
 def chosen_cells(cells: Sequence[list[Row]], choice: Mapping[str, Collection[object]]) -> list[list[Row]]:
-    """Return the parts of cells that have the chosen values of columns, or all; refuse a value that no cell has."""
-    for column, values in choice.items():
-        known = {getattr(row, column) for cell in cells for row in cell}
-        for value in values if cells else ():
-            if value not in known:
-                raise unknown_name(f"new or changed cell's {column}", str(value), map(str, known))
+    """Return the parts of cells that have the chosen values of columns, or all."""
     chosen = [
         [row for row in cell if all(not values or getattr(row, column) in values for column, values in choice.items())]
         for cell in cells
@@ -229,26 +217,33 @@ def rerun(job: Job, cell: Sequence[Row], origin: JobRecord | None = None) -> tup
     """
     load_dataset(job.dataset)
     data = dataset_path(job.dataset)
-    with _fresh_folder():
-        again = Job(str(data), job.card, job.n_bits, job.seed, job.params)
-        (outcome,) = run([again], Demands([row.metric for row in cell]))
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        token = data_folder.set(folder)
+        try:
+            job_here = Job(str(data), job.card, job.n_bits, job.seed, job.params)
+            (outcome,) = run([job_here], Demands([row.metric for row in cell]))
+        finally:
+            data_folder.reset(token)
     if outcome.refusal:
         return [f"{job} ends here with: {outcome.reason}"], []
-    rerun_rows = {row.metric: row for row in outcome.rows}
-    differing = [row for row in cell if _is_other(row, rerun_rows[row.metric])]
+    again = {row.metric: row for row in outcome.rows}
     origins = _compare_origins(origin, outcome.made)
-    alike = [] if _is_exact(job.card) else [row for row in differing if _is_alike(row, rerun_rows[row.metric])]
-    problems = [
-        f"{_name(row)} is {_numbers(row)} in the file and {_numbers(rerun_rows[row.metric])} when rerun. "
-        f"Rerun it with the versions of constraints.txt.{origins}"
-        for row in differing
-        if row not in alike
-    ]
+    tolerance = 0.0 if _is_exact(job.card) else _TOLERANCE
+    problems, alike = [], []
+    for row in cell:
+        difference = _difference(row, again[row.metric])
+        if not difference <= tolerance:
+            problems.append(
+                f"{_name(row)} is {_numbers(row)} in the file and {_numbers(again[row.metric])} when rerun. "
+                f"Rerun it with the versions of constraints.txt.{origins}"
+            )
+        elif difference:
+            alike.append(row.metric)
     if not alike:
         return problems, []
-    metrics = ", ".join(row.metric for row in alike)
     return problems, [
-        f"{job} gives different digits here in {metrics}, at most {_TOLERANCE} off, as another processor may.{origins}"
+        f"{job} gives different digits here in {', '.join(alike)}, at most {_TOLERANCE} off, as another processor may."
+        f"{origins}"
     ]
 
 
@@ -265,29 +260,13 @@ def _is_exact(card: MethodCard) -> bool:
     return card.group in ("baseline", "unsupervised") and "epochs" not in card.params
 
 
-def _is_alike(row: Row, other: Row) -> bool:
-    """Return whether rows differ only as the same run on another processor may."""
-    pairs = [(getattr(row, name), getattr(other, name)) for name in NUMBERS]
-    is_near = all(
-        number == again or not number or (again != "" and round(abs(float(number) - float(again)), 6) <= _TOLERANCE)
-        for number, again in pairs
-    )
-    return is_near and other._replace(**{name: getattr(row, name) for name in NUMBERS}) == row
-
-
-@contextmanager
-def _fresh_folder() -> Iterator[None]:
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        token = data_folder.set(folder)
-        try:
-            yield
-        finally:
-            data_folder.reset(token)
-
-
-def _is_other(old: Row, row: Row) -> bool:
-    """Return whether a row differs in more than a ``tie_sd`` that the old one lacks."""
-    return old != row and (old.tie_sd != "" or old != row._replace(tie_sd=""))
+def _difference(old: Row, row: Row) -> float:
+    """Return the largest difference of numbers that the old row has; NaN or infinite if anything else differs."""
+    if row._replace(**{name: getattr(old, name) for name in NUMBERS}) != old:
+        return math.inf
+    pairs = [(getattr(old, name), getattr(row, name)) for name in NUMBERS]
+    differences = [abs(float(then) - float(now or "inf")) for then, now in pairs if then not in ("", now)]
+    return round(float(np.max(differences, initial=0.0)), 6)
 
 
 def _name(row: Row) -> str:

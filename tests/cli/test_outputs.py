@@ -154,9 +154,6 @@ m.npz | encode --model m.npz --from X.npy --output
 m.npz | export m.npz --to npz --from X.npy --output
 codes.h5 | export codes.h5 --to hex --output
 codes.h5 | evaluate codes.h5 --dataset data.h5 --curves
-codes.h5 | explain codes.h5 --dataset data.h5 --figure
-data.h5 | explain codes.h5 --dataset data.h5 --figure
-codes.npy | explain {OWN.format("codes.npy")} --figure
 labels.npy | {SCORED} --curves
 shards.json | evaluate {OWN.format("shards.json")} --per-query
 codes.npy | evaluate {OWN.format("shards.json")} --per-query
@@ -173,7 +170,7 @@ r/digits/itq.settings.json | report --results other --against r/digits/itq.csv -
 @pytest.mark.parametrize("line", WRITERS)
 def test_no_command_writes_over_what_it_reads(hashbench, files, line):
     name, command = line.split(" | ")
-    endings = {"--curves": ".svg", "--figure": ".svg", "report": ".html", "encode": ".npy"}
+    endings = {"--curves": ".svg", "report": ".html", "encode": ".npy"}
     ending = next((end for word, end in endings.items() if word in command), ".csv")
     source, outputs = files / name, [files / f"{way}{ending}" for way in ("hard-link", "link", "link-to-a-link")]
     os.link(source, outputs[0])
@@ -259,7 +256,6 @@ export m.npz --to npz --from X.npy --output loop
 evaluate codes.h5 --dataset data.h5 --per-query loop
 evaluate codes.h5 --dataset data.h5 --curves loop.svg
 evaluate codes.h5 --dataset data.h5 --curves loop/x.svg
-explain codes.h5 --dataset data.h5 --figure loop.svg
 run --method lsh --bits 4 --results loop
 tables --results loop
 tables --results r --output loop
@@ -295,7 +291,6 @@ def test_what_is_written_whole_takes_the_place_of_no_pipe_and_of_no_link(hashben
 DRAWING = [
     "plot ap-bits --results r",
     "report --results r",
-    "explain codes.h5 --dataset data.h5 --figure a.svg",
     "evaluate codes.h5 --dataset data.h5 --per-query a.csv --curves a.svg",
 ]
 

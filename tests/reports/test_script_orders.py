@@ -56,12 +56,6 @@ def test_every_script_that_sorts_by_numpy_is_also_sorted_by_that_of_this_machine
     assert (spread.highest, spread.highest_script) == (1.0, script)
 
 
-def test_a_database_by_class_moves_scripts_more_than_a_shuffled_one():
-    by_class, shuffled = spreads("mine", *CODES, 4, AFFINITY, ["AP@40"], ["by-class", "shuffled"])
-    assert by_class.highest - by_class.lowest > shuffled.highest - shuffled.lowest
-    assert (by_class.value, by_class.tie_sd) == (shuffled.value, shuffled.tie_sd)
-
-
 def make_spread(method, value, lowest, highest, end_of_ties=math.nan, low=0.0, high=1.0):
     return Spread(method, 12, "AP", "given", 200, value, 0.00025, low, high, lowest, highest, "a", "b", end_of_ties)
 
@@ -105,7 +99,7 @@ def test_codes_that_are_not_cached_are_named_with_the_command_that_makes_them(di
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--dataset", "digits", "--script", "csq"], 2, "--script, --value and --figure explain one file of codes"),
+        (["--dataset", "digits", "--script", "csq"], 2, "--script and --value explain one file of codes"),
         (["--dataset", "digits", "--metric", "P@r2"], 1, "no script that sorts gives P@r2"),
         (["c.h5", "--method", "itq"], 2, "--method does not go with CODES.h5"),
     ],

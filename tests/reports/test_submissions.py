@@ -35,7 +35,9 @@ def commit(*rows):
 
 @pytest.mark.usefixtures("empty_folder")
 def test_good_files_are_counted(hashbench):
-    store(digits_row(), digits_row(seed=1), digits_row(dataset="digits-pairs"))
+    nothing = float("nan")  # a mean of no query
+    of_none = digits_row(seed=1, value=nothing, low=nothing, high=nothing, n_undefined=200)
+    store(digits_row(), of_none, digits_row(dataset="digits-pairs"))
     result = hashbench("results", "check")
     assert (result.exit_code, result.stdout) == (0, "2 files with 3 rows: all is well.\n")
 
@@ -52,9 +54,8 @@ def unsorted(text):
 SPOILT = {  # a change to a good file, of its text or of each row, and words of the problem
     "four decimals": (lambda text: text.replace("0.500000", "0.5000"), "expected six decimals each"),
     "not sorted": (unsorted, "sorted by key"),
-    "two contents": (lambda text: text.replace(FINGERPRINT, "0" * 16, 1), f"{'0' * 16} in digits (pixels)"),
-    "other queries": (lambda text: text.replace(",200,0,", ",199,0,", 1), "scores are over all queries of a dataset"),
-    "html": (lambda text: text.replace("pixels", "<img>"), "has features with one of <>|` in their name"),
+    "two contents": (lambda text: text.replace(FINGERPRINT, "0" * 16, 1), f"is over 200 queries of {FINGERPRINT}"),
+    "other queries": (lambda text: text.replace(",200,0,", ",199,0,", 1), "AP over 199 queries of "),
     "no such metric": (lambda text: text.replace(",AP,", ",XP,"), "unknown metric 'XP'"),
     "a metric's other name": (lambda text: text.replace(",AP,", ",mAP,"), "which results call AP"),
     "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Update hashbench"),
@@ -66,29 +67,20 @@ def change_text(path, change):
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
 
 
-@pytest.mark.parametrize(("spoil", "words"), SPOILT.values(), ids=SPOILT)
-@pytest.mark.usefixtures("empty_folder")
-def test_spoilt_file_is_described(hashbench, spoil, words):
-    changes = spoil if isinstance(spoil, dict) else {}
-    path = store(digits_row(**changes), digits_row(seed=1, **changes))
-    if not changes:
-        change_text(path, spoil)
-    result = hashbench("results", "check", "results")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert words in result.stderr
-
-
-SPOILT_NOW = {  # a file of lsh on digits, a change to its text, and words of the problem
-    "not sorted": (".csv", unsorted, "sorted by"),
-    "of another job": (".jobs.csv", lambda text: text.replace(",16,1,", ",16,2,"), "has no rows of digits pixels "),
-    "of another version": (".jobs.csv", lambda text: re.sub(r"(\w{16}),1,", r"\1,2,", text), "no rows of"),
-    "origins cut short": (".jobs.csv", lambda text: text[:-20], "cells, expected 16"),
+ORIGINS = {  # changes to the origins beside it
+    "of another job": (lambda text: text.replace(",16,1,", ",16,2,"), "has no rows of digits pixels "),
+    "of another version": (lambda text: re.sub(r"(\w{16}),1,", r"\1,2,", text), "no rows of"),
+    "origins cut short": (lambda text: text[:-20], "cells, expected 16"),
 }
 
 
-@pytest.mark.parametrize(("suffix", "spoil", "words"), SPOILT_NOW.values(), ids=SPOILT_NOW)
+@pytest.mark.parametrize(
+    ("suffix", "spoil", "words"),
+    [(".csv", *case) for case in SPOILT.values()] + [(".jobs.csv", *case) for case in ORIGINS.values()],
+    ids=[*SPOILT, *ORIGINS],
+)
 @pytest.mark.usefixtures("empty_folder")
-def test_spoilt_files_of_a_method_are_described(hashbench, suffix, spoil, words):
+def test_spoilt_file_is_described(hashbench, suffix, spoil, words):
     for seed in (0, 1):
         job = "digits", "pixels", "44136fa3", 16, seed, FINGERPRINT, 1
         line = JobRecord(*job, "", "0.1.0", "numpy=2", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00")
@@ -99,14 +91,6 @@ def test_spoilt_files_of_a_method_are_described(hashbench, suffix, spoil, words)
         result = hashbench("results", "check", path)
         assert (result.exit_code, result.stdout) == (1, "")
         assert words in result.stderr
-
-
-@pytest.mark.usefixtures("empty_folder")
-def test_rows_of_a_method_in_the_file_of_another_are_refused(hashbench):
-    (path,) = merge_rows(Path("results"), [digits_row()])
-    for suffix in (".csv", ".settings.json"):
-        shutil.move(path.with_suffix(suffix), path.with_name(f"itq{suffix}"))
-    assert "itq.csv holds rows of lsh on digits, which belong in digits/lsh.csv" in hashbench("results", "check").stderr
 
 
 @pytest.mark.usefixtures("empty_folder")
@@ -123,13 +107,6 @@ def test_a_file_of_another_name_and_a_broken_one_are_both_listed(hashbench):
 def test_a_fingerprint_must_be_that_of_the_dataset_prepared_here(hashbench):
     store(digits_row(dataset_fingerprint="0" * 16))
     assert f"and {FINGERPRINT} as it is prepared here" in hashbench("results", "check").stderr
-
-
-@pytest.mark.usefixtures("empty_folder")
-def test_a_mean_of_no_query_has_no_value(hashbench):
-    nothing = float("nan")
-    store(digits_row(value=nothing, low=nothing, high=nothing, n_undefined=200))
-    assert hashbench("results", "check").exit_code == 0
 
 
 @pytest.fixture
@@ -157,19 +134,13 @@ def spoil_last_digit(lsh_path):
 
 
 @needs_git
-def test_a_digit_that_is_not_reproduced_is_named(hashbench, lsh_path):
+def test_a_digit_that_is_not_reproduced_is_named_with_its_environment(hashbench, lsh_path):
     first, value = spoil_last_digit(lsh_path)
+    origins = lsh_path.with_suffix(".jobs.csv")
     result = hashbench("results", "rerun", "--cells", 2)
     assert result.exit_code == 1
-    assert f"AP is {value} " in result.stderr
-    assert f"and {first.value} {first.tie_sd} {first.low} " in result.stderr
-
-
-@needs_git
-def test_another_environment_of_a_cell_is_described_beside_its_digits(hashbench, lsh_path):
-    spoil_last_digit(lsh_path)
-    origins = lsh_path.with_suffix(".jobs.csv")
-    assert "Its environment was the same." in hashbench("results", "rerun", "--cells", 2).stderr
+    for words in (f"AP is {value} ", f"and {first.value} {first.tie_sd} {first.low} ", "Its environment was the same."):
+        assert words in result.stderr
     change_text(origins, lambda text: re.sub(r",(x86_64|aarch64|arm64) \w+ ", ",riscv64 Nobody ", text))
     change_text(origins, lambda text: re.sub(r"numpy=[\d.]+", "numpy=1.0", text))
     other = r"another processor class \(riscv64 Nobody \w+, here .*\), numpy 1\.0 \(here "
@@ -190,14 +161,6 @@ def test_only_new_or_changed_cells_are_rerun(hashbench, lsh_path):
     assert hashbench("results", "rerun", "--against", "HEAD").stdout == "No cell is new or changed.\n"
 
 
-@needs_git
-def test_a_metric_of_another_name_is_refused_before_anything_is_rerun(hashbench, lsh_path):
-    change_text(lsh_path, lambda text: text.replace(",AP,", ",mAP,"))
-    result = hashbench("results", "rerun")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "calls the metric mAP, which results call AP" in result.stderr
-
-
 def rerun_as_if(monkeypatch, method, *changes, tie_sd=0.01):
     """Rerun a cell of AP and P@10 as if these rows came out; return the problems and the warnings."""
     cell = [digits_row(method=method, metric=metric, tie_sd=tie_sd) for metric in ("AP", "P@10")]
@@ -214,8 +177,7 @@ NEAR, FAR = {"value": "0.520000"}, {"value": "0.520001"}
 
 
 @pytest.mark.parametrize("method", ["itq", "mihash"])
-def test_neither_the_same_digits_nor_a_deviation_that_was_not_known_are_a_difference(monkeypatch, method):
-    assert rerun_as_if(monkeypatch, method, {}, {}) == ([], [])
+def test_a_deviation_that_was_not_known_is_no_difference(monkeypatch, method):
     known = {"tie_sd": "0.010000"}
     assert rerun_as_if(monkeypatch, method, known, known, tie_sd=None) == ([], [])
 
@@ -256,10 +218,6 @@ def test_a_cell_of_a_users_dataset_is_rerun(hashbench):
     assert hashbench("results", "rerun").stdout == (
         "own lsh 8 bits seed 0: 1 row ...\n1 of 1 new or changed cell run again: every digit is the same.\n"
     )
-    np.save("labels.npy", np.arange(60) % 4)
-    assert hashbench(*prepare).exit_code == 0
-    for command in ("check", "rerun"):
-        assert "as it is prepared here" in hashbench("results", command).stderr
 
 
 @pytest.mark.usefixtures("empty_folder")
@@ -277,11 +235,9 @@ def test_cells_that_cannot_be_run_here_are_a_warning(hashbench):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"method": "someone-else"}, "no method here"),
         ({"dataset": "far"}, "no such dataset or settings here"),
         ({"dataset": "cifar10-s1", "features": "gist"}, "not prepared"),
         ({"params": '{"sides": 3}'}, "other parameters here"),
-        ({"method": "ksh", "method_version": 3}, "of version 3, here 4"),
         ({"method": "pcah", "seed": 1}, "deterministic, so only seed 0 is run"),
     ],
 )
@@ -298,5 +254,4 @@ def test_cells_can_be_chosen(hashbench, lsh_path):
         "digits lsh 8 bits seed 1: 1 row ...",
         "1 of 1 new or changed cell run again: every digit is the same.",
     ]
-    assert "'lhs'. Did you mean 'lsh'?" in hashbench("results", "rerun", "--method", "lhs").stderr
-    assert "unknown new or changed cell's seed '7'" in hashbench("results", "rerun", "--seed", 7).stderr
+    assert "no new or changed row has all of the chosen values" in hashbench("results", "rerun", "--seed", 7).stderr

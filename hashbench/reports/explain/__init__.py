@@ -3,12 +3,11 @@
 scripts           the scripts, one row of scripts.csv each; a new one goes there, and if it sorts into
                   tests/reports/test_orders.py
 orders            the tie orders of scripts, by the sorts they call
-ranking           queries as scripts see them: distances, the order of the items; the loop over all queries
-quantities        what scripts compute: metrics, means over queries, and quantities of their own
+ranking           queries as scripts see them: distances, the order of the items, scores; the loop over all queries
+quantities        means over queries, and what some scripts compute that is none of hashbench's metrics
 emulation         their values beside the exact ones, and what makes each difference
 explanation_text  tables and JSON of these
 answers           the scripts, metrics and orders of the database that print a given number
-figure            all scripts on the range of ties
 spreads           all cached codes of a dataset in the scripts' tie orders
 run_tools         the same for runs: trec_eval, pytrec_eval, ir_measures and ranx
 """

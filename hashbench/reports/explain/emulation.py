@@ -6,7 +6,6 @@ The conventions of a script are switched on one by one, in every sequence.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -16,10 +15,10 @@ from hashbench._typing import BoolArray, ByteArray, FloatArray, IntArray, Progre
 from hashbench.affinity import Affinity, SharedLabels
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain import quantities
-from hashbench.reports.explain.quantities import DIVISOR_WORDS, MEANS, METRICS, Ranking
-from hashbench.reports.explain.ranking import DISTANCES, Query, Sort, visit_queries
-from hashbench.reports.explain.scripts import EVALUATORS, Evaluator
-from hashbench.scoring.evaluator import check_counts, evaluate_histogram
+from hashbench.reports.explain.quantities import DIVISOR_WORDS, MEANS, First
+from hashbench.reports.explain.ranking import DISTANCES, Query, Scoring, Sort, score, visit_queries
+from hashbench.reports.explain.scripts import EVALUATORS, Evaluator, metric_pattern
+from hashbench.scoring.evaluator import check_counts
 from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.metrics import Scores, get_metric
 
@@ -90,7 +89,7 @@ def explain(
         (script, name, cut)
         for name in names
         for script in _accepting(metrics, evaluators, n_items)
-        if (cut := cut_of(script, name, n_items)) is not None
+        if (cut := script.cut_of(name, n_items)) is not None
     ]
     if not cuts:
         raise HashbenchError(describe_missing(next(iter(names)), evaluators, n_items))
@@ -104,39 +103,18 @@ def explain(
 def _accepting(metrics: Iterable[str], evaluators: Iterable[Evaluator], n_items: int) -> list[Evaluator]:
     """Return the scripts, without those that sort once for the largest cut if they do not accept that."""
     scripts, names = list(evaluators), list(metrics)
-    cuts = [cut_of(script, name, n_items) or 0 for script in scripts if script.shares_cut for name in names]
+    cuts = [script.cut_of(name, n_items) or 0 for script in scripts if script.shares_cut for name in names]
     largest = max(cuts, default=0)
     return [script for script in scripts if not script.shares_cut or largest >= script.least_cut]
 
 
-def cut_of(evaluator: Evaluator, name: str, n_items: int) -> int | None:
-    """Return how many items a script looks at for a metric; None if it does not compute that."""
-    return evaluator.cut_of(_cutoff(name), n_items) if metric_pattern(name) in evaluator.gives else None
-
-
-def metric_pattern(name: str) -> str:
-    """Return the pattern of a metric as scripts have it: with its option, but AP@k without its divisor."""
-    metric = get_metric(name)
-    pattern, (_, colon, option) = metric.family.pattern, metric.name.partition(":")
-    return pattern if pattern == "AP@k" else f"{pattern}{colon}{option}"
-
-
 def describe_missing(name: str, evaluators: Sequence[Evaluator], n_items: int) -> str:
     """Return a sentence on a metric that no script is compared with, and on those that some are."""
-    names = {script.name for script in evaluators}
-    chosen, pattern = [script.name for script in evaluators if script.twin_of not in names], metric_pattern(name)
-    none = f"compares none of {', '.join(chosen)} with" if len(chosen) > 1 else f"does not compare {chosen[0]} with"
-    none = "compares no script with" if len(chosen) >= len(EVALUATORS) else none
+    chosen = [script.name for script in evaluators]
+    scripts = "no script gives" if len(chosen) >= len(EVALUATORS) else f"none of {', '.join(chosen)} gives"
     known = dict.fromkeys(pattern for script in evaluators for pattern in script.gives)
-    cutting = [script for script in evaluators if pattern in script.gives and "@k" in pattern]
-    least = min((script.least_cut for script in cutting), default=1)
-    from_least = f"from {least} " if least > 1 else ""
-    within = f", k {from_least}within the database" if cutting and all(script.is_within for script in cutting) else ""
-    return f"explain {none} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}."
-
-
-def _cutoff(name: str) -> int | None:
-    return next((value for value in get_metric(name).arguments if isinstance(value, int)), None)
+    cut = f", k from 2 to {n_items}" if metric_pattern(name) in known and "@k" in metric_pattern(name) else ""
+    return f"{scripts} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{cut}."
 
 
 Switches = frozenset[str]  # the script's conventions that are on; hashbench's stands in for the others
@@ -149,7 +127,7 @@ class _Conventions(NamedTuple):
     divisor: str  # of AP@k
     cut: int  # how many items, or which radius
     distance: str
-    order: Sort | None  # None: the exact value over all orders of ties
+    sort: Sort | None  # None: the exact value over all orders of ties
 
 
 class _Job(NamedTuple):
@@ -164,8 +142,9 @@ class _Job(NamedTuple):
     @classmethod
     def of(cls, script: Evaluator, metric: str, cut: int, n_items: int, largest: int) -> "_Job":
         divisor, own = (metric.partition(":")[2], script.divisor) if metric.startswith("AP@") else ("", "")
-        all_or_cut = n_items if _cutoff(metric) is None else cut
-        theirs = _Conventions(script.mean, own, cut, script.distance, script.sort(largest))
+        all_or_cut = cut if "@" in metric else n_items
+        sort = None if "@r" in metric else script.sort(largest if script.shares_cut else cut)
+        theirs = _Conventions(script.mean, own, cut, script.distance, sort)
         return cls(script, metric, n_items, theirs, _Conventions("leave_out", divisor, all_or_cut, "hamming", None))
 
     @property
@@ -176,7 +155,7 @@ class _Job(NamedTuple):
             "divisor": f"divisor: {DIVISOR_WORDS.get(self.script.divisor)}",
             "cut": "the last item is lost",
             "distance": DISTANCES[self.script.distance].words,
-            "order": TIE_ORDER,
+            "sort": TIE_ORDER,
         }
         return {name: text for name, text in words.items() if getattr(self.script, name) != getattr(self.exact, name)}
 
@@ -186,80 +165,57 @@ class _Job(NamedTuple):
 
     @property
     def variants(self) -> list[_Conventions]:
-        return [self.variant(on) for on in subsets(self.switches)]
+        """All choices of conventions, and the script's over all orders of ties."""
+        return [*map(self.variant, subsets(self.switches)), self.script._replace(sort=None)]
 
-    def exact_metric(self, conventions: _Conventions) -> str:
-        """Return the metric by some conventions, apart from the tie order."""
-        if self.metric.startswith("AP@"):
-            return f"{self.metric.partition(':')[0]}:{conventions.divisor or 'retrieved'}"
-        is_cut = self.metric == "AP" and conventions.cut < self.n_items
-        return f"AP@{conventions.cut}" if is_cut else self.metric
-
-    def first(self, conventions: _Conventions, query: Query) -> Ranking:
-        """Return the items of a query that the script looks at, in its order."""
-        cut, distance = conventions.cut, conventions.distance
-        if self.evaluator.metric.endswith("@r"):
-            cut = int((query.keys(distance) <= cut).sum())
-        assert conventions.order is not None
-        return Ranking(query, distance, conventions.order, cut)
+    def scorings(self, conventions: _Conventions) -> tuple[Scoring, Scoring]:
+        """Return the scorings of the metric by some conventions, and of hits."""
+        metric = self.metric
+        if metric.startswith("AP@"):
+            metric = f"{metric.partition(':')[0]}:{conventions.divisor or 'retrieved'}"
+        elif metric == "AP" and conventions.cut < self.n_items:
+            metric = f"AP@{conventions.cut}"
+        names = metric, f"Hit@{conventions.cut}" if conventions.mean == "leave_out_without_hits" else metric
+        first, second = (Scoring(name, conventions.distance, conventions.sort) for name in names)
+        return first, second
 
 
 class _Scores:
-    """Scores of every query, arrays (n_queries,), 0 where nothing is relevant; and the counts behind exact scores."""
+    """Scores of every query, (4, n_queries), 0 where nothing is relevant; values and counts for quantities."""
 
     def __init__(self, n_queries: int, n_bits: int, affinity: Affinity, jobs: list[_Job]) -> None:
-        distances = dict.fromkeys(["hamming", *(job.script.distance for job in jobs)])
+        scorings = {scoring for job in jobs for variant in job.variants for scoring in job.scorings(variant)}
+        self._scores = {scoring: np.zeros((4, n_queries)) for scoring in scorings}
+        own = [job for job in jobs if job.evaluator.quantity]
+        self._own_values = {job: np.zeros(n_queries) for job in own if job.evaluator.order}
         shape = n_queries, len(affinity.levels), 2 * n_bits + 1
-        self._levels, self._jobs = affinity.levels, {}
-        self._counts = {name: np.zeros(shape, np.int64) for name in distances if DISTANCES[name].has_few_keys}
-        self._exact_scores: dict[tuple[str, str], FloatArray] = {}  # by metric and distance, (4, n_queries)
-        self._in_order: dict[tuple[str, _Conventions], FloatArray] = {}  # by metric: values and hits, (2, n_queries)
-        for job in jobs:
-            for conventions in job.variants:
-                if conventions.order:
-                    key = job.evaluator.metric, conventions._replace(mean="")
-                    self._jobs[key], self._in_order[key] = job, np.zeros((2, n_queries))
-                if conventions.distance not in self._counts:  # known exactly by their own histograms only
-                    for name in (job.exact_metric(conventions), f"Hit@{conventions.cut}"):
-                        self._exact_scores[name, conventions.distance] = np.zeros((4, n_queries))
-        self._own_values = {job: np.zeros(n_queries) for job in jobs if job.evaluator.quantity and job.script.order}
+        counted = {job.script.distance for job in own if not job.evaluator.order}
+        self._counts = {distance: np.zeros(shape, np.int64) for distance in counted}
+        self._levels, self._n_relevant = affinity.levels, np.zeros(n_queries, np.int64)
         self._is_labelled: BoolArray = np.ones(n_queries, dtype=bool)
         if isinstance(affinity, SharedLabels):
             self._is_labelled = np.asarray(affinity.query_labels.any(axis=1))
 
     def add(self, queries: list[Query]) -> None:
         """Score some consecutive queries."""
-        at_levels = [np.searchsorted(self._levels, query.levels) for query in queries]
-        for query, at_level in zip(queries, at_levels, strict=True):
-            row = query.number
-            for distance, table in self._counts.items():
-                cells = at_level * table.shape[2] + query.keys(distance)
-                table[row] = np.bincount(cells, minlength=table[row].size).reshape(table[row].shape)
-            for key, scores in self._in_order.items():
-                metric, conventions = key
-                first = self._jobs[key].first(conventions, query)
-                scores[:, row] = METRICS[metric](first, conventions.divisor or "retrieved"), len(first.hits) > 0
-            for job, values in self._own_values.items():
-                values[row] = getattr(quantities, job.evaluator.quantity)(job.first(job.script, query))
         rows = slice(queries[0].number, queries[-1].number + 1)
-        for distance in {distance for _, distance in self._exact_scores}:
-            histogram = count_groups(at_levels, [query.keys(distance) for query in queries], self._levels)
-            for (name, of_distance), scores in self._exact_scores.items():
-                if of_distance == distance:
-                    scores[:, rows] = get_metric(name).scores(histogram)
-
-    @cached_property
-    def _histograms(self) -> dict[str, TieHistogram]:
-        return {distance: TieHistogram(table, self._levels) for distance, table in self._counts.items()}
-
-    @property
-    def _n_relevant(self) -> IntArray:
-        return self._histograms["hamming"].n_relevant
+        self._n_relevant[rows] = [np.count_nonzero(query.levels) for query in queries]
+        for scores, of_queries in zip(self._scores.values(), score(queries, self._scores, self._levels), strict=True):
+            scores[:, rows] = of_queries
+        for job, values in self._own_values.items():
+            sort = job.evaluator.sort(job.script.cut)
+            assert sort is not None
+            quantity = getattr(quantities, job.evaluator.quantity)
+            values[rows] = [quantity(First(query, job.script.distance, sort, job.script.cut)) for query in queries]
+        for distance, table in self._counts.items():
+            at_levels = [np.searchsorted(self._levels, query.levels) for query in queries]
+            counts = count_groups(at_levels, [query.keys(distance) for query in queries], self._levels).counts
+            table[rows, :, : counts.shape[2]] = counts
 
     def explanation(self, job: _Job) -> Explanation:
         """Share the difference between the exact value and the script's among its conventions."""
         words = job.switches
-        values = {on: self._value(job, job.variant(on)) for on in subsets(words)}
+        values = {on: self._range(job, job.variant(on)).mean for on in subsets(words)}
         causes = causes_of(values, words, "mean")
         value = by_conventions = values[frozenset(words)]
         if job.evaluator.own:
@@ -270,26 +226,21 @@ class _Scores:
             job.evaluator,
             job.metric,
             value,
-            exact=self._exact(job, job.exact),
-            script_range=self._exact(job, job.script),
+            exact=self._range(job, job.exact),
+            script_range=self._range(job, job.script._replace(sort=None)),
             causes=causes,
             n_queries=len(self._n_relevant),
             n_undefined=int((self._n_relevant == 0).sum()),
         )
 
-    def _value(self, job: _Job, conventions: _Conventions) -> float:
-        if conventions.order is None:
-            return self._exact(job, conventions).mean
-        return self._averaged(conventions.mean, *self._in_order[job.evaluator.metric, conventions._replace(mean="")])
-
     def _own(self, job: _Job) -> float:
-        if job in self._own_values:
-            hits = self._in_order[job.evaluator.metric, job.script._replace(mean="")][1]
-            return self._averaged(job.script.mean, self._own_values[job], hits)
-        quantity = getattr(quantities, job.evaluator.quantity)(self._histograms[job.script.distance], job.script.cut)
-        if isinstance(quantity, float):
-            return quantity
-        values = np.nan_to_num(quantity)
+        values = self._own_values.get(job)
+        if values is None:
+            counts = TieHistogram(self._counts[job.script.distance], self._levels)
+            quantity = getattr(quantities, job.evaluator.quantity)(counts, job.script.cut)
+            if isinstance(quantity, float):
+                return quantity
+            values = quantity
         return self._averaged(job.script.mean, values, values)
 
     def _averaged(self, mean: str, values: FloatArray, hit: FloatArray) -> float:
@@ -297,22 +248,13 @@ class _Scores:
         kept = self._is_labelled if MEANS[mean].of_labelled else slice(None)
         return float(MEANS[mean].average(values[kept], hit[kept], self._n_relevant[kept]))
 
-    def _exact(self, job: _Job, conventions: _Conventions) -> TieRange:
-        """Average exact scores as a script does; ties give each query a probability of a hit."""
-        mean, distance = conventions.mean, conventions.distance
-        scores = self._scores(job.exact_metric(conventions), distance)
-        if mean != "leave_out_without_hits":
-            return TieRange(*(self._averaged(mean, values, values) for values in scores[:3]))
-        hits = self._scores(f"Hit@{conventions.cut}", distance)
-        return TieRange(self._averaged(mean, scores.mean, hits.mean), *_bounds_with_hits(scores, hits))
-
-    def _scores(self, metric: str, distance: str) -> Scores:
-        """Score every query, 0 where nothing is relevant; scripts share most of these."""
-        key = metric, distance
-        if key not in self._exact_scores:
-            scored = evaluate_histogram(self._histograms[distance], [metric], undefined="skip")
-            self._exact_scores[key] = np.stack(scored.scores[metric])
-        return Scores(*np.nan_to_num(self._exact_scores[key]))
+    def _range(self, job: _Job, conventions: _Conventions) -> TieRange:
+        """Average scores as a script does; ties give each query a probability of a hit."""
+        scores, hits = (Scores(*self._scores[scoring]) for scoring in job.scorings(conventions))
+        value = self._averaged(conventions.mean, scores.mean, hits.mean)
+        if conventions.mean == "leave_out_without_hits":
+            return TieRange(value, *_bounds_with_hits(scores, hits))
+        return TieRange(value, *(self._averaged(conventions.mean, bound, bound) for bound in scores[1:3]))
 
 
 def shapley_values(values: Mapping[Switches, float]) -> dict[str, float]:

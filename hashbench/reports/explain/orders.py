@@ -121,17 +121,21 @@ def _sorted_by_ids(n_queries: int, n_items: int) -> IntArray:
 DATABASE_ORDERS = ("given", "by-class", "shuffled")
 
 
+def _classes(affinity: Affinity) -> AnyArray | None:
+    """Return the class of each item of the database, if each has one."""
+    labels: AnyArray | None = getattr(affinity, "database_labels", None)
+    return None if labels is None or labels.ndim != 1 else labels
+
+
 def database_orders(affinity: Affinity) -> list[str]:
     """Return the orders of a database: without ``by-class`` unless each item has one class."""
-    labels = getattr(affinity, "database_labels", None)
-    is_single = labels is not None and labels.ndim == 1
-    return [name for name in DATABASE_ORDERS if is_single or name != "by-class"]
+    return [name for name in DATABASE_ORDERS if name != "by-class" or _classes(affinity) is not None]
 
 
 def describe_order(order: str, affinity: Affinity) -> str:
     """Return an order of a database in words: ``by class: items of class 3 first`` also if it is given like that."""
-    labels = getattr(affinity, "database_labels", None)
-    if labels is not None and labels.ndim == 1:
+    labels = _classes(affinity)
+    if labels is not None:
         labels = labels[rows_in(order, affinity)]
         n_runs = 1 + np.count_nonzero(labels[1:] != labels[:-1])
         if n_runs == len(np.unique(labels)) > 1:
@@ -151,8 +155,8 @@ def rows_in(order: str, affinity: Affinity) -> IntArray:
     if order == "given":
         return np.arange(affinity.n_database)
     if order == "by-class":
-        labels = getattr(affinity, "database_labels", None)
-        if labels is None or labels.ndim != 1:
+        labels = _classes(affinity)
+        if labels is None:
             raise HashbenchError("--database-order by-class needs one class per item; choose given or shuffled.")
         return np.argsort(labels, kind="stable")
     if name == "shuffled" and (seed.isdecimal() or order == name):

@@ -1,75 +1,19 @@
-"""What scripts compute of a ranking or of counts: metrics, means over queries, and quantities of their own."""
+"""How scripts average over queries, and what some of them compute that is none of hashbench's metrics."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashbench._typing import FloatArray, IntArray
+from hashbench._typing import BoolArray, FloatArray, IntArray
 from hashbench.reports.explain.ranking import Query, Sort
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics.ndcg import exponential_gains
+from hashbench.scoring.metrics import get_metric
 
 NAN = float("nan")
 
 
-# ---------------------------------------------------------------- metrics of one query, in a script's order
-
-
-class Ranking(NamedTuple):
-    """The first items of a query in a script's order."""
-
-    query: Query
-    distance: str
-    sort: Sort
-    cut: int  # how many items
-
-    @property
-    def hits(self) -> IntArray:
-        """Ranks, from 1, of the relevant items among them."""
-        return self.query.ranks(self.distance, self.sort, self.cut)
-
-    @property
-    def rows(self) -> IntArray:
-        """Their rows, and possibly some after them."""
-        return self.query.rows(self.distance, self.sort, self.cut)
-
-
-DIVISORS: dict[str, Callable[[int, int, int], int]] = {  # of AP: from hits above the cut, relevant items, and the cut
-    "retrieved": lambda n_hits, n_relevant, cut: n_hits,
-    "relevant": lambda n_hits, n_relevant, cut: n_relevant,
-    "capped": lambda n_hits, n_relevant, cut: min(n_relevant, cut),
-}
 DIVISOR_WORDS = {"retrieved": "hits above the cut", "relevant": "all relevant items"}
-
-
-def _precisions(ranks: IntArray) -> FloatArray:
-    """Compute the precision at the rank of each hit."""
-    return np.arange(1, len(ranks) + 1) / ranks
-
-
-def _average_precision(first: Ranking, divisor: str) -> float:
-    hits = first.hits
-    divisor_value = DIVISORS[divisor](len(hits), first.query.n_relevant, first.cut)
-    return float(_precisions(hits).sum() / divisor_value) if divisor_value else 0.0
-
-
-def _ndcg(first: Ranking, gains: FloatArray) -> float:
-    rows = first.rows[: first.cut]
-    discounts = 1.0 / np.log2(np.arange(2, len(rows) + 2))
-    best = float((np.sort(gains)[::-1][: first.cut] * discounts).sum())
-    return float((gains[rows] * discounts).sum() / best) if best else 0.0
-
-
-METRICS: dict[str, Callable[[Ranking, str], float]] = {  # from the first items and the divisor of AP
-    "AP": _average_precision,
-    "NDCG": lambda first, divisor: _ndcg(first, exponential_gains(first.query.levels)),
-    "NDCG:trec": lambda first, divisor: _ndcg(first, first.query.levels.astype(np.float64)),
-    "P@k": lambda first, divisor: len(first.hits) / max(first.cut, 1),
-    "P@r": lambda first, divisor: len(first.hits) / max(first.cut, 1),
-    "R@k": lambda first, divisor: len(first.hits) / max(first.query.n_relevant, 1),
-    "Hit@k": lambda first, divisor: float(len(first.hits) > 0),
-}
 
 
 # ---------------------------------------------------------------- means over queries
@@ -125,34 +69,53 @@ MEANS = {
 }
 
 
-# ---------------------------------------------------------------- quantities of one query, from the ranks of its hits
+# ---------------------------------------------------------------- quantities of the first items of one query
 
 
-def mean_precision(ranks: IntArray) -> float:
-    """Average the precision over the ranks of hits; 0 without a hit."""
-    return float(_precisions(ranks).mean()) if len(ranks) else 0.0
+class First(NamedTuple):
+    """The first items of a query in a script's order."""
+
+    query: Query
+    distance: str
+    sort: Sort
+    cut: int  # how many items, or the radius that they are in
+
+    @property
+    def rows(self) -> IntArray:
+        """Their rows."""
+        return self.query.rows(self.distance, self.sort)[: self.cut]
+
+    @property
+    def hits(self) -> IntArray:
+        """Ranks, from 1, of the relevant items among them."""
+        return np.flatnonzero(self.query.levels[self.rows] > 0) + 1
 
 
-def without_first(first: Ranking) -> float:
+def _mean_precision(ranks: IntArray, counted: BoolArray | slice = slice(None)) -> float:
+    """Average the precision at the ranks of hits, where not counted as 0; 0 without a hit."""
+    precisions = np.arange(1, len(ranks) + 1) / ranks
+    return float(precisions[counted].sum() / max(len(ranks), 1))
+
+
+def without_first(first: First) -> float:
     """Compute AP above the cut, to which a hit at rank 1 adds nothing."""
-    hits = first.hits
-    return float(_precisions(hits)[hits > 1].sum() / len(hits)) if len(hits) else 0.0
+    return _mean_precision(first.hits, first.hits > 1)
 
 
-def of_first_hits(first: Ranking) -> float:
+def of_first_hits(first: First) -> float:
     """Compute AP of the first ``cut`` hits, at any rank."""
-    return mean_precision(first._replace(cut=first.query.n_items).hits[: first.cut])
+    return _mean_precision(first._replace(cut=first.query.n_items).hits[: first.cut])
 
 
-def inside(first: Ranking) -> float:
-    """Compute AP of the ``cut`` items inside a radius."""
-    return mean_precision(first.hits)
+def inside(first: First) -> float:
+    """Compute AP of the items inside a radius."""
+    return _mean_precision(first._replace(cut=int((first.query.keys(first.distance) <= first.cut).sum())).hits)
 
 
-def of_scores_above_zero(first: Ranking) -> float:
+def of_scores_above_zero(first: First) -> float:
     """Compute AP above the cut, where items that differ in all bits count as irrelevant."""
-    hits, query = first.hits, first.query
-    return mean_precision(hits[query.keys("hamming")[first.rows[hits - 1]] < query.n_bits])
+    distances = first.query.keys("hamming")[first.rows[first.hits - 1]]
+    return _mean_precision(first.hits[distances < first.query.n_bits])
 
 
 # ---------------------------------------------------------------- quantities of counts, which no tie order affects
@@ -165,8 +128,7 @@ def none_relevant(counts: TieHistogram, cut: int) -> FloatArray:
 
 def at_end_of_ties(counts: TieHistogram, cut: int) -> FloatArray:
     """Compute the precision at the end of each tie, weighted by the share of relevant items in it."""
-    precision = (counts.rel_before + counts.n_rel) / np.maximum(counts.before + counts.size, 1)
-    return np.asarray((precision * counts.n_rel).sum(axis=1) / np.maximum(counts.n_relevant, 1))
+    return get_metric("AP:thresholds").scores(counts, undefined="zero").mean
 
 
 def area(counts: TieHistogram, cut: int) -> float:
@@ -206,14 +168,8 @@ def _of_pairs(counts: TieHistogram) -> FloatArray:
 
 def ndcg_of_int8(counts: TieHistogram, cut: int) -> FloatArray:
     """Compute NDCG with gains 2**level - 1 where 2**level is at most 127."""
-    gains = np.minimum(2.0**counts.levels, 127.0) - 1.0
-    n_items = int(counts.n_database[0])
-    discounts = np.concatenate([[0.0], np.cumsum(1.0 / np.log2(np.arange(2, n_items + 2)))])
-    of_group = discounts[counts.before + counts.size] - discounts[counts.before]
-    mean_gain = np.einsum("l,qlg->qg", gains, counts.counts) / np.maximum(counts.size, 1)
-    ends = np.cumsum(counts.n_at_level[:, ::-1], axis=1)
-    ideal = np.diff(discounts[np.concatenate([np.zeros((len(ends), 1), int), ends], axis=1)], axis=1) @ gains[::-1]
-    return np.where(ideal > 0, (mean_gain * of_group).sum(axis=1) / np.where(ideal > 0, ideal, 1.0), 0.0)
+    levels = np.minimum(counts.levels, np.log2(127))
+    return get_metric("NDCG").scores(TieHistogram(counts.counts, levels), undefined="zero").mean
 
 
 def _ball(counts: TieHistogram, radius: int) -> tuple[IntArray, IntArray]:

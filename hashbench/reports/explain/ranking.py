@@ -1,14 +1,18 @@
-"""Queries as scripts see them: distances, the order of the items, the ranks of hits; and the loop over all queries."""
+"""Queries as scripts see them: distances, the order of the items, scores; and the loop over all queries."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from hashbench._parallel import chunks, in_threads
-from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.affinity import Affinity
 from hashbench.reports.explain import orders
+from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.random_orders import without_ties
 
 _AT_A_TIME = 16  # queries whose levels are held at once by one thread
 
@@ -18,11 +22,11 @@ class Sort(NamedTuple):
 
     order: str  # of ties, a function of `orders`
     item_order: str = ""  # of the items of a query as it gets them, a function of `orders`; empty for the database's
-    shared_cut: int = 0  # how many items it sorts first whatever the cut; 0: as many as the cut says
+    n_first: int = 0  # how many items it sorts, if the order depends on that
 
 
 class Query:
-    """What a script sees of one query; sort keys, rows and ranks are cached.
+    """What a script sees of one query; sort keys and rows are cached.
 
     ``code`` and ``database``, (n_items, n_bytes), are packed, the items in the order in which the script gets them;
     ``levels`` are the affinity to each item; ``number`` is the index of the query.
@@ -33,36 +37,23 @@ class Query:
     ) -> None:
         self.code, self.database, self.n_bits, self.levels = code, database, n_bits, levels
         self.number, self.n_queries = number, n_queries
-        self.is_relevant = levels > 0
-        self.n_items, self.n_relevant = len(levels), int(self.is_relevant.sum())
+        self.n_items = len(levels)
         self._cache: dict[Hashable, AnyArray] = {}
 
     def keys(self, distance: str) -> IntArray:
         """Return the sort key of every item, a whole number from 0 on, lowest first."""
         return self._cached(distance, lambda: DISTANCES[distance].keys(self))
 
-    def rows(self, distance: str, sort: Sort, cut: int) -> IntArray:
-        """Return at least the first ``cut`` items in a script's order."""
-        n_first = max(cut, sort.shared_cut)
-        return self._cached(self._place(distance, sort, n_first), lambda: self._sorted(distance, sort, n_first))
+    def rows(self, distance: str, sort: Sort) -> IntArray:
+        """Return the items in a script's order: all, or those that it sorts first."""
+        return self._cached((distance, sort), lambda: self._sorted(self.keys(distance), sort))
 
-    def ranks(self, distance: str, sort: Sort, cut: int) -> IntArray:
-        """Return the ranks, from 1, of the relevant items among the first ``cut``."""
-        ranks = self._cached(
-            ("ranks", *self._place(distance, sort, max(cut, sort.shared_cut))),
-            lambda: np.flatnonzero(self.is_relevant[self.rows(distance, sort, cut)]) + np.int64(1),
-        )
-        return ranks[: np.searchsorted(ranks, cut, side="right")]
-
-    def _place(self, distance: str, sort: Sort, n_first: int) -> tuple[Hashable, ...]:
-        return distance, *sort[:2], n_first if sort.order in orders.BY_CUT else 0
-
-    def _sorted(self, distance: str, sort: Sort, n_first: int) -> IntArray:
-        keys, order = self.keys(distance), getattr(orders, sort.order)
+    def _sorted(self, keys: IntArray, sort: Sort) -> IntArray:
+        order = getattr(orders, sort.order)
         if not sort.item_order:
-            return np.asarray(order(keys, n_first))
+            return np.asarray(order(keys, sort.n_first))
         rows = getattr(orders, sort.item_order)(self.number, self.n_queries, self.n_items)
-        return np.asarray(rows[order(keys[rows], n_first)])
+        return np.asarray(rows[order(keys[rows], sort.n_first)])
 
     def _cached(self, key: Hashable, compute: Callable[[], AnyArray]) -> AnyArray:
         if key not in self._cache:
@@ -96,6 +87,35 @@ def visit_queries(
     for n_visited in in_threads(visit_block, chunks(0, len(query), _AT_A_TIME)):
         n_done += n_visited
         on_progress("queries ranked", n_done, len(query))
+
+
+class Scoring(NamedTuple):
+    """A metric of hashbench, and what ranks the items."""
+
+    metric: str
+    distance: str = "hamming"  # of `DISTANCES`
+    sort: Sort | None = None  # None: the exact score over all orders of ties
+
+
+def score(queries: Sequence[Query], scorings: Iterable[Scoring], levels: IntArray) -> Iterator[FloatArray]:
+    """Compute by each scoring the scores of queries, (4, n_queries), 0 where nothing is relevant."""
+    at_levels = [np.searchsorted(levels, query.levels).astype(np.int16) for query in queries]
+
+    @cache
+    def ranked(distance: str, sort: Sort | None) -> TieHistogram:
+        if sort is None:
+            keys = [query.keys(distance) for query in queries]
+            return TieHistogram(count_groups(at_levels, keys, levels).counts, levels)
+        ranks = []
+        for query, at_level in zip(queries, at_levels, strict=True):
+            rows = query.rows(distance, sort)
+            is_beyond = np.ones(query.n_items, dtype=bool)
+            is_beyond[rows] = False
+            ranks.append(np.append(at_level[rows], np.sort(at_level[is_beyond])))
+        return without_ties(np.stack(ranks), levels)
+
+    for metric, distance, sort in scorings:
+        yield np.stack(get_metric(metric).scores(ranked(distance, sort), undefined="zero"))
 
 
 def _ones(packed: ByteArray) -> IntArray:
@@ -132,7 +152,6 @@ class Distance(NamedTuple):
 
     words: str  # how it differs from hashbench's
     keys: Callable[[Query], IntArray]  # sort keys of all items, (n_items,)
-    has_few_keys: bool = True  # at most twice the code length, plus 1; else up to as many as items
 
 
 DISTANCES = {
@@ -141,5 +160,5 @@ DISTANCES = {
     "of_int8": Distance("similarities end at 127", _of_int8),
     "radii_of_int8": Distance("similarities end at 127", _radii_of_int8),
     "dot_of_bits": Distance("dot of 0/1 vectors, not Hamming distance", _dot_of_bits),
-    "cosine_of_bits": Distance("cosine of 0/1 vectors, not Hamming distance", _cosine_of_bits, has_few_keys=False),
+    "cosine_of_bits": Distance("cosine of 0/1 vectors, not Hamming distance", _cosine_of_bits),
 }

@@ -1,9 +1,9 @@
 """Scores of a run with ties by the tools for runs, and where their differences come from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,31 +15,26 @@ from hashbench.reports.explain.emulation import (
     Switches,
     TieRange,
     causes_of,
-    metric_pattern,
     subsets,
 )
 from hashbench.reports.explain.quantities import DIVISOR_WORDS, MEANS
-from hashbench.reports.explain.scripts import Evaluator
+from hashbench.reports.explain.scripts import Evaluator, metric_pattern
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.runs import evaluate_run
 
-DocumentScores = Mapping[str, float]
 Run = Mapping[str, Mapping[str, Any]]
 _METRICS = ("AP", "AP@k", "NDCG:trec", "NDCG@k:trec", "P@k", "R@k", "RR", "RPrec", "Hit@k")
-_METRICS_OF_RANX = (*_METRICS, "NDCG", "NDCG@k")  # the last two are its ndcg_burges
 _MISSING = "queries that the run lacks count 0"
 _SINGLE = "scores in 32 bits"
 
 
-@dataclass(frozen=True)
-class RunTool:
+class RunTool(NamedTuple):
     """A tool: trec_eval or one that calls it, or ranx, which sorts by numba."""
 
     evaluator: Evaluator  # as tables show it
     sorts_twice: bool = False
-    counts_missing: bool = False  # queries that the run lacks count 0
-    needs_all_queries: bool = False  # it refuses runs whose queries are not those of the qrels
+    counts_missing: bool = False  # queries that the run lacks count 0; ranx otherwise refuses such runs
 
     @property
     def is_ranx(self) -> bool:
@@ -49,9 +44,9 @@ class RunTool:
     @property
     def gives(self) -> tuple[str, ...]:
         """Patterns of the metrics that it computes, by hashbench's names."""
-        return _METRICS_OF_RANX if self.is_ranx else _METRICS
+        return (*_METRICS, "NDCG", "NDCG@k") if self.is_ranx else _METRICS  # the last two are its ndcg_burges
 
-    def order(self, scores: DocumentScores) -> list[str]:
+    def order(self, scores: Mapping[str, float]) -> list[str]:
         """Return documents in its order: by name, descending, among equal scores, or as numba leaves them."""
         if not self.is_ranx:
             return sorted(scores, key=lambda name: (scores[name], name.encode()), reverse=True)
@@ -64,53 +59,52 @@ class RunTool:
 
 _TREC, _RANX, _RANX_RUN = map(scripts.named, ("trec_eval", "ranx-here", "ranx-run-here"))
 _COMPARABLE = replace(_RANX_RUN, name="ranx-comparable-here", used_by="ranx of a Run, make_comparable=True")
-TOOLS = (
-    RunTool(replace(_TREC, used_by="trec_eval")),
-    RunTool(replace(_TREC, name="pytrec_eval", used_by="pytrec_eval, the mean over what it gives")),
-    RunTool(replace(_TREC, name="ir_measures", used_by="ir_measures"), counts_missing=True),
-    RunTool(_RANX, needs_all_queries=True),
-    RunTool(_RANX_RUN, needs_all_queries=True),
-    RunTool(_COMPARABLE, sorts_twice=True, counts_missing=True),
-)
+TOOLS = {
+    tool.evaluator.name: tool
+    for tool in (
+        RunTool(replace(_TREC, used_by="trec_eval")),
+        RunTool(replace(_TREC, name="pytrec_eval", used_by="pytrec_eval, the mean over what it gives")),
+        RunTool(replace(_TREC, name="ir_measures", used_by="ir_measures"), counts_missing=True),
+        RunTool(_RANX),
+        RunTool(_RANX_RUN),
+        RunTool(_COMPARABLE, sorts_twice=True, counts_missing=True),
+    )
+}
 
 
-def named(name: str) -> RunTool:
-    """Return a tool by its name."""
-    known = {tool.evaluator.name: tool for tool in TOOLS}
-    if name.casefold() not in known:
-        raise unknown_name("script of runs", name, known)
-    return known[name.casefold()]
-
-
-def explain_run(run: Run, qrels: Run, metrics: Sequence[str], tools: Sequence[RunTool] = TOOLS) -> list[Explanation]:
-    """Score a run by the tools that compute one of the metrics, and explain each difference from the exact value.
+def explain_run(run: Run, qrels: Run, metrics: Sequence[str], names: Sequence[str] = ()) -> list[Explanation]:
+    """Score a run by the tools of these names, or all, and explain each difference from the exact value.
 
     ``run`` and ``qrels`` are as for `hashbench.evaluate_run`, documents in the order of the file. Returns the
-    explanations metric by metric, tools in their order. Raises HashbenchError if no tool computes a metric, or run and
-    qrels do not fit together.
+    explanations metric by metric, tools in their order. Raises HashbenchError if a tool is not known, no tool computes
+    a metric, or run and qrels do not fit together.
     """
+    for name in names:
+        if name.casefold() not in TOOLS:
+            raise unknown_name("script of runs", name, TOOLS)
     has_all_queries = run.keys() == qrels.keys()
-    tools = [tool for tool in tools if has_all_queries or not tool.needs_all_queries]
+    chosen = [TOOLS[name] for name in dict.fromkeys(map(str.casefold, names or TOOLS))]
+    tools = [tool for tool in chosen if has_all_queries or tool.counts_missing or not tool.is_ranx]
     if not tools:
         raise HashbenchError(
             "ranx refuses a run whose queries are not those of the qrels, unless it makes them comparable: "
             "choose --script ranx-comparable-here."
         )
     explanations = []
-    for name in dict.fromkeys(get_metric(name).name for name in metrics):
-        tools_of_metric = [tool for tool in tools if metric_pattern(name) in tool.gives]
-        if not tools_of_metric:
+    for metric in dict.fromkeys(get_metric(metric).name for metric in metrics):
+        of_metric = [tool for tool in tools if metric_pattern(metric) in tool.gives]
+        if not of_metric:
             raise HashbenchError(
-                f"none of {', '.join(tool.evaluator.name for tool in tools)} gives {name}; ask for "
+                f"none of {', '.join(tool.evaluator.name for tool in tools)} gives {metric}; ask for "
                 f"{', '.join(dict.fromkeys(pattern for tool in tools for pattern in tool.gives))}."
             )
-        explanations += [_explain(tool, run, qrels, name) for tool in tools_of_metric]
+        explanations += [_explain(tool, run, qrels, metric) for tool in of_metric]
     return explanations
 
 
 def _explain(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
     divided = f"{name.partition(':')[0]}:relevant" if name.startswith("AP@") else name
-    single = run if tool.is_ranx else _rounded(run)
+    single = run if tool.is_ranx else {query: _in_32_bits(scores) for query, scores in run.items()}
     zero, divisor = MEANS["count_zero"].words, f"divisor: {DIVISOR_WORDS['relevant']}"
     is_used = {
         zero: True,
@@ -150,8 +144,6 @@ def _explain(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
     )
 
 
-def _rounded(run: Run) -> Run:
+def _in_32_bits(scores: Mapping[str, float]) -> dict[str, float]:
     with np.errstate(over="ignore"):
-        return {
-            query: {name: float(np.float32(score)) for name, score in scores.items()} for query, scores in run.items()
-        }
+        return {name: float(np.float32(score)) for name, score in scores.items()}

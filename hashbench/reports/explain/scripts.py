@@ -13,6 +13,7 @@ from typing import Any
 from hashbench.errors import unknown_name
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.ranking import Sort
+from hashbench.scoring.metrics import get_metric
 
 
 @dataclass(frozen=True)
@@ -46,29 +47,35 @@ class Evaluator:
         cut = f"{stem}@k{colon}{gain}"
         return {"none": (self.metric,), "only": (cut,)}.get(self.cuts, (self.metric, cut))
 
-    def cut_of(self, cutoff: int | None, n_items: int) -> int | None:
-        """Return how many items it looks at, or which radius; None if it does not accept the cut."""
+    def cut_of(self, name: str, n_items: int) -> int | None:
+        """Return how many items it looks at for a metric, or which radius; None if it does not compute that."""
+        cutoff = next((value for value in get_metric(name).arguments if isinstance(value, int)), None)
+        if metric_pattern(name) not in self.gives:
+            return None
         if self.metric.endswith("@r"):
             return cutoff
         if cutoff is None:
             cut = 0 if self.cuts == "only" else n_items - self.loses_last
         else:
-            cut = 0 if self.cuts == "none" or (self.is_within and cutoff > n_items) else min(cutoff, n_items)
+            refused = self.cuts == "none" or (self.cuts in ("below", "only") and cutoff > n_items)
+            cut = 0 if refused else min(cutoff, n_items)
         return cut if cut >= (1 if self.shares_cut else self.least_cut) else None
 
-    def sort(self, largest_cut: int = 0) -> Sort | None:
-        """Return how it orders items, if that matters; ``largest_cut`` is the one that scripts share."""
-        return Sort(self.order, self.item_order, largest_cut if self.shares_cut else 0) if self.order else None
+    def sort(self, cut: int) -> Sort | None:
+        """Return how it orders items, if that affects the first ``cut``."""
+        return Sort(self.order, self.item_order, cut if self.order in orders.BY_CUT else 0) if self.order else None
 
     @property
     def is_of_this_machine(self) -> bool:
         """Whether its tie order depends on the installed NumPy or numba, or on the CPU."""
         return self.order in orders.OF_THIS_MACHINE
 
-    @property
-    def is_within(self) -> bool:
-        """Whether it takes no cut beyond the database."""
-        return self.cuts in ("below", "only")
+
+def metric_pattern(name: str) -> str:
+    """Return the pattern of a metric as scripts have it: with its option, but AP@k without its divisor."""
+    metric = get_metric(name)
+    pattern, (_, colon, option) = metric.family.pattern, metric.name.partition(":")
+    return pattern if pattern == "AP@k" else f"{pattern}{colon}{option}"
 
 
 _CONVERTED: dict[str, Callable[[str], Any]] = {"least_cut": int, "shares_cut": bool, "loses_last": bool}

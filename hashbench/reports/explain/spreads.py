@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,20 +19,18 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.reports import ties
 from hashbench.reports.aggregate import method_labels
-from hashbench.reports.explain import orders, quantities
-from hashbench.reports.explain.emulation import cut_of
-from hashbench.reports.explain.orders import BY_CUT, DATABASE_ORDERS, rearranged
-from hashbench.reports.explain.ranking import Query, Sort, visit_queries
+from hashbench.reports.explain import orders
+from hashbench.reports.explain.explanation_text import lay_out
+from hashbench.reports.explain.orders import DATABASE_ORDERS, rearranged
+from hashbench.reports.explain.ranking import Query, Scoring, Sort, score, visit_queries
 from hashbench.reports.explain.scripts import EVALUATORS, twins_of
-from hashbench.reports.formatting import json_text, markdown_table, plain_table
-from hashbench.scoring.counting import count, database_blocks
+from hashbench.reports.formatting import json_text
 from hashbench.scoring.evaluator import evaluate_packed
-from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics import get_metric
-from hashbench.scoring.random_orders import without_ties
 from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
 from hashbench.store.hdf5 import open_codes
+
+_END_OF_TIES = "AP:thresholds"  # the precision at the end of each tie
 
 
 class Spread(NamedTuple):
@@ -80,14 +78,22 @@ def spreads(
 
     Raises HashbenchError if the database has no such order.
     """
-    exact = evaluate_packed(query, database, n_bits, affinity, metrics)
-    histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, slice(0, len(query)))
-    end = _mean(quantities.at_end_of_ties(histogram, 0)[histogram.n_relevant > 0])
+    exact = evaluate_packed(query, database, n_bits, affinity, [*metrics, _END_OF_TIES])
+    counted = ~np.isnan(exact.scores[_END_OF_TIES].mean)
+    end = exact.summary[_END_OF_TIES].mean
+    scripts = {name: _sorting_scripts(name, len(database)) for name in exact.scores if name != _END_OF_TIES}
+    scores = {scoring: np.zeros(len(query)) for of_metric in scripts.values() for scoring in of_metric.values()}
+
+    def visit(queries: list[Query]) -> None:
+        for scoring, of_queries in zip(scores, score(queries, scores, affinity.levels), strict=True):
+            scores[scoring][queries[0].number : queries[-1].number + 1] = of_queries[0]
+
     for name in database_orders:
         items, relevance = rearranged(database, affinity, name)
-        by_script = _values(query, items, n_bits, relevance, list(exact.scores))
-        for metric, summary in exact.summary.items():
-            values = by_script[metric]
+        visit_queries(query, items, n_bits, relevance, visit)
+        for metric, of_metric in scripts.items():
+            summary = exact.summary[metric]
+            values = {script: _mean(scores[scoring][counted]) for script, scoring in of_metric.items()}
             lowest, highest = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
             exact_numbers = summary.n_queries, summary.mean, summary.tie_sd, summary.low, summary.high
             extremes = values[lowest], values[highest], lowest, highest
@@ -159,68 +165,32 @@ def _pairs(key: tuple[int, str, str], group: Sequence[Spread]) -> Pairs:
         names = first.method, second.method
         if first.highest > second.lowest and first.lowest < second.highest:
             turned.append(names)
-        elif _highest(first) > _lowest(second) and _lowest(first) < _highest(second):
+        elif _with_end(first)[1] > _with_end(second)[0] and _with_end(first)[0] < _with_end(second)[1]:
             at_end.append(names)
     n_meet = sum(answer != ties.EVERY_ORDER for answer in answers)
     return Pairs(*key, len(couples), n_meet, answers.count(ties.OPEN), tuple(turned), tuple(at_end))
 
 
-def _lowest(spread: Spread) -> float:
-    return float(np.fmin(spread.lowest, spread.end_of_ties))
+def _with_end(spread: Spread) -> tuple[float, float]:
+    """Return the lowest and highest value among all scripts."""
+    end = spread.end_of_ties
+    return float(np.fmin(spread.lowest, end)), float(np.fmax(spread.highest, end))
 
 
-def _highest(spread: Spread) -> float:
-    return float(np.fmax(spread.highest, spread.end_of_ties))
-
-
-def _values(
-    query: ByteArray, database: ByteArray, n_bits: int, affinity: Affinity, metrics: Sequence[str]
-) -> dict[str, dict[str, float]]:
-    """Compute each metric in each tie order, by the name of a script with that order."""
-    n_items, levels = len(database), affinity.levels
-    scripts = {name: _sorting_scripts(name, n_items) for name in metrics}
-    values = {(name, script): np.full(len(query), np.nan) for name in metrics for script in scripts[name]}
-
-    def score(queries: list[Query]) -> None:
-        numbers = slice(queries[0].number, queries[-1].number + 1)
-        block = np.stack([np.searchsorted(levels, query.levels) for query in queries]).astype(np.int16)
-        ranked: dict[tuple[Sort, int], TieHistogram] = {}
-        for name, sorts in scripts.items():
-            for script, (sort, cut) in sorts.items():
-                key = sort, cut if sort.order in BY_CUT else n_items
-                if key not in ranked:
-                    rows = [_all_rows(query, *key) for query in queries]
-                    ranked[key] = without_ties(np.take_along_axis(block, np.stack(rows), axis=1), levels)
-                values[name, script][numbers] = get_metric(name).scores(ranked[key]).mean
-
-    visit_queries(query, database, n_bits, affinity, score)
-    return {name: {script: _mean(values[name, script]) for script in scripts[name]} for name in metrics}
-
-
-def _sorting_scripts(name: str, n_items: int) -> dict[str, tuple[Sort, int]]:
-    """Choose one script for each tie order among the scripts of a metric, with how many items it looks at."""
-    by_sort: dict[Sort, tuple[str, int]] = {}
+def _sorting_scripts(name: str, n_items: int) -> dict[str, Scoring]:
+    """Choose one script for each tie order among the scripts of a metric."""
+    by_sort: dict[Sort, str] = {}
     for evaluator in (*EVALUATORS, *twins_of(EVALUATORS)):
         script = replace(evaluator, shares_cut=False)  # each metric is sorted for its own cut
-        cut = None if "@r" in name else cut_of(script, name, n_items)  # no order matters inside a radius
-        sort = script.sort()
-        if sort is not None and cut is not None:
-            by_sort.setdefault(sort, (script.name, cut))
-    return {script: (sort, cut) for sort, (script, cut) in by_sort.items()}
-
-
-def _all_rows(query: Query, sort: Sort, n_first: int) -> Any:
-    """Return the rows of all items in a script's order, followed by those that it does not rank, by distance."""
-    rows = query.rows("hamming", sort, n_first)[:n_first]
-    if len(rows) == query.n_items:
-        return rows
-    others = np.setdiff1d(np.arange(query.n_items), rows)
-    return np.append(rows, others[np.argsort(query.keys("hamming")[others], kind="stable")])
+        cut = None if "@r" in name else script.cut_of(name, n_items)  # no order matters inside a radius
+        sort = None if cut is None else script.sort(cut)
+        if sort is not None:
+            by_sort.setdefault(sort, script.name)
+    return {script: Scoring(name, sort=sort) for sort, script in by_sort.items()}
 
 
 def _mean(values: FloatArray) -> float:
-    counted = ~np.isnan(values)
-    return float(values[counted].mean()) if counted.any() else math.nan
+    return float(values.mean()) if len(values) else math.nan
 
 
 def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
@@ -229,25 +199,36 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
     if form == "json":
         codes = [spread._asdict() for spread in all_spreads]
         return json_text({"codes": codes, "pairs": [group._asdict() for group in all_pairs]})
-    lay_out = markdown_table if form == "markdown" else plain_table
-    header = ["method", "bits", "metric", "database", "mean", "shuffle sd", "scripts that sort", "end of ties"]
-    header.append("worst case")
-    lines = []
-    for spread in all_spreads:
-        end_of_ties = "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}"
-        mean, shuffle_sd = f"{spread.value:.4f}", f"{spread.tie_sd:.5f}"
-        scripts = f"{spread.lowest:.4f} to {spread.highest:.4f}"
-        key = [spread.method, str(spread.n_bits), spread.metric, spread.database]
-        lines.append([*key, mean, shuffle_sd, scripts, end_of_ties, f"{spread.low:.4f} to {spread.high:.4f}"])
-    parts = [lay_out(header, lines), _ABOUT]
+    rows = [
+        {
+            "method": spread.method,
+            "bits": str(spread.n_bits),
+            "metric": spread.metric,
+            "database": spread.database,
+            "mean": f"{spread.value:.4f}",
+            "shuffle sd": f"{spread.tie_sd:.5f}",
+            "scripts that sort": f"{spread.lowest:.4f} to {spread.highest:.4f}",
+            "end of ties": "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}",
+            "worst case": f"{spread.low:.4f} to {spread.high:.4f}",
+        }
+        for spread in all_spreads
+    ]
+    parts = [lay_out(list(rows[0]), [list(row.values()) for row in rows], form), _ABOUT]
     if any(group.n_pairs for group in all_pairs):
-        header = ["bits", "metric", "database", "pairs", "ranges meet", "not apart"]
-        header += ["scripts that sort", "with end of ties"]
-        lines = []
-        for n_bits, metric, database, n_pairs, n_meet, n_open, turned, at_end in all_pairs:
-            counts = [n_pairs, n_meet, n_open, len(turned), len(turned) + len(at_end)]
-            lines.append([str(n_bits), metric, database, *map(str, counts)])
-        parts.append(lay_out(header, lines))
+        rows = [
+            {
+                "bits": str(group.n_bits),
+                "metric": group.metric,
+                "database": group.database,
+                "pairs": str(group.n_pairs),
+                "ranges meet": str(group.meet),
+                "not apart": str(group.open),
+                "scripts that sort": str(len(group.turned)),
+                "with end of ties": str(len(group.turned) + len(group.turned_at_end)),
+            }
+            for group in all_pairs
+        ]
+        parts.append(lay_out(list(rows[0]), [list(row.values()) for row in rows], form))
         parts += [
             f"{group.n_bits} bits, {group.metric}, {group.database}: two scripts that sort can put these "
             f"pairs in either order: {', '.join(' and '.join(names) for names in group.turned)}."
