@@ -174,7 +174,7 @@ def make_table(results: pd.DataFrame, name: str, selection: Selection | None = N
     selection = selection or Selection()
     table = _table(results, name, selection)
     if table.cells.empty:
-        raise _no_results(results, table, selection)
+        raise _no_results(table.layout, table.published, name, selection)
     return table
 
 
@@ -322,24 +322,15 @@ def _lines(
     return pd.concat([main_lines(part, everything) for _, part in cells.groupby(pd.Series(roles, cells.index))])
 
 
-def _no_results(results: pd.DataFrame, table: ResultTable, selection: Selection) -> HashbenchError:
-    layout, lengths = table.layout, list(selection.n_bits) or list(table.layout.n_bits) or [32]
-    methods = sorted({value.our_method for value in table.published if not layout.is_open})
-    usable = [method for method in methods or ["itq"] if method in method_names()]
-    metrics = " or ".join(layout.metrics)
+def _no_results(layout: TableLayout, published: Sequence[Published], name: str, selection: Selection) -> HashbenchError:
+    lengths = list(selection.n_bits or layout.n_bits) or [32]
+    of_paper = [value.our_method for value in published if not layout.is_open and value.our_method in method_names()]
+    datasets = ["digits-unseen3-fold0"] if layout.is_over_folds else selection.datasets
+    making = replace(selection, methods=[min(of_paper, default="itq")], n_bits=lengths[:1], datasets=datasets)
     several = ", with several settings of one method" if layout.is_ablation else ""
-    options = " --dataset digits-unseen3-fold0" if layout.is_over_folds else ""
-    advice = "There is no such method here; see: hashbench list methods."
-    other_lengths = sorted(set(results["n_bits"]))
-    others = _table(results, table.name, replace(selection, n_bits=tuple(other_lengths))).cells
-    if not others.empty:
-        options = "".join(f" --bits {n_bits}" for n_bits in sorted(set(others["n_bits"])))
-        advice = f"There are results at other lengths; show them: hashbench tables {table.name}{options}."
-    elif usable:
-        advice = f"Run: hashbench run{options} --method {usable[0]} --bits {lengths[0]} --metric {layout.metrics[0]}."
     return HashbenchError(
-        f"there are no results for {table.name}: {metrics}{' of ' * bool(methods)}{' or '.join(methods)} at "
-        f"{', '.join(map(str, lengths))} bits{several}. {advice}"
+        f"there are no results for {name}: {' or '.join(layout.metrics)} at {', '.join(map(str, lengths))} "
+        f"bits{several}. Choose other lengths with --bits, or make some: {making.command(layout.metrics[0])}."
     )
 
 
