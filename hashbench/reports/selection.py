@@ -15,7 +15,6 @@ from hashbench.reports.folds import without_folds
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES
-from hashbench.store.result_rows import OWN_FEATURES, is_own
 
 
 @dataclass(frozen=True)
@@ -82,10 +81,10 @@ class Selection:
         lengths = " at " + " or ".join(map(str, self.n_bits)) + " bits" if self.n_bits else ""
         rows = self.at(results)
         rows = results if rows.empty else rows
+        known = {key: ", ".join(map(str, sorted(rows[key].unique()))) for key in ("metric", "n_bits", "dataset")}
         return HashbenchError(
-            f"there are no results in {metric}{of}{on}{lengths}. There are results in "
-            f"{', '.join(sorted(rows['metric'].unique()))} at {', '.join(map(str, sorted(rows['n_bits'].unique())))} "
-            f"bits on {', '.join(sorted(rows['dataset'].unique()))}; choose others, or make them: {self.command(metric)}."
+            f"there are no results in {metric}{of}{on}{lengths}. There are results in {known['metric']} at "
+            f"{known['n_bits']} bits on {known['dataset']}; choose others, or make them: {self.command(metric)}."
         )
 
     def command(self, metric: str) -> str:

@@ -288,7 +288,9 @@ def test_results_in_other_metrics_or_of_other_data_are_named(hashbench, tmp_path
     diff_rows.write(tmp_path / "digits.csv", *rows)
     command = "compare", "--results", tmp_path, "lsh"
     lacking = diff_rows.refusal(hashbench(*command, "itq", "--metric", "P@100"))
-    assert "there are no results in P@100 of itq. There are results in AP at 16 bits on digits; choose others" in lacking
+    assert (
+        "there are no results in P@100 of itq. There are results in AP at 16 bits on digits; choose others" in lacking
+    )
     other = diff_rows.refusal(hashbench(*command, "sph"))
     assert "lsh and sph have no results of the same data (dataset, features and fingerprint), metric and code" in other
     diff_rows.write(tmp_path / "digits.csv", *rows, *several("lsh", (0.4, 0.41), n_bits=32))

@@ -131,15 +131,10 @@ class ResultTable:
         numbers = {name: name for name in ("value", "spread", "tie_sd", "low", "high")}
         if "p_value" in self.cells:
             numbers |= {"confidence_low": "from_", "confidence_high": "to", "p_adjusted": "p_value"}
-        rows = [
-            [
-                *attrgetter(*key)(cell),
-                *(_six(getattr(cell, name)) for name in numbers.values()),
-                *attrgetter(*_CONTENT)(cell),
-            ]
-            for cell in records(self.cells)
-        ]
-        return sheet_text([*key, *numbers, *_CONTENT], rows)
+        shown = self.cells.rename(columns={name: heading for heading, name in numbers.items()})
+        shown = shown[[*key, *numbers, *_CONTENT]].astype(dict.fromkeys(numbers, object))
+        shown[list(numbers)] = shown[list(numbers)].map(_six)
+        return sheet_text(shown, shown.to_numpy())
 
     def to_published_csv(self) -> str:
         """Write CSV with one line per published value and cell of ours that stands for it.
@@ -277,20 +272,17 @@ def _is_shown(
 
     Where other papers have values, their lengths are shown too.
     """
-    methods = {value.our_method for value in published}
-    of_paper = {(value.our_dataset, value.our_metric) for value in published if is_own(value, layout)}
-    paper_lengths: dict[tuple[str, str], set[int]] = {}
-    for value in published:
+    methods, own = {value.our_method for value in published}, [value for value in published if is_own(value, layout)]
+    of_paper = {(value.our_dataset, value.our_metric) for value in own}
+    lengths: dict[tuple[str, str], set[int]] = {}
+    for value in [*own, *(other for other in published if (other.our_dataset, other.our_metric) not in of_paper)]:
         place = value.our_dataset, value.our_metric
-        if is_own(value, layout):
-            paper_lengths.setdefault(place, set()).add(value.n_bits)
-        elif place not in of_paper:
-            paper_lengths.setdefault(place, set(layout.n_bits)).add(value.n_bits)
-    usual = {metric: set(layout.n_bits) for metric in layout.metrics}
+        lengths.setdefault(place, set(() if place in of_paper else layout.n_bits)).add(value.n_bits)
     shown = []
     for cell in records(cells[["dataset", "metric", "method", "n_bits"]]):
-        lengths = paper_lengths.get((cell.dataset, cell.metric), usual.get(cell.metric))
-        has_column = lengths is not None and cell.n_bits in (n_bits or lengths or {cell.n_bits})
+        usual = set(layout.n_bits) if cell.metric in layout.metrics else None
+        at = lengths.get((cell.dataset, cell.metric), usual)
+        has_column = at is not None and cell.n_bits in (n_bits or at or {cell.n_bits})
         shown.append(has_column and (layout.is_open or cell.method in methods))
     return pd.Series(shown, index=cells.index, dtype=bool)
 

@@ -34,16 +34,10 @@ class Entry(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line: its name, its settings, and its cells."""
+    """One line: its label and its cells."""
 
-    name: str
-    settings: str
+    label: str
     entries: Sequence[Entry]
-
-    @property
-    def label(self) -> str:
-        """Name and settings."""
-        return f"{self.name} {self.settings}".strip()
 
 
 class Span(NamedTuple):
