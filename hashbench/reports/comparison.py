@@ -167,12 +167,10 @@ def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], 
                     f"different code of {name} made its rows, so they are not of one method. Rerun them: hashbench "
                     "results check lists them."
                 )
-        drawn = [draws(*of_side[["method", "params"]].iloc[0]) for of_side in rows]
-        fixed = [name for name, is_drawn in zip(names, drawn, strict=True) if not is_drawn]
         if not is_known:
-            return _by_means(rows, names, metric, fixed)
+            return by_means(rows, names, metric)
         sides = [evaluations[n_bits][name] or [] for name in pair]
-        return compare(*sides, names=names, draws_nothing=fixed, clusters=classes)[metric]
+        return compare(*sides, names=names, draws_nothing=_fixed(rows, names), clusters=classes)[metric]
 
     answers = []
     for n_bits, by_name in lengths.items():
@@ -225,7 +223,14 @@ def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
     return evaluations
 
 
-def _by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str, fixed: Sequence[str]) -> Difference:
+def _fixed(rows: Sequence[pd.DataFrame], names: Sequence[str]) -> list[str]:
+    """Return the names of the sides that draw nothing at random."""
+    firsts = [(side["method"].iloc[0], side["params"].iloc[0]) for side in rows]
+    return [name for name, line in zip(names, firsts, strict=True) if not draws(*line)]
+
+
+def by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str) -> Difference:
+    """Compare two lines by the means of their seeds, given the results of each; HashbenchError if they say nothing."""
     first, second = (of_side["value"].to_numpy(dtype=float) for of_side in rows)
     for name, values in zip(pair, (first, second), strict=True):
         if np.isnan(values).any():
@@ -233,7 +238,7 @@ def _by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str, 
     if len({n_undefined for of_side in rows for n_undefined in of_side["n_undefined"]}) > 1:
         raise other_queries(metric, pair)
     tie_sd = sum(float(of_side["tie_sd"].mean(skipna=False)) for of_side in rows)
-    return of_means(first, second, metric, pair, int(rows[0]["n_queries"].iloc[0]), tie_sd, fixed)
+    return of_means(first, second, metric, pair, int(rows[0]["n_queries"].iloc[0]), tie_sd, _fixed(rows, pair))
 
 
 @lru_cache(maxsize=1)

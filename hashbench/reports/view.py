@@ -4,10 +4,9 @@ A view chooses rows, averages them over seeds, names and orders the lines, finds
 leave open between it and the others, and the marks of each cell. Those who show it compute nothing more.
 """
 
-from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, Self
 
@@ -159,13 +158,8 @@ def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Any:
 
 
 def records(frame: pd.DataFrame) -> Iterator[Any]:
-    """Return the rows of a frame as namedtuples: for small frames in a tenth of the time of pandas' own."""
-    return map(_record(tuple(frame.columns))._make, frame.to_numpy(dtype=object).tolist())
-
-
-@lru_cache
-def _record(names: tuple[str, ...]) -> Any:
-    return namedtuple("Record", names)
+    """Return the rows of a frame as namedtuples."""
+    return iter(frame.itertuples(index=False))
 
 
 def records_by(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...], list[Any]]:

@@ -60,7 +60,7 @@ def test_own_codes_that_draw_nothing_need_no_seeds_anywhere(hashbench, six_seeds
             differences(hashbench, "results", "signs", FIRST)[0]["basis"],
             block_rows(table, "Uncertainty of digits")[f"{FIRST} codes=own"][-1] == "-",
             "Lines of one seed" in " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split()),
-            any("One seed of signs" in sentence for sentence in content["pairs"]["sentence"]),
+            any("signs has one seed" in sentence for sentence in content["pairs"]["sentence"]),
         )
 
     assert hashbench(*save).exit_code == 0
@@ -264,7 +264,7 @@ def test_means_over_other_queries_are_not_compared_where_only_rows_are_at_hand(h
         chosen = results[results["method"].isin(names)]
         content = make_content(chosen, all_lines(chosen), make_view(chosen, by_score=True).cells, {})
         (sentence,) = set(content["pairs"]["sentence"])
-        assert sentence.endswith(": not compared.") == others
+        assert sentence.startswith("Not compared over seeds: P@r2:skip is defined for different queries") == others
 
 
 @pytest.mark.parametrize(("metric", "answers"), [("AP", ["better", "worse"]), ("PairwiseError", ["worse", "better"])])
@@ -306,8 +306,9 @@ def test_the_page_says_which_methods_have_one_seed(tmp_path):
     results = read_results(tmp_path)
     content = make_content(results, all_lines(results), make_view(results, by_score=True).cells, {})
     one_seed, apart, error = sorted(set(content["pairs"]["sentence"]), key=len)
-    assert one_seed == "One seed of lsh: not compared over seeds; see hashbench compare itq lsh."
-    assert apart == "pcah and sh draw nothing at random: not compared over seeds; see hashbench compare pcah sh."
+    kept = "and the scores of single queries are not kept here; see hashbench compare"
+    assert one_seed == f"Not compared over seeds: lsh has one seed, {kept} itq lsh."
+    assert apart == f"Not compared over seeds: pcah draws nothing at random, {kept} pcah sh."
     assert error.startswith("sph is below itq by 0.1550 PairwiseError")
     assert error.endswith(" on these queries. Lower is better.")
 
