@@ -4,7 +4,7 @@ A view chooses rows, averages them over seeds, names and orders the lines, finds
 leave open between it and the others, and the marks of each cell. Those who show it compute nothing more.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
@@ -33,8 +33,7 @@ class View:
 
     ``cells`` has the columns of `hashbench.reports.aggregate.mean_over_seeds`, the ``label`` of each line, whether a
     cell ``is_best`` of its ``COLUMN``, what ``ties`` leave open between it and the best (a key of
-    `hashbench.reports.ties.ANSWERS`, empty where nothing is compared), and its ``marks``. `with_intervals` and `tested`
-    add more.
+    `hashbench.reports.ties.ANSWERS`, empty where nothing is compared), and its ``marks``. `tested` adds more.
     """
 
     cells: pd.DataFrame
@@ -55,10 +54,6 @@ class View:
         """The results behind each cell."""
         rows = dict(tuple(self.rows.groupby("cell")))
         return [rows[cell] for cell in range(len(self.cells))]
-
-    def with_intervals(self) -> Self:
-        """Return the view with 95 % intervals: the columns of `hashbench.reports.uncertainty.add_uncertainty`."""
-        return replace(self, cells=add_uncertainty(self.cells, self.rows_of_cells, COLUMN))
 
     def tested(self, against: str = "", on_progress: Progress = silent) -> Self:
         """Return the view with intervals, tests and their marks, and ``against``, what the others are tested against.
@@ -157,14 +152,9 @@ def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Any:
     return iter(frame.groupby(list(keys), sort=False))
 
 
-def records(frame: pd.DataFrame) -> Iterator[Any]:
-    """Return the rows of a frame as namedtuples."""
-    return iter(frame.itertuples(index=False))
-
-
 def records_by(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...], list[Any]]:
     """Return the rows of a frame as namedtuples, by the values of several columns, in the order of their first rows."""
     key_of, groups = attrgetter(*keys), dict[tuple[Any, ...], list[Any]]()
-    for record in records(frame):
+    for record in frame.itertuples(index=False):
         groups.setdefault(key_of(record), []).append(record)
     return groups

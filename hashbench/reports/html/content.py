@@ -23,7 +23,7 @@ from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.published import make_pairs, published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, reach
 from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, score_as_many, welch_tests
-from hashbench.reports.view import records, records_by
+from hashbench.reports.view import records_by
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import COLUMNS, NUMBERS
@@ -115,7 +115,7 @@ def _placed(cells: pd.DataFrame, place: Mapping[str, Callable[[str], int]], more
 
 
 def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> Iterator[str]:
-    for job in records(rows[list(COLUMNS[:6])]):
+    for job in rows[list(COLUMNS[:6])].itertuples(index=False):
         origin = origin_of(origins, job)
         yield "\n".join(describe_origin(origin, job)) if origin else ""
 

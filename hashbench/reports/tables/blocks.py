@@ -14,7 +14,7 @@ from hashbench.reports.row_origins import N_TRIALS, TRIED_ON, has_tried_settings
 from hashbench.reports.tables.layout import TableLayout
 from hashbench.reports.tables.published import Pair, Published, count_verdicts, is_own, make_pairs, values_beside
 from hashbench.reports.tables.text import Entry, Groups, Line, Span, Style, TableBlock
-from hashbench.reports.view import grouped, records, records_by
+from hashbench.reports.view import grouped, records_by
 from hashbench.unseen import split_name
 
 NOT_RUN = "-"
@@ -86,7 +86,10 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
 
     blocks = []
     for keys, block in grouped(cells, [*BLOCK, "metric"]):
-        groups = [(f"{n_bits} bits", [*map(line, records(column))]) for n_bits, column in block.groupby("n_bits")]
+        groups = [
+            (f"{n_bits} bits", [*map(line, column.itertuples(index=False))])
+            for n_bits, column in block.groupby("n_bits")
+        ]
         notes = [
             f"95 % interval: {bases_in_words(block)}. Shuffle sd: how far a shuffle of the database moves the value. "
             "Worst case: each query's ties broken separately. p: corrected as for ‡."

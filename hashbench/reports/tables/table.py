@@ -20,9 +20,9 @@ from hashbench.reports.selection import Selection
 from hashbench.reports.tables.blocks import compared, make_blocks, make_fold_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.latex import latex
 from hashbench.reports.tables.layout import LAYOUTS, TableLayout
-from hashbench.reports.tables.published import Published, count_verdicts, is_own, published_values
+from hashbench.reports.tables.published import Published, is_own, published_values
 from hashbench.reports.tables.text import Style, TableBlock, markdown
-from hashbench.reports.view import View, make_view, records, records_by, view_of
+from hashbench.reports.view import View, make_view, records_by, view_of
 from hashbench.store.files import write_text
 
 OWN_TABLE = "selection"  # the usual name of a table of chosen rows
@@ -68,7 +68,7 @@ class ResultTable:
 
         ``digits`` are decimal places; with ``has_spread`` the spread over seeds stands beside each value.
         """
-        return markdown(self._title, self._blocks(Style(digits, has_spread)), self._foot)
+        return markdown(self._title, self._blocks(Style(digits, has_spread)))
 
     def __repr__(self) -> str:
         return f"<ResultTable {self.name} of {len(self.cells)} cells>"
@@ -89,13 +89,6 @@ class ResultTable:
     @property
     def _title(self) -> str:
         return f"{self.layout.heading}. {self.layout.title}"
-
-    @cached_property
-    def _foot(self) -> str:
-        pairs = [pair for _, pairs in compared(self.cells, self.layout, self.published) for pair in pairs]
-        if not pairs:
-            return ""
-        return f"Our values beside the papers': {count_verdicts(pairs)}. {self.name}-published.csv lists what differs."
 
     @cached_property
     def _blocks(self) -> Callable[[Style], list[TableBlock]]:
@@ -279,7 +272,7 @@ def _is_shown(
         place = value.our_dataset, value.our_metric
         lengths.setdefault(place, set(() if place in of_paper else layout.n_bits)).add(value.n_bits)
     shown = []
-    for cell in records(cells[["dataset", "metric", "method", "n_bits"]]):
+    for cell in cells[["dataset", "metric", "method", "n_bits"]].itertuples(index=False):
         usual = set(layout.n_bits) if cell.metric in layout.metrics else None
         at = lengths.get((cell.dataset, cell.metric), usual)
         has_column = at is not None and cell.n_bits in (n_bits or at or {cell.n_bits})
