@@ -107,9 +107,7 @@ def footnotes(diff: Diff) -> list[str]:
         )
     if n_untested := len(changed) - diff.n_tested:
         notes.append(f"Not tested: {n_untested}, as scores of every query are not kept here for both sides.")
-    is_other = (
-        changed["n_queries_old"] + changed["n_undefined_old"] != changed["n_queries_new"] + changed["n_undefined_new"]
-    )
+    is_other = changed["n_undefined_old"] != changed["n_undefined_new"]
     if is_other.any():
         notes.append(f"Different queries: {is_other.sum()} of the changed values are means over others than before.")
     return [" ".join(notes)] if notes else []

@@ -15,7 +15,7 @@ import pandas as pd
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, line_labels, main_lines, mean_over_seeds
+from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, all_lines, main_lines, mean_over_seeds
 from hashbench.reports.marks import BEST, add_marks, is_of_most_folds
 from hashbench.reports.selection import Selection
 from hashbench.reports.ties import compare
@@ -115,11 +115,8 @@ def view_of(
     """Make the view of some cells, whose labels differ within each ``place`` (columns); see `make_view`."""
     if "rivals" not in cells:
         cells = cells.assign(rivals="")
-    if lines is None:
-        labels = line_labels(cells, place)
-        cells = cells.assign(label=[labels[line] for line in cells[list(LINE)].itertuples(index=False, name=None)])
-    else:
-        cells = cells.merge(lines[[*LINE, "label"]], how="left")
+    lines = all_lines(cells, place) if lines is None else lines
+    cells = cells.merge(lines[[*LINE, "label"]], how="left")
     methods = {name: position for position, name in enumerate(selection.methods if selection else ())}
     score = -cells.groupby([*BLOCK, "metric", *LINE])["value"].transform("mean") if by_score else 0.0
     ranked = cells.assign(

@@ -33,10 +33,7 @@ _CONTENT = ("dataset_fingerprint", "method_version")  # last columns of files
 class ResultTable:
     """A table of results, ready to be written; in a notebook it shows itself.
 
-    ``cells`` has one row per cell, as `hashbench.reports.view.View` has them: block, metric, line, ``n_bits``; means
-    over seeds of ``value``, ``low`` and ``high``, ``spread`` (their standard deviation, NaN for one seed) and
-    ``n_seeds``; whether it ``is_best`` of its column, what ``ties`` leave open between it and the best, and ``marks``.
-    With `tested`, it has intervals and p values too.
+    ``cells`` has one row per cell, as `hashbench.reports.view.View` has them.
     """
 
     name: str  # of its files
