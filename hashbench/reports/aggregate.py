@@ -32,7 +32,7 @@ def all_lines(results: pd.DataFrame, place: Sequence[str] = BLOCK) -> pd.DataFra
     methods = list(zip(lines["method"], lines["params"], strict=True))
     labels = method_labels(methods)
     n_versions = results.groupby([*place, "method", "params"])["method_version"].nunique()
-    several = set(n_versions[n_versions > 1].index.droplevel(list(range(len(place)))))
+    several = set(n_versions[n_versions > 1].reset_index()[["method", "params"]].itertuples(index=False, name=None))
     versions = zip(methods, lines["method_version"], strict=True)
     names = [labels[method] + f" (version {version})" * (method in several) for method, version in versions]
     return lines.assign(label=names, group=_groups(lines))

@@ -3,6 +3,7 @@
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,13 @@ class TableLayout:
 
 def _read_layouts() -> dict[str, TableLayout]:
     text = files("hashbench.reports.tables").joinpath("layouts.toml").read_text(encoding="utf-8")
-    return {
-        name: TableLayout(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
-        for name, fields in tomllib.loads(text).items()
-    }
+    layouts = {}
+    for name, values in tomllib.loads(text).items():
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        }
+        layouts[name] = TableLayout(**fields)
+    return layouts
 
 
 LAYOUTS = _read_layouts()

@@ -269,11 +269,11 @@ def _is_shown(
         place = value.our_dataset, value.our_metric
         lengths.setdefault(place, set(() if place in of_paper else layout.n_bits)).add(value.n_bits)
     shown = []
-    for cell in cells[["dataset", "metric", "method", "n_bits"]].itertuples(index=False):
-        usual = set(layout.n_bits) if cell.metric in layout.metrics else None
-        at = lengths.get((cell.dataset, cell.metric), usual)
-        has_column = at is not None and cell.n_bits in (n_bits or at or {cell.n_bits})
-        shown.append(has_column and (layout.is_open or cell.method in methods))
+    columns = (cells[key].tolist() for key in ("dataset", "metric", "method", "n_bits"))
+    for dataset, metric, method, length in zip(*columns, strict=True):
+        at = lengths.get((dataset, metric), set(layout.n_bits) if metric in layout.metrics else None)
+        has_column = at is not None and length in (n_bits or at or {length})
+        shown.append(has_column and (layout.is_open or method in methods))
     return pd.Series(shown, index=cells.index, dtype=bool)
 
 
