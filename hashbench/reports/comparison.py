@@ -149,7 +149,10 @@ def _side(rows: pd.DataFrame) -> Side:
     row = rows.iloc[0]
     changed = changed_params(row["method"], row["params"]).items()
     settings = " ".join(setting_text(key, value) for key, value in changed if OWN.get(key) != value)
-    return Side(row["name"], row["label"], settings) if row["is_one"] else Side(row["full"], row["full"], settings)
+    if not row["is_one"]:
+        return Side(row["full"], row["full"], settings)
+    name = row["name"]
+    return Side(name, name if name == row["label"] else f"{name} {settings}".strip(), settings)
 
 
 def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], by_class: bool) -> Column:
