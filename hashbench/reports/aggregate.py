@@ -18,16 +18,24 @@ from hashbench.store.result_rows import OWN, SHOWN
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged
 CELL = (*BLOCK, "metric", *LINE, "n_bits")
-LineKey = tuple[str, str, int]  # the values of ``LINE``
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _OF_ORIGINS = {"trials": "max", "code_min": "min", "code_max": "max"}  # columns that results may have, and their means
 GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
 
 
-def all_lines(results: pd.DataFrame) -> pd.DataFrame:
-    """Return each ``LINE`` of results with its ``label`` among all of them and its ``group``."""
-    lines, labels = results[list(LINE)].drop_duplicates(ignore_index=True), line_labels(results)
-    return lines.assign(label=[labels[line] for line in lines.itertuples(index=False)], group=_groups(lines))
+def all_lines(results: pd.DataFrame, place: Sequence[str] = BLOCK) -> pd.DataFrame:
+    """Return each ``LINE`` of results with its ``label`` and its ``group``.
+
+    No two in one ``place`` (columns) share a label: versions are named where one has several of a line there.
+    """
+    lines = results[list(LINE)].drop_duplicates(ignore_index=True)
+    methods = list(zip(lines["method"], lines["params"], strict=True))
+    labels = method_labels(methods)
+    n_versions = results.groupby([*place, "method", "params"])["method_version"].nunique()
+    several = set(n_versions[n_versions > 1].reset_index()[["method", "params"]].itertuples(index=False, name=None))
+    versions = zip(methods, lines["method_version"], strict=True)
+    names = [labels[method] + f" (version {version})" * (method in several) for method, version in versions]
+    return lines.assign(label=names, group=_groups(lines))
 
 
 def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
@@ -99,23 +107,6 @@ def rank_settings(method: str, params: str, n_bits: int) -> tuple[int, int]:
     return min(ranks, default=3), len(changed)
 
 
-def line_labels(cells: pd.DataFrame, place: Sequence[str] = BLOCK) -> dict[LineKey, str]:
-    """Return the label of each ``LINE`` of results.
-
-    No two in one ``place`` (columns) share a label: versions are named where one has several of a line there.
-    """
-    cells = cells[[*place, *LINE]].drop_duplicates()
-    lines = _lines(cells)
-    labels = method_labels((method, params) for method, params, _ in lines)
-    n_versions = cells.groupby([*place, "method", "params"])["method_version"].nunique().reset_index()
-    several = n_versions[n_versions["method_version"] > 1]
-    names = set(zip(several["method"], several["params"], strict=True))
-    return {
-        (method, params, version): labels[method, params] + f" (version {version})" * ((method, params) in names)
-        for method, params, version in lines
-    }
-
-
 def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Return the label of each method with all its parameters (JSON): the name, and what is not a default.
 
@@ -164,7 +155,7 @@ def common_settings(cells: pd.DataFrame) -> dict[str, Any]:
     All lines whose methods have such a parameter must agree on it.
     """
     default, values = object(), defaultdict(list)
-    for method, params, _ in _lines(cells):
+    for method, params, _ in set(cells[list(LINE)].itertuples(index=False, name=None)):
         card, changed = known_card(method), changed_params(method, params)
         for key in {**(card.params if card else {}), **changed}:
             values[key].append(changed.get(key, default))
@@ -173,10 +164,6 @@ def common_settings(cells: pd.DataFrame) -> dict[str, Any]:
         for key, (first, *others) in sorted(values.items())
         if others and first is not default and all(value == first for value in others)
     }
-
-
-def _lines(cells: pd.DataFrame) -> set[LineKey]:
-    return set(zip(*(cells[key] for key in LINE), strict=True))
 
 
 def _groups(lines: pd.DataFrame) -> pd.Series:

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from hashbench._typing import IntArray
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.steps import needs_vectors
-from hashbench.registry import method_names
 from hashbench.reports.aggregate import (
     BLOCK,
     LINE,
@@ -21,12 +20,11 @@ from hashbench.reports.aggregate import (
     draws,
     main_lines,
     mean_over_seeds,
-    own_shown,
     setting_text,
 )
 from hashbench.reports.formatting import json_text, markdown_table, p_text, plain_table, sheet_text, wrapped
 from hashbench.reports.marks import mixed_methods, notes_on_code
-from hashbench.reports.selection import Selection
+from hashbench.reports.selection import Selection, demand
 from hashbench.reports.uncertainty import verdict
 from hashbench.scoring.comparison import Difference, compare, holm, of_means, other_queries
 from hashbench.scoring.evaluation import Evaluation, evaluation_of
@@ -83,11 +81,7 @@ def compare_results(results: pd.DataFrame, names: Sequence[str], selection: Sele
     """
     first, *others = names = list(dict.fromkeys(names))
     if not others:
-        settings = _with_titles(results).query("method == @first")["full"].unique()
-        such = f" There are results of {', '.join(sorted(settings))}." if len(settings) > 1 else ""
-        raise HashbenchError(
-            f"a comparison needs two methods, and only {first} is named; name two different ones.{such}"
-        )
+        raise HashbenchError(f"a comparison needs two methods, and only {first} is named; name two different ones.")
     chosen = _chosen(results, names, selection)
     columns, compared = [], set()
     for (dataset, features, fingerprint, metric), block in chosen.groupby([*BLOCK, "metric"], sort=False):
@@ -101,7 +95,10 @@ def compare_results(results: pd.DataFrame, names: Sequence[str], selection: Sele
             compared |= {name for by_name in lengths.values() for name in by_name}
     for name in others:
         if name not in compared:
-            raise _nothing_in_common(chosen, first, name)
+            raise HashbenchError(
+                f"{first} and {name} have no results of the same data (dataset, features and fingerprint), metric and "
+                "code length. Run or evaluate both on the same, or choose others with --dataset, --metric and --bits."
+            )
     answers = [answer for column in columns for answer in column.answers]
     for n_bits in selection.n_bits:
         if n_bits not in {answer["n_bits"] for answer in answers}:
@@ -119,47 +116,32 @@ def compare_results(results: pd.DataFrame, names: Sequence[str], selection: Sele
 
 
 def _chosen(results: pd.DataFrame, names: Sequence[str], selection: Selection) -> pd.DataFrame:
-    """Keep the rows of each name: those of a method's line that tables show, or of a label.
+    """Keep the rows of each name, in a new column: those of a method's line that tables show, or of a label.
 
-    New columns are ``name``, and those of `_with_titles`.
+    Others are the ``label``; ``full``, which says so where all settings are defaults; and ``is_one``, whether the
+    method has a single line in the block.
     """
-    cells = mean_over_seeds(results)
-    main = main_lines(cells, cells)[[*BLOCK, "metric", *LINE]].drop_duplicates()
-    titled, parts = _with_titles(results), []
+    lines = results[[*BLOCK, *LINE]].drop_duplicates().merge(all_lines(results)[[*LINE, "label"]])
+    lines["is_one"] = lines.groupby([*BLOCK, "method"])["label"].transform("size") == 1
+    lines["full"] = lines["label"] + np.where(lines["label"] == lines["method"], " (defaults)", "")
+    titled, cells = results.merge(lines), mean_over_seeds(results)
+    main, parts = main_lines(cells, cells)[[*BLOCK, "metric", *LINE]].drop_duplicates(), []
     for name in names:
-        rows = results[results["method"] == name].merge(main)
-        if is_label := rows.empty:
-            rows = results.merge(titled.loc[(titled["label"] == name) | (titled["full"] == name), [*BLOCK, *LINE]])
+        demand("method", [name], {*lines["method"], *lines["label"], *lines["full"]})
+        rows = titled[titled["method"] == name].merge(main)
         if rows.empty:
-            raise _unknown(name, results, titled, selection)
+            rows = titled[(titled["label"] == name) | (titled["full"] == name)]
         part = selection.of(rows)
         if part.empty:
-            method, params = rows[["method", "params"]].iloc[0]
-            settings = changed_params(method, params).items() if is_label else ()
-            words = [word for item in settings for word in ("--param", setting_text(*item))]
-            raise replace(selection, methods=[name]).nothing_left(
-                rows.assign(method=name), " or ".join(selection.metrics), [method, *words], results
-            )
+            of_method = replace(selection, methods=[rows["method"].iloc[0]])
+            raise of_method.nothing_left(rows, " or ".join(selection.metrics))
         parts.append(part.assign(name=name))
     chosen = pd.concat(parts, ignore_index=True)
-    cell = [*BLOCK, "metric", *LINE, "n_bits"]
-    for _, same in chosen.groupby(cell)["name"]:
+    for _, same in chosen.groupby([*BLOCK, "metric", *LINE, "n_bits"])["name"]:
         first, *others = same.unique()
         if others:
             raise HashbenchError(f"{first} and {others[0]} are the same line of results; name two different ones.")
-    return chosen.merge(titled, how="left")
-
-
-def _with_titles(results: pd.DataFrame) -> pd.DataFrame:
-    """Return each line in each block, with its ``label``, and other names.
-
-    ``full`` is the label, which says so where all settings are defaults; ``title`` is what distinguishes lines in a
-    block, and ``is_one`` whether the method has a single one there.
-    """
-    lines = results[[*BLOCK, *LINE]].drop_duplicates().merge(all_lines(results)[[*LINE, "label"]])
-    is_one = lines.groupby([*BLOCK, "method"])["label"].transform("size") == 1
-    full = lines["label"] + np.where(lines["label"] == lines["method"], " (defaults)", "")
-    return lines.assign(full=full, is_one=is_one, title=lines["label"].where(is_one, full))
+    return chosen
 
 
 def _side(rows: pd.DataFrame) -> Side:
@@ -168,39 +150,9 @@ def _side(rows: pd.DataFrame) -> Side:
     changed = changed_params(row["method"], row["params"]).items()
     settings = " ".join(setting_text(key, value) for key, value in changed if OWN.get(key) != value)
     if not row["is_one"]:
-        return Side(row["title"], row["title"], settings)
-    base = own_shown(row["params"]).get("label", "")
-    base = base if row["name"] == base else row["method"]
-    return Side(row["name"] if row["name"] == row["label"] else base, f"{base} {settings}".strip(), settings)
-
-
-def _unknown(name: str, results: pd.DataFrame, titled: pd.DataFrame, selection: Selection) -> HashbenchError:
-    """Build the error for a name without any results."""
-    method = name.partition(" ")[0]
-    if method != name and (titled["method"] == method).any():
-        known = titled.loc[titled["method"] == method, "full"].unique()
-        return HashbenchError(f"there are no results of {name!r}. There are results of {', '.join(sorted(known))}.")
-    if name in method_names():
-        cure = selection.cure(results, selection.metrics[0], [name])
-        return HashbenchError(f"there are no results of {name} yet. Make some: {cure}.")
-    return unknown_name("method", name, results["method"].unique())
-
-
-def _nothing_in_common(chosen: pd.DataFrame, first: str, second: str) -> HashbenchError:
-    """Build the error for two names without a cell in common; rows of other data may be the reason."""
-    rows = [chosen[chosen["name"] == name] for name in (first, second)]
-    both = rows[0].merge(rows[1], on=["dataset", "features", "metric", "n_bits"])
-    if both.empty:
-        return HashbenchError(
-            f"{first} and {second} have no results of one dataset, metric and code length. Run them on the same, or "
-            "choose others with --dataset, --metric and --bits."
-        )
-    pair = both.iloc[0]
-    return HashbenchError(
-        f"results of {first} and {second} on {pair['dataset']} ({pair['features']}) are of different data: the "
-        f"fingerprints are {pair['dataset_fingerprint_x']} and {pair['dataset_fingerprint_y']}. Run or evaluate both "
-        "on the same queries, items and labels."
-    )
+        return Side(row["full"], row["full"], settings)
+    name = row["name"]
+    return Side(name, name if name == row["label"] else f"{name} {settings}".strip(), settings)
 
 
 def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], by_class: bool) -> Column:
@@ -218,12 +170,10 @@ def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], 
                     f"different code of {name} made its rows, so they are not of one method. Rerun them: hashbench "
                     "results check lists them."
                 )
-        drawn = [draws(*of_side[["method", "params"]].iloc[0]) for of_side in rows]
-        fixed = [name for name, is_drawn in zip(names, drawn, strict=True) if not is_drawn]
         if not is_known:
-            return _by_means(rows, names, metric, fixed)
+            return by_means(rows, names, metric)
         sides = [evaluations[n_bits][name] or [] for name in pair]
-        return compare(*sides, names=names, draws_nothing=fixed, clusters=classes)[metric]
+        return compare(*sides, names=names, draws_nothing=_fixed(rows, names), clusters=classes)[metric]
 
     answers = []
     for n_bits, by_name in lengths.items():
@@ -276,7 +226,14 @@ def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
     return evaluations
 
 
-def _by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str, fixed: Sequence[str]) -> Difference:
+def _fixed(rows: Sequence[pd.DataFrame], names: Sequence[str]) -> list[str]:
+    """Return the names of the sides that draw nothing at random."""
+    firsts = [(side["method"].iloc[0], side["params"].iloc[0]) for side in rows]
+    return [name for name, line in zip(names, firsts, strict=True) if not draws(*line)]
+
+
+def by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str) -> Difference:
+    """Compare two lines by the means of their seeds, given the results of each; HashbenchError if they say nothing."""
     first, second = (of_side["value"].to_numpy(dtype=float) for of_side in rows)
     for name, values in zip(pair, (first, second), strict=True):
         if np.isnan(values).any():
@@ -284,7 +241,7 @@ def _by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str, 
     if len({n_undefined for of_side in rows for n_undefined in of_side["n_undefined"]}) > 1:
         raise other_queries(metric, pair)
     tie_sd = sum(float(of_side["tie_sd"].mean(skipna=False)) for of_side in rows)
-    return of_means(first, second, metric, pair, int(rows[0]["n_queries"].iloc[0]), tie_sd, fixed)
+    return of_means(first, second, metric, pair, int(rows[0]["n_queries"].iloc[0]), tie_sd, _fixed(rows, pair))
 
 
 @lru_cache(maxsize=1)

@@ -1,7 +1,6 @@
 """A diff in words: for a terminal, a pull-request comment, or another program."""
 
 import json
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -27,6 +26,7 @@ _MOST_ROWS = 20  # of each other kind than changed, in a table on a terminal; mo
 _ROW = {"dataset": "data", "method": "label", "bits": "n_bits", "seed": "seed", "metric": "metric"}
 _CHANGED = {"old": "value_old", "new": "value_new", "change": "change", "p": "p", "95% interval": "interval"}
 _MEANS = {"seeds changed": "seeds", "metric": "metric", "old": "old", "new": "new", "change": "change"}
+_LISTED = ("changed", "not comparable", "new", "gone")
 _SHEET = ("difference", "ties", "p_value", "p_holm", "low", "high", "other")
 # Title, status (without: means over seeds), and columns of a table, by heading.
 _SECTIONS: tuple[tuple[str, str, dict[str, str]], ...] = (
@@ -107,32 +107,20 @@ def footnotes(diff: Diff) -> list[str]:
         )
     if n_untested := len(changed) - diff.n_tested:
         notes.append(f"Not tested: {n_untested}, as scores of every query are not kept here for both sides.")
-    n_scored = {
-        end: changed[f"n_queries_{end}"].astype(int) - changed[f"n_undefined_{end}"].astype(int)
-        for end in ("old", "new")
-    }
-    is_other = n_scored["old"] != n_scored["new"]
+    is_other = changed["n_undefined_old"] != changed["n_undefined_new"]
     if is_other.any():
-        first = changed[is_other].iloc[0]
-        n_old, n_new = (int(n_scored[end][is_other].iloc[0]) for end in ("old", "new"))
-        notes.append(
-            f"Different queries: {is_other.sum()} of the changed values are means over another number of queries than "
-            f"before, such as {first['metric']} of {first['method']} at {first['n_bits']} bits, {n_old:,} -> {n_new:,}."
-        )
+        notes.append(f"Different queries: {is_other.sum()} of the changed values are means over others than before.")
     return [" ".join(notes)] if notes else []
 
 
 def _tables(diff: Diff) -> dict[str, pd.DataFrame]:
     """Return the rows of each section as text, by title."""
-    rows = diff.rows.assign(
-        change=[
-            f"{number:+.6f}{marks}" for number, marks in zip(diff.rows["difference"], diff.rows["marks"], strict=True)
-        ],
-        p=diff.rows["p_holm"].map(p_text),
-        interval=[
-            "-" if low != low else f"{low:+.6f} to {high:+.6f}"
-            for low, high in zip(diff.rows["low"], diff.rows["high"], strict=True)
-        ],
+    rows = diff.rows
+    interval = rows["low"].map("{:+.6f}".format) + rows["high"].map(" to {:+.6f}".format)
+    rows = rows.assign(
+        change=rows["difference"].map("{:+.6f}".format) + rows["marks"],
+        p=rows["p_holm"].map(p_text),
+        interval=interval.where(rows["low"].notna(), "-"),
     )
     means = diff.over_seeds()
     means = means.assign(
@@ -141,11 +129,10 @@ def _tables(diff: Diff) -> dict[str, pd.DataFrame]:
         **{name: means[name].map("{:.6f}".format) for name in ("old", "new")},
     )
     parts = {title: rows[rows["status"] == status] if status else means for title, status, _ in _SECTIONS}
-    return {title: _texts(parts[title], columns) for title, _, columns in _SECTIONS}
-
-
-def _texts(rows: pd.DataFrame, columns: dict[str, str]) -> pd.DataFrame:
-    return pd.DataFrame({heading: rows[name].astype(str) for heading, name in columns.items()}, dtype=object)
+    return {
+        title: parts[title][[*columns.values()]].astype(str).set_axis([*columns], axis=1)
+        for title, _, columns in _SECTIONS
+    }
 
 
 def _plain(title: str, table: pd.DataFrame) -> str:
@@ -171,12 +158,8 @@ def _markdown(title: str, table: pd.DataFrame, n_lines: int) -> str:
     return f"<details><summary>{title}: {len(table)}</summary>\n\n{text}\n\n</details>"
 
 
-def _listed(diff: Diff, only_changed: bool) -> Iterable[str]:
-    return ("changed",) if only_changed else ("changed", "not comparable", "new", "gone")
-
-
 def _csv(diff: Diff, only_changed: bool) -> str:
-    rows = pd.concat([diff.of(status) for status in _listed(diff, only_changed)])
+    rows = pd.concat([diff.of(status) for status in _LISTED[: 1 if only_changed else None]])
     is_changed = rows["status"] == "changed"
     numbers = {
         name: rows[name].map(("{:.3g}" if name[0] == "p" else "{:.6f}").format)
@@ -202,33 +185,30 @@ def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:
                 **{end: _numbers(row, end) for end in ("old", "new")},
                 "difference": row["difference"],
                 "ties": ANSWERS[row["ties"]],
-                "test": None if pd.isna(row["p_holm"]) else _test(row),
+                "test": _test(row),
             }
-            for row in _records(diff.of("changed"))
+            for row in diff.of("changed").to_dict("records")
         ],
         "over_seeds": [
             {**_key(row), **{name: row[name] for name in ("n_seeds", "n_changed", "old", "new", "difference")}}
-            for row in _records(diff.over_seeds())
+            for row in diff.over_seeds().to_dict("records")
         ],
     }
     if not only_changed:
         content["not_comparable"] = [
             {**_key(row), "old": _numbers(row, "old"), "new": _numbers(row, "new"), "other": row["other"]}
-            for row in _records(diff.of("not comparable"))
+            for row in diff.of("not comparable").to_dict("records")
         ]
         for status, end in (("new", "new"), ("gone", "old")):
-            content[f"{status}_rows"] = [{**_key(row), **_numbers(row, end)} for row in _records(diff.of(status))]
+            content[f"{status}_rows"] = [
+                {**_key(row), **_numbers(row, end)} for row in diff.of(status).to_dict("records")
+            ]
     return content
 
 
-def _records(rows: pd.DataFrame) -> Sequence[dict[Any, Any]]:
-    return rows.to_dict("records")
-
-
-def _test(row: dict[Any, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in ("p_value", "p_holm", "low", "high")} | {
-        "is_significant": row["p_holm"] < ALPHA
-    }
+def _test(row: dict[Any, Any]) -> dict[str, Any] | None:
+    test = {name: row[name] for name in ("p_value", "p_holm", "low", "high")}
+    return None if pd.isna(row["p_holm"]) else {**test, "is_significant": row["p_holm"] < ALPHA}
 
 
 def _key(row: dict[Any, Any]) -> dict[str, Any]:

@@ -18,6 +18,10 @@ from hashbench.store.results import read_results, read_rows
 
 N_TRIALS = 9  # settings tried on these to choose defaults and presets `tuned` of learned methods: benchmarks/tuning.csv
 TRIED_ON = {("cifar10-s1", "squeezenet"): "cifar10-s1:squeezenet", ("tmc2007", "features"): "tmc2007"}
+_SHOWN = [
+    *("features", "settings", "n_bits", "seed", "date", "commit", "hashbench", "libraries", "processor", "threads"),
+    *("device", "seconds", "trials"),
+]
 
 
 def read_origins(paths: Iterable[Path]) -> dict[tuple[Any, ...], JobRecord]:
@@ -95,36 +99,12 @@ def origin_table(folder: Path, dataset: str, method: str) -> str:
             f"{jobs_path(path)} does not record the origin of the {counted(len(jobs), 'job')} of {method} on "
             f"{dataset}. Rerun them with --force, in all their metrics."
         )
-    libraries = list(dict.fromkeys(origin.libraries for origin in origins))
-    header = (
-        "features",
-        "settings",
-        "bits",
-        "seed",
-        "date",
-        "commit",
-        "hashbench",
-        "libraries",
-        "processor",
-        "threads",
-    )
-    lines = [
-        [
-            *(
-                origin.features,
-                origin.settings,
-                str(origin.n_bits),
-                str(origin.seed),
-                origin.date,
-                origin.commit or "-",
-            ),
-            *(origin.hashbench, f"[{libraries.index(origin.libraries) + 1}]", origin.processor, str(origin.threads)),
-            *(origin.device, f"{float(origin.seconds):,.2f}", str(origin.trials or "-")),
-        ]
-        for origin in origins
-    ]
-    text = [plain_table([*header, "device", "seconds", "trials"], lines, n_left=2), ""]
-    text += [f"[{number}] {versions}" for number, versions in enumerate(libraries, 1)]
+    table = pd.DataFrame(origins)
+    libraries = {versions: f"[{number}]" for number, versions in enumerate(table["libraries"].unique(), 1)}
+    table = table.assign(libraries=table["libraries"].map(libraries))[_SHOWN].astype(str)
+    table = table.replace({"commit": {"": "-"}, "trials": {"0": "-"}}).rename(columns={"n_bits": "bits"})
+    text = [plain_table(table.columns.tolist(), table.to_numpy().tolist(), n_left=2), ""]
+    text += [f"{number} {versions}" for versions, number in libraries.items()]
     params = {origin.settings: jobs[origin.key].params for origin in origins}
     text += [f"{name}: {values}" for name, values in sorted(params.items())]
     if len(origins) < len(jobs):

@@ -15,7 +15,6 @@ from hashbench.reports.folds import without_folds
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES
-from hashbench.store.result_rows import OWN_FEATURES, is_own
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,9 @@ class Selection:
     def check(self, results: pd.DataFrame) -> None:
         """Check that each dataset, method and kind of features has results."""
         datasets, features = zip(*map(_names, places(results).unique()), strict=True)
-        _demand("dataset", self.datasets, chain(*datasets))
-        _demand("method", self.methods, results["method"])
-        _demand("feature kind", self.features, chain(*features))
+        demand("dataset", self.datasets, chain(*datasets))
+        demand("method", self.methods, results["method"])
+        demand("feature kind", self.features, chain(*features))
 
     def of(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the chosen rows of results or cells; datasets with unseen classes only if they are named."""
@@ -74,54 +73,27 @@ class Selection:
         is_dataset = not self.datasets or not datasets.isdisjoint(self.datasets)
         return is_dataset and (not self.features or not features.isdisjoint(self.features))
 
-    def nothing_left(
-        self, results: pd.DataFrame, metric: str, making: Sequence[str] = (), everything: pd.DataFrame | None = None
-    ) -> HashbenchError:
-        """Build the error for a choice without rows in a metric.
-
-        ``making`` is the method to run, with options, in place of the chosen ones; ``everything`` are all results if
-        ``results`` are a part.
-        """
+    def nothing_left(self, results: pd.DataFrame, metric: str) -> HashbenchError:
+        """Build the error for a choice without rows in a metric."""
         of = " of " + " or ".join(self.methods) if self.methods else ""
         on = " on " + " or ".join(self.datasets) if self.datasets else ""
         on += " with features " + " or ".join(self.features) if self.features else ""
         lengths = " at " + " or ".join(map(str, self.n_bits)) + " bits" if self.n_bits else ""
         rows = self.at(results)
-        elsewhere = ""
-        if rows.empty:
-            rows = results
-            elsewhere = " on " + ", ".join(sorted(rows["dataset"].unique())) if self.datasets else ""
-        whose = of if {*rows["method"]} <= {*self.methods} else ""
-        cure = self.cure(results if everything is None else everything, metric.partition(" ")[0], making, rows)
+        rows = results if rows.empty else rows
+        known = {key: ", ".join(map(str, sorted(rows[key].unique()))) for key in ("metric", "n_bits", "dataset")}
         return HashbenchError(
-            f"there are no results in {metric}{of}{on}{lengths}. There are results{whose} in "
-            f"{', '.join(sorted(rows['metric'].unique()))} at {', '.join(map(str, sorted(rows['n_bits'].unique())))} "
-            f"bits{elsewhere}; choose others, or make them: {cure}."
+            f"there are no results in {metric}{of}{on}{lengths}. There are results in {known['metric']} at "
+            f"{known['n_bits']} bits on {known['dataset']}; choose others, or make them: {self.command(metric)}."
         )
 
-    def cure(
-        self, results: pd.DataFrame, metric: str, making: Sequence[str] = (), rows: pd.DataFrame | None = None
-    ) -> str:
-        """Return the command that makes the chosen results in a metric: for users' own codes it scores them again.
-
-        ``rows`` are those that there are of the choice, if any: scoring own codes again must name their metrics too.
-        """
-        of_dataset = results[results["dataset"].isin([name.partition(":")[0] for name in self.datasets])]
-        is_own_dataset = len(of_dataset) > 0 and (of_dataset["features"] == OWN_FEATURES).all()
-        known = results[:0] if rows is None else rows
-        is_scored = len(known) > 0 and bool(known["params"].map(is_own).all())
-        metrics = [*sorted({*known["metric"]} - {metric})] * is_scored + [metric]
-        words = [word for name in metrics for word in ("--metric", name)]
-        if is_scored or is_own_dataset:
-            names, datasets = [*making[:1], *self.methods], self.datasets or known["dataset"].unique()
-            save = ["--save", names[0] if names else "NAME"]
-            save += ["--dataset", datasets[0].partition(":")[0]] if len(datasets) == 1 else []
-            return f"hashbench evaluate with your codes and {shlex.join([*save, *words])}"
-        methods = [making] if making else [[name] for name in self.methods]
-        options = [word for method in methods for word in ("--method", *method)]
-        options += [word for name in self.datasets for word in ("--dataset", name)]
-        options += [word for n_bits in self.n_bits for word in ("--bits", str(n_bits))]
-        return f"hashbench run {shlex.join([*options, *words])}"
+    def command(self, metric: str) -> str:
+        """Return the command that makes the chosen results in a metric."""
+        if not {*self.methods} <= {*method_names()}:
+            return "hashbench evaluate --save, with your codes as before"
+        options = {"--method": self.methods, "--dataset": self.datasets, "--bits": map(str, self.n_bits)}
+        words = [word for option, values in options.items() for value in values for word in (option, value)]
+        return f"hashbench run {shlex.join([*words, '--metric', metric.partition(' ')[0]])}"
 
 
 def places(frame: pd.DataFrame) -> pd.MultiIndex:
@@ -136,14 +108,14 @@ def _names(place: tuple[str, str]) -> tuple[set[str], set[str]]:
     return {dataset, *(f"{dataset}:{kind}" for kind in kinds)}, kinds
 
 
-def _demand(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+def demand(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     """Check that each name has results; the error lists short names only, since full ones of features are long."""
     known_names = set(known) if names else set()  # of many rows it takes a while
     for name in names:
         if name not in known_names:
             short = sorted(other for other in known_names if " " not in other and (":" in name or ":" not in other))
             is_misspelt = name not in {*dataset_names(), *method_names()}
-            hint = suggestion(name, short) if is_misspelt else ""
+            hint = suggestion(name, sorted(known_names)) if is_misspelt else ""
             raise HashbenchError(
                 f"there are no results of {kind} {name!r}.{hint} There are results of {', '.join(short)}."
             )

@@ -4,10 +4,9 @@ A view chooses rows, averages them over seeds, names and orders the lines, finds
 leave open between it and the others, and the marks of each cell. Those who show it compute nothing more.
 """
 
-from collections import namedtuple
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ import pandas as pd
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, line_labels, main_lines, mean_over_seeds
+from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, all_lines, main_lines, mean_over_seeds
 from hashbench.reports.marks import BEST, add_marks, is_of_most_folds
 from hashbench.reports.selection import Selection
 from hashbench.reports.ties import compare
@@ -34,8 +33,7 @@ class View:
 
     ``cells`` has the columns of `hashbench.reports.aggregate.mean_over_seeds`, the ``label`` of each line, whether a
     cell ``is_best`` of its ``COLUMN``, what ``ties`` leave open between it and the best (a key of
-    `hashbench.reports.ties.ANSWERS`, empty where nothing is compared), and its ``marks``. `with_intervals` and `tested`
-    add more.
+    `hashbench.reports.ties.ANSWERS`, empty where nothing is compared), and its ``marks``. `tested` adds more.
     """
 
     cells: pd.DataFrame
@@ -56,10 +54,6 @@ class View:
         """The results behind each cell."""
         rows = dict(tuple(self.rows.groupby("cell")))
         return [rows[cell] for cell in range(len(self.cells))]
-
-    def with_intervals(self) -> Self:
-        """Return the view with 95 % intervals: the columns of `hashbench.reports.uncertainty.add_uncertainty`."""
-        return replace(self, cells=add_uncertainty(self.cells, self.rows_of_cells, COLUMN))
 
     def tested(self, against: str = "", on_progress: Progress = silent) -> Self:
         """Return the view with intervals, tests and their marks, and ``against``, what the others are tested against.
@@ -121,11 +115,8 @@ def view_of(
     """Make the view of some cells, whose labels differ within each ``place`` (columns); see `make_view`."""
     if "rivals" not in cells:
         cells = cells.assign(rivals="")
-    if lines is None:
-        labels = line_labels(cells, place)
-        cells = cells.assign(label=[labels[line] for line in cells[list(LINE)].itertuples(index=False, name=None)])
-    else:
-        cells = cells.merge(lines[[*LINE, "label"]], how="left")
+    lines = all_lines(cells, place) if lines is None else lines
+    cells = cells.merge(lines[[*LINE, "label"]], how="left")
     methods = {name: position for position, name in enumerate(selection.methods if selection else ())}
     score = -cells.groupby([*BLOCK, "metric", *LINE])["value"].transform("mean") if by_score else 0.0
     ranked = cells.assign(
@@ -158,19 +149,9 @@ def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Any:
     return iter(frame.groupby(list(keys), sort=False))
 
 
-def records(frame: pd.DataFrame) -> Iterator[Any]:
-    """Return the rows of a frame as namedtuples: for small frames in a tenth of the time of pandas' own."""
-    return map(_record(tuple(frame.columns))._make, frame.to_numpy(dtype=object).tolist())
-
-
-@lru_cache
-def _record(names: tuple[str, ...]) -> Any:
-    return namedtuple("Record", names)
-
-
 def records_by(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...], list[Any]]:
     """Return the rows of a frame as namedtuples, by the values of several columns, in the order of their first rows."""
     key_of, groups = attrgetter(*keys), dict[tuple[Any, ...], list[Any]]()
-    for record in records(frame):
+    for record in frame.itertuples(index=False):
         groups.setdefault(key_of(record), []).append(record)
     return groups

@@ -218,7 +218,9 @@ def test_queries_without_a_difference_are_chosen_last():
 
 def test_without_codes_the_page_says_how_to_get_them(small, tmp_path):
     note = page_data(small[0], tmp_path)["queries"]["digits:pixels"]["note"]
-    assert "run hashbench run --dataset digits --method itq --method lsh --bits 12, then hashbench report" in note
+    assert (
+        "run hashbench run --dataset digits --method itq --method lsh --bits 12 --force, then hashbench report" in note
+    )
     assert note.count(".") == 1
 
 

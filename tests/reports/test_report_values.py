@@ -81,7 +81,7 @@ def test_sentence_says_what_ties_leave_open_of_the_first_two(visit, folder, n_bi
     words = {"every order": "no order of ties", "shuffle": "does not reverse the two", "open": "may reverse the two."}
     assert words.get(answer, "is unknown") in sentence.inner_text()
     seeds = [results.loc[results["method"] == one.method, "value"].to_numpy() for one in (first, second)]
-    over_seeds = "not compared over seeds"
+    over_seeds = "Not compared over seeds"
     if min(map(len, seeds)) > 1:
         over_seeds = str(of_means(*seeds, "AP", (first.method, second.method), 0, 0.0)).partition(" over")[0]
     assert over_seeds in sentence.inner_text()

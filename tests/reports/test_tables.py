@@ -32,7 +32,7 @@ SMALL = (
 
 
 def test_markdown_is_laid_out_like_the_papers():
-    assert table(*SMALL).to_markdown().partition("## cifar10-s1")[0] == (
+    assert table(*SMALL).to_markdown().partition("- ±")[0] == (
         "# Table 1. Average precision of the whole ranking\n"
         "\n"
         "## digits (pixels): AP\n"
@@ -99,8 +99,6 @@ def test_effort_on_a_dataset_is_beside_the_method_and_that_elsewhere_below():
     text = table(of_user, itq).to_markdown()
     assert "- tuned=: settings tried on held-out training items of this dataset" in text
     assert elsewhere not in text
-    text = table(of_user, cell("csq", trials=3)).to_markdown()
-    assert "The settings of each method were chosen among 3." in text
     assert elsewhere not in table(itq).to_markdown()
 
 
@@ -266,8 +264,6 @@ def test_other_lengths_can_be_chosen():
 def test_unknown_table_and_empty_table_are_refused():
     with pytest.raises(HashbenchError, match="Did you mean 'table1'"):
         table(*SMALL, name="table11")
-    with pytest.raises(HashbenchError, match=r"show them: hashbench tables table1 --bits 64 --bits 96\."):
-        table(cell(n_bits=64), cell(n_bits=96), name="table1")
     with pytest.raises(HashbenchError, match="no results for table2: AP@1000"):
         table(*SMALL, name="table2")
 
@@ -436,7 +432,10 @@ def test_any_metric_of_any_rows_can_be_laid_out():
         ({"methods": ["iqt"]}, r"method 'iqt'\. Did you mean 'itq'\? There are results of itq"),
         ({"features": ["pixel"]}, r"feature kind 'pixel'\. Did you mean 'pixels'\? There are results of pixels\."),
         ({"metrics": ["APP"]}, r"unknown metric 'APP'\. Did you mean 'AP'"),
-        ({"metrics": ["AP@5000"]}, r"no results in AP@5000\. There are results in AP at 16 bits; .*--metric AP@5000"),
+        (
+            {"metrics": ["AP@5000"]},
+            r"no results in AP@5000\. There are results in AP at 16 bits on digits; .*--metric AP@5000",
+        ),
         ({"n_bits": [99], "methods": ["itq"]}, "no results in AP of itq at 99 bits"),
     ],
 )

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hashbench._typing import FloatArray
+from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_lines, own_shown
+from hashbench.reports.comparison import by_means
 from hashbench.reports.diff import OF_SEEDS, STATUS, Diff
 from hashbench.reports.diff_text import footnotes, headline, summarise
 from hashbench.reports.folds import fold_cells
@@ -22,8 +23,7 @@ from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.published import make_pairs, published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, reach
 from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, score_as_many, welch_tests
-from hashbench.reports.view import records, records_by
-from hashbench.scoring.comparison import of_means
+from hashbench.reports.view import records_by
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import COLUMNS, NUMBERS
@@ -115,7 +115,7 @@ def _placed(cells: pd.DataFrame, place: Mapping[str, Callable[[str], int]], more
 
 
 def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> Iterator[str]:
-    for job in records(rows[list(COLUMNS[:6])]):
+    for job in rows[list(COLUMNS[:6])].itertuples(index=False):
         origin = origin_of(origins, job)
         yield "\n".join(describe_origin(origin, job)) if origin else ""
 
@@ -229,7 +229,7 @@ def _pairs(cells: pd.DataFrame, rows: pd.DataFrame) -> dict[str, list[Any]]:
     rivals = cells[(cells["group"] != "baseline") & cells["value"].notna()]
     rivals = rivals.assign(n_seeds=count_seeds(rivals))
     starts = np.searchsorted(rows["cell"], np.arange(len(cells) and cells["cell"].max() + 2))
-    seeds, sentences = rows["value"].to_numpy(), dict[tuple[int, int], str]()
+    sentences = dict[tuple[int, int], str]()
     for (*_, metric, _), column in records_by(rivals, [*BLOCK, "metric", "n_bits"]).items():
         column.sort(key=lambda cell: cell.value if is_error(metric) else -cell.value)
         parts: dict[Any, list[Any]] = {"": column}
@@ -241,9 +241,9 @@ def _pairs(cells: pd.DataFrame, rows: pd.DataFrame) -> dict[str, list[Any]]:
             if (first.cell, second.cell) not in sentences:
                 tested = [first, *(cell for cell in part[1:] if score_as_many(cell, first))]
                 p_values = welch_tests(*(np.array([getattr(cell, key) for cell in tested]) for key in SEED_COLUMNS))
-                means = [seeds[starts[cell.cell] : starts[cell.cell + 1]] for cell in (first, second)]
+                seeds = [rows[starts[cell.cell] : starts[cell.cell + 1]] for cell in (first, second)]
                 p_holm = float(p_values[0]) if len(tested) > 2 else None
-                sentences[first.cell, second.cell] = _sentence((first, second), means, p_holm)
+                sentences[first.cell, second.cell] = _sentence((first, second), seeds, p_holm)
     return {
         "first": [first for first, _ in sentences],
         "second": [second for _, second in sentences],
@@ -251,19 +251,14 @@ def _pairs(cells: pd.DataFrame, rows: pd.DataFrame) -> dict[str, list[Any]]:
     }
 
 
-def _sentence(pair: tuple[Any, Any], means: Sequence[FloatArray], p_holm: float | None) -> str:
+def _sentence(pair: tuple[Any, Any], seeds: Sequence[pd.DataFrame], p_holm: float | None) -> str:
     """Return what the means of seeds say of two cells, by the names that `hashbench compare` takes."""
-    first, second = names = [cell.label if "label" in own_shown(cell.params) else cell.method for cell in pair]
-    fixed = [name for name, cell in zip(names, pair, strict=True) if not cell.n_seeds]
-    single = [name for name, cell in zip(names, pair, strict=True) if cell.n_seeds == 1]
-    if not score_as_many(*pair):
-        return f"{first} and {second} have scores of other queries, or their seeds have: not compared."
-    if single or len(fixed) == 2:
-        reason = f"One seed of {' and of '.join(single)}" if single else f"{first} and {second} draw nothing at random"
-        return f"{reason}: not compared over seeds; see {shlex.join(['hashbench', 'compare', *names])}."
-    tie_sd = sum(cell.tie_sd for cell in pair)
-    found = of_means(means[0], means[1], pair[0].metric, (first, second), pair[0].n_queries, tie_sd, fixed)
-    return str(replace(found, p_holm=p_holm))
+    first, second = (cell.label if "label" in own_shown(cell.params) else cell.method for cell in pair)
+    try:
+        return str(replace(by_means(seeds, (first, second), pair[0].metric), p_holm=p_holm))
+    except HashbenchError as error:
+        reason = str(error).partition(". ")[0].removesuffix(".")
+        return f"Not compared over seeds: {reason}; see {shlex.join(['hashbench', 'compare', first, second])}."
 
 
 def _published(cells: pd.DataFrame) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from hashbench.reports.html.cached import blocks_of, main_part, read_costs, read
 from hashbench.reports.html.content import block_names, changes_content, changes_text, make_content
 from hashbench.reports.html.descriptions import dataset_cards, method_cards
 from hashbench.reports.html.thumbnails import add_thumbnails
-from hashbench.reports.plots.cached_codes import cached_files
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.revisions import read_sides
 from hashbench.reports.row_origins import read_origins
@@ -145,16 +144,11 @@ def _queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
 
 
 def _command(block: FigureBlock) -> str:
-    """Return the command that caches codes and scores of the best two methods of a block, with defaults if possible."""
-    cells = block.cells.assign(
-        is_baseline=block.cells["group"] == "baseline",
-        is_other=block.cells["label"] != block.cells["method"],
-        score=block.cells["value"] * (1 if is_error(block.metric) else -1),
-    ).sort_values(["is_baseline", "is_other", "score"])
-    methods = "".join(f" --method {name}" for name in cells["method"].unique()[:2])
-    force = " --force" if cached_files(block) else ""  # there are codes, but no scores of each query
+    """Return the command that caches codes and scores of the best two methods of a block."""
+    rivals = block.cells[block.cells["group"] != "baseline"].sort_values("value", ascending=is_error(block.metric))
+    methods = "".join(f" --method {name}" for name in rivals["method"].unique()[:2])
     spec = dataset_spec(block.dataset, block.features)
-    return f"hashbench run --dataset {spec}{methods} --bits {block.n_bits[0]}{force}"
+    return f"hashbench run --dataset {spec}{methods} --bits {block.n_bits[0]} --force"
 
 
 def _key(block: FigureBlock) -> tuple[str, str, str]:

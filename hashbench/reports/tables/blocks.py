@@ -1,6 +1,5 @@
 """From a view to blocks: lines in groups, the papers' values beside ours, and what is said below."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,12 +14,12 @@ from hashbench.reports.row_origins import N_TRIALS, TRIED_ON, has_tried_settings
 from hashbench.reports.tables.layout import TableLayout
 from hashbench.reports.tables.published import Pair, Published, count_verdicts, is_own, make_pairs, values_beside
 from hashbench.reports.tables.text import Entry, Groups, Line, Span, Style, TableBlock
-from hashbench.reports.view import grouped, records, records_by
+from hashbench.reports.view import grouped, records_by
 from hashbench.unseen import split_name
 
 NOT_RUN = "-"
 Column = tuple[str, int]  # metric and code length
-_SETTINGS = re.compile(r" (?=[A-Za-z_]\w*=|\(version \d)")  # the blank before the settings in a label
+_OVER_FOLDS = "folds; of methods that saw all classes, over seeds"
 _SCOPES = (*SCOPES.values(), ALL_SEEN)
 _COMPARISON = (
     "The columns show how well codes separate classes that training did not see: their queries among themselves, and "
@@ -39,8 +38,7 @@ def make_blocks(
 ) -> list[TableBlock]:
     """Lay out the cells of a table beside the papers' numbers.
 
-    There is one block per dataset, features, fingerprint and, unless metrics stand beside each other, metric; then one
-    for each of the paper's datasets that was not run here.
+    There is one block per dataset, features, fingerprint and, unless metrics stand beside each other, metric.
     """
     blocks = []
     fingerprints = {keys: set(part["dataset_fingerprint"]) for keys, part in grouped(cells, ["dataset", "features"])}
@@ -50,11 +48,11 @@ def make_blocks(
         paper = _papers(published, layout, block, metrics)
         columns, spans = _columns(layout, metrics, [*block["n_bits"], *(value.n_bits for value in paper)], bool(paper))
         block, common = _without_common_settings(block)
-        block, effort, key = _with_effort(block)
+        block, key = _with_effort(block)
         groups = _groups(block, columns, paper, style)
         protocol = split_name(dataset)[1]
         notes = [f"Unseen classes: {protocol.in_words}."] if protocol else []
-        notes += [f"Means over {queries_in_words(block)} and {seeds_in_words(block['n_seeds'])}.", *common, *effort]
+        notes += [f"Means over {queries_in_words(block)} and {seeds_in_words(block['n_seeds'])}.", *common]
         notes += notes_of(block)
         place = f"{dataset} ({features})"
         if others := sorted(fingerprints[dataset, features] - {fingerprint}):
@@ -62,20 +60,11 @@ def make_blocks(
             notes.append(f"Not comparable with the block of the same name, whose data are {', '.join(others)}.")
         pairs = [pair for _, value_pairs in make_pairs(block, paper) for pair in value_pairs]
         paragraphs = _notes_on_papers(layout, paper, pairs)
-        key = _key(block, groups, is_ablation=layout.is_ablation) | key
-        title, caption = _title_and_caption(layout, place, metrics)
-        blocks.append(TableBlock(title, caption, spans, groups, notes, paragraphs, fingerprint, key))
-    run = set(zip(cells["dataset"], cells["metric"], strict=True))
-    not_run: dict[tuple[str, tuple[str, ...]], list[Published]] = {}
-    for value in published:
-        shown = layout.metrics if layout.is_beside else (value.our_metric,)
-        if is_own(value, layout) and not any((value.our_dataset, metric) in run for metric in shown):
-            not_run.setdefault((value.our_dataset, shown), []).append(value)
-    for (dataset, shown), paper in not_run.items():
-        columns, spans = _columns(layout, shown, [value.n_bits for value in paper], True)
-        groups = _groups(cells[:0], columns, paper, style)
-        notes = [f"Paper: {paper[0].source}, {paper[0].name}. Not run here."]
-        blocks.append(TableBlock(*_title_and_caption(layout, dataset, shown), spans, groups, notes))
+        best = "of each method" if layout.is_ablation else "of a column, sanity baselines aside"
+        key = _key(block, groups, best=best) | key
+        names = " beside ".join(metrics)
+        caption = f"{names} on {place}. {layout.remark}".rstrip()
+        blocks.append(TableBlock(f"{place}: {names}", caption, spans, groups, notes, paragraphs, fingerprint, key))
     return blocks
 
 
@@ -93,11 +82,14 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
             Entry(style.span(cell.low, cell.high)),
             Entry(p_text(cell.p_value)),
         ]
-        return _line(cell.label, entries)
+        return Line(cell.label, entries)
 
     blocks = []
     for keys, block in grouped(cells, [*BLOCK, "metric"]):
-        groups = [(f"{n_bits} bits", [*map(line, records(column))]) for n_bits, column in block.groupby("n_bits")]
+        groups = [
+            (f"{n_bits} bits", [*map(line, column.itertuples(index=False))])
+            for n_bits, column in block.groupby("n_bits")
+        ]
         notes = [
             f"95 % interval: {bases_in_words(block)}. Shuffle sd: how far a shuffle of the database moves the value. "
             "Worst case: each query's ties broken separately. p: corrected as for ‡."
@@ -115,8 +107,8 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
         by_group: dict[str, list[Line]] = {name: [] for name in (*GROUPS, "")}
         for (group, label), line_cells in records_by(block, ["group", "label"]).items():
             by_scope = {cell.scope: cell for cell in line_cells}
-            entries = [entry for scope in _SCOPES for entry in _fold_entries(by_scope.get(scope), scope, style)]
-            by_group[group].append(_line(label, entries))
+            entries = [entry for scope in _SCOPES for entry in _fold_entries(by_scope.get(scope), style)]
+            by_group[group].append(Line(label, entries))
         groups = _named(by_group)
         folds = most_folds(block.loc[block["scope"] != ALL_SEEN, "folds"])
         classes = f"{n_unseen} unseen class{'es' * (n_unseen > 1)}"
@@ -128,29 +120,16 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
             *notes_of(block),
         ]
         paragraphs = [f"{_COMPARISON} {_ORACLE}" if "oracle-label" in set(block["method"]) else _COMPARISON]
-        spans = [Span(scope, (metric, *_sd_of_folds(scope, style), "range")) for scope in _SCOPES]
+        spans = [Span(scope, (metric, "range")) for scope in _SCOPES]
         title = f"{base} ({features}), {classes}: {metric}, {n_bits} bits"
         caption = f"{metric} of {classes} of {base} ({features}), {n_bits} bits."
-        blocks.append(TableBlock(title, caption, spans, groups, notes, paragraphs, key=_key(block, groups)))
+        key = _key(block, groups, _OVER_FOLDS)
+        blocks.append(TableBlock(title, caption, spans, groups, notes, paragraphs, key=key))
     return blocks
 
 
-def _sd_of_folds(scope: str, style: Style) -> list[str]:
-    return ["sd over folds"] if style.has_spread and scope != ALL_SEEN else []
-
-
-def _fold_entries(cell: Any, scope: str, style: Style) -> list[Entry]:
-    n_deviations = len(_sd_of_folds(scope, style))
-    if cell is None:
-        return [Entry(NOT_RUN)] * (2 + n_deviations)
-    over_folds = [Entry("" if pd.isna(cell.spread) else style.number(cell.spread))] * n_deviations
-    entry = _entry(cell, style._replace(has_spread=style.has_spread and scope == ALL_SEEN))
-    return [entry, *over_folds, Entry(style.span(cell.low, cell.high))]
-
-
-def _title_and_caption(layout: TableLayout, place: str, metrics: Sequence[str]) -> tuple[str, str]:
-    names = " beside ".join(metrics)
-    return f"{place}: {names}", f"{names} on {place}. {layout.remark}".rstrip()
+def _fold_entries(cell: Any, style: Style) -> list[Entry]:
+    return [Entry(NOT_RUN)] * 2 if cell is None else [_entry(cell, style), Entry(style.span(cell.low, cell.high))]
 
 
 def _papers(
@@ -199,59 +178,49 @@ def _without_common_settings(block: pd.DataFrame) -> tuple[pd.DataFrame, list[st
     return block.assign(label=labels), notes
 
 
-def _with_effort(block: pd.DataFrame) -> tuple[pd.DataFrame, list[str], dict[str, str]]:
-    """Add to labels how many settings were tried on the data, where lines differ in it; return notes and a key, too."""
+def _with_effort(block: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Add to labels how many settings were tried on the data; return a key, too."""
     if "trials" not in block:
-        return block, [], {}
+        return block, {}
     trials = block.groupby(list(LINE))["trials"].transform("max")
-    counts, notes, key = set(trials[block["group"] != "baseline"]), [], {}
-    if len(counts) > 1:
-        tuned = " tuned=" + trials.astype(int).astype(str)
-        block = block.assign(label=block["label"] + tuned.where(trials > 0, ""))
+    tuned = " tuned=" + trials.astype(int).astype(str)
+    block, key = block.assign(label=block["label"] + tuned.where(trials > 0, "")), {}
+    if any(trials > 0):
         key["tuned="] = "settings tried on held-out training items of this dataset; of other lines none are known."
-    elif any(counts):
-        notes = [f"The settings of each method were chosen among {counts.pop()}."]
     untried = block.loc[block["trials"] == 0, ["method", "params", "n_bits"]].itertuples(index=False)
     if any(has_tried_settings(*settings) for settings in untried):
         key["Defaults"] = (
             f"those of built-in learned methods, and their presets tuned, were chosen among {N_TRIALS} settings on "
             f"held-out training items of {' and '.join(TRIED_ON.values())}."
         )
-    return block, notes, key
+    return block, key
 
 
 def _groups(block: pd.DataFrame, columns: Sequence[Column], paper: Sequence[Published], style: Style) -> Groups:
     groups: dict[str, list[Line]] = {name: [] for name in (*GROUPS, "")}
-    not_run = {value.line: "" for value in paper}  # the paper's lines, in its order, with their shortest names
-    not_run.update((value.line, value.method) for value in sorted(paper, key=lambda value: -len(value.method)))
+    papers: dict[tuple[str, str, str], list[Published]] = {}  # by line
+    for value in paper:
+        papers.setdefault(value.line, []).append(value)
 
-    def row(entries: Mapping[Column, Entry], paper_entries: Mapping[Column, Entry]) -> list[Entry]:
-        beside = ((entries.get(column, Entry(NOT_RUN)), paper_entries.get(column, Entry(""))) for column in columns)
+    def row(entries: Mapping[Column, Entry], values: Iterable[Published]) -> list[Entry]:
+        printed = {(value.our_metric, value.n_bits): Entry(value.value) for value in values}
+        beside = ((entries.get(column, Entry(NOT_RUN)), printed.get(column, Entry(""))) for column in columns)
         return [entry for both in beside for entry in (both if paper else both[:1])]
 
+    run = set[tuple[str, str, str]]()
     for (group, label, *line), line_cells in records_by(block, ["group", "label", *LINE]).items():
         entries = {(cell.metric, cell.n_bits): _entry(cell, style) for cell in line_cells}
-        paper_entries = {}
-        for value in (value for value in paper if value.is_of(line[0], line[1])):
-            not_run.pop(value.line, None)
-            paper_entries[value.our_metric, value.n_bits] = Entry(value.value)
-        groups[group].append(_line(label, row(entries, paper_entries)))
-    for paper_line, method in not_run.items():
-        paper_entries = {
-            (value.our_metric, value.n_bits): Entry(value.value) for value in paper if value.line == paper_line
-        }
-        groups[paper_line[0]].append(Line(method, "", row({}, paper_entries)))
+        alike = [key for key, values in papers.items() if values[0].is_of(line[0], line[1])]
+        run.update(alike)
+        groups[group].append(Line(label, row(entries, [value for key in alike for value in papers[key]])))
+    for key, values in papers.items():
+        if key not in run:
+            groups[key[0]].append(Line(min((value.method for value in values), key=len), row({}, values)))
     return _named(groups)
 
 
 def _named(groups: Mapping[str, Sequence[Line]]) -> Groups:
     return [(group or "other", lines) for group, lines in groups.items() if lines]
-
-
-def _line(label: str, entries: Sequence[Entry]) -> Line:
-    """Return a line of entries; its label is split into name and settings."""
-    method, settings, *_ = [*_SETTINGS.split(label, maxsplit=1), ""]
-    return Line(method, settings, entries)
 
 
 def _entry(cell: Any, style: Style) -> Entry:
@@ -261,16 +230,18 @@ def _entry(cell: Any, style: Style) -> Entry:
     return Entry(style.number(cell.value), spread, interval, bool(cell.is_best), cell.marks)
 
 
-def _key(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) -> dict[str, str]:
+def _key(
+    block: pd.DataFrame, groups: Groups, over: str = "seeds", best: str = "of a column, sanity baselines aside"
+) -> dict[str, str]:
     """Explain each sign that a block has."""
     entries = [entry for _, lines in groups for line in lines for entry in line.entries]
     key = {}
     if any(entry.interval for entry in entries):
         key["[]"] = "95 % interval."
     if any(entry.spread for entry in entries):
-        key["±"] = "standard deviation over seeds."
+        key["±"] = f"standard deviation over {over}."
     if any(entry.is_best for entry in entries):
-        key["Bold"] = f"the best {'of each method' if is_ablation else 'of a column, sanity baselines aside'}."
+        key["Bold"] = f"the best {best}."
     if any(entry.text == NOT_RUN for entry in entries):
         key["Dash"] = "not run, or refused by the method; or no query has a value."
     return key | explain(block)
@@ -292,11 +263,8 @@ def _notes_on_papers(layout: TableLayout, papers: Sequence[Published], pairs: Se
         lengths.setdefault(value.method, []).append(str(value.n_bits))
     if sources:
         whose = []
-        for source, methods in sources.items():
-            by_lengths: dict[str, list[str]] = {}
-            for method, n_bits in methods.items():
-                by_lengths.setdefault(", ".join(n_bits), []).append(method)
-            names = (f"{', '.join(group)} at {text} bits" for text, group in by_lengths.items())
-            whose.append(f"{'; '.join(names)}: {source}.")
+        for source, lengths in sources.items():
+            names = (f"{method} at {', '.join(n_bits)} bits" for method, n_bits in lengths.items())
+            whose.append(f"{', '.join(names)}: {source}.")
         paragraphs.append(f"Values of other papers: {' '.join(whose)}")
     return paragraphs

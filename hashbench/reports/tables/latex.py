@@ -1,16 +1,17 @@
 r"""Blocks of a table as LaTeX with booktabs, one float each.
 
-A block with few columns takes a ``table``, a wider one a ``table*``; LaTeX shrinks what is wider than that.
+A block with few columns takes a ``table``, one with more a ``table*``; LaTeX shrinks what is wider than that.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from hashbench.reports.tables.text import Entry, Line, TableBlock
+from hashbench.reports.tables.text import Entry, TableBlock
 
-_COLUMN = 52  # characters of a line, which a column of an article has at most
-_SHORT = 20  # characters of settings that stand in a line; longer ones go to the notes
+_FEW = 4  # columns that a column of an article takes
+_LABEL_WIDTH = 26  # characters of a label in one line; longer ones take several
 _LATEX = str.maketrans(
     {
         **{character: f"\\{character}" for character in "_%&#${}"},
@@ -39,15 +40,12 @@ def latex(name: str, title: str, blocks: Sequence[TableBlock]) -> str:
 
 
 def _environment(name: str, block: TableBlock) -> Iterator[str]:
-    numbers = _numbers(block)
-    lines = [line for _, body in block.groups for line in body]
-    widths = [len(_name(line, numbers)) + sum(2 + _length(entry) for entry in line.entries) for line in lines]
-    environment = "table" if max(widths) <= _COLUMN else "table*"
+    n_columns = sum(len(span.columns) for span in block.spans)
+    environment = "table" if n_columns <= _FEW else "table*"
     label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.title}".lower()))
     caption = re.sub(r"\(([^()]*) \(([^()]*)\)\)", r"(\1, \2)", block.caption)  # no parentheses within others
     obvious = {"Bold", "Dash", *["±"] * ("[]" in block.key)}
     key = [f"{sign}: {text}" for sign, text in block.key.items() if sign not in obvious]
-    notes = [*(f"{number}: {_settings(settings)}." for settings, number in numbers.items()), *block.notes, *key]
     yield from [f"% data {block.data}"] * bool(block.data)
     yield rf"\begin{{{environment}}}"
     yield r"\centering"
@@ -55,14 +53,13 @@ def _environment(name: str, block: TableBlock) -> Iterator[str]:
     yield rf"\label{{tab:{label}}}"
     yield r"\smallskip\scriptsize\setlength{\tabcolsep}{2pt}"
     yield r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    yield from _tabular(block, numbers)
+    yield from _tabular(block, n_columns)
     yield "}"
-    yield rf"\par\smallskip\parbox{{\linewidth}}{{\raggedright {_escaped(' '.join(notes))}}}"
+    yield rf"\par\smallskip\parbox{{\linewidth}}{{\raggedright {_escaped(' '.join([*block.notes, *key]))}}}"
     yield rf"\end{{{environment}}}"
 
 
-def _tabular(block: TableBlock, numbers: Mapping[str, str]) -> Iterator[str]:
-    n_columns = sum(len(span.columns) for span in block.spans)
+def _tabular(block: TableBlock, n_columns: int) -> Iterator[str]:
     yield rf"\begin{{tabular}}{{@{{}}{'l' * (1 + n_columns)}@{{}}}}"
     yield r"\toprule"
     if all(len(span.columns) == 1 for span in block.spans):
@@ -76,7 +73,7 @@ def _tabular(block: TableBlock, numbers: Mapping[str, str]) -> Iterator[str]:
     for group, lines in block.groups:
         yield r"\midrule"
         yield _row([rf"\multicolumn{{{1 + n_columns}}}{{@{{}}l}}{{\textit{{{_escaped(group)}}}}}"])
-        yield from (_row([_escaped(_name(line, numbers)), *map(_entry, line.entries)]) for line in lines)
+        yield from (_row([_label(line.label), *map(_entry, line.entries)]) for line in lines)
     yield r"\bottomrule"
     yield r"\end{tabular}"
 
@@ -95,24 +92,10 @@ def tabular(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
     yield r"\end{tabular}"
 
 
-def _numbers(block: TableBlock) -> dict[str, str]:
-    """Return a number for each of the settings that are too long for a line."""
-    long = dict.fromkeys(line.settings for _, lines in block.groups for line in lines if len(line.settings) > _SHORT)
-    return {settings: f"({number})" for number, settings in enumerate(long, start=1)}
-
-
-def _name(line: Line, numbers: Mapping[str, str]) -> str:
-    if not line.settings:
-        return line.name
-    if line.settings in numbers:
-        return f"{line.name} {numbers[line.settings]}"
-    return f"{line.name}, {_settings(line.settings)}"
-
-
-def _settings(text: str) -> str:
-    """Write parameters in words: ``n_iter=5 head=mlp`` is "n iter 5, head mlp"."""
-    parts = (part.partition("=") for part in re.split(r" (?=[A-Za-z_]\w*=)", text))
-    return ", ".join(f"{key.replace('_', ' ')} {value}".strip() for key, _, value in parts)
+def _label(label: str) -> str:
+    lines = textwrap.wrap(label, _LABEL_WIDTH)
+    text = r"\\".join(map(_escaped, lines))
+    return rf"\shortstack[l]{{{text}}}" if len(lines) > 1 else text
 
 
 def _entry(entry: Entry) -> str:
@@ -128,10 +111,6 @@ def _beside(entry: Entry) -> str:
     if entry.interval:
         return f"[{', '.join(end.removeprefix('0') for end in entry.interval)}]"
     return f"±{entry.spread.removeprefix('0')}" if entry.spread else ""
-
-
-def _length(entry: Entry) -> int:
-    return len(entry.text) + len(_beside(entry)) + len(entry.marks)
 
 
 def _escaped(text: str) -> str:

@@ -20,9 +20,9 @@ from hashbench.reports.selection import Selection
 from hashbench.reports.tables.blocks import compared, make_blocks, make_fold_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.latex import latex
 from hashbench.reports.tables.layout import LAYOUTS, TableLayout
-from hashbench.reports.tables.published import Published, count_verdicts, is_own, published_values
+from hashbench.reports.tables.published import Published, is_own, published_values
 from hashbench.reports.tables.text import Style, TableBlock, markdown
-from hashbench.reports.view import View, make_view, records, records_by, view_of
+from hashbench.reports.view import View, make_view, records_by, view_of
 from hashbench.store.files import write_text
 
 OWN_TABLE = "selection"  # the usual name of a table of chosen rows
@@ -33,10 +33,7 @@ _CONTENT = ("dataset_fingerprint", "method_version")  # last columns of files
 class ResultTable:
     """A table of results, ready to be written; in a notebook it shows itself.
 
-    ``cells`` has one row per cell, as `hashbench.reports.view.View` has them: block, metric, line, ``n_bits``; means
-    over seeds of ``value``, ``low`` and ``high``, ``spread`` (their standard deviation, NaN for one seed) and
-    ``n_seeds``; whether it ``is_best`` of its column, what ``ties`` leave open between it and the best, and ``marks``.
-    With `tested`, it has intervals and p values too.
+    ``cells`` has one row per cell, as `hashbench.reports.view.View` has them.
     """
 
     name: str  # of its files
@@ -68,7 +65,7 @@ class ResultTable:
 
         ``digits`` are decimal places; with ``has_spread`` the spread over seeds stands beside each value.
         """
-        return markdown(self._title, self._blocks(Style(digits, has_spread)), self._foot)
+        return markdown(self._title, self._blocks(Style(digits, has_spread)))
 
     def __repr__(self) -> str:
         return f"<ResultTable {self.name} of {len(self.cells)} cells>"
@@ -89,13 +86,6 @@ class ResultTable:
     @property
     def _title(self) -> str:
         return f"{self.layout.heading}. {self.layout.title}"
-
-    @cached_property
-    def _foot(self) -> str:
-        pairs = [pair for _, pairs in compared(self.cells, self.layout, self.published) for pair in pairs]
-        if not pairs:
-            return ""
-        return f"Our values beside the papers': {count_verdicts(pairs)}. {self.name}-published.csv lists what differs."
 
     @cached_property
     def _blocks(self) -> Callable[[Style], list[TableBlock]]:
@@ -131,15 +121,10 @@ class ResultTable:
         numbers = {name: name for name in ("value", "spread", "tie_sd", "low", "high")}
         if "p_value" in self.cells:
             numbers |= {"confidence_low": "from_", "confidence_high": "to", "p_adjusted": "p_value"}
-        rows = [
-            [
-                *attrgetter(*key)(cell),
-                *(_six(getattr(cell, name)) for name in numbers.values()),
-                *attrgetter(*_CONTENT)(cell),
-            ]
-            for cell in records(self.cells)
-        ]
-        return sheet_text([*key, *numbers, *_CONTENT], rows)
+        shown = self.cells.rename(columns={name: heading for heading, name in numbers.items()})
+        shown = shown[[*key, *numbers, *_CONTENT]].astype(dict.fromkeys(numbers, object))
+        shown[list(numbers)] = shown[list(numbers)].map(_six)
+        return sheet_text(shown, shown.to_numpy())
 
     def to_published_csv(self) -> str:
         """Write CSV with one line per published value and cell of ours that stands for it.
@@ -174,7 +159,7 @@ def make_table(results: pd.DataFrame, name: str, selection: Selection | None = N
     selection = selection or Selection()
     table = _table(results, name, selection)
     if table.cells.empty:
-        raise _no_results(results, table, selection)
+        raise _no_results(table.layout, table.published, name, selection)
     return table
 
 
@@ -277,21 +262,18 @@ def _is_shown(
 
     Where other papers have values, their lengths are shown too.
     """
-    methods = {value.our_method for value in published}
-    of_paper = {(value.our_dataset, value.our_metric) for value in published if is_own(value, layout)}
-    paper_lengths: dict[tuple[str, str], set[int]] = {}
-    for value in published:
+    methods, own = {value.our_method for value in published}, [value for value in published if is_own(value, layout)]
+    of_paper = {(value.our_dataset, value.our_metric) for value in own}
+    lengths: dict[tuple[str, str], set[int]] = {}
+    for value in [*own, *(other for other in published if (other.our_dataset, other.our_metric) not in of_paper)]:
         place = value.our_dataset, value.our_metric
-        if is_own(value, layout):
-            paper_lengths.setdefault(place, set()).add(value.n_bits)
-        elif place not in of_paper:
-            paper_lengths.setdefault(place, set(layout.n_bits)).add(value.n_bits)
-    usual = {metric: set(layout.n_bits) for metric in layout.metrics}
+        lengths.setdefault(place, set(() if place in of_paper else layout.n_bits)).add(value.n_bits)
     shown = []
-    for cell in records(cells[["dataset", "metric", "method", "n_bits"]]):
-        lengths = paper_lengths.get((cell.dataset, cell.metric), usual.get(cell.metric))
-        has_column = lengths is not None and cell.n_bits in (n_bits or lengths or {cell.n_bits})
-        shown.append(has_column and (layout.is_open or cell.method in methods))
+    columns = (cells[key].tolist() for key in ("dataset", "metric", "method", "n_bits"))
+    for dataset, metric, method, length in zip(*columns, strict=True):
+        at = lengths.get((dataset, metric), set(layout.n_bits) if metric in layout.metrics else None)
+        has_column = at is not None and length in (n_bits or at or {length})
+        shown.append(has_column and (layout.is_open or method in methods))
     return pd.Series(shown, index=cells.index, dtype=bool)
 
 
@@ -322,24 +304,15 @@ def _lines(
     return pd.concat([main_lines(part, everything) for _, part in cells.groupby(pd.Series(roles, cells.index))])
 
 
-def _no_results(results: pd.DataFrame, table: ResultTable, selection: Selection) -> HashbenchError:
-    layout, lengths = table.layout, list(selection.n_bits) or list(table.layout.n_bits) or [32]
-    methods = sorted({value.our_method for value in table.published if not layout.is_open})
-    usable = [method for method in methods or ["itq"] if method in method_names()]
-    metrics = " or ".join(layout.metrics)
+def _no_results(layout: TableLayout, published: Sequence[Published], name: str, selection: Selection) -> HashbenchError:
+    lengths = list(selection.n_bits or layout.n_bits) or [32]
+    of_paper = [value.our_method for value in published if not layout.is_open and value.our_method in method_names()]
+    datasets = ["digits-unseen3-fold0"] if layout.is_over_folds else selection.datasets
+    making = replace(selection, methods=[min(of_paper, default="itq")], n_bits=lengths[:1], datasets=datasets)
     several = ", with several settings of one method" if layout.is_ablation else ""
-    options = " --dataset digits-unseen3-fold0" if layout.is_over_folds else ""
-    advice = "There is no such method here; see: hashbench list methods."
-    other_lengths = sorted(set(results["n_bits"]))
-    others = _table(results, table.name, replace(selection, n_bits=tuple(other_lengths))).cells
-    if not others.empty:
-        options = "".join(f" --bits {n_bits}" for n_bits in sorted(set(others["n_bits"])))
-        advice = f"There are results at other lengths; show them: hashbench tables {table.name}{options}."
-    elif usable:
-        advice = f"Run: hashbench run{options} --method {usable[0]} --bits {lengths[0]} --metric {layout.metrics[0]}."
     return HashbenchError(
-        f"there are no results for {table.name}: {metrics}{' of ' * bool(methods)}{' or '.join(methods)} at "
-        f"{', '.join(map(str, lengths))} bits{several}. {advice}"
+        f"there are no results for {name}: {' or '.join(layout.metrics)} at {', '.join(map(str, lengths))} "
+        f"bits{several}. Choose other lengths with --bits, or make some: {making.command(layout.metrics[0])}."
     )
 
 

@@ -34,16 +34,10 @@ class Entry(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line: its name, its settings, and its cells."""
+    """One line: its label and its cells."""
 
-    name: str
-    settings: str
+    label: str
     entries: Sequence[Entry]
-
-    @property
-    def label(self) -> str:
-        """Name and settings."""
-        return f"{self.name} {self.settings}".strip()
 
 
 class Span(NamedTuple):
@@ -76,8 +70,8 @@ class TableBlock:
     is_detail: bool = False  # a block for Markdown alone
 
 
-def markdown(title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
-    """Write a table for people: a heading, per block a Markdown table and its notes, the key, and a foot."""
+def markdown(title: str, blocks: Sequence[TableBlock]) -> str:
+    """Write a table for people: a heading, per block a Markdown table and its notes, and the key."""
     lines, key = [f"# {title}", ""], dict[str, str]()
     for block in blocks:
         key |= block.key
@@ -91,7 +85,7 @@ def markdown(title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
         lines += [f"## {markdown_text(block.title)}", "", table, ""]
         lines += [text for note in notes if note for text in (markdown_text(note), "")]
     lines += [*(f"- {sign}: {markdown_text(key[sign])}" for sign in KEY if sign in key), *[""] * bool(key)]
-    return "\n".join([*lines, *([foot, ""] if foot else [])])
+    return "\n".join(lines)
 
 
 def _heading(heading: str, column: str) -> str:
