@@ -131,7 +131,7 @@ def _score(rows: pd.DataFrame, end: str) -> Score:
 def _moved(rows: pd.DataFrame, name: str) -> "pd.Series[str]":
     """Return from what to what a field that both sides have went, in words; empty if nowhere."""
     old, new = rows[f"{name}_old"], rows[f"{name}_new"]
-    words = name.replace("_", " ") + " " + old + " -> " + new
+    words = name.replace("_", " ") + " " + old.astype(str) + " -> " + new.astype(str)
     return words.where((rows["sides"] == "both") & (old != new), "")
 
 

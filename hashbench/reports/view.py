@@ -55,6 +55,10 @@ class View:
         rows = dict(tuple(self.rows.groupby("cell")))
         return [rows[cell] for cell in range(len(self.cells))]
 
+    def with_intervals(self) -> Self:
+        """Return the view with 95 % intervals: the columns of `hashbench.reports.uncertainty.add_uncertainty`."""
+        return replace(self, cells=add_uncertainty(self.cells, self.rows_of_cells, COLUMN))
+
     def tested(self, against: str = "", on_progress: Progress = silent) -> Self:
         """Return the view with intervals, tests and their marks, and ``against``, what the others are tested against.
 

@@ -1,6 +1,6 @@
 r"""Blocks of a table as LaTeX with booktabs, one float each.
 
-A block with few columns takes a ``table``, one with more a ``table*``; LaTeX shrinks what is wider than that.
+A block with few columns takes a ``table``, one with more a ``table*``; LaTeX shrinks what is larger than its place.
 """
 
 import re
@@ -12,6 +12,10 @@ from hashbench.reports.tables.text import Entry, TableBlock
 
 _FEW = 4  # columns that a column of an article takes
 _LABEL_WIDTH = 26  # characters of a label in one line; longer ones take several
+_SHRUNK = (  # to the place, if it is wider or higher
+    r"\resizebox*{!}{\ifdim\totalheight>.8\textheight .8\textheight\else\totalheight\fi}"
+    r"{\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+)
 _LATEX = str.maketrans(
     {
         **{character: f"\\{character}" for character in "_%&#${}"},
@@ -52,9 +56,9 @@ def _environment(name: str, block: TableBlock) -> Iterator[str]:
     yield rf"\caption{{{_escaped(caption)}}}"
     yield rf"\label{{tab:{label}}}"
     yield r"\smallskip\scriptsize\setlength{\tabcolsep}{2pt}"
-    yield r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    yield _SHRUNK
     yield from _tabular(block, n_columns)
-    yield "}"
+    yield "}}"
     yield rf"\par\smallskip\parbox{{\linewidth}}{{\raggedright {_escaped(' '.join([*block.notes, *key]))}}}"
     yield rf"\end{{{environment}}}"
 
