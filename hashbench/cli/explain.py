@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         help="Value to look for, in the metric; without --metric, in many metrics, cuts and database orders.",
     ),
 )
-@output_format("table", "markdown", "json")
+@option_group("Output", output_format("table", "markdown", "json"))
 @cloup.constraint(NotWith("--run"), ["codes", "dataset", "database_order"])
 def explain(
     codes: Path | None,
