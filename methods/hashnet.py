@@ -53,6 +53,9 @@ class HashNet(LearnedHash):
     is sqrt(1 + 0.005 t) after t steps, in stages of 200, which is too steep for long training. ``presets["paper"]`` has
     its settings for ImageNet, 10,000 steps on 10,000 items, but decays biases too. All pairs of a batch count.
 
+    Where distances define levels, two neighbours of an item are often not similar. No codes suit all pairs then,
+    and itq ranks about as well or better.
+
     References
     ----------
     .. [1] Z. Cao, M. Long, J. Wang, P. S. Yu, "HashNet: Deep Learning to Hash by Continuation", ICCV 2017,
