@@ -37,12 +37,6 @@ def similar_matrix(method: HashMethod, affinity: Affinity, rows: IntArray) -> Bo
     return np.asarray(similar)
 
 
-def levels_among(affinity: Affinity, rows: IntArray) -> IntArray:
-    """Return 0 and the levels of pairs of different items among some, ascending."""
-    distinct = {level for _, levels in _pair_levels(affinity, rows) for level in np.unique(levels).tolist()}
-    return np.array(sorted(distinct - {-1} | {0}))
-
-
 def draw_pairs(
     method: HashMethod, affinity: Affinity, rows: IntArray, n_similar: int, n_dissimilar: int, rng: np.random.Generator
 ) -> Pairs:

@@ -8,13 +8,16 @@ import numpy as np
 from hashbench._parallel import compiled
 from hashbench._typing import BoolArray, FloatArray, IntArray
 from hashbench.method import HashMethod, Hyperplanes, real, setting, whole
-from hashbench.methods._pairs import draw_pairs, levels_among
+from hashbench.methods._pairs import draw_pairs
 from hashbench.methods._training_items import check_items_differ, draw_rows, unit_rows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BRE(HashMethod):
-    """Binary reconstructive embeddings [1]_, supervised, with the linear kernel.
+    """Binary reconstructive embeddings [1]_ with the linear kernel.
+
+    Learns from pairs that are similar or not: a level above 0 counts as similar, grades are lost. Where distances
+    define levels, it learns from the distances of pairs instead.
 
     Parameters
     ----------
@@ -45,8 +48,10 @@ class BRE(HashMethod):
     Notes
     -----
     Items are centred and scaled to unit length. Bit p is the sign of f_p(x) = sum_q W_pq <a_pq, x>, and
-    the loss is the sum over pairs of (D / b - t)^2, D the Hamming distance. The target t falls from 1
-    for level 0 to 0 for the highest level among the items, by equal steps from one level to the next.
+    the loss is the sum over pairs of (D / b - t)^2, D the Hamming distance. The target t is 0 for similar
+    pairs and 1 for others. Where distances define levels, it is ``|x_i - x_j|^2 / 4``, from 0 for equal
+    directions to 1 for opposite ones, in thousandths; the paper's is twice that, more than a code's
+    distance can be. Partners are drawn alike in both cases.
     Moving W_pq by delta flips item i where delta passes -f_p(x_i) / <a_pq, x_i>; the loss is computed
     for all intervals between such points, and delta set to the middle of the best one.
 
@@ -75,7 +80,7 @@ class BRE(HashMethod):
     is_slow = True
     libraries = (*HashMethod.libraries, "numba")
     group = "pair-based"
-    version = 2
+    version = 3  # targets by level > 0, or by distances
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         check_items_differ(self, X)
@@ -84,10 +89,12 @@ class BRE(HashMethod):
         rows = draw_rows(len(X), self.n_items, rng)
         items = unit_rows(X[rows] - self.mean_)
         pairs = draw_pairs(self, y, rows, self.n_similar, self.n_dissimilar, rng)
-        levels = levels_among(y, rows)
-        share = len(levels) - 1  # residuals are in parts of 1 / (share b), so they are integers
-        target = self.n_bits * (share - np.searchsorted(levels, pairs.level))
         kernel = items @ items.T
+        share = 1  # residuals are in parts of 1 / (share b), so they are integers
+        target = np.where(pairs.level > 0, 0, self.n_bits)
+        if y.true_distance is not None:
+            share, cosines = 1000, kernel[pairs.first, pairs.second]
+            target = self.n_bits * np.rint(share * (1 - cosines) / 2).astype(np.int64)
         anchors = np.stack([draw_rows(len(rows), self.n_anchors, rng) for _ in range(self.n_bits)])
         weights = 0.001 * rng.standard_normal(anchors.shape)
         values = np.stack([kernel[:, a] @ w for a, w in zip(anchors, weights, strict=True)], axis=1)

@@ -83,6 +83,9 @@ class DSH(LearnedHash):
     ``tuned`` scored best on held-out training items, in the mean over two datasets, among settings that never failed,
     and diverges on well separated blobs.
 
+    Where distances define levels, two neighbours of an item are often not similar. No codes suit all pairs then,
+    and itq ranks about as well or better.
+
     References
     ----------
     .. [1] H. Liu, R. Wang, S. Shan, X. Chen, "Deep Supervised Hashing for Fast Image Retrieval", CVPR 2016.

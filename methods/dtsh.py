@@ -51,6 +51,9 @@ class DTSH(LearnedHash):
     outputs; their eta of 100 for the sum over those is 100 / 22,500 for the mean, as in ``presets["paper"]``,
     with the learning rate in proportion.
 
+    Where distances define levels, two neighbours of an item are often not similar. No codes keep the margin in
+    all triplets then, and itq ranks about as well or better.
+
     References
     ----------
     .. [1] X. Wang, Y. Shi, K. M. Kitani, "Deep Supervised Hashing with Triplet Labels", ACCV 2016, arXiv:1612.03900.

@@ -118,6 +118,9 @@ class FastHash(HashMethod):
     on binned features with the log loss in place of AdaBoost. The losses of a similar and a dissimilar pair at length r
     are (D/r)^2 and max(1/2 - D/r, 0)^2 (hinge), 4 (D/r)^2 and 4 (1 - D/r)^2 (ksh), (D/r)^2 and (1 - D/r)^2 (bre).
 
+    Where distances define levels, two neighbours of an item are often not similar. No codes suit all pairs then,
+    and itq ranks about as well or better.
+
     References
     ----------
     .. [1] G. Lin, C. Shen, Q. Shi, A. van den Hengel, D. Suter, "Fast Supervised Hashing with Decision

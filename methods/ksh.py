@@ -62,6 +62,9 @@ class KSH(HashMethod):
     bits: the optimisation of a bit can amplify rounding errors (on digits-unlabelled from 1e-13 of its function to
     6e-4), and later bits depend on it.
 
+    Dissimilar pairs should differ in all bits. Where distances define levels, two neighbours of an item are often
+    dissimilar, so no codes suit all pairs, and itq ranks about as well or better.
+
     References
     ----------
     .. [1] W. Liu, J. Wang, R. Ji, Y.-G. Jiang, S.-F. Chang, "Supervised Hashing with Kernels", CVPR 2012.

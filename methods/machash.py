@@ -60,6 +60,9 @@ class MACHash(HashMethod):
     to its bit of z. The penalty mu starts at 0.05 of the median item's sum of couplings, since the loss grows with bits
     and pairs. Fitting stops when fewer than one bit in a thousand differs between codes and functions.
 
+    Dissimilar pairs should differ in all bits. Where distances define levels, two neighbours of an item are often
+    dissimilar, so no codes suit all pairs, and itq ranks about as well or better.
+
     References
     ----------
     .. [1] R. Raziperchikolaei, M. A. Carreira-Perpinan, "Optimizing Affinity-Based Binary Hashing Using

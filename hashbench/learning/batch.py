@@ -30,8 +30,10 @@ class Batch:
         Affinity of the training items to each other, indexed by ``numbers``.
     numbers : ndarray of shape (n_items,), int64
         Position in the affinity of each item of ``all_outputs``.
-    epoch, step : int
-        Number of epochs, and of batches of all epochs, before this one; ``head_epochs`` do not count.
+    epoch : int
+        Number of epochs before this one; ``head_epochs`` do not count.
+    share : float
+        Share of the steps of training before this one, from 0 to below 1; ``head_epochs`` do not count.
     training_labels : ndarray of shape (n, ...), optional
         Labels of all items of the affinity; see ``labels``.
     training_features : Tensor of shape (n, n_features), optional
@@ -56,7 +58,7 @@ class Batch:
     affinity: Affinity
     numbers: IntArray
     epoch: int = 0
-    step: int = 0
+    share: float = 0.0
     training_labels: AnyArray | None = None
     training_features: "Tensor | None" = None
     own: Any = None

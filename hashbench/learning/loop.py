@@ -161,7 +161,7 @@ def train(
                     affinity=affinity,
                     numbers=numbers,
                     epoch=epoch,
-                    step=epoch * n_batches + position,
+                    share=(epoch * n_batches + position) / (settings.epochs * n_batches),
                     training_labels=items.labels,
                     training_features=items.features,
                     own=loss.own,

@@ -34,7 +34,7 @@ def gradient(loss, outputs):
     return leaf.grad
 
 
-def begun(name, outputs, supervision, *, all_outputs=None, epoch=20, step=0, classes=None, **params):
+def begun(name, outputs, supervision, *, all_outputs=None, epoch=20, share=0.0, classes=None, **params):
     """Return a method, late in training, and a batch of all training items.
 
     ``supervision`` are labels or an affinity, ``classes`` the labels that training began with, if these are others.
@@ -55,7 +55,7 @@ def begun(name, outputs, supervision, *, all_outputs=None, epoch=20, step=0, cla
     all_outputs = outputs.detach() if all_outputs is None else all_outputs
     parts = {"training_labels": labels, "training_features": features, "own": own}
     parts["views"] = torch.stack([outputs, outputs + normal(*outputs.shape, seed=8, dtype=outputs.dtype)])
-    return method, Batch(outputs, rows, all_outputs, affinity, rows, epoch, step, **parts)
+    return method, Batch(outputs, rows, all_outputs, affinity, rows, epoch, share, **parts)
 
 
 def loss_of(*args, **kwargs):

@@ -69,7 +69,7 @@ def test_batches_hold_each_item_once_per_epoch_with_its_levels(example, watch):
     for epoch in range(2):
         rows = np.concatenate([batch.rows for batch in seen if batch.epoch == epoch])
         np.testing.assert_array_equal(np.sort(rows), np.arange(200))
-    assert [batch.step for batch in seen] == list(range(8))
+    assert [batch.share for batch in seen] == [step / 8 for step in range(8)]
     last = seen[-1]
     labels = y[last.numbers]
     np.testing.assert_array_equal(last.levels.numpy(), labels[last.rows][:, None] == labels[last.rows])
@@ -214,7 +214,7 @@ class Proxies(LearnedHash):
     def _begin(self, items, generator):
         self.classes_ = np.unique(items.labels)
         self.targets_ = torch.randint(0, 2, (len(self.classes_), self.n_bits), generator=generator).numpy() * 2 - 1
-        self.steps_, self.epochs_ = [], []
+        self.shares_, self.epochs_ = [], []
         own = torch.nn.Linear(self.n_bits, len(self.classes_), bias=False)
         torch.nn.init.normal_(own.weight, generator=generator)
         own.register_buffer("n_seen", torch.zeros((), dtype=torch.int64))
@@ -228,7 +228,7 @@ class Proxies(LearnedHash):
 
     def _end_step(self, batch):
         batch.own.n_seen += len(batch.rows)
-        self.steps_.append(batch.step)
+        self.shares_.append(batch.share)
         self.own_ = batch.own
 
     def _end_epoch(self, batch):
@@ -238,7 +238,7 @@ class Proxies(LearnedHash):
 def test_a_loss_may_have_labels_targets_parameters_and_hooks(example):
     X, y = example
     method = Proxies(16, epochs=3, batch_size=100).fit(X, 7 * y + 3)
-    assert method.steps_ == list(range(9))
+    assert method.shares_ == [step / 9 for step in range(9)]
     assert method.epochs_ == [(0, 250, 250), (1, 250, 500), (2, 250, 750)]
     assert not torch.equal(method.own_.weight, method.start_)
     assert method.targets_.shape == (10, 16)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from hashbench.affinity import Explicit, SharedLabels
+from hashbench.affinity import Distance, SharedLabels
 from hashbench.methods._training_items import draw_rows
 from hashbench.methods.bre import BRE, best_step
 
@@ -48,25 +48,26 @@ def test_the_loss_never_rises(labelled, n_copies):
     assert losses[-1] < 0.9 * losses[0]
 
 
+def last_loss_from_codes(X, affinity, target):
+    """Return the last loss of a fit to all pairs, and the one recounted from codes and a matrix of targets."""
+    method = BRE(12, n_similar=100, n_dissimilar=100).fit(X, affinity)
+    bits = method.transform(X)
+    residual = cdist(bits, bits, "cityblock") / 12 - target
+    return method.losses_[-1], (residual**2)[np.triu_indices(100, k=1)].sum()
+
+
 @pytest.mark.parametrize("labels", [np.eye(10, dtype=int), np.random.default_rng(0).integers(0, 2, (10, 4))])
-def test_the_last_loss_is_that_of_the_codes_and_targets_fall_by_equal_steps(labelled, labels):
+def test_similar_pairs_of_any_level_should_have_equal_codes(labelled, labels):
     X, labels = labelled[0][:100], labels[labelled[1][:100]]
-    method = BRE(12, n_similar=100, n_dissimilar=100).fit(X, SharedLabels(labels, labels))  # all pairs
-    distances = cdist(method.transform(X), method.transform(X), "cityblock") / 12
-    upper, level = np.triu_indices(100, k=1), labels @ labels.T
-    target = 1 - level / level[upper].max()
-    assert method.losses_[-1] == pytest.approx(((distances - target) ** 2)[upper].sum())
+    last, recounted = last_loss_from_codes(X, SharedLabels(labels, labels), labels @ labels.T == 0)
+    assert last == pytest.approx(recounted)
 
 
-def test_targets_do_not_depend_on_the_pairs_that_are_drawn(labelled):
-    """A rare level counts, whether or not one of its pairs is drawn."""
+def test_where_distances_define_levels_codes_should_be_as_far_apart_as_items(labelled):
     X = labelled[0][:100]
-    levels = (np.arange(100)[:, None] % 5 == np.arange(100) % 5).astype(int)
-    levels[0, 5] = levels[5, 0] = 7
-    for seed in range(6):
-        few = BRE(8, n_similar=1, n_dissimilar=3, max_sweeps=0, random_state=seed)
-        losses = [few.fit(X, Explicit(matrix)).losses_[0] for matrix in (levels, np.minimum(levels, 1))]
-        assert losses[0] != losses[1]
+    target = cdist(X - X.mean(axis=0), X - X.mean(axis=0), "cosine") / 2
+    last, recounted = last_loss_from_codes(X, Distance(X, X, [900.0, 400.0], [1, 2]), target)
+    assert last == pytest.approx(recounted, rel=2e-3)  # targets are rounded
 
 
 def test_each_bit_has_anchors_of_its_own():

@@ -162,13 +162,13 @@ def test_hashnet_is_the_mean_over_similar_plus_the_mean_over_dissimilar_pairs():
     assert weighted / 42 == pytest.approx(expected)
 
 
-def test_hashnet_grows_steeper_in_stages_of_200_steps():
-    steps = {0: 1.0, 199: 1.0, 200: math.sqrt(2), 10_000: math.sqrt(51)}
-    assert {step: pytest.approx(steepness(step)) for step in steps} == steps
+def test_hashnet_grows_steeper_by_the_share_of_training():
+    shares = {0.0: 1.0, 0.2: math.sqrt(2.6), 1.0: 3.0}
+    assert {share: pytest.approx(steepness(share, 3.0)) for share in shares} == shares
     f, classes = normal(5, 4), [0, 0, 1, 1, 2]
-    early, late = (float(loss_of("hashnet", f, classes, step=step)) for step in (0, 400))
-    assert late == pytest.approx(float(hashnet_loss(f, same_class(classes), math.sqrt(3), 10 / 4)))
-    assert early != late
+    for share, beta in shares.items():
+        expected = float(hashnet_loss(f, same_class(classes), beta, 10 / 4))
+        assert float(loss_of("hashnet", f, classes, share=share, beta=3.0)) == pytest.approx(expected)
 
 
 # ---------------------------------------------------------------- DSH
