@@ -69,10 +69,14 @@ class Diff:
         rows = self.rows[self.rows["status"].isin(["changed", "unchanged"])]
         rows = rows.assign(is_changed=rows["status"] == "changed", **_values(rows))
         means = rows.groupby([*OF_SEEDS, "label", "data"], as_index=False).agg(
-            old=("old", "mean"), new=("new", "mean"), n_seeds=("seed", "size"), n_changed=("is_changed", "sum")
+            old=("old", _mean), new=("new", _mean), n_seeds=("seed", "size"), n_changed=("is_changed", "sum")
         )
         means = means[(means["n_changed"] > 0) & (means["n_seeds"] > 1)].round({"old": 6, "new": 6})
         return means.assign(difference=(means["new"] - means["old"]).round(6) + 0.0)  # never -0.0
+
+
+def _mean(values: "pd.Series[float]") -> float:
+    return float(values.mean(skipna=False))
 
 
 def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:

@@ -118,7 +118,7 @@ def _tables(diff: Diff) -> dict[str, pd.DataFrame]:
     rows = diff.rows
     interval = rows["low"].map("{:+.6f}".format) + rows["high"].map(" to {:+.6f}".format)
     rows = rows.assign(
-        change=rows["difference"].map("{:+.6f}".format).astype(str) + rows["marks"],
+        change=rows["difference"].map("{:+.6f}".format).astype(str).replace("+nan", "-") + rows["marks"],
         p=rows["p_holm"].map(p_text),
         interval=interval.where(rows["low"].notna(), "-"),
     )

@@ -17,7 +17,7 @@ SIGNS = {  # in the order in which they stand beside a value, with what it is co
     "†": "a shuffle of the database may reverse it and {best}.",
     "‡": f"tested, not shown to differ from {{against}} (p >= {ALPHA}, corrected {{correction}}).",
     "°": "not tested against {against}:",  # and why
-    "§": "one seed of a method that draws at random.",
+    "§": "one seed of a method that draws at random; of these codes only.",
     "¶": "a mean over other folds than most, so not compared.",
 }
 _MOST_NAMES = 4  # of methods in a sentence
@@ -54,6 +54,8 @@ def decide(cells: pd.DataFrame) -> "dict[str, pd.Series[bool]]":
 def explain(cells: pd.DataFrame, best: str = BEST) -> dict[str, str]:
     """Explain each sign of marked cells, in the order of ``SIGNS``; ``best`` is what they are compared with."""
     used, against = set("".join(cells["marks"])), cells["against"].iloc[0] if "against" in cells else best
+    if "p_value" in cells and cells["p_value"].notna().any():
+        used.add("‡")  # what has none differs
     correction = "for all pairs of its column" if against == BEST else "by Holm's method"
     words = {"best": best, "against": against, "correction": correction}
     key = {sign: text.format(**words) for sign, text in SIGNS.items() if sign in used}
@@ -74,9 +76,8 @@ def is_of_most_folds(cells: pd.DataFrame) -> "pd.Series[bool]":
 
 def notes_of(cells: pd.DataFrame) -> list[str]:
     """Return sentences on what readers of some cells must know of them, in any view."""
-    tests = []
-    if "p_value" in cells and cells["p_value"].notna().any():
-        tests = [f"Tests (‡) and intervals: {bases_in_words(cells)}."]
+    has_intervals = "from_" in cells and bool(cells["from_"].notna().any())
+    tests = [f"Tests and intervals: {bases_in_words(cells)}."] if has_intervals else []
     return [*tests, *_notes_on_ties(cells), *notes_on_code(cells)]
 
 

@@ -91,7 +91,7 @@ class Selection:
         """Return the command that makes the chosen results in a metric."""
         if not {*self.methods} <= {*method_names()}:
             return "hashbench evaluate --save, with your codes as before"
-        options = {"--method": self.methods, "--dataset": self.datasets, "--bits": map(str, self.n_bits)}
+        options = {"--method": self.methods or ["METHOD"], "--dataset": self.datasets, "--bits": map(str, self.n_bits)}
         words = [word for option, values in options.items() for value in values for word in (option, value)]
         return f"hashbench run {shlex.join([*words, '--metric', metric.partition(' ')[0]])}"
 

@@ -36,7 +36,8 @@ IN_WORDS = {  # of what intervals and tests are
 UNTESTED = {  # reasons why a cell is not tested against a reference
     "unpaired": "the two are means over other queries",
     "single": "one of the two has a single seed",
-    "lacking": "one of the two has a single seed, and the data folder lacks the scores of its queries",
+    "lacking": "one of the two has a single seed or draws nothing, and the data folder lacks scores of single queries",
+    "absent": "it has no value there",
 }
 SEED_COLUMNS = ("value", "spread", "n_seeds")  # of cells, which `welch_tests` takes
 
@@ -76,10 +77,11 @@ def add_uncertainty(
         on_progress("columns compared", number, len(columns))
     cells = cells.join(pd.concat(parts)).assign(is_reference=is_reference)
     has_reference = cells.groupby(list(column))["is_reference"].transform("any")
-    is_rival = (cells["group"] != "baseline") & cells["value"].notna() & has_reference & ~is_reference
-    return cells.assign(
-        is_unshown=is_rival & (cells["p_value"] >= ALPHA), untested=cells["untested"].where(is_rival, "")
-    )
+    is_rival = (cells["group"] != "baseline") & cells["value"].notna() & ~is_reference
+    untested = cells["untested"].where(is_rival & has_reference, "")
+    if is_named:  # in a column without the named line nothing is tested
+        untested = untested.mask(is_rival & ~has_reference, "absent")
+    return cells.assign(is_unshown=is_rival & has_reference & (cells["p_value"] >= ALPHA), untested=untested)
 
 
 def assess(
@@ -94,7 +96,8 @@ def assess(
     scores = {place: values for place, behind in enumerate(rows) if (values := _scores(behind)) is not None}
     n_seeds = count_seeds(cells)
     rivals = np.flatnonzero((cells["group"] != "baseline") & cells["value"].notna())
-    basis = SEEDS if not scores.keys() >= set(rivals) else BOTH if (n_seeds[rivals] > 1).any() else QUERIES
+    needed = {*rivals.tolist(), *([] if reference is None else [reference])} or {*range(len(cells))}
+    basis = SEEDS if not scores.keys() >= needed else BOTH if (n_seeds[[*needed]] > 1).any() else QUERIES
     ends = np.full((len(cells), 2), np.nan)
     for place, behind in enumerate(rows):
         if basis != SEEDS and place in scores:

@@ -7,6 +7,7 @@ leave open between it and the others, and the marks of each cell. Those who show
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Self
 
@@ -18,11 +19,12 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, all_lines, main_lines, mean_over_seeds
 from hashbench.reports.marks import BEST, add_marks, is_of_most_folds
 from hashbench.reports.selection import Selection
-from hashbench.reports.ties import compare
+from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 from hashbench.reports.uncertainty import add_uncertainty
 from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import NUMBERS
 
+_OPENNESS = {"": 0, EVERY_ORDER: 1, SHUFFLE: 2, UNKNOWN: 3, OPEN: 4}
 COLUMN = (*BLOCK, "metric", "n_bits", "rivals")  # cells that are compared: those of a column, or of one method in it
 Choice = Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]  # from the chosen cells, and all, to those to show
 
@@ -51,9 +53,9 @@ class View:
 
     @property
     def rows_of_cells(self) -> list[pd.DataFrame]:
-        """The results behind each cell."""
-        rows = dict(tuple(self.rows.groupby("cell")))
-        return [rows[cell] for cell in range(len(self.cells))]
+        """The results behind each cell; none of means over folds."""
+        starts = np.searchsorted(self.rows["cell"], np.arange(len(self.cells) + 1))
+        return [self.rows.iloc[start:stop] for start, stop in pairwise(starts)]
 
     def with_intervals(self) -> Self:
         """Return the view with 95 % intervals: the columns of `hashbench.reports.uncertainty.add_uncertainty`."""
@@ -76,7 +78,7 @@ class View:
         labels = self.cells["label"]
         lines = {against} if (labels == against).any() else set(labels[self.cells["method"] == against])
         if not lines:
-            raise unknown_name("method of the table", against, sorted({*self.cells["method"], *labels}))
+            raise unknown_name("line", against, sorted({*self.cells["method"], *labels}))
         if len(lines) > 1:
             raise HashbenchError(f"{against} has several lines: name one of {'; '.join(sorted(lines))}.")
         (label,) = lines
@@ -142,9 +144,14 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     candidates = (cells["value"].round(6) * sign).where(is_compared & (cells["group"] != "baseline"))
     rivals = candidates.groupby(column)
     is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)
-    best = cells[list(NUMBERS)].where(is_best).groupby(column).transform("first")
-    has_values = cells["value"].notna() & best["value"].notna()
-    answers = np.where(is_compared & ~is_best & has_values, compare(cells, best), "")
+    is_rival = is_compared & ~is_best & cells["value"].notna() & is_best.groupby(column).transform("any")
+    rank = is_best.groupby(column).cumsum().where(is_best)
+    answers = pd.Series("", index=cells.index)
+    for number in range(1, int(rank.max() if is_best.any() else 0) + 1):  # of equal ones, the most open answer counts
+        best = cells[list(NUMBERS)].where(rank == number).groupby(column).transform("first")
+        answer = pd.Series(compare(cells, best), cells.index)
+        is_more_open = answers.map(_OPENNESS) < answer.map(_OPENNESS)
+        answers = answers.mask(is_rival & best["value"].notna() & is_more_open, answer)
     return cells.assign(is_best=is_best, ties=answers)
 
 

@@ -98,6 +98,13 @@ def test_seeds_are_averaged_over_those_that_can_be_compared():
     assert (mean.old, mean.new, mean.difference) == pytest.approx((0.3, 0.35, 0.05))
 
 
+def test_a_mean_over_seeds_of_which_one_is_undefined_is_undefined():
+    old, new = [row(float("nan"), seed=0), row(0.4, seed=1)], [row(0.3, seed=0), row(0.5, seed=1)]
+    (mean,) = compare(side(*old), side(*new)).over_seeds().itertuples()
+    assert np.isnan([mean.old, mean.difference]).all()
+    assert mean.new == 0.4
+
+
 # ---------------------------------------------------------------- two commits
 
 

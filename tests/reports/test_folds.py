@@ -5,7 +5,10 @@ import pytest
 from helpers.table_rows import cell, markdown_rows, table
 
 from hashbench.errors import HashbenchError
+from hashbench.reports.aggregate import all_lines
 from hashbench.reports.folds import ALL_SEEN, bases, fold_cells, most_folds, without_folds
+from hashbench.reports.html.content import make_content
+from hashbench.reports.view import make_view
 
 WHOLE = "89abcdef"  # the first digits of a fingerprint, which identify what folds are parts of
 UNSEEN, AMONG_ALL, ALL = (f"digits-unseen3-fold{{}}{end}" for end in ("", "-database-all", "-all"))
@@ -175,6 +178,15 @@ def test_table_of_the_papers_leaves_folds_out():
     assert set(table(*SMALL).cells["dataset"]) == {"digits"}
     named = UNSEEN.format(1)
     assert set(table(*SMALL, n_bits=(32,), datasets=(named,)).cells["dataset"]) == {named}
+
+
+def test_the_page_marks_means_over_other_folds_too():
+    results = pd.DataFrame(SMALL).assign(tie_sd=0.01)
+    lines = all_lines(results)
+    folds = make_content(results, lines, make_view(results, lines=lines, by_score=True).cells, {})["folds"]
+    marks = [folds["marks"]["of"][at] for at in folds["marks"]["at"]]
+    labels = lines["label"].drop_duplicates().tolist()
+    assert {labels[line] for line, sign in zip(folds["line"], marks, strict=True) if sign == "¶"} == {"sdh"}
 
 
 def test_a_table_over_folds_has_no_tests_over_queries():

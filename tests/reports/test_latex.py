@@ -55,6 +55,11 @@ def test_what_has_a_meaning_in_latex_is_escaped():
     assert r"gone a=50\% \& \#\{\$\}\textbackslash{}\textasciitilde{}\textasciicircum{}$<$ & " in text
 
 
+def test_a_label_that_begins_like_an_option_is_none():
+    own = '{"codes": "own", "label": "[b]"}'
+    assert r"{}[b]" in chosen(cell("mine", params=own), cell("lsh")).to_latex()
+
+
 def test_every_row_of_markdown_is_there_with_two_lines_of_headings_beside_the_paper():
     cifar10 = table(cell(), cell("dtsh", 12, dataset="cifar10-s1"), datasets=["cifar10-s1"])
     rows = [line for line in cifar10.to_latex().splitlines() if line.endswith(r"\\")]

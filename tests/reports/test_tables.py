@@ -56,7 +56,7 @@ def test_a_sign_is_explained_once_below_all_blocks():
         "- ±: standard deviation over seeds.",
         "- Bold: the best of a column, sanity baselines aside.",
         "- Dash: not run, or refused by the method; or no query has a value.",
-        "- §: one seed of a method that draws at random.",
+        "- §: one seed of a method that draws at random; of these codes only.",
     ]
 
 
@@ -367,6 +367,12 @@ def test_what_a_shuffle_may_reverse_and_the_best_is_marked(value, low, high, tie
     text = table(*cells).to_markdown()
     assert ("- †: a shuffle of the database may reverse it and the best." in text) == (mark == "†")
     assert ("No † where a row lacks tie_sd: 1 of 1 cell." in text) == np.isnan(tie_sd)
+
+
+def test_of_equal_bests_the_one_that_leaves_more_open_counts():
+    bests = ranged("itq", 0.6, 0.5, 0.7, 0.001), ranged("lsh", 0.6, 0.5, 0.7, 0.02)
+    assert shown(*bests, ranged("pcah", 0.56, 0.4, 0.7, 0.001))["pcah"] == "0.5600†"
+    assert shown(bests[0], ranged("pcah", 0.56, 0.4, 0.7, 0.001))["pcah"] == "0.5600"
 
 
 def test_block_of_baselines_alone_has_no_best():

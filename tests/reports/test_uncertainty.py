@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from helpers.table_rows import block_rows
+from helpers.table_rows import block_rows, cell, chosen
 from helpers.thoroughness import slow
 from scipy import stats
 
@@ -78,7 +78,7 @@ def test_each_kind_of_uncertainty_has_a_column(hashbench, data, scored, shown, t
     pairs = [("itq", "lsh"), ("itq", "pca-rr"), ("pca-rr", "lsh")]
     corrected = holm([written_out(scores[first], scores[second])[2] for first, second in pairs])
     assert float(p_value) == pytest.approx(corrected[0], abs=1e-4)
-    assert "Tests (‡) and intervals: over queries and seeds." in text
+    assert "Tests and intervals: over queries and seeds." in text
     assert "could be tested" not in text  # all were
     assert not (scored / "tables").exists()
 
@@ -111,7 +111,7 @@ def test_without_the_scores_of_queries_seeds_are_compared_and_the_note_says_so(s
     assert float(p_value) == pytest.approx(holm(welch)[0], abs=1e-4)
     ends = stats.ttest_1samp(values["lsh"], 0).confidence_interval()
     assert interval == f"{ends.low:.4f} to {ends.high:.4f}"
-    assert "Tests (‡) and intervals: over seeds, on these queries (the data folder lacks" in text
+    assert "Tests and intervals: over seeds, on these queries (the data folder lacks" in text
 
 
 def frame(scores, baseline=False):
@@ -203,7 +203,7 @@ def test_what_has_one_seed_is_marked_as_not_tested(hashbench, scored):
     rows = block_rows(text, "digits (pixels): AP")
     assert rows["sph"][0].endswith("°§")
     assert not any("°" in rows[name][0] for name in ("itq", "lsh", "random"))
-    assert "Tests (‡) and intervals: over queries and seeds." in text
+    assert "Tests and intervals: over queries and seeds." in text
     assert "- °: not tested against the best: one of the two has a single seed." in text
 
 
@@ -229,6 +229,13 @@ def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, 
         assert false not in text
     shutil.rmtree(digits_data / "scores")  # rows have the numbers of undefined queries too
     assert because in hashbench(*command).stdout
+
+
+def test_columns_without_the_named_line_say_that_nothing_is_tested_there():
+    several = [cell(name, n_bits, 0.5, seed=seed) for name in ("lsh", "sph") for n_bits in (16, 32) for seed in (0, 1)]
+    text = chosen(*several, cell("itq", 16, 0.6), cell("itq", 16, 0.7, seed=1)).tested("itq").to_markdown()
+    assert [line.endswith("°") for line in block_rows(text, "digits (pixels): AP")["lsh"]] == [False, True]
+    assert "- °: not tested against itq: it has no value there." in text
 
 
 @pytest.mark.parametrize(("p_value", "is_marked"), [(0.0499, False), (0.05, True), (0.09, True), (np.nan, False)])

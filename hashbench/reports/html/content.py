@@ -12,7 +12,7 @@ import pandas as pd
 
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, CELL, LINE, known_card, main_lines, own_shown
+from hashbench.reports.aggregate import BLOCK, CELL, known_card, main_lines, own_shown
 from hashbench.reports.comparison import by_means
 from hashbench.reports.diff import OF_SEEDS, STATUS, Diff
 from hashbench.reports.diff_text import footnotes, headline, summarise
@@ -23,7 +23,7 @@ from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.published import make_pairs, published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, reach
 from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, score_as_many, welch_tests
-from hashbench.reports.view import records_by
+from hashbench.reports.view import records_by, view_of
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import COLUMNS, NUMBERS
@@ -107,7 +107,7 @@ def _placed(cells: pd.DataFrame, place: Mapping[str, Callable[[str], int]], more
     ``reach`` is in millionths, to three decimals. Whether a cell is marked † depends on what it is shown beside.
     """
     at = {"metric": cells["metric"].map(place["metric"]), "line": cells["label"].map(place["line"])}
-    marks = cells["marks"].str.replace("†", "") if "marks" in cells else ""
+    marks = cells["marks"].str.replace("†", "")
     reaches = (reach(cells) * _MILLIONTHS).round(3).tolist()
     columns = [*more, "metric", "line", "bits", *NUMBERS, "spread", "marks"]
     encoded = encode(cells.assign(**at, bits=cells["n_bits"], marks=marks)[columns])
@@ -217,7 +217,8 @@ def _folds(results: pd.DataFrame, lines: pd.DataFrame, place: Mapping[str, Calla
     cells = fold_cells(results[results["dataset"].isin(folds)]) if folds else pd.DataFrame()
     if cells.empty:
         return {"base": []}
-    cells = cells.merge(lines[[*LINE, "label"]]).assign(base=cells["base"] + ":" + cells["features"])
+    cells = view_of(cells.assign(rivals=cells["n_unseen"].astype(str)), results, lines=lines).cells
+    cells = cells.assign(base=cells["base"] + ":" + cells["features"])
     return _placed(cells, place, ["base", "scope", "folds"])
 
 

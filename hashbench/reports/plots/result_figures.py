@@ -97,7 +97,12 @@ def metric_against_bits(block: FigureBlock) -> Figure:
     figure, grid = lay_out(block, panels, f"{block.metric} by code length", text)
     for axes, panel in zip(grid, panels, strict=True):
         _draw_lengths(
-            axes, panel, block, ("from_", "to"), 0.4, block.layout.width / block.layout.n_columns(len(panels), _WIDTH)
+            axes,
+            panel,
+            block,
+            ("from_", "to"),
+            min(0.4, 0.07 * len(block.n_bits)),
+            block.layout.width / block.layout.n_columns(len(panels), _WIDTH),
         )
         ends = block.cells[block.cells["label"].isin(panel.labels)].groupby("label")["value"].last()
         names = {str(label): block.names[str(label)] for label in ends.sort_values(ascending=False).index}

@@ -92,7 +92,7 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
         ]
         notes = [
             f"95 % interval: {bases_in_words(block)}. Shuffle sd: how far a shuffle of the database moves the value. "
-            "Worst case: each query's ties broken separately. p: corrected as for ‡."
+            "Worst case: each query's ties broken separately. p: corrected as ‡ says."
         ]
         title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
         blocks.append(TableBlock(title, title, spans, groups, notes, data=keys[2], is_detail=True))

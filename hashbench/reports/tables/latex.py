@@ -48,7 +48,9 @@ def _environment(name: str, block: TableBlock) -> Iterator[str]:
     environment = "table" if n_columns <= _FEW else "table*"
     label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.title}".lower()))
     caption = re.sub(r"\(([^()]*) \(([^()]*)\)\)", r"(\1, \2)", block.caption)  # no parentheses within others
-    obvious = {"Bold", "Dash", *["±"] * ("[]" in block.key)}
+    entries = [entry for _, lines in block.groups for line in lines for entry in line.entries]
+    has_spread = any(entry.spread and not entry.interval for entry in entries)
+    obvious = {"Bold", "Dash", *["±"] * (not has_spread)}
     key = [f"{sign}: {text}" for sign, text in block.key.items() if sign not in obvious]
     yield from [f"% data {block.data}"] * bool(block.data)
     yield rf"\begin{{{environment}}}"
@@ -98,7 +100,7 @@ def tabular(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 
 def _label(label: str) -> str:
     lines = textwrap.wrap(label, _LABEL_WIDTH)
-    text = r"\\".join(map(_escaped, lines))
+    text = r"\\".join("{}" * (line[0] in "[*") + _escaped(line) for line in lines)  # else they would be options
     return rf"\shortstack[l]{{{text}}}" if len(lines) > 1 else text
 
 

@@ -190,7 +190,7 @@ def make_tables(
 
     ``name`` is that of a table of chosen rows.
     """
-    results, selection = read_results_with_origins(results_folder), selection or Selection()
+    results, selection = read_results_with_origins(results_folder), (selection or Selection()).read()
     if name != OWN_TABLE and (names or not selection.is_of_rows):
         raise HashbenchError(
             f"{name!r} can only name a table of chosen rows. Choose them by dataset, method, metric or features, and "

@@ -72,9 +72,9 @@ class TableBlock:
 
 def markdown(title: str, blocks: Sequence[TableBlock]) -> str:
     """Write a table for people: a heading, per block a Markdown table and its notes, and the key."""
-    lines, key = [f"# {title}", ""], dict[str, str]()
+    lines = [f"# {title}", ""]
+    key = dict.fromkeys((sign, text) for block in blocks for sign, text in block.key.items())
     for block in blocks:
-        key |= block.key
         header = ["method", *(_heading(span.heading, column) for span in block.spans for column in span.columns)]
         rows = []
         for group, body in block.groups:
@@ -84,7 +84,8 @@ def markdown(title: str, blocks: Sequence[TableBlock]) -> str:
         table = markdown_table(header, rows, is_markup=True)
         lines += [f"## {markdown_text(block.title)}", "", table, ""]
         lines += [text for note in notes if note for text in (markdown_text(note), "")]
-    lines += [*(f"- {sign}: {markdown_text(key[sign])}" for sign in KEY if sign in key), *[""] * bool(key)]
+    explained = sorted((item for item in key if item[0] in KEY), key=lambda item: KEY.index(item[0]))
+    lines += [*(f"- {sign}: {markdown_text(text)}" for sign, text in explained), *[""] * bool(explained)]
     return "\n".join(lines)
 
 

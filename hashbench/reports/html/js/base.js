@@ -52,7 +52,7 @@ function ties(a, b) {
   return Math.round(Math.abs(a.value - b.value) * MILLION) > a.reach + b.reach ? "shuffle" : "open";
 }
 
-const isRival = (cell) => cell.line.group !== "baseline" && cell.value !== null;
+const isRival = (cell) => cell.line.group !== "baseline" && cell.value !== null && !cell.marks.includes("¶");
 
 /** Give the marks of a cell among others, which come with the best first: it is the best, or a shuffle may reverse both. */
 function marksOf(cell, rivals) {
