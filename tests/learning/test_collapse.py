@@ -164,7 +164,7 @@ def test_kinds_are_irrelevant_to_each_other(affinity, n_kinds):
     assert collapse.count_kinds(affinity) == n_kinds
 
 
-@pytest.mark.parametrize(("n_bits", "epochs"), [(2, 5), (3, 5), (4, 5), (16, 3), (16, 4)])
+@pytest.mark.parametrize(("n_bits", "epochs"), [(2, 5), (3, 5), (4, 5), (8, 3), (16, 4)])
 def test_collapse_of_short_codes_and_in_the_last_epoch_is_found(n_bits, epochs, example):
     """The codes of the last visits do not show what the last steps changed."""
     X, y = example

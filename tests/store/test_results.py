@@ -224,7 +224,7 @@ def test_a_key_in_two_files_of_a_folder_is_refused_with_both_places(path, hashbe
     message = complaint(results.read_results, path.parent)
     assert f"{path}, line 2, holds" in message
     assert f"after {copy}, line 2, with the same numbers" in message
-    assert "which an earlier file holds, too" in hashbench("results", "check", path.parents[1]).stderr
+    assert "which belong in digits/itq.csv. Move them." in hashbench("results", "check", path.parents[1]).stderr
 
 
 def test_parts_that_ran_elsewhere_are_united_and_rows_that_differ_are_refused(path, tmp_path, hashbench):
