@@ -69,7 +69,7 @@ def test_both_are_of_the_version_of_the_source():
 def test_the_wheel_has_the_package_and_nothing_else(wheel):
     assert {name.partition("/")[0] for name in wheel} == {"hashbench", INFO}
     endings = {name.rpartition(".")[2] for name in wheel if name.startswith("hashbench/")}
-    assert endings == {"py", "typed", "css", "html", "js", "json", "csv"}
+    assert endings == {"py", "typed", "css", "html", "js", "json", "csv", "toml", "mplstyle"}
 
 
 def test_every_file_of_the_wheel_is_that_of_the_source(wheel):
