@@ -13,6 +13,7 @@ from hashbench.cards import MethodCard, method_card
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.registry import method_names
+from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import OWN, SHOWN
 
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
@@ -67,6 +68,12 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
     n_values, n_deviations = cells.pop("n_values"), cells.pop("n_deviations")
     tie_sd = cells["tie_sd"].where(n_values == n_deviations)  # else it would be that of other seeds' mean
     return cells.assign(tie_sd=tie_sd, group=_groups(cells))
+
+
+def signs_of(metrics: "pd.Series[str]") -> "pd.Series[float]":
+    """Return -1 for each metric of errors, of which the least is the best, else 1."""
+    signs = {name: -1.0 if is_error(name) else 1.0 for name in metrics.unique()}
+    return metrics.map(signs).astype(float)
 
 
 def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:

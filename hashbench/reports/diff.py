@@ -9,13 +9,12 @@ import pandas as pd
 
 from hashbench._typing import FloatArray, Progress, silent
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import method_labels
+from hashbench.reports.aggregate import method_labels, signs_of
 from hashbench.reports.marks import add_marks
 from hashbench.reports.revisions import Side
 from hashbench.reports.ties import Score
 from hashbench.reports.ties import compare as compare_ties
 from hashbench.scoring.comparison import ALPHA, holm, interval
-from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import COLUMNS, N_KEY, Row
 from hashbench.store.score_cache import find_scores
 
@@ -112,7 +111,7 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
     rows["data"] = rows["dataset"] + ":" + rows["features"]
     values = _values(rows)
     rows["difference"] = (values["new"] - values["old"]).round(6)
-    loss = np.where(rows["metric"].map(is_error), rows["difference"], -rows["difference"])
+    loss = -rows["difference"] * signs_of(rows["metric"])
     rows["loss"] = np.where(rows["difference"].notna(), loss, np.where(values["new"].isna(), np.inf, 0.0))
     rows["ties"] = compare_ties(_score(rows, "old"), _score(rows, "new"))
     reasons = _moved(rows, "dataset_fingerprint") + ", " + _moved(rows, "method_version")

@@ -16,12 +16,11 @@ import pandas as pd
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, all_lines, main_lines, mean_over_seeds
+from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, all_lines, main_lines, mean_over_seeds, signs_of
 from hashbench.reports.marks import BEST, add_marks, is_of_most_folds
 from hashbench.reports.selection import Selection
 from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 from hashbench.reports.uncertainty import add_uncertainty
-from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import NUMBERS
 
 _OPENNESS = {"": 0, EVERY_ORDER: 1, SHUFFLE: 2, UNKNOWN: 3, OPEN: 4}
@@ -139,9 +138,10 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     Means over other folds than most are not compared.
     """
     column = [cells[key] for key in COLUMN]
-    sign = cells["metric"].map({name: -1 if is_error(name) else 1 for name in cells["metric"].unique()}).astype(float)
     is_compared = is_of_most_folds(cells)
-    candidates = (cells["value"].round(6) * sign).where(is_compared & (cells["group"] != "baseline"))
+    candidates = (cells["value"].round(6) * signs_of(cells["metric"])).where(
+        is_compared & (cells["group"] != "baseline")
+    )
     rivals = candidates.groupby(column)
     is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)
     is_rival = is_compared & ~is_best & cells["value"].notna() & is_best.groupby(column).transform("any")
