@@ -139,7 +139,7 @@ def _moved(rows: pd.DataFrame, name: str) -> "pd.Series[str]":
 
 
 def _status(rows: pd.DataFrame) -> pd.Series:
-    """Return the status of each row; rows do not change by a deviation alone that one of them lacks."""
+    """Return the status of each row; one that differs only by a deviation which one side lacks is unchanged."""
     differs = pd.DataFrame({name: rows[f"{name}_old"] != rows[f"{name}_new"] for name in _FIELDS})
     differs["tie_sd"] &= (rows["tie_sd_old"] != "") & (rows["tie_sd_new"] != "")
     is_changed = differs.any(axis=1)

@@ -1,4 +1,4 @@
-"""The marks of cells, and what is said below them: decided here alone, for tables, figures, the page and the diff."""
+"""The marks of cells, and the notes below them: only this module decides them, for all views and the diff."""
 
 from collections.abc import Iterable
 

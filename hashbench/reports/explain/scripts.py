@@ -33,7 +33,7 @@ class Evaluator:
     shares_cut: bool = False  # it sorts for the largest cut asked for
     loses_last: bool = False  # the whole list lacks its last item
     item_order: str = ""  # in which order it gets the items of each query, a function of `orders`
-    quantity: str = ""  # of its own, a function of `quantities`: of a ranking, or without an order of counts
+    quantity: str = ""  # its own, a function in `quantities`: of a ranking or, without an order, of counts
     own: str = ""  # that in words
     note: str = ""  # for readers of the table
     twin_of: str = ""  # the script that differs only in that its NumPy is not this machine's

@@ -55,8 +55,8 @@ Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 class TableBlock:
     """One dataset and metric of a table, as readers see it.
 
-    The notes are sentences below it, and the key explains its signs; LaTeX has both, and Markdown the key once below
-    all blocks. Of the sources of the papers' values, and of details, there are paragraphs in Markdown alone.
+    The notes are sentences below it, and the key explains its signs. LaTeX has both below the block, Markdown the key
+    once below all blocks. Only Markdown has the paragraphs, on the sources of the papers' values.
     """
 
     title: str
@@ -67,7 +67,7 @@ class TableBlock:
     paragraphs: Sequence[str] = ()
     data: str = ""  # the dataset's fingerprint
     key: Mapping[str, str] = field(default_factory=dict)
-    is_detail: bool = False  # a block for Markdown alone
+    is_detail: bool = False  # only Markdown shows it
 
 
 def markdown(title: str, blocks: Sequence[TableBlock]) -> str:
