@@ -1,13 +1,10 @@
 """GIST: how much of each scale and orientation an image holds, place by place."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import scipy.fft
 
 from hashbench._parallel import in_threads
-from hashbench._typing import ByteArray, Float32Array
+from hashbench._typing import ByteArray, Float32Array, FloatArray
 from hashbench._validation import unexpected
 
 N_SCALES = 4
@@ -24,10 +21,8 @@ _SCALE_RATIO = 1.85  # between the centres of neighbouring scales
 _RADIAL_DECAY = 3.5  # standard deviation 1 / sqrt(7) = 0.38 of the centre frequency
 _ANGULAR_DECAY = 2 * np.pi  # standard deviation 1 / sqrt(4 pi) rad = 16 degrees
 _FILTER_MARGIN = 32  # pixels of symmetric padding
-_NEGLIGIBLE_GAIN = 1e-12  # taken as 0, because subnormal numbers are slow; far below float32's 6e-8
+_NEGLIGIBLE_GAIN = 1e-20  # taken as 0, because subnormal numbers are slow
 _CHUNK = 64  # images a thread takes at a time
-
-FloatArray = npt.NDArray[np.floating[Any]]  # float32 throughout
 
 
 def gist(images: ByteArray) -> Float32Array:
@@ -37,7 +32,8 @@ def gist(images: ByteArray) -> Float32Array:
     least 16 pixels, not necessarily equal; others raise HashbenchError. Returns float32 (n, 512), mean magnitudes, at
     least 0, in the order (scale, orientation, row, column), finest scale first. The wave vector of orientation o points
     o * 22.5 degrees counterclockwise from the right: o = 0 answers to vertical stripes. The descriptor of an image does
-    not depend on the others.
+    not depend on the others. It is computed in float64 and rounded to the 11 significant bits of float16, so that
+    machines agree: rounding errors, one part in 10^14 on average, change about one of 10^11 values.
 
     Notes
     -----
@@ -75,7 +71,7 @@ def gist(images: ByteArray) -> Float32Array:
     low_pass = _low_pass(height + 2 * _WHITENING_MARGIN, width + 2 * _WHITENING_MARGIN)
     filters = _filters(height + 2 * _FILTER_MARGIN, width + 2 * _FILTER_MARGIN)
     rows, columns = _cell_means(height), _cell_means(width).T
-    features = np.empty((len(images), N_FEATURES), dtype=np.float32)
+    features = np.empty((len(images), N_FEATURES), dtype=np.float16)
 
     def describe(part: slice) -> None:
         for image, out in zip(
@@ -87,7 +83,7 @@ def gist(images: ByteArray) -> Float32Array:
     parts = [slice(start, start + _CHUNK) for start in range(0, len(images), _CHUNK)]
     for _ in in_threads(describe, parts):
         pass
-    return features
+    return features.astype(np.float32)
 
 
 def _check(images: ByteArray) -> None:
@@ -99,9 +95,9 @@ def _check(images: ByteArray) -> None:
 
 
 def _stretched(image: ByteArray) -> FloatArray:
-    grey = image.mean(axis=2, dtype=np.float32) if image.ndim == 3 else image.astype(np.float32)
+    grey = image.mean(axis=2) if image.ndim == 3 else image.astype(np.float64)
     grey -= grey.min()
-    return np.asarray(grey * (np.float32(255) / (grey.max() or 1)))
+    return np.asarray(grey * (255 / (grey.max() or 1)))
 
 
 def _whitened(grey: FloatArray, low_pass: FloatArray) -> FloatArray:
@@ -126,7 +122,7 @@ def _magnitude(image: FloatArray, filters: FloatArray) -> FloatArray:
 def _low_pass(height: int, width: int) -> FloatArray:
     """Compute the gains of the whitening at the frequencies of ``rfft2``."""
     cycles = max(height, width) * np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width))
-    return np.asarray(np.exp2(-((cycles / _CUTOFF) ** 2)), dtype=np.float32)
+    return np.asarray(np.exp2(-((cycles / _CUTOFF) ** 2)))
 
 
 def _filters(height: int, width: int) -> FloatArray:
@@ -138,11 +134,11 @@ def _filters(height: int, width: int) -> FloatArray:
     radial = _RADIAL_DECAY * (np.hypot(y, x) / centres[:, None, None] - 1) ** 2
     gains = np.exp(-radial[:, None] - _ANGULAR_DECAY * wrapped**2)  # (n_scales, n_orientations, height, width)
     gains[gains < _NEGLIGIBLE_GAIN] = 0
-    return np.asarray(gains.reshape(-1, height, width), dtype=np.float32)
+    return np.asarray(gains.reshape(-1, height, width))
 
 
 def _cell_means(side: int) -> FloatArray:
     """Compute the matrix that averages over the cells of a side, (n_cells, side)."""
     edges = np.linspace(0, side, N_CELLS + 1).astype(int)
     cell = np.searchsorted(edges, np.arange(side), side="right") - 1
-    return np.asarray((cell == np.arange(N_CELLS)[:, None]) / np.diff(edges)[:, None], dtype=np.float32)
+    return np.asarray((cell == np.arange(N_CELLS)[:, None]) / np.diff(edges)[:, None])
