@@ -10,7 +10,9 @@
 Trials are those of `hashbench tune`: a fifth of the training items is held out, a method learns from the others, and
 two numbers judge it, since neither alone foretells the queries: AP of held-out items as queries to other held-out
 items, and to those that were learned from. Queries and database of the dataset are never looked at. Each method has
-nine settings, of the values that it declares as ``tunable``, at two lengths; from images three settings at one length:
+its default and eight other settings, drawn as `hashbench tune` draws them from the values that it declares as
+``tunable``: of the rate, of weight decay and of one parameter of its loss, at two lengths; from images three settings
+at one length:
 the rate that suits it on features, with pretrained layers at a hundredth, three hundredths or a tenth of it, all else
 as in benchmarks/end_to_end.toml; dtsh diverges at two of these, and has three more at a third of the rate.
 ``--network`` asks, by talr-ap, what smaller and larger images gain, and training fewer layers or all. Trials are added
@@ -38,15 +40,15 @@ from hashbench.dataset import Dataset
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.one_job import load_once
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.tuning import SCORES, Trial, failure_of, run_trials, split_file
+from hashbench.pipeline.tuning import SCORES, Trial, failure_of, run_trials, settings_to_try, split_file
 from hashbench.reports.formatting import markdown_table
 from hashbench.store.files import locked, write_text
 
 TRIALS, FURTHER = (Path(__file__).with_name(name) for name in ("tuning.csv", "further.csv"))
 GRID = Path(__file__).with_name("end_to_end.toml")
 EARLIER = Path(__file__).with_name("tuning-earlier.csv")
-LENGTHS, SEEDS = (16, 48), (0,)
-SPACES = {name: method_card(name).tunable for name in registry.built_in_methods() if method_card(name).tunable}
+LENGTHS, SEEDS, N_SETTINGS = (16, 48), (0,), 9
+TUNED = [name for name in registry.built_in_methods() if method_card(name).tunable]
 LENGTHS_OF_IMAGES = (32,)
 MULTIPLIERS = [0.01, 0.03, 0.1]  # of the rates of pretrained layers
 OF_IMAGES: dict[str, list[dict[str, Any]]] = {  # the rate that suits a method on features, and what else it has
@@ -68,10 +70,7 @@ KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits"
 
 
 def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -> list[dict[str, Any]]:
-    plan: Plan = {
-        method: [dict(zip(space, values, strict=True)) for values in product(*space.values())]
-        for method, space in SPACES.items()
-    }
+    plan: Plan = {method: settings_of(method) for method in TUNED}
     lengths: Sequence[int] = LENGTHS
     if dataset.images is not None:
         below = [{"pretrained_multiplier": multiplier} for multiplier in MULTIPLIERS]
@@ -80,6 +79,13 @@ def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -
             plan = {NETWORK_METHOD: [plan[NETWORK_METHOD][-1] | one for one in NETWORKS]}
         lengths = LENGTHS_OF_IMAGES
     return planned(spec, dataset, epochs, plan, lengths, SEEDS)
+
+
+def settings_of(method: str) -> list[dict[str, Any]]:
+    """Return the default and eight other settings of a method, each with all of its tunable parameters."""
+    card = method_card(method)
+    default = {name: card.params[name] for name in card.tunable}
+    return [default | setting for setting in settings_to_try(card.tunable, card.params, N_SETTINGS, SEEDS[0])]
 
 
 def planned(
@@ -186,7 +192,7 @@ def setting_of(text: str) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", nargs="?", help="prepared, such as cifar10-s1:squeezenet")
-    parser.add_argument("--method", action="append", default=[], choices=list(SPACES), help="these alone")
+    parser.add_argument("--method", action="append", default=[], choices=TUNED, help="these alone")
     parser.add_argument("--weights", help="of the network, for images")
     parser.add_argument("--network", action="store_true", help=f"ask of it instead, by {NETWORK_METHOD}, for images")
     parser.add_argument("--setting", action="append", default=[], type=setting_of, help="further ones of the method")

@@ -23,7 +23,9 @@ def simplified_dcg(size: "Tensor", gain: "Tensor") -> "Tensor":
 def full_dcg(size: "Tensor", gain: "Tensor") -> "Tensor":
     """Compute the relaxation that equals tie-aware DCG on whole counts: sum_d g_d / c_d * (F(C_d) - F(C_{d-1})).
 
-    F is the cumulative discount, linear between whole numbers. Arguments are those of `simplified_dcg`.
+    F is the cumulative discount, linear between whole numbers. TALR's equation 12 puts ln 2 * li(C + 1) for F(C), with
+    the logarithmic integral li; it diverges at the first bin, where C = 0 and li(1) is minus infinity. Arguments are
+    those of `simplified_dcg`.
     """
     after = size.cumsum(dim=1)
     before = after - size
@@ -70,7 +72,7 @@ class TALRNDCG(_TALR):
     alpha : float, default=1
         Steepness of the tanh that relaxes codes; the authors' gamma is 2 alpha.
     continuation : int, default=0
-        Double ``alpha`` after every so many epochs; 0 for never.
+        How often ``alpha`` doubles during training, along the schedule of `HashNet`.
     n_bins : int, optional
         Intervals of the histogram; 0 for one per bit. By default half the bits, at least 8, at most 16 or the bits.
 

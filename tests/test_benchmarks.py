@@ -44,7 +44,8 @@ def test_trials_are_added_to_those_of_other_processes_and_repeated_only_for_othe
         return {**trial, "among_held_out": 0.5}
 
     path = tmp_path / "tuning.csv"
-    monkeypatch.setattr(tuning, "SPACES", {"dsh": {"margin": [1.0, 2.0]}, "talr-ap": {"n_bins": [0, None]}})
+    monkeypatch.setattr(tuning, "TUNED", ["dsh", "talr-ap"])
+    monkeypatch.setattr(tuning, "N_SETTINGS", 2)
     monkeypatch.setattr(tuning, "judge", judge)
     counts = []
     for data.fingerprint in ("0123456789012345", "0123456789012345", "89"):

@@ -146,7 +146,7 @@ class LearnedHash(HashMethod):
     learning_rate: float = setting(0.1, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
     momentum: float = setting(0.9, real(0, 1, closed="left"))
     halve_every: int = setting(10, whole(0))
-    weight_decay: float = setting(5e-4, real(0))
+    weight_decay: float = setting(5e-4, real(0), tunable=(5e-4, 2e-3, 5e-3))
     bias_multiplier: float = setting(0.1, real(0))
     validation: float = setting(0.0, real(0, 0.5))
     device: str = setting("auto", choice(*DEVICES))
