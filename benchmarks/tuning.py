@@ -14,7 +14,7 @@ its default and eight other settings, drawn as `hashbench tune` draws them from 
 ``tunable``: of the rate, of weight decay and of one parameter of its loss, at two lengths; from images three settings
 at one length:
 the rate that suits it on features, with pretrained layers at a hundredth, three hundredths or a tenth of it, all else
-as in benchmarks/end_to_end.toml; dtsh diverges at two of these, and has three more at a third of the rate.
+as in benchmarks/rows/images.toml; dtsh diverges at two of these, and has three more at a third of the rate.
 ``--network`` asks, by talr-ap, what smaller and larger images gain, and training fewer layers or all. Trials are added
 to benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further questions of a method, from whose
 answers no setting is chosen: these are in further.csv. What was tried from images before features were centred by the
@@ -45,7 +45,7 @@ from hashbench.reports.formatting import markdown_table
 from hashbench.store.files import locked, write_text
 
 TRIALS, FURTHER = (Path(__file__).with_name(name) for name in ("tuning.csv", "further.csv"))
-GRID = Path(__file__).with_name("end_to_end.toml")
+GRID = Path(__file__).parent / "rows/images.toml"
 EARLIER = Path(__file__).with_name("tuning-earlier.csv")
 LENGTHS, SEEDS, N_SETTINGS = (16, 48), (0,), 9
 TUNED = [name for name in registry.built_in_methods() if method_card(name).tunable]

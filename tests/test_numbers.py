@@ -488,7 +488,7 @@ def mihash(dataset, n_bins):
 
 def test_settings_taken_from_images_led_in_trials_on_held_out_items():
     (shown,), trials = tables("From images"), trials_from_images("tuning.csv")
-    grid = tomllib.loads((ROOT / "benchmarks/end_to_end.toml").read_text())
+    grid = tomllib.loads((ROOT / "benchmarks/rows/images.toml").read_text())
     assert sorted({row[""] for row in shown}) == sorted(trials) == sorted(grid["methods"])
     counts = Counter(name for name, pairs in trials.items() for setting, _ in pairs if not network_of(setting))
     assert counts == {name: 3 * n_rows for name, n_rows in Counter(row[""] for row in shown).items()}

@@ -73,7 +73,7 @@ def test_a_list_of_one_value_and_a_list_of_lists_are_values(study):
 
 
 def test_the_committed_study_holds_the_variants_of_the_results():
-    study = read_study(ROOT / "benchmarks" / "variants.toml")
+    study = read_study(ROOT / "benchmarks/rows/variants.toml")
     for name, params in study.methods:
         assert any(json.loads(row.params).items() >= params.items() for row in RESULTS if row.method == name)
 
