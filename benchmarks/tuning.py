@@ -5,6 +5,7 @@
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 --network
     .venv/bin/python benchmarks/tuning.py tmc2007 --method mihash --setting '{"alpha": 4}' --bits 16 --bits 48 --seed 1
     .venv/bin/python benchmarks/tuning.py --summary
+    .venv/bin/python benchmarks/tuning.py --chosen
     .venv/bin/python benchmarks/tuning.py --effort
 
 Trials are those of `hashbench tune`: a fifth of the training items is held out, a method learns from the others, and
@@ -40,7 +41,7 @@ from hashbench.dataset import Dataset
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.one_job import load_once
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.tuning import SCORES, Trial, failure_of, run_trials, settings_to_try, split_file
+from hashbench.pipeline.tuning import LEAD, SCORES, Trial, failure_of, run_trials, settings_to_try, split_file
 from hashbench.reports.formatting import markdown_table
 from hashbench.store.files import locked, write_text
 
@@ -50,6 +51,7 @@ EARLIER = Path(__file__).with_name("tuning-earlier.csv")
 LENGTHS, SEEDS, N_SETTINGS = (16, 48), (0,), 9
 TUNED = [name for name in registry.built_in_methods() if method_card(name).tunable]
 LENGTHS_OF_IMAGES = (32,)
+NAMES = {"learning_rate": "rate", "weight_decay": "decay"}
 MULTIPLIERS = [0.01, 0.03, 0.1]  # of the rates of pretrained layers
 OF_IMAGES: dict[str, list[dict[str, Any]]] = {  # the rate that suits a method on features, and what else it has
     "talr-ap": [{"n_bins": 8, "alpha": 0.5, "learning_rate": 0.1}],
@@ -67,6 +69,7 @@ NETWORKS: list[dict[str, Any]] = [
 ]
 Plan = dict[str, list[dict[str, Any]]]  # settings of each method
 KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
+COLUMNS = [*KEY, "is_default", *SCORES, "seconds", "failure"]
 
 
 def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -> list[dict[str, Any]]:
@@ -84,8 +87,13 @@ def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -
 def settings_of(method: str) -> list[dict[str, Any]]:
     """Return the default and eight other settings of a method, each with all of its tunable parameters."""
     card = method_card(method)
-    default = {name: card.params[name] for name in card.tunable}
-    return [default | setting for setting in settings_to_try(card.tunable, card.params, N_SETTINGS, SEEDS[0])]
+    settings = settings_to_try(card.tunable, card.params, N_SETTINGS, SEEDS[0])
+    return [default_of(method) | setting for setting in settings]
+
+
+def default_of(method: str) -> dict[str, Any]:
+    card = method_card(method)
+    return {name: card.params[name] for name in card.tunable}
 
 
 def planned(
@@ -93,7 +101,9 @@ def planned(
 ) -> list[dict[str, Any]]:
     same = {"dataset": spec, "dataset_fingerprint": dataset.fingerprint, "epochs": epochs}
     return [
-        same | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
+        same
+        | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
+        | {"is_default": setting == default_of(method)}
         for rest in product(lengths, seeds)
         for method, settings in plan.items()
         for setting in settings
@@ -149,23 +159,64 @@ def add(result: dict[str, Any], path: Path = TRIALS) -> None:
 
 
 def read(path: Path = TRIALS) -> pd.DataFrame:
-    columns = [*KEY, *SCORES, "seconds", "failure"]
-    return pd.read_csv(path, dtype={"dataset_fingerprint": str}) if path.exists() else pd.DataFrame(columns=columns)
+    return pd.read_csv(path, dtype={"dataset_fingerprint": str}) if path.exists() else pd.DataFrame(columns=COLUMNS)
 
 
 def summary() -> None:
-    """Print the mean over lengths and seeds of both numbers and of the two together, by dataset and over all."""
-    table = read()
-    scores = list(SCORES)
-    table["n_failed"] = table["among_held_out"].isna()
-    means = table.groupby(KEY[:5]).agg({**dict.fromkeys(scores, "mean"), "n_failed": "sum", "seed": "size"})
-    means["both"] = means[scores].mean(axis=1)
-    means = means.rename(columns={"seed": "n_trials"}).reset_index()
-    print(means.sort_values(["dataset", "method", "both"], ascending=[True, True, False]).to_string(index=False))
-    overall = means.groupby(["method", "setting"])[["both", "n_failed"]].agg({"both": "mean", "n_failed": "sum"})
-    without_failures = overall[overall["n_failed"] == 0].reset_index().drop(columns="n_failed")
-    print("\nof all datasets, settings without a failure:")
-    print(without_failures.sort_values(["method", "both"], ascending=[True, False]).to_string(index=False))
+    """Print the mean over lengths and seeds of both scores, of each setting on each dataset and in the mean of all."""
+    table = means(read())
+    print(table.sort_values(["dataset", "method", "score"], ascending=[True, True, False]).to_string(index=False))
+    print(overall(table).to_string(index=False))
+
+
+def means(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean score of each setting on each dataset, over both numbers and all lengths; NaN if a trial failed."""
+    trials = trials.assign(score=trials[list(SCORES)].mean(axis=1, skipna=False))
+    same = ["dataset", "method", "setting", "is_default"]
+    return trials.groupby(same)["score"].apply(lambda scores: scores.mean(skipna=False)).reset_index()
+
+
+def overall(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean over datasets of each setting, the best of each method first."""
+    same = table.groupby(["method", "setting", "is_default"])["score"]
+    scores = same.apply(lambda scores: scores.mean(skipna=False)).reset_index()
+    return scores.sort_values(["method", "score"], ascending=[True, False])
+
+
+def choices() -> pd.DataFrame:
+    """Return, for each method, its default when trials began, the best of its settings on features, and its lead."""
+    trials = read()
+    table = overall(means(trials[~trials["dataset"].str.endswith(":images")]))
+    default = table[table["is_default"]].set_index("method")
+    best = table.dropna(subset="score").groupby("method").head(1).set_index("method")
+    frame = default.reset_index().merge(best.reset_index(), on="method", suffixes=("_default", "_best"))
+    return frame.assign(lead=frame["score_best"] - frame["score_default"])
+
+
+def chosen() -> str:
+    """Lay out `choices` as a table, with what is in force now."""
+    rows = []
+    for row in choices().itertuples():
+        default, best = (json.loads(setting) for setting in (row.setting_default, row.setting_best))
+        scores = f"{row.score_default:.3f}", f"{row.score_best:.3f}", f"{row.lead:.4f}"
+        now = "the default" if row.lead <= LEAD else "the best" if in_force(row.method) == best else "not the best"
+        if now == "the best" and "tuned" in method_card(row.method).presets:
+            now = "the best, as preset `tuned`"
+        rows.append([f"`{row.method}`", in_words(default), scores[0], in_words(best), *scores[1:], now])
+    header = ["method", "default", "score", "best of nine", "score", "lead", "in force"]
+    return markdown_table(header, rows, is_padded=False, is_markup=True)
+
+
+def in_force(method: str) -> dict[str, Any]:
+    """Return a method's preset ``tuned``, or without it the defaults, as far as they are tunable."""
+    card = method_card(method)
+    params = card.params | card.presets.get("tuned", {})
+    return {name: params[name] for name in card.tunable}
+
+
+def in_words(setting: dict[str, Any]) -> str:
+    texts = {name: "auto" if value is None else f"{value:g}" for name, value in setting.items()}
+    return ", ".join(f"{NAMES.get(name, name)} {text}" for name, text in texts.items())
 
 
 def effort() -> str:
@@ -202,6 +253,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--effort", action="store_true", help="how many settings of each method were tried")
+    parser.add_argument("--chosen", action="store_true", help="the best setting of each method, and what is in force")
     options = parser.parse_args()
     if options.setting and (len(options.method) != 1 or not options.dataset):
         parser.error("--setting needs a dataset and one --method")
@@ -227,6 +279,8 @@ def main() -> int:
             run(plan, options.weights, options.jobs)
     if options.effort:
         print(effort())
+    elif options.chosen:
+        print(chosen())
     elif options.summary or not options.dataset:
         summary()
     return 0

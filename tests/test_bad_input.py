@@ -467,8 +467,6 @@ COMMANDS = f"""
 1 | tables --results r/no-queries | 0 of 0 queries are undefined
 1 | tables --results r/nan | value is nan, 0.4 to 0.6, though 197 of 200 queries have a score
 1 | tables --results r/version | method_version -1
-1 | {ITQ} --resume | --resume continues training | itq has none
-1 | encode --method lsh --method itq --bits 8 --resume | lsh, itq has none
 1 | prepare digits --device cpu | digits:pixels does not use --device
 1 | prepare --from X.npy --labels y.npy --name mine --affinity distance | --labels have no effect
 1 | prepare --from X.npy --query-from X.npy --name mine --seed 7 | --seed 7 has no effect

@@ -27,9 +27,6 @@ def run_jobs(
     """
     from hashbench.pipeline.runner import run_all
 
-    if demands.resume and not any(hasattr(job.estimator, "session") for job in jobs):
-        names = ", ".join(dict.fromkeys(job.method for job in jobs))
-        raise HashbenchError(f"--resume continues training in epochs, and {names} has none. Leave out --resume.")
     if not jobs:  # an empty part
         return
     refusals, n_failed = [], 0
