@@ -170,7 +170,7 @@ def summary() -> None:
 
 
 def means(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean score of each setting on each dataset, over both numbers and all lengths; NaN if a trial failed."""
+    """Return the score of each setting on each dataset, the mean over lengths; NaN if a trial failed."""
     trials = trials.assign(score=trials[list(SCORES)].mean(axis=1, skipna=False))
     same = ["dataset", "method", "setting", "is_default"]
     return trials.groupby(same)["score"].apply(lambda scores: scores.mean(skipna=False)).reset_index()
