@@ -33,6 +33,7 @@ TRIALS = ROOT / "docs/explanation/numbers.md"
 SPEED = ROOT / "docs/explanation/speed.md"
 SCALE = ROOT / "docs/scale.md"
 TABLES = ROOT / "docs/tables.md"
+FINDINGS = ROOT / "docs/findings.md"
 RESULTS = ROOT / "benchmarks/RESULTS.md"
 
 NETWORK_BASE = {"n_bins": 8, "alpha": 0.5, "learning_rate": 0.1, "pretrained_multiplier": 0.1}  # of talr-ap
@@ -564,7 +565,7 @@ def test_what_dispersion_trades_is_as_in_the_committed_rows():
                 params = json.loads(row["params"])
                 if (params["learning_rate"], params["margin"], params["head"]) == (0.03, 2.0, "mlp"):
                     scores[dataset, row["metric"], row["n_bits"], params["objective"]].append(float(row["value"]))
-    (shown,) = tables("Does dispersion trade AP", TABLES)
+    (shown,) = tables("Does dispersion trade AP", FINDINGS)
     by_line = [[*row.values()] for row in shown]
     assert [cells[0].partition(",")[0] for cells in by_line[2::3]] == ["`cifar10-s1`", "`cifar10-s2`"]
     for first, dataset, n_seeds in ((2, "cifar10-s1", 3), (5, "cifar10-s2", 1)):
@@ -580,12 +581,12 @@ def test_what_dispersion_trades_is_as_in_the_committed_rows():
             intervals = [f"{each.low:+.3f} to {each.high:+.3f}".replace("-0.000", "0.000") for each in found]
             assert by_line[first + 2][1:] == intervals
             assert [each.is_shown for each in found] == [False, True, True, True]
-            assert states(TABLES, "12 bits", "not shown", f"p = {found[0].p:.3f}")
+            assert states(FINDINGS, "12 bits", "not shown", f"p = {found[0].p:.3f}")
 
 
 def test_what_training_from_images_gives_is_as_in_the_committed_rows():
     lengths, tables_of_ap = ("12", "24", "32", "48"), "results/tables/table1"
-    (shown,), scores = tables("From images", TABLES), defaultdict(list)
+    (shown,), scores = tables("From images", FINDINGS), defaultdict(list)
     for row in rows_in(ROOT / "results/cifar10-s1"):
         if row["features"] == "images (JPEG)":
             scores[row["method"], row["metric"], row["n_bits"]].append(float(row["value"]))
@@ -615,16 +616,16 @@ def test_what_training_from_images_gives_is_as_in_the_committed_rows():
     orders = [row for row in orders_of("table1") if row["our_features"] == "images (JPEG)"]
     assert {(row["verdict"], row["ties"]) for row in orders} == {("open", UNKNOWN)}
     assert set(verdicts) == {"unknown", "below"}
-    assert states(TABLES, f"{verdicts['below']} of {len(published)}", "above our worst-case range")
-    assert states(TABLES, verdicts["unknown"], "inside")
-    assert states(TABLES, f"all {len(orders)} pairs of the paper's four methods open")
+    assert states(FINDINGS, f"{verdicts['below']} of {len(published)}", "above our worst-case range")
+    assert states(FINDINGS, verdicts["unknown"], "inside")
+    assert states(FINDINGS, f"all {len(orders)} pairs of the paper's four methods open")
     trials = {name: len(pairs) for name, pairs in trials_from_images("tuning.csv").items()}
     assert trials == {"talr-ap": 7, "dtsh": 6, "dpsh": 3, "hashnet": 3, "mihash": 3}
-    assert states(TABLES, "talr-ap", 7, "dtsh with 6", "others with 3")
+    assert states(FINDINGS, "talr-ap", 7, "dtsh with 6", "others with 3")
     at_32 = (np.array(scores[name, "AP", "32"]) for name in ("hashnet", "talr-ap"))
     found = of_means(*at_32, "AP", ("hashnet", "talr-ap"), 1000, 0.0)
     interval = f"{found.low:.3f} to {found.high:.3f}"
-    assert states(TABLES, "hashnet is above", f"{found.value:.3f}", "95 % interval over seeds", interval)
+    assert states(FINDINGS, "hashnet is above", f"{found.value:.3f}", "95 % interval over seeds", interval)
 
 
 # ---------------------------------------------------------------- orders
@@ -642,16 +643,16 @@ def test_counts_of_published_orders_are_those_of_the_committed_rows():
     counts = Counter((row["verdict"], row["ties"]) for row in rows)
     assert counts.keys() == {("holds", EVERY_ORDER), ("turned", EVERY_ORDER), ("open", UNKNOWN)}
     n_turned = counts["turned", EVERY_ORDER]
-    assert states(TABLES, "Table 1 allows", len(rows), "comparisons")
-    assert states(TABLES, f"{counts['holds', EVERY_ORDER]} orders hold in every order", f"{n_turned} are turned")
-    assert states(TABLES, f"{counts['open', UNKNOWN]} are unknown")
+    assert states(FINDINGS, "Table 1 allows", len(rows), "comparisons")
+    assert states(FINDINGS, f"{counts['holds', EVERY_ORDER]} orders hold in every order", f"{n_turned} are turned")
+    assert states(FINDINGS, f"{counts['open', UNKNOWN]} are unknown")
     of_others = [row for row in rows if not row["source"].startswith("TALR")]
     on_gist = sum(row["our_features"].startswith("gist") for row in rows)
     distinct = {tuple(row[key] for key in ("source", "setting", "metric", "n_bits", "higher", "lower")) for row in rows}
-    assert states(TABLES, len(distinct), "published orders", "All but", len(of_others), "TALR", on_gist, "GIST")
+    assert states(FINDINGS, len(distinct), "published orders", "All but", len(of_others), "TALR", on_gist, "GIST")
     turned = [row for row in rows if row["verdict"] == "turned"]
     on_s2 = [(row["our_higher"], row["our_lower"]) for row in turned if row["our_dataset"] == "cifar10-s2"]
-    assert states(TABLES, n_turned, "turned in every order", len(on_s2), "cifar10-s2")
+    assert states(FINDINGS, n_turned, "turned in every order", len(on_s2), "cifar10-s2")
     assert sorted(on_s2) == [("mihash", "dtsh")] * 4 + [("talr-ap", "dtsh")]
     elsewhere = [row for row in turned if row["our_dataset"] != "cifar10-s2" and row["ties"] == EVERY_ORDER]
     assert {row["our_lower"] for row in elsewhere} == {"structhash"}
@@ -659,11 +660,11 @@ def test_counts_of_published_orders_are_those_of_the_committed_rows():
     of_table2 = orders_of("table2")
     assert {row["source"].partition(" ")[0] for row in of_table2} == {"SDC"}
     assert {row["ties"] for row in of_table2} == {UNKNOWN}
-    assert states(TABLES, "all", len(of_table2), "unknown")
+    assert states(FINDINGS, "all", len(of_table2), "unknown")
     (greedyhash,) = of_others
     assert (greedyhash["our_higher"], greedyhash["our_lower"]) == ("greedyhash", "dfh")
     assert float(greedyhash["ours_higher"]) > float(greedyhash["ours_lower"])
-    assert states(TABLES, "tuned", *(f"{float(greedyhash[key]):.3f}" for key in ("ours_higher", "ours_lower")))
+    assert states(FINDINGS, "tuned", *(f"{float(greedyhash[key]):.3f}" for key in ("ours_higher", "ours_lower")))
 
 
 def test_what_seeds_show_of_published_orders_is_that_of_the_committed_rows():
@@ -688,10 +689,10 @@ def test_what_seeds_show_of_published_orders_is_that_of_the_committed_rows():
         [each.is_shown and (each.value > 0) == is_higher for each in differences] for is_higher in (True, False)
     )
     n_open = len(found) - sum(as_published) - sum(turned)
-    assert states(TABLES, "Only", len(found), "three seeds of both methods")
-    assert states(TABLES, f"{sum(as_published)} orders as published and {sum(turned)} turned", f"{n_open} open")
+    assert states(FINDINGS, "Only", len(found), "three seeds of both methods")
+    assert states(FINDINGS, f"{sum(as_published)} orders as published and {sum(turned)} turned", f"{n_open} open")
     is_shown = holm([each.p for each in differences]) < ALPHA
-    assert states(TABLES, f"{(is_shown & as_published).sum()} are shown as published", (is_shown & turned).sum())
+    assert states(FINDINGS, f"{(is_shown & as_published).sum()} are shown as published", (is_shown & turned).sum())
     of_turned = {pair for pair, is_turned in zip(found, is_shown & turned, strict=True) if is_turned}
     assert of_turned == {("dtsh", "dpsh", "12"), ("mihash", "dpsh", "32"), ("mihash", "dtsh", "32")}
 
@@ -713,7 +714,7 @@ def test_tests_against_the_best_are_as_right_as_is_told():
 
 
 def test_what_labels_teach_of_unseen_classes_is_as_in_the_committed_rows():
-    (shown,) = tables("What labels of other classes are worth", TABLES)
+    (shown,) = tables("What labels of other classes are worth", FINDINGS)
     rows = [row for row in rows_of("results/tables/unseen.csv") if row["32"]]
     seen = {row["method"]: float(row["32"]) for row in rows if row["dataset"] == "cifar10-s1"}
     for suffix, column in (("-database-all", "among all classes"), ("", "among themselves")):
@@ -737,15 +738,15 @@ def test_what_labels_teach_of_unseen_classes_is_as_in_the_committed_rows():
             f"{len(shown_after)}" + f" ({', '.join(shown_after)})" * bool(shown_after),
             str(sum(scores[name] > scores["lsh"] for name in names)),
         ]
-    assert states(TABLES, f"the {len(names)} methods that learn from labels")
-    assert states(TABLES, *passing, "methods pass ITQ")
+    assert states(FINDINGS, f"the {len(names)} methods that learn from labels")
+    assert states(FINDINGS, *passing, "methods pass ITQ")
     least, most = min(seen[name] for name in names), max(seen[name] for name in names)
-    assert states(TABLES, f"{least:.2f} to {most:.2f}", "ITQ", f"{seen['itq']:.2f}")
+    assert states(FINDINGS, f"{least:.2f} to {most:.2f}", "ITQ", f"{seen['itq']:.2f}")
 
 
 @pytest.mark.slow
 def test_ranges_on_unseen_digits_lie_as_is_told(hashbench, tmp_path):
-    assert states(TABLES, "ranges of csq and sdh", "below ITQ's", "both columns", "three")
+    assert states(FINDINGS, "ranges of csq and sdh", "below ITQ's", "both columns", "three")
     names = [f"digits-unseen3-fold{fold}{suffix}" for fold in range(3) for suffix in ("", "-database-all")]
     methods = [f"--method={name}" for name in ("itq", "csq", "sdh")]
     done = hashbench("run", *methods, *(f"--dataset={name}" for name in names), "--bits", 32, "--results", tmp_path)
