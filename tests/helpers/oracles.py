@@ -113,6 +113,7 @@ ORACLES = {
     "R@rN": recall_in_ball,
     "RPrec": r_precision,
     "RR": reciprocal_rank,
+    "RR@k": lambda ranked, k: hit(ranked, k) * reciprocal_rank(ranked),
 }
 
 

@@ -119,6 +119,9 @@ def test_reciprocal_rank_and_hit_in_a_large_tie_equal_sums_over_scipy_hypergeom(
     none_before = np.exp(hypergeom.logpmf(0, size, n_rel, places - 1))  # probability of no relevant one before a place
     expected = math.fsum(none_before * n_rel / (size - places + 1) / (7 + places))
     assert get_metric("RR").scores(TieHistogram(counts)).mean[0] == pytest.approx(expected, rel=1e-8)
+    shown = places <= k - 7
+    expected = math.fsum((none_before * n_rel / (size - places + 1) / (7 + places))[shown])
+    assert get_metric(f"RR@{k}").scores(TieHistogram(counts)).mean[0] == pytest.approx(expected, rel=1e-8)
     result = get_metric(f"Hit@{k}").scores(TieHistogram(counts)).mean[0]
     assert result == pytest.approx(hypergeom.sf(0, size, n_rel, k - 7), rel=1e-8)
 

@@ -5,7 +5,7 @@
     ndcg               NDCG, NDCG@k
     precision          P@k, R@k, RPrec; P@rN, R@rN
     local_group        LGAP@rN
-    first_hit          RR, Hit@k
+    first_hit          RR, RR@k, Hit@k
     pairs              PairwiseError
     reranked           R@k, P@k, NDCG@k, AP@k of candidates in float order
     _sums              shared by the families: the tie that a cutoff falls into, sums of discounts

@@ -214,19 +214,19 @@ def cut_groups(size, n_rel, cutoff, out):  # type: ignore[no-untyped-def]
 
 
 @compiled_beside_numba
-def expected_reciprocal(before, size, n_rel, out, out_variance, covariance):  # type: ignore[no-untyped-def]
+def expected_reciprocal(before, size, n_rel, slots, out, out_variance, covariance):  # type: ignore[no-untyped-def]
     """Compute mean and variance of 1 / (before + t) over the place t of the first relevant item in a tie.
 
-    Also its covariance with t.
+    Also its covariance with t. The value is 0 beyond the first ``slots`` places.
     """
     for q in range(len(size)):
         n, r = size[q], n_rel[q]
         total, shift, squares, with_place = 0.0, 0.0, 0.0, 0.0
-        if r > 0:
+        if r > 0 and slots[q] > 0:
             probability = r / n  # of the first relevant item at place t
             near = 1 / (before[q] + (n + 1) / (r + 1))  # the mean place
             for t in range(1, n - r + 2):
-                value = 1 / (before[q] + t)
+                value = 1 / (before[q] + t) if t <= slots[q] else 0.0
                 total += probability * value
                 shift += probability * (value - near)
                 squares += probability * (value - near) * (value - near)

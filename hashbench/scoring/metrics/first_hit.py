@@ -9,10 +9,9 @@ from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
 from hashbench.scoring.metrics._sums import cut_at
 
 
-def _slopes_of_rr(histogram: TieHistogram) -> Slopes:
+def _slopes_of_rr(histogram: TieHistogram, k: int | None = None) -> Slopes:
     group, before, size, n_rel = _first_group(histogram)
-    covariance = np.empty(histogram.n_queries)
-    _loops.expected_reciprocal(before, size, n_rel, *np.empty((2, histogram.n_queries)), covariance)
+    _, _, covariance = _reciprocals(before, size, n_rel, k)
     slope = np.zeros(histogram.size.shape)  # the other relevant items' places follow that of the first
     np.put_along_axis(slope, group, (_per_relevant(size, n_rel) * (n_rel + 1) / 2 * covariance)[:, None], axis=1)
     return Slopes.of_relevance(slope, histogram)
@@ -21,6 +20,13 @@ def _slopes_of_rr(histogram: TieHistogram) -> Slopes:
 def _per_relevant(size: IntArray, n_rel: IntArray) -> FloatArray:
     """Return the slope of a tie where the covariance with the sum of the relevant items' places is 1."""
     return np.asarray(size / np.maximum(n_rel * (size + 1.0) * (size - n_rel), 1))
+
+
+def _reciprocals(before: IntArray, size: IntArray, n_rel: IntArray, k: int | None) -> FloatArray:
+    """Return mean and variance of 1 / rank of the first relevant item, 0 below k, and its covariance with its place."""
+    sums = np.empty((3, len(size)))
+    _loops.expected_reciprocal(before, size, n_rel, size if k is None else k - before, *sums)
+    return sums
 
 
 def _first_group(histogram: TieHistogram) -> tuple[IntArray, IntArray, IntArray, IntArray]:
@@ -32,8 +38,14 @@ def _first_group(histogram: TieHistogram) -> tuple[IntArray, IntArray, IntArray,
     return group, before, size, n_rel
 
 
+@register_metric("RR@k", source="McSherry & Najork, ECIR 2008 (MRR@k of MS MARCO)", slopes=_slopes_of_rr)
+def reciprocal_rank_at(histogram: TieHistogram, k: int) -> Scores:
+    """One over the rank of the first relevant item, 0 if none is among the first k."""
+    return reciprocal_rank(histogram, k)
+
+
 @register_metric("RR", source="McSherry & Najork, ECIR 2008", slopes=_slopes_of_rr)
-def reciprocal_rank(histogram: TieHistogram) -> Scores:
+def reciprocal_rank(histogram: TieHistogram, k: int | None = None) -> Scores:
     """One over the rank of the first relevant item.
 
     It is 0 if no relevant item is ranked.
@@ -49,10 +61,10 @@ def reciprocal_rank(histogram: TieHistogram) -> Scores:
     array([0.75])
     """
     _, before, size, n_rel = _first_group(histogram)
-    mean, variance, covariance = np.empty((3, histogram.n_queries))
-    _loops.expected_reciprocal(before, size, n_rel, mean, variance, covariance)
-    is_ranked = np.minimum(n_rel, 1)  # 0 if no group has a relevant item
-    low, high = is_ranked / (before + size - n_rel + 1), is_ranked / (before + 1)
+    mean, variance, _ = _reciprocals(before, size, n_rel, k)
+    last, first = before + size - n_rel + 1, before + 1  # ranks
+    is_ranked = n_rel > 0  # not if no group has a relevant item
+    low, high = (is_ranked * (rank <= (k or rank)) / rank for rank in (last, first))
     return Scores(mean, low, high, np.sqrt(np.maximum(variance, 0)))
 
 
