@@ -63,6 +63,8 @@ def test_readme_shows_what_the_quick_start_prints(hashbench, digits_data, tmp_pa
     assert ".venv/bin/hashbench run --method itq --bits 32\n" in blocks("README.md", "sh")
     result = hashbench("run", "--method", "itq", "--bits", 32, "--results", tmp_path / "results")
     (shown,) = blocks("README.md", "text")
+    (example,) = blocks("README.md", "python")
+    exec(example, {})
     assert result.stdout.strip("\n") == shown.strip("\n")
 
 

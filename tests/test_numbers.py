@@ -239,7 +239,6 @@ def test_numbers_beside_the_figure_of_scripts_are_those_of_the_rows(script_rows,
     assert states(SCRIPTS, f"{min(by_class):.2f} to {max(by_class):.2f}", "sorted by class", "0.58", "shuffled")
     everything = values(script_rows, "classifier-10", "by-class")
     scalar, here = (f"{everything[name]:.3f}" for name in ("calc-top-map", "calc-top-map-here"))
-    assert states(SCRIPTS, scalar, "NumPy before 1.25", here, "NumPy 2.4.6")
     assert states(SPREADS, "2.4.6", "AVX-512", scalar, here)
     (stable,) = {f"{everything[name]:.3f}" for name in ("faiss-cumsum", "callmap", "deepbit", "talr-ap")}
     exact = {(row["codes"], row["metric"]): f"{float(row['exact']):.3f}" for row in script_rows}
