@@ -157,20 +157,19 @@ def histograms(batches: tuple[int, ...], lengths: tuple[int, ...]) -> None:
 
 
 def losses(batches: tuple[int, ...], lengths: tuple[int, ...]) -> None:
-    """Print the ratios of every loss, with levels from the affinity, as in the training loop."""
-    print(f"\n## Losses: one batch, {N_ITEMS:,} training items; the direct form takes so many times as much\n")
-    print("| M | b | loss | ms | MiB | direct: time | direct: memory |")
-    print("| ---: | ---: | --- | ---: | ---: | ---: | ---: |")
+    """Print time and memory of every loss, with levels from the affinity, as in the training loop: losses.csv."""
+    print(f"\n## Losses: one batch, {N_ITEMS:,} training items\n")
+    print("n_batch,n_bits,loss,ms,mib,direct_time_ratio,direct_memory_ratio")
     for n_batch in batches:
         for n_bits in lengths:
             for name in LOSSES:
                 loss, direct, outputs = make_losses(name, n_batch, n_bits)
                 ms, mib = measure(loss, outputs)
-                ratios = " | "
+                ratios = ","
                 if direct and not (name == "dtsh" and n_batch > 256):  # some GiB
                     direct_ms, direct_mib = measure(direct, outputs)
-                    ratios = f"{direct_ms / ms:.1f} | {direct_mib / mib:.1f}"
-                print(f"| {n_batch} | {n_bits} | {name} | {ms:.2f} | {mib:.2f} | {ratios} |", flush=True)
+                    ratios = f"{direct_ms / ms:.1f},{direct_mib / mib:.1f}"
+                print(f"{n_batch},{n_bits},{name},{ms:.2f},{mib:.2f},{ratios}", flush=True)
 
 
 def steps(epochs: int) -> None:
