@@ -379,8 +379,8 @@ COMMANDS = f"""
 1 | run --method dpsh --bits 8 --param head=lineer | 'head' parameter of dpsh must be a str among | Got 'lineer'
 1 | run --method dpsh --bits 8 --preset papers | unknown dpsh preset 'papers'. Did you mean 'paper'
 1 | run --method dpsh --bits 8 --param backbone=resnet18 | dpsh with a backbone reads images | digits:images
-1 | run --method dsh --bits 8 --param backbone=dsh-net --param weights=X.npy | got weights, which is for pretrained networks
-1 | run --method dsh --bits 8 --param backbone=dsh-net --param train_from=conv2 | got train_from | starts from random weights
+1 | run --method dsh --bits 8 --param backbone=dsh-net --param weights=X.npy | weights, which is for pretrained networks
+1 | run --method dsh --bits 8 --param backbone=dsh-net --param train_from=conv2 | got train_from | from random weights
 2 | encode --method itq | Missing option '--bits'
 2 | encode --method itq --bits 8 --packed | --packed needs --model
 2 | encode --model none.npz --from X.npy --output o.npy --seed 1 | --seed does not go with

@@ -211,8 +211,8 @@ class LearnedHash(HashMethod):
         unused = [name for name in _OF_PRETRAINED if self._is_set(name)]
         if unused and not self._is_pretrained:
             raise HashbenchError(
-                f"{self.label} got {' and '.join(unused)}, which is for pretrained networks, and {self.backbone} starts "
-                "from random weights. Leave it out, or choose another backbone, such as squeezenet."
+                f"{self.label} got {' and '.join(unused)}, which is for pretrained networks, and {self.backbone} "
+                "starts from random weights. Leave it out, or choose another backbone, such as squeezenet."
             )
         if self.validation and self.supervision == "none":
             raise HashbenchError(

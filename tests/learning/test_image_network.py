@@ -23,7 +23,6 @@ from hashbench.store import hdf5
 from hashbench.store.models import from_arrays, to_arrays
 from hashbench.store.results import read_rows
 
-
 FROM_SCRATCH = {"backbone": "dsh-net", "weights": None, "image_size": 0}
 
 

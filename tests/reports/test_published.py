@@ -226,7 +226,9 @@ def test_parameters_are_a_difference(name, method, params, difference):
 def test_the_papers_own_network_is_no_difference(backbone, weights, difference):
     params = json.dumps({"backbone": backbone, "head": "mlp", "objective": "dispersion", "weights": weights})
     values = [value for value in published_values() if value.source.startswith("mLGAP")]
-    dispersed = next(value for value in values if value.method == "DSH dispersion (eq. 20)" and value.our_metric == "AP")
+    dispersed = next(
+        value for value in values if value.method == "DSH dispersion (eq. 20)" and value.our_metric == "AP"
+    )
     assert "; ".join(text for _, text in dispersed.differs("images", params)) == difference
 
 

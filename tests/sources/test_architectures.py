@@ -192,7 +192,8 @@ def shifted(maps, weights, biases):
 def pooled(maps, reduce):
     """Windows of 3 x 3 with stride 2, of which the last ones stick out: what lies outside does not count."""
     places = range(0, maps.shape[1], 2)
-    return np.stack([[reduce(maps[:, y : y + 3, x : x + 3], axis=(1, 2)) for x in places] for y in places]).transpose(2, 0, 1)
+    values = [[reduce(maps[:, y : y + 3, x : x + 3], axis=(1, 2)) for x in places] for y in places]
+    return np.array(values).transpose(2, 0, 1)
 
 
 def divided(maps):

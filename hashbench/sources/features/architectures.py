@@ -133,7 +133,9 @@ class VGGF(Network):
     def layers(self) -> list[Layer]:
         """List conv1 to conv5, fc6 and fc7."""
         return [
-            _chained(partial(_centred, average_image=self.average_image), self.conv1, torch.relu_, self.norm, self.pool),
+            _chained(
+                partial(_centred, average_image=self.average_image), self.conv1, torch.relu_, self.norm, self.pool
+            ),
             _chained(self.conv2, torch.relu_, self.norm, self.pool),
             _chained(self.conv3, torch.relu_),
             _chained(self.conv4, torch.relu_),
@@ -333,7 +335,9 @@ class DSHNet(Network):
     def layers(self) -> list[Layer]:
         """List conv1 to conv3 and fc4."""
         return [
-            _chained(partial(_centred, average_image=self.average_image), self.conv1, self.max_pool, torch.relu_, _norm),
+            _chained(
+                partial(_centred, average_image=self.average_image), self.conv1, self.max_pool, torch.relu_, _norm
+            ),
             _chained(self.conv2, self.mean_pool, torch.relu_, _norm),
             _chained(self.conv3, torch.relu_, self.mean_pool, nn.Flatten()),  # (n, 64 * 4 * 4)
             _chained(self.fc4, torch.relu_),
