@@ -379,6 +379,8 @@ COMMANDS = f"""
 1 | run --method dpsh --bits 8 --param head=lineer | 'head' parameter of dpsh must be a str among | Got 'lineer'
 1 | run --method dpsh --bits 8 --preset papers | unknown dpsh preset 'papers'. Did you mean 'paper'
 1 | run --method dpsh --bits 8 --param backbone=resnet18 | dpsh with a backbone reads images | digits:images
+1 | run --method dsh --bits 8 --param backbone=dsh-net --param weights=X.npy | weights, which is for pretrained networks
+1 | run --method dsh --bits 8 --param backbone=dsh-net --param train_from=conv2 | got train_from | from random weights
 2 | encode --method itq | Missing option '--bits'
 2 | encode --method itq --bits 8 --packed | --packed needs --model
 2 | encode --model none.npz --from X.npy --output o.npy --seed 1 | --seed does not go with
@@ -633,6 +635,7 @@ COMMANDS = f"""
 1 | prepare digits --image-size 32 | does not use --image-size
 1 | prepare cifar10-s1 --features gist --weights X.npy | cifar10-s1:gist does not use --weights
 1 | prepare cifar10-s1:gits | Did you mean 'gist'? Known feature kinds
+1 | prepare cifar10-s1 --features dsh-net | unknown feature kind 'cifar10-s1:dsh-net'
 1 | prepare arrays | hashbench prepare --from features.npy --labels labels.npy --name mydata
 1 | prepare none.h5 | unknown dataset 'none.h5'
 2 | prepare digits --queries 5 | --queries needs --from

@@ -164,6 +164,11 @@ def codes_of_images():
     return codes_of(SHARED, settings, few_images())
 
 
+def codes_from_scratch():
+    settings = {"backbone": "dsh-net", "head": "linear", "batch_size": 4, "learning_rate": 1e-3}
+    return codes_of("dsh", settings, few_images())
+
+
 def codes_of(name, params, dataset):
     """Encode as a run does."""
     card = method_card(name)
@@ -258,7 +263,8 @@ def cases():
     of_datasets = {"DATASET_VERSION": provenance.DATASET_VERSION}
     named = {name: Case(compute, of_datasets) for name, compute in cases_of_datasets()}
     of_codes = [(title, name, partial(codes_of, name, *how)) for title, name, *how in cases_of_codes()]
-    for title, method, compute in [*of_codes, (" of images", SHARED, codes_of_images)]:
+    of_images = [(" of images", SHARED, codes_of_images), (" of images", "dsh", codes_from_scratch)]
+    for title, method, compute in [*of_codes, *of_images]:
         versions = {"CODES_VERSION": provenance.CODES_VERSION, f"version of {method}": method_card(method).version}
         named[f"codes of {method}{title}"] = Case(compute, versions)
     scores = {"SCORES_VERSION": provenance.SCORES_VERSION}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
 _NEED_A_BACKBONE = ("weights", "image_size", "train_from", "augmentation", "head_epochs")
 _WITHOUT_EFFECT = (*_NEED_A_BACKBONE, "mixed_precision")  # without a backbone
+_OF_PRETRAINED = ("weights", "train_from")
 _OF_IMAGES = (*_NEED_A_BACKBONE, "backbone", "pretrained_multiplier")
 
 
@@ -48,15 +49,16 @@ class LearnedHash(HashMethod):
     ----------
     n_bits : int, default=32
         Code length; any.
-    backbone : {None, "alexnet", "vgg-f", "vgg16", "squeezenet", "resnet18"}, default=None
-        Pretrained network for images, trained together with the head.
+    backbone : {None, "alexnet", "vgg-f", "vgg16", "squeezenet", "resnet18", "dsh-net"}, default=None
+        Network for images, trained together with the head. All are pretrained on ImageNet except dsh-net, the small
+        network of DSH's authors, which starts from random weights.
     weights : str, optional
-        File of its weights; by default the official ones, which are downloaded once.
+        File of its pretrained weights; by default the official ones, which are downloaded once.
     image_size : int, default=0
-        Width and height in pixels to resize images to; 0 for the size that the network was trained on, or a smaller one
-        for small images (128 for CIFAR).
+        Width and height in pixels to resize images to; 0 for the size that the network is meant for, or a smaller one
+        for small images (CIFAR: 128, for dsh-net 32).
     pretrained_multiplier : float, default=0.01
-        Factor of the learning rate of pretrained layers; 0 freezes them.
+        Factor of the learning rate of pretrained layers; 0 freezes them. Layers of dsh-net learn at the head's rates.
     train_from : str, default="conv1"
         First layer of the pretrained network to train, such as fire5 of squeezenet; by default all layers are trained.
         Earlier layers are frozen: their activations are computed once, in float32, and stored as float16.
@@ -206,6 +208,12 @@ class LearnedHash(HashMethod):
             )
         if self.backbone is not None and self.train_from not in get_backbone(self.backbone).layers:
             raise unknown_name("layer", self.train_from, get_backbone(self.backbone).layers)
+        unused = [name for name in _OF_PRETRAINED if self._is_set(name)]
+        if unused and not self._is_pretrained:
+            raise HashbenchError(
+                f"{self.label} got {' and '.join(unused)}, which is for pretrained networks, and {self.backbone} "
+                "starts from random weights. Leave it out, or choose another backbone, such as squeezenet."
+            )
         if self.validation and self.supervision == "none":
             raise HashbenchError(
                 f"{self.label} got validation={self.validation}, but learns without labels, so held-out items have no "
@@ -223,7 +231,8 @@ class LearnedHash(HashMethod):
         """Return the parameters that identify codes; see `HashMethod.recorded_params`.
 
         The device is left out, the parameters of images if there is no backbone, and defaults of ``recorded_if_set``;
-        weights are recorded as the first 8 hex digits of their SHA-256.
+        weights are recorded as the first 8 hex digits of their SHA-256, or as random if the network has no pretrained
+        ones.
         """
         params = super().recorded_params()
         del params["device"]
@@ -232,6 +241,8 @@ class LearnedHash(HashMethod):
                 del params[name]
         if self.backbone is None:
             return {key: value for key, value in params.items() if key not in _OF_IMAGES}
+        if not self._is_pretrained:
+            del params["pretrained_multiplier"]
         from hashbench.learning.image_network import weights_digest
 
         return {**params, "weights": weights_digest(self.backbone, self._weights_path)}
@@ -288,11 +299,12 @@ class LearnedHash(HashMethod):
         if (X[0] == X).all():
             raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
         features, extractor, folder = X, None, self.session.activations
+        generator = torch.Generator().manual_seed(self.random_state)
         if self.backbone is not None:
             from hashbench.learning.image_network import ImageNetwork, read_extractor, seen_in_training
 
             extractor = read_extractor(
-                self.backbone, self._weights_path, X, self.image_size, self.device, self.train_from
+                self.backbone, self._weights_path, X, self.image_size, self.device, self.train_from, generator
             )
             with networks.reproducible(find_device(self.device)):
                 inputs = extractor.inputs(X, folder)
@@ -300,14 +312,13 @@ class LearnedHash(HashMethod):
                 features = extractor(inputs)
         features = np.ascontiguousarray(features, np.float64)  # so that sums have one order
         self.mean_ = features.mean(axis=0)
-        generator = torch.Generator().manual_seed(self.random_state)
         n_hidden = self.n_hidden if self.head == "mlp" else 0
         head = networks.make_head(features.shape[1], self.n_bits, n_hidden, generator, normalise=self._normalises)
         fronted = torch.from_numpy(self._front_end(features)).double()
         if extractor is None:
             self._train(head, fronted, fronted, None, y, generator)
         else:
-            extractor.network.requires_grad_(self.pretrained_multiplier > 0)
+            extractor.network.requires_grad_(self.pretrained_multiplier > 0 or not self._is_pretrained)
             self.network_ = ImageNetwork(extractor, self.mean_, self.norm_of_items, head)
             self._train(self.network_, torch.from_numpy(inputs), fronted, vary, y, generator)
             self.mean_ = self.network_.cpu().mean.numpy()
@@ -344,6 +355,8 @@ class LearnedHash(HashMethod):
         settings = Settings(
             self.label, **{field.name: getattr(self, field.name) for field in fields(Settings) if field.name != "name"}
         )
+        if not self._is_pretrained:
+            settings = replace(settings, pretrained_multiplier=None)
         session = self.session
         if session.checkpoint is not None:
             session = replace(session, key=self._checkpoint_key(inputs, affinity))
@@ -369,7 +382,7 @@ class LearnedHash(HashMethod):
     def _failure(self, stopped: Stopped) -> TrainingFailure:
         """Return the error of a training that cannot recover, with the likely cause."""
         remedies = [f"lower learning_rate (now {self.learning_rate:g})"]
-        if self.backbone is not None and not isinstance(stopped, StoppedHead):
+        if self.backbone is not None and self._is_pretrained and not isinstance(stopped, StoppedHead):
             remedies.append(f"lower pretrained_multiplier (now {self.pretrained_multiplier:g})")
         if self.scaling != "variance":
             remedies.append(f"scale the features (scaling='variance', now {self.scaling!r})")
@@ -389,6 +402,11 @@ class LearnedHash(HashMethod):
                 values = np.maximum(values, 0) - HIDDEN_MEAN  # as CentredReLU
             values = values @ weights + bias
         return values
+
+    @property
+    def _is_pretrained(self) -> bool:
+        """Whether the backbone, if there is one, has pretrained weights."""
+        return self.backbone is None or get_backbone(self.backbone).is_pretrained
 
     @property
     def _weights_path(self) -> Path | None:

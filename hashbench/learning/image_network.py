@@ -1,4 +1,4 @@
-"""From images to outputs end to end: a pretrained network, the front end of features, and a head."""
+"""From images to outputs end to end: a network, the front end of features, and a head."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ from hashbench.sources._tensors import Tensor, nn, torch
 from hashbench.sources._torch import find_device
 from hashbench.sources.features.activations import BLOCK, FrozenBelow
 from hashbench.sources.features.backbones import get_backbone
-from hashbench.sources.features.weights import Weights, find_weights, in_batches, weights_digest
+from hashbench.sources.features.weights import Weights, drawn_weights, find_weights, in_batches, weights_digest
 
 __all__ = [
     "ImageNetwork",
@@ -35,7 +35,7 @@ _TINY = 1e-6  # smallest norm to divide by, so that gradients are finite
 
 
 class ImageNetwork(nn.Module):
-    """A pretrained network whose features go through the front end and a head.
+    """A network, usually pretrained, whose features go through the front end and a head.
 
     Its initial outputs are those of training on the network's features. Dropout is off, as in the authors' runs of
     MIHash and TALR, and batch normalisation uses the statistics of the weights file, which batches of a few similar
@@ -80,13 +80,23 @@ class ImageNetwork(nn.Module):
 
 
 def read_extractor(
-    backbone: str, weights: Path | None, images: AnyArray, image_size: int, device: str, train_from: str
+    backbone: str,
+    weights: Path | None,
+    images: AnyArray,
+    image_size: int,
+    device: str,
+    train_from: str,
+    generator: torch.Generator,
 ) -> FrozenBelow:
-    """Read a backbone for images (n, height, width, n_channels); size 0 is the usual size for such images."""
-    path = find_weights(backbone, weights)
+    """Read a backbone for images (n, height, width, n_channels); size 0 is the usual size for such images.
+
+    If it has no file of weights, they are drawn from the generator.
+    """
+    is_pretrained = get_backbone(backbone).is_pretrained
+    source = find_weights(backbone, weights) if is_pretrained else drawn_weights(backbone, images, generator)
     height, width = images.shape[1:3]
     size = image_size or get_backbone(backbone).usual_size(height if height == width else None)
-    return FrozenBelow(backbone, path, image_size=size, device=device, train_from=train_from)
+    return FrozenBelow(backbone, source, image_size=size, device=device, train_from=train_from)
 
 
 def network_state(network: ImageNetwork) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Settings:
     halve_every: int
     weight_decay: float
     bias_multiplier: float
-    pretrained_multiplier: float
+    pretrained_multiplier: float | None  # None: the backbone learns like the head
     validation: float
     criterion: str
     device: str

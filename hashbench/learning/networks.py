@@ -106,15 +106,17 @@ def fold(head: nn.Sequential) -> None:
     del head[-1]
 
 
-def parameter_groups(network: nn.Module, bias_multiplier: float, pretrained_multiplier: float) -> list[dict[str, Any]]:
+def parameter_groups(
+    network: nn.Module, bias_multiplier: float, pretrained_multiplier: float | None
+) -> list[dict[str, Any]]:
     """Group a network's parameters by their learning rate, for an optimizer; each group has its ``multiplier``.
 
-    Parameters named ``pretrained.*`` have one multiplier, other biases another, all others 1. Groups of multiplier 0
-    are left out.
+    Parameters named ``pretrained.*`` have one multiplier, unless it is None, other biases another, all others 1. Groups
+    of multiplier 0 are left out.
     """
     groups: dict[float, list[nn.Parameter]] = {}
     for name, value in network.named_parameters():
-        if name.startswith("pretrained."):
+        if name.startswith("pretrained.") and pretrained_multiplier is not None:
             multiplier = pretrained_multiplier
         else:
             multiplier = bias_multiplier if name.endswith("bias") else 1.0

@@ -23,6 +23,8 @@ from hashbench.store import hdf5
 from hashbench.store.models import from_arrays, to_arrays
 from hashbench.store.results import read_rows
 
+FROM_SCRATCH = {"backbone": "dsh-net", "weights": None, "image_size": 0}
+
 
 def state(network):
     return {name: value.clone() for name, value in network.state_dict().items()}
@@ -229,6 +231,59 @@ def test_grey_images_are_shown_in_three_channels(weights, few):
     np.testing.assert_array_equal(make(weights).fit(grey, labels).project(grey), as_colour.project(grey))
 
 
+# ---------------------------------------------------------------- from random weights
+
+
+@pytest.fixture
+def scratch(few, monkeypatch):
+    """Train DSH's network, without any access to files of weights."""
+    monkeypatch.setattr(image_network, "find_weights", mock.Mock(side_effect=AssertionError))
+    return lambda **params: make(None, "dsh", **{**FROM_SCRATCH, "head": "linear"}, **params).fit(*few)
+
+
+def test_random_weights_come_from_the_seed_alone(scratch, few):
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    first = scratch(random_state=3)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
+    np.testing.assert_array_equal(first.project(few[0]), scratch(random_state=3).project(few[0]))
+    other = scratch(random_state=4, epochs=1, learning_rate=1e-12)
+    weights = [state(method.network_.pretrained)["conv1.weight"] for method in (first, other)]
+    assert not torch.allclose(*weights, atol=0.1)
+    assert first.network_.extractor.image_size == 32  # not enlarged
+
+
+def test_layers_that_start_at_random_learn_at_the_rates_of_the_head(scratch, few):
+    """The multiplier of pretrained layers has no effect on them, and is not recorded."""
+    methods = [scratch(epochs=1, pretrained_multiplier=multiplier) for multiplier in (0.0, 1.0)]
+    np.testing.assert_array_equal(*(method.project(few[0]) for method in methods))
+    groups = networks.parameter_groups(methods[0].network_, 2.0, None)
+    names = {id(value): name for name, value in methods[0].network_.named_parameters()}
+    of_layers = [f"pretrained.{layer}" for layer in ("conv1", "conv2", "conv3", "fc4")]
+    assert {group["multiplier"]: [names[id(value)] for value in group["params"]] for group in groups} == {
+        1.0: [f"{layer}.weight" for layer in (*of_layers, "head.0")],
+        2.0: [f"{layer}.bias" for layer in (*of_layers, "head.0")],
+    }
+    recorded = methods[0].recorded_params()
+    assert (recorded["backbone"], recorded["weights"]) == ("dsh-net", "random")
+    assert "pretrained_multiplier" not in recorded
+
+
+def test_a_network_trained_from_random_weights_is_stored_with_them(scratch, few):
+    method = scratch(epochs=1)
+    again = from_arrays(type(method), method.get_params(deep=False), *to_arrays(method))
+    np.testing.assert_array_equal(method.project(few[0]), again.project(few[0]))
+    average = few[0].mean(axis=(0, 1, 2))
+    np.testing.assert_allclose(again.network_.pretrained.average_image.mean(dim=(1, 2)), average, rtol=1e-4)
+
+
+def test_training_from_random_weights_that_fails_does_not_advise_on_pretrained_ones(scratch):
+    with pytest.raises(HashbenchError, match="lower learning_rate") as failure:
+        scratch(learning_rate=1e8)
+    assert "pretrained_multiplier" not in str(failure.value)
+
+
 # ---------------------------------------------------------------- augmentation
 
 
@@ -282,6 +337,7 @@ def test_augmented_training_differs_and_is_repeatable(train_from, augmentation, 
     [
         ("talr-ap", {"validation": 0.25}),
         *slow(("talr-ap", {}), ("adsh", {}), ("orthohash", {"validation": 0.25})),
+        ("dsh", {**FROM_SCRATCH, "validation": 0.25}),
         *slow(("talr-ap", {"train_from": "fire5"}), ("talr-ap", {"train_from": "fire5", "mixed_precision": True})),
     ],
 )

@@ -1,3 +1,4 @@
+import json
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -208,6 +209,27 @@ def test_parameters_are_a_difference(name, method, params, difference):
     (row,) = compared_rows(cell(method, 12, 0.7, params=params), name=name)
     assert row["differs"].endswith(difference)
     assert ("alpha" in row["differs"]) == ("alpha" in difference)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "weights", "difference"),
+    [
+        ("dsh-net", "random", "the paper does not say how its mAP breaks ties"),
+        (
+            "squeezenet",
+            "b66bff10",
+            "features images instead of a CNN of 3 + 2 layers trained from scratch; the paper does not say how its mAP "
+            "breaks ties; backbone=squeezenet instead of dsh-net; weights=b66bff10 instead of random",
+        ),
+    ],
+)
+def test_the_papers_own_network_is_no_difference(backbone, weights, difference):
+    params = json.dumps({"backbone": backbone, "head": "mlp", "objective": "dispersion", "weights": weights})
+    values = [value for value in published_values() if value.source.startswith("mLGAP")]
+    dispersed = next(
+        value for value in values if value.method == "DSH dispersion (eq. 20)" and value.our_metric == "AP"
+    )
+    assert "; ".join(text for _, text in dispersed.differs("images", params)) == difference
 
 
 def test_our_names_of_the_papers_methods():

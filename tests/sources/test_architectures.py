@@ -8,7 +8,7 @@ from helpers.processes import printed_by
 from helpers.thoroughness import slow
 
 from hashbench.sources.features.backbones import BACKBONES
-from hashbench.sources.features.weights import blank, to_input
+from hashbench.sources.features.weights import blank, drawn_weights, to_input
 
 N_PARAMETERS = {
     "alexnet": 61_100_840,
@@ -17,6 +17,7 @@ N_PARAMETERS = {
     "squeezenet": 1_248_424,
     "resnet18": 11_689_512,
     "resnet50": 25_557_032,
+    "dsh-net": 32 * 76 + 32 * 801 + 64 * 801 + 500 * 1025,  # filters of 5 x 5 x 3 and 5 x 5 x 32, and biases
 }
 SHAPES = {  # of some parameters of the official file, among them the first and the last
     "alexnet": {
@@ -57,9 +58,15 @@ SHAPES = {  # of some parameters of the official file, among them the first and 
         "layer4.2.bn3.bias": (2048,),
         "fc.weight": (1000, 2048),
     },
+    "dsh-net": {
+        "conv1.weight": (32, 3, 5, 5),
+        "conv2.weight": (32, 32, 5, 5),
+        "conv3.weight": (64, 32, 5, 5),
+        "fc4.weight": (500, 1024),  # 64 maps of 4 x 4
+    },
 }
 # Tensors of the state dict.
-N_TENSORS = {"alexnet": 16, "vgg-f": 17, "vgg16": 32, "squeezenet": 52, "resnet18": 122, "resnet50": 320}
+N_TENSORS = {"alexnet": 16, "vgg-f": 17, "vgg16": 32, "squeezenet": 52, "resnet18": 122, "resnet50": 320, "dsh-net": 9}
 
 
 @pytest.fixture
@@ -91,7 +98,7 @@ def resolutions(network, images):
     """Width of the maps behind every layer that changes it."""
     widths = []
     for layer in network.modules():
-        if isinstance(layer, torch.nn.Conv2d | torch.nn.MaxPool2d):
+        if isinstance(layer, torch.nn.Conv2d | torch.nn.MaxPool2d | torch.nn.AvgPool2d):
             layer.register_forward_hook(lambda layer, inputs, output: widths.append(output.shape[-1]))
     network(images)
     return [width for before, width in zip([None, *widths], widths, strict=False) if width != before]
@@ -107,6 +114,7 @@ def resolutions(network, images):
         ("squeezenet", 128, [61, 30, 15, 7]),
         ("squeezenet", 130, [62, 31, 15, 7]),  # ceil(59 / 2) + 1 = 31, where rounding down gives 30
         ("resnet18", 224, [112, 56, 28, 14, 7]),
+        ("dsh-net", 32, [32, 16, 8, 4]),  # ceil(29 / 2) + 1, ceil(13 / 2) + 1, ceil(5 / 2) + 1
     ],
 )
 def test_maps_shrink_as_in_the_paper(name, size, expected):
@@ -120,7 +128,8 @@ def test_bottlenecks_halve_the_resolution_in_their_middle():
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [("squeezenet", 64), ("resnet18", 64), *slow(("alexnet", 63), ("vgg-f", 199), ("vgg16", 32))]
+    ("name", "size"),
+    [("squeezenet", 64), ("resnet18", 64), ("dsh-net", 32), *slow(("alexnet", 63), ("vgg-f", 199), ("vgg16", 32))],
 )
 def test_gradient_reaches_the_first_layer(name, size, pixels):
     torch.manual_seed(0)
@@ -168,6 +177,58 @@ def test_response_normalisation_of_vggf_sums_over_five_channels():
     expected = maps.flatten().double() / (2 + 1e-4 * sums) ** 0.75
     normalised = blank("vgg-f").norm(maps).flatten()
     torch.testing.assert_close(normalised.double(), expected, rtol=1e-5, atol=0)
+
+
+def shifted(maps, weights, biases):
+    """Correlation with 5 x 5 filters over maps (channels, side, side), two pixels of zeros around them."""
+    side = maps.shape[1]
+    padded = np.pad(maps, ((0, 0), (2, 2), (2, 2)))
+    products = (
+        np.tensordot(weights[:, :, y, x], padded[:, y : y + side, x : x + side], 1) for y in range(5) for x in range(5)
+    )
+    return sum(products) + biases[:, None, None]
+
+
+def pooled(maps, reduce):
+    """Windows of 3 x 3 with stride 2, of which the last ones stick out: what lies outside does not count."""
+    places = range(0, maps.shape[1], 2)
+    values = [[reduce(maps[:, y : y + 3, x : x + 3], axis=(1, 2)) for x in places] for y in places]
+    return np.array(values).transpose(2, 0, 1)
+
+
+def divided(maps):
+    padded = np.pad(maps**2, ((0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+    return maps / (1 + 5e-5 / 9 * windows.sum(axis=(3, 4))) ** 0.75
+
+
+def test_network_of_dsh_computes_what_caffe_would():
+    images = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
+    weights = drawn_weights("dsh-net", images, torch.Generator().manual_seed(0)).state
+    arrays = {key: value.double().numpy() for key, value in weights.items()}
+    maps = (images[0] - images.mean(axis=0)).transpose(2, 0, 1)
+    for name in ("conv1", "conv2"):
+        maps = shifted(maps, arrays[f"{name}.weight"], arrays[f"{name}.bias"])
+        maps = divided(np.maximum(pooled(maps, np.max if name == "conv1" else np.mean), 0))
+    maps = pooled(np.maximum(shifted(maps, arrays["conv3.weight"], arrays["conv3.bias"]), 0), np.mean)
+    expected = np.maximum(arrays["fc4.weight"] @ maps.ravel() + arrays["fc4.bias"], 0)
+    network = blank("dsh-net")
+    network.load_state_dict(weights, assign=True)
+    with torch.no_grad():
+        (features,) = network(to_input(images[:1], BACKBONES["dsh-net"]))
+    assert 100 < (expected > 0).sum() < 400
+    np.testing.assert_allclose(features, expected, rtol=1e-3, atol=1e-4 * expected.max())
+
+
+def test_initial_weights_of_dsh_are_uniform_with_the_variance_of_one_input_in_n_and_biases_are_zero():
+    images = np.zeros((1, 8, 8, 3), np.uint8) + np.uint8([10, 20, 30])
+    state = drawn_weights("dsh-net", images, torch.Generator().manual_seed(0)).state
+    for key, n_inputs in {"conv1": 75, "conv2": 800, "conv3": 800, "fc4": 1024}.items():
+        weight = state[f"{key}.weight"]
+        assert weight.abs().max() == pytest.approx((3 / n_inputs) ** 0.5, rel=0.01)
+        assert weight.var() == pytest.approx(1 / n_inputs, rel=0.1)
+        assert not state[f"{key}.bias"].any()
+    assert state["average_image"].flatten(1).T.unique(dim=0).tolist() == [[10, 20, 30]]  # of images of another size
 
 
 def test_without_torch_the_import_says_what_to_install():

@@ -93,12 +93,15 @@ class Published(NamedTuple):
         settings = json.loads(params)
         is_head = "head" in settings and not (self.same_features or settings.get("backbone"))
         used = f"a head ({settings['head']}) on frozen features {features}" if is_head else f"features {features}"
+        stated = {key: value for key, value in self.stated.items() if key in settings}
+        is_same = features == self.same_features or (
+            "backbone" in stated and settings["backbone"] == stated["backbone"]
+        )
         phrases = [
-            ("features", "" if features == self.same_features else f"{used} instead of {self.backbone_in_words}"),
+            ("features", "" if is_same else f"{used} instead of {self.backbone_in_words}"),
             ("data", self.dataset_differs),
             ("metric", self.metric_differs),
         ]
-        stated = {key: value for key, value in self.stated.items() if key in settings}
         texts = [f"{key}={settings[key]} instead of {value}" for key, value in stated.items() if settings[key] != value]
         named = {*stated, *self.our_params, *(["head"] if is_head else [])}
         changed = changed_params(self.our_method, params)

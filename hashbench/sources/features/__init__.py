@@ -2,9 +2,9 @@
 
 extraction           from images or texts to features of any kind, cached on disk block by block
 gist                 GIST, as the hashing papers use it
-backbones            the list of pretrained networks: sizes, addresses, checksums; without PyTorch
+backbones            the list of networks: sizes, addresses, checksums; without PyTorch
 architectures        their layers
-weights              their files: located, read, checked, and applied to images
+weights              their weights: located, read, checked, or drawn at random, and applied to images
 activations          outputs of their frozen layers, cached for training the others
 transformers_models  models of the library transformers, from the hub or a folder
 """

@@ -1,4 +1,4 @@
-"""The layers of the networks that turn images into features: AlexNet, VGG-F, VGG-16, SqueezeNet, ResNet.
+"""The layers of the networks that turn images into features: AlexNet, VGG-F, VGG-16, SqueezeNet, ResNet, DSH's.
 
 AlexNet, VGG-16, SqueezeNet and ResNet are defined here because torchvision has no builds for some platforms that
 hashbench supports. Their parameters have torchvision's names, so its weight files load.
@@ -7,6 +7,7 @@ hashbench supports. Their parameters have torchvision's names, so its weight fil
 from collections.abc import Callable, Iterable
 from functools import partial, reduce
 
+from hashbench._typing import ByteArray
 from hashbench.sources._tensors import Tensor, nn, torch
 
 Layer = Callable[[Tensor], Tensor]
@@ -15,8 +16,8 @@ Layer = Callable[[Tensor], Tensor]
 class Network(nn.Module):
     """A differentiable function from images to features.
 
-    Parameters and buffers have the names of the weights file. They include the layer that computes the 1,000 class
-    scores of ImageNet, which the features do not use.
+    Parameters and buffers have the names of the weights file, if there is one. They then include the layer that
+    computes the 1,000 class scores of ImageNet, which the features do not use.
     """
 
     def forward(self, values: Tensor, first: int = 0, end: int | None = None) -> Tensor:
@@ -30,10 +31,19 @@ class Network(nn.Module):
         """List what computes each of the layers that `Backbone` names; pooling behind a layer is part of it."""
         raise NotImplementedError
 
+    def start(self, images: ByteArray, generator: torch.Generator) -> None:
+        """Set all parameters and buffers for training from scratch on images (n, height, width, 3), in place."""
+        raise NotImplementedError
+
 
 def _chained(*layers: Layer) -> Layer:
     """Return the function that applies layers one after the other."""
     return lambda values: reduce(lambda inputs, layer: layer(inputs), layers, values)
+
+
+def _centred(images: Tensor, average_image: Tensor) -> Tensor:
+    """Subtract an average image (3, height, width), resized if images are of another size."""
+    return images - nn.functional.interpolate(average_image[None], images.shape[2:], mode="bilinear")
 
 
 def _mean_over_space(maps: Tensor) -> Tensor:
@@ -123,7 +133,9 @@ class VGGF(Network):
     def layers(self) -> list[Layer]:
         """List conv1 to conv5, fc6 and fc7."""
         return [
-            _chained(self._centred, self.conv1, torch.relu_, self.norm, self.pool),
+            _chained(
+                partial(_centred, average_image=self.average_image), self.conv1, torch.relu_, self.norm, self.pool
+            ),
             _chained(self.conv2, torch.relu_, self.norm, self.pool),
             _chained(self.conv3, torch.relu_),
             _chained(self.conv4, torch.relu_),
@@ -131,9 +143,6 @@ class VGGF(Network):
             _chained(self.fc6, torch.relu_),
             _chained(self.fc7, torch.relu_),
         ]
-
-    def _centred(self, images: Tensor) -> Tensor:
-        return images - nn.functional.interpolate(self.average_image[None], images.shape[2:], mode="bilinear")
 
 
 class VGG16(Network):
@@ -291,3 +300,62 @@ class ResNet(Network):
 
 ResNet18 = partial(ResNet, (2, 2, 2, 2), bottleneck=False)
 ResNet50 = partial(ResNet, (3, 4, 6, 3), bottleneck=True)
+
+
+class DSHNet(Network):
+    """The network of DSH [1]_ for CIFAR-10, trained from scratch; features are its full layer after ReLU, 500.
+
+    The layers are those of the authors' Caffe files. The buffer ``average_image`` (3, 32, 32), the mean of the training
+    images, is subtracted from the pixels, 0 to 255, first. Images have 32 to 39 pixels a side.
+
+    Notes
+    -----
+    Pooling is over 3 x 3 with stride 2, and windows may stick out at the right and below, as Caffe's do: 32, 16, 8, 4
+    pixels. The second and third layer take the mean of what lies inside the window. Response normalisation divides by
+    (1 + 5e-5 s)^0.75, where s is the mean square of the 3 x 3 neighbours in the same channel. Initial weights are
+    Caffe's "xavier": uniform with variance 1 / n_inputs; biases start at 0.
+
+    References
+    ----------
+    .. [1] H. Liu, R. Wang, S. Shan, X. Chen, "Deep Supervised Hashing for Fast Image Retrieval", CVPR 2016, figure 2.
+    """
+
+    average_image: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("average_image", torch.zeros(3, 32, 32))
+        self.conv1 = nn.Conv2d(3, 32, 5, padding=2)
+        self.conv2 = nn.Conv2d(32, 32, 5, padding=2)
+        self.conv3 = nn.Conv2d(32, 64, 5, padding=2)
+        self.fc4 = nn.Linear(64 * 4 * 4, 500)
+        self.max_pool = nn.MaxPool2d(3, stride=2, ceil_mode=True)
+        self.mean_pool = nn.AvgPool2d(3, stride=2, ceil_mode=True)
+
+    def layers(self) -> list[Layer]:
+        """List conv1 to conv3 and fc4."""
+        return [
+            _chained(
+                partial(_centred, average_image=self.average_image), self.conv1, self.max_pool, torch.relu_, _norm
+            ),
+            _chained(self.conv2, self.mean_pool, torch.relu_, _norm),
+            _chained(self.conv3, torch.relu_, self.mean_pool, nn.Flatten()),  # (n, 64 * 4 * 4)
+            _chained(self.fc4, torch.relu_),
+        ]
+
+    def start(self, images: ByteArray, generator: torch.Generator) -> None:
+        """Draw the weights and store the mean of the images; see `Network.start`."""
+        mean = torch.from_numpy(images.mean(axis=0)).float().permute(2, 0, 1)
+        with torch.no_grad():
+            self.average_image.copy_(nn.functional.interpolate(mean[None], (32, 32), mode="bilinear")[0])
+            for parameter in self.parameters():
+                if parameter.ndim > 1:
+                    nn.init.kaiming_uniform_(parameter, nonlinearity="linear", generator=generator)
+                else:
+                    nn.init.zeros_(parameter)
+
+
+def _norm(maps: Tensor) -> Tensor:
+    """Normalise by the neighbours within a channel, as Caffe does."""
+    mean_square = nn.functional.avg_pool2d(maps.square(), 3, stride=1, padding=1)
+    return maps / (1 + 5e-5 * mean_square) ** 0.75

@@ -1,4 +1,4 @@
-"""The networks trained on ImageNet: listed without PyTorch, built from `architectures` with it."""
+"""The networks for images: listed without PyTorch, built from `architectures` with it."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,16 +20,21 @@ class Backbone:
 
     architecture: str  # name of a `Network` in `architectures`
     n_features: int
-    weights_url: str  # of the official weights
+    weights_url: str  # of the official weights, trained on ImageNet; empty if there are none
     sha256: str | None  # of that file; its first 8 digits if its publisher gives no more; None if nothing
     licence: str  # of the weights
     layers: tuple[str, ...]  # from the images to the features
-    input_size: int = 224  # width and height of the images it was trained on, in pixels
+    input_size: int = 224  # width and height of the images it is meant for, in pixels
     any_size: bool = False  # whether it takes other sizes too: no layer before the features needs a certain one
     pixel_max: int = 1  # value of the brightest pixel before the mean is subtracted: 1 or 255
     mean: tuple[float, float, float] = IMAGENET_MEAN  # of R, G and B on that scale, subtracted
     std: tuple[float, float, float] = IMAGENET_STD  # by which the difference is divided
     end_to_end: bool = True  # whether learned methods train it together with their head
+
+    @property
+    def is_pretrained(self) -> bool:
+        """Whether there are weights to read; if not, training starts from random ones."""
+        return bool(self.weights_url)
 
     def build(self) -> "Network":
         """Build the untrained network."""
@@ -101,6 +106,18 @@ BACKBONES: dict[str, Backbone] = {
         layers=_RESNET,
         any_size=True,
         end_to_end=False,
+    ),
+    "dsh-net": Backbone(
+        architecture="DSHNet",
+        n_features=500,
+        weights_url="",
+        sha256=None,
+        licence="",
+        layers=(FIRST_LAYER, "conv2", "conv3", "fc4"),
+        input_size=32,
+        pixel_max=255,
+        mean=(0.0, 0.0, 0.0),  # it subtracts an average image itself
+        std=(1.0, 1.0, 1.0),
     ),
 }
 TRAINABLE = tuple(name for name, backbone in BACKBONES.items() if backbone.end_to_end)

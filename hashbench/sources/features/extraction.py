@@ -20,7 +20,7 @@ from hashbench.store.files import data_dir, locked
 from hashbench.store.inputs import check_fits
 from hashbench.store.provenance import DATASET_VERSION
 
-NETWORKS = tuple(BACKBONES)
+NETWORKS = tuple(name for name, backbone in BACKBONES.items() if backbone.is_pretrained)
 RECIPE = "recipe"  # key of ``Dataset.about``, in JSON
 KINDS = ("pixels", "gist", *NETWORKS, "hf:MODEL", "images")
 

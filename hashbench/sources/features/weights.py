@@ -1,4 +1,4 @@
-"""Files of pretrained weights: read, checked against their network, and applied to images."""
+"""Weights of networks: read from files and checked, or drawn at random, and applied to images."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ _N_NAMED = 3  # offending parameters in an error
 
 
 class Weights(NamedTuple):
-    """The content of a weights file: parameters by name, float32, and the SHA-256 of the file in hex."""
+    """Parameters by name, float32, and the SHA-256 of their file in hex, empty if they were drawn at random."""
 
     state: dict[str, Tensor]
     sha256: str
@@ -72,8 +72,20 @@ def find_weights(name: str, path: Path | None = None, on_progress: Progress = si
     return fetch(backbone.weights_url, backbone.sha256, official, on_progress=on_progress)
 
 
+def drawn_weights(name: str, images: ByteArray, generator: torch.Generator) -> Weights:
+    """Return the initial weights of a network without a file of weights, for training on images."""
+    network = blank(name).to_empty(device="cpu")
+    network.start(images, generator)
+    return Weights(network.state_dict(), "")
+
+
 def weights_digest(name: str, path: Path | None = None) -> str:
-    """Return the first 8 hex digits of a weights file's SHA-256, without reading an official file."""
+    """Return the first 8 hex digits of a weights file's SHA-256, without reading an official file.
+
+    For a network without a file of weights, it is the word random.
+    """
+    if not get_backbone(name).is_pretrained:
+        return "random"
     official = get_backbone(name).sha256
     if path is None and official is not None:
         return official[:8]
@@ -269,5 +281,5 @@ def _check_size(name: str, size: int) -> None:
     except RuntimeError as error:
         raise HashbenchError(
             f"{name} cannot take images of {size} x {size} pixels. Choose image_size={get_backbone(name).input_size}, "
-            "the size it was trained on, or one near it."
+            "the size it is meant for, or one near it."
         ) from error
