@@ -9,7 +9,7 @@ side and counts how often it is shown, beside the power of a t test with the deg
 The last rows are of simulated scores, some with rare large losses.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -110,12 +110,17 @@ def run() -> pd.DataFrame:
 
 
 def lay_out(rows: pd.DataFrame) -> str:
-    """Lay out the shares."""
-    lines = []
-    for row in rows.itertuples():
-        shares = f"{row.false_alarms:.3f}", f"{row.paired:.3f}", f"{row.found:.2f}", f"{power(row.seeds):.2f}"
-        lines.append([str(row.scores), str(row.dataset), str(row.queries), str(row.seeds), *shares])
-    header = ["scores", "dataset", "queries", "seeds each", "false alarms", "of a paired test", "found", "in theory"]
+    """Lay out the shares; a cell has those of all numbers of seeds."""
+
+    def join(shares: Iterable[float], digits: int) -> str:
+        return ", ".join(f"{share:.{digits}f}" for share in shares)
+
+    lines = [
+        [scores, dataset, join(part["false_alarms"], 3), join(part["paired"], 3), join(part["found"], 2)]
+        for (scores, dataset), part in rows.groupby(["scores", "dataset"], sort=False)
+    ]
+    theory = join(map(power, rows["seeds"].unique()), 2)
+    header = ["scores", "dataset", "false alarms", "of a paired test", f"found (in theory {theory})"]
     return markdown_table(header, lines, n_left=2)
 
 

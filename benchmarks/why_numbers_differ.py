@@ -1,4 +1,4 @@
-"""Why numbers differ: the tables and the figure of docs/why-numbers-differ.md.
+"""Why numbers differ: the table of spreads and the figure of docs/why-numbers-differ.md.
 
     .venv/bin/python benchmarks/why_numbers_differ.py [--again]
 
@@ -84,33 +84,23 @@ def rows_of(dataset: Dataset) -> Iterator[dict[str, str]]:
 
 
 def spreads(rows: Sequence[dict[str, str]]) -> str:
-    """Lay out how far scripts lie apart only by the order of ties, beside the exact value."""
-    cells: dict[tuple[str, str], dict[str, tuple[float, float, str]]] = defaultdict(dict)
+    """Lay out how far scripts lie apart only by the order of ties, beside the exact value, in the shown metric."""
+    cells: dict[str, dict[str, tuple[float, float, str]]] = defaultdict(dict)
     for row in rows:
-        if row["script"] not in TIES_ALONE[row["metric"]]:
+        if row["metric"] != SHOWN[0] or row["script"] not in TIES_ALONE[SHOWN[0]]:
             continue
-        cell, value = cells[row["codes"], row["metric"]], float(row["value"])
+        cell, value = cells[row["codes"]], float(row["value"])
         low, high, _ = cell.get(row["order"], (1.0, 0.0, ""))
         shown = f"{float(row['exact']):.3f} ({float(row['low']):.3f} to {float(row['high']):.3f})"
         cell[row["order"]] = min(low, value), max(high, value), shown
     return markdown_table(
-        ("codes", "metric", "exact (range of ties)", *(f"scripts, {order}" for order in ORDERS)),
+        ("codes", "exact (range of ties)", *(f"scripts, {order}" for order in ORDERS)),
         [
-            (codes, metric, cell["given"][2], *(f"{cell[order][0]:.3f} to {cell[order][1]:.3f}" for order in ORDERS))
-            for (codes, metric), cell in cells.items()
+            (codes, cell["given"][2], *(f"{cell[order][0]:.3f} to {cell[order][1]:.3f}" for order in ORDERS))
+            for codes, cell in cells.items()
         ],
-        n_left=2,
+        n_left=1,
     )
-
-
-def of_scripts(rows: Sequence[dict[str, str]]) -> str:
-    """Lay out every script's value of the shown codes and metric, in the three orders."""
-    cells: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in rows:
-        if (row["metric"], row["codes"]) == SHOWN:
-            cells[row["script"]][row["order"]] = f"{float(row['value']):.3f}"
-    lines = [(name, named(name).used_by, *(cell[order] for order in ORDERS)) for name, cell in cells.items()]
-    return markdown_table(("script", "where it is used", *ORDERS), lines, n_left=2)
 
 
 def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
@@ -139,13 +129,13 @@ def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
 
 
 def main() -> None:
-    """Score everything, write the rows, and make the tables and the figure."""
+    """Score everything, write the rows, and make the table and the figure."""
     if not parser_of(__doc__).parse_args().again:
         dataset, _ = load_dataset(DATASET)
         write_rows(ROWS, COLUMNS, list(rows_of(dataset)))
     rows = read_rows(ROWS)
     draw(rows, FIGURE)
-    PAGE.write_text(put_into(PAGE.read_text(), {"spreads": spreads(rows), "scripts": of_scripts(rows)}))
+    PAGE.write_text(put_into(PAGE.read_text(), {"spreads": spreads(rows)}))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import click
 import numpy as np
 import pytest
 from helpers.documents import blocks, commands
-from helpers.paths import ROOT, benchmark, built_in_datasets, built_in_methods
+from helpers.paths import ROOT, built_in_datasets, built_in_methods
 
 import hashbench as package
 from hashbench import registry
@@ -45,13 +45,6 @@ ROOMS = sorted(
 def test_a_page_mentions_all_that_it_is_on(page, mentions):
     text = (ROOT / page).read_text()
     assert [mention for mention in mentions if mention not in text] == []
-
-
-def test_the_table_of_all_scripts_has_those_that_give_ap_at_a_cut():
-    table = (ROOT / "docs/why-numbers-differ.md").read_text().partition("<!-- scripts -->")[2].partition("<!-- end")[0]
-    scripts = benchmark("why_numbers_differ").SCRIPTS
-    rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.strip().splitlines()[2:]]
-    assert rows == [[script.name, script.used_by] for script in scripts if "AP@k" in script.gives]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "/tutorials/" in page and not page.endswith("index.md")])

@@ -26,6 +26,7 @@ from hashbench.scoring.comparison import ALPHA, holm, of_means, of_scores
 TIES = ROOT / "docs/tutorials/tie-ranges.md"  # the table of what ties do to a score
 SCRIPTS = ROOT / "README.md"  # the figure of scripts, and the sentence below it
 SPREADS = ROOT / "docs/why-numbers-differ.md"
+EMBEDDINGS = ROOT / "docs/binary-embeddings.md"
 PROTOCOLS = ROOT / "docs/explanation/protocols.md"
 SHUFFLES = ROOT / "docs/explanation/shuffle-deviation.md"
 COMPARING = ROOT / "docs/explanation/comparing.md"
@@ -186,22 +187,22 @@ def test_what_is_said_of_the_shuffle_deviation_is_that_of_its_rows():
     assert (rows["tie_sd_low"] <= slack * measured + 1e-7).all()
     assert (measured <= slack * rows["tie_sd_bound"] + 1e-7).all()
     assert {300, 100, 25} == {*rows["orders"]}
-    assert states(SHUFFLES, "300 orders", "4 %", "100 orders", "7 %", "25", "14 %")
+    assert states(SHUFFLES, "uncertain", "4 %", "300 orders", "7 %", "100", "14 %", "25")
     assert len(rows) >= 400
     tied = rows[(measured > 1e-7) & (rows["method"] != "constant") & (rows["orders"] == 300)]
     errors = (tied["tie_sd"] / tied["tie_sd_measured"] - 1).abs()
     assert states(SHUFFLES, "Nine of ten", "300 orders", f"{100 * errors.quantile(0.9):.0f} %")
     off = (errors > 0.12).groupby(tied["metric"]).sum().nlargest(2)
-    assert states(SHUFFLES, f"{(errors > 0.12).sum()} of {len(tied)}", "more than 12 %", *off.index[:1], off.iloc[0])
-    assert states(SHUFFLES, off.iloc[0], off.index[1], off.iloc[1])
+    assert states(SHUFFLES, f"{(errors > 0.12).sum()} of {len(tied)}", "more than 12 %", off.iloc[0], off.index[0])
+    assert states(SHUFFLES, off.iloc[0], off.index[0], off.iloc[1], off.index[1])
     every = (rows["tie_sd"] / measured)[(measured > 1e-7) & (rows["method"] != "constant")]
     assert states(SHUFFLES, f"all {len(every)}", f"{100 * ((every - 1).abs() <= 0.15).mean():.0f} %", "within 15 %")
     assert states(SHUFFLES, "within 15 %", f"{every.min():.2f} to {every.max():.2f}")
     constant = rows[(rows["method"] == "constant") & (rows["metric"] == "AP") & (rows["n_bits"] == 12)].iloc[0]
     assert constant["dataset"] == "digits"
     assert states(SHUFFLES, f"{constant['tie_sd'] / constant['tie_sd_measured']:.1f} times for AP")
-    counts = f"{pairs['apart'].sum():,} pairs that are apart", f"turned {pairs['turned'].sum()}"
-    assert states(SHUFFLES, *counts, f"more than {100 * pairs['share'].max():.1f} % of the orders")
+    counts = f"{pairs['apart'].sum():,} pairs that are apart", f"some order reversed {pairs['turned'].sum()}"
+    assert states(SHUFFLES, *counts, f"more than {100 * pairs['share'].max():.1f} % of the orders reversed any")
 
 
 def test_how_often_a_method_is_told_from_itself_is_as_in_the_committed_rows():
@@ -239,7 +240,7 @@ def test_numbers_beside_the_figure_of_scripts_are_those_of_the_rows(script_rows,
     assert states(SCRIPTS, f"{min(by_class):.2f} to {max(by_class):.2f}", "sorted by class", "0.58", "shuffled")
     everything = values(script_rows, "classifier-10", "by-class")
     scalar, here = (f"{everything[name]:.3f}" for name in ("calc-top-map", "calc-top-map-here"))
-    assert states(SPREADS, "2.4.6", "AVX-512", scalar, here)
+    assert states(SPREADS, "NumPy before 1.25", scalar, "NumPy 2.4.6", "AVX-512", here)
     (stable,) = {f"{everything[name]:.3f}" for name in ("faiss-cumsum", "callmap", "deepbit", "talr-ap")}
     exact = {(row["codes"], row["metric"]): f"{float(row['exact']):.3f}" for row in script_rows}
     assert states(PROTOCOLS, stable, "stable sorts", scalar, "not stable", exact["classifier-10", "AP@1000"])
@@ -282,13 +283,14 @@ def test_one_order_by_class_gives_the_constant_code_as_much_as_is_told():
     assert states(TIES, "sorted by class", f"{best[frozenset(range(10))] / n_queries.sum():.2f}", "best order")
 
 
-def test_tables_of_scripts_are_those_of_the_rows(script_rows, why):
-    page = SPREADS.read_text()
-    parts = {"spreads": why.spreads(script_rows), "scripts": why.of_scripts(script_rows)}
-    assert why.put_into(page, parts) == page
-    for name, by_class in values(script_rows, "classifier-10", "by-class").items():
-        (line,) = re.findall(rf"^\| {re.escape(name)} +\|.*$", page, re.MULTILINE)
-        assert line.split("|")[-3].strip() == f"{by_class:.3f}"
+def test_the_table_of_spreads_is_that_of_the_rows(script_rows, why):
+    assert holds(SPREADS, "spreads", why.spreads(script_rows))
+
+
+def test_the_rows_of_scripts_have_all_that_give_ap_at_a_cut(script_rows, why):
+    assert [*values(script_rows, "classifier-10", "by-class")] == [
+        script.name for script in why.SCRIPTS if "AP@k" in script.gives
+    ]
 
 
 def test_sentences_on_scripts_are_true_of_the_rows(script_rows, why):
@@ -304,7 +306,7 @@ def test_sentences_on_scripts_are_true_of_the_rows(script_rows, why):
             for order in ("by-class", "shuffled")
         )
         errors += [abs(value - exact[codes, metric]) for value in shuffled]
-        if codes in ("lsh-12", "lsh-32", "itq-12", "itq-32") and by_class:
+        if codes in ("lsh-12", "lsh-32", "itq-12", "itq-32"):
             widths.append(max(by_class) - min(by_class))
     assert states(SPREADS, "at most", f"{max(widths):.3f}")
     assert max(errors) < 0.01
@@ -330,8 +332,8 @@ def test_recall_by_hamming_cosine_and_dot_of_0_1_vectors_is_as_told():
         n_above, n_tied = (scores > at_cut).sum(axis=1), (scores == at_cut).sum(axis=1)
         hits = (near > at_cut).sum(axis=1) + (near == at_cut).sum(axis=1) * (10 - n_above) / n_tied
         recalls.append(f"{hits.mean() / 10:.3f}")
-    assert f"| {' | '.join(recalls)} |" in SPREADS.read_text()
-    assert states(SPREADS, "first 500 images", "20,000", *recalls)
+    assert f"| {' | '.join(recalls)} |" in EMBEDDINGS.read_text()
+    assert states(EMBEDDINGS, "first 500 images", "20,000", *recalls)
 
 
 def ratios(column, codes=("spread", "collapsed"), **cell):

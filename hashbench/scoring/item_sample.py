@@ -14,7 +14,7 @@ from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.row_hashes import ODD, mixed, row_hashes
 
-N_SAMPLED = 1024  # items of a large database; docs/explanation/shuffle-deviation.md says how exact it is
+N_SAMPLED = 1024  # items of a large database; docs/explanation/mean-over-queries.md states how exact it is
 
 _ALL = slice(None)
 _LOW = np.uint64(0xFFFF)

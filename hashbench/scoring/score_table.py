@@ -2,7 +2,7 @@
 
 A random order ranks tied items by keys, uniform on [0, 1]. Each query's score is projected on the keys of the items:
 what they explain adds up over queries item by item, and what is left of each query, its remainder, moves independently
-of queries of other kinds. The derivation is in docs/explanation/shuffle-deviation.md.
+of queries of other kinds. The derivation is in docs/explanation/mean-over-queries.md.
 """
 
 import math

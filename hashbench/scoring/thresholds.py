@@ -210,7 +210,7 @@ class Thresholds:
         """Micro average precision: all pairs in one ranking by distance, exact over the orders of tied pairs.
 
         Its ``tie_sd`` is over orders of the queries, since scripts list pairs query by query; of the items, if these
-        are compared with each other (docs/explanation/shuffle-deviation.md). It has no bounds, and is NaN for codes of
+        are compared with each other (docs/explanation/mean-over-queries.md). It has no bounds, and is NaN for codes of
         over 1,024 bits.
         """
         histogram, metric = TieHistogram(np.stack([self.n_false, self.n_true])[None]), get_metric("AP")

@@ -11,7 +11,13 @@ from helpers.json_output import scores_in
 PAGE = "docs/run-files.md"
 TEXTS = dict(blocks(PAGE, r"text (\S+)"))
 FIRST, SECOND, EXPLAIN = commands(PAGE)
-FIRST_PYTHON, SECOND_PYTHON = blocks(PAGE, "python")
+FIRST_PYTHON, *_, PROVIDER = blocks(PAGE, "python")
+CHANGES = (
+    "1 of the 3 queries of the qrels have no list in the run and are left out, as trec_eval does without -c.\n"
+    "Grades below 0 count as 0, not relevant; there are 1.\n"
+    "1 of 2 lists end in a tie at 4 documents. If the run was cut there, chance decided which of the tied documents it "
+    "holds, and low and high leave out the others.\n"
+)
 
 
 @pytest.fixture
@@ -26,7 +32,7 @@ def test_the_first_command_prints_what_the_page_shows(folder, hashbench):
     done = hashbench(*FIRST)
     assert done.exit_code == 0
     assert done.stdout.strip("\n") == TEXTS["stdout"].strip("\n")
-    assert done.stderr.endswith(TEXTS["stderr"])  # after a line about compiled loops, the first time
+    assert done.stderr.endswith(CHANGES)  # after a line about compiled loops, the first time
     assert sorted(path.name for path in folder.iterdir()) == ["qrels.txt", "run.txt"]
 
 
@@ -82,7 +88,7 @@ def test_python_of_the_page_gives_the_scores_of_its_command():
 def test_the_provider_for_ir_measures_gives_means_and_without_ties_what_ir_measures_gives():
     ir_measures = pytest.importorskip("ir_measures")
     scope = {}
-    exec(FIRST_PYTHON + SECOND_PYTHON, scope)
+    exec(FIRST_PYTHON + PROVIDER, scope)
     measures = [ir_measures.parse_measure(name) for name in ("AP", "AP@2", "nDCG@10", "nDCG", "P@2", "R@3", "RR")]
     measures += [ir_measures.Rprec, ir_measures.Success @ 1]
     assert scope["means"][ir_measures.AP] == pytest.approx(scope["found"].summary["AP"].mean)

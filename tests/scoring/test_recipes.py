@@ -1,4 +1,4 @@
-"""Recipes of docs/rankings.md, run beside the libraries that they are for."""
+"""Recipes of docs/run-files.md, run beside the libraries that they are for."""
 
 import re
 from contextlib import redirect_stdout
@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from helpers.documents import blocks
 
-PAGE = "docs/rankings.md"
+PAGE = "docs/run-files.md"
 QUERIES = {"q1": "fruit that grows on trees", "q2": "how trains are powered"}
 CORPUS = {"d1": "apples", "d2": "pears", "d3": "an electric locomotive", "d4": "a diesel engine", "d5": "apples"}
 RELEVANT = {"q1": {"d2": 1, "d5": 1}, "q2": {"d3": 2, "d4": 1}}
@@ -33,23 +33,13 @@ def assert_within(evaluation, values, tolerance=1e-6):
 def test_the_recipe_of_torchmetrics_prints_what_the_page_shows():
     pytest.importorskip("torchmetrics", reason="torchmetrics is not there: pip install 'hashbench[originals]'")
     _, printed = run("torchmetrics")
-    shown, _ = blocks(PAGE, "text")
+    (shown,) = blocks(PAGE, "text")
     ours, average_precision, ndcg = printed.splitlines()
     assert [ours, ndcg] == shown.splitlines()[::2]  # the order of ties may differ elsewhere
     means = dict(re.findall(r"(\S+): (\S+) \(", ours))
     low, high = map(float, re.search(r"AP: .*?\((\S+) to (\S+?);", ours).groups())
     assert low <= float(average_precision) <= high
     assert ndcg == means["NDCG:trec"]
-
-
-def test_the_recipe_of_ir_measures_prints_what_the_page_shows():
-    scope, printed = run("ir_measures")
-    assert printed == blocks(PAGE, "text")[1]
-    values = {str(measure): value for measure, value in scope["library"].items()}
-    found = scope["evaluate_run"](
-        *(scope["pd"].DataFrame(scope[name]) for name in ("run", "qrels")), scope["metrics"], complete=True
-    )
-    assert_within(found, [values["AP"], values["nDCG@2"], values["P@2"]])
 
 
 @pytest.fixture

@@ -134,6 +134,21 @@ def test_file_without_weights_is_refused(tmp_path, name, suffix, content):
     assert is_damaged(name, path)
 
 
+class Caller:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_weights_that_call_something_are_refused_and_nothing_is_called(tmp_path):
+    torch.save({"state_dict": Caller(tmp_path / "called")}, tmp_path / "weights.pth")
+    with pytest.raises(HashbenchError, match=r"weights\.pth"):
+        read_weights("squeezenet", tmp_path / "weights.pth")
+    assert not (tmp_path / "called").exists()
+
+
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
 def test_truncated_file_is_refused(squeezenet, tmp_path, share):
     content = squeezenet[0].read_bytes()

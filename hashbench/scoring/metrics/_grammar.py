@@ -50,7 +50,7 @@ class Slopes(NamedTuple):
     """How scores follow the order inside ties: what random keys, uniform on [0, 1], of the items explain.
 
     A random order ranks tied items by such keys. The covariance of a query's score and the key of an item is
-    ``(gain - mean gain of its tie) * slope`` (docs/explanation/shuffle-deviation.md).
+    ``(gain - mean gain of its tie) * slope`` (docs/explanation/mean-over-queries.md).
 
     Parameters
     ----------

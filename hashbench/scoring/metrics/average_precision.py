@@ -44,7 +44,7 @@ def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
     -----
     Equation (6) of [1]_, paper to code: n_d is ``size``, n_d^+ is ``n_rel``, N_{d-1} is ``before``,
     N_{d-1}^+ is ``rel_before``. The extremes put relevant items last or first in each tie. Ties are in random order
-    independently of each other, so their variances add up (docs/explanation/closed-forms.md).
+    independently of each other, so their variances add up (docs/explanation/mean-over-queries.md).
 
     References
     ----------

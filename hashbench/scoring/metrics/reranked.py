@@ -1,7 +1,8 @@
 """Metrics of the first items by Hamming distance, re-ranked by a float distance.
 
 The candidates are the first m items by Hamming distance. All items nearer than the tie that m falls into are certain;
-which of its ``size`` items take the ``slots`` places left is uniformly random. docs/metrics.md derives what follows.
+which of its ``size`` items take the ``slots`` places left is uniformly random. The derivation is in
+docs/explanation/closed-forms.md.
 """
 
 from typing import NamedTuple, cast
