@@ -386,23 +386,17 @@ def test_training_told_is_that_of_the_benchmarks():
     assert {row["b"] for row in histogram} == {"16", "32", "64", "128"}
 
 
-def test_computed_times_of_many_workers_follow_from_the_measured_ones():
-    measured, computed = (
-        [
-            [float(cell.replace(",", "")) for cell in line.split("|")]
-            for line in re.findall(rf"^\| ({row}) \|$", SCALE.read_text(), re.MULTILINE)
-        ]
-        for row in (
-            r"[\d,]+ \| [\d,]+ \| \d \| [\d.]+ \| [\d.]+ \| \d+",
-            r"[\d,]+ \| [\d,]+ \| \d+ \| [\d,.]+ \| [\d.]+",
+def test_times_of_workers_follow_from_their_rates():
+    measured = [
+        [float(cell.replace(",", "")) for cell in line.split("|")]
+        for line in re.findall(
+            r"^\| ([\d,]+ \| [\d,]+ \| \d \| [\d.]+ \| [\d.]+ \| \d+) \|$", SCALE.read_text(), re.MULTILINE
         )
-    )
+    ]
     assert states(SCALE, "Two workers", f"{measured[0][3] / measured[1][3]:.2f} times")
     for items, queries, workers, seconds, rate, _ in measured:
         assert items * queries / workers / seconds / 1e9 == pytest.approx(rate, rel=0.02)
-    assert len(computed) == 9
-    for items, queries, workers, seconds, _ in computed:
-        assert seconds == pytest.approx(items * queries / workers / 1e9 / measured[1][4], rel=0.02, abs=0.05)
+    assert states(SCALE, "items x queries", f"{measured[1][4]:.1f} billion x workers")
 
 
 # ---------------------------------------------------------------- trials
