@@ -1,14 +1,13 @@
-"""What a database in shards costs on workers: measured up to this machine's size, computed from that beyond it.
+"""What a database in shards costs on workers.
 
     .venv/bin/python benchmarks/scale.py [--workers N] [--largest ROWS]
 
 Codes of 64 bits and labels of ten classes, which every worker computes from row numbers, so that no disk is measured.
-Prints Markdown for docs/scale.md: seconds from the command to the scores, pairs per second and worker, the most memory
-that a worker had, and what goes over the network.
+Prints Markdown for docs/scale.md: seconds from the command to the scores, pairs per second and worker, and the most
+memory that a worker had.
 """
 
 import argparse
-import pickle
 import resource
 import time
 from dataclasses import dataclass
@@ -21,11 +20,11 @@ from hashbench import evaluate
 from hashbench.affinity import SameLabel
 from hashbench.bits import unpack
 from hashbench.pipeline.cluster import Cluster
-from hashbench.pipeline.cluster_shards import TASK_ROWS, count_on_workers
+from hashbench.pipeline.cluster_shards import count_on_workers
 from hashbench.scoring.shards import ShardedCodes
 
 METRICS = ["AP", "P@100"]
-SIZES, WORKERS, N_QUERIES = (10**6, 10**8, 10**9), (1, 10, 100), 10_000
+N_QUERIES, N_ROWS = 10_000, 10**6
 
 
 def mixed(numbers):
@@ -88,7 +87,7 @@ def workers(n_workers):
 
 
 def measure(codes, n_workers):
-    """Measure one size on workers of one thread each, warmed up; return a line, and pairs per second and worker."""
+    """Measure one size on workers of one thread each, warmed up; return a line of the table."""
     with workers(n_workers) as cluster:
         assert len(cluster.workers) == n_workers
         score(SyntheticCodes(16, 1000 * n_workers), cluster)  # imports, compiled loops
@@ -104,8 +103,7 @@ def measure(codes, n_workers):
         f"{rate / 1e9:.2f}",
         f"{memory:,.0f}",
     )
-    line = f"| {' | '.join(map(str, cells))} |"
-    return line, rate
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main() -> None:
@@ -126,22 +124,8 @@ def main() -> None:
     print("| items | queries | workers | seconds | 10^9 pairs per second and worker | MB per worker |")
     print("|---:|---:|---:|---:|---:|---:|")
     for n_workers in sorted({1, options.workers}):
-        line, rate = measure(SyntheticCodes(N_QUERIES, SIZES[0]), n_workers)
-        print(line, flush=True)
-    print(measure(SyntheticCodes(100, options.largest), options.workers)[0], flush=True)
-
-    histogram = 8 * N_QUERIES * 2 * 65
-    task = len(pickle.dumps(SyntheticCodes(N_QUERIES, SIZES[0]).queries))
-    print(
-        f"\nA task of {TASK_ROWS:,} rows is sent {task / 1e3:,.0f} kB and gives {histogram / 1e6:.1f} MB of counts.\n"
-    )
-    print("| items | queries | workers | computed seconds | computed GB over the network |")
-    print("|---:|---:|---:|---:|---:|")
-    for n_rows in SIZES:
-        for n_workers in WORKERS:
-            n_tasks = max(-(-n_rows // TASK_ROWS), 4 * n_workers)
-            cells = f"{n_rows * N_QUERIES / rate / n_workers:,.1f}", f"{n_tasks * (task + histogram) / 1e9:.2f}"
-            print(f"| {n_rows:,} | {N_QUERIES:,} | {n_workers} | {' | '.join(cells)} |")
+        print(measure(SyntheticCodes(N_QUERIES, N_ROWS), n_workers), flush=True)
+    print(measure(SyntheticCodes(100, options.largest), options.workers), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from helpers.paths import ROOT, built_in_datasets, built_in_methods
 
 import hashbench as package
 from hashbench import registry
-from hashbench.cards import described_parameters
 from hashbench.cli.main import COMMANDS, cli
 from hashbench.scoring.metrics import FAMILIES, metric_names
 
@@ -166,27 +165,3 @@ def test_the_content_of_a_dataset_is_printed_as_contributing_says(capsys):
     (code,) = re.findall(r"^   ```python\n(.*?)^   ```$", page, re.DOTALL | re.MULTILINE)
     exec(dedent(code).replace("my-data", "digits"), {})
     assert capsys.readouterr().out.startswith("('digits', 'query', 200, (14, 348.0, [4]), (1796, 392.0, [8]))\n")
-
-
-METHODS = {  # that CONTRIBUTING shows whole, by their class
-    re.search(r"^class (\w+)", block, re.MULTILINE)[1]: block
-    for block in blocks("CONTRIBUTING.md", "python")
-    if "@dataclass" in block
-}
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_a_method_that_contributing_shows_keeps_the_rules_of_built_in_ones(name, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    module = f"contributed_{name.lower()}"
-    (tmp_path / f"{module}.py").write_text(METHODS[name])
-    docstring = getattr(importlib.import_module(module), name).__doc__
-    assert described_parameters([docstring])
-    assert ".. [1] " in docstring
-    for node in ast.walk(ast.parse(METHODS[name])):
-        if isinstance(node, ast.FunctionDef):
-            assert node.returns, node.name
-            assert all(argument.annotation for argument in node.args.args[1:]), node.name
-    with np.printoptions():
-        failed, attempted = doctest.testmod(importlib.import_module(module), extraglobs={"np": np})
-    assert attempted > failed == 0

@@ -165,13 +165,8 @@ def test_shares_of_the_worst_case_below_the_figure_of_three_kinds_are_those_of_t
     assert ({shuffles[name] for name in many}, {shuffles[name] for name in few}) == ({1}, {3, 4})
     assert (min(scripts[name] for name in many), max(scripts[name] for name in many)) == (2, 6)
     assert sorted(scripts[name] for name in few) == [19, 27]
-    assert states(TIES, "orange bar", "3 to 4 %", "agh and hashnet", "1 %")
-    assert states(TIES, "scripts", "19 to 27 %", "2 to 6 %")
-    sdh = at_12_bits("sdh").values()
-    widths = sorted(row["high"] - row["low"] for row in sdh)
-    shares = sorted(round(200 * row["tie_sd"] / (row["high"] - row["low"])) for row in sdh)
-    assert states(TIES, f"{widths[0]:.3f} to {widths[-1]:.3f}", "wide")
-    assert states(TIES, f"{shares[0]} to {shares[-1]} %")
+    assert states(TIES, "agh and hashnet", "3 to 4 %", "19 to 27 %")
+    assert states(TIES, "itq, lsh, pcah and sph", "1 %", "2 to 6 %")
 
 
 def test_what_is_said_of_the_shuffle_deviation_is_that_of_its_rows():
@@ -388,23 +383,17 @@ def test_training_told_is_that_of_the_benchmarks():
     assert {row["b"] for row in histogram} == {"16", "32", "64", "128"}
 
 
-def test_computed_times_of_many_workers_follow_from_the_measured_ones():
-    measured, computed = (
-        [
-            [float(cell.replace(",", "")) for cell in line.split("|")]
-            for line in re.findall(rf"^\| ({row}) \|$", SCALE.read_text(), re.MULTILINE)
-        ]
-        for row in (
-            r"[\d,]+ \| [\d,]+ \| \d \| [\d.]+ \| [\d.]+ \| \d+",
-            r"[\d,]+ \| [\d,]+ \| \d+ \| [\d,.]+ \| [\d.]+",
+def test_times_of_workers_follow_from_their_rates():
+    measured = [
+        [float(cell.replace(",", "")) for cell in line.split("|")]
+        for line in re.findall(
+            r"^\| ([\d,]+ \| [\d,]+ \| \d \| [\d.]+ \| [\d.]+ \| \d+) \|$", SCALE.read_text(), re.MULTILINE
         )
-    )
+    ]
     assert states(SCALE, "Two workers", f"{measured[0][3] / measured[1][3]:.2f} times")
     for items, queries, workers, seconds, rate, _ in measured:
         assert items * queries / workers / seconds / 1e9 == pytest.approx(rate, rel=0.02)
-    assert len(computed) == 9
-    for items, queries, workers, seconds, _ in computed:
-        assert seconds == pytest.approx(items * queries / workers / 1e9 / measured[1][4], rel=0.02, abs=0.05)
+    assert states(SCALE, "items x queries", f"{measured[1][4]:.1f} billion x workers")
 
 
 # ---------------------------------------------------------------- trials

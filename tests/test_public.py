@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from helpers.documents import files
 from helpers.paths import ROOT
 
 import hashbench
@@ -45,13 +46,12 @@ def test_type_checkers_read_the_names_that_are_there():
 
 
 @pytest.mark.parametrize("check", METHOD_CHECKS, ids=lambda check: check.__name__)
-def test_the_method_that_contributing_shows_keeps_the_contract(check, monkeypatch):
-    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
-    (text,) = [block for block in blocks if "class MyMethod" in block]
+def test_the_method_that_the_tutorial_shows_keeps_the_contract(check, monkeypatch):
+    text = files("docs/tutorials/plugins.md")["my_method.py"]
     module = ModuleType("my_method")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(text, module.__dict__)
-    check(module.MyMethod)
+    check(module.MedianHash)
 
 
 @pytest.mark.parametrize("name", ["evaluate", "evaluate_run", "curves", "run", "tune", "tables", "plot"])

@@ -27,7 +27,6 @@ ELSEWHERE = {  # pages that have tests of their own, which run their commands an
     "models.md": "cli/test_export.py",
     "python.md": "test_functions.py",
     "run-files.md": "cli/test_run_files.py",
-    "scale.md": "pipeline/test_sharded_codes.py",
 }
 ON_RESULTS = ("figures.md", "report.md", "tables.md")  # pages that lay out the committed results
 PAGES = sorted(
@@ -76,7 +75,7 @@ def plain_commands(text):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN)
 def test_blocks_of_a_page_run_in_their_order(page, hashbench, site_packages, tmp_path, monkeypatch):
-    if page == "tutorials/cluster.md":
+    if page == "scale.md":
         pytest.importorskip("distributed")
     bin_folder = Path(sys.executable).parent
     environment = {

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from helpers.paths import ROOT
+from helpers.documents import files
 
 from hashbench import evaluate, real, register_metric, registry, setting, testing
 from hashbench.errors import HashbenchError
@@ -23,7 +23,6 @@ def changing(function, change):
     return Mine
 
 
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 WRONG = {  # of n items, where the suite once looked only at 7 and 50 of 250 items
     "too short for one item": lambda values: values[0] if len(values) == 1 else values,
     "too short for two items": lambda values: values[:1] if len(values) == 2 else values,
@@ -303,22 +302,18 @@ def test_suite_finds_slopes_of_another_metric():
         testing.check_slopes_are_those_of_all_orders(metric)
 
 
-(MISS,) = [
-    block
-    for block in re.findall(r"```python\n(.*?)```", CONTRIBUTING, re.DOTALL)
-    if '@register_metric("Miss@k"' in block
-]
+MISS = files("docs/tutorials/plugins.md")["my_metric.py"]
 
 
 @pytest.fixture
 def miss(plugin):
-    """Install a package with the metric that CONTRIBUTING shows."""
+    """Install a package with the metric that the tutorial shows."""
     plugin("miss", MISS, kind="metrics", attribute="miss_at")
 
 
 @pytest.mark.usefixtures("miss")
 def test_a_metric_of_a_package_is_listed_checked_and_scored(hashbench):
-    assert "Share of irrelevant items among the first k. [a book]" in hashbench("list", "metrics").stdout
+    assert "Share of irrelevant items among the first k. [a tutorial]" in hashbench("list", "metrics").stdout
     assert hashbench("check", "metric", "Miss@2").exit_code == 0
     summary = evaluate([[0, 0]], [[0, 0], [0, 1], [1, 1]], [[1, 0, 0]], ["Miss@1", "Miss@2", "P@2"]).summary
     assert [summary[name].mean for name in ("Miss@1", "Miss@2", "P@2")] == [0, 0.5, 0.5]

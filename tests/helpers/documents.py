@@ -11,6 +11,12 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
+def files(page):
+    """Return the files that a page shows, by name."""
+    pattern = r"^```\{code-block\} \w+\n:caption: (\S+)\n(.*?)^```$"
+    return dict(re.findall(pattern, (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE))
+
+
 def commands(page):
     """Return the arguments of the hashbench commands in a page's shell blocks."""
     return [shlex.split(line)[1:] for block in blocks(page, "sh") for line in block.splitlines()]

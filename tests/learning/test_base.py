@@ -1,6 +1,5 @@
 import json
 import math
-import re
 import sys
 from types import ModuleType
 
@@ -8,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from helpers.documents import files
 from helpers.learned_methods import LEARNED, UNSUPERVISED, average_precision, fitted, same_network
 from helpers.paths import DATA, ROOT
 from helpers.thoroughness import slow
@@ -20,7 +20,6 @@ from hashbench.methods.talr_ap import TALRAP
 from hashbench.pipeline.grid import grid
 from hashbench.testing import example_dataset
 
-CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 SQUEEZENET = DATA / "cifar10-squeezenet-fire9-128px.npz"
 
 
@@ -238,9 +237,8 @@ def test_codes_of_learned_methods_depend_on_the_version_of_torch(tiny):
     assert "torch" not in json.loads(itq.provenance(tiny()).libraries)
 
 
-def test_an_eighth_loss_takes_the_one_file_that_contributing_shows(digits, itq_on_digits, monkeypatch):
-    blocks = re.findall(r"^```python\n(.*?)^```$", CONTRIBUTING.read_text(), flags=re.DOTALL | re.MULTILINE)
-    (text,) = [block for block in blocks if "LearnedHash" in block]
+def test_a_new_loss_takes_the_one_file_that_the_tutorial_shows(digits, itq_on_digits, monkeypatch):
+    text = files("docs/tutorials/plugins.md")["my_loss.py"]
     module = ModuleType("hashbench.methods.spread")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(text, module.__dict__)
