@@ -18,8 +18,8 @@ the rate that suits it on features, with pretrained layers at a hundredth, three
 as in benchmarks/rows/images.toml; dtsh diverges at two of these, and has three more at a third of the rate.
 ``--network`` asks, by talr-ap, what smaller and larger images gain, and training fewer layers or all. Trials are added
 to benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further questions of a method, from whose
-answers no setting is chosen: these are in further.csv. What was tried from images before features were centred by the
-mean of all items, some of it without a head that learns first, is in tuning-earlier.csv.
+answers no setting is chosen: these are in further.csv. Trials of earlier code are in tuning-earlier.csv: on features
+without weight decay, and from images before features were centred by the mean of all items.
 """
 
 import argparse
@@ -221,8 +221,8 @@ def in_words(setting: dict[str, Any]) -> str:
 
 def effort() -> str:
     """Lay out, as a table, how many settings of each of our own methods were tried on each dataset, failed ones too."""
-    table = read()
-    now, earlier = table.drop_duplicates(KEY[:5]), read(EARLIER).drop_duplicates(["centred_by", *KEY[:5]])
+    table, earlier = read(), read(EARLIER).drop_duplicates(["centred_by", *KEY[:5]])
+    now, earlier = table.drop_duplicates(KEY[:5]), earlier[earlier["dataset"].str.endswith(":images")]
     counts = pd.crosstab(now["method"], now["dataset"]).reindex(registry.built_in_methods())
     counts = counts[sorted(counts, key=lambda spec: spec.endswith(":images"))]
     counts["images, earlier code"] = earlier["method"].value_counts()

@@ -89,7 +89,9 @@ def test_the_provider_for_ir_measures_gives_means_and_without_ties_what_ir_measu
     ir_measures = pytest.importorskip("ir_measures")
     scope = {}
     exec(FIRST_PYTHON + PROVIDER, scope)
-    measures = [ir_measures.parse_measure(name) for name in ("AP", "AP@2", "nDCG@10", "nDCG", "P@2", "R@3", "RR", "RR@2")]
+    measures = [
+        ir_measures.parse_measure(name) for name in ("AP", "AP@2", "nDCG@10", "nDCG", "P@2", "R@3", "RR", "RR@2")
+    ]
     measures += [ir_measures.Rprec, ir_measures.Success @ 1]
     assert scope["means"][ir_measures.AP] == pytest.approx(scope["found"].summary["AP"].mean)
     provider = scope["TieAware"]()
