@@ -107,12 +107,14 @@ def test_effort_counts_settings_of_every_method_once():
     counts = {name: dict(zip(lines[0], cells, strict=True)) for cells in lines[2:] for name in cells[0].split(", ")}
     assert {*counts} == {f"`{name}`" for name in built_in_methods()}
     assert sum(len(cells[0].split(", ")) for cells in lines[2:]) == len(counts)
-    rows, dataset = rows_of("benchmarks/tuning.csv"), "tmc2007"
+    rows, dataset = rows_of("benchmarks/tuning.csv"), "cifar10-s1:squeezenet"
     of_csq = {row["setting"] for row in rows if (row["method"], row["dataset"]) == ("csq", dataset)}
     assert counts["`csq`"][dataset] == str(len(of_csq)) == "9"
     for name in built_in_methods():
         n_trials = str(row_origins.N_TRIALS if method_card(name).tunable else 0)
-        assert {counts[f"`{name}`"][dataset] for dataset in ("digits-pairs", "tmc2007")} == {n_trials}
+        assert {counts[f"`{name}`"][dataset] for dataset in ("cifar10-s1:squeezenet", "digits-pairs", "tmc2007")} == {
+            n_trials
+        }
     assert counts["`dpn`"]["images, earlier code"] == "11"
     failed = sum(bool(row["failure"]) for row in rows)
     assert failed == sum(int(cells[-1]) * len(cells[0].split(", ")) for cells in lines[2:])
