@@ -43,7 +43,7 @@ class WordNetMiniLM(PublishedDataset):
         "C. Fellbaum (ed.), WordNet: An Electronic Lexical Database, MIT Press 1998; N. Reimers, I. Gurevych, "
         "Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks, EMNLP 2019"
     )
-    texts_digest = "927a8d0c8bf1ee46e76b9601cd705497ed298a1232d9342e608e54e8ee12726b"  # SHA-256 of the drawn definitions, a line each
+    texts_digest = "927a8d0c8bf1ee46e76b9601cd705497ed298a1232d9342e608e54e8ee12726b"  # SHA-256 of the drawn lines
     model_files: ClassVar[tuple[Needed, ...]] = (
         Needed(
             "model.safetensors",

@@ -102,10 +102,10 @@ class Model:
 
     It is in ``folder`` or where ``kind``, ``hf:MODEL[@REVISION][:POOLING]``, says, ``reads`` images or texts, and runs
     in float32 on a CPU and in float16 on a GPU, or ``in_float64``. ``n_features`` is the length of the vectors,
-    ``pooling`` the key of ``POOLINGS`` by which they come about, and ``provenance`` names the model with its commit or the digest of its
-    files, pooling, dtype and version of transformers; ``recipe`` has all but the last two. Raises HashbenchError if
-    transformers or the model is missing, if its weights are not safetensors or do not fit, or if it does not compute
-    one vector per item.
+    ``pooling`` the key of ``POOLINGS`` by which they come about, and ``provenance`` names the model with its commit or
+    the digest of its files, pooling, dtype and version of transformers; ``recipe`` has all but the last two. Raises
+    HashbenchError if transformers or the model is missing, if its weights are not safetensors or do not fit, or if it
+    does not compute one vector per item.
     """
 
     def __init__(
