@@ -69,5 +69,7 @@ def test_rotated_principal_components_at_the_mean_are_where_itq_starts():
 
 def test_more_bits_than_features_are_refused_in_a_sentence():
     assert Sign(40).fit(X).transform(NEW).shape == (23, 40)
-    with pytest.raises(Refusal, match=r"sign needs n_bits <= 40, .* features, .* n_bits=41\. Choose n_bits=40 .* or rotate=True"):
+    with pytest.raises(
+        Refusal, match=r"sign needs n_bits <= 40, .* features, .* n_bits=41\. Choose n_bits=40 .* or rotate=True"
+    ):
         Sign(41).fit(X)
