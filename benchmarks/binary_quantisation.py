@@ -86,6 +86,7 @@ LINES = {  # of the figure: methods and queries, and the look
 }
 SCALARS = ([(name, "floats") for name in ("4-bit scalar", "int8", "float32")], Look("", "#882255", "P", "-"))
 TEXTS = ("sign", "sign rotate=True", "lsh", "pca-rr", "itq", "agh", "bihalf", "greedyhash-unsupervised", "cibhash")
+TEXT_TABLES = {"texts": "R@10", "texts, re-ranked": "R@10:reranked=100"}
 COLUMNS = ("dataset", "method", "query", "bytes", "n_candidates", "recall", "low", "high", "faiss")
 
 
@@ -332,8 +333,7 @@ def main() -> None:
     draw(shown, FIGURE)
     datasets = list(dict.fromkeys(row["dataset"] for row in shown))
     parts = {name: layout_equal(shown, name) for name in datasets} | {"whole": layout_whole(shown, datasets)}
-    texts = {"texts": "R@10", "texts, re-ranked": "R@10:reranked=100"}
-    parts |= {mark: layout_texts(RESULTS, metric) for mark, metric in texts.items()}
+    parts |= {mark: layout_texts(RESULTS, metric) for mark, metric in TEXT_TABLES.items()}
     PAGE.write_text(put_into(PAGE.read_text(), parts))
 
 
