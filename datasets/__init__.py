@@ -9,6 +9,7 @@ imagenet100     imagenet100
 mscoco          mscoco, mscoco-disjoint
 mirflickr       mirflickr, mirflickr-38
 labelme         labelme
+wordnet         wordnet-minilm: embeddings of text
 ann_benchmarks  ann-benchmarks: any file of that project
 arrays          arrays: features and labels, or images, of the user
 _published      base of all datasets from papers

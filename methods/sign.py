@@ -18,20 +18,21 @@ class Sign(HashMethod):
     Parameters
     ----------
     n_bits : int, default=32
-        Code length; at most the number of features. The first ones are used, which suits embeddings that were trained
-        for truncation [2]_; others lose the information in the rest.
+        Code length; at most the number of features, unless rotated. The first ones are used, which suits embeddings
+        that were trained for truncation [2]_; others lose the information in the rest.
     threshold : {"zero", "mean", "median"}, default="zero"
         A bit is 1 above it: 0, or the training items' mean or median of that dimension. Zero does not
         suit features that are never negative.
     rotate : bool, default=False
-        Whether to rotate the first dimensions at random.
+        Whether to rotate the first dimensions at random; into more dimensions if there are more bits than features.
     random_state : int, default=0
         Seed of the rotation.
 
     Attributes
     ----------
-    rotation_ : ndarray of shape (n_bits, n_bits) or None
-        The rotation R, uniform over the orthogonal matrices (Haar); None without one.
+    rotation_ : ndarray of shape (min(n_bits, n_features), n_bits) or None
+        The rotation R: the first rows of a matrix that is uniform over the orthogonal matrices (Haar), all of them
+        unless there are more bits than features; None without one.
     threshold_ : ndarray of shape (n_bits,)
         The thresholds t, in the rotated dimensions.
 
@@ -39,7 +40,8 @@ class Sign(HashMethod):
     -----
     The bits are [x_{1..n_bits} R > t]. Without rotation and with t = 0 these are the bits of
     ``quantize_embeddings`` of sentence-transformers, where scaling to unit length, before or after the cut, changes
-    none. With the median, bits are as balanced on the training items as equal values allow.
+    none. With the median, bits are as balanced on the training items as equal values allow. The rotation into more
+    dimensions, a tight frame, is that of faiss's ``IndexLSH`` (`RandomRotationMatrix`); it keeps all distances.
 
     References
     ----------
@@ -58,13 +60,14 @@ class Sign(HashMethod):
     random_state: int = 0
 
     def _fit(self, X: FloatArray, y: Any) -> None:
-        if self.n_bits > X.shape[1]:
+        if self.n_bits > X.shape[1] and not self.rotate:
             raise Refusal(
                 f"{self.label} needs n_bits <= {X.shape[1]}, the number of features, one bit each, got "
-                f"n_bits={self.n_bits}. Choose n_bits={X.shape[1]} (--bits {X.shape[1]}) or fewer."
+                f"n_bits={self.n_bits}. Choose n_bits={X.shape[1]} (--bits {X.shape[1]}) or fewer, or rotate=True "
+                "(--param rotate=True), which rotates into more dimensions."
             )
         rng = np.random.default_rng(self.random_state)
-        self.rotation_ = random_rotation(self.n_bits, rng) if self.rotate else None
+        self.rotation_ = random_rotation(self.n_bits, rng)[: X.shape[1]] if self.rotate else None
         values = self._values(X)
         if self.threshold == "zero":
             self.threshold_ = np.zeros(self.n_bits)

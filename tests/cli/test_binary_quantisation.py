@@ -2,11 +2,14 @@
 
 import json
 import re
+from collections import defaultdict
+from statistics import fmean
 
 import numpy as np
 import pytest
 from helpers.documents import blocks, commands
-from helpers.paths import ROOT, rows_of
+from helpers.paths import ROOT, benchmark, rows_of
+from helpers.result_files import rows_in
 from scipy.spatial.distance import cdist
 
 PAGE = "docs/binary-quantisation.md"
@@ -130,3 +133,46 @@ def test_what_to_choose_follows_from_the_rows(measured):
     numbers = [min(at_32), max(at_32), *at_8, *directions, *by_sign, *not_reranked]
     text = (ROOT / PAGE).read_text().partition("**What to choose.**")[2].partition("\n\n")[0]
     assert re.findall(r"[01]\.\d{3}", text) == [f"{number:.3f}" for number in numbers]
+
+
+# ---------------------------------------------------------------- embeddings of text
+
+
+@pytest.fixture(scope="module")
+def of_texts():
+    """Return mean recall on wordnet-minilm by label, bits and whether it is re-ranked."""
+    values = defaultdict(list)
+    for row in rows_in(ROOT / "results/wordnet-minilm"):
+        label = row["method"] + " rotate=True" * json.loads(row["params"]).get("rotate", False)
+        values[label, int(row["n_bits"]), row["metric"] == "R@10:reranked=100"].append(float(row["value"]))
+    return {key: fmean(seeds) for key, seeds in values.items()}
+
+
+def test_tables_of_text_embeddings_are_those_of_the_rows():
+    script = benchmark("binary_quantisation")
+    for mark, metric in script.TEXT_TABLES.items():
+        assert (
+            f"<!-- {mark} -->\n{script.layout_texts(ROOT / 'results', metric)}\n<!-- end -->"
+            in (ROOT / PAGE).read_text()
+        )
+
+
+def test_what_is_said_of_text_embeddings_follows_from_the_rows(of_texts):
+    at_256 = [of_texts[name, 256, is_reranked] for name in ("itq", "sign", "lsh") for is_reranked in (False, True)]
+    stops = [of_texts[name, n_bits, False] for name, n_bits in (("itq", 381), ("pca-rr", 381), ("sign", 384))]
+    beyond = [of_texts[name, n_bits, False] for name in ("sign rotate=True", "lsh") for n_bits in (512, 1024)]
+    text = (ROOT / PAGE).read_text().partition("The floats themselves, 1,536 bytes")[2].partition("## Measured")[0]
+    assert re.findall(r"0\.\d{3}", text) == [f"{number:.3f}" for number in (*at_256, *stops, *beyond)]
+    others = {key[0] for key in of_texts} - {"itq"}
+    for n_bits in (64, 128, 256):
+        for is_reranked in (False, True):
+            best = max(of_texts.get((name, n_bits, is_reranked), 0) for name in others)
+            assert best < of_texts["itq", n_bits, is_reranked]
+    assert max(value for (name, _, is_reranked), value in of_texts.items() if name == "agh" and not is_reranked) < 0.13
+
+
+def test_the_page_on_datasets_has_the_fingerprint_of_the_rows():
+    text = (ROOT / "docs/datasets.md").read_text()
+    assert {row["dataset_fingerprint"] for row in rows_in(ROOT / "results/wordnet-minilm")} == {
+        *re.findall(r"The fingerprint is `(\w+)`", text)
+    }

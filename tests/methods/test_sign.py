@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 
 from hashbench.errors import Refusal
 from hashbench.methods.itq import ITQ
@@ -50,6 +51,14 @@ def test_rotation_keeps_lengths_and_goes_by_the_seed():
     assert (first.transform(NEW) != other.transform(NEW)).mean() > 0.2
 
 
+def test_more_bits_than_features_are_a_rotation_into_more_dimensions():
+    longer = Sign(64, threshold="mean", rotate=True).fit(X)
+    assert longer.transform(NEW).shape == (23, 64)
+    np.testing.assert_allclose(pdist(longer.project(NEW)), pdist(NEW), rtol=1e-12)
+    origin, normals, offsets = longer.hyperplanes()
+    np.testing.assert_allclose((NEW - origin) @ normals + offsets, longer.project(NEW), atol=1e-12)
+
+
 def test_rotated_principal_components_at_the_mean_are_where_itq_starts():
     axes = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:12]
     axes *= np.sign(axes[np.arange(12), np.abs(axes).argmax(axis=1)])[:, None]
@@ -60,5 +69,7 @@ def test_rotated_principal_components_at_the_mean_are_where_itq_starts():
 
 def test_more_bits_than_features_are_refused_in_a_sentence():
     assert Sign(40).fit(X).transform(NEW).shape == (23, 40)
-    with pytest.raises(Refusal, match=r"sign needs n_bits <= 40, .* features, .* n_bits=41\. Choose n_bits=40"):
+    with pytest.raises(
+        Refusal, match=r"sign needs n_bits <= 40, .* features, .* n_bits=41\. Choose n_bits=40 .* or rotate=True"
+    ):
         Sign(41).fit(X)

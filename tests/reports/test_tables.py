@@ -12,6 +12,7 @@ from hashbench.store import result_rows, results
 from hashbench.store.origin import JobRecord
 
 ENDS = (".csv", ".md", ".tex", "-tie-range.csv")  # of the files of each table; a paper's has one more
+EMBEDDINGS = ["R@10", "R@10:reranked=100"]
 
 
 def shown(*cells, **selection):
@@ -254,6 +255,14 @@ def test_tables_show_their_metric_at_the_lengths_of_the_papers(name, metric, len
     (row,) = parsed(table(*cells, name=name).to_csv())
     assert row["metric"] == metric
     assert {key: value for key, value in row.items() if key.isdigit()} == {str(n): f"{n / 1000:.6f}" for n in lengths}
+
+
+def test_the_table_of_embeddings_says_what_an_item_takes_and_what_floats_score():
+    result_table = table(*(cell(n_bits=n, metric=m) for n in (32, 64, 1024) for m in EMBEDDINGS), name="embeddings")
+    assert {key for row in parsed(result_table.to_csv()) for key in row if key.isdigit()} == {"64", "1024"}
+    assert [row["metric"] for row in parsed(result_table.to_csv())] == EMBEDDINGS
+    for text in (result_table.to_markdown(), result_table.to_latex()):
+        assert "n item takes bits / 8 bytes, and a ranking by the float features scores 1" in text
 
 
 def test_other_lengths_can_be_chosen():

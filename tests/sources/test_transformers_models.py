@@ -278,6 +278,16 @@ def test_vectors_of_texts_are_those_of_each_text_computed_by_hand(models, poolin
     assert extracted.remark == remark
 
 
+def test_portable_vectors_are_exact_to_float16_whatever_else_is_in_their_batch(models):
+    folder = models("bert")
+    together = extract_texts(f"hf:{folder}", TEXTS, CPU(), is_portable=True)
+    alone = [extract_texts(f"hf:{folder}", [text], CPU(), is_portable=True).features[0] for text in TEXTS]
+    np.testing.assert_array_equal(together.features, alone)
+    np.testing.assert_array_equal(together.features, together.features.astype(np.float16))
+    np.testing.assert_allclose(together.features, by_hand(folder, "mean"), rtol=1e-3)
+    assert "float64" in together.description
+
+
 @pytest.mark.parametrize(
     "content", [{"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, {"pooling_mode": "cls"}]
 )

@@ -92,13 +92,17 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
     return Extracted(flat, array if flat is None else None, f"RGB, {size} x {size} pixels", recipe=recipe)
 
 
-def extract_texts(kind: str, texts: Sequence[str], options: Options) -> Extracted:
-    """Compute features of texts by a model of transformers, in their order, or read them from the cache."""
+def extract_texts(kind: str, texts: Sequence[str], options: Options, *, is_portable: bool = False) -> Extracted:
+    """Compute features of texts by a model of transformers, in their order, or read them from the cache.
+
+    Portable features are computed in float64 and rounded to the 11 significant bits of float16, so that machines agree.
+    """
     digest = hashlib.sha256()
     for text in texts:
-        content = text.encode("utf-8", "surrogatepass")
-        digest.update(len(content).to_bytes(8, "little") + content)
-    return _by_model(kind, "texts", len(texts), lambda rows: texts[rows], digest.hexdigest()[:16], options)
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    content = digest.hexdigest()[:16]
+    return _by_model(kind, "texts", len(texts), lambda rows: texts[rows], content, options, is_portable=is_portable)
 
 
 def _check_memory(n_items: int, n_bytes: int, kind: str, items: str = "images") -> None:
@@ -132,7 +136,14 @@ def _by_network(kind: str, images: Images, options: Options) -> Extracted:
 
 
 def _by_model(
-    kind: str, reads: str, n_items: int, each: Callable[[slice], Iterable[Any]], content: str, options: Options
+    kind: str,
+    reads: str,
+    n_items: int,
+    each: Callable[[slice], Iterable[Any]],
+    content: str,
+    options: Options,
+    *,
+    is_portable: bool = False,
 ) -> Extracted:
     """Compute features of images or texts by a model of transformers; ``each`` reads a few of them."""
     from sklearn.utils import gen_batches
@@ -140,7 +151,12 @@ def _by_model(
     from hashbench.sources.features import weights
 
     model = transformers_models.Model(
-        kind, reads, folder=options.weights, device=options.device, on_progress=options.on_progress
+        kind,
+        reads,
+        folder=options.weights,
+        device=options.device,
+        in_float64=is_portable,
+        on_progress=options.on_progress,
     )
     description = f"{model.provenance}, on {model.device}"
     key = f"{DATASET_VERSION} transformers {reads} {description} {content}"
@@ -149,7 +165,8 @@ def _by_model(
         def compute_batch(batch: slice) -> Any:
             return model.of_batch(list(each(slice(rows.start + batch.start, rows.start + batch.stop))))
 
-        return weights.over_batches(compute_batch, rows.stop - rows.start, (model.n_features,), model.device)
+        vectors = weights.over_batches(compute_batch, rows.stop - rows.start, (model.n_features,), model.device)
+        return vectors.astype(np.float16).astype(np.float32) if is_portable else vectors
 
     blocks = list(gen_batches(n_items, _MODEL_BLOCK))
     features = _in_blocks(compute, model.n_features, blocks, kind, key, options, reads)

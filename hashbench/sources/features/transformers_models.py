@@ -101,19 +101,28 @@ class Model:
     """A pretrained model in evaluation mode, which computes one vector per image or text.
 
     It is in ``folder`` or where ``kind``, ``hf:MODEL[@REVISION][:POOLING]``, says, ``reads`` images or texts, and runs
-    in float32 on a CPU, in float16 on a GPU. ``n_features`` is the length of the vectors, ``pooling`` the key of
-    ``POOLINGS`` by which they come about, and ``provenance`` names the model with its commit or the digest of its
-    files, pooling, dtype and version of transformers; ``recipe`` has all but the last two. Raises HashbenchError if
-    transformers or the model is missing, if its weights are not safetensors or do not fit, or if it does not compute
-    one vector per item.
+    in float32 on a CPU and in float16 on a GPU, or ``in_float64``. ``n_features`` is the length of the vectors,
+    ``pooling`` the key of ``POOLINGS`` by which they come about, and ``provenance`` names the model with its commit or
+    the digest of its files, pooling, dtype and version of transformers; ``recipe`` has all but the last two. Raises
+    HashbenchError if transformers or the model is missing, if its weights are not safetensors or do not fit, or if it
+    does not compute one vector per item.
     """
 
     def __init__(
-        self, kind: str, reads: str, *, folder: Path | None = None, device: str = "auto", on_progress: Progress = silent
+        self,
+        kind: str,
+        reads: str,
+        *,
+        folder: Path | None = None,
+        device: str = "auto",
+        in_float64: bool = False,
+        on_progress: Progress = silent,
     ) -> None:
         self.torch, self.transformers = import_torch(), import_library("transformers", _HOW_TO_INSTALL)
         self.kind, self.reads, self.device = kind, reads, find_device(device).type
         self.dtype = self.torch.float32 if self.device == "cpu" else self.torch.float16
+        if in_float64:
+            self.dtype = self.torch.float64
         self._lock = Lock()  # a tokenizer works for one thread at a time
         self._padding = "longest"
         name = parse(kind)
@@ -149,9 +158,9 @@ class Model:
         self.recipe = {"model": model, "content": content, "pooling": self.pooling, "normalised": self._is_normalised}
 
     def of_batch(self, items: Sequence[Any]) -> "Tensor":
-        """Compute the vectors (n, n_features), float32, of images (height, width, 3), uint8, or of texts."""
+        """Compute the vectors (n, n_features), float32 or 64, of images (height, width, 3), uint8, or of texts."""
         try:
-            vectors: Tensor = self._pooled(self._inputs(items)).float()
+            vectors: Tensor = self._pooled(self._inputs(items)).to(self._wide)
             if self._is_normalised:
                 vectors = self.torch.nn.functional.normalize(vectors)
         except self.torch.OutOfMemoryError as error:
@@ -329,11 +338,16 @@ class Model:
         if hidden.ndim == 4:  # (n, n_features, height, width) of convolutions; some normalise the mean
             pooled = getattr(outputs, "pooler_output", None)
             return hidden.mean(dim=(2, 3)) if pooled is None else pooled.flatten(1)
-        hidden = hidden.float()
+        hidden = hidden.to(self._wide)
         if self.reads == "images":
             return hidden[:, self._n_prefix :].mean(dim=1)
-        mask = inputs["attention_mask"][..., None].float()  # (n, n_tokens, 1)
+        mask = inputs["attention_mask"][..., None].to(self._wide)  # (n, n_tokens, 1)
         return (hidden * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+
+    @property
+    def _wide(self) -> Any:
+        """The dtype of vectors, at least float32."""
+        return self.torch.promote_types(self.dtype, self.torch.float32)
 
     @property
     def _n_prefix(self) -> int:
