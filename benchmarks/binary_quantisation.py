@@ -54,7 +54,7 @@ from hashbench.sources.neighbours import find_neighbours
 PAGE = DOCS / "binary-quantisation.md"
 FIGURE = PAGE.parent / "figures" / "binary-quantisation.svg"
 ROWS = Path(__file__).with_suffix(".csv")
-GRID = Path(__file__).with_name("embeddings.toml")
+GRID = Path(__file__).parent / "rows/embeddings.toml"  # of the rows on text embeddings
 RESULTS = DOCS.parent / "results"
 N_NEIGHBOURS = 10
 N_CANDIDATES = (10, 100)
@@ -249,7 +249,7 @@ def layout_texts(results: Path, metric: str) -> str:
     lengths = tomllib.loads(GRID.read_text())["bits"]
     heads = " | ".join(f"{n_bits:,} bits, {n_bits // 8} B" for n_bits in lengths)
     lines = [f"| codes | {heads} |", f"|---|{'--:|' * len(lengths)}"]
-    for label in TEXTS:
+    for label in filter(means.index.levels[0].__contains__, TEXTS):
         cells = [f"{means[label, n_bits]:.3f}" if (label, n_bits) in means.index else "" for n_bits in lengths]
         lines.append(f"| {label} | {' | '.join(cells)} |")
     return "\n".join(lines)
