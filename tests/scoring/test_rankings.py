@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from helpers import oracles
 from helpers.paths import ROOT
-from helpers.processes import printed_by
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score
