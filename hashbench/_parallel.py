@@ -1,7 +1,6 @@
-"""Work in parts on all processors, and loops compiled on first use, or run without numba where it is missing."""
+"""Work in parts on all processors, and loops compiled when that pays, or run without numba where it is missing."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, wraps
@@ -15,6 +14,9 @@ from hashbench.errors import needing
 T = TypeVar("T")
 
 _NUMBA = Lock()  # held while numba's settings are changed
+BEFORE_LOADING, BEFORE_COMPILING = 0.5, 2.0  # seconds of plain loops, if compiled ones lie on disk, or if not
+_plain_seconds = 0.0  # that loops have taken in this process without numba, by estimate
+watchers: list[Callable[[ImportError | None], None]] = []  # called when numba compiles, or with why it would but cannot
 QUERY_CHUNK = 1024  # queries that one thread handles at a time
 
 
@@ -59,10 +61,24 @@ def _n_processors(most: str | None) -> int:
 def numba_error() -> ImportError | None:
     """Import numba; return why that fails, if it does: numba is missing, or does not fit the installed NumPy."""
     try:
-        import numba  # noqa: F401
+        from numba.core import event
     except ImportError as error:
         return error
+
+    class Listener(event.Listener):
+        def on_start(self, event: Any) -> None:
+            _notify(None)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Listener())
     return None
+
+
+def _notify(error: ImportError | None) -> None:
+    for watch in [*watchers]:
+        watch(error)
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -78,33 +94,71 @@ def compiled(function: Callable[..., Any]) -> Any:
     return call
 
 
-def compiled_or(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a loop as `compiled` does; where numba is missing, call ``plain``, which does the same in NumPy."""
+def plain_first(
+    plain: Callable[..., Any], load: Callable[[], Any], source: str, seconds: Callable[..., float]
+) -> Callable[..., Any]:
+    """Call ``plain`` until compiled loops pay, then what ``load`` returns, which does the same.
+
+    To import numba takes half a second and to compile loops many, so small inputs are faster without. ``seconds``
+    estimates the time of ``plain`` with given arguments; ``source`` is the file of the compiled loop.
+    """
+    loaded: list[Any] = []
+
+    @wraps(plain)
+    def call(*arguments: Any) -> Any:
+        if loaded:
+            return loaded[0](*arguments)
+        if not _is_worth_numba(seconds(*arguments), source):
+            return plain(*arguments)
+        loaded.append(load())
+        return loaded[0](*arguments)
+
+    return call
+
+
+def _is_worth_numba(seconds: float, source: str) -> bool:
+    """Add to the time of all plain loops of this process; return whether they took long enough to compile this one."""
+    global _plain_seconds
+    _plain_seconds += seconds
+    if _plain_seconds < BEFORE_LOADING or (_plain_seconds < BEFORE_COMPILING and not _loops_of(source).is_dir()):
+        return False
+    error = numba_error()
+    if error is not None:
+        _notify(error)
+    return error is None
+
+
+Seconds = float | Callable[..., float]  # of plain loops: for each element of the largest argument, or of all arguments
+
+
+def compiled_or(plain: Callable[..., Any], seconds: Seconds = 1e-7) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a loop once that pays; until then call ``plain``, which does the same in NumPy."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        machine_code = compiled(function)
+        def load() -> Any:
+            return to_machine_code(function)
 
-        @wraps(function)
-        def call(*arguments: Any) -> Any:
-            return (machine_code if numba_error() is None else plain)(*arguments)
+        def estimate(*arguments: Any) -> float:
+            if callable(seconds):
+                return seconds(*arguments)
+            return seconds * max(getattr(value, "size", 1) for value in arguments)
 
-        return call
+        return wraps(function)(plain_first(plain, load, function.__code__.co_filename, estimate))
 
     return decorate
 
 
-def compiled_beside_numba(function: Callable[..., Any]) -> Any:
-    """Compile a loop as `compiled` does once numba is imported, and run it as Python before, with the same values."""
-    machine_code = compiled(function)
+def compiled_or_python(seconds: Seconds) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a loop once that pays; until then run it as Python, with the same values."""
 
-    @wraps(function)
-    def call(*arguments: Any) -> Any:
-        if "numba" in sys.modules and numba_error() is None:
-            return machine_code(*arguments)
-        # The numbers in a memoryview are Python's own, with which loops are faster than with NumPy's.
-        return function(*(memoryview(value) if getattr(value, "ndim", 0) else value for value in arguments))
+    def decorate(function: Callable[..., Any]) -> Any:
+        def in_python(*arguments: Any) -> Any:
+            # The numbers in a memoryview are Python's own, with which loops are faster than with NumPy's.
+            return function(*(memoryview(value) if getattr(value, "ndim", 0) else value for value in arguments))
 
-    return call
+        return compiled_or(in_python, seconds)(function)
+
+    return decorate
 
 
 def to_machine_code(function: Callable[..., Any]) -> Any:
@@ -121,20 +175,25 @@ def to_machine_code(function: Callable[..., Any]) -> Any:
     import numba
 
     config: Any = numba.config
+    folder = _loops_of(function.__code__.co_filename)
     with _NUMBA:
         chosen = config.CACHE_DIR
-        folder = _cache_folder()
         try:
-            if not chosen and folder.is_absolute():  # relative where there is no home directory
-                source = Path(function.__code__.co_filename).read_bytes()
-                config.CACHE_DIR = str(folder / sha256(source).hexdigest()[:16])
+            if folder.is_absolute():  # relative where there is no home directory
+                config.CACHE_DIR = str(folder)
             return numba.njit(nogil=True, cache=True)(function)
         finally:
             config.CACHE_DIR = chosen
 
 
+def _loops_of(source: str) -> Path:
+    """Return the folder for the machine code of a source; a relative one without platformdirs or a home directory."""
+    return _cache_folder() / sha256(Path(source).read_bytes()).hexdigest()[:16]
+
+
 def _cache_folder() -> Path:
-    """Return the folder in the user's cache folder for machine code; a relative one without platformdirs."""
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(chosen).absolute()
     try:
         from platformdirs import user_cache_path
     except ModuleNotFoundError:

@@ -187,9 +187,11 @@ def number_words(words: AnyArray) -> tuple[AnyArray, IntArray]:
 
 def as_int64(array: AnyArray, name: str) -> IntArray:
     """Convert whole numbers of any dtype, called ``name`` in messages, to int64; refuse those that are not exact."""
+    if array.dtype.kind not in "uf":
+        return array.astype(np.int64, copy=False)
     largest = 2 ** (np.finfo(array.dtype).nmant + 1) - 1 if array.dtype.kind == "f" else int(_INT64.max)
     beyond = ~(np.abs(array) <= largest) if array.dtype.kind == "f" else array > largest
-    if array.dtype.kind in "uf" and beyond.any():
+    if beyond.any():
         raise HashbenchError(
             f"{name} are {array.dtype}, exact up to {largest}, and hold {array[beyond].flat[0]}; different classes may "
             "no longer differ. Renumber them before they are saved: numpy.unique(labels, return_inverse=True)[1]."

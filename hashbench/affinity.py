@@ -34,6 +34,7 @@ from hashbench.errors import HashbenchError, nearest_pair
 
 _ALL = slice(None)
 _KEYED = 1 << 24  # levels of an explicit matrix held at a time
+_FEW_LABELS = 2048  # of a database, which may have all classes of the queries
 _KEY_QUERIES = 64  # queries whose levels tell items apart
 
 
@@ -171,7 +172,10 @@ class SameLabel(Affinity):
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "SameLabel":
         """Select labels; see `Affinity.part`."""
-        return SameLabel(self.query_labels[query], self.database_labels[database])
+        part = copy(self)
+        part.query_labels, part.database_labels = self.query_labels[query], self.database_labels[database]
+        part.n_queries, part.n_database = len(part.query_labels), len(part.database_labels)
+        return part
 
     def query_keys(self) -> IntArray:
         """Return the label of each query; see `Affinity.query_keys`."""
@@ -482,7 +486,10 @@ def _unmatched(
     query: IntArray, database: IntArray, names: Sequence[str], what: str = "class", *, must_match: bool = True
 ) -> list[str]:
     """Report classes of queries, perhaps given as words, that no database item has; refuse them if one must match."""
-    wanted, known = np.unique(query), np.unique(database)
+    wanted = np.unique(query)
+    if np.isin(wanted, database[:_FEW_LABELS]).all():
+        return []
+    known = np.unique(database)
     unmatched = np.setdiff1d(wanted, known, assume_unique=True)
     if not (unmatched.size and known.size):
         return []

@@ -6,6 +6,7 @@ of faiss and of ``numpy.packbits(..., bitorder="little")``. Padding bits of the 
 """
 
 import re
+import sys
 from base64 import b64decode
 from collections import Counter
 from numbers import Integral
@@ -66,8 +67,12 @@ def unpack(packed: ByteArray, n_bits: int) -> BoolArray:
 
 
 def to_words(packed: ByteArray) -> WordArray:
-    """View packed codes as 64-bit words, (n_samples, n_words), padded with zero bits."""
+    """View packed codes as 64-bit words, (n_samples, n_words), padded with zero bits; not to be written to."""
     n_samples, width = packed.shape
+    if width % 8 == 0 and sys.byteorder == "little":
+        words = packed.view(np.uint64) if packed.flags.c_contiguous else packed
+        if words.flags.carray and words.dtype == np.uint64:  # for which loops are compiled
+            return words
     padded = np.zeros((n_samples, 8 * n_bytes(width)), dtype=np.uint8)
     padded[:, :width] = packed
     return padded.view("<u8").astype(np.uint64, copy=False)
@@ -251,6 +256,8 @@ def _refuse_order(bit_order: str | None, form: str, name: str) -> None:
 def _as_bytes(array: npt.NDArray[Any], form: str) -> npt.NDArray[Any]:
     """Convert packed codes, of any dtype that holds bytes, to uint8; return others as they are."""
     kind = np.int8 if form == _SIGNED else np.uint8
+    if array.dtype == kind == np.uint8:
+        return array
     if array.dtype.kind in "iuf":
         with np.errstate(invalid="ignore"):
             cast = array.astype(kind)

@@ -20,7 +20,7 @@ from helpers import thoroughness  # noqa: F401 - sets how many cases hypothesis 
 from helpers.diff_rows import GIT_ENVIRONMENT, git
 from helpers.website import Site
 
-from hashbench import registry
+from hashbench import _parallel, registry
 from hashbench.cli.main import cli
 from hashbench.dataset import Dataset
 from hashbench.scoring.metrics import FAMILIES
@@ -54,6 +54,15 @@ def _no_waiting_for_disks():
     """Tests need not outlive a power cut."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_loops():
+    """Which tests have run before does not decide which loops do: in this process all are compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_parallel, "BEFORE_LOADING", 0.0)
+        patch.setattr(_parallel, "BEFORE_COMPILING", 0.0)
         yield
 
 

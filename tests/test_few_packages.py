@@ -175,13 +175,16 @@ def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known()
 )
 def test_long_work_without_numba_says_once_what_would_make_it_faster(error, advice, monkeypatch):
     reports, timers = [], []
-    monkeypatch.setattr(compilation, "numba_error", lambda: error)
+    monkeypatch.setattr(_parallel, "numba_error", lambda: error)
     monkeypatch.setattr(compilation, "_PATIENCE", 0)
     monkeypatch.setattr(compilation, "Timer", lambda *parts: timers.append(Timer(*parts)) or timers[-1])
     monkeypatch.setattr(compilation, "_has_complained", False)
+    loop = _parallel.compiled_or(lambda x: 1 / x)(lambda x: x)
     for _ in range(2):
         with compilation.reporting_compilation(lambda *what: reports.append(what)):
+            assert [loop(4), loop(2)] == [0.25, 0.5]
             wait_for(timers[-1].finished.is_set)
+    assert len(timers) == 2
     assert reports == [(f"scoring without numba, which would make it faster ({advice})", 0, 0)]
 
 

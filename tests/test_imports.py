@@ -4,6 +4,10 @@ import pytest
 from helpers.processes import printed_by
 
 LARGE = "numpy, h5py, joblib, matplotlib, numba, pandas, rich, scipy, sklearn, torch"
+LIST = """
+from click.testing import CliRunner; from hashbench.cli.main import cli
+assert CliRunner().invoke(cli, ["list"]).exit_code == 0
+"""
 NAMES_OF_ALL = """
 from hashbench.cli import completion, main
 for names in completion.NAMES.values(): names()
@@ -40,7 +44,8 @@ np.save("a.npy", np.eye(2)); read_codes("a.npy")
         (NAMES_OF_ALL, LARGE),
         (CARDS_OF_ALL, LARGE),
         (METHODS, "torch"),
-        (RUN, "torch"),
+        (RUN, "numba, torch"),
+        (LIST, "joblib, matplotlib, numba, pandas, rich, scipy, sklearn, torch"),
         (ADAPTERS, "PIL, h5py, numba, pandas, requests, scipy, sklearn, torch"),
         (CODES_OF_NUMPY, "torch"),
         ("import hashbench.sources.features.backbones", "torch"),

@@ -31,6 +31,7 @@ def test_an_error_in_a_thread_reaches_the_caller():
 @pytest.fixture
 def loops(monkeypatch, tmp_path):
     """The folder where machine code is kept, of a user whose cache is empty."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr("numba.config.CACHE_DIR", "")
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / "cache" / name)
     return tmp_path / "cache" / "hashbench" / "loops"
@@ -54,6 +55,37 @@ def test_machine_code_lies_in_the_users_cache_a_folder_for_each_content_of_a_sou
     assert len(list(loops.iterdir())) == 2
     assert not list(tmp_path.glob("__pycache__/*.nb?"))
     assert numba.config.CACHE_DIR == ""
+
+
+def test_a_loop_is_plain_until_loops_of_the_process_have_taken_long_and_longer_where_none_lies_on_disk(
+    loops, tmp_path, monkeypatch
+):
+    path = tmp_path / "source.py"
+    path.write_text("def function(x):\n    return x + 1\n", encoding="utf-8")
+    monkeypatch.setattr(_parallel, "BEFORE_LOADING", 4.0)
+    monkeypatch.setattr(_parallel, "BEFORE_COMPILING", 7.0)
+    calls = []
+
+    def calls_before_it_is_loaded():
+        monkeypatch.setattr(_parallel, "_plain_seconds", 0.0)
+        source = importlib.util.spec_from_file_location("of_test", path)
+        module = importlib.util.module_from_spec(source)
+        source.loader.exec_module(module)
+
+        def plain(x):
+            calls.append(x)
+            return x + 1
+
+        loop = _parallel.compiled_or(plain, seconds=1.0)(module.function)
+        calls.clear()
+        assert [loop(x) for x in range(10)] == list(range(1, 11))
+        assert calls == list(range(len(calls)))
+        return len(calls)
+
+    assert calls_before_it_is_loaded() == 6
+    assert calls_before_it_is_loaded() == 3
+    path.write_text("def function(x):\n    return 1 + x\n", encoding="utf-8")
+    assert calls_before_it_is_loaded() == 6
 
 
 def test_threads_that_compile_at_once_leave_numbas_settings_as_they_were(loops, tmp_path):

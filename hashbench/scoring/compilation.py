@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from threading import Timer
-from typing import Any
 
-from hashbench._parallel import numba_error
+from hashbench._parallel import watchers
 from hashbench._typing import Progress
 from hashbench.errors import one_line
 
@@ -32,47 +31,41 @@ def reporting_compilation(on_progress: Progress = on_stderr) -> Iterator[None]:
     if _is_reported.get():
         yield
         return
-    token = _is_reported.set(True)
+    token, watcher = _is_reported.set(True), _Watcher(on_progress)
+    watchers.append(watcher)
     try:
-        with _compiling(on_progress) if numba_error() is None else _plain(on_progress):
-            yield
+        yield
     finally:
+        watchers.remove(watcher)
+        watcher.stop()
         _is_reported.reset(token)
 
 
-@contextmanager
-def _compiling(on_progress: Progress) -> Iterator[None]:
-    from numba.core import event
+class _Watcher:
+    """Reports the first compilation, and after some time that there is none."""
 
-    class Listener(event.Listener):
-        has_reported = False
+    def __init__(self, on_progress: Progress) -> None:
+        self._on_progress, self._has_reported = on_progress, False
+        self._timer: Timer | None = None
 
-        def on_start(self, event: Any) -> None:
-            if not self.has_reported:
-                self.has_reported = True
-                on_progress("compiling loops that are used for the first time, then cached (up to a minute)", 0, 0)
+    def __call__(self, error: ImportError | None) -> None:
+        if self._has_reported:
+            return
+        self._has_reported = True
+        if error is None:
+            self._on_progress("compiling loops that are used for the first time, then cached (up to a minute)", 0, 0)
+            return
+        self._timer = Timer(_PATIENCE, self._complain, [error])
+        self._timer.daemon = True
+        self._timer.start()
 
-        def on_end(self, event: Any) -> None:
-            pass
-
-    with event.install_listener("numba:compile", Listener()):
-        yield
-
-
-@contextmanager
-def _plain(on_progress: Progress) -> Iterator[None]:
-    def complain() -> None:
+    def _complain(self, error: ImportError) -> None:
         global _has_complained
         if not _has_complained:
             _has_complained = True
-            on_progress(f"scoring without numba, which would make it faster ({how})", 0, 0)
+            how = "pip install numba" if isinstance(error, ModuleNotFoundError) else one_line(error)
+            self._on_progress(f"scoring without numba, which would make it faster ({how})", 0, 0)
 
-    error = numba_error()
-    how = "pip install numba" if isinstance(error, ModuleNotFoundError) else one_line(error or "")
-    timer = Timer(_PATIENCE, complain)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()

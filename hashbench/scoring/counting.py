@@ -3,14 +3,14 @@
 Also how many items of a database share each code, for metrics that need it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from hashbench._parallel import chunks, in_threads, query_chunks
-from hashbench._typing import ByteArray, IntArray, WordArray
+from hashbench._typing import AnyArray, ByteArray, IntArray, WordArray
 from hashbench.affinity import Affinity, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import check_packed, n_words, pack, to_words
 from hashbench.scoring.engine import kernels
@@ -20,6 +20,7 @@ from hashbench.scoring.histogram import TieHistogram
 _BLOCK_BYTES = 8 << 20  # database codes held at a time
 _RUN = 16  # rows with equal labels that are worth a loop of their own
 _WORTH_A_THREAD = 1 << 20  # words of queries times words of rows; fewer are counted before a thread has started
+_FEW_QUERIES, _MANY_ROWS = 32, 1024  # fewer queries than that are counted sooner than so many rows merged or sorted
 _LEVEL_COLUMNS = 8192  # database columns whose levels are held at a time
 
 
@@ -99,9 +100,9 @@ class _ClassesBlock:
         if isinstance(affinity, Hierarchy):
             columns.append(affinity.database_coarse[rows])
             self.query_labels.append(affinity.query_coarse)
-        distinct, weights = merge_equal_rows([*words.T, *columns])
-        by_class, firsts = sort_rows([column[distinct] for column in columns])
-        chosen, self.weights = distinct[by_class], weights[by_class] if weights.size else weights
+        distinct, weights = _merged([*words.T, *columns], affinity)
+        by_class, firsts = sort_rows([column[distinct] for column in columns] if weights.size else columns)
+        chosen, self.weights = (distinct[by_class], weights[by_class]) if weights.size else (by_class, weights)
         self.words = _columns(words, chosen)  # (n_words, n_rows)
         self.ranges = []  # of the superclass first: where each label begins and ends
         for column in reversed(columns):
@@ -125,9 +126,9 @@ class _SharedLabelsBlock:
 
     def __init__(self, words: WordArray, affinity: SharedLabels, rows: slice) -> None:
         masks = to_words(pack(affinity.database_labels[rows].astype(bool)))
-        chosen, self.weights = merge_equal_rows([*words.T, *masks.T])
+        chosen, self.weights = _merged([*words.T, *masks.T], affinity)
         self.edges = np.zeros(1, dtype=np.int64)  # of runs, (n_runs + 1,)
-        if not self.weights.size:
+        if not self.weights.size and _is_worth_sorting(len(words), affinity):
             chosen, first = sort_equal_rows([*masks.T])
             sizes = np.diff(first, append=len(chosen))
             is_frequent = sizes >= _RUN
@@ -194,6 +195,17 @@ class Buckets:
         ):
             pass
         return largest
+
+
+def _merged(keys: Sequence[AnyArray], affinity: Affinity) -> tuple[IntArray, IntArray]:
+    """Merge equal rows as `merge_equal_rows` does, if that may pay."""
+    if _is_worth_sorting(len(keys[0]), affinity):
+        return merge_equal_rows(keys)
+    return np.arange(len(keys[0])), np.zeros(0, dtype=np.int64)
+
+
+def _is_worth_sorting(n_rows: int, affinity: Affinity) -> bool:
+    return affinity.n_queries >= _FEW_QUERIES or n_rows < _MANY_ROWS
 
 
 def _columns(words: WordArray, rows: IntArray) -> WordArray:

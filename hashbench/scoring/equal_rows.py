@@ -13,23 +13,29 @@ _STEP = 8
 
 def sort_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
     """Sort rows so that those equal in all keys, (n_rows,) each, are adjacent; return order and starts of runs."""
-    number, _ = _number_rows(keys, len(keys[0]))
+    number, _ = number_rows(keys)
     return sort_rows([number])
 
 
 def sort_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
     """Sort rows by their keys, the last key first; return the order and where each run of equal rows begins."""
-    order = np.arange(len(keys[0]))
+    shortened = [_shortened(key) for key in keys]
+    order = np.argsort(shortened[0], kind="stable")
+    for key in shortened[1:]:
+        order = order[np.argsort(key[order], kind="stable")]
     is_first = np.zeros(len(order), dtype=bool)
     is_first[:1] = True
-    for key in keys:
-        low, high = key.min(initial=0), key.max(initial=0)
-        is_short = int(high) - int(low) < 1 << 16
-        short = (key - low).astype(np.uint16) if is_short else key  # 16 bits are counted, not compared
-        order = order[np.argsort(short[order], kind="stable")]
-    for key in keys:
-        is_first[1:] |= np.diff(key[order]) != 0
+    for key in shortened:
+        in_order = key[order]
+        is_first[1:] |= in_order[1:] != in_order[:-1]
     return order, np.flatnonzero(is_first)
+
+
+def _shortened(key: AnyArray) -> AnyArray:
+    """Return a key in 8 or 16 bits if its range allows it: these are counted to be sorted, not compared."""
+    low, high = key.min(initial=0), key.max(initial=0)
+    extent = int(high) - int(low)
+    return key if extent >= 1 << 16 else (key - low).astype(np.uint8 if extent < 1 << 8 else np.uint16)
 
 
 def merge_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
@@ -38,22 +44,24 @@ def merge_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
     if n_rows >= 1024:  # of rows that share half as many codes, 8 in 9 of every eighth would differ
         sample = [key[::_STEP] for key in keys]
         most = len(sample[0]) * 9 // 10
-        _, first = _number_rows(sample, most)
+        _, first = number_rows(sample, most)
         if len(first) > most:
             return np.arange(n_rows), np.zeros(0, dtype=np.int64)
-    number, first = _number_rows(keys, n_rows // 2)
+    number, first = number_rows(keys, n_rows // 2)
     if len(first) > n_rows // 2:
         return np.arange(n_rows), np.zeros(0, dtype=np.int64)
     return first, np.bincount(number)
 
 
-def _number_rows(keys: Sequence[AnyArray], most: int) -> tuple[IntArray, IntArray]:
+def number_rows(keys: Sequence[AnyArray], most: int | None = None) -> tuple[IntArray, IntArray]:
     """Return a number for each row, equal for equal rows, in order of occurrence, and the first row of each number.
 
     Stops at ``most + 1`` distinct rows.
     """
-    rows = np.column_stack([np.asarray(key).astype(np.uint64) for key in keys])
-    number, first = _number(rows, most, ODD)
+    rows = np.empty((len(keys[0]), len(keys)), dtype=np.uint64)
+    for column, key in zip(rows.T, keys, strict=True):
+        column[:] = key.view(np.uint64) if key.dtype == np.int64 else key
+    number, first = _number(rows, len(rows) if most is None else most, ODD)
     return number, first
 
 

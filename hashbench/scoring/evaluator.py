@@ -22,7 +22,7 @@ from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, n_blocks
 from hashbench.scoring.engine import kernels
-from hashbench.scoring.equal_rows import sort_equal_rows
+from hashbench.scoring.equal_rows import number_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.item_sample import PackedSample
@@ -244,10 +244,8 @@ def first_alike(keys: IntArray | None) -> IntArray | None:
     """Return the first query with equal `Affinity.query_keys`, of each query."""
     if keys is None:
         return None
-    order, first = sort_equal_rows([*keys.T])
-    alike = np.empty_like(order)
-    alike[order] = np.repeat(order[first], np.diff(first, append=len(order)))
-    return alike
+    number, first = number_rows([*keys.T])
+    return first[number]
 
 
 def _ties(group: AnyArray, affinity: Affinity, queries: Rows) -> Ties:
@@ -330,10 +328,8 @@ class QueryKinds(NamedTuple):
         """
         if keys is None:
             return cls(np.arange(len(codes)), np.arange(len(codes)))
-        order, first = sort_equal_rows([*to_words(codes).T, *keys.T, *([] if own is None else [own])])
-        of_query = np.empty(len(order), dtype=np.int64)
-        of_query[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
-        return cls(order[first], of_query)
+        of_query, first = number_rows([*to_words(codes).T, *keys.T, *([] if own is None else [own])])
+        return cls(first, of_query)
 
     @property
     def are_few(self) -> bool:

@@ -1,13 +1,13 @@
 """Items that stand for a database where covariances with their keys are summed: see `hashbench.scoring.score_table`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from operator import add
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from hashbench._typing import ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
+from hashbench._typing import BoolArray, ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
 from hashbench.affinity import Affinity
 from hashbench.bits import n_words, to_words
 from hashbench.scoring.counting import SliceableCodes, read_words
@@ -18,6 +18,7 @@ N_SAMPLED = 1024  # items of a large database; docs/explanation/mean-over-querie
 
 _ALL = slice(None)
 _LOW = np.uint64(0xFFFF)
+_MANY = 1 << 14  # items that take longer to be sorted than to be split into bins
 _IN_ANY_ORDER = 1 << 22  # items among which the same are drawn in any order; of more, rows have a say
 
 
@@ -66,10 +67,7 @@ class PackedSample(NamedTuple):
         if _n_chosen(n_items) == n_items:
             chosen = np.arange(n_items)
         elif n_items <= _IN_ANY_ORDER:
-            keys, (first_words, hashes) = affinity.item_keys(), np.empty((2, n_items), dtype=np.uint64)
-            for rows, words in read_words(database, n_bits):
-                first_words[rows], hashes[rows] = words[:, 0], row_hashes(words, keys[rows])
-            chosen = _draw(first_words, hashes, n_bits)
+            chosen = _draw(database, n_bits, affinity.item_keys())
         else:
             parts = (
                 Sample.draw(words, affinity.part(_ALL, rows).item_keys(), rows.start)
@@ -78,9 +76,8 @@ class PackedSample(NamedTuple):
             whole = reduce(add, parts)
             chosen = whole.rows[whole.chosen]
         of_chosen = np.empty((len(chosen), n_words(n_bits)), dtype=np.uint64)
-        for rows, words in read_words(database, n_bits):
-            is_here = (chosen >= rows.start) & (chosen < rows.stop)
-            of_chosen[is_here] = words[chosen[is_here] - rows.start]
+        for is_here, words in _words_at(chosen, database, n_bits):
+            of_chosen[is_here] = words
         levels = partial(_level_indices, affinity.part(_ALL, chosen))
         return cls(chosen, to_words(query), of_chosen, levels, n_bits + 1)
 
@@ -96,20 +93,63 @@ def _n_chosen(n_items: int) -> int:
     return n_items if n_items <= 2 * N_SAMPLED else N_SAMPLED
 
 
-def _draw(first_words: WordArray, hashes: WordArray, n_bits: int) -> IntArray:
+def _draw(database: SliceableCodes, n_bits: int, item_keys: IntArray) -> IntArray:
     """Return the rows of the items that stand for all: every so many in the order of their codes, then of their hashes.
 
     Items of near codes have near sums, so each group of them has its share. Of the code the 48 last bits of the first
     word count.
     """
-    keys = first_words << np.uint64(64 - min(n_bits, 64))
-    keys = (keys & ~_LOW) | (hashes & _LOW)
+    n_items, n_chosen = database.shape[0], _n_chosen(database.shape[0])
+    places = (2 * np.arange(n_chosen) + 1) * n_items // (2 * n_chosen)
+    codes = np.empty(n_items, dtype=np.uint64)
+    for rows, words in read_words(database, n_bits):
+        codes[rows] = words[:, 0] << np.uint64(64 - min(n_bits, 64))
+
+    def keys_of(items: IntArray) -> tuple[WordArray, WordArray]:
+        hashes = np.empty(len(items), dtype=np.uint64)
+        for is_here, words in _words_at(items, database, n_bits):
+            hashes[is_here] = row_hashes(words, item_keys[items[is_here]])
+        return (codes[items] & ~_LOW) | (hashes & _LOW), hashes
+
+    candidates, places_there = _candidates(codes, places) if n_items >= _MANY else (np.arange(n_items), places)
+    if 2 * len(candidates) <= n_items:
+        keys, _ = keys_of(candidates)
+        order = np.argsort(keys)
+        in_order = keys[order]
+        is_tied = np.zeros(len(order) + 1, dtype=bool)  # with the item before
+        is_tied[1:-1] = in_order[1:] == in_order[:-1]
+        if not (is_tied[places_there] | is_tied[places_there + 1]).any():  # else all have a say in the order of ties
+            return np.asarray(candidates[order[places_there]])
+    keys, hashes = keys_of(np.arange(n_items))
     order = np.argsort(keys)
     in_order, hashes_in_order = keys[order], hashes[order]
     if ((in_order[1:] == in_order[:-1]) & (hashes_in_order[1:] != hashes_in_order[:-1])).any():
         order = np.lexsort((hashes, keys))  # which takes longer, and leaves nothing to the rows' order
-    n_items, n_chosen = len(keys), _n_chosen(len(keys))
-    return np.asarray(order[(2 * np.arange(n_chosen) + 1) * n_items // (2 * n_chosen)])
+    return np.asarray(order[places])
+
+
+def _candidates(codes: WordArray, places: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the items that can have these places in the order of codes, and their places among those.
+
+    Items fall into bins by their first bits; only those of bins that hold a place need to be sorted.
+    """
+    n_bin_bits = min(len(codes).bit_length() - 1, 14)
+    bins = (codes >> np.uint64(64 - n_bin_bits)).view(np.int64)
+    sizes = np.bincount(bins, minlength=1 << n_bin_bits)
+    ends = sizes.cumsum()
+    bin_of_place = np.searchsorted(ends, places, side="right")
+    is_wanted = np.zeros(len(sizes), dtype=bool)
+    is_wanted[bin_of_place] = True
+    wanted = np.flatnonzero(is_wanted)
+    n_left_out = ends[wanted] - sizes[wanted].cumsum()  # items of other bins before each
+    return np.flatnonzero(is_wanted.take(bins)), places - n_left_out[np.searchsorted(wanted, bin_of_place)]
+
+
+def _words_at(chosen: IntArray, database: SliceableCodes, n_bits: int) -> Iterator[tuple[BoolArray, WordArray]]:
+    """Read the words of chosen rows, block by block, each with which of the rows these are."""
+    for rows, words in read_words(database, n_bits):
+        is_here = (chosen >= rows.start) & (chosen < rows.stop)
+        yield is_here, words[chosen[is_here] - rows.start]
 
 
 def _level_indices(affinity: Affinity, queries: Rows) -> LevelArray:

@@ -1,13 +1,8 @@
-"""Rankings of any origin, by scores that tie: from arrays to the scores of every query, with NumPy alone.
-
-The closed forms run as plain Python unless numba has been imported, with the same values. For many items it is
-imported, if it is installed: then its loops are quicker, in spite of the time that takes.
-"""
+"""Rankings of any origin, by scores that tie: from arrays to the scores of every query, with NumPy alone."""
 
 from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from numbers import Integral
 
@@ -28,7 +23,6 @@ from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable, add_lis
 _METRICS = ("AP", "NDCG@10:trec")
 _COUNTS = 1 << 21  # of a histogram held at a time
 _FEW, _MANY = 5, 10  # grades are at most so few, and scores more than so many, if the two are clearly swapped
-_WORTH_NUMBA = 1 << 19  # items, which take some seconds as plain Python
 
 
 def evaluate_ranking(
@@ -97,7 +91,7 @@ def evaluate_ranking(
         cells = [n_groups * levels_of_query + groups for levels_of_query, groups in zip(level, group, strict=True)]
         return Counted(histogram, partial(add_lists, cells, items[part]))
 
-    with reporting_compilation() if sum(map(len, lists)) >= _WORTH_NUMBA else nullcontext():
+    with reporting_compilation():
         table.fill(chunks(0, len(grades), at_a_time), counted)
     return table.evaluation()
 

@@ -1,40 +1,52 @@
 import os
 import subprocess
 import sys
-from contextlib import nullcontext
 
 import pytest
-from numba.core import event
 
+from hashbench import _parallel
 from hashbench.scoring import compilation
 
 EVALUATE = """
 import numpy as np, hashbench
-codes, labels = np.eye(4, dtype=bool), np.arange(4) % 2
+codes, labels = np.random.default_rng(0).random((n, 16)) < 0.5, np.arange(n) % 2
 for _ in range(2):
     hashbench.evaluate(codes, codes, (labels, labels), ["AP"])
 hashbench.curves(codes, codes, (labels, labels))
+print("numba" in sys.modules)
 """
 
 
-@pytest.mark.slow
-def test_the_first_scoring_from_python_reports_on_standard_error_that_it_compiles(tmp_path):
-    def run():
+@pytest.fixture
+def evaluating(tmp_path):
+    """Evaluate so many codes in a process of a user whose cache is empty at first; return its output."""
+
+    def run(n_items):
         env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-        done = subprocess.run([sys.executable, "-c", EVALUATE], env=env, capture_output=True, text=True, check=True)
-        assert done.stdout == ""
-        return done.stderr
+        code = f"import sys\nn = {n_items}\n{EVALUATE}"
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+        return done.stdout, done.stderr
 
-    assert run().startswith("hashbench: compiling")
-    assert run() == ""
+    return run
 
 
-def test_only_the_outermost_call_reports_compilation(monkeypatch):
-    reports, listeners = [], []
-    monkeypatch.setattr(event, "install_listener", lambda kind, listener: listeners.append(listener) or nullcontext())
+def test_a_small_first_scoring_compiles_nothing_and_prints_nothing(evaluating):
+    assert evaluating(300) == ("False\n", "")
+
+
+@pytest.mark.slow
+def test_the_first_large_scoring_from_python_reports_on_standard_error_that_it_compiles(evaluating):
+    out, report = evaluating(20_000)
+    assert (out, report[:20], report[-4:]) == ("True\n", "hashbench: compiling", "...\n")
+    assert evaluating(20_000) == ("True\n", "")
+
+
+def test_only_the_outermost_call_reports_compilation():
+    reports = []
     reporting = compilation.reporting_compilation
     with reporting(lambda *what: reports.append("outer")), reporting(lambda *what: reports.append("inner")):
         for _ in range(2):
-            for listener in listeners:
-                listener.on_start(None)
+            for watch in _parallel.watchers:
+                watch(None)
     assert reports == ["outer"]
+    assert _parallel.watchers == []

@@ -41,6 +41,18 @@ def test_a_histogram_equals_an_obvious_double_loop(name, n_repeats):
         assert block.words.shape[1] < N_DATABASE == block.weights.sum()
 
 
+@pytest.mark.parametrize("name", ["same-label", "hierarchy", "shared-labels"])
+def test_rows_are_neither_merged_nor_sorted_for_a_few_queries(name, monkeypatch):
+    affinity, codes = RULES[name], database[np.zeros(N_DATABASE, dtype=int)]
+    whole = count_all(codes, affinity)
+    monkeypatch.setattr(counting, "_MANY_ROWS", N_DATABASE)
+    for n_few, is_whole in ((N_QUERIES, False), (N_QUERIES + 1, True)):
+        monkeypatch.setattr(counting, "_FEW_QUERIES", n_few)
+        (block,) = database_blocks(pack(codes), N_BITS, affinity)
+        assert (block.words.shape[1] == N_DATABASE) == is_whole
+        assert_same_histogram(count_all(codes, affinity), whole)
+
+
 @pytest.mark.parametrize("columns", [7, *slow(1, 100)])
 @pytest.mark.parametrize("block_bytes", [1, 8 * 7, 8 * 59, 8 * 1000])
 @pytest.mark.parametrize("name", RULES)

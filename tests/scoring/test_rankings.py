@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from helpers import oracles
 from helpers.paths import ROOT
-from helpers.processes import printed_by
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score
@@ -107,18 +106,6 @@ print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.sco
     assert outputs[0].startswith("[] ")
     values = [np.frombuffer(bytes.fromhex("".join(eval(text.split(" ", 1)[1])))) for text in outputs]
     np.testing.assert_allclose(*values, rtol=1e-13, atol=1e-15)
-
-
-@pytest.mark.parametrize("n_items", [8, 9])
-def test_numba_is_imported_for_many_items_only(n_items):
-    code = f"""
-import numpy as np, hashbench
-from hashbench.scoring import rankings
-rankings._WORTH_NUMBA = 18
-hashbench.evaluate_ranking(np.eye({n_items})[:2], np.eye({n_items})[:2], ["P@1"])
-print("numba" in sys.modules)
-"""
-    assert printed_by(code) == f"{n_items == 9}\n"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 scripts           the scripts, one row of scripts.csv each; a new one goes there, and if it sorts into
                   tests/reports/test_orders.py
 orders            the tie orders of scripts, by the sorts they call
+sorts             the sorts that are compiled
 ranking           queries as scripts see them: distances, the order of the items, scores; the loop over all queries
 quantities        means over queries, and what some scripts compute that is none of hashbench's metrics
 emulation         their values beside the exact ones, and what makes each difference

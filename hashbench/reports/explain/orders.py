@@ -4,22 +4,18 @@ An order maps keys, (n_items,), and a number to at least so many rows, lowest ke
 
 Sorts only compare keys by ``<``, so the type of keys does not matter, only the treatment of equal keys. NumPy's
 `argsort` and `argpartition` have vector instructions for keys of 32 and 64 bits; others are sorted as they always were.
-The compiled loops are ports of libstdc++'s sorts, and leave the same orders.
+Compiled sorts are imported when they are needed, since numba is slow to import.
 """
 
 from functools import lru_cache
 
 import numpy as np
 
-from hashbench._parallel import to_machine_code
 from hashbench._typing import AnyArray, ByteArray, IntArray
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 
 _RADIX_SORTED = 32_768  # least number of integers that torch sorts by digits, which keeps ties in their order
-_INSERTED = 16  # most items that sorts insert, which keeps ties in their order
-
-_FIRST = np.int64(0)  # literals would be compiled once for each of their values
 
 
 def stable(keys: AnyArray, n_first: int) -> IntArray:
@@ -72,21 +68,27 @@ def _is_short(keys: AnyArray) -> bool:
 
 def libstdcxx(keys: AnyArray, n_first: int) -> IntArray:
     """Sort by ``std::sort`` of libstdc++: ``torch.argsort`` on a CPU, unless its build has its own sort."""
+    from hashbench.reports.explain import sorts
+
     rows = np.arange(len(keys))
-    _sort(keys.astype(np.int64), rows)
+    sorts.sort(keys.astype(np.int64), rows)
     return rows
 
 
 def torch_topk(keys: AnyArray, n_first: int) -> IntArray:
     """Sort by ``torch.topk`` on a CPU, where ties depend on the number of items requested."""
+    from hashbench.reports.explain import sorts
+
     rows = np.arange(len(keys))
-    _topk(keys.astype(np.int64), rows, n_first)
+    sorts.topk(keys.astype(np.int64), rows, n_first)
     return rows[:n_first]
 
 
 def numba_here(keys: AnyArray, n_first: int) -> IntArray:
     """Sort by ``numpy.argsort`` as compiled by the installed version of numba."""
-    return np.asarray(_numba_argsort(keys.astype(np.float64)))
+    from hashbench.reports.explain import sorts
+
+    return np.asarray(sorts.argsort(keys.astype(np.float64)))
 
 
 def numba_reversed(keys: AnyArray, n_first: int) -> IntArray:
@@ -164,142 +166,3 @@ def rows_in(order: str, affinity: Affinity) -> IntArray:
     raise HashbenchError(
         f"--database-order is {order!r}, expected given, by-class, shuffled, or shuffled:7 with a seed."
     )
-
-
-@to_machine_code
-def _numba_argsort(keys):  # type: ignore[no-untyped-def]
-    return np.argsort(keys)
-
-
-@to_machine_code
-def _swap(rows, first, second):  # type: ignore[no-untyped-def]
-    rows[first], rows[second] = rows[second], rows[first]
-
-
-@to_machine_code
-def _insert(keys, rows):  # type: ignore[no-untyped-def]
-    """Sort rows by insertion, past strictly larger keys only."""
-    for place in range(1, len(rows)):
-        row, hole = rows[place], place
-        while hole > 0 and keys[row] < keys[rows[hole - 1]]:
-            rows[hole] = rows[hole - 1]
-            hole -= 1
-        rows[hole] = row
-
-
-@to_machine_code
-def _meet(keys, rows, pivot, left, right):  # type: ignore[no-untyped-def]
-    """Exchange rows on the wrong side of a pivot, from both ends, until these meet; return the place."""
-    while True:
-        left += 1
-        while keys[rows[left]] < pivot:
-            left += 1
-        right -= 1
-        while pivot < keys[rows[right]]:
-            right -= 1
-        if left >= right:
-            return left
-        _swap(rows, left, right)
-
-
-@to_machine_code
-def _sift(keys, rows, hole, n_rows, row):  # type: ignore[no-untyped-def]
-    """Put a row into a max-heap with a hole; among equal keys it sinks, to the right."""
-    child = 2 * hole + 1
-    while child < n_rows:
-        if child + 1 < n_rows and keys[rows[child]] <= keys[rows[child + 1]]:
-            child += 1
-        if keys[rows[child]] < keys[row]:
-            break
-        rows[hole] = rows[child]
-        hole, child = child, 2 * child + 1
-    rows[hole] = row
-
-
-@to_machine_code
-def _heap_select(keys, rows, n_first):  # type: ignore[no-untyped-def]
-    """Build a heap of the ``n_first`` rows with the smallest keys."""
-    for parent in range(n_first // 2 - 1, -1, -1):
-        _sift(keys, rows, parent, n_first, rows[parent])
-    for place in range(n_first, len(rows)):
-        if keys[rows[place]] < keys[rows[0]]:
-            row = rows[place]
-            rows[place] = rows[0]
-            _sift(keys, rows, _FIRST, n_first, row)
-
-
-@to_machine_code
-def _heap_sort(keys, rows, n_first):  # type: ignore[no-untyped-def]
-    """Sort the ``n_first`` rows with the smallest keys by a heap."""
-    _heap_select(keys, rows, n_first)
-    for end in range(n_first - 1, 0, -1):
-        row = rows[end]
-        rows[end] = rows[0]
-        _sift(keys, rows, _FIRST, end, row)
-
-
-@to_machine_code
-def _depth(n_rows):  # type: ignore[no-untyped-def]
-    """Return how often a sort splits before it changes its algorithm: twice the logarithm."""
-    depth = 0
-    while n_rows > 1:
-        n_rows //= 2
-        depth += 2
-    return depth
-
-
-@to_machine_code
-def _cut(keys, rows, first, last):  # type: ignore[no-untyped-def]
-    """Split rows first..last (excluded) by the median of three, as libstdc++ does; return the second start."""
-    second, middle, end = first + 1, first + (last - first) // 2, last - 1
-    a, b, c = keys[rows[second]], keys[rows[middle]], keys[rows[end]]
-    if a < b:
-        _swap(rows, first, middle if b < c else (end if a < c else second))
-    else:
-        _swap(rows, first, second if a < c else (end if b < c else middle))
-    return _meet(keys, rows, keys[rows[first]], first, last)
-
-
-@to_machine_code
-def _sort(keys, rows):  # type: ignore[no-untyped-def]
-    """Sort as libstdc++ does: quicksort, a heap where cuts are too uneven, and a final insertion sort."""
-    waiting = [(0, len(rows), _depth(len(rows)))]
-    while waiting:
-        first, last, depth = waiting.pop()
-        while last - first > _INSERTED:
-            if depth == 0:
-                _heap_sort(keys, rows[first:last], last - first)
-                break
-            depth -= 1
-            cut = _cut(keys, rows, first, last)
-            waiting.append((cut, last, depth))
-            last = cut
-    _insert(keys, rows)
-
-
-@to_machine_code
-def _select(keys, rows, place):  # type: ignore[no-untyped-def]
-    """Put the row of a place there, and nothing larger before it, as libstdc++ does."""
-    first, last, depth = _FIRST, len(rows), _depth(len(rows))
-    while last - first > 3:
-        if depth == 0:
-            _heap_select(keys, rows[first:last], place + 1 - first)
-            _swap(rows, first, place)
-            return
-        depth -= 1
-        cut = _cut(keys, rows, first, last)
-        if cut <= place:
-            first = cut
-        else:
-            last = cut
-    _insert(keys, rows[first:last])
-
-
-@to_machine_code
-def _topk(keys, rows, n_first):  # type: ignore[no-untyped-def]
-    """Sort the first ``n_first`` rows as ``torch.topk`` does: by a heap if few, else by selection and sort."""
-    if 64 * n_first <= len(rows):
-        _heap_sort(keys, rows, n_first)
-    else:
-        _select(keys, rows, n_first - 1)
-        _sort(keys, rows[: n_first - 1])

@@ -2,10 +2,10 @@
 
 import math
 
-from hashbench._parallel import compiled_beside_numba
+from hashbench._parallel import compiled_or_python
 
 
-@compiled_beside_numba
+@compiled_or_python(3e-7)
 def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
     """Sum 1/t over the ranks t = before + 1 to before + size; ``table`` holds H(0), H(1), ... up to H(60) or beyond."""
     cut = len(table) - 1
@@ -24,7 +24,7 @@ def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
         out[i] = total
 
 
-@compiled_beside_numba
+@compiled_or_python(4e-6)
 def tie_moments(  # type: ignore[no-untyped-def]
     before, rel_before, size, n_rel, slots, harmonic, table, effects, mean, variance, slope
 ):
@@ -107,7 +107,7 @@ def tie_moments(  # type: ignore[no-untyped-def]
         variance[i] = total
 
 
-@compiled_beside_numba
+@compiled_or_python(5e-5)
 def hypergeometric_ratio(  # type: ignore[no-untyped-def]
     size, n_rel, slots, rel_before, constant, per_one, per_pair, variance, effects, out
 ):
@@ -169,7 +169,7 @@ def hypergeometric_ratio(  # type: ignore[no-untyped-def]
             out[3, q] = ((s + 1.0) * inner_slope / weight_sum - n / 2 * covariance) * n / (r * (n + 1.0) * (n - r))
 
 
-@compiled_beside_numba
+@compiled_or_python(5e-6)
 def least_ratio(low, cutoff, rel_before, fewest, most, harmonic, out):  # type: ignore[no-untyped-def]
     """Find how many relevant items m of the cut tie, last above the cutoff, make precision's mean over them least.
 
@@ -195,7 +195,7 @@ def least_ratio(low, cutoff, rel_before, fewest, most, harmonic, out):  # type: 
         out[q] = first
 
 
-@compiled_beside_numba
+@compiled_or_python(3e-7)
 def cut_groups(size, n_rel, cutoff, out):  # type: ignore[no-untyped-def]
     """Find the tie that each query's cutoff falls into; ``out``, (5, n_queries), gets the parts of `Cut` but slots.
 
@@ -213,7 +213,7 @@ def cut_groups(size, n_rel, cutoff, out):  # type: ignore[no-untyped-def]
             out[2, q], out[3, q] = size[q, group], n_rel[q, group]
 
 
-@compiled_beside_numba
+@compiled_or_python(lambda before, size, *others: 3e-7 * size.sum())
 def expected_reciprocal(before, size, n_rel, slots, out, out_variance, covariance):  # type: ignore[no-untyped-def]
     """Compute mean and variance of 1 / (before + t) over the place t of the first relevant item in a tie.
 
@@ -239,7 +239,7 @@ def expected_reciprocal(before, size, n_rel, slots, out, out_variance, covarianc
         covariance[q] = with_place
 
 
-@compiled_beside_numba
+@compiled_or_python(5e-6)
 def probability_of_none(size, n_rel, slots, out):  # type: ignore[no-untyped-def]
     """Compute the probability that none of the first ``slots`` places of a tie holds a relevant item."""
     for q in range(len(size)):
@@ -253,7 +253,7 @@ def probability_of_none(size, n_rel, slots, out):  # type: ignore[no-untyped-def
         out[q] = probability
 
 
-@compiled_beside_numba
+@compiled_or_python(2e-6)
 def discounted_gains(counts, gains, before, sums, squares, weighted, out, slopes):  # type: ignore[no-untyped-def]
     """Sum the discounted gains of ``counts`` (n_queries, n_levels, n_groups), and compute each tie's slope.
 
@@ -331,7 +331,7 @@ def discounted_gains(counts, gains, before, sums, squares, weighted, out, slopes
         out[3, q] = variance
 
 
-@compiled_beside_numba
+@compiled_or_python(3e-7)
 def sums_above(parts, group, out):  # type: ignore[no-untyped-def]
     """Sum the groups above each query's ``group``, of parts (n_parts, n_queries, n_groups).
 
@@ -349,7 +349,7 @@ def sums_above(parts, group, out):  # type: ignore[no-untyped-def]
             out[part, q] = total + rest
 
 
-@compiled_beside_numba
+@compiled_or_python(3e-7)
 def item_covariances(counts, slope, gains, out, explained):  # type: ignore[no-untyped-def]
     """Compute (gain - mean gain of the tie) * slope where there are items, and the variance that items' keys explain.
 

@@ -7,13 +7,13 @@ do not. ``sums[t]`` is the sum of the weights of the first t ranks; ranks beyond
 
 import numpy as np
 
-from hashbench._parallel import compiled_beside_numba
+from hashbench._parallel import compiled_or_python
 
 _NEGLIGIBLE = 1e-30  # a probability
 _FAR = 1e-19  # a probability over that of the mode
 
 
-@compiled_beside_numba
+@compiled_or_python(1e-5)
 def moments(  # type: ignore[no-untyped-def]
     starts, value, hamming, gain, radius, size, slots, sums, squares, of_precision, out, out_variance
 ):
@@ -167,7 +167,7 @@ def moments(  # type: ignore[no-untyped-def]
         out_variance[q] = variance
 
 
-@compiled_beside_numba
+@compiled_or_python(1e-5)
 def extreme(  # type: ignore[no-untyped-def]
     starts, value, hamming, gain, radius, size, slots, sums, of_precision, is_most, out
 ):
@@ -224,7 +224,7 @@ def extreme(  # type: ignore[no-untyped-def]
         out[q] = total
 
 
-@compiled_beside_numba
+@compiled_or_python(1e-5)
 def graded_extreme(  # type: ignore[no-untyped-def]
     starts, value, hamming, gain, radius, size, slots, sums, sign, out
 ):

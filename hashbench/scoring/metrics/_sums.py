@@ -30,7 +30,9 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
     >>> harmonic_range(1, 2)  # 1/2 + 1/3
     array(0.83333333)
     """
-    first, count = np.broadcast_arrays(np.asarray(before, dtype=np.int64), np.asarray(size, dtype=np.int64))
+    first, count = np.asarray(before, dtype=np.int64), np.asarray(size, dtype=np.int64)
+    if first.shape != count.shape:
+        first, count = np.broadcast_arrays(first, count)
     sums = np.empty(first.size)
     _loops.harmonic(first.ravel(), count.ravel(), _TABLE, sums)
     return sums.reshape(first.shape)
