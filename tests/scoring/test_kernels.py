@@ -4,7 +4,7 @@ import pytest
 from hashbench.bits import pack
 from hashbench.scoring import kernels, plain_kernels
 
-CHUNK, TILE = 2048, 65536  # a test below holds them to the kernels' own
+CHUNK, TILE = 64, 65536  # a test below holds them to the kernels' own
 NO_WEIGHTS = np.zeros(0, np.int64)
 
 
@@ -99,7 +99,7 @@ def test_compiled_and_plain_counts_are_right_for_every_code_length(kind, weighte
 
 @pytest.mark.parametrize(("kind", "weighted"), KINDS)
 def test_compiled_and_plain_counts_are_right_across_chunk_and_tile_boundaries(kind, weighted):
-    assert (CHUNK, TILE) == (kernels._CHUNK, kernels._TILE)
+    assert (CHUNK, TILE) == (kernels._WIDTH, kernels._TILE)
     rng = np.random.default_rng(1)
     for n_rows in (*range(1, 10), CHUNK - 1, CHUNK, CHUNK + 1, TILE - 1, TILE, TILE + 1, 2 * TILE + CHUNK + 3):
         assert_same_counts(kind, arguments(kind, rng, 12, n_rows, 3, weighted), f"{n_rows} rows")
