@@ -156,7 +156,7 @@ def _part_distances(tables, row, n_queries, byte, database, tail, first, last, o
     Bytes from ``byte`` on count, as many as fit 8 bits; ``first`` is a multiple of 64.
     """
     end = min(byte + _BYTES, tables.shape[1])
-    whole = first + (last - first) // _WIDTH * _WIDTH
+    whole = min(last + _WIDTH - 1, database.shape[1]) // _WIDTH * _WIDTH  # rows behind the last do no harm
     if n_queries == _QUERIES:
         for start in range(first, whole, _WIDTH):
             _put_four_sums(tables, row, byte, end, database, start, out, start - first)

@@ -123,6 +123,18 @@ def test_counts_of_shared_labels_may_begin_at_any_row():
             np.testing.assert_array_equal(plain, expected)
 
 
+def test_runs_may_end_before_the_last_row():
+    *drawn, _, before = arguments("runs", np.random.default_rng(6), 20, 3 * CHUNK + 9, 5, False)
+    for last in (1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 8):
+        edges = np.linspace(0, last, drawn[-1].shape[1] + 1).astype(np.int64)
+        compiled, plain, expected = before.copy(), before.copy(), before.copy()
+        kernels.count_runs(*drawn, edges, compiled)
+        plain_kernels.count_runs(*drawn, edges, plain)
+        numpy_count_runs(*drawn, edges, expected)
+        np.testing.assert_array_equal(compiled, expected)
+        np.testing.assert_array_equal(plain, expected)
+
+
 def test_counters_of_runs_do_not_overflow_where_all_rows_are_equal():
     query, n_rows = np.ones((2, 1), np.uint8), 3 * TILE + 1
     edges, counts = np.array([0, n_rows - 1, n_rows]), np.zeros((2, 2, 9), np.int64)
