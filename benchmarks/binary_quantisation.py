@@ -249,7 +249,7 @@ def layout_texts(results: Path, metric: str) -> str:
     lengths = tomllib.loads(GRID.read_text())["bits"]
     heads = " | ".join(f"{n_bits:,} bits, {n_bits // 8} B" for n_bits in lengths)
     lines = [f"| codes | {heads} |", f"|---|{'--:|' * len(lengths)}"]
-    for label in filter(means.index.levels[0].__contains__, TEXTS):
+    for label in (label for label in TEXTS if label in means.index):
         cells = [f"{means[label, n_bits]:.3f}" if (label, n_bits) in means.index else "" for n_bits in lengths]
         lines.append(f"| {label} | {' | '.join(cells)} |")
     return "\n".join(lines)

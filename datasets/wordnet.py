@@ -27,7 +27,7 @@ class WordNetMiniLM(PublishedDataset):
     """Definitions as vectors of unit length; only files of the model's package are read, none of its code is run."""
 
     name = "wordnet-minilm"
-    summary = "26,000 definitions of WordNet as embeddings, 384-d; 1,000 queries, 25,000 database, 10,000 for training"
+    summary = "26,000 definitions of WordNet as embeddings, 384-d; 1,000 queries, 10,000 items for training"
     features = ("all-MiniLM-L6-v2",)
     takes = ("source",)
     needs = f"the packages wordnet-base of Debian and {_PACKAGE} of PyPI"
