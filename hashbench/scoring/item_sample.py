@@ -9,8 +9,8 @@ import numpy as np
 
 from hashbench._typing import BoolArray, ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
 from hashbench.affinity import Affinity
-from hashbench.bits import n_words
-from hashbench.scoring.counting import SliceableCodes, byte_columns, read_words
+from hashbench.bits import n_words, to_words
+from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.row_hashes import ODD, mixed, row_hashes
 
@@ -55,8 +55,8 @@ class PackedSample(NamedTuple):
     """Sampled items of packed codes, and where they lie in the queries' histograms."""
 
     rows: IntArray  # (n_sampled,), of the database
-    query: ByteArray  # (n_queries, n_bytes)
-    codes: ByteArray  # (n_bytes, n_sampled), of the items
+    query: WordArray  # (n_queries, n_words)
+    words: WordArray  # (n_sampled, n_words), codes of the items
     levels: Callable[[slice], LevelArray]  # of each item as indices, (n_queries, n_sampled), for some queries
     n_groups: int
 
@@ -79,13 +79,13 @@ class PackedSample(NamedTuple):
         for is_here, words in _words_at(chosen, database, n_bits):
             of_chosen[is_here] = words
         levels = partial(_level_indices, affinity.part(_ALL, chosen))
-        return cls(chosen, np.ascontiguousarray(query), byte_columns(of_chosen, n_bits), levels, n_bits + 1)
+        return cls(chosen, to_words(query), of_chosen, levels, n_bits + 1)
 
     def add(self, queries: slice, tables: FloatArray, sums: FloatArray) -> None:
         """Add the tables of some queries to the sums of the items, as `Counted.add` does."""
         levels = np.ascontiguousarray(self.levels(queries))
         cells = np.empty(levels.shape, dtype=np.int32)
-        kernels.all_cells(self.query[queries], self.codes, levels, self.n_groups, cells)
+        kernels.all_cells(self.query[queries], np.ascontiguousarray(self.words.T), levels, self.n_groups, cells)
         kernels.add_cells(cells, tables, sums)
 
 

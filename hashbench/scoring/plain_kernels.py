@@ -2,17 +2,15 @@
 
 import numpy as np
 
-from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, LevelArray, WordArray
-from hashbench.bits import to_words
+from hashbench._typing import AnyArray, FloatArray, IntArray, LevelArray, WordArray
 
 
 def count_ranges(
-    query: ByteArray, start: IntArray, stop: IntArray, database: ByteArray, weights: IntArray, counts: IntArray
+    query: WordArray, start: IntArray, stop: IntArray, database: WordArray, weights: IntArray, counts: IntArray
 ) -> None:
     """Count distances where the items of each level and above are one range of rows, inside that of the level below."""
-    words = _words(database)
-    for row, code in enumerate(to_words(query)):
-        distance = _distances(code, words)
+    for row, code in enumerate(query):
+        distance = _distances(code, database)
         counts[row, 0] += _tally(distance, weights, counts.shape[2])
         for level, (first, last) in enumerate(zip(start[:, row], stop[:, row], strict=True)):
             inside = _tally(distance[first:last], weights[first:last], counts.shape[2])
@@ -21,48 +19,44 @@ def count_ranges(
 
 
 def count_runs(
-    query: ByteArray, query_masks: ByteArray, database: ByteArray, masks: ByteArray, edges: IntArray, counts: IntArray
+    query: WordArray, query_masks: WordArray, database: WordArray, masks: WordArray, edges: IntArray, counts: IntArray
 ) -> None:
     """Count distances where runs of rows have equal labels, and the level is the number shared with the query's."""
-    words, mask_words, wanted = _words(database[:, : edges[-1]]), _words(masks), to_words(query_masks)
-    for row, code in enumerate(to_words(query)):
-        shared = np.repeat(_shared(wanted[row], mask_words), np.diff(edges))
-        _add_levels(_distances(code, words), shared, np.empty(0, np.int64), counts[row])
+    for row, code in enumerate(query):
+        shared = np.repeat(_shared(query_masks[row], masks), np.diff(edges))
+        _add_levels(_distances(code, database[:, : edges[-1]]), shared, np.empty(0, np.int64), counts[row])
 
 
 def count_shared(
-    query: ByteArray,
-    query_masks: ByteArray,
-    database: ByteArray,
-    masks: ByteArray,
+    query: WordArray,
+    query_masks: WordArray,
+    database: WordArray,
+    masks: WordArray,
     first: int,
     weights: IntArray,
     counts: IntArray,
 ) -> None:
     """Count distances of rows from ``first`` on, where the level is the number of labels shared, row by row."""
-    words, mask_words, wanted = _words(database[:, first:]), _words(masks[:, first:]), to_words(query_masks)
-    for row, code in enumerate(to_words(query)):
-        shared = _shared(wanted[row], mask_words)
-        _add_levels(_distances(code, words), shared, weights[first:], counts[row])
+    for row, code in enumerate(query):
+        shared = _shared(query_masks[row], masks[:, first:])
+        _add_levels(_distances(code, database[:, first:]), shared, weights[first:], counts[row])
 
 
-def count_levels(query: ByteArray, database: ByteArray, levels: LevelArray, counts: IntArray) -> None:
+def count_levels(query: WordArray, database: WordArray, levels: LevelArray, counts: IntArray) -> None:
     """Count distances where ``levels``, (n_queries, n_rows), holds the index of each pair's level."""
-    words = _words(database)
-    for row, code in enumerate(to_words(query)):
-        _add_levels(_distances(code, words), levels[row].astype(np.int64), np.empty(0, np.int64), counts[row])
+    for row, code in enumerate(query):
+        _add_levels(_distances(code, database), levels[row].astype(np.int64), np.empty(0, np.int64), counts[row])
 
 
-def largest_buckets(query: ByteArray, codes: ByteArray, sizes: IntArray, largest: IntArray) -> None:
+def largest_buckets(query: WordArray, codes: WordArray, sizes: IntArray, largest: IntArray) -> None:
     """Raise ``largest``, (n_queries, n_groups), to the largest of ``sizes`` among the codes at each distance."""
-    words = _words(codes)
-    for row, code in enumerate(to_words(query)):
-        np.maximum.at(largest[row], _distances(code, words), sizes)
+    for row, code in enumerate(query):
+        np.maximum.at(largest[row], _distances(code, codes), sizes)
 
 
 def collect(
-    query: ByteArray,
-    database: ByteArray,
+    query: WordArray,
+    database: WordArray,
     first_row: int,
     radius: IntArray,
     fill: IntArray,
@@ -70,31 +64,24 @@ def collect(
     hamming: AnyArray,
 ) -> None:
     """Put rows within each query's ``radius``, and their distances, into the outputs at ``fill``, which is advanced."""
-    words = _words(database)
-    for row, code in enumerate(to_words(query)):
-        distance = _distances(code, words)
+    for row, code in enumerate(query):
+        distance = _distances(code, database)
         near = np.flatnonzero(distance <= radius[row])
         places = slice(fill[row], fill[row] + len(near))
         index[places], hamming[places] = first_row + near, distance[near]
         fill[row] = places.stop
 
 
-def all_cells(query: ByteArray, database: ByteArray, levels: LevelArray, n_groups: int, out: IntArray) -> None:
+def all_cells(query: WordArray, database: WordArray, levels: LevelArray, n_groups: int, out: IntArray) -> None:
     """Put level * n_groups + distance of all pairs into ``out``, (n_queries, n_rows); ``levels`` are indices."""
-    words = _words(database)
-    for row, code in enumerate(to_words(query)):
-        out[row] = levels[row].astype(np.int64) * n_groups + _distances(code, words)
+    for row, code in enumerate(query):
+        out[row] = levels[row].astype(np.int64) * n_groups + _distances(code, database)
 
 
 def add_cells(cells: IntArray, tables: FloatArray, sums: FloatArray) -> None:
     """Add each query's table, (n_cells + 1, n_metrics), at the cells of the items, -1 for the last cell."""
     for table, of_query in zip(tables, cells, strict=True):
         sums += table[of_query]
-
-
-def _words(columns: ByteArray) -> WordArray:
-    """Return codes, byte by byte, (n_bytes, n_rows), as words, (n_words, n_rows): an eighth of the steps."""
-    return np.ascontiguousarray(to_words(columns.T).T)
 
 
 def _distances(code: WordArray, database: WordArray) -> IntArray:

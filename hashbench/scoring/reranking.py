@@ -9,9 +9,10 @@ from hashbench._parallel import in_threads, query_chunks
 from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray
 from hashbench._validation import check_directions, real_row_pair
 from hashbench.affinity import Affinity
+from hashbench.bits import to_words
 from hashbench.distances import exact_at
 from hashbench.errors import HashbenchError
-from hashbench.scoring.counting import SliceableCodes, byte_columns, read_words
+from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.histogram import Candidates, TieHistogram
 from hashbench.scoring.metrics._sums import cut_at
@@ -104,14 +105,14 @@ def _collect(
     query: ByteArray, database: SliceableCodes, n_bits: int, radius: IntArray, starts: IntArray
 ) -> tuple[IntArray, npt.NDArray[np.uint16]]:
     """Return the items inside the radius of each query, as ascending rows of the database, and their distances."""
-    query, fill = np.ascontiguousarray(query), starts[:-1].copy()
+    words, fill = to_words(query), starts[:-1].copy()
     index, hamming = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1], dtype=np.uint16)
     for rows, block in read_words(database, n_bits):
-        codes = byte_columns(block, n_bits)
+        columns = np.ascontiguousarray(block.T)  # (n_words, n_rows)
 
-        def collect(chunk: slice, codes: ByteArray = codes, first: int = rows.start) -> None:
-            kernels.collect(query[chunk], codes, first, radius[chunk], fill[chunk], index, hamming)
+        def collect(chunk: slice, columns: AnyArray = columns, first: int = rows.start) -> None:
+            kernels.collect(words[chunk], columns, first, radius[chunk], fill[chunk], index, hamming)
 
-        for _ in in_threads(collect, query_chunks(len(query))):
+        for _ in in_threads(collect, query_chunks(len(words))):
             pass
     return index, hamming

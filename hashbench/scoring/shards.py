@@ -14,7 +14,7 @@ from hashbench.affinity import Affinity, row_digests
 from hashbench.bits import to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.code_statistics import bits_seen, notes_on_bits
-from hashbench.scoring.counting import SliceableCodes, byte_columns, count, database_blocks
+from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import QueryKinds, check_counts, first_alike
 from hashbench.scoring.histogram import TieHistogram
@@ -162,8 +162,8 @@ class ShardedCodes:
         items = ItemSums(chosen, histogram.n_queries, rows, shard.sample.n_items, n_alike, own, keys)
         table = ScoreTable(chosen, undefined, histogram.n_queries, items)
         levels = np.searchsorted(histogram.levels, np.concatenate(columns, axis=1)).astype(np.int16)
-        codes = byte_columns(shard.sample.words[shard.sample.chosen][by_row], self.n_bits)
-        sample = PackedSample(rows, self.query[queries], codes, levels.__getitem__, self.n_bits + 1)
+        words = to_words(self.query[queries]), shard.sample.words[shard.sample.chosen][by_row]
+        sample = PackedSample(rows, *words, levels.__getitem__, self.n_bits + 1)
 
         def counted(part: slice) -> Counted:
             return Counted(histogram.part(part), partial(sample.add, part))

@@ -38,7 +38,7 @@ def test_a_histogram_equals_an_obvious_double_loop(name, n_repeats):
     assert_same_histogram(count_all(codes, affinity), expected)
     (block,) = database_blocks(pack(codes), N_BITS, affinity)
     if n_repeats == N_DATABASE and name in ("same-label", "hierarchy", "shared-labels"):  # equal rows are merged
-        assert block.codes.shape[1] < N_DATABASE == block.weights.sum()
+        assert block.words.shape[1] < N_DATABASE == block.weights.sum()
 
 
 @pytest.mark.parametrize("name", ["same-label", "hierarchy", "shared-labels"])
