@@ -72,7 +72,7 @@ def numba_error() -> ImportError | None:
         def on_end(self, event: Any) -> None:
             pass
 
-    event.register("numba:compile", Listener())
+    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
     return None
 
 

@@ -69,9 +69,9 @@ def unpack(packed: ByteArray, n_bits: int) -> BoolArray:
 def to_words(packed: ByteArray) -> WordArray:
     """View packed codes as 64-bit words, (n_samples, n_words), padded with zero bits; not to be written to."""
     n_samples, width = packed.shape
-    if width % 8 == 0 and sys.byteorder == "little":
-        words = packed.view(np.uint64) if packed.flags.c_contiguous else packed
-        if words.flags.carray and words.dtype == np.uint64:  # for which loops are compiled
+    if width % 8 == 0 and sys.byteorder == "little" and packed.flags.c_contiguous:
+        words: WordArray = packed.view(np.uint64)
+        if words.flags.carray:  # for which loops are compiled
             return words
     padded = np.zeros((n_samples, 8 * n_bytes(width)), dtype=np.uint8)
     padded[:, :width] = packed

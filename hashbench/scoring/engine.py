@@ -20,7 +20,7 @@ def _either(plain: Callable[..., Any], n_steps: Callable[..., int]) -> Callable[
     return plain_first(plain, load, _SOURCE, lambda *arguments: _SECONDS * n_steps(*arguments))
 
 
-_LOOPS = {
+_LOOPS: dict[Callable[..., Any], Callable[..., int]] = {
     plain_kernels.count_ranges: lambda query, start, stop, database, *others: len(query) * database.nbytes // 8,
     plain_kernels.count_runs: lambda query, masks, database, *others: len(query) * database.nbytes // 8,
     plain_kernels.count_shared: lambda query, masks, database, *others: len(query) * database.nbytes // 8,

@@ -49,7 +49,7 @@ def test_rows_are_neither_merged_nor_sorted_for_a_few_queries(name, monkeypatch)
     for n_few, is_whole in ((N_QUERIES, False), (N_QUERIES + 1, True)):
         monkeypatch.setattr(counting, "_FEW_QUERIES", n_few)
         (block,) = database_blocks(pack(codes), N_BITS, affinity)
-        assert (block.codes.shape[1] == N_DATABASE) == is_whole
+        assert (block.words.shape[1] == N_DATABASE) == is_whole
         assert_same_histogram(count_all(codes, affinity), whole)
 
 
