@@ -190,7 +190,7 @@ def test_presets_are_the_authors_settings(name, preset):
 @pytest.fixture(scope="module")
 def trial_scores():
     """Means over datasets of features and code lengths by method and setting, NaN where a trial failed."""
-    trials = pd.read_csv(ROOT / "benchmarks" / "tuning.csv")
+    trials = pd.read_csv(ROOT / "benchmarks" / "tuning-earlier.csv")  # defaults are of the first round
     trials = trials[~trials["dataset"].str.endswith(":images")]
     trials["score"] = trials[["among_held_out", "to_trained"]].mean(axis=1, skipna=False)
     return trials.groupby(["method", "setting"])["score"].agg(lambda scores: scores.mean(skipna=False))

@@ -197,7 +197,7 @@ def test_only_listed_values_are_tried_each_once_beside_the_default():
 
 @pytest.mark.usefixtures("digits_data")
 def test_values_of_parameters_fix_them_and_lists_are_tried(digits):
-    params = {"epochs": 2, "itq:n_iter": Sweep((5, 20)), "dpsh:eta": 3.0}
+    params = {"epochs": 2, "itq:n_iter": Sweep((5, 20)), "dpsh:eta": 3.0, "dpsh:weight_decay": 5e-4}
     trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8,), params=params), 9)
     assert {trial.params.get("epochs") for trial in trials if trial.method == "itq"} == {None}
     assert {trial.params.get("epochs") for trial in trials if trial.method == "dpsh"} == {2}
@@ -224,7 +224,7 @@ def outcome_of(trial, **scores):
 
 @pytest.mark.usefixtures("digits_data")
 def test_the_best_is_the_highest_mean_without_a_failure_and_errors_count_down():
-    study = Study(methods=(("hashnet", {}),), n_bits=(8, 16), params={"learning_rate": 0.1})
+    study = Study(methods=(("hashnet", {}),), n_bits=(8, 16), params={"learning_rate": 0.1, "weight_decay": 5e-4})
     trials = plan(study, 9)  # slopes 10, 5 and 20
     values = {"10": (0.5, 0.6), "5.0": (0.9, None), "20.0": (0.55, 0.6)}
 
