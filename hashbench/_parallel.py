@@ -14,6 +14,7 @@ from hashbench.errors import needing
 T = TypeVar("T")
 
 _NUMBA = Lock()  # held while numba's settings are changed
+_IMPORT = Lock()  # held while numba is imported: a thread that meets it half imported would wait forever
 BEFORE_LOADING, BEFORE_COMPILING = 0.5, 2.0  # seconds of plain loops, if compiled ones lie on disk, or if not
 _plain_seconds = 0.0  # that loops have taken in this process without numba, by estimate
 watchers: list[Callable[[ImportError | None], None]] = []  # called when numba compiles, or with why it would but cannot
@@ -57,9 +58,14 @@ def _n_processors(most: str | None) -> int:
     return int(cpu_count())
 
 
-@cache
 def numba_error() -> ImportError | None:
     """Import numba; return why that fails, if it does: numba is missing, or does not fit the installed NumPy."""
+    with _IMPORT:
+        return _import_numba()
+
+
+@cache
+def _import_numba() -> ImportError | None:
     try:
         from numba.core import event
     except ImportError as error:

@@ -1,4 +1,5 @@
 import importlib.util
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -86,6 +87,22 @@ def test_a_loop_is_plain_until_loops_of_the_process_have_taken_long_and_longer_w
     assert calls_before_it_is_loaded() == 3
     path.write_text("def function(x):\n    return 1 + x\n", encoding="utf-8")
     assert calls_before_it_is_loaded() == 6
+
+
+def test_a_thread_waits_until_another_has_imported_numba(monkeypatch):
+    n_importing, most = 0, 0
+
+    def import_slowly():
+        nonlocal n_importing, most
+        n_importing += 1
+        most = max(most, n_importing)
+        time.sleep(0.01)
+        n_importing -= 1
+
+    monkeypatch.setattr(_parallel, "_import_numba", import_slowly)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda number: _parallel.numba_error(), range(4))) == [None] * 4
+    assert most == 1
 
 
 def test_threads_that_compile_at_once_leave_numbas_settings_as_they_were(loops, tmp_path):
