@@ -288,7 +288,9 @@ class SharedLabels(Affinity):
     def block(self, query: Rows, database: Rows) -> LevelArray:
         """Count common labels; see `Affinity.block`."""
         query_labels = self.query_labels[query].astype(np.float32)  # a float product runs in BLAS and is exact
-        return (query_labels @ self.database_labels[database].astype(np.float32).T).astype(np.int16)
+        with np.errstate(invalid="ignore"):  # on some processors, BLAS reads past small arrays and sets this flag
+            counts = query_labels @ self.database_labels[database].astype(np.float32).T
+        return counts.astype(np.int16)
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "SharedLabels":
         """Select labels, and the levels that these can have; see `Affinity.part`."""
