@@ -36,6 +36,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.learning.batch": ("Batch",),
     "hashbench.learning.classes": ("ClassHash", "TargetHash", "mean_over_labelled"),
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
+    "hashbench.scoring.candidates": ("CandidateCount", "candidates"),
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
     "hashbench.scoring.comparison": ("Difference", "compare"),
     "hashbench.scoring.curves": ("curves",),
@@ -85,6 +86,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
         setting as setting,
         whole as whole,
     )
+    from hashbench.scoring.candidates import CandidateCount as CandidateCount, candidates as candidates
     from hashbench.scoring.code_statistics import CodeUsage as CodeUsage, code_usage as code_usage
     from hashbench.scoring.comparison import Difference as Difference, compare as compare
     from hashbench.scoring.curves import curves as curves

@@ -21,6 +21,7 @@ from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
 from hashbench.pipeline.steps import check_content, needs_vectors, rows_of, vectors_of
 from hashbench.registry import dataset_names, method_names
+from hashbench.scoring.candidates import CandidateCount, candidates_packed
 from hashbench.scoring.evaluation import Evaluation, arrays_of
 from hashbench.scoring.evaluator import check_counts as check_rated
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
@@ -190,6 +191,13 @@ class OwnCodes:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does."""
         parts = self.query, self.database, self.n_bits, self.affinity
         return count_pairs(*parts, exclude_self=self.exclude_self, on_progress=on_progress)
+
+    def candidates(
+        self, metric: str, wanted_recall: Sequence[float], on_progress: Progress = silent
+    ) -> tuple[list[CandidateCount], Evaluation]:
+        """Find how many candidates reach a recall, as `hashbench.candidates` does; and their evaluation."""
+        parts = self.query, self.database, self.n_bits, self.affinity, metric, wanted_recall
+        return candidates_packed(*parts, exclude_self=self.exclude_self, on_progress=on_progress)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse vectors that no metric uses."""
