@@ -595,6 +595,17 @@ COMMANDS = f"""
 1 | {LABELLED} --per-query '' | cannot write .: Is a directory
 2 | {LABELLED} --per-query r | directory
 2 | {LABELLED} --per-query scores.xlsx | --per-query writes CSV, got scores.xlsx; name it scores.csv.
+2 | {LABELLED} --wanted-recall 0 --metric R@5 | '--wanted-recall': 0.0 is not in the range 0<x<=1.
+2 | {LABELLED} --wanted-recall .9 | --wanted-recall needs one metric, the recall to reach, such as --metric R@10.
+2 | {LABELLED} --wanted-recall .9 --metric R@5 --metric R@6 | --wanted-recall needs one metric
+1 | {LABELLED} --wanted-recall .9 --metric P@5 | for a recall such as R@10, got metric 'P@5'
+1 | {LABELLED} --wanted-recall .9 --metric R@5:reranked=6 | for a recall such as R@10, got metric 'R@5:reranked=6'
+1 | {LABELLED} --wanted-recall .9 --metric R@1 | a query has 3 relevant items, and R@1 counts at most 1 | ask for R@3
+2 | {LABELLED} --wanted-recall .9 --metric R@5 --save mine | --save does not go with --wanted-recall
+2 | {LABELLED} --wanted-recall .9 --metric R@5 --distance cosine | --distance does not go with --wanted-recall
+2 | {LABELLED} --wanted-recall .9 --metric R@5 --per-query new.csv | --per-query does not go with --wanted-recall
+2 | {RUN} --wanted-recall .9 --metric R@5 | --run does not go with --wanted-recall
+1 | {LABELLED} --wanted-recall .9 --metric R@5 {VECTORS} | for metrics that re-rank, and no such metric was chosen
 2 | {LABELLED} --curves x.jpg | 'x.jpg' must end in .svg, .png or .pdf, or in .csv for numbers.
 2 | {LABELLED} --curves labels.npy | 'labels.npy' must end in .svg
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hashbench.pipeline.grid import Job
     from hashbench.pipeline.one_job import Outcome
     from hashbench.pipeline.steps import Demands
+    from hashbench.scoring.candidates import CandidateCount
     from hashbench.scoring.evaluation import Evaluation
 
 
@@ -85,11 +86,7 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
             lines[-1].insert(3, _five(values.tie_sd_measured))
     n_queries = len(next(iter(evaluation.scores.values())).mean)
     shuffle, worst_case = shuffle_and_worst_case(ordered)
-    n_scored = n_queries - evaluation.n_undefined * bool(_leaves_out(evaluation))
-    queries = counted(n_queries, "query", "queries")
-    if n_scored < n_queries:
-        queries = f"{n_scored:,} of {queries}"
-    notes = [f"{queries}; mean over all orders of tied items.", shuffle]
+    notes = [f"{_scored_queries(evaluation)}; mean over all orders of tied items.", shuffle]
     if n_orders:
         header.insert(3, "measured sd")
         notes.append(f"measured sd: that of {n_orders:,} random orders.")
@@ -124,6 +121,33 @@ def format_several(evaluations: Sequence[tuple[int, int, "Evaluation"]], form: s
         for n_bits, seed, evaluation in evaluations
     ]
     return _laid_out(header, lines, [shuffle_and_worst_case()[0]], form)
+
+
+def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluation", metric: str, form: str) -> str:
+    """Return how many candidates reach each wanted recall as `format_evaluation` does scores."""
+    if form == "json":
+        return json_text([{**count._asdict(), "recall": count.recall.by_name} for count in counts])
+    if form == "csv":
+        header = ["wanted", "n_candidates", "fewest", "most", *counts[0].recall.by_name]
+        rows = [[f"{count.wanted:g}", *count[1:4], *map(_six, count.recall.by_name.values())] for count in counts]
+        return sheet_text(header, rows).rstrip("\n")
+    header = [f"wanted {metric}", "candidates", "fewest", "most", "recall", "shuffle sd", "low", "high"]
+    lines = []
+    for wanted, n_candidates, fewest, most, recall in counts:
+        numbers = [f"{number:,}" for number in (n_candidates, fewest, most)]
+        values = [_four(recall.mean), _five(recall.tie_sd), _four(recall.low), _four(recall.high)]
+        lines.append([f"{wanted:g}", *numbers, *values])
+    notes = [
+        f"{_scored_queries(evaluation)}; candidates: the smallest number whose re-ranking reaches the wanted recall, "
+        "as the mean over all orders of tied items.",
+        "fewest, most: the smallest number if each query's ties are broken in the best order, and in the worst.",
+        "recall: after re-ranking these candidates, the mean over all orders; low, high: the worst and the best case.",
+        "shuffle sd: how far a shuffle of the database moves this recall, as a standard deviation (estimate).",
+        "Relevant items are taken to be the nearest by the distance that re-ranks, as true neighbours are.",
+    ]
+    if evaluation.n_undefined:
+        notes.append(_without_relevant(evaluation))
+    return _laid_out(header, lines, notes, form)
 
 
 def _laid_out(header: list[str], lines: list[list[str]], notes: list[str], form: str) -> str:
@@ -234,6 +258,13 @@ def _without_relevant(evaluation: "Evaluation", of: str = "") -> str:
     fates = {True: f" and {are} left out", False: f" and {count}, as --undefined says", None: ""}
     queries, fate = counted(n_queries, "query", "queries"), fates[_leaves_out(evaluation)]
     return f"{n_undefined:,} of {queries}{of} {has} no relevant item in the database{fate}."
+
+
+def _scored_queries(evaluation: "Evaluation") -> str:
+    n_queries = len(next(iter(evaluation.scores.values())).mean)
+    n_scored = n_queries - evaluation.n_undefined * bool(_leaves_out(evaluation))
+    queries = counted(n_queries, "query", "queries")
+    return queries if n_scored == n_queries else f"{n_scored:,} of {queries}"
 
 
 def _leaves_out(evaluation: "Evaluation") -> bool | None:
