@@ -40,6 +40,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
     "hashbench.scoring.comparison": ("Difference", "compare"),
     "hashbench.scoring.curves": ("curves",),
+    "hashbench.scoring.drift": ("Drift", "drift"),
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
     "hashbench.scoring.evaluator": ("evaluate",),
     "hashbench.scoring.histogram": ("TieHistogram",),
@@ -90,6 +91,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     from hashbench.scoring.code_statistics import CodeUsage as CodeUsage, code_usage as code_usage
     from hashbench.scoring.comparison import Difference as Difference, compare as compare
     from hashbench.scoring.curves import curves as curves
+    from hashbench.scoring.drift import Drift as Drift, drift as drift
     from hashbench.scoring.evaluation import Evaluation as Evaluation, Summary as Summary
     from hashbench.scoring.evaluator import evaluate as evaluate
     from hashbench.scoring.histogram import TieHistogram as TieHistogram

@@ -1,7 +1,7 @@
 """Runs with their progress, and scores as text."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from hashbench.pipeline.one_job import Outcome
     from hashbench.pipeline.steps import Demands
     from hashbench.scoring.candidates import CandidateCount
+    from hashbench.scoring.drift import Drift
     from hashbench.scoring.evaluation import Evaluation
+
+_SHOWN_BITS = 3  # that differ most
 
 
 def run_jobs(
@@ -150,13 +153,59 @@ def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
     return _laid_out(header, lines, notes, form)
 
 
-def _laid_out(header: list[str], lines: list[list[str]], notes: list[str], form: str) -> str:
+def format_drift(drifts: Mapping[str, "Drift"], scored: Sequence[tuple[str, str, "Evaluation"]], form: str) -> str:
+    """Return how two codes differ, by role, and the scores of queries of each in a database of each, as text."""
+    if form == "json":
+        pairs = [{"queries": query, "database": database, "scores": _by_name(of)} for query, database, of in scored]
+        return json_text({role: _drift_numbers(found) for role, found in drifts.items()} | {"scores": pairs})
+    header = ["codes", "items", "equal", "bits per item", "most", "bits that differ most (share of items)"]
+    lines = []
+    for role, found in drifts.items():
+        sizes = f"{len(found.bits_per_item):,}", f"{found.most_bits} of {len(found.items_per_bit)}"
+        shares = _four(found.share_equal), _four(found.mean_bits)
+        lines.append([role, sizes[0], *shares, sizes[1], _worst_bits(found)])
+    notes = [
+        "equal: share of the items whose two codes are equal.",
+        "bits per item: bits that differ, on average; most: in one item. Bits are counted from 0.",
+    ]
+    text = _laid_out(header, lines, notes, form)
+    if not scored:
+        return text
+    header, lines = ["queries", "database", "metric", "mean", "shuffle sd", "low", "high"], []
+    for query, database, evaluation in scored:
+        for name, values in evaluation.summary.items():
+            numbers = [_four(values.mean), _five(values.tie_sd), _four(values.low), _four(values.high)]
+            lines.append([query, database, name, *numbers])
+    evaluation = scored[0][2]
+    notes = [
+        f"{_scored_queries(evaluation)}; mean over all orders of tied items.",
+        *shuffle_and_worst_case(),
+        "these: the codes of the command; other: those of --drift.",
+    ]
+    if evaluation.n_undefined:
+        notes.append(_without_relevant(evaluation))
+    return f"{text}\n\n{_laid_out(header, lines, notes, form, n_left=3)}"
+
+
+def _drift_numbers(found: "Drift") -> dict[str, Any]:
+    numbers = {name: getattr(found, name) for name in ("share_equal", "mean_bits", "most_bits")}
+    sizes = {"n_items": len(found.bits_per_item), "n_bits": len(found.items_per_bit)}
+    return sizes | numbers | {"items_per_bit": found.items_per_bit.tolist()}
+
+
+def _worst_bits(found: "Drift") -> str:
+    order = np.argsort(-found.items_per_bit, kind="stable")[:_SHOWN_BITS]
+    shares = found.items_per_bit / len(found.bits_per_item)
+    return ", ".join(f"{bit} ({_four(shares[bit])})" for bit in order.tolist() if shares[bit]) or "none"
+
+
+def _laid_out(header: list[str], lines: list[list[str]], notes: list[str], form: str, n_left: int = 1) -> str:
     """Return a table with its notes, in LaTeX as comments above it."""
     if form == "latex":
         from hashbench.reports.tables.latex import tabular
 
         return "\n".join([*(f"% {note}" for note in notes), *tabular(header, lines)])
-    text = (markdown_table if form == "markdown" else plain_table)(header, lines)
+    text = (markdown_table if form == "markdown" else plain_table)(header, lines, n_left)
     return "\n".join([text, "", *notes])
 
 

@@ -151,6 +151,13 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
         help="Recall after re-ranking, such as .95, for which to print how many candidates to fetch, repeatable; with "
         "--metric R@10.",
     ),
+    option(
+        "--drift",
+        type=options.ARRAY,
+        metavar="OTHER",
+        help="Other codes of the same items, to compare: another CODES.h5; or, for your own codes, the folder with "
+        "files of the same names, or one file with queries and database. Without labels, bits are compared only.",
+    ),
 )
 @option_group(
     "Output",
@@ -187,6 +194,10 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 @cloup.constraint(options.NotWith("--run"), ["codes", "dataset", "curves"])
 @cloup.constraint(ONLY_OWN, ["save", "cluster"])
 @cloup.constraint(
+    options.NotWith("--drift"),
+    ["run", "distance", "exclude_self", "random_orders", "wanted_recall", "per_query", "curves", "save", "cluster"],
+)
+@cloup.constraint(
     options.NotWith("--wanted-recall"),
     ["run", "distance", "undefined", "random_orders", "per_query", "curves", "save"],
 )
@@ -200,6 +211,7 @@ def evaluate(
     undefined: str,
     random_orders: int | None,
     wanted_recall: tuple[float, ...],
+    drift: str | None,
     form: str,
     per_query: Path | None,
     curves: Path | None,
@@ -219,6 +231,7 @@ def evaluate(
     hashbench evaluate --query-codes q.npy --database-codes d.npy --query-labels ql.npy --database-labels dl.npy
     hashbench evaluate --query-codes c.mat:B_test --database-codes c.mat:B_train --dataset digits --save mine
     hashbench evaluate --query-codes q.npy --database-codes d.npy --dataset vectors --wanted-recall .95 --metric R@10
+    hashbench evaluate --query-codes old/q.npy --database-codes old/d.npy --dataset vectors --drift new
     hashbench evaluate --run run.txt --qrels qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
@@ -238,6 +251,9 @@ def evaluate(
     if per_query is not None and per_query.suffix in (".parquet", ".tsv", ".xlsx"):
         raise click.UsageError(f"--per-query writes CSV, got {per_query.name}; name it {per_query.stem}.csv.")
     check_installed(*(["pandas"] if is_framed else []), *(["filelock", "platformdirs"] if save else []))
+    if drift is not None:
+        click.echo(_compare_codes(codes, drift, own, dataset, metrics, undefined, form))
+        return
     if wanted_recall:
         click.echo(_count_candidates(codes, own, dataset, metrics, wanted_recall, form, cluster))
         return
@@ -282,6 +298,52 @@ def evaluate(
         _write_curves(curves, points, label or save or (codes.stem if codes else "codes"), sizes)
     is_stdout_taken = any(path and target_of(path) == STDOUT for path in outputs.values())
     click.echo(console.format_evaluation(evaluation, form, "documents" if run else "database"), err=is_stdout_taken)
+
+
+def _compare_codes(
+    codes: Path | None,
+    other: str,
+    own: dict[str, Any],
+    dataset: str | None,
+    metrics: tuple[str, ...],
+    undefined: str,
+    form: str,
+) -> str:
+    """Return, as text, how far other codes of the same items differ, and what queries of one find in the other."""
+    from hashbench.cli import console
+    from hashbench.cli.progress import ProgressBar
+    from hashbench.pipeline.own_codes import OwnFiles, dataset_of
+    from hashbench.pipeline.sharded_codes import shards_of
+    from hashbench.pipeline.two_codes import read_two_files, read_two_own
+    from hashbench.scoring.compilation import reporting_compilation
+    from hashbench.scoring.metrics import checked_metrics
+
+    if form in ("csv", "latex"):
+        raise click.UsageError(f"--drift prints two tables, which --format {form} cannot hold; choose another format.")
+    chosen = metrics or ("AP",)
+    checked_metrics(chosen, undefined)
+    notes: list[str] = []
+    if codes is not None:
+        two = read_two_files(codes, Path(other), dataset_of(codes, dataset))
+    else:
+        roles = "query_codes", "database_codes"
+        files = [own[key] for key in own if key not in (*_NO_FILES, *roles)]
+        is_scored = bool(metrics) or any(file is not None for file in (*files, dataset))
+        given = [own[role] for role in roles if own[role] is not None]
+        if len(given) < 1 + is_scored:
+            raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
+        if shards_of(**own):
+            raise click.UsageError("--drift needs codes in one file each. Leave out --drift, or the shards.")
+        dataset, notes = _check_saving(own, dataset, None, undefined)
+        own |= {"query_codes": given[0], "database_codes": given[-1]}  # which may be of the same items
+        two = read_two_own(OwnFiles(**own, dataset=dataset, needs_relevance=is_scored), other)
+    if two.own is not None:
+        two.own.check_metrics(chosen)
+    with ProgressBar() as progress, reporting_compilation(progress.update):
+        scored = [*two.evaluations(chosen, undefined, progress.update)]
+    for note in dict.fromkeys([*notes, *(note for _, _, evaluation in scored for note in evaluation.notes)]):
+        click.echo(note, err=True)
+    return console.format_drift(two.drifts(), scored, form)
 
 
 def _count_candidates(

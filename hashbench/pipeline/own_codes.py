@@ -75,8 +75,11 @@ class OwnFiles:
     database_vectors: str | None = None
     true_distance: str | None = None  # between the vectors
     exclude_self: bool = False  # queries are the items of the database, and never find themselves
+    needs_relevance: bool = True  # if false, codes are compared and not scored
 
     def __post_init__(self) -> None:
+        if not self.needs_relevance:
+            return
         labels = {"--query-labels": self.query_labels, "--database-labels": self.database_labels}
         options = {**labels, "--affinity": self.affinity, "--dataset": self.dataset}
         named = [option for option, value in options.items() if value is not None]

@@ -26,6 +26,7 @@
     curves           precision and recall at many cutoffs
     scorer           scores of fitted methods, for scikit-learn's searches
     code_statistics  how codes use their bits, without any labels
+    drift            how far two codes of the same items differ
 
 `evaluation`, `histogram`, `metrics` and `rankings` import only NumPy; modules that count import numba, if it is there.
 """

@@ -120,7 +120,8 @@ def candidates_packed(
     on_progress: Progress = silent,
 ) -> tuple[list[CandidateCount], Evaluation]:
     """Find candidates of packed codes, (n, ceil(n_bits / 8)), and the evaluation that their recalls are from."""
-    codes, rules = (query, database, n_bits, affinity), {"exclude_self": exclude_self, "on_progress": on_progress}
+    codes = query, database, n_bits, affinity
+    rules: Any = {"exclude_self": exclude_self, "on_progress": on_progress}
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
     check_self(query, database, is_excluded=exclude_self)
     score = partial(evaluate_packed, *codes, **rules)
@@ -139,8 +140,8 @@ def count_candidates(
     counts = [[steps.fewest(recall, k, wanted) for recall in steps.recalls] for wanted in wanted_recall]
     evaluation = score([f"R@{n_candidates}" for n_candidates, _, _ in counts])
     found = [
-        CandidateCount(wanted, *numbers, evaluation[f"R@{numbers[0]}"])
-        for wanted, numbers in zip(wanted_recall, counts, strict=True)
+        CandidateCount(wanted, n_candidates, fewest, most, evaluation[f"R@{n_candidates}"])
+        for wanted, (n_candidates, fewest, most) in zip(wanted_recall, counts, strict=True)
     ]
     return found, evaluation
 

@@ -177,8 +177,8 @@ class ShardedCodes:
     def candidates(self, metric: str, wanted_recall: Sequence[float]) -> tuple[list[CandidateCount], Evaluation]:
         """Find how many candidates reach a recall, as `hashbench.candidates` does; and their evaluation."""
         check_self(self.query, self.database, is_excluded=self.exclude_self)
-        scored, of_query = self._scored
-        weights = np.ones(len(self.query), dtype=np.int64) if scored is _ALL else np.bincount(of_query)
+        n_queries, of_query = len(self.query), self.kinds.of_query
+        weights = np.bincount(of_query) if self.kinds.are_few else np.ones(n_queries, dtype=np.int64)
         return count_candidates([(self._shard.histogram, weights)], self.evaluate, metric, wanted_recall)
 
     def thresholds(self) -> Thresholds:
