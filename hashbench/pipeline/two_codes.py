@@ -8,7 +8,7 @@ import numpy as np
 
 from hashbench._typing import ByteArray, Progress, silent
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.own_codes import OwnCodes, OwnFiles, read_file, read_own, read_packed
+from hashbench.pipeline.own_codes import OwnCodes, OwnFiles, dataset_of, read_file, read_own, read_packed
 from hashbench.scoring.drift import Drift, check_same, drift_packed
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.sources.array_files import split_spec
@@ -36,16 +36,17 @@ class TwoCodes:
         self, metrics: Iterable[str], undefined: str, on_progress: Progress = silent
     ) -> Iterator[tuple[str, str, Evaluation]]:
         """Score queries of these and of the other codes in a database of each; none if nothing is known as relevant."""
-        for of_queries in (THESE, OTHER) if self.own else ():
-            for of_database in (THESE, OTHER):
-                pair = {"query": self.queries[of_queries], "database": self.database[of_database]}
-                scored = replace(self.own, **pair).evaluate(metrics, undefined, on_progress=on_progress)
-                yield of_queries, of_database, scored
+        if self.own is None:
+            return
+        for of_queries, query in self.queries.items():
+            for of_database, database in self.database.items():
+                codes = replace(self.own, query=query, database=database)
+                yield of_queries, of_database, codes.evaluate(metrics, undefined, on_progress=on_progress)
 
 
 def read_two_files(path: Path, other: Path, dataset: str) -> TwoCodes:
     """Read two codes files of hashbench and their dataset."""
-    own, others = read_file(path, dataset), read_file(other, dataset)
+    own, others = read_file(path, dataset), read_file(other, dataset_of(other, dataset))
     return _checked(own.query, own.database, own.n_bits, others.query, others.database, others.n_bits, own)
 
 
