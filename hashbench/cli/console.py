@@ -132,14 +132,14 @@ def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
         return json_text([{**count._asdict(), "recall": count.recall.by_name} for count in counts])
     if form == "csv":
         header = ["wanted", "n_candidates", "fewest", "most", *counts[0].recall.by_name]
-        rows = [[f"{count.wanted:g}", *count[1:4], *map(_six, count.recall.by_name.values())] for count in counts]
+        rows = [[f"{count.wanted:.12g}", *count[1:4], *map(_six, count.recall.by_name.values())] for count in counts]
         return sheet_text(header, rows).rstrip("\n")
     header = [f"wanted {metric}", "candidates", "fewest", "most", "recall", "shuffle sd", "low", "high"]
     lines = []
     for wanted, n_candidates, fewest, most, recall in counts:
         numbers = [f"{number:,}" for number in (n_candidates, fewest, most)]
         values = [_four(recall.mean), _five(recall.tie_sd), _four(recall.low), _four(recall.high)]
-        lines.append([f"{wanted:g}", *numbers, *values])
+        lines.append([f"{wanted:.12g}", *numbers, *values])
     notes = [
         f"{_scored_queries(evaluation)}; candidates: the smallest number whose re-ranking reaches the wanted recall, "
         "as the mean over all orders of tied items.",
