@@ -36,9 +36,11 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.learning.batch": ("Batch",),
     "hashbench.learning.classes": ("ClassHash", "TargetHash", "mean_over_labelled"),
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
+    "hashbench.scoring.candidates": ("CandidateCount", "candidates"),
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
     "hashbench.scoring.comparison": ("Difference", "compare"),
     "hashbench.scoring.curves": ("curves",),
+    "hashbench.scoring.drift": ("Drift", "drift"),
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
     "hashbench.scoring.evaluator": ("evaluate",),
     "hashbench.scoring.histogram": ("TieHistogram",),
@@ -85,9 +87,11 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
         setting as setting,
         whole as whole,
     )
+    from hashbench.scoring.candidates import CandidateCount as CandidateCount, candidates as candidates
     from hashbench.scoring.code_statistics import CodeUsage as CodeUsage, code_usage as code_usage
     from hashbench.scoring.comparison import Difference as Difference, compare as compare
     from hashbench.scoring.curves import curves as curves
+    from hashbench.scoring.drift import Drift as Drift, drift as drift
     from hashbench.scoring.evaluation import Evaluation as Evaluation, Summary as Summary
     from hashbench.scoring.evaluator import evaluate as evaluate
     from hashbench.scoring.histogram import TieHistogram as TieHistogram

@@ -595,6 +595,32 @@ COMMANDS = f"""
 1 | {LABELLED} --per-query '' | cannot write .: Is a directory
 2 | {LABELLED} --per-query r | directory
 2 | {LABELLED} --per-query scores.xlsx | --per-query writes CSV, got scores.xlsx; name it scores.csv.
+2 | {LABELLED} --wanted-recall 0 --metric R@5 | '--wanted-recall': 0.0 is not in the range 0<x<=1.
+2 | {LABELLED} --wanted-recall .9 | --wanted-recall needs one metric, the recall to reach, such as --metric R@10.
+2 | {LABELLED} --wanted-recall .9 --metric R@5 --metric R@6 | --wanted-recall needs one metric
+1 | {LABELLED} --wanted-recall .9 --metric P@5 | for a recall such as R@10, got metric 'P@5'
+1 | {LABELLED} --wanted-recall .9 --metric R@5:reranked=6 | for a recall such as R@10, got metric 'R@5:reranked=6'
+1 | {LABELLED} --wanted-recall .9 --metric R@1 | a query has 3 relevant items, and R@1 counts at most 1 | ask for R@3
+2 | {LABELLED} --wanted-recall .9 --metric R@5 --save mine | --save does not go with --wanted-recall
+2 | {LABELLED} --wanted-recall .9 --metric R@5 --distance cosine | --distance does not go with --wanted-recall
+2 | {LABELLED} --wanted-recall .9 --metric R@5 --per-query new.csv | --per-query does not go with --wanted-recall
+2 | {RUN} --wanted-recall .9 --metric R@5 | --run does not go with --wanted-recall
+1 | {LABELLED} --wanted-recall .9 --metric R@5 {VECTORS} | for metrics that re-rank, and no such metric was chosen
+1 | {LABELLED} --drift nowhere.npy | there is no file or folder nowhere.npy; give the other codes of the same items.
+1 | {LABELLED} --drift wide.npy | the query codes have 8 bits and the other ones 16; both must be equally long.
+1 | {LABELLED} --drift few.npy | there are 6 query codes and 3 other ones; give both codes of each item, in one order.
+1 | {LABELLED.replace("codes.npy", "few.npy", 1)} --drift codes.npy | codes.npy would be the other codes of both
+1 | {LABELLED} --drift n | there is no file n/codes.npy
+1 | {OWN} --drift codes.npy --metric AP | got nothing to define what is relevant, expected one of
+2 | evaluate --drift codes.npy | give CODES.h5, or both --query-codes and --database-codes.
+2 | {LABELLED} --drift codes.npy --format csv | --drift prints two tables, which --format csv cannot hold
+2 | {SHARDED} --drift codes.npy | --drift needs codes in one file each. Leave out --drift, or the shards.
+2 | {LABELLED} --drift codes.npy --exclude-self | --exclude-self does not go with --drift
+2 | {LABELLED} --drift codes.npy --distance cosine | --distance does not go with --drift
+2 | {LABELLED} --drift codes.npy --wanted-recall .9 --metric R@5 | --wanted-recall does not go with --drift
+2 | {LABELLED} --drift codes.npy --save mine --dataset flowers | --save does not go with --drift
+2 | {RUN} --drift codes.npy | --run does not go with --drift
+1 | {LABELLED} --drift codes.npy --metric AQ | unknown metric 'AQ'
 2 | {LABELLED} --curves x.jpg | 'x.jpg' must end in .svg, .png or .pdf, or in .csv for numbers.
 2 | {LABELLED} --curves labels.npy | 'labels.npy' must end in .svg
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file

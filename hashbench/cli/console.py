@@ -1,7 +1,7 @@
 """Runs with their progress, and scores as text."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from hashbench.pipeline.grid import Job
     from hashbench.pipeline.one_job import Outcome
     from hashbench.pipeline.steps import Demands
+    from hashbench.scoring.candidates import CandidateCount
+    from hashbench.scoring.drift import Drift
     from hashbench.scoring.evaluation import Evaluation
+
+_SHOWN_BITS = 3  # that differ most
 
 
 def run_jobs(
@@ -85,11 +89,7 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
             lines[-1].insert(3, _five(values.tie_sd_measured))
     n_queries = len(next(iter(evaluation.scores.values())).mean)
     shuffle, worst_case = shuffle_and_worst_case(ordered)
-    n_scored = n_queries - evaluation.n_undefined * bool(_leaves_out(evaluation))
-    queries = counted(n_queries, "query", "queries")
-    if n_scored < n_queries:
-        queries = f"{n_scored:,} of {queries}"
-    notes = [f"{queries}; mean over all orders of tied items.", shuffle]
+    notes = [f"{_scored_queries(evaluation)}; mean over all orders of tied items.", shuffle]
     if n_orders:
         header.insert(3, "measured sd")
         notes.append(f"measured sd: that of {n_orders:,} random orders.")
@@ -126,13 +126,86 @@ def format_several(evaluations: Sequence[tuple[int, int, "Evaluation"]], form: s
     return _laid_out(header, lines, [shuffle_and_worst_case()[0]], form)
 
 
-def _laid_out(header: list[str], lines: list[list[str]], notes: list[str], form: str) -> str:
+def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluation", metric: str, form: str) -> str:
+    """Return how many candidates reach each wanted recall as `format_evaluation` does scores."""
+    if form == "json":
+        return json_text([{**count._asdict(), "recall": count.recall.by_name} for count in counts])
+    if form == "csv":
+        header = ["wanted", "n_candidates", "fewest", "most", *counts[0].recall.by_name]
+        rows = [[f"{count.wanted:.12g}", *count[1:4], *map(_six, count.recall.by_name.values())] for count in counts]
+        return sheet_text(header, rows).rstrip("\n")
+    header = [f"wanted {metric}", "candidates", "fewest", "most", "recall", "shuffle sd", "low", "high"]
+    lines = []
+    for wanted, n_candidates, fewest, most, recall in counts:
+        numbers = [f"{number:,}" for number in (n_candidates, fewest, most)]
+        values = [_four(recall.mean), _five(recall.tie_sd), _four(recall.low), _four(recall.high)]
+        lines.append([f"{wanted:.12g}", *numbers, *values])
+    notes = [
+        f"{_scored_queries(evaluation)}; candidates: the smallest number whose re-ranking reaches the wanted recall, "
+        "as the mean over all orders of tied items.",
+        "fewest, most: the smallest number if each query's ties are broken in the best order, and in the worst.",
+        "recall: after re-ranking these candidates, the mean over all orders; low, high: the worst and the best case.",
+        "shuffle sd: how far a shuffle of the database moves this recall, as a standard deviation (estimate).",
+        "Relevant items are taken to be the nearest by the distance that re-ranks, as true neighbours are.",
+    ]
+    if evaluation.n_undefined:
+        notes.append(_without_relevant(evaluation))
+    return _laid_out(header, lines, notes, form)
+
+
+def format_drift(drifts: Mapping[str, "Drift"], scored: Sequence[tuple[str, str, "Evaluation"]], form: str) -> str:
+    """Return how two codes differ, by role, and the scores of queries of each in a database of each, as text."""
+    if form == "json":
+        pairs = [{"queries": query, "database": database, "scores": _by_name(of)} for query, database, of in scored]
+        return json_text({role: _drift_numbers(found) for role, found in drifts.items()} | {"scores": pairs})
+    header = ["codes", "items", "equal", "bits per item", "most", "bits that differ most (share of items)"]
+    lines = []
+    for role, found in drifts.items():
+        sizes = f"{len(found.bits_per_item):,}", f"{found.most_bits} of {len(found.items_per_bit)}"
+        shares = _four(found.share_equal), _four(found.mean_bits)
+        lines.append([role, sizes[0], *shares, sizes[1], _worst_bits(found)])
+    notes = [
+        "equal: share of the items whose two codes are equal.",
+        "bits per item: bits that differ, on average; most: in one item. Bits are counted from 0.",
+    ]
+    text = _laid_out(header, lines, notes, form)
+    if not scored:
+        return text
+    header, lines = ["queries", "database", "metric", "mean", "shuffle sd", "low", "high"], []
+    for query, database, evaluation in scored:
+        for name, values in evaluation.summary.items():
+            numbers = [_four(values.mean), _five(values.tie_sd), _four(values.low), _four(values.high)]
+            lines.append([query, database, name, *numbers])
+    evaluation = scored[0][2]
+    notes = [
+        f"{_scored_queries(evaluation)}; mean over all orders of tied items.",
+        *shuffle_and_worst_case(),
+        "these: the codes of the command; other: those of --drift.",
+    ]
+    if evaluation.n_undefined:
+        notes.append(_without_relevant(evaluation))
+    return f"{text}\n\n{_laid_out(header, lines, notes, form, n_left=3)}"
+
+
+def _drift_numbers(found: "Drift") -> dict[str, Any]:
+    numbers = {name: getattr(found, name) for name in ("share_equal", "mean_bits", "most_bits")}
+    sizes = {"n_items": len(found.bits_per_item), "n_bits": len(found.items_per_bit)}
+    return sizes | numbers | {"items_per_bit": found.items_per_bit.tolist()}
+
+
+def _worst_bits(found: "Drift") -> str:
+    order = np.argsort(-found.items_per_bit, kind="stable")[:_SHOWN_BITS]
+    shares = found.items_per_bit / len(found.bits_per_item)
+    return ", ".join(f"{bit} ({_four(shares[bit])})" for bit in order.tolist() if shares[bit]) or "none"
+
+
+def _laid_out(header: list[str], lines: list[list[str]], notes: list[str], form: str, n_left: int = 1) -> str:
     """Return a table with its notes, in LaTeX as comments above it."""
     if form == "latex":
         from hashbench.reports.tables.latex import tabular
 
         return "\n".join([*(f"% {note}" for note in notes), *tabular(header, lines)])
-    text = (markdown_table if form == "markdown" else plain_table)(header, lines)
+    text = (markdown_table if form == "markdown" else plain_table)(header, lines, n_left)
     return "\n".join([text, "", *notes])
 
 
@@ -234,6 +307,13 @@ def _without_relevant(evaluation: "Evaluation", of: str = "") -> str:
     fates = {True: f" and {are} left out", False: f" and {count}, as --undefined says", None: ""}
     queries, fate = counted(n_queries, "query", "queries"), fates[_leaves_out(evaluation)]
     return f"{n_undefined:,} of {queries}{of} {has} no relevant item in the database{fate}."
+
+
+def _scored_queries(evaluation: "Evaluation") -> str:
+    n_queries = len(next(iter(evaluation.scores.values())).mean)
+    n_scored = n_queries - evaluation.n_undefined * bool(_leaves_out(evaluation))
+    queries = counted(n_queries, "query", "queries")
+    return queries if n_scored == n_queries else f"{n_scored:,} of {queries}"
 
 
 def _leaves_out(evaluation: "Evaluation") -> bool | None:

@@ -144,6 +144,20 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
         help="Number of random orders of the database, or of a run's documents, to score as well, with a fixed seed; "
         "their deviation is printed.",
     ),
+    option(
+        "--wanted-recall",
+        type=options.Number(0, 1, min_open=True),
+        multiple=True,
+        help="Recall after re-ranking, such as .95, for which to print how many candidates to fetch, repeatable; with "
+        "--metric R@10.",
+    ),
+    option(
+        "--drift",
+        type=options.ARRAY,
+        metavar="OTHER",
+        help="Other codes of the same items, to compare: another CODES.h5; or, for your own codes, the folder with "
+        "files of the same names, or one file with queries and database. Without labels, bits are compared only.",
+    ),
 )
 @option_group(
     "Output",
@@ -179,6 +193,14 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 @options.CLUSTER
 @cloup.constraint(options.NotWith("--run"), ["codes", "dataset", "curves"])
 @cloup.constraint(ONLY_OWN, ["save", "cluster"])
+@cloup.constraint(
+    options.NotWith("--drift"),
+    ["run", "distance", "exclude_self", "random_orders", "wanted_recall", "per_query", "curves", "save", "cluster"],
+)
+@cloup.constraint(
+    options.NotWith("--wanted-recall"),
+    ["run", "distance", "undefined", "random_orders", "per_query", "curves", "save"],
+)
 def evaluate(
     codes: Path | None,
     dataset: str | None,
@@ -188,6 +210,8 @@ def evaluate(
     metrics: tuple[str, ...],
     undefined: str,
     random_orders: int | None,
+    wanted_recall: tuple[float, ...],
+    drift: str | None,
     form: str,
     per_query: Path | None,
     curves: Path | None,
@@ -206,6 +230,8 @@ def evaluate(
     \b
     hashbench evaluate --query-codes q.npy --database-codes d.npy --query-labels ql.npy --database-labels dl.npy
     hashbench evaluate --query-codes c.mat:B_test --database-codes c.mat:B_train --dataset digits --save mine
+    hashbench evaluate --query-codes q.npy --database-codes d.npy --dataset vectors --wanted-recall .95 --metric R@10
+    hashbench evaluate --query-codes old/q.npy --database-codes old/d.npy --dataset vectors --drift new
     hashbench evaluate --run run.txt --qrels qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
@@ -225,6 +251,12 @@ def evaluate(
     if per_query is not None and per_query.suffix in (".parquet", ".tsv", ".xlsx"):
         raise click.UsageError(f"--per-query writes CSV, got {per_query.name}; name it {per_query.stem}.csv.")
     check_installed(*(["pandas"] if is_framed else []), *(["filelock", "platformdirs"] if save else []))
+    if drift is not None:
+        click.echo(_compare_codes(codes, drift, own, dataset, metrics, undefined, form))
+        return
+    if wanted_recall:
+        click.echo(_count_candidates(codes, own, dataset, metrics, wanted_recall, form, cluster))
+        return
     if save is not None:
         saving = Saving(save, dataset, results, group, label, seed, keep_codes, draws_nothing)
     if _names_several(own):
@@ -266,6 +298,84 @@ def evaluate(
         _write_curves(curves, points, label or save or (codes.stem if codes else "codes"), sizes)
     is_stdout_taken = any(path and target_of(path) == STDOUT for path in outputs.values())
     click.echo(console.format_evaluation(evaluation, form, "documents" if run else "database"), err=is_stdout_taken)
+
+
+def _compare_codes(
+    codes: Path | None,
+    other: str,
+    own: dict[str, Any],
+    dataset: str | None,
+    metrics: tuple[str, ...],
+    undefined: str,
+    form: str,
+) -> str:
+    """Return, as text, how far other codes of the same items differ, and what queries of one find in the other."""
+    from hashbench.cli import console
+    from hashbench.cli.progress import ProgressBar
+    from hashbench.pipeline.own_codes import OwnFiles, dataset_of
+    from hashbench.pipeline.sharded_codes import shards_of
+    from hashbench.pipeline.two_codes import read_two_files, read_two_own
+    from hashbench.scoring.compilation import reporting_compilation
+    from hashbench.scoring.metrics import checked_metrics
+
+    if form in ("csv", "latex"):
+        raise click.UsageError(f"--drift prints two tables, which --format {form} cannot hold; choose another format.")
+    chosen = metrics or ("AP",)
+    checked_metrics(chosen, undefined)
+    notes: list[str] = []
+    if codes is not None:
+        two = read_two_files(codes, Path(other), dataset_of(codes, dataset))
+    else:
+        roles = "query_codes", "database_codes"
+        files = [own[key] for key in own if key not in (*_NO_FILES, *roles)]
+        is_scored = bool(metrics) or any(file is not None for file in (*files, dataset))
+        given = [own[role] for role in roles if own[role] is not None]
+        if len(given) < 1 + is_scored:
+            raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
+        if shards_of(**own):
+            raise click.UsageError("--drift needs codes in one file each. Leave out --drift, or the shards.")
+        dataset, notes = _check_saving(own, dataset, None, undefined)
+        own |= {"query_codes": given[0], "database_codes": given[-1]}  # which may be of the same items
+        two = read_two_own(OwnFiles(**own, dataset=dataset, needs_relevance=is_scored), other)
+    if two.own is not None:
+        two.own.check_metrics(chosen)
+    with ProgressBar() as progress, reporting_compilation(progress.update):
+        scored = [*two.evaluations(chosen, undefined, progress.update)]
+    for note in dict.fromkeys([*notes, *(note for _, _, evaluation in scored for note in evaluation.notes)]):
+        click.echo(note, err=True)
+    return console.format_drift(two.drifts(), scored, form)
+
+
+def _count_candidates(
+    codes: Path | None,
+    own: dict[str, Any],
+    dataset: str | None,
+    metrics: tuple[str, ...],
+    wanted_recall: tuple[float, ...],
+    form: str,
+    cluster: "Cluster | None",
+) -> str:
+    """Return, as text, how many candidates to fetch for each wanted recall."""
+    from hashbench.cli import console
+    from hashbench.cli.progress import ProgressBar
+    from hashbench.scoring.candidates import check_wanted
+    from hashbench.scoring.compilation import reporting_compilation
+    from hashbench.scoring.shards import ShardedCodes
+
+    if len(metrics) != 1:
+        raise click.UsageError("--wanted-recall needs one metric, the recall to reach, such as --metric R@10.")
+    check_wanted(metrics[0], wanted_recall)
+    progress = ProgressBar()
+    user_codes: Any = read_codes_file(codes, own, dataset, {})
+    if user_codes is None:
+        user_codes = _read_to_save(own, dataset, {}, None, "skip", cluster=cluster, on_progress=progress.update)
+    user_codes.check_metrics(metrics)
+    reporting = {} if isinstance(user_codes, ShardedCodes) else {"on_progress": progress.update}
+    with progress, reporting_compilation(progress.update):
+        counts, evaluation = user_codes.candidates(metrics[0], wanted_recall, **reporting)
+    for note in evaluation.notes:
+        click.echo(note, err=True)
+    return console.format_candidates(counts, evaluation, metrics[0], form)
 
 
 def _names_several(own: Mapping[str, Any]) -> bool:

@@ -14,6 +14,7 @@ cluster_shards  shards of a database on the workers of a cluster
 tuning          settings of methods, chosen on held-out training items
 own_codes       users' own codes: read from files, scored and saved
 own_grid        users' own codes of several lengths and seeds
+two_codes       two codes of the same items: how far they differ, and what queries of one find in the other
 sharded_codes   users' own codes of a database larger than memory
 encoding        new items encoded with a saved model
 exporting       models and codes in other programs' formats, compared with hashbench's

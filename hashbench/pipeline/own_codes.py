@@ -21,6 +21,7 @@ from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
 from hashbench.pipeline.steps import check_content, needs_vectors, rows_of, vectors_of
 from hashbench.registry import dataset_names, method_names
+from hashbench.scoring.candidates import CandidateCount, candidates_packed
 from hashbench.scoring.evaluation import Evaluation, arrays_of
 from hashbench.scoring.evaluator import check_counts as check_rated
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
@@ -74,8 +75,11 @@ class OwnFiles:
     database_vectors: str | None = None
     true_distance: str | None = None  # between the vectors
     exclude_self: bool = False  # queries are the items of the database, and never find themselves
+    needs_relevance: bool = True  # if false, codes are compared and not scored
 
     def __post_init__(self) -> None:
+        if not self.needs_relevance:
+            return
         labels = {"--query-labels": self.query_labels, "--database-labels": self.database_labels}
         options = {**labels, "--affinity": self.affinity, "--dataset": self.dataset}
         named = [option for option, value in options.items() if value is not None]
@@ -190,6 +194,13 @@ class OwnCodes:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does."""
         parts = self.query, self.database, self.n_bits, self.affinity
         return count_pairs(*parts, exclude_self=self.exclude_self, on_progress=on_progress)
+
+    def candidates(
+        self, metric: str, wanted_recall: Sequence[float], on_progress: Progress = silent
+    ) -> tuple[list[CandidateCount], Evaluation]:
+        """Find how many candidates reach a recall, as `hashbench.candidates` does; and their evaluation."""
+        parts = self.query, self.database, self.n_bits, self.affinity, metric, wanted_recall
+        return candidates_packed(*parts, exclude_self=self.exclude_self, on_progress=on_progress)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse vectors that no metric uses."""

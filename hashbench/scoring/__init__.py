@@ -12,6 +12,7 @@
     runs             histograms of scored lists of documents and their judgements
     rankings         histograms of any rankings, by scores that tie, with NumPy alone
     thresholds       pairs that match at each Hamming radius, over all queries
+    candidates       the smallest number of candidates whose re-ranking reaches a recall
     self_pairs       queries of the database that never find themselves
     shards           databases larger than memory, as sums of histograms
     score_table      scores filled in query by query, and what one order of the database does to their means
@@ -25,6 +26,7 @@
     curves           precision and recall at many cutoffs
     scorer           scores of fitted methods, for scikit-learn's searches
     code_statistics  how codes use their bits, without any labels
+    drift            how far two codes of the same items differ
 
 `evaluation`, `histogram`, `metrics` and `rankings` import only NumPy; modules that count import numba, if it is there.
 """

@@ -13,6 +13,7 @@ from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity, row_digests
 from hashbench.bits import to_words
 from hashbench.errors import HashbenchError
+from hashbench.scoring.candidates import CandidateCount, count_candidates
 from hashbench.scoring.code_statistics import bits_seen, notes_on_bits
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
@@ -172,6 +173,13 @@ class ShardedCodes:
         evaluation = table.evaluation(origin, self.kinds.of_query)
         alike = first_alike(self.relevance.query_keys())
         return replace(evaluation, alike=alike, notes=[*notes, *self._notes_on(shard)])
+
+    def candidates(self, metric: str, wanted_recall: Sequence[float]) -> tuple[list[CandidateCount], Evaluation]:
+        """Find how many candidates reach a recall, as `hashbench.candidates` does; and their evaluation."""
+        check_self(self.query, self.database, is_excluded=self.exclude_self)
+        n_queries, of_query = len(self.query), self.kinds.of_query
+        weights = np.bincount(of_query) if self.kinds.are_few else np.ones(n_queries, dtype=np.int64)
+        return count_candidates([(self._shard.histogram, weights)], self.evaluate, metric, wanted_recall)
 
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""

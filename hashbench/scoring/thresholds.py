@@ -358,15 +358,25 @@ def count_pairs(
     notes += usage_notes(query, database, n_bits)
     if exclude_self:
         check_symmetry(affinity)
+    counted = count_kinds(query, database, n_bits, affinity, exclude_self=exclude_self, on_progress=on_progress)
+    return pooled(counted, notes, are_met_twice=exclude_self)
+
+
+def count_kinds(
+    query: ByteArray,
+    database: SliceableCodes,
+    n_bits: int,
+    affinity: Affinity,
+    *,
+    exclude_self: bool = False,
+    on_progress: Progress = silent,
+) -> Iterator[tuple[TieHistogram, IntArray]]:
+    """Count histograms of some queries at a time, one of each kind, with the number of queries that each stands for."""
     own = own_levels(affinity) if exclude_self else None
     kinds = QueryKinds.of(query, affinity.query_keys(), own)
     weights = np.bincount(kinds.of_query, minlength=len(kinds.first))
     query, affinity = query[kinds.first], affinity.part(kinds.first)
-
-    def parts() -> Iterator[tuple[TieHistogram, IntArray]]:
-        for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
-            histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
-            yield histogram if own is None else without_self(histogram, own[kinds.first[queries]]), weights[queries]
-            on_progress("queries", queries.stop, len(query))
-
-    return pooled(parts(), notes, are_met_twice=exclude_self)
+    for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
+        histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
+        yield histogram if own is None else without_self(histogram, own[kinds.first[queries]]), weights[queries]
+        on_progress("queries", queries.stop, len(query))

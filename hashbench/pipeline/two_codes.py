@@ -1,0 +1,91 @@
+"""Two codes of the same items, such as before and after an upgrade: how far they differ, and what a mixture scores."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from hashbench._typing import ByteArray, Progress, silent
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.own_codes import OwnCodes, OwnFiles, dataset_of, read_file, read_own, read_packed
+from hashbench.scoring.drift import Drift, check_same, drift_packed
+from hashbench.scoring.evaluation import Evaluation
+from hashbench.sources.array_files import split_spec
+
+THESE, OTHER = "these", "other"
+
+
+@dataclass(frozen=True, eq=False)
+class TwoCodes:
+    """Packed codes of queries and database, (n, ceil(n_bits / 8)), and other codes of the same items."""
+
+    queries: dict[str, ByteArray]  # ``THESE`` and ``OTHER``
+    database: dict[str, ByteArray]
+    n_bits: int
+    own: OwnCodes | None = None  # these, with what is relevant to them, if that is known
+
+    def drifts(self) -> dict[str, Drift]:
+        """Count the bits that differ, by role; queries that are the database are counted once, as ``items``."""
+        roles = {"queries": self.queries, "database": self.database}
+        if all(np.array_equal(self.queries[which], self.database[which]) for which in (THESE, OTHER)):
+            roles = {"items": self.database}
+        return {role: drift_packed(codes[THESE], codes[OTHER], self.n_bits) for role, codes in roles.items()}
+
+    def evaluations(
+        self, metrics: Iterable[str], undefined: str, on_progress: Progress = silent
+    ) -> Iterator[tuple[str, str, Evaluation]]:
+        """Score queries of these and of the other codes in a database of each; none if nothing is known as relevant."""
+        if self.own is None:
+            return
+        for of_queries, query in self.queries.items():
+            for of_database, database in self.database.items():
+                codes = replace(self.own, query=query, database=database)
+                yield of_queries, of_database, codes.evaluate(metrics, undefined, on_progress=on_progress)
+
+
+def read_two_files(path: Path, other: Path, dataset: str) -> TwoCodes:
+    """Read two codes files of hashbench and their dataset."""
+    own, others = read_file(path, dataset), read_file(other, dataset_of(other, dataset))
+    return _checked(own.query, own.database, own.n_bits, others.query, others.database, others.n_bits, own)
+
+
+def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
+    """Read a user's own codes, with what is relevant to them if that is known, and other ones; see `other_files`."""
+    others = other_files(files, other)
+    own = read_own(files) if files.needs_relevance else None
+    these = read_packed(files) if own is None else (own.query, own.database, own.n_bits)
+    return _checked(*these, *read_packed(others), own)
+
+
+def other_files(files: OwnFiles, other: str) -> OwnFiles:
+    """Find the files of other codes: of the same names in a folder, or one file in the place of a user's own file."""
+    place, other_key = split_spec(other)
+    if not place.exists():
+        raise HashbenchError(f"there is no file or folder {place}; give the other codes of the same items.")
+    found = []
+    for spec in (files.query_codes, files.database_codes):
+        path, key = split_spec(spec)
+        file, key = place / path.name if place.is_dir() else place, other_key or key
+        found.append(f"{file}:{key}" if key else str(file))
+    if found[0] == found[1] and files.query_codes != files.database_codes:
+        raise HashbenchError(
+            f"{found[0]} would be the other codes of both queries and database. Give a folder that holds them in files "
+            f"named like yours, {Path(files.query_codes).name} and {Path(files.database_codes).name}."
+        )
+    return replace(files, query_codes=found[0], database_codes=found[1])
+
+
+def _checked(
+    query: ByteArray,
+    database: ByteArray,
+    n_bits: int,
+    other_query: ByteArray,
+    other_database: ByteArray,
+    n_other_bits: int,
+    own: OwnCodes | None,
+) -> TwoCodes:
+    check_same(len(query), n_bits, len(other_query), n_other_bits, "query ")
+    check_same(len(database), n_bits, len(other_database), n_other_bits, "database ")
+    queries, items = {THESE: query, OTHER: other_query}, {THESE: database, OTHER: other_database}
+    return TwoCodes(queries, items, n_bits, own)

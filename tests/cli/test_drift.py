@@ -1,0 +1,114 @@
+"""`hashbench evaluate --drift`: two codes of the same items, in each way to name them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.documents import blocks, commands
+
+import hashbench as package
+from hashbench.bits import pack
+from hashbench.store import hdf5
+
+N_BITS = 12
+
+
+@pytest.fixture
+def arrays(empty_folder):
+    """Old and new codes in two folders and in two files, and labels."""
+    rng = np.random.default_rng(0)
+    labels = {"ql": rng.integers(0, 4, 30), "dl": rng.integers(0, 4, 120)}
+    centres = rng.random((4, N_BITS)) > 0.5
+    arrays = dict(labels)
+    for age, noise in (("old", 0.2), ("new", 0.05)):
+        Path(age).mkdir()
+        for role in "qd":
+            base = arrays[f"old-{role}"] if age == "new" else centres[labels[f"{role}l"]]
+            arrays[f"{age}-{role}"] = base ^ (rng.random(base.shape) < noise)
+            np.save(f"{age}/{role}.npy", arrays[f"{age}-{role}"])
+        np.savez(f"{age}.npz", query=arrays[f"{age}-q"], database=arrays[f"{age}-d"])
+    for role in ("ql", "dl"):
+        np.save(f"{role}.npy", labels[role])
+    return arrays
+
+
+OF_LABELS = ["--query-labels", "ql.npy", "--database-labels", "dl.npy"]
+IN_FOLDERS = ["evaluate", "--query-codes", "old/q.npy", "--database-codes", "old/d.npy", "--drift", "new"]
+IN_FILES = ["evaluate", "--query-codes", "old.npz:query", "--database-codes", "old.npz:database", "--drift", "new.npz"]
+
+
+def printed(hashbench, *command):
+    done = hashbench(*command, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("command", [IN_FOLDERS, IN_FILES], ids=["folders", "files"])
+def test_bits_and_scores_are_those_of_python(hashbench, arrays, command):
+    content = printed(hashbench, *command, *OF_LABELS, "--metric", "AP", "--metric", "P@5")
+    for role, letter in (("queries", "q"), ("database", "d")):
+        is_different = arrays[f"old-{letter}"] != arrays[f"new-{letter}"]
+        found = content[role]
+        assert found["items_per_bit"] == is_different.sum(axis=0).tolist()
+        assert found["n_items"] == len(is_different)
+        assert found["mean_bits"] == pytest.approx(is_different.sum(axis=1).mean())
+        assert found["most_bits"] == is_different.sum(axis=1).max()
+        assert found["share_equal"] == pytest.approx((~is_different.any(axis=1)).mean())
+    ages = {"these": "old", "other": "new"}
+    assert [(of["queries"], of["database"]) for of in content["scores"]] == [(q, d) for q in ages for d in ages]
+    for of in content["scores"]:
+        pair = arrays[f"{ages[of['queries']]}-q"], arrays[f"{ages[of['database']]}-d"]
+        expected = package.evaluate(*pair, (arrays["ql"], arrays["dl"]), ["AP", "P@5"]).summary
+        assert of["scores"].keys() == {"AP", "P@5"}
+        for name, values in of["scores"].items():
+            assert [values[part] for part in ("mean", "tie_sd", "low", "high")] == pytest.approx(
+                [getattr(expected[name], part) for part in ("mean", "tie_sd", "low", "high")], abs=1e-12
+            )
+
+
+def test_without_labels_only_bits_are_compared(hashbench, arrays):
+    content = printed(hashbench, *IN_FOLDERS)
+    assert content["scores"] == []
+    assert content["queries"]["n_items"] == 30
+    content = printed(hashbench, "evaluate", "--database-codes", "old/d.npy", "--drift", "new/d.npy")
+    assert content["items"]["items_per_bit"] == (arrays["old-d"] != arrays["new-d"]).sum(axis=0).tolist()
+    content = printed(hashbench, "evaluate", "--query-codes", "old/d.npy", "--drift", "new.npz:database")
+    assert content["items"]["mean_bits"] == pytest.approx((arrays["old-d"] != arrays["new-d"]).sum(axis=1).mean())
+
+
+def test_the_tables_name_bits_and_pairs(hashbench, arrays):
+    text = hashbench(*IN_FOLDERS, *OF_LABELS).stdout
+    shares = (arrays["old-d"] != arrays["new-d"]).mean(axis=0)
+    worst = int(shares.argmax())
+    (line,) = [line for line in text.splitlines() if line.startswith(" database ")]
+    assert f" {worst} ({shares[worst]:.4f})" in line
+    rows = [line.split()[:3] for line in text.splitlines() if " AP " in line]
+    assert rows == [[q, d, "AP"] for q in ("these", "other") for d in ("these", "other")]
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_the_page_shows_what_its_command_prints(hashbench):
+    page, scope = "docs/own-codes.md", {}
+    for code in blocks(page, "python")[:2]:
+        exec(code, scope)
+    (command,) = [words for words in commands(page) if "--drift" in words]
+    assert hashbench(*command).stdout.strip("\n") == blocks(page, "text")[0].strip("\n")
+
+
+def test_two_codes_files_of_hashbench_are_compared_on_their_dataset(hashbench, digits_data, tmp_path):
+    assert hashbench("encode", "--method", "sign", "--bits", 16, "--dataset", "digits").exit_code == 0
+    (path,) = digits_data.rglob("sign-16-s0.h5")
+    with hdf5.open_codes(path) as codes:
+        changed, database, made = codes.query[:], codes.database[:], codes.made
+    changed[0] ^= pack(np.eye(16, dtype=bool)[4:5])[0]  # a bit of the first query
+    other = tmp_path / "other.h5"
+    hdf5.write_codes(hdf5.Codes(changed, database, made), other)
+    content = printed(hashbench, "evaluate", path, "--drift", other, "--metric", "AP")
+    assert content["queries"]["items_per_bit"] == [0, 0, 0, 0, 1] + 11 * [0]
+    assert content["database"]["share_equal"] == 1
+    these, mixed, others, both = [of["scores"]["AP"]["mean"] for of in content["scores"]]
+    assert these == mixed != others == both
+    done = hashbench("evaluate", path, "--drift", "codes.npy")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "codes.npy is not a CODES.h5 of hashbench. Pass your own codes with --query-codes" in done.stderr

@@ -1,0 +1,114 @@
+"""How many candidates reach a recall, against sorted rankings and against re-ranking with every number of them."""
+
+import numpy as np
+import pytest
+from helpers import affinity_examples as examples
+
+import hashbench
+from hashbench import HashbenchError
+from hashbench.affinity import Explicit
+from hashbench.bits import pack
+from hashbench.scoring.shards import ShardedCodes
+
+N_QUERIES, N_DATABASE, K = 30, 200, 5
+WANTED = [0.05, 0.5, 0.8, 0.95, 1.0]
+rng = np.random.default_rng(0)
+vectors = rng.normal(size=(N_QUERIES, 8)), rng.normal(size=(N_DATABASE, 8))
+query, database = (part[:, :7] + rng.normal(scale=0.5, size=(len(part), 7)) > 0 for part in vectors)
+distances = (query[:, None] != database).sum(axis=2)
+nearest = ((vectors[0][:, None] - vectors[1]) ** 2).sum(axis=2).argsort(axis=1)[:, :K]
+relevance = np.zeros((N_QUERIES, N_DATABASE), dtype=np.int64)
+np.put_along_axis(relevance, nearest, 1, axis=1)
+relevance[7] = 0  # a query without a true neighbour
+relevance[9, nearest[9, 1:]] = 0
+
+
+def recall_curves(relevance, distances):
+    """Return the recall of the first 1, 2, ... items in the mean over tie orders, in the best and in the worst."""
+    curves = []
+    for row, distance in zip(relevance, distances, strict=True):
+        if not row.any():
+            continue
+        share = np.array([row[distance == d].mean() for d in distance])  # an item's in its tie
+        orders = [np.lexsort((-row, distance)), np.lexsort((row, distance))]
+        ranked = [share[np.argsort(distance)], *(row[order] for order in orders)]
+        curves.append([np.cumsum(part) / row.sum() for part in ranked])
+    return np.mean(curves, axis=0)
+
+
+def smallest(curve, wanted, k=K):
+    return max(int(np.argmax(curve > wanted - 1e-9)) + 1, k)
+
+
+def test_numbers_are_those_of_sorted_rankings():
+    curves = recall_curves(relevance, distances)
+    for count in hashbench.candidates(query, database, relevance, "Recall@5", WANTED):
+        numbers = count.n_candidates, count.fewest, count.most
+        assert numbers == tuple(smallest(curve, count.wanted) for curve in curves)
+        assert count.fewest <= count.n_candidates <= count.most
+        values = count.recall.mean, count.recall.high, count.recall.low
+        assert values == pytest.approx([curve[count.n_candidates - 1] for curve in curves])
+
+
+def test_no_smaller_number_of_re_ranked_candidates_reaches_the_recall():
+    names = [f"R@{K}:reranked={m}" for m in range(K, N_DATABASE + 1)]
+    scored = hashbench.evaluate(query, database, relevance, names, vectors=vectors).summary
+    counts = hashbench.candidates(query, database, relevance, f"R@{K}", WANTED)
+    for part, field in (("mean", "n_candidates"), ("high", "fewest"), ("low", "most")):
+        curve = np.array([getattr(scored[name], part) for name in names])
+        for count in counts:
+            assert getattr(count, field) == K + int(np.argmax(curve > count.wanted - 1e-9))
+    for count in counts:
+        assert count.recall[:5] == pytest.approx(scored[f"R@{K}:reranked={count.n_candidates}"][:5])
+
+
+def test_the_deviation_is_that_of_the_recall_under_shuffles():
+    (count,) = hashbench.candidates(query, database, relevance, "R@5", 0.8)
+    means = []
+    for _ in range(500):
+        order = rng.permutation(N_DATABASE)
+        first = order[np.argsort(distances[:, order], axis=1, kind="stable")[:, : count.n_candidates]]
+        hits, is_scored = np.take_along_axis(relevance, first, axis=1).sum(axis=1), relevance.any(axis=1)
+        means.append((hits[is_scored] / relevance[is_scored].sum(axis=1)).mean())
+    assert count.recall.mean == pytest.approx(np.mean(means), abs=0.002)
+    assert count.recall.tie_sd == pytest.approx(np.std(means), rel=0.15)
+
+
+def test_a_recall_that_is_reached_to_the_last_digit_counts():
+    rows = np.eye(10, dtype=int)  # 10 queries; item i is the neighbour of query i, at distance i
+    codes = np.tri(10, 9, -1, dtype=bool)
+    for n_hits in range(1, 11):
+        (count,) = hashbench.candidates(np.zeros((10, 9), bool), codes, rows, "R@1", n_hits / 10)
+        assert (count.n_candidates, count.fewest, count.most) == (n_hits,) * 3
+
+
+@pytest.mark.parametrize("n_copies", [1, 3])
+def test_shards_and_equal_queries_give_the_same_numbers(n_copies):
+    rows = np.repeat(np.arange(N_QUERIES), n_copies)
+    codes, affinity = (pack(query[rows]), pack(database)), Explicit(relevance[rows])
+    counts, _ = ShardedCodes(*codes, 7, affinity).candidates("R@5", WANTED)
+    expected = hashbench.candidates(query, database, relevance, "R@5", WANTED)
+    for count, other in zip(counts, expected, strict=True):
+        assert count[:4] == other[:4]
+        assert count.recall[:3] == pytest.approx(other.recall[:3])
+    counts = hashbench.candidates(query[rows], database, affinity, "R@5", WANTED)
+    assert [count[:4] for count in counts] == [other[:4] for other in expected]
+
+
+def test_queries_that_are_the_items_are_left_out_of_their_own_candidates():
+    codes = examples.database[:40]
+    within = (codes[:, None] != codes).sum(axis=2)
+    labels = np.arange(40) // 3  # two others have the label, and the last one none
+    counts = hashbench.candidates(codes, codes, (labels, labels), "R@2", WANTED, exclude_self=True)
+    is_other = ~np.eye(40, dtype=bool)
+    levels = (labels[:, None] == labels)[is_other].reshape(40, 39).astype(int)
+    curves = recall_curves(levels, within[is_other].reshape(40, 39))
+    for count in counts:
+        assert count[1:4] == tuple(smallest(curve, count.wanted, 2) for curve in curves)
+    with pytest.raises(HashbenchError, match="a query has 3 relevant items, and R@2 counts at most 2"):
+        hashbench.candidates(codes, codes, (labels, labels), "R@2", WANTED)
+
+
+def test_a_cutoff_beyond_the_database_takes_all_of_it():
+    (count,) = hashbench.candidates(query, database, relevance, "R@1000", 0.5)
+    assert count[1:4] == (N_DATABASE,) * 3
