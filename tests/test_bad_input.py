@@ -577,6 +577,12 @@ COMMANDS = f"""
 1 | {LABELLED} {VECTORS} --distance dot | --distance dot does not use
 1 | {OWN} {VECTORS} --dataset digits | leave out --query-vectors and --database-vectors
 1 | {LABELLED} {VECTORS.replace("outputs", "X")} --metric Recall@10:reranked=100 | 40 query vectors for 6
+1 | {ITQ} --metric P@r2:dot | ranks by real-valued queries (dot), and P@r2 needs Hamming distances
+1 | {LABELLED} --metric AP:dot | give --query-outputs to hashbench evaluate
+1 | {LABELLED} --query-outputs outputs.npy --metric AP | such as --metric AP:dot, or leave the outputs out
+1 | {LABELLED} --query-outputs X.npy --metric AP:dot | one for each query and bit
+1 | {LABELLED} --query-outputs outputs.npy --metric AP:dot --distance dot | leave one out
+1 | {SHARDED} --query-outputs X.npy | real-valued queries are compared with the whole database
 1 | {SHARDED} --query-vectors X.npy | vectors re-rank the nearest items of the whole database
 2 | {SHARDED} --save mine --dataset own | --save needs codes in one file
 2 | {LABELLED} --keep-codes | --keep-codes needs --save

@@ -80,6 +80,7 @@ def tables(
     mlgap          mLGAP beside AP (mLGAP, Table 1)
     ablation       AP of methods with parameters that the other tables leave out
     unseen         AP of classes that training did not see, over folds
+    asymmetric     AP@1000 by codes of queries, and by their real-valued outputs
     embeddings     R@10, and after re-ranking, at 64 to 1,024 bits
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.reports.marks import describe_hidden

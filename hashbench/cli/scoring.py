@@ -125,6 +125,15 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
     option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between vectors."),
     constraint=ONLY_OWN,
 )
+@option_group(
+    "Real-valued queries",
+    option(
+        "--query-outputs",
+        type=options.ARRAY,
+        help="Real-valued outputs of queries, whose signs are their codes, for metrics such as AP:dot.",
+    ),
+    constraint=ONLY_OWN,
+)
 @run_group(
     option("--complete", is_flag=True, help="Count queries of --qrels without a list as 0, like trec_eval -c."),
 )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, Progress, silent
+from hashbench._typing import AnyArray, FloatArray, Progress, silent
 from hashbench._validation import check_labelled, check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
@@ -21,11 +21,12 @@ from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
 from hashbench.pipeline.steps import check_content, needs_vectors, rows_of, vectors_of
 from hashbench.registry import dataset_names, method_names
+from hashbench.scoring.asymmetric import as_outputs
 from hashbench.scoring.candidates import CandidateCount, candidates_packed
 from hashbench.scoring.evaluation import Evaluation, arrays_of
 from hashbench.scoring.evaluator import check_counts as check_rated
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
-from hashbench.scoring.metrics import Scores
+from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.shards import Relevance
 from hashbench.scoring.thresholds import Thresholds, count_pairs
@@ -74,6 +75,7 @@ class OwnFiles:
     query_vectors: str | None = None  # float features (n, n_features) to re-rank by, without a dataset
     database_vectors: str | None = None
     true_distance: str | None = None  # between the vectors
+    query_outputs: str | None = None  # real-valued outputs of queries (n, n_bits), whose signs are their codes
     exclude_self: bool = False  # queries are the items of the database, and never find themselves
     needs_relevance: bool = True  # if false, codes are compared and not scored
 
@@ -171,6 +173,7 @@ class OwnCodes:
     fingerprint: str  # of the dataset, or of labels or affinity
     vectors: Vectors | None = None  # the float vectors that were coded; a dataset's features re-rank instead
     exclude_self: bool = False  # queries are the items of the database, and never find themselves
+    query_outputs: FloatArray | None = None  # (n_queries, n_bits), to compare with codes
 
     def evaluate(
         self,
@@ -187,7 +190,14 @@ class OwnCodes:
         names = list(metrics)
         vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, names)
         return evaluate_packed(
-            *codes, self.n_bits, self.affinity, names, vectors=vectors, on_progress=on_progress, **rules
+            *codes,
+            self.n_bits,
+            self.affinity,
+            names,
+            vectors=vectors,
+            query_outputs=self.query_outputs,
+            on_progress=on_progress,
+            **rules,
         )
 
     def thresholds(self, on_progress: Progress = silent) -> Thresholds:
@@ -203,7 +213,12 @@ class OwnCodes:
         return candidates_packed(*parts, exclude_self=self.exclude_self, on_progress=on_progress)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
-        """Refuse vectors that no metric uses."""
+        """Refuse vectors and outputs that no metric uses."""
+        if self.query_outputs is not None and not any(get_metric(name).form for name in metrics):
+            raise HashbenchError(
+                "--query-outputs are for metrics that compare codes with them, and no such metric was chosen. Add one, "
+                "such as --metric AP:dot, or leave the outputs out."
+            )
         if self.vectors is not None and not needs_vectors(metrics):
             raise HashbenchError(
                 "--query-vectors and --database-vectors are for metrics that re-rank, and no such metric was chosen. "
@@ -327,7 +342,8 @@ def read_file(path: Path, dataset: str) -> OwnCodes:
     with hdf5.open_codes(path) as codes:
         check_content(judge, codes.made, path)
         query, database = codes.query[:], codes.database[:]
-        return OwnCodes(query, database, codes.n_bits, "hamming", judge.affinity(), judge, judge.fingerprint)
+        parts = query, database, codes.n_bits, "hamming", judge.affinity(), judge, judge.fingerprint
+        return OwnCodes(*parts, query_outputs=codes.query_outputs)
 
 
 def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None) -> OwnCodes:
@@ -338,6 +354,7 @@ def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None
     sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]
     with naming or nullcontext():
         query, database, n_bits = read_packed(files, sizes or [array.shape for array in chain(*labels[:1])])
+    outputs = None if files.query_outputs is None else _read_outputs(files, (len(query), n_bits))
     counts = len(query), len(database)
     content: dict[str, Any] = {}
     affinity: Any = None
@@ -354,7 +371,7 @@ def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None
         affinity = judge.affinity()
     fingerprint = _fingerprint(content) if judge is None else judge.fingerprint
     parts = query, database, n_bits, files.distance, affinity, judge, fingerprint
-    return OwnCodes(*parts, vectors, files.exclude_self)
+    return OwnCodes(*parts, vectors, files.exclude_self, outputs)
 
 
 def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple[AnyArray, AnyArray, int]:
@@ -456,6 +473,15 @@ def _read_vectors(files: OwnFiles) -> Vectors | None:
     if files.dataset is not None:
         raise HashbenchError(f"--dataset re-ranks by its own features; leave out {options}.")
     return Vectors(read_features(query), read_features(database), files.true_distance or "euclidean")
+
+
+def _read_outputs(files: OwnFiles, shape: tuple[int, int]) -> FloatArray:
+    if files.distance != "hamming":
+        raise HashbenchError(
+            f"--query-outputs are compared with binary codes, which --distance {files.distance} does not take; leave "
+            "one out."
+        )
+    return as_outputs(read_features(str(files.query_outputs)), shape)
 
 
 def _fingerprint(content: dict[str, Any]) -> str:

@@ -44,6 +44,11 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
             f"--distance {files.distance} ranks the whole database at once, but shards are read one after the other; "
             "pass binary codes, or the database as one file."
         )
+    if files.query_outputs:
+        raise HashbenchError(
+            "real-valued queries are compared with the whole database, but shards are read one after the other; leave "
+            "--query-outputs out, or pass the database as one file."
+        )
     if files.query_vectors or files.database_vectors or files.true_distance:
         raise HashbenchError(
             "vectors re-rank the nearest items of the whole database, but shards are read one after the other; leave "

@@ -48,6 +48,11 @@ class Demands:
         names = dict.fromkeys(get_metric(name).name for name in self.metrics)  # unknown ones are refused here
         object.__setattr__(self, "metrics", tuple(names))
 
+    @property
+    def needs_outputs(self) -> bool:
+        """Whether a metric compares codes with the real-valued outputs of queries."""
+        return any(get_metric(name).form for name in self.metrics)
+
 
 def codes_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
     """Return the codes file of a job in the data folder; it need not exist."""
@@ -70,13 +75,19 @@ def model_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
 
 
 def encode(
-    dataset: Dataset, job: Job, *, model: Path | None = None, resume: bool = False, on_progress: Progress = silent
+    dataset: Dataset,
+    job: Job,
+    *,
+    model: Path | None = None,
+    resume: bool = False,
+    keep_outputs: bool = False,
+    on_progress: Progress = silent,
 ) -> Codes:
     """Fit a job's method on a dataset's training items and encode queries and database.
 
     ``resume`` continues from the checkpoint of an interrupted training, if there is one. ``model`` is the file to keep
-    the fitted method in, if any. Progress counts epochs, then encoded items. Raises Refusal if the method cannot run on
-    this dataset.
+    the fitted method in, if any. With ``keep_outputs`` the codes hold the projections of queries, too. Progress counts
+    epochs, then encoded items. Raises Refusal if the method cannot run on this dataset.
     """
     from sklearn.base import clone
     from sklearn.utils import gen_batches
@@ -95,13 +106,17 @@ def encode(
     fit_end = time.perf_counter()
     n_items, n_done = len(dataset.query) + len(dataset.database), 0
     packed: dict[str, ByteArray] = {}
+    outputs = []
     for role in ("query", "database"):
         index = getattr(dataset, role)
         parts = []
         for rows in gen_batches(len(index), BATCH[method.input_kind]):
-            codes = method.transform(_inputs(dataset, method, index[rows]))
+            inputs = _inputs(dataset, method, index[rows])
+            codes = method.transform(inputs)
             check_codes(codes, (rows.stop - rows.start, job.n_bits), f"method {job.method!r}")
             parts.append(pack(codes))
+            if keep_outputs and role == "query":
+                outputs.append(method.project(inputs))
             n_done += rows.stop - rows.start
             on_progress("items", n_done, n_items)
         packed[role] = np.concatenate(parts)
@@ -116,6 +131,7 @@ def encode(
         fit_seconds=fit_end - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fit_end,
         origin=Origin.here(device),
+        query_outputs=np.concatenate(outputs) if outputs else None,
         **_held_out(method),
     )
 
@@ -126,9 +142,14 @@ def codes_of(
 ) -> Iterator[tuple[Codes, str]]:
     """Yield the codes of a job, from the cache or else encoded and cached, and what was done in words: "" if cached.
 
-    Damaged codes and checkpoints are recomputed, and so are codes whose model is to be kept but is missing. A model of
-    earlier codes is removed.
+    Damaged codes and checkpoints are recomputed, and so are codes whose model is to be kept but is missing, or without
+    the outputs of queries that a metric needs. A model of earlier codes is removed.
     """
+
+    def read(found: Artifact) -> tuple[Codes, str] | None:
+        codes = hdf5.codes_of(found)
+        return None if demands.needs_outputs and codes.query_outputs is None else (codes, "")
+
     path, model = codes_path(dataset, job), model_path(dataset, job)
     provenance = job.provenance(dataset)
     if identities([Path(job.dataset)]) & identities([path, model]):
@@ -139,7 +160,7 @@ def codes_of(
                 path,
                 "codes",
                 hdf5.key_of(provenance),
-                lambda found: (hdf5.codes_of(found), ""),
+                read,
                 lambda: _encoded(dataset, job, demands, on_progress),
                 force=demands.force or (demands.keep_models and not holds_model(model, provenance)),
                 done="encoded",
@@ -152,13 +173,14 @@ def _encoded(dataset: Dataset, job: Job, demands: Demands, on_progress: Progress
     """Encode, and write the codes and the model; return them with what was done in words, if there is more to say."""
     path, model, checkpoint = codes_path(dataset, job), model_path(dataset, job), _checkpoint_path(dataset, job)
     new_model, words = model if demands.keep_models else None, ""
+    how: Any = {"model": new_model, "keep_outputs": demands.needs_outputs, "on_progress": on_progress}
     try:
         try:
-            codes = encode(dataset, job, model=new_model, resume=demands.resume, on_progress=on_progress)
+            codes = encode(dataset, job, resume=demands.resume, **how)
         except Damaged as error:
             reason = "of another version" if isinstance(error, OtherForm) else "damaged"
             words = f"encoded from scratch (checkpoint {reason})"
-            codes = encode(dataset, job, model=new_model, on_progress=on_progress)
+            codes = encode(dataset, job, **how)
     except TrainingFailure:
         checkpoint.unlink(missing_ok=True)
         raise
@@ -258,7 +280,8 @@ def _score(dataset: Dataset, codes: Codes, metric_names: Sequence[str], on_progr
     from hashbench.scoring.evaluator import evaluate_packed
 
     parts, vectors = (codes.query, codes.database, codes.n_bits), vectors_of(dataset, metric_names)
-    return evaluate_packed(*parts, dataset.affinity(), metric_names, vectors=vectors, on_progress=on_progress)
+    more = {"vectors": vectors, "query_outputs": codes.query_outputs}
+    return evaluate_packed(*parts, dataset.affinity(), metric_names, **more, on_progress=on_progress)
 
 
 def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None":

@@ -242,6 +242,11 @@ def run_trials(
     failures there. With ``resume``, trials of that file are skipped.
     """
     demands = Demands(metric_names, resume=resume)
+    if demands.needs_outputs:
+        raise HashbenchError(
+            f"trials are judged by codes of held-out items, which {', '.join(demands.metrics)} needs more than. Choose "
+            "a metric without :dot and :sigmoid."
+        )
     known = read_failures(folder / FAILURES) if resume else {}
     keys = {id(trial): digest([trial.made.attributes(), demands.metrics]) for trial in trials}
     yield from (Outcome(trial, None, known[keys[id(trial)]][1]) for trial in trials if keys[id(trial)] in known)

@@ -5,18 +5,19 @@ from __future__ import annotations  # so that help() shows npt.ArrayLike, not al
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from hashbench._choices import DISTANCES, TRUE_DISTANCES
 from hashbench._parallel import QUERY_CHUNK, chunks
-from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, Rows, silent
 from hashbench._validation import as_array, check_choice
 from hashbench.affinity import Affinity, as_affinity, row_digests
 from hashbench.bits import as_packed_pair, n_words, to_words
 from hashbench.errors import HashbenchError
+from hashbench.scoring.asymmetric import AsymmetricRanking, as_outputs
 from hashbench.scoring.code_statistics import usage_notes
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
@@ -49,6 +50,7 @@ def evaluate(
     undefined: str = "skip",
     vectors: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     true_distance: str = "euclidean",
+    query_outputs: npt.ArrayLike | None = None,
     random_orders: int = 0,
     exclude_self: bool = False,
 ) -> Evaluation:
@@ -83,6 +85,9 @@ def evaluate(
         nearest items by Hamming distance in their order.
     true_distance : {"euclidean", "cosine", "dot"}, default="euclidean"
         Distance between the ``vectors``.
+    query_outputs : array of shape (n_queries, n_bits), optional
+        Real-valued outputs of the queries, whose signs are their codes: ``AP:dot`` ranks the database's codes, as -1
+        and +1, by their inner product with these, and ``AP:sigmoid`` by the L1 distance to their sigmoid.
     random_orders : int, default=0
         Number of random orders of the database, each shared by all queries, to score too, 2 or more: the means under
         them are ``Evaluation.random_orders``. They are the same each time.
@@ -122,6 +127,11 @@ def evaluate(
                 f"vectors re-rank the items nearest in Hamming distance, so they do not go with distance={distance!r}; "
                 "leave one out."
             )
+        if query_outputs is not None:
+            raise HashbenchError(
+                f"query_outputs are compared with binary codes, so they do not go with distance={distance!r}; leave "
+                "one out."
+            )
         ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
         outputs = as_array(query_codes, "query outputs"), as_array(database_codes, "database outputs")
         rule = as_affinity(affinity)
@@ -130,7 +140,11 @@ def evaluate(
             notes.append(
                 f"Relevance was computed by {rule.true_distance} distance, and items are ranked by {distance}."
             )
-        scored = _evaluate_outputs(ranking, rule, metrics, undefined, random_orders, exclude_self)
+        if metrics is DEFAULT_METRICS:  # without a Hamming radius
+            metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
+        chosen = checked_metrics(metrics, undefined)
+        check_counts((len(ranking.query), len(ranking.database)), (rule.n_queries, rule.n_database))
+        scored = _evaluate_ranking(ranking, rule, chosen, undefined, random_orders, exclude_self)
         return replace(scored, notes=[*notes, *scored.notes])
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)
@@ -142,6 +156,7 @@ def evaluate(
         metrics,
         undefined=undefined,
         vectors=pair,
+        query_outputs=None if query_outputs is None else as_outputs(query_outputs, (len(query), n_bits)),
         random_orders=random_orders,
         exclude_self=exclude_self,
     )
@@ -156,20 +171,26 @@ def evaluate_packed(
     *,
     undefined: str = "skip",
     vectors: Vectors | None = None,
+    query_outputs: FloatArray | None = None,
     random_orders: int = 0,
     exclude_self: bool = False,
     on_progress: Progress = silent,
 ) -> Evaluation:
     """Score packed codes, (n, ceil(n_bits / 8)); a database on disk is read and checked some 8 MiB at a time.
 
+    ``query_outputs``, of `as_outputs`, are for metrics that compare codes with them; the database is then read whole.
     ``on_progress`` is called if the loops have to be compiled, then for each block of the database with the
     queries counted, as items. Raises HashbenchError if codes, affinity and metrics do not fit together.
     """
-    chosen = checked_metrics(metrics, undefined)
+    asked = checked_metrics(metrics, undefined)
+    chosen = [metric for metric in asked if not metric.form]
+    by_outputs = [metric for metric in asked if metric.form]
+    if by_outputs and query_outputs is None:
+        raise by_outputs[0].lacks_outputs()
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
     n_reranked = _n_reranked(chosen, vectors)
     if random_orders:
-        check_orders(random_orders, chosen)
+        check_orders(random_orders, asked)
     if vectors is not None:
         vectors.check_fit(len(query), database.shape[0])
     notes = [*affinity.notes, *check_self(query, database, is_excluded=exclude_self)]
@@ -224,8 +245,14 @@ def evaluate_packed(
     evaluation = replace(
         table.evaluation(origin, kinds.of_query), alike=first_alike(all_affinity.query_keys()), notes=notes
     )
-    if not random_orders:
-        return evaluation
+    others = []
+    for form in dict.fromkeys(metric.form for metric in by_outputs):
+        of_form = [metric.without_form() for metric in by_outputs if metric.form == form]
+        ranking = AsymmetricRanking(cast("FloatArray", query_outputs), np.asarray(database[:]), n_bits, form)
+        rules = undefined, random_orders, exclude_self
+        others.append(_evaluate_ranking(ranking, all_affinity, of_form, *rules, sample.rows))
+    if not random_orders or not chosen:
+        return _united(evaluation, others, asked)
     words, all_words = to_words(all_query), to_words(np.asarray(database[:]))
 
     def rankings(queries: IntArray) -> Callable[[IntArray], TieHistogram]:
@@ -237,7 +264,19 @@ def evaluate_packed(
         return _ties(distances, all_affinity, queries).ranked
 
     drawn = len(all_words), undefined, random_orders
-    return measure(evaluation, rankings, *drawn, on_progress=on_progress, exclude_self=exclude_self)
+    measured = measure(evaluation, rankings, *drawn, on_progress=on_progress, exclude_self=exclude_self)
+    return _united(measured, others, asked)
+
+
+def _united(evaluation: Evaluation, others: Sequence[Evaluation], metrics: Sequence[Metric]) -> Evaluation:
+    """Add the scores of evaluations of the same queries to those of one, in the order of metrics."""
+    if not others:
+        return evaluation
+    parts: dict[str, dict[str, Any]] = {}
+    for kind in ("scores", "order_effects", "random_orders"):
+        values = {name: value for one in (evaluation, *others) for name, value in dict(getattr(one, kind)).items()}
+        parts[kind] = {metric.name: values[metric.name] for metric in metrics if metric.name in values}
+    return replace(evaluation, **parts)
 
 
 def first_alike(keys: IntArray | None) -> IntArray | None:
@@ -262,24 +301,23 @@ def _n_reranked(metrics: Sequence[Metric], vectors: Vectors | None) -> int:
     return max((int(metric.arguments[1]) for metric in reranked), default=0)
 
 
-def _evaluate_outputs(
-    ranking: CosineRanking,
+def _evaluate_ranking(
+    ranking: CosineRanking | AsymmetricRanking,
     affinity: Affinity,
-    metrics: Iterable[str],
+    chosen: Sequence[Metric],
     undefined: str,
     random_orders: int,
     exclude_self: bool,
+    rows: IntArray | None = None,
 ) -> Evaluation:
     """Score a real-valued ranking, whose tie groups are items at an equal distance.
 
-    It has no Hamming radius: default metrics that need one are left out, others raise HashbenchError.
+    It has no Hamming radius: metrics that need one raise HashbenchError. ``rows`` of the database stand for all where
+    sums over items are kept, by default all.
     """
-    if metrics is DEFAULT_METRICS:
-        metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
-    chosen, n_database, n_levels = checked_metrics(metrics, undefined), len(ranking.database), len(affinity.levels)
+    n_database, n_levels = affinity.n_database, len(affinity.levels)
     if random_orders:
         check_orders(random_orders, chosen)
-    check_counts((len(ranking.query), n_database), (affinity.n_queries, affinity.n_database))
     bytes_per_query = 8 * (n_levels * (len(chosen) + 5) + 8) * n_database  # counts, tables of `ItemSums`, and the rest
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
     n_queries, own = len(ranking.query), own_levels(affinity) if exclude_self else None
@@ -291,12 +329,15 @@ def _evaluate_outputs(
             groups[np.arange(len(groups)), np.arange(n_queries)[queries]] = -1
         return _ties(groups, affinity, queries)
 
-    items = ItemSums(chosen, n_queries, np.arange(n_database), n_database, keys=affinity.item_keys())
+    if rows is None:
+        rows = np.arange(n_database)
+    items = ItemSums(chosen, n_queries, rows, n_database, keys=affinity.part(_ALL, rows).item_keys())
     table = ScoreTable(chosen, undefined, n_queries, items)
 
     def counted(queries: slice) -> Counted:
         of_part = ties(queries)
-        return Counted(of_part.histogram, lambda tables, sums: kernels.add_cells(of_part.cells, tables, sums))
+        cells = np.ascontiguousarray(of_part.cells[:, rows])
+        return Counted(of_part.histogram, lambda tables, sums: kernels.add_cells(cells, tables, sums))
 
     table.fill(chunks(0, n_queries, length), counted)
     evaluation = replace(table.evaluation(kinds=kinds.of_query), alike=first_alike(affinity.query_keys()))

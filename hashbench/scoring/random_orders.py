@@ -93,7 +93,7 @@ def measure(
     once, unless ``exclude_self`` leaves another item out of each ranking. The orders are the same each time, and
     `check_orders` has allowed them.
     """
-    metrics = [get_metric(name) for name in evaluation.scores]
+    metrics = [get_metric(name).without_form() for name in evaluation.scores]
     alike = np.arange(len(evaluation.kind)) if exclude_self else evaluation.kind
     _, first, sizes = np.unique(alike, return_index=True, return_counts=True)
     varying = [metric for metric in metrics if _varies(evaluation, metric)]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hashbench._typing import ByteArray
+from hashbench._typing import ByteArray, FloatArray
 from hashbench._validation import is_sparse
 from hashbench.bits import check_n_bits, check_packed, n_bytes
 from hashbench.dataset import Dataset
@@ -28,6 +28,7 @@ _SPLIT = ("query", "database", "train")
 _OPTIONAL = ("features", "images", "labels", "coarse_labels", "neighbours")  # arrays of a dataset
 _DATASET_FACTS = ("name", "rule", "features_name", "part_of", "rule_params", "about")
 _CSR = ("data", "indices", "indptr")
+_OUTPUTS = "query/outputs"
 _OF_CODES = {"fit_seconds": float, "encode_seconds": float, "held_out": float, "held_out_metric": str}
 
 
@@ -43,6 +44,7 @@ class Codes:
     origin: Origin | None = None  # None if not known, as for users' own codes
     held_out: float | None = None  # score of items that were held out to choose the epoch, as queries to the others
     held_out_metric: str = ""  # of this score
+    query_outputs: FloatArray | None = None  # (n_queries, n_bits), whose signs are the codes; only where asked for
 
     @property
     def n_bits(self) -> int:
@@ -118,7 +120,10 @@ def write_codes(codes: Codes, path: Path) -> None:
     record |= {key: value for key, value in values.items() if str(value) not in ("None", "", "nan")}
     if codes.origin is not None:
         record["origin"] = asdict(codes.origin)
-    artifact.write(path, "codes", record, {"query/codes": codes.query, "database/codes": codes.database})
+    arrays = {"query/codes": codes.query, "database/codes": codes.database}
+    if codes.query_outputs is not None:
+        arrays[_OUTPUTS] = codes.query_outputs
+    artifact.write(path, "codes", record, arrays)
 
 
 @contextmanager
@@ -144,7 +149,8 @@ def codes_of(found: Artifact) -> Codes:
     values = {key: kind(record[key]) for key, kind in _OF_CODES.items() if key in record}
     origin = Origin(**record["origin"]) if "origin" in record else None
     query, database = found.array("query/codes"), found.stored("database/codes")
-    codes = Codes(query, database, Provenance.read(record), **values, origin=origin)
+    outputs = found.array(_OUTPUTS) if _OUTPUTS in record["arrays"] else None
+    codes = Codes(query, database, Provenance.read(record), **values, origin=origin, query_outputs=outputs)
     check_packed(codes.query, codes.n_bits, f"query codes of {found.path}")
     vars(codes)["content"] = str(record["content"])  # the digest of the file vouches for it
     return codes

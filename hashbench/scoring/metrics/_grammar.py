@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -217,6 +217,7 @@ class Metric:
     name: str  # canonical: without a default option
     family: Family
     arguments: tuple[int | str, ...] = ()  # cutoff, number of items re-ranked and option, as the function takes them
+    form: str = ""  # how real-valued queries are compared with codes; empty for the Hamming distance
 
     def scores(self, histogram: TieHistogram, undefined: str = "skip") -> Scores:
         """Score every query of a histogram; one without relevant items scores NaN, or as ``undefined="paper"`` has it.
@@ -231,6 +232,8 @@ class Metric:
             )
         if self.family.needs_candidates and histogram.candidates is None:
             raise self.lacks_vectors()
+        if self.form:
+            raise self.lacks_outputs()
         with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
             scores = self.family.function(histogram, *self.arguments)
         value = {"skip": np.nan, "zero": 0.0, "paper": self.family.paper_value}[undefined]
@@ -260,20 +263,35 @@ class Metric:
         )
 
 
+    def without_form(self) -> Self:
+        """Return this metric, of the same name, for histograms of rankings by its form."""
+        return replace(self, form="")
+
+    def lacks_outputs(self) -> HashbenchError:
+        """Return the error for missing real-valued outputs of queries."""
+        return HashbenchError(
+            f"{self.name} compares codes with the real-valued outputs of queries, and there are none here. Score it by "
+            "hashbench run, or give --query-outputs to hashbench evaluate (query_outputs= in Python)."
+        )
+
+
 _RERANKED = ":reranked=m"
+FORMS = ("dot", "sigmoid")  # of asymmetric distances
 _PATTERN = re.compile(rf"([A-Za-z]+)(@k({_RERANKED})?|@rN|@R)?")
 _LARGEST_CUTOFF = 1 << 40  # beyond any database, and safe in int64
 _NAME = re.compile(
-    r"(?P<stem>[A-Za-z]+)(@(all|ALL|(?P<all_relevant>R)|(?P<radius>r)?(?P<cutoff>\d+)))?(:(?P<option>[a-z]+))?(?P<reranked>:reranked=(?P<n_reranked>\d+))?"
+    r"(?P<stem>[A-Za-z]+)(@(all|ALL|(?P<all_relevant>R)|(?P<radius>r)?(?P<cutoff>\d+)))?"
+    rf"(:(?P<option>(?!({'|'.join(FORMS)})$)[a-z]+))?(?P<reranked>:reranked=(?P<n_reranked>\d+))?"
+    rf"(:(?P<form>{'|'.join(FORMS)}))?"
 )
 
 
 def get_metric(name: str) -> Metric:
     """Return the metric of a name; raise HashbenchError if there is no such metric, cutoff or option.
 
-    Names are ``NAME[@cutoff][:option][:reranked=m]``, such as ``AP``, ``NDCG@100``, ``P@r2``, ``AP@1000:relevant`` or
-    ``Recall@10:reranked=100``; ``@all`` and ``@ALL`` are read as no cutoff. Names of trec_eval, such as
-    ``ndcg_cut_10``, are read as the metrics that equal them.
+    Names are ``NAME[@cutoff][:option][:reranked=m][:form]``, such as ``AP``, ``NDCG@100``, ``P@r2``,
+    ``AP@1000:relevant``, ``Recall@10:reranked=100`` or ``AP:dot``; ``@all`` and ``@ALL`` are read as no cutoff. Names
+    of trec_eval, such as ``ndcg_cut_10``, are read as the metrics that equal them.
     """
     if len(name) > MAX_NAME:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
@@ -301,8 +319,15 @@ def get_metric(name: str) -> Metric:
     canonical += "@R" * bool(match["all_relevant"])
     canonical += f":{option}" if option and option != default else ""
     canonical += "" if n_reranked is None else f":reranked={n_reranked}"
+    form = match["form"] or ""
+    if form and (match["radius"] or family.needs_candidates or family.needs_buckets):
+        raise HashbenchError(
+            f"metric {name!r} ranks by real-valued queries ({form}), and {canonical} needs Hamming distances. Leave "
+            f":{form} out, or choose a metric without."
+        )
+    canonical += f":{form}" if form else ""
     numbers = (min(number, _LARGEST_CUTOFF) for number in (cutoff, n_reranked) if number is not None)
-    return Metric(canonical, family, (*numbers, *([option] if option else [])))
+    return Metric(canonical, family, (*numbers, *([option] if option else [])), form)
 
 
 def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:

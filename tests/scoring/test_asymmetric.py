@@ -1,0 +1,147 @@
+"""Real-valued queries against binary codes: scores equal those of rankings by the same numbers, and commands have them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from hashbench import evaluate, evaluate_ranking
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.grid import grid
+from hashbench.pipeline.one_job import finish
+from hashbench.pipeline.preparation import load_dataset
+from hashbench.pipeline.steps import Demands, codes_path
+from hashbench.store import hdf5
+
+NAMES = ["AP", "AP@5", "NDCG@3", "NDCG:linear", "P@2", "R@4", "RR", "Hit@2", "PairwiseError"]
+SCORE = {  # of each item, the higher, the nearer
+    "dot": lambda outputs, codes: outputs @ (2.0 * codes - 1).T,
+    "sigmoid": lambda outputs, codes: -np.abs(expit(outputs)[:, None] - codes).sum(axis=2),
+}
+
+
+def drawn(seed, n_queries=5):
+    generator = np.random.default_rng(seed)
+    n_bits, n_database = generator.integers(1, 9), generator.integers(2, 40)
+    outputs = generator.integers(-3, 4, (n_queries, n_bits)) / 2  # sums tie, also of other codes; some are 0
+    codes = generator.integers(0, 2, (n_database, n_bits))
+    return outputs, codes, (generator.integers(0, 3, n_queries), generator.integers(0, 3, n_database))
+
+
+@given(st.integers(0, 10**6))
+def test_scores_are_those_of_a_ranking_by_the_same_numbers(seed):
+    outputs, codes, labels = drawn(seed)
+    names = [f"{name}:{form}" for name in NAMES for form in SCORE]
+    scored = evaluate(outputs > 0, codes, labels, names, query_outputs=outputs)
+    for form, score in SCORE.items():
+        scores = score(outputs, codes).round(9)
+        expected = evaluate_ranking(labels[0][:, None] == labels[1], scores, NAMES)
+        for name in NAMES:
+            for part, values in zip(scored.scores[f"{name}:{form}"], expected.scores[name], strict=True):
+                np.testing.assert_allclose(part, values, atol=1e-12, err_msg=f"{name}:{form}")
+            assert scored[f"{name}:{form}"].tie_sd_low == pytest.approx(expected[name].tie_sd_low, nan_ok=True)
+
+
+def test_hamming_scores_beside_them_are_the_same_as_without():
+    outputs, codes, labels = drawn(1, n_queries=30)
+    both = evaluate(outputs > 0, codes, labels, ["AP:dot", "AP", "P@r2"], query_outputs=outputs, random_orders=20)
+    alone = evaluate(outputs > 0, codes, labels, ["AP", "P@r2"], random_orders=20)
+    assert list(both) == ["AP:dot", "AP", "P@r2"]
+    assert {name: both[name] for name in alone} == alone.summary
+    assert both["AP:dot"].tie_sd_measured == pytest.approx(both["AP:dot"].tie_sd, rel=0.6)
+
+
+def test_outputs_of_equal_size_rank_as_the_hamming_distance():
+    _, codes, labels = drawn(2, n_queries=30)
+    outputs = np.random.default_rng(3).choice([-0.7, 0.7], (30, codes.shape[1]))
+    scored = evaluate(outputs > 0, codes, labels, ["AP", "AP:dot", "AP:sigmoid"], query_outputs=outputs)
+    for form in SCORE:
+        for of_hamming, values in zip(scored.scores["AP"], scored.scores[f"AP:{form}"], strict=True):
+            np.testing.assert_allclose(values, of_hamming, atol=1e-12)
+
+
+def test_queries_that_are_items_leave_themselves_out():
+    outputs, _, _ = drawn(4, n_queries=12)
+    codes, classes = outputs > 0, np.arange(12) % 3
+    scored = evaluate(codes, codes, (classes, classes), ["AP:dot"], query_outputs=outputs, exclude_self=True)
+    scores = SCORE["dot"](outputs, codes)
+    others = [np.delete(np.arange(12), number) for number in range(12)]
+    expected = evaluate_ranking(
+        [classes[rest] == classes[number] for number, rest in enumerate(others)],
+        [scores[number, rest] for number, rest in enumerate(others)],
+        ["AP"],
+    )
+    np.testing.assert_allclose(scored.scores["AP:dot"].mean, expected.scores["AP"].mean)
+
+
+def test_outputs_of_any_size_give_the_same_ranking():
+    outputs, codes, labels = drawn(5)
+    expected = evaluate(outputs > 0, codes, labels, ["AP:dot"], query_outputs=outputs)
+    for factor in (1e-200, 3.0, 1e200):
+        scored = evaluate(outputs > 0, codes, labels, ["AP:dot"], query_outputs=factor * outputs)
+        np.testing.assert_array_equal(scored.scores["AP:dot"].mean, expected.scores["AP:dot"].mean)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"query_outputs": np.zeros((3, 2))}, r"float64 of shape \(3, 2\), expected real numbers of shape \(2, 3\)"),
+        ({"query_outputs": np.full((2, 3), np.nan)}, "outputs of query 0 .* are not all finite"),
+        ({"query_outputs": None}, "AP:dot compares codes with the real-valued outputs of queries"),
+        ({"metrics": ["P@r2:dot"]}, "P@r2 needs Hamming distances"),
+        ({"metrics": ["R@1:reranked=2:sigmoid"]}, "R@1:reranked=2 needs Hamming distances"),
+        ({"distance": "cosine"}, "so they do not go with distance='cosine'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, words):
+    given = {"metrics": ["AP:dot"], "query_outputs": np.ones((2, 3)), **change}
+    with pytest.raises(HashbenchError, match=words):
+        evaluate(np.ones((2, 3)), np.ones((4, 3)), ([0, 1], [0, 1, 0, 1]), **given)
+
+
+def test_rankings_without_codes_refuse_them():
+    with pytest.raises(HashbenchError, match="hashbench run"):
+        evaluate_ranking([[1, 0]], [[0.5, 0.1]], ["AP:dot"])
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_a_run_scores_the_projections_of_queries_and_keeps_them_only_for_that():
+    dataset, _ = load_dataset("digits")
+    (job,) = grid(["digits"], ["itq"], [16], [0], {})
+    finish(job, dataset, Demands(["AP"]))
+    with hdf5.open_codes(codes_path(dataset, job)) as codes:
+        assert codes.query_outputs is None
+        content = codes.content
+    outcome = finish(job, dataset, Demands(["AP", "AP:dot"]))
+    assert outcome.notes[0] == "encoded codes"
+    assert finish(job, dataset, Demands(["AP", "AP:dot"])).notes == ("reused codes", "reused scores")
+    with hdf5.open_codes(codes_path(dataset, job)) as codes:
+        assert codes.content == content
+        method = job.estimator.fit(dataset.features[dataset.train])
+        np.testing.assert_array_equal(codes.query_outputs, method.project(dataset.features[dataset.query]))
+        bits = method.transform(dataset.features[dataset.database])
+        expected = evaluate_ranking(
+            dataset.labels[dataset.query][:, None] == dataset.labels[dataset.database],
+            SCORE["dot"](codes.query_outputs, bits).round(9),
+            ["AP"],
+        )
+    assert float(outcome.rows[1].value) == pytest.approx(expected["AP"].mean, abs=1e-6)
+    assert [row.metric for row in outcome.rows] == ["AP", "AP:dot"]
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_the_command_takes_outputs_of_the_users_queries(hashbench):
+    outputs, codes, labels = drawn(6)
+    arrays = {"outputs": outputs, "q": outputs > 0, "d": codes, "ql": labels[0], "dl": labels[1]}
+    for name, values in arrays.items():
+        np.save(f"{name}.npy", values)
+    files = "--query-codes q.npy --database-codes d.npy --query-labels ql.npy --database-labels dl.npy".split()
+    more = "--query-outputs outputs.npy --metric AP --metric AP:dot --format csv".split()
+    assert hashbench("evaluate", *files, *more, "--per-query", "scores.csv").exit_code == 0
+    table = pd.read_csv("scores.csv").pivot(index="query", columns="metric", values="value")
+    expected = evaluate(outputs > 0, codes, labels, ["AP:dot"], query_outputs=outputs)
+    np.testing.assert_allclose(table["AP:dot"], expected.scores["AP:dot"].mean)
+    unused = hashbench("evaluate", *files, "--query-outputs", "outputs.npy", "--metric", "AP")
+    assert "such as --metric AP:dot, or leave the outputs out" in unused.stderr
