@@ -29,7 +29,7 @@ COMMANDS = {  # the module of each, and what it does
     "compare": ("reports", "Test whether one method is better than another."),
     "diff": ("reports", "Compare the results of two commits or folders."),
     "encode": ("pipeline", "Fit methods and write codes; encode new items with a saved model."),
-    "evaluate": ("scoring", "Score a codes file, your own codes, or a run."),
+    "evaluate": ("scoring", "Score a codes file, your own codes, or a TREC run."),
     "explain": ("explain", "Show why another script gives another number."),
     "export": ("export", "Write a saved model or codes for faiss, ONNX, usearch or pgvector."),
     "info": ("catalogue", "Describe a dataset, method, metric, codes file or model."),

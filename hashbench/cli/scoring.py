@@ -201,7 +201,7 @@ def evaluate(
     cluster: "Cluster | None",
     **own: Any,
 ) -> None:
-    """Score CODES.h5, your own codes, or a run, exactly over all orders of tied items.
+    """Score CODES.h5, your own codes, or a TREC run, exactly over all orders of tied items.
 
     \b
     hashbench evaluate --query-codes q.npy --database-codes d.npy --query-labels ql.npy --database-labels dl.npy
