@@ -117,7 +117,7 @@ def tables(
         suffixes = ".md, .csv, .tex, -tie-range.csv and, for a paper's, -published.csv"
         click.echo(f"Written to {tables_folder}: each table as {suffixes}.", err=True)
     else:
-        click.echo("Printed only; with --output FOLDER the tables are also written.", err=True)
+        click.echo("Only printed; pass --output FOLDER to write the tables.", err=True)
 
 
 @cloup.command()
