@@ -99,7 +99,7 @@ def by_best_alone(scores: Scores, best: int) -> npt.NDArray[np.bool_]:
     return declared
 
 
-TESTS = {"all pairs": by_all_pairs, "best alone": by_best_alone}
+TESTS = {"all pairs": by_all_pairs, "only best": by_best_alone}
 
 
 def simulate() -> pd.DataFrame:
