@@ -19,15 +19,11 @@ RaBitQ rounds them to 8 bits, which takes a tenth of the time. OPQ has 10 iterat
 items are scored by ``evaluate_ranking``. Bytes are ``sa_code_size`` of the index: codes and what else it stores for
 each item.
 
-The tables of text embeddings are those of the rows in results/wordnet-minilm, which embeddings.toml makes.
-
 The peer is faiss itself, ``IndexBinaryFlat`` for bits: its first candidates, re-ranked by the floats. It breaks ties by
 position, so its recall must lie between hashbench's best and worst order; otherwise the script stops.
 """
 
 import itertools
-import json
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +38,7 @@ from matplotlib.figure import Figure
 from pages import DOCS, parser_of, put_into, read_rows, write_rows
 from scipy.optimize import isotonic_regression
 
-from hashbench import Refusal, evaluate, evaluate_ranking, read_results
+from hashbench import Refusal, evaluate, evaluate_ranking
 from hashbench._parallel import n_processors
 from hashbench.affinity import Explicit
 from hashbench.bits import pack
@@ -54,8 +50,7 @@ from hashbench.sources.neighbours import find_neighbours
 PAGE = DOCS / "binary-quantisation.md"
 FIGURE = PAGE.parent / "figures" / "binary-quantisation.svg"
 ROWS = Path(__file__).with_suffix(".csv")
-GRID = Path(__file__).parent / "rows/embeddings.toml"  # of the rows on text embeddings
-RESULTS = DOCS.parent / "results"
+TABLES = ("squeezenet", "glosses")  # datasets with a table of their own; the figure has all
 N_NEIGHBOURS = 10
 N_CANDIDATES = (10, 100)
 EQUAL = (8, 16, 32, 64)  # bytes per item
@@ -85,8 +80,6 @@ LINES = {  # of the figure: methods and queries, and the look
     "OPQ": ([("OPQ", "floats")], Look("", "#d55e00", "^", "-")),
 }
 SCALARS = ([(name, "floats") for name in ("4-bit scalar", "int8", "float32")], Look("", "#882255", "P", "-"))
-TEXTS = ("sign", "sign rotate=True", "lsh", "pca-rr", "itq", "agh", "bihalf", "greedyhash-unsupervised", "cibhash")
-TEXT_TABLES = {"texts": "R@10", "texts, re-ranked": "R@10:reranked=100"}
 COLUMNS = ("dataset", "method", "query", "bytes", "n_candidates", "recall", "low", "high", "faiss")
 
 
@@ -239,22 +232,6 @@ def layout_equal(rows: Sequence[dict[str, str]], dataset: str) -> str:
     return "\n".join(lines)
 
 
-def layout_texts(results: Path, metric: str) -> str:
-    """Lay out what `hashbench run` scored on wordnet-minilm, means over seeds, as a Markdown table."""
-    rows = read_results(results)
-    rows = rows[(rows["dataset"] == "wordnet-minilm") & (rows["metric"] == metric)]
-    rotated = rows["params"].map(lambda params: json.loads(params).get("rotate", False))
-    means = rows.assign(label=rows["method"] + rotated.map({True: " rotate=True", False: ""}))
-    means = means.groupby(["label", "n_bits"])["value"].mean()
-    lengths = tomllib.loads(GRID.read_text())["bits"]
-    heads = " | ".join(f"{n_bits:,} bits, {n_bits // 8} B" for n_bits in lengths)
-    lines = [f"| codes | {heads} |", f"|---|{'--:|' * len(lengths)}"]
-    for label in (label for label in TEXTS if label in means.index):
-        cells = [f"{means[label, n_bits]:.3f}" if (label, n_bits) in means.index else "" for n_bits in lengths]
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def layout_whole(rows: Sequence[dict[str, str]], datasets: Sequence[str]) -> str:
     """Lay out the rows of codes with all dimensions as a Markdown table."""
     heads = [*datasets, *(f"{name}, re-ranked" for name in datasets)]
@@ -332,8 +309,7 @@ def main() -> None:
     shown = read_rows(ROWS)
     draw(shown, FIGURE)
     datasets = list(dict.fromkeys(row["dataset"] for row in shown))
-    parts = {name: layout_equal(shown, name) for name in datasets} | {"whole": layout_whole(shown, datasets)}
-    parts |= {mark: layout_texts(RESULTS, metric) for mark, metric in TEXT_TABLES.items()}
+    parts = {name: layout_equal(shown, name) for name in TABLES} | {"whole": layout_whole(shown, datasets)}
     PAGE.write_text(put_into(PAGE.read_text(), parts))
 
 

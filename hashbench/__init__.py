@@ -1,4 +1,4 @@
-"""Score binary codes for retrieval exactly, with every tie accounted for.
+"""Score binary codes for retrieval, exactly over all orders of tied items.
 
 The contracts and their helpers. The `__init__.py` of each folder beside them starts with its own map. Built-in
 plug-ins are in methods/ and datasets/.

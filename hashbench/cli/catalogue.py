@@ -21,8 +21,8 @@ from hashbench.errors import HashbenchError
 def list_command(kind: str | None, speed: str | None, form: str) -> None:
     """List methods, datasets, metrics or scoring scripts, one per line; or how to add missing datasets.
 
-    Scripts, which explain emulates, are listed with their metrics, their users and their source. Without an argument
-    it prints what can be listed, and how many of each.
+    Scripts are those that `hashbench explain` emulates, with their metrics, users and source. Without an argument, the
+    command prints what it can list, and how many of each.
     """
     if speed is not None and kind != "methods":
         raise click.UsageError("--speed is for methods.")
@@ -134,7 +134,7 @@ def info(name: str, form: str) -> None:
 @SOURCE
 @WEIGHTS
 def check(kind: str, name: str, features: str | None, source: Path | None, weights: Path | None) -> None:
-    """Run the conformance suite on a method, dataset or metric, built-in or your own plugin."""
+    """Run the tests that all plug-ins must pass on a method, dataset or metric, such as your own."""
     from hashbench import registry, testing
     from hashbench.adapter import Options
     from hashbench.scoring.metrics import get_metric

@@ -82,7 +82,7 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
         rows = [[name, *map(_six, values.by_name.values())] for name, values in summary.items()]
         return sheet_text(("metric", *next(iter(summary.values())).by_name), rows).rstrip("\n")
     n_orders = next(map(len, evaluation.random_orders.values()), 0)
-    header, lines = ["metric", "mean", "shuffle sd", "low", "high"], []
+    header, lines = ["metric", "mean", "tie_sd", "low", "high"], []
     for name, values in summary.items():
         lines.append([name, _four(values.mean), _five(values.tie_sd), _four(values.low), _four(values.high)])
         if values.tie_sd_measured is not None:
@@ -91,8 +91,8 @@ def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "datab
     shuffle, worst_case = shuffle_and_worst_case(ordered)
     notes = [f"{_scored_queries(evaluation)}; mean over all orders of tied items.", shuffle]
     if n_orders:
-        header.insert(3, "measured sd")
-        notes.append(f"measured sd: that of {n_orders:,} random orders.")
+        header.insert(3, "tie_sd_measured")
+        notes.append(f"tie_sd_measured: the same, measured in {n_orders:,} random orders.")
     notes.append(worst_case)
     if evaluation.n_undefined:
         notes.append(_without_relevant(evaluation))
@@ -115,7 +115,7 @@ def format_several(evaluations: Sequence[tuple[int, int, "Evaluation"]], form: s
             for name, values in evaluation.summary.items()
         ]
         return sheet_text(("n_bits", "seed", "metric", *next(iter(first.summary.values())).by_name), rows).rstrip("\n")
-    header = ["bits", "seed", *(column for name in first.summary for column in (name, "shuffle sd"))]
+    header = ["bits", "seed", *(column for name in first.summary for column in (name, "tie_sd"))]
     lines = [
         [
             *(str(n_bits), str(seed)),
@@ -134,7 +134,7 @@ def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
         header = ["wanted", "n_candidates", "fewest", "most", *counts[0].recall.by_name]
         rows = [[f"{count.wanted:.12g}", *count[1:4], *map(_six, count.recall.by_name.values())] for count in counts]
         return sheet_text(header, rows).rstrip("\n")
-    header = [f"wanted {metric}", "candidates", "fewest", "most", "recall", "shuffle sd", "low", "high"]
+    header = [f"wanted {metric}", "candidates", "fewest", "most", "recall", "tie_sd", "low", "high"]
     lines = []
     for wanted, n_candidates, fewest, most, recall in counts:
         numbers = [f"{number:,}" for number in (n_candidates, fewest, most)]
@@ -145,7 +145,7 @@ def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
         "as the mean over all orders of tied items.",
         "fewest, most: the smallest number if each query's ties are broken in the best order, and in the worst.",
         "recall: after re-ranking these candidates, the mean over all orders; low, high: the worst and the best case.",
-        "shuffle sd: how far a shuffle of the database moves this recall, as a standard deviation (estimate).",
+        "tie_sd: the shuffle deviation, how far shuffling the database would typically move this recall (estimate).",
         "Relevant items are taken to be the nearest by the distance that re-ranks, as true neighbours are.",
     ]
     if evaluation.n_undefined:
@@ -171,7 +171,7 @@ def format_drift(drifts: Mapping[str, "Drift"], scored: Sequence[tuple[str, str,
     text = _laid_out(header, lines, notes, form)
     if not scored:
         return text
-    header, lines = ["queries", "database", "metric", "mean", "shuffle sd", "low", "high"], []
+    header, lines = ["queries", "database", "metric", "mean", "tie_sd", "low", "high"], []
     for query, database, evaluation in scored:
         for name, values in evaluation.summary.items():
             numbers = [_four(values.mean), _five(values.tie_sd), _four(values.low), _four(values.high)]
@@ -214,10 +214,10 @@ def _by_name(evaluation: "Evaluation") -> dict[str, dict[str, float | None]]:
 
 
 def shuffle_and_worst_case(ordered: str = "database") -> tuple[str, str]:
-    """Return the notes on the columns shuffle sd, low and high of a table."""
+    """Return the notes on the columns tie_sd, low and high of a table."""
     return (
-        f"shuffle sd: how far a shuffle of the {ordered} moves the mean, as a standard deviation (estimate).",
-        "low, high: the worst case, with each query's ties broken separately; no single order need reach it.",
+        f"tie_sd: the shuffle deviation, how far shuffling the {ordered} would typically move the mean (estimate).",
+        "low, high: every query's ties broken in the worst or best way; usually no one order does all of that.",
     )
 
 
@@ -288,7 +288,7 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
                 *([_held_out(outcome)] if has_held_out else []),
             ]
         )
-    header = ["dataset", "method", "bits", "seed", names[0], "shuffle sd", f"{names[0]} low-high", *names[1:]]
+    header = ["dataset", "method", "bits", "seed", names[0], "tie_sd", f"{names[0]} low-high", *names[1:]]
     header += ["held out"] * has_held_out
     by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
     notes = [

@@ -177,8 +177,7 @@ def describe_dataset(dataset: "Dataset") -> str:
             facts["classes"] += f", {sizes.sum() / dataset.n_samples:.2f} labels per item"
             facts["classes"] += f", {inspection.n_without_label:,} items without"
     facts["duplicates"] = "; ".join(
-        f"queries with an equal {role} item: {n_equal:,}"
-        + ("" if n_near is None else f", with only a nearly equal one: {n_near:,}")
+        f"queries equal to a {role} item: {n_equal:,}" + ("" if n_near is None else f", nearly equal: {n_near:,}")
         for role, n_equal, n_near in (
             ("database", inspection.n_queries_in_database, inspection.n_near_database),
             ("training", inspection.n_queries_in_train, inspection.n_near_train),
@@ -187,7 +186,7 @@ def describe_dataset(dataset: "Dataset") -> str:
     if warning := warning_of(inspection, len(dataset.query)):
         facts[WARNING] = warning
     if inspection.n_constant or inspection.n_zero:
-        facts["features to note"] = f"{inspection.n_constant:,} are constant; {inspection.n_zero:,} items are all zero"
+        facts["features to note"] = f"{inspection.n_constant:,} constant; all-zero items: {inspection.n_zero:,}"
     return _facts(facts)
 
 

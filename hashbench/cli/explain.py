@@ -77,12 +77,14 @@ def explain(
     form: str,
     **own: Any,
 ) -> None:
-    """Show why your number differs: the same codes, scored by the scripts that people use.
+    """Show why another script gives another number for the same codes.
 
-    Each script's value stands beside the exact one, with the causes of the difference: one convention is switched at a
-    time, and the shares add up. Score CODES.h5, your own codes as in evaluate, or all cached codes of a dataset; for
-    the latter the table compares the scripts' orders of ties with a shuffle and the worst case, and shows which methods
-    change places. For a run with its qrels, it shows the values of trec_eval, pytrec_eval, ir_measures and ranx.
+    Print the exact value, the value of each script that people use, and the causes of the difference. One convention
+    is switched at a time, and the shares add up. Pass CODES.h5, or your own codes as to evaluate.
+
+    With a dataset, all its cached codes are scored. The table compares the scripts' orders of ties with a shuffle and
+    the worst case, and shows which methods change places. With a run and its qrels, the scripts are trec_eval,
+    pytrec_eval, ir_measures and ranx.
 
     \b
     hashbench explain CODES.h5 --metric AP@1000 --database-order by-class

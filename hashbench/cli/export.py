@@ -25,7 +25,7 @@ _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
     "items",
     metavar="FILE[:KEY]|FOLDER",
     show_default="1,000 of the model's dataset",
-    help="Items whose codes to compare: a file, or a folder of images.",
+    help="Items to compare codes on: a file, or a folder of images.",
 )
 def export(file: Path, target: str, output: Path, role: str | None, precision: str | None, items: str | None) -> None:
     """Write a saved model (faiss, npz, onnx) or a codes file (faiss, hex, npy, pgvector, usearch) for other programs.

@@ -25,12 +25,12 @@ except KeyboardInterrupt:  # before any command could report it
 _STDOUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # where no file is named
 
 COMMANDS = {  # the module of each, and what it does
-    "check": ("catalogue", "Check a method, dataset or metric against its contract."),
-    "compare": ("reports", "Answer whether one method is better than another."),
+    "check": ("catalogue", "Run the tests of a method, dataset or metric, such as your own."),
+    "compare": ("reports", "Test whether one method is better than another."),
     "diff": ("reports", "Compare the results of two commits or folders."),
     "encode": ("pipeline", "Fit methods and write codes; encode new items with a saved model."),
-    "evaluate": ("scoring", "Score a codes file, your own codes, or a run."),
-    "explain": ("explain", "Show why your number differs: codes scored by the scripts that people use."),
+    "evaluate": ("scoring", "Score a codes file, your own codes, or a TREC run."),
+    "explain": ("explain", "Show why another script gives another number."),
     "export": ("export", "Write a saved model or codes for faiss, ONNX, usearch or pgvector."),
     "info": ("catalogue", "Describe a dataset, method, metric, codes file or model."),
     "list": ("catalogue", "List methods, datasets, metrics, scripts, or what is missing."),
@@ -187,12 +187,12 @@ def _sentence(error: OSError) -> str:
 )
 @click.version_option(__version__, prog_name="hashbench")
 def cli() -> None:
-    """Score binary codes for retrieval exactly, with every tie accounted for.
+    """Score binary codes for retrieval, exactly over all orders of tied items.
 
     \b
     hashbench run --method itq --bits 32     dataset -> codes -> scores -> results/digits/itq.csv
     hashbench tables                         all results as the papers' tables
     hashbench plot                           all results as figures
     hashbench diff                           what changed in results/ since the last commit, and whether it matters
-    hashbench evaluate --help                your own codes, from any program
+    hashbench evaluate --help                how to score your own codes, from any program
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are

@@ -147,14 +147,14 @@ def prepare(
 @option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
 @option_group(
     "Models",
-    option("--keep-model", is_flag=True, help="Save each fitted method beside its codes, and print its path."),
+    option("--keep-model", is_flag=True, help="Save each fitted method next to its codes, and print its path."),
     option("--model", type=options.FILE, help="Saved model to encode new items with; nothing is fitted."),
 )
 @option_group(
     "New items",
     option("--from", "items", metavar="FILE[:KEY]|FOLDER", help="Items to encode: a file, or a folder of images."),
     option("--output", "-o", type=options.FILE, help="File for their codes: .npy, bool of shape (n, bits)."),
-    option("--packed", is_flag=True, help="Pack eight bits into a byte, the first one the least significant."),
+    option("--packed", is_flag=True, help="Pack eight bits into a byte, least significant bit first."),
     constraint=options.OnlyWith("--model"),
 )
 @cloup.constraint(
@@ -221,7 +221,7 @@ def encode(
     "What to run",
     *options.JOB_OPTIONS,
     options.METRIC,
-    option("--available", is_flag=True, help="Run on all prepared datasets, too; see `hashbench list missing`."),
+    option("--available", is_flag=True, help="Also run on all prepared datasets; see `hashbench list missing`."),
 )
 @options.TRAINING
 @option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)

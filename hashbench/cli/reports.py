@@ -32,7 +32,7 @@ _VARIANTS = option("--variants", is_flag=True, help="Show all parameters and ver
     "Layout",
     option("--name", default="selection", metavar="NAME", help="Name of your own table: its files and LaTeX label."),
     option("--digits", type=IntRange(1, 6), show_default="4; 3 in LaTeX", help="Decimal places."),
-    option("--no-spread", is_flag=True, help="Leave out the spread over seeds."),
+    option("--no-spread", is_flag=True, help="Leave out ±, the standard deviation over seeds."),
 )
 @option_group(
     "Significance",
@@ -67,7 +67,7 @@ def tables(
     output: Path | None,
     **selected: Any,
 ) -> None:
-    """Lay out all results like the papers' tables, with the papers' values beside them; print and write them.
+    """Print and write all results as tables like the papers', with the papers' values.
 
     With --dataset, --method, --metric or --features and no TABLE, those rows form one table. Tables that options
     change are only printed, unless you pass --output.
@@ -77,7 +77,7 @@ def tables(
     table2         AP@1000 (TALR, Table 2)
     table3         NDCG (TALR, Table 3)
     continuation   AP of talr-ap with and without continuation (TALR, appendix D)
-    mlgap          mLGAP beside AP (mLGAP, Table 1)
+    mlgap          mLGAP and AP (mLGAP, Table 1)
     ablation       AP of methods with parameters that the other tables leave out
     unseen         AP of classes that training did not see, over folds
     asymmetric     AP@1000 by codes of queries, and by their real-valued outputs
@@ -118,7 +118,7 @@ def tables(
         suffixes = ".md, .csv, .tex, -tie-range.csv and, for a paper's, -published.csv"
         click.echo(f"Written to {tables_folder}: each table as {suffixes}.", err=True)
     else:
-        click.echo("Printed only; with --output FOLDER the tables are also written.", err=True)
+        click.echo("Only printed; pass --output FOLDER to write the tables.", err=True)
 
 
 @cloup.command()
@@ -145,7 +145,7 @@ def tables(
         "--title/--no-title",
         "has_title",
         default=True,
-        help="Put the description above the figure; else it is printed, for a caption.",
+        help="Put the description above the figure, or print it, for a caption.",
     ),
 )
 @option_group(
@@ -177,13 +177,13 @@ def plot(
     ranking           methods sorted by score, one per row, at 32 bits
     tie-ranges        the worst case of ties of each score
     ap-bits           the metric against the code length
-    unseen            the metric on classes unseen in training, beside that when all were seen, at 32 bits
+    unseen            the metric on unseen classes, and where training saw all classes, at 32 bits
     precision-recall  from codes in the data folder, at 32 bits
     precision-at-k    from codes in the data folder, at 32 bits
     code-usage        how many items share each code, from codes in the data folder, at 12 bits
     time-quality      the metric against the time to fit and to encode, from codes in the data folder, at 32 bits
 
-    Without FIGURE all are drawn.
+    Without FIGURE, all are drawn.
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import ProgressBar
     from hashbench.reports.plots import FORMATS, draw_figures, write_figure
@@ -264,8 +264,7 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
         "--by",
         type=Choice(["query", "class"]),
         default="query",
-        help="What other samples would draw: queries, or classes of queries, for a claim about new classes (not of "
-        "saved codes).",
+        help="What the interval generalises to: other queries, or other classes of queries (not for saved codes).",
     ),
     output_format("table", "csv", "json", "markdown"),
 )
@@ -279,11 +278,11 @@ def compare(
     by: str,
     form: str,
 ) -> None:
-    """Answer whether one method is better than another: the difference, its interval over queries and seeds.
+    """Test whether one method is better than another: the difference, with its interval over queries and seeds.
 
     The first METHOD is compared with each of the others in AP, or the metrics you name. If it has results of several
     settings, those that tables show are compared; choose others by their label, as in `compare 'csq epochs=3' csq`.
-    Scores of single queries come from your data folder. Several others are corrected together by Holm's method.
+    Scores of single queries come from your data folder. With several others, p is corrected by Holm's method.
     """
     from hashbench.reports.comparison import compare_results, format_columns
     from hashbench.reports.row_origins import read_results_with_origins

@@ -176,7 +176,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
         "--curves",
         type=FigurePath(or_numbers=True),
         help="CSV file (- for stdout) for precision and recall, with low and high over tie orders, at each Hamming "
-        "radius and at up to 50 ranks; or a figure of those by rank: .svg, .png or .pdf.",
+        "radius and at up to 50 ranks; or a figure by rank: .svg, .png or .pdf.",
     ),
 )
 @option_group(
@@ -193,7 +193,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
     option(
         "--draws-nothing",
         is_flag=True,
-        help="Method of the codes draws nothing at random, like PCA or a fixed hash, so one run stands for all seeds.",
+        help="The method draws nothing at random, like PCA or a fixed hash, so one run stands for all seeds.",
     ),
     option("--keep-codes", is_flag=True, help="Keep the codes in the data folder, too, for figures of codes."),
     options.RESULTS,
@@ -234,7 +234,7 @@ def evaluate(
     cluster: "Cluster | None",
     **own: Any,
 ) -> None:
-    """Score CODES.h5, your own codes, or a run of any origin, exactly over all tie orders.
+    """Score CODES.h5, your own codes, or a TREC run, exactly over all orders of tied items.
 
     \b
     hashbench evaluate --query-codes q.npy --database-codes d.npy --query-labels ql.npy --database-labels dl.npy

@@ -37,10 +37,10 @@ _SEEDS_ONLY = (
     "compare over queries too, run or evaluate the methods here."
 )
 _ABOUT = (
-    "Shuffle sd: how far a shuffle of the database can move the difference, as a standard deviation. Ties add nothing "
-    "else: scores are means over all orders of tied items."
+    "tie_sd: how far shuffling the database would typically move the difference. Ties add no other uncertainty, since "
+    "scores are means over all orders of tied items."
 )
-_HEADER = ["bits", "against", "difference", "95 % interval", "p", "shuffle sd", "answer"]
+_HEADER = ["bits", "against", "difference", "95 % interval", "p", "tie_sd", "answer"]
 _OF_DIFFERENCE = ("value", "low", "high", "p", "p_holm", "tie_sd", "n_queries", "basis", "is_shown")
 _FIELDS = (
     *("dataset", "features", "metric", "n_bits", "first", "second", "value", "low", "high", "p", "p_holm", "tie_sd"),

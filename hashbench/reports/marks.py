@@ -14,11 +14,11 @@ from hashbench.scoring.comparison import ALPHA
 
 BEST = "the best"
 SIGNS = {  # in the order in which they stand beside a value, with what it is compared with, and tests are corrected for
-    "†": "a shuffle of the database may reverse it and {best}.",
-    "‡": f"tested, not shown to differ from {{against}} (p >= {ALPHA}, corrected {{correction}}).",
+    "†": "a shuffle of the database may reverse this value and {best}.",
+    "‡": f"tested, and not shown to differ from {{against}} (p >= {ALPHA}, corrected {{correction}}).",
     "°": "not tested against {against}:",  # and why
-    "§": "one seed of a method that draws at random; of these codes only.",
-    "¶": "a mean over other folds than most, so not compared.",
+    "§": "one seed of a method that draws at random; the value is of these codes only.",
+    "¶": "a mean over other folds than most of its column, so not compared.",
 }
 _MOST_NAMES = 4  # of methods in a sentence
 
@@ -84,7 +84,7 @@ def notes_of(cells: pd.DataFrame) -> list[str]:
 def _notes_on_ties(cells: pd.DataFrame) -> list[str]:
     """Count the cells of which it is unknown what a shuffle may do."""
     n_unknown, n_compared = int((cells["ties"] == UNKNOWN).sum()), int((cells["ties"] != "").sum())
-    return [f"No † where a row lacks tie_sd: {n_unknown} of {counted(n_compared, 'cell')}."] if n_unknown else []
+    return [f"† unknown, as rows lack tie_sd: {n_unknown} of {counted(n_compared, 'cell')}."] if n_unknown else []
 
 
 def notes_on_code(cells: pd.DataFrame) -> list[str]:

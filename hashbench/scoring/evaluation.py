@@ -157,7 +157,7 @@ class Evaluation:
     --------
     >>> from hashbench import evaluate
     >>> evaluate([[0, 0]], [[0, 0], [0, 0], [1, 1]], ([0], [0, 1, 0]), ["AP"])
-    <Evaluation of 1 query; AP: 0.7083 (0.5833 to 0.8333; shuffle sd 0.1250)>
+    <Evaluation of 1 query; AP: 0.7083 (0.5833 to 0.8333; tie_sd 0.1250)>
 
     The means of a metric, by any of its names:
 
@@ -183,7 +183,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         lines = [
-            f"{name}: {values.mean:.4f} ({values.low:.4f} to {values.high:.4f}; shuffle sd {values.tie_sd:.4f})"
+            f"{name}: {values.mean:.4f} ({values.low:.4f} to {values.high:.4f}; tie_sd {values.tie_sd:.4f})"
             for name, values in self.summary.items()
         ]
         n_queries = len(next(iter(self.scores.values())).mean)

@@ -62,7 +62,7 @@ def evaluate_ranking(
     Examples
     --------
     >>> evaluate_ranking([[1, 0, 0]], [[0.5, 0.5, 0.1]], ["AP"])
-    <Evaluation of 1 query; AP: 0.7500 (0.5000 to 1.0000; shuffle sd 0.2500)>
+    <Evaluation of 1 query; AP: 0.7500 (0.5000 to 1.0000; tie_sd 0.2500)>
     """
     chosen = checked_metrics(metrics, undefined)
     grades, lists = _rows(relevance, "relevance"), _rows(scores, "scores")

@@ -87,7 +87,7 @@ def evaluate_run(
     >>> import hashbench
     >>> run = {"q1": {"a": 2.0, "b": 1.0, "c": 1.0}}
     >>> hashbench.evaluate_run(run, {"q1": {"b": 1, "d": 1}}, ["AP"])  # b at rank 2 or 3, d not retrieved
-    <Evaluation of 1 query; AP: 0.2083 (0.1667 to 0.2500; shuffle sd 0.0417)>
+    <Evaluation of 1 query; AP: 0.2083 (0.1667 to 0.2500; tie_sd 0.0417)>
     """
     if random_orders:
         check_orders(random_orders, checked_metrics(metrics, undefined))

@@ -72,9 +72,9 @@ def test_csv_has_six_decimals():
 
 def test_table_has_four_decimals_and_says_what_was_averaged():
     lines = console.format_evaluation(scores(), "table").splitlines()
-    assert lines[0].split() == ["metric", "mean", "shuffle", "sd", "low", "high"]
+    assert lines[0].split() == ["metric", "mean", "tie_sd", "low", "high"]
     assert lines[2].split() == ["AP", "0.5417", "0.04167", "0.5000", "0.5833"]
-    assert [line.partition(":")[0] for line in lines[-2:]] == ["shuffle sd", "low, high"]
+    assert [line.partition(":")[0] for line in lines[-2:]] == ["tie_sd", "low, high"]
     assert lines[-3].startswith("1 query;")
     assert not any(line != line.rstrip() for line in lines)
 
@@ -82,7 +82,7 @@ def test_table_has_four_decimals_and_says_what_was_averaged():
 def test_what_random_orders_show_stands_beside_the_estimate():
     evaluation = evaluate(CODES[:1], CODES, (np.array([1]), np.array([0, 1, 1, 0])), ["AP"], random_orders=40)
     shown = console.format_evaluation(evaluation, "table").splitlines()
-    assert shown[0].split() == ["metric", "mean", "shuffle", "sd", "measured", "sd", "low", "high"]
+    assert shown[0].split() == ["metric", "mean", "tie_sd", "tie_sd_measured", "low", "high"]
     assert shown[2].split()[3] == f"{np.std(evaluation.random_orders['AP'], ddof=1):.5f}"
     assert "40 random orders" in shown[-2]
 
@@ -132,7 +132,7 @@ def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
     assert console.format_outcomes([outcome()], "table", is_grid=False) == console.format_evaluation(scores(), "table")
     job = Job("digits", method_card("lsh"), 16, 3, {"n_iter": 5})
     lines = console.format_outcomes([outcome(), outcome("lsh", job=job)], "table").strip().splitlines()
-    assert lines[0].split() == ["dataset", "method", "bits", "seed", "AP", "shuffle", "sd", "AP", "low-high", "P@r0"]
+    assert lines[0].split() == ["dataset", "method", "bits", "seed", "AP", "tie_sd", "AP", "low-high", "P@r0"]
     assert lines[2].split() == ["digits", "itq", "16", "0", "0.5417", "0.04167", "0.5000-0.5833", "0.0000"]
     assert lines[3].split()[1:5] == ["lsh", "n_iter=5", "16", "3"]
 

@@ -39,7 +39,7 @@ def test_table_shows_each_kind(all_kinds, hashbench):
     assert [line for line in lines if line in titles] == titles
     rows = [" ".join(line.split()) for line in lines]
     assert "digits:pixels lsh 16 0 AP 0.500000 0.480000 -0.020000† <0.0001 -0.020000 to -0.020000" in rows
-    assert any("†: a shuffle of the database may reverse it and the old value." in line for line in lines)
+    assert any("†: a shuffle of the database may reverse this value and the old value." in line for line in lines)
     assert "digits:pixels lsh 16 2 of 3 AP 0.500333 0.527000 +0.026667" in rows
     assert "digits:pixels lsh 16 4 AP 0.500000" in rows
 

@@ -263,7 +263,7 @@ def test_mlgap_stands_beside_ap_and_names_its_radius():
     cells.append(lgap("dsh", value=0.3, params='{"objective": "dispersion"}'))
     mlgap = table(*cells, name="mlgap")
     text = mlgap.to_markdown()
-    shown = block(mlgap, "cifar100 (squeezenet (JPEG)): LGAP@r2 beside AP")
+    shown = block(mlgap, "cifar100 (squeezenet (JPEG)): LGAP@r2 and AP")
     names = [text for n in (12, 24) for text in (f"{n} bits LGAP@r2", "paper", f"{n} bits AP", "paper")]
     assert shown["method"] == names
     assert shown["dsh"] == ["0.1000", "0.0637", "**0.5000**", "0.1514", "-", "0.0660", "-", "0.1556"]

@@ -55,9 +55,9 @@ def test_a_sign_is_explained_once_below_all_blocks():
     lines = table(*SMALL, *(row | {"features": "other"} for row in SMALL)).to_markdown().splitlines()
     assert [line for line in lines if line.startswith("- ")] == [
         "- ±: standard deviation over seeds.",
-        "- Bold: the best of a column, sanity baselines aside.",
-        "- Dash: not run, or refused by the method; or no query has a value.",
-        "- §: one seed of a method that draws at random; of these codes only.",
+        "- Bold: the best of a column; sanity baselines do not count.",
+        "- Dash: not run, refused by the method, or undefined for every query.",
+        "- §: one seed of a method that draws at random; the value is of these codes only.",
     ]
 
 
@@ -98,7 +98,7 @@ def test_effort_on_a_dataset_is_beside_the_method_and_that_elsewhere_below():
     assert "tuned=" not in text
     assert elsewhere in text
     text = table(of_user, itq).to_markdown()
-    assert "- tuned=: settings tried on held-out training items of this dataset" in text
+    assert "- tuned=: number of settings tried on held-out training items of this dataset" in text
     assert elsewhere not in text
     assert elsewhere not in table(itq).to_markdown()
 
@@ -374,8 +374,8 @@ def test_what_a_shuffle_may_reverse_and_the_best_is_marked(value, low, high, tie
     cells = BEST, ranged("lsh", value, low, high, tie_sd)
     assert shown(*cells).items() >= {"itq": "**0.5800**", "lsh": f"{value:.4f}{mark}"}.items()
     text = table(*cells).to_markdown()
-    assert ("- †: a shuffle of the database may reverse it and the best." in text) == (mark == "†")
-    assert ("No † where a row lacks tie_sd: 1 of 1 cell." in text) == np.isnan(tie_sd)
+    assert ("- †: a shuffle of the database may reverse this value and the best." in text) == (mark == "†")
+    assert ("† unknown, as rows lack tie_sd: 1 of 1 cell." in text) == np.isnan(tie_sd)
 
 
 def test_of_equal_bests_the_one_that_leaves_more_open_counts():

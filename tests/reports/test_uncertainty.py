@@ -67,11 +67,11 @@ def scores_of_seeds(hashbench, data, tmp_path, method):
 def test_each_kind_of_uncertainty_has_a_column(hashbench, data, scored, shown, tmp_path):
     text = shown()
     rows = block_rows(text, "Uncertainty of digits")
-    kinds = ["sd over seeds", "95 % interval", "shuffle sd", "worst case of ties"]
+    kinds = ["sd over seeds", "95 % interval", "tie_sd", "worst case of ties"]
     assert rows["method"] == ["value", *kinds, "p against the best"]
     scores = {method: scores_of_seeds(hashbench, data, tmp_path, method) for method in ("itq", "pca-rr", "lsh")}
-    value, _, interval, shuffle_sd, _, p_value = rows["lsh"]
-    assert 0 < float(shuffle_sd) < 0.01
+    value, _, interval, tie_sd, _, p_value = rows["lsh"]
+    assert 0 < float(tie_sd) < 0.01
     assert float(value) == pytest.approx(scores["lsh"].mean(), abs=1e-4)
     low, high, _ = written_out(scores["lsh"], np.zeros((1, 200)))
     assert interval == f"{low:.4f} to {high:.4f}"
@@ -225,7 +225,7 @@ def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, 
     assert block_rows(text, "digits (pixels): P@r1:skip")["pcah"][1] == "-"  # every ball is empty
     because = "- °: not tested against the best: the two are means over other queries.\n"
     assert because in text
-    for false in ("No † where", "data folder"):
+    for false in ("† unknown", "data folder"):
         assert false not in text
     shutil.rmtree(digits_data / "scores")  # rows have the numbers of undefined queries too
     assert because in hashbench(*command).stdout
@@ -271,7 +271,7 @@ def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_pa
 def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, scored):
     command = ["tables", "table1", "--results", scored, "--significance", "--against"]
     text = hashbench(*command, "lsh").stdout
-    assert "- ‡: tested, not shown to differ from lsh (p >= 0.05, corrected by Holm's method)." in text
+    assert "- ‡: tested, and not shown to differ from lsh (p >= 0.05, corrected by Holm's method)." in text
     rows = block_rows(text, "Uncertainty of digits")
     assert rows["method"][-1] == "p against lsh"
     assert rows["lsh"][-1] == "-"

@@ -72,6 +72,6 @@ def test_an_evaluation_is_read_like_the_dictionary_of_its_means():
 def test_an_evaluation_shows_its_means():
     text = repr(Evaluation({"AP": AP, "P@5": P5}, n_undefined=0))
     assert text == (
-        "<Evaluation of 2 queries; AP: 0.7500 (0.6250 to 0.8750; shuffle sd 0.0625), P@5: 0.3000 (0.3000 to 0.4000; "
-        "shuffle sd nan)>"
+        "<Evaluation of 2 queries; AP: 0.7500 (0.6250 to 0.8750; tie_sd 0.0625), P@5: 0.3000 (0.3000 to 0.4000; "
+        "tie_sd nan)>"
     )

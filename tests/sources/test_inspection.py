@@ -220,7 +220,7 @@ def test_info_shows_duplicates_and_features_to_note(info):
     features[1], features[10], features[2], features[4] = features[0], features[0], 0, 0
     facts = info(make(features))
     assert re.findall(r"\d+", facts["duplicates"]) == ["3", "0", "2", "0"]
-    assert facts["features to note"] == "0 are constant; 2 items are all zero"
+    assert facts["features to note"] == "0 constant; all-zero items: 2"
     assert facts["classes"] == "3, 4 to 4 items each"
 
 

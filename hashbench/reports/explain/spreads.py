@@ -206,7 +206,7 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
             "metric": spread.metric,
             "database": spread.database,
             "mean": f"{spread.value:.4f}",
-            "shuffle sd": f"{spread.tie_sd:.5f}",
+            "tie_sd": f"{spread.tie_sd:.5f}",
             "scripts that sort": f"{spread.lowest:.4f} to {spread.highest:.4f}",
             "end of ties": "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}",
             "worst case": f"{spread.low:.4f} to {spread.high:.4f}",
@@ -240,12 +240,12 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
 
 
 _ABOUT = (
-    "Shuffle sd: how far a shuffle of the database moves the mean, as a standard deviation. Scripts that sort: the "
-    "lowest and highest value among the orders of ties that they have, all else as ours. End of ties: scripts that "
-    "give the precision at the end of each tie, such as sklearn-ap. Worst case: each query's ties broken separately."
+    "tie_sd: how far shuffling the database would typically move the mean. Scripts that sort: the lowest and highest "
+    "value by the scripts' orders of ties, with our conventions. End of ties: by scripts that take the precision at "
+    "the end of each tie, such as sklearn-ap. Worst case: every query's ties broken in the worst or best way."
 )
 _ABOUT_PAIRS = (
-    "Pairs: of two methods each. Ranges meet: in the worst case. Not apart: under a shuffle of the database. Scripts "
-    "that sort: two of them can put the pair in either order. With end of ties: the same, if scripts that give the "
-    "precision at the end of each tie count too."
+    "Pairs of methods. Ranges meet: in the worst case. Not apart: a shuffle of the database may reverse the pair. "
+    "Scripts that sort: two of them put the pair in different orders. With end of ties: the same, with the scripts "
+    "that take the precision at the end of each tie."
 )

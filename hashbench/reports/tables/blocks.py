@@ -60,9 +60,9 @@ def make_blocks(
             notes.append(f"Not comparable with the block of the same name, whose data are {', '.join(others)}.")
         pairs = [pair for _, value_pairs in make_pairs(block, paper) for pair in value_pairs]
         paragraphs = _notes_on_papers(layout, paper, pairs)
-        best = "of each method" if layout.is_ablation else "of a column, sanity baselines aside"
+        best = "of each method" if layout.is_ablation else "of a column; sanity baselines do not count"
         key = _key(block, groups, best=best) | key
-        names = " beside ".join(metrics)
+        names = " and ".join(metrics)
         caption = f"{names} on {place}. {layout.remark}".rstrip()
         blocks.append(TableBlock(f"{place}: {names}", caption, spans, groups, notes, paragraphs, fingerprint, key))
     return blocks
@@ -70,7 +70,7 @@ def make_blocks(
 
 def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
     """Lay out the uncertainty of cells: a column per kind, and one for p."""
-    kinds = ("sd over seeds", "95 % interval", "shuffle sd", "worst case of ties")
+    kinds = ("sd over seeds", "95 % interval", "tie_sd", "worst case of ties")
     spans = [Span(name) for name in ("value", *kinds, f"p against {cells['against'].iloc[0]}")]
 
     def line(cell: Any) -> Line:
@@ -91,8 +91,8 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
             for n_bits, column in block.groupby("n_bits")
         ]
         notes = [
-            f"95 % interval: {bases_in_words(block)}. Shuffle sd: how far a shuffle of the database moves the value. "
-            "Worst case: each query's ties broken separately. p: corrected as ‡ says."
+            f"95 % interval: {bases_in_words(block)}. tie_sd: how far shuffling the database would typically move the "
+            "value. Worst case: every query's ties broken in the worst or best way. p: corrected as ‡ says."
         ]
         title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
         blocks.append(TableBlock(title, title, spans, groups, notes, data=keys[2], is_detail=True))
@@ -115,8 +115,8 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
         unseen = "another class" if n_unseen == 1 else f"{n_unseen} other classes"
         over = f"queries, {seeds_in_words(block['n_seeds'])} and fold{'s' * (',' in folds)} {folds}"
         notes = [
-            f"Means over {over}; in each fold training does not see {unseen}. Range: the worst case, with each query's "
-            "ties broken separately.",
+            f"Means over {over}; in each fold training does not see {unseen}. Range: every query's ties broken in the "
+            "worst or best way.",
             *notes_of(block),
         ]
         paragraphs = [f"{_COMPARISON} {_ORACLE}" if "oracle-label" in set(block["method"]) else _COMPARISON]
@@ -186,7 +186,7 @@ def _with_effort(block: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     tuned = " tuned=" + trials.astype(int).astype(str)
     block, key = block.assign(label=block["label"] + tuned.where(trials > 0, "")), {}
     if any(trials > 0):
-        key["tuned="] = "settings tried on held-out training items of this dataset; of other lines none are known."
+        key["tuned="] = "number of settings tried on held-out training items of this dataset; unknown for other rows."
     untried = block.loc[block["trials"] == 0, ["method", "params", "n_bits"]].itertuples(index=False)
     if any(has_tried_settings(*settings) for settings in untried):
         key["Defaults"] = (
@@ -231,7 +231,7 @@ def _entry(cell: Any, style: Style) -> Entry:
 
 
 def _key(
-    block: pd.DataFrame, groups: Groups, over: str = "seeds", best: str = "of a column, sanity baselines aside"
+    block: pd.DataFrame, groups: Groups, over: str = "seeds", best: str = "of a column; sanity baselines do not count"
 ) -> dict[str, str]:
     """Explain each sign that a block has."""
     entries = [entry for _, lines in groups for line in lines for entry in line.entries]
@@ -243,7 +243,7 @@ def _key(
     if any(entry.is_best for entry in entries):
         key["Bold"] = f"the best {best}."
     if any(entry.text == NOT_RUN for entry in entries):
-        key["Dash"] = "not run, or refused by the method; or no query has a value."
+        key["Dash"] = "not run, refused by the method, or undefined for every query."
     return key | explain(block)
 
 

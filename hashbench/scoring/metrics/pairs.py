@@ -16,7 +16,7 @@ def _slopes(histogram: TieHistogram) -> Slopes:
 
 @register_metric("PairwiseError", source="Linear NDCG: equals 1 - NDCG:linear", is_error=True, slopes=_slopes)
 def pairwise_error(histogram: TieHistogram) -> Scores:
-    """Level differences of the pairs ranked the wrong way round, over the ideal linear gain.
+    """Level differences of the pairs in the wrong order, over the ideal linear gain.
 
     Notes
     -----

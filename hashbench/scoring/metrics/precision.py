@@ -64,7 +64,7 @@ def r_precision(histogram: TieHistogram) -> Scores:
 
 @register_metric("P@rN", options=("zero", "skip"), source="mLGAP sec. 3: an empty ball has precision 0 (zero)")
 def precision_in_ball(histogram: TieHistogram, radius: int, empty: str = "zero") -> Scores:
-    """Share of relevant items inside a Hamming ball; of an empty one 0, or NaN and out of the mean (``skip``)."""
+    """Share of relevant items inside a Hamming ball; 0 if it is empty, or left out of the mean (``skip``)."""
     inside = slice(0, radius + 1)
     size = histogram.size[:, inside].sum(axis=1)
     n_rel = histogram.n_rel[:, inside].sum(axis=1)

@@ -41,7 +41,7 @@ const nearest = (numbers, wanted) => numbers.reduce((a, b) => (Math.abs(b - want
 const rising = (a, b) => a - b;
 
 const range = (cell) =>
-  (cell.tie_sd === null ? "shuffle sd unknown" : `shuffle sd ${shown(cell.tie_sd, 5)}`) +
+  (cell.tie_sd === null ? "shuffle deviation unknown" : `shuffle deviation ${shown(cell.tie_sd, 5)}`) +
   (cell.low === null ? "" : `; worst case ${shown(cell.low)} to ${shown(cell.high)}`);
 
 // ---- what ties leave open between two values: whether ranges meet, and how far a shuffle reaches
