@@ -301,7 +301,7 @@ def test_own_labels_take_no_name_of_a_prepared_dataset_in_any_case(tiny):
 
     def check(dataset):
         saving = Saving("mine", dataset, Path("results"))
-        saving.check("hamming", "skip", is_labelled=True, exclude_self=False)
+        saving.check("hamming", "skip", is_labelled=True)
 
     check("trees")
     for name in ("Flowers", "flowers"):
