@@ -103,7 +103,7 @@ class OwnFiles:
 
     def reduced(self, affinity: Any) -> tuple[Any, dict[str, Any]]:
         """Leave out the pairs that queries ignore; return the affinity, and parameters that record what is left out."""
-        pairs: dict[str, tuple[Any, ...]] = {}
+        pairs: dict[str, Any] = {}
         for name, specs, keys in (
             ("exclude_same_id", self.exclude_same_id, ID_KEYS),
             ("groups", (self.query_groups, self.database_groups), GROUP_KEYS),

@@ -103,8 +103,8 @@ class WithoutEqualKeys(Reduced):
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "WithoutEqualKeys":
         """Select keys; see `Affinity.part`."""
         keys = self.of_queries[query], self.of_items[database]
-        rules = {"in_class": self.in_class, "excludes_self": self._are_rows}
-        return WithoutEqualKeys(self.rest.part(query, database), *keys, **rules)
+        rest = self.rest.part(query, database)
+        return WithoutEqualKeys(rest, *keys, in_class=self.in_class, excludes_self=self._are_rows)
 
     def query_keys(self) -> IntArray | None:
         """Return the keys of the rest and these; see `Affinity.query_keys`."""
