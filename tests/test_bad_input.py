@@ -550,7 +550,7 @@ COMMANDS = f"""
 1 | {OWN} --query-labels labels.npy --database-labels head.csv | labels or affinities for 0 database items
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-groups groups.npy | groups are needed for both: --query-groups and --database-groups
-1 | {LABELLED} --query-groups short-labels.npy --database-groups groups.npy | 5 query groups for 6 query items; give one each
+1 | {LABELLED} --query-groups short-labels.npy --database-groups groups.npy | 5 query groups for 6 query items
 1 | {OWN} --affinity levels-5.npy {GROUPS} | relevance is not defined by class labels. Give labels (n,) of queries and
 1 | {EXPLAINED.replace("labels.npy", "hot.npy")} {GROUPS} | groups are compared within classes
 1 | {LABELLED} --junk-label 99 | no database item has the label 99 of junk
