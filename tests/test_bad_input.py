@@ -551,13 +551,15 @@ COMMANDS = f"""
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
 1 | {LABELLED} --query-groups groups.npy | groups are needed for both: --query-groups and --database-groups
 1 | {LABELLED} --query-groups short-labels.npy --database-groups groups.npy | 5 query groups for 6 query items
-1 | {OWN} --affinity levels-5.npy {GROUPS} | relevance is not defined by class labels. Give labels (n,) of queries and
-1 | {EXPLAINED.replace("labels.npy", "hot.npy")} {GROUPS} | groups are compared within classes
+1 | {OWN} --affinity levels-5.npy {GROUPS} | groups are found by class labels | Give labels (n,) of queries and
+1 | {EXPLAINED.replace("labels.npy", "hot.npy")} {GROUPS} | groups are found by class labels
 1 | {LABELLED} --junk-label 99 | no database item has the label 99 of junk
-1 | {LABELLED} --junk-label ant | junk_label is 'ant', and labels are numbers
-1 | {OWN} --affinity levels-5.npy --junk-label 1 | junk_label is compared within classes
-1 | {LABELLED} --exclude-self --junk-label 0 | with exclude_self its items are the queries too. Remove junk
+1 | {LABELLED} --junk-label ant | the label of junk is 'ant', and labels are whole numbers
+1 | {OWN} --affinity levels-5.npy --junk-label 1 | junk is found by class labels
+1 | {LABELLED} --exclude-self --junk-label 0 | themselves out are the database. Remove junk from
 1 | {LABELLED} --exclude-same-id groups.npy other-ids.npy | no id of the queries is an id of the database
+1 | {LABELLED} --exclude-self --exclude-same-id other-ids.npy labels.npy | no id of the queries
+1 | {LABELLED} --exclude-self --exclude-same-id groups.npy labels.npy | but their ids differ. Give the same ids
 1 | thresholds {LABELLED[9:]} --exclude-same-id short-labels.npy groups.npy | 5 query ids for 6 query items
 2 | {LABELLED} --exclude-same-id groups.npy | '--exclude-same-id' requires 2 arguments
 1 | {LABELLED} {GROUPS} --save mine --dataset own --keep-codes | what --query-groups ignores; leave one of the two out
@@ -960,6 +962,11 @@ CALLS = [
         lambda: call(affinity=2 * (sp.coo_array((2, 1 << 58)),)),
         "query labels are sparse, of shape (2, 288230376151711744)",
     ),
+    (lambda: call(groups=LABELS), "groups must be a pair, (query_groups, database_groups), got a "),
+    (lambda: call(groups=(LABELS / 2, LABELS)), "whole numbers"),
+    (lambda: call(junk_label=0.5), "the label of junk is 0.5, and labels are whole numbers"),
+    (lambda: call(junk_label=[0]), "the label of junk is [0]"),
+    (lambda: call(exclude_same_id=(LABELS, LABELS[:2])), "there are 2 database ids for 4 database items"),
     (lambda: call(CODES.astype(complex), distance="cosine"), "expected real numbers"),
     (lambda: call(CODES.astype(object)), "dtype object"),
     (lambda: call(CODES[0]), "two dimensions"),

@@ -153,11 +153,11 @@ def leave_out(
     """Return an affinity that ignores what the options of `hashbench.evaluate` say; itself without any."""
     classes: Any = None
     if groups is not None or junk_label is not None:
-        option = "groups are" if groups is not None else "junk_label is"
+        option = "groups are" if groups is not None else "junk is"
         classes = affinity.part(slice(0, 1), slice(0, 1)).plain
         if not isinstance(classes, SameLabel | Hierarchy):
             raise HashbenchError(
-                f"{option} compared within classes, and relevance is not defined by class labels. Give labels (n,) of "
+                f"{option} found by class labels, and these do not define what is relevant. Give labels (n,) of "
                 "queries and database, or level -1 in an affinity."
             )
     if exclude_self:
@@ -167,8 +167,8 @@ def leave_out(
         ids = _keys(exclude_same_id, "ids", affinity)
         if not np.intersect1d(*ids).size:
             raise HashbenchError(
-                "no id of the queries is an id of the database, so nothing can be excluded. Write the same id in the "
-                "same way, or leave exclude_same_id out."
+                "no id of the queries is an id of the database, so no item is ignored. Write the same id in the same "
+                "way, or leave ids out."
             )
         affinity = WithoutEqualKeys(affinity, *ids)
     if groups is not None:
@@ -184,25 +184,37 @@ def _keys(pair: Pair, what: str, affinity: Affinity) -> tuple[IntArray, IntArray
     for role, keys, n_items in (("query", query, affinity.n_queries), ("database", database, affinity.n_database)):
         if len(keys) != n_items:
             raise HashbenchError(f"there are {len(keys):,} {role} {what} for {n_items:,} {role} items; give one each.")
+    if affinity.excludes_self and not np.array_equal(query, database):
+        raise HashbenchError(
+            f"excluding self-matches needs the same items as queries and database, but their {what} differ. Give the "
+            f"same {what} as both."
+        )
     return query, database
 
 
 def _without_junk(affinity: Affinity, label: int | str, *, are_words: bool) -> Affinity:
     if affinity.excludes_self:
         raise HashbenchError(
-            "junk is left out of the database, and with exclude_self its items are the queries too. Remove junk from "
-            "your codes and labels instead."
+            "junk is left out of the database only, and queries that leave themselves out are the database. Remove "
+            "junk from your codes and labels instead."
         )
     if not are_words:
-        try:
-            label = int(label)
-        except ValueError:
-            raise HashbenchError(f"junk_label is {label!r}, and labels are numbers. Give one of them.") from None
+        label = _whole(label)
     reduced = WithoutJunk(affinity, label)
     parts = chunks(0, affinity.n_database, _ROWS)
     if not any(reduced.part(slice(0, 1), rows).is_junk().any() for rows in parts):
         raise HashbenchError(f"no database item has the label {label!r} of junk. Give its label, or leave it out.")
     return reduced
+
+
+def _whole(label: Any) -> int:
+    try:
+        number = int(label)
+    except (TypeError, ValueError):
+        number = None
+    if number is None or not (isinstance(label, str) or number == label):
+        raise HashbenchError(f"the label of junk is {label!r}, and labels are whole numbers. Give one of them.")
+    return number
 
 
 def check_left(n_left: IntArray, queries: IntArray) -> None:
