@@ -561,7 +561,6 @@ COMMANDS = f"""
 1 | {LABELLED} --exclude-self --exclude-same-id other-ids.npy labels.npy | no id of the queries
 1 | {LABELLED} --exclude-self --exclude-same-id groups.npy labels.npy | but their ids differ. Give the same ids
 1 | thresholds {LABELLED[9:]} --exclude-same-id short-labels.npy groups.npy | 5 query ids for 6 query items
-2 | {LABELLED} --exclude-same-id groups.npy | '--exclude-same-id' requires 2 arguments
 1 | {LABELLED} {GROUPS} --save mine --dataset own --keep-codes | what --query-groups ignores; leave one of the two out
 2 | {RUN} {GROUPS} | --query-groups does not go with --run
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
