@@ -11,9 +11,10 @@ import hashbench
 from hashbench import Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.affinity import Affinity
 from hashbench.bits import as_packed_pair
+from hashbench.pipeline.cluster_shards import _AffinityRows
 from hashbench.scoring import counting
 from hashbench.scoring.ignored import leave_out
-from hashbench.scoring.shards import ShardedCodes
+from hashbench.scoring.shards import ShardedCodes, count_shard
 
 N_QUERIES, N_ITEMS, N_BITS = 14, 60, 7
 rng = np.random.default_rng(0)
@@ -159,7 +160,7 @@ def test_thresholds_count_the_pairs_that_are_left(case):
     assert found.n_undefined == np.isnan(of_each[1]).sum()
 
 
-def test_shards_and_curves_lack_ignored_items_too(case, monkeypatch):
+def test_shards_lack_ignored_items_too(case, monkeypatch):
     rule, options, _ = case
     metrics = [name for name in METRICS if name != "LGAP@r2"]
     query, database, n_bits = as_packed_pair(*split(codes), None, None)
@@ -171,6 +172,18 @@ def test_shards_and_curves_lack_ignored_items_too(case, monkeypatch):
         assert values.by_name == pytest.approx(expected.summary[name].by_name, nan_ok=True)
     thresholds = hashbench.thresholds(*split(codes), rule, **options)
     np.testing.assert_array_equal(found.thresholds().to_frame(), thresholds.to_frame())
+
+
+def test_counts_of_workers_add_up(case):
+    rule, options, _ = case
+    query, database, n_bits = as_packed_pair(*split(codes), None, None)
+    reduced = leave_out(rule, **options)
+    whole = count_shard(query, database, n_bits, reduced, slice(0, N_ITEMS)).histogram
+    parts = []
+    for rows in (slice(0, 23), slice(23, N_ITEMS)):
+        sent = _AffinityRows(reduced.part(slice(None), rows), rows.start)
+        parts.append(count_shard(query, database, n_bits, sent, rows).histogram)
+    np.testing.assert_array_equal((parts[0] + parts[1]).counts, whole.counts)
 
 
 class OfAPlugIn(Affinity):
