@@ -260,29 +260,36 @@ def checked_sparse(matrix: Any, name: str = "a sparse matrix") -> Any:
 def summed_csr(matrix: Any) -> Any:
     """Copy a sparse matrix of levels, of any format, to CSR; refuse one that is damaged.
 
-    Duplicate entries are added up in 64 bits; of booleans, one that is true suffices.
+    Duplicate entries are added up in 64 bits; of booleans, one that is true suffices. Level -1 has no duplicates.
     """
     from scipy.sparse import csr_array
 
     matrix = checked_sparse(matrix)
     if not matrix.has_canonical_format:
-        check_levels(matrix.data)
+        check_levels(matrix.data, may_ignore=True)
         matrix = matrix.astype({"b": np.bool_, "f": np.float64}.get(matrix.dtype.kind, np.int64))
     summed = csr_array(matrix)  # adds up the duplicates of COO
     summed.sum_duplicates()
+    if summed.nnz < matrix.nnz and (matrix.data < 0).any():
+        raise HashbenchError(
+            "a sparse matrix with level -1 holds some pairs twice, and -1 does not add up. Give each pair once."
+        )
     return summed
 
 
-def check_levels(levels: npt.ArrayLike, owner: str = "an affinity") -> IntArray:
-    """Check levels of ``owner``, whole numbers 0 to ``MAX_LEVEL``; return 0 and those that occur, ascending."""
-    expected = f"{owner} holds whole-number levels 0 to {MAX_LEVEL}"
+def check_levels(levels: npt.ArrayLike, owner: str = "an affinity", *, may_ignore: bool = False) -> IntArray:
+    """Check levels of ``owner``, whole numbers 0 to ``MAX_LEVEL``; return 0 and those that occur, ascending.
+
+    Level -1 is allowed where pairs may be ignored.
+    """
+    expected = f"{owner} holds whole-number levels 0 to {MAX_LEVEL}{', and -1 to ignore a pair' * may_ignore}"
     array = np.asarray(levels)
     if array.dtype.kind not in "biuf":
         raise HashbenchError(f"{expected}, got values of dtype {array.dtype}.")
     values = np.unique(array)
     if values.dtype == np.bool_:
         values = values.astype(np.int64)
-    bad = values[~are_levels(values)]
+    bad = values[~(are_levels(values) | (may_ignore & (values == -1)))]
     if bad.size:
         shown = ", ".join(map(str, bad[:3])) + (", ..." if bad.size > 3 else "")
         raise HashbenchError(f"{expected}, got {bad.size} other values ({shown}).")

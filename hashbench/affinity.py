@@ -1,7 +1,7 @@
 """Affinity rules: which whole-number level of relevance a (query, item) pair has.
 
-Level 0 is irrelevant; binary metrics call level > 0 relevant. Levels are computed block by block, so a
-(queries x database) matrix is never held whole.
+Level 0 is irrelevant; binary metrics call level > 0 relevant. Level -1 is ignored: the ranking lacks the item. Levels
+are computed block by block, so a (queries x database) matrix is never held whole.
 """
 
 from abc import ABC, abstractmethod
@@ -49,6 +49,10 @@ class Affinity(ABC):
         Sentences about labels or neighbours that their owner should read.
     true_distance : str or None
         The distance by which relevance was computed, if it was.
+    ignores : bool
+        Whether pairs may have level -1, which is none of ``levels``: no ranking has them.
+    excludes_self : bool
+        Whether queries are the items of the database, in its order, and ignore themselves.
 
     Examples
     --------
@@ -61,6 +65,13 @@ class Affinity(ABC):
     n_database: int
     notes: Sequence[str] = ()
     true_distance: str | None = None
+    ignores: bool = False
+    excludes_self: bool = False
+
+    @property
+    def plain(self) -> "Affinity":
+        """The rule itself, without pairs that options ignore."""
+        return self
 
     @property
     @abstractmethod
@@ -79,7 +90,7 @@ class Affinity(ABC):
         Returns
         -------
         ndarray of shape (rows, columns), int16
-            Levels, each one of ``self.levels``.
+            Levels, each one of ``self.levels``; -1 for a pair that is ignored.
         """
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Affinity":
@@ -127,6 +138,7 @@ class _Part(Affinity):
         self.whole = whole
         self.rows, self.columns = np.arange(whole.n_queries)[query], np.arange(whole.n_database)[database]
         self.n_queries, self.n_database = len(self.rows), len(self.columns)
+        self.ignores = whole.ignores
 
     @property
     def levels(self) -> IntArray:
@@ -396,7 +408,7 @@ class Explicit(Affinity):
     Parameters
     ----------
     matrix : array or SciPy sparse matrix of shape (n_queries, n_database)
-        Whole-number levels; a missing entry of a sparse matrix is level 0.
+        Whole-number levels, -1 for pairs to ignore; a missing entry of a sparse matrix is level 0.
 
     Examples
     --------
@@ -411,8 +423,15 @@ class Explicit(Affinity):
             raise HashbenchError(
                 f"an affinity matrix has two dimensions, (queries, database), got shape {self.matrix.shape}."
             )
-        self._levels = check_levels(self.matrix.data if self.is_sparse else self.matrix)
+        given = self.matrix.data if self.is_sparse else self.matrix
+        levels = check_levels(given, may_ignore=True)
+        self._levels, self.ignores = levels[levels >= 0], bool((levels < 0).any())
         self.n_queries, self.n_database = self.matrix.shape
+        if self.ignores and np.count_nonzero(given) == self.n_queries * self.n_database:
+            raise HashbenchError(
+                "an affinity holds level -1 and no 0, so queries would ignore all items but the relevant ones. Write 0 "
+                "for irrelevant pairs, and -1 only for pairs to ignore."
+            )
 
     @property
     def levels(self) -> IntArray:

@@ -147,7 +147,11 @@ def lay_out(folder):
         "coarse": np.zeros(6, dtype=int),
         "crossed": np.array([0, 0, 0, 1, 1, 1]),
         "levels": np.eye(6, dtype=int),
-        "levels-negative": -np.eye(6, dtype=int),
+        "levels-negative": -2 * np.eye(6, dtype=int),
+        "levels-of-signs": 2 * np.eye(6, dtype=int) - 1,
+        "levels-ignored": np.pad(np.full((1, 6), -1), ((2, 3), (0, 0))),
+        "groups": np.array([0, 0, 1, 1, 2, 2]),
+        "other-ids": np.arange(6) + 100,
         "levels-half": np.eye(6) / 2,
         "levels-nan": np.full((6, 6), np.nan),
         "levels-2000": 2000 * np.eye(6, dtype=int),
@@ -274,6 +278,7 @@ OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
 LABELLED = f"{OWN} {OF_LABELS}"
 EXPLAINED = LABELLED.replace("evaluate", "explain")
 SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
+GROUPS = "--query-groups groups.npy --database-groups groups.npy"
 COARSE = "--query-coarse coarse.npy --database-coarse coarse.npy"
 GRID = "evaluate --query-codes grid_{bits}_{seed}.npz:query --database-codes grid_{bits}_{seed}.npz:database"
 SAVED_GRID = f"{GRID} --save mine --dataset flowers"
@@ -544,6 +549,20 @@ COMMANDS = f"""
 1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy --query-labels y-other.npy | such as 7; the
 1 | {OWN} --query-labels labels.npy --database-labels head.csv | labels or affinities for 0 database items
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
+1 | {LABELLED} --query-groups groups.npy | groups are needed for both: --query-groups and --database-groups
+1 | {LABELLED} --query-groups short-labels.npy --database-groups groups.npy | 5 query groups for 6 query items
+1 | {OWN} --affinity levels-5.npy {GROUPS} | groups are found by class labels | Give labels (n,) of queries and
+1 | {EXPLAINED.replace("labels.npy", "hot.npy")} {GROUPS} | groups are found by class labels
+1 | {LABELLED} --junk-label 99 | no database item has the label 99 of junk
+1 | {LABELLED} --junk-label ant | the label of junk is 'ant', and labels are whole numbers
+1 | {OWN} --affinity levels-5.npy --junk-label 1 | junk is found by class labels
+1 | {LABELLED} --exclude-self --junk-label 0 | themselves out are the database. Remove junk from
+1 | {LABELLED} --exclude-same-id groups.npy other-ids.npy | no id of the queries is an id of the database
+1 | {LABELLED} --exclude-self --exclude-same-id other-ids.npy labels.npy | no id of the queries
+1 | {LABELLED} --exclude-self --exclude-same-id groups.npy labels.npy | but their ids differ. Give the same ids
+1 | thresholds {LABELLED[9:]} --exclude-same-id short-labels.npy groups.npy | 5 query ids for 6 query items
+1 | {LABELLED} {GROUPS} --save mine --dataset own --keep-codes | what --query-groups ignores; leave one of the two out
+2 | {RUN} {GROUPS} | --query-groups does not go with --run
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
 1 | {LABELLED.replace("codes.npy", "turned.npy", 1)} | turned.npy has 8 rows and 6 columns, expected 6 rows
@@ -824,10 +843,12 @@ COMMANDS += [
     *(
         f"1 | {OWN} --affinity {name} | {words}"
         for name, words in {
-            "levels-negative.npy": "levels 0 to 1000, got 1 other values (-1)",
-            "levels-half.npy": "levels 0 to 1000, got 1 other values (0.5)",
-            "levels-nan.npy": "levels 0 to 1000, got 1 other values (nan)",
-            "levels-2000.npy": "levels 0 to 1000, got 1 other values (2000)",
+            "levels-negative.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (-2)",
+            "levels-half.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (0.5)",
+            "levels-nan.npy": "ignore a pair, got 1 other values (nan)",
+            "levels-2000.npy": "ignore a pair, got 1 other values (2000)",
+            "levels-of-signs.npy": "level -1 and no 0 | Write 0 for irrelevant pairs",
+            "levels-ignored.npy": "query 2 (counted from 0) ignores all items of the database | Remove the query",
             "levels-5.npy": "6 query codes | 5",
             "labels.npy": "two dimensions",
             "neighbours.npy": "3 columns, expected a level for each of 6 database items | neighbours | .ivecs",
@@ -839,7 +860,7 @@ COMMANDS += [
             "cut.npz": "cannot read cut.npz as .npz",
             "two.npz": "holds arrays a, b | such as two.npz:a",
             "nowhere.npz": "there is no file nowhere.npz",
-            "words.npy": "whole-number levels 0 to 1000, got values of dtype <U5",
+            "words.npy": "whole-number levels 0 to 1000, and -1 to ignore a pair, got values of dtype <U5",
         }.items()
     ),
     *(
@@ -972,6 +993,11 @@ CALLS = [
         lambda: call(affinity=2 * (sp.coo_array((2, 1 << 58)),)),
         "query labels are sparse, of shape (2, 288230376151711744)",
     ),
+    (lambda: call(groups=LABELS), "groups must be a pair, (query_groups, database_groups), got a "),
+    (lambda: call(groups=(LABELS / 2, LABELS)), "whole numbers"),
+    (lambda: call(junk_label=0.5), "the label of junk is 0.5, and labels are whole numbers"),
+    (lambda: call(junk_label=[0]), "the label of junk is [0]"),
+    (lambda: call(exclude_same_id=(LABELS, LABELS[:2])), "there are 2 database ids for 4 database items"),
     (lambda: call(CODES.astype(complex), distance="cosine"), "expected real numbers"),
     (lambda: call(CODES.astype(object)), "dtype object"),
     (lambda: call(CODES[0]), "two dimensions"),

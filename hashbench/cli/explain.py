@@ -141,24 +141,21 @@ def _explain_codes(
     """Score codes by scripts for each database order; print what is left out."""
     from dataclasses import replace
 
-    import numpy as np
-
     from hashbench.cli.progress import ProgressBar
     from hashbench.reports.explain import emulation
     from hashbench.reports.explain.answers import searched_metrics
-    from hashbench.reports.explain.orders import database_orders, rearranged, rows_in
+    from hashbench.reports.explain.orders import database_orders, rearranged
+    from hashbench.reports.explain.ranking import n_left
     from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.evaluator import check_counts
     from hashbench.scoring.metrics import get_metric
-    from hashbench.scoring.self_pairs import check_labels, check_self
+    from hashbench.scoring.self_pairs import check_self
 
     chosen = list(dict.fromkeys(map(named, scripts))) or [*EVALUATORS, *twins_of(EVALUATORS)]
     check_counts((len(codes.query), len(codes.database)), (codes.affinity.n_queries, codes.affinity.n_database))
-    notes = check_self(codes.query, codes.database, is_excluded=codes.exclude_self)
-    if codes.exclude_self:
-        check_labels(codes.affinity)
-    n_items = len(codes.database) - codes.exclude_self
+    notes = check_self(codes.query, codes.database, codes.affinity)
+    n_items = int(n_left(codes.affinity).max())
     searched = searched_metrics(n_items) if is_search else metrics or ("AP", "AP@1000")
     if is_search:  # as if each cut were the only one
         chosen = [replace(script, shares_cut=False) for script in chosen]
@@ -166,9 +163,8 @@ def _explain_codes(
     with ProgressBar(short=True) as progress, reporting_compilation(progress.update):
         for order in database_orders(codes.affinity) if orders is None else orders:
             database, affinity = rearranged(codes.database, codes.affinity, order)
-            own_rows = np.argsort(rows_in(order, codes.affinity)) if codes.exclude_self else None
             explanations[order] = emulation.explain(
-                codes.query, database, codes.n_bits, affinity, searched, chosen, own_rows, progress.update
+                codes.query, database, codes.n_bits, affinity, searched, chosen, progress.update
             )
     of_order = next(iter(explanations.values()))
     computed = dict.fromkeys(explanation.metric for explanation in of_order)

@@ -32,7 +32,13 @@ if TYPE_CHECKING:
     from hashbench.scoring.shards import ShardedCodes
 
 # Options on the user's codes that name no file.
-_NO_FILES = ("n_bits", "bit_order", "encoding", "distance", "true_distance", "exclude_self")
+_NO_FILES = ("n_bits", "bit_order", "encoding", "distance", "true_distance", "exclude_self", "junk_label")
+_IGNORING = {  # options that leave items out of rankings
+    "exclude_self": "--exclude-self",
+    "exclude_same_id": "--exclude-same-id",
+    "query_groups": "--query-groups",
+    "junk_label": "--junk-label",
+}
 
 CODES = click.argument("codes", type=options.FILE, required=False, metavar="[CODES.h5]")
 ONLY_OWN = options.NotWith("CODES.h5", "--run")
@@ -60,7 +66,22 @@ RELEVANCE = option_group(
     option(
         "--affinity",
         type=options.ARRAY,
-        help="Levels instead of labels: a matrix, SciPy's sparse .npz, or neighbours in .ivecs or .ibin.",
+        help="Levels instead of labels: a matrix, SciPy's sparse .npz, or neighbours in .ivecs or .ibin. A query "
+        "ignores items of level -1.",
+    ),
+    option(
+        "--query-groups",
+        type=options.ARRAY,
+        help="Groups of queries (n,), such as cameras. A query ignores items of its class in its group.",
+    ),
+    option("--database-groups", type=options.ARRAY, help="Groups of the database, likewise."),
+    option("--junk-label", metavar="LABEL", help="Class of database items that all queries ignore."),
+    option(
+        "--exclude-same-id",
+        type=options.ARRAY,
+        nargs=2,
+        metavar="QUERY_IDS DATABASE_IDS",
+        help="Ids of queries and of database items (n,). A query ignores items with its id.",
     ),
     constraint=ONLY_OWN,
 )
@@ -485,7 +506,8 @@ def _check_saving(
     if saving is not None:
         if cluster is not None or shards_of(**own):
             raise click.UsageError("--save needs codes in one file, on one machine. Leave out --save, or the shards.")
-        saving.check(own["distance"], undefined, is_labelled=is_labelled, exclude_self=own["exclude_self"])
+        ignoring = [option for key, option in _IGNORING.items() if own[key]]
+        saving.check(own["distance"], undefined, is_labelled=is_labelled, ignoring=ignoring)
     note = f"Codes are expected in the order of {dataset}'s split; give your own labels or affinity to check that."
     return None if is_labelled else dataset, [note] if judges and not has_own else []
 
@@ -507,7 +529,8 @@ def _files_of(own: Mapping[str, Any], dataset: str | None) -> list[Path]:
     from hashbench.pipeline.sharded_codes import shards_of
     from hashbench.sources.array_files import split_spec
 
-    specs = [value for key, value in own.items() if key not in _NO_FILES and value is not None]
+    values = [value for key, value in own.items() if key not in _NO_FILES and value is not None]
+    specs = [spec for value in values for spec in (value if isinstance(value, tuple) else [value])]
     return [*(split_spec(spec)[0] for spec in [*specs, *shards_of(**own)]), *_dataset_files(dataset)]
 
 

@@ -16,7 +16,8 @@ from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError, one_line
 from hashbench.pipeline.cluster import Cluster, Tasks, UnfitWorker, connected, prepared_worker, version_difference
 from hashbench.scoring.counting import SliceableCodes
-from hashbench.scoring.shards import Parts, Relevance, Shard, count_shard
+from hashbench.scoring.ignored import Parts, Relevance
+from hashbench.scoring.shards import Shard, count_shard
 from hashbench.store.provenance import SCORES_VERSION, versions
 
 if TYPE_CHECKING:

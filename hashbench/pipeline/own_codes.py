@@ -1,8 +1,8 @@
 """Users' own codes, with labels, an affinity or a prepared dataset: read from files, scored, and saved as rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
@@ -26,9 +26,9 @@ from hashbench.scoring.candidates import CandidateCount, candidates_packed
 from hashbench.scoring.evaluation import Evaluation, arrays_of
 from hashbench.scoring.evaluator import check_counts as check_rated
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
+from hashbench.scoring.ignored import Relevance, leave_out
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.reranking import Vectors
-from hashbench.scoring.shards import Relevance
 from hashbench.scoring.thresholds import Thresholds, count_pairs
 from hashbench.sources.array_files import (
     read_array,
@@ -38,7 +38,8 @@ from hashbench.sources.array_files import (
     refuse_nameless,
     refuse_transposed,
 )
-from hashbench.sources.formats import COARSE_KEYS, LABEL_KEYS
+from hashbench.sources.formats import COARSE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
+from hashbench.sources.shards import read_in_slices
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import read_record
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
@@ -77,6 +78,10 @@ class OwnFiles:
     true_distance: str | None = None  # between the vectors
     query_outputs: str | None = None  # real-valued outputs of queries (n, n_bits), whose signs are their codes
     exclude_self: bool = False  # queries are the items of the database, and never find themselves
+    exclude_same_id: tuple[str, str] | None = None  # ids (n,) of queries and database, which ignore their own
+    query_groups: str | None = None  # groups (n,), numbers or words: queries ignore those of their class and group
+    database_groups: str | None = None
+    junk_label: str | None = None  # class of database items that all queries ignore
     needs_relevance: bool = True  # if false, codes are compared and not scored
 
     def __post_init__(self) -> None:
@@ -99,6 +104,24 @@ class OwnFiles:
             )
         if bool(self.query_coarse) != bool(self.database_coarse):
             raise HashbenchError("superclasses are needed for both: --query-coarse and --database-coarse.")
+        if bool(self.query_groups) != bool(self.database_groups):
+            raise HashbenchError("groups are needed for both: --query-groups and --database-groups.")
+
+    def reduced(self, affinity: Any) -> tuple[Any, dict[str, Any]]:
+        """Leave out the pairs that queries ignore; return the affinity, and parameters that record what is left out."""
+        pairs: dict[str, Any] = {}
+        for name, specs, keys in (
+            ("exclude_same_id", self.exclude_same_id, ID_KEYS),
+            ("groups", (self.query_groups, self.database_groups), GROUP_KEYS),
+        ):
+            if specs is not None and specs[0] is not None and specs[1] is not None:
+                arrays = [read_in_slices(spec, keys)[:] for spec in specs if spec is not None]
+                pairs[name] = (*comparable(arrays, map(str, specs), (affinity.n_queries, affinity.n_database)),)
+        chosen: dict[str, Any] = {"exclude_self": True} if self.exclude_self else {}
+        if self.junk_label is not None:
+            chosen["junk_label"] = self.junk_label
+        params = chosen | {name: _digest_of_words(*arrays) for name, arrays in pairs.items()}
+        return leave_out(affinity, **chosen, **pairs), params
 
     @property
     def label_files(self) -> list[tuple[dict[str, str], tuple[str, ...]]]:
@@ -129,18 +152,21 @@ class Saving:
         """The parameters that only affect how rows are shown and compared."""
         return {key: value for key in SHOWN if (value := getattr(self, key)) not in (None, False)}
 
-    def check(self, distance: str, undefined: str, *, is_labelled: bool, exclude_self: bool) -> None:
-        """Check what can be saved before anything is scored; ``is_labelled`` if the user's labels define relevance."""
+    def check(self, distance: str, undefined: str, *, is_labelled: bool, ignoring: Sequence[str] = ()) -> None:
+        """Check what can be saved before anything is scored; ``is_labelled`` if the user's labels define relevance.
+
+        Options that leave pairs out are ``ignoring``.
+        """
         if undefined != "skip":
             raise HashbenchError(
                 f"--save does not go with --undefined {undefined}; use --undefined skip, as in results."
             )
         if self.keep_codes and distance != "hamming":
             raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
-        if self.keep_codes and exclude_self:
+        if self.keep_codes and ignoring:
             raise HashbenchError(
-                "--keep-codes keeps codes for figures, where each query would find itself; leave it or --exclude-self "
-                "out."
+                f"--keep-codes keeps codes for figures, where each query would find what {ignoring[0]} ignores; leave "
+                "one of the two out."
             )
         check_name(self.name, "the name of your codes")
         check_method(self.name)
@@ -172,7 +198,7 @@ class OwnCodes:
     dataset: Dataset | None  # the prepared dataset that the codes belong to, if any
     fingerprint: str  # of the dataset, or of labels or affinity
     vectors: Vectors | None = None  # the float vectors that were coded; a dataset's features re-rank instead
-    exclude_self: bool = False  # queries are the items of the database, and never find themselves
+    ignored: Mapping[str, Any] = field(default_factory=dict)  # parameters that record what the affinity leaves out
     query_outputs: FloatArray | None = None  # (n_queries, n_bits), to compare with codes
 
     def evaluate(
@@ -184,7 +210,7 @@ class OwnCodes:
     ) -> Evaluation:
         """Score the codes; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
         codes = self.query, self.database
-        rules: Any = {"undefined": undefined, "random_orders": random_orders, "exclude_self": self.exclude_self}
+        rules: Any = {"undefined": undefined, "random_orders": random_orders}
         if self.distance != "hamming":
             return evaluate(*codes, self.affinity, metrics, distance=self.distance, **rules)
         names = list(metrics)
@@ -202,15 +228,14 @@ class OwnCodes:
 
     def thresholds(self, on_progress: Progress = silent) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does."""
-        parts = self.query, self.database, self.n_bits, self.affinity
-        return count_pairs(*parts, exclude_self=self.exclude_self, on_progress=on_progress)
+        return count_pairs(self.query, self.database, self.n_bits, self.affinity, on_progress)
 
     def candidates(
         self, metric: str, wanted_recall: Sequence[float], on_progress: Progress = silent
     ) -> tuple[list[CandidateCount], Evaluation]:
         """Find how many candidates reach a recall, as `hashbench.candidates` does; and their evaluation."""
         parts = self.query, self.database, self.n_bits, self.affinity, metric, wanted_recall
-        return candidates_packed(*parts, exclude_self=self.exclude_self, on_progress=on_progress)
+        return candidates_packed(*parts, on_progress)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse vectors and outputs that no metric uses."""
@@ -227,11 +252,9 @@ class OwnCodes:
 
     def scores_of(self, saving: Saving, scored: Evaluation) -> dict[Provenance, Evaluation]:
         """Sort scores by what they depend on: those of re-ranked metrics also on the vectors."""
-        params: dict[str, Any] = {**OWN, **saving.shown}
+        params: dict[str, Any] = {**OWN, **saving.shown, **self.ignored}
         if self.distance != "hamming":
             params["distance"] = self.distance
-        if self.exclude_self:
-            params["exclude_self"] = True
         provenance = Provenance(
             dataset=self.dataset_name(saving),
             features=self.dataset.features_name if self.dataset else OWN_FEATURES,
@@ -370,8 +393,9 @@ def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None
         check_judge(judge, str(files.dataset), counts, affinity)
         affinity = judge.affinity()
     fingerprint = _fingerprint(content) if judge is None else judge.fingerprint
+    affinity, ignored = files.reduced(affinity)
     parts = query, database, n_bits, files.distance, affinity, judge, fingerprint
-    return OwnCodes(*parts, vectors, files.exclude_self, outputs)
+    return OwnCodes(*parts, vectors, ignored, outputs)
 
 
 def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple[AnyArray, AnyArray, int]:
@@ -482,6 +506,11 @@ def _read_outputs(files: OwnFiles, shape: tuple[int, int]) -> FloatArray:
             "one out."
         )
     return as_outputs(read_features(str(files.query_outputs)), shape)
+
+
+def _digest_of_words(*arrays: AnyArray) -> str:
+    """Compute a digest of ids or groups, numbers or words, whatever their dtype."""
+    return sha256("\n\n".join("\n".join(map(str, array.tolist())) for array in arrays).encode()).hexdigest()[:16]
 
 
 def _fingerprint(content: dict[str, Any]) -> str:

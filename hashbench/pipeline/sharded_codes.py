@@ -22,7 +22,7 @@ from hashbench.sources.array_files import read_array, read_codes, read_levels
 from hashbench.sources.formats import CODE_KEYS
 from hashbench.sources.shards import ShardedArray, find_shards, read_in_slices
 
-MAY_BE_SHARDED = ("database_codes", "database_labels", "database_coarse")
+MAY_BE_SHARDED = ("database_codes", "database_labels", "database_coarse", "database_groups")
 _ALL = slice(None)
 _TRIED = 1024  # rows from which the form of all is inferred
 _PAIRED = 1 << 20  # classes and superclasses to compare at a time
@@ -69,7 +69,8 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
         check_judge(judge, files.dataset, (len(query), len(database)), relevance)
         relevance = judge.affinity()
     count = count_shard if cluster is None else partial(count_on_workers, cluster=cluster)
-    return ShardedCodes(query, database, width, relevance, count, on_progress, files.exclude_self)
+    relevance, _ = files.reduced(relevance)
+    return ShardedCodes(query, database, width, relevance, count, on_progress)
 
 
 class _PackedSlices:
@@ -105,6 +106,9 @@ class _LabelFiles:
 class _ShardedLabels:
     """Classes, perhaps with superclasses, or multi-hot labels, read and compared some rows at a time."""
 
+    true_distance = None
+    ignores = excludes_self = False
+
     def __init__(self, files: list[_LabelFiles]) -> None:
         self._files = files
         self.n_queries, self.n_database = len(files[0].query), len(files[0].database)
@@ -115,6 +119,10 @@ class _ShardedLabels:
     def part(self, query: Rows, database: slice) -> Affinity:
         parts = [file.part(query, database) for file in self._files]
         return Hierarchy(*parts[0], *parts[1]) if len(parts) > 1 else by_labels(*parts[0])
+
+    @property
+    def plain(self) -> "_ShardedLabels":
+        return self
 
     def query_keys(self) -> IntArray | None:
         return self.part(_ALL, slice(0, 1)).query_keys()

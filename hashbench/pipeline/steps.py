@@ -280,7 +280,7 @@ def _score(dataset: Dataset, codes: Codes, metric_names: Sequence[str], on_progr
     from hashbench.scoring.evaluator import evaluate_packed
 
     parts, vectors = (codes.query, codes.database, codes.n_bits), vectors_of(dataset, metric_names)
-    more = {"vectors": vectors, "query_outputs": codes.query_outputs}
+    more: Any = {"vectors": vectors, "query_outputs": codes.query_outputs}
     return evaluate_packed(*parts, dataset.affinity(), metric_names, **more, on_progress=on_progress)
 
 

@@ -13,6 +13,7 @@
     rankings         histograms of any rankings, by scores that tie, with NumPy alone
     thresholds       pairs that match at each Hamming radius, over all queries
     candidates       the smallest number of candidates whose re-ranking reaches a recall
+    ignored          pairs that no ranking has, by an affinity or by options
     self_pairs       queries of the database that never find themselves
     shards           databases larger than memory, as sums of histograms
     score_table      scores filled in query by query, and what one order of the database does to their means

@@ -19,6 +19,7 @@ from hashbench.scoring.counting import SliceableCodes
 from hashbench.scoring.evaluation import Evaluation, Summary
 from hashbench.scoring.evaluator import check_counts, evaluate_packed
 from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import checked_metrics
 from hashbench.scoring.self_pairs import check_self
 from hashbench.scoring.thresholds import count_kinds
@@ -65,12 +66,15 @@ def candidates(
     n_bits: int | None = None,
     bit_order: str | None = None,
     exclude_self: bool = False,
+    exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    junk_label: int | str | None = None,
 ) -> list[CandidateCount]:
     """Find the smallest number of candidates by Hamming distance whose re-ranking reaches a recall.
 
     Parameters
     ----------
-    query_codes, database_codes, affinity, n_bits, bit_order, exclude_self
+    query_codes, database_codes, affinity, n_bits, bit_order, exclude_self, exclude_same_id, groups, junk_label
         As in `hashbench.evaluate`. The relevant items are taken to be the nearest by the distance that re-ranks, as
         true neighbours are.
     metric : str
@@ -104,8 +108,14 @@ def candidates(
     """
     query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     wanted = np.atleast_1d(wanted_recall).tolist()
-    codes = query, database, width, as_affinity(affinity)
-    return candidates_packed(*codes, metric, wanted, exclude_self=exclude_self)[0]
+    rule = leave_out(
+        as_affinity(affinity),
+        exclude_self=exclude_self,
+        exclude_same_id=exclude_same_id,
+        groups=groups,
+        junk_label=junk_label,
+    )
+    return candidates_packed(query, database, width, rule, metric, wanted)[0]
 
 
 def candidates_packed(
@@ -115,17 +125,14 @@ def candidates_packed(
     affinity: Affinity,
     metric: str,
     wanted_recall: Sequence[float],
-    *,
-    exclude_self: bool = False,
     on_progress: Progress = silent,
 ) -> tuple[list[CandidateCount], Evaluation]:
     """Find candidates of packed codes, (n, ceil(n_bits / 8)), and the evaluation that their recalls are from."""
     codes = query, database, n_bits, affinity
-    rules: Any = {"exclude_self": exclude_self, "on_progress": on_progress}
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
-    check_self(query, database, is_excluded=exclude_self)
-    score = partial(evaluate_packed, *codes, **rules)
-    return count_candidates(count_kinds(*codes, **rules), score, metric, wanted_recall)
+    check_self(query, database, affinity)
+    score = partial(evaluate_packed, *codes, on_progress=on_progress)
+    return count_candidates(count_kinds(*codes, on_progress), score, metric, wanted_recall)
 
 
 def count_candidates(

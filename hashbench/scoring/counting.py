@@ -14,14 +14,17 @@ from hashbench._typing import AnyArray, ByteArray, IntArray, WordArray
 from hashbench.affinity import Affinity, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import check_packed, n_words, pack, to_words
 from hashbench.scoring.engine import kernels
-from hashbench.scoring.equal_rows import merge_equal_rows, sort_equal_rows, sort_rows
+from hashbench.scoring.equal_rows import merge_equal_rows, number_rows, sort_equal_rows, sort_rows
 from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.ignored import WithoutEqualKeys, WithoutJunk, level_indices
 
 _BLOCK_BYTES = 8 << 20  # database codes held at a time
 _RUN = 16  # rows with equal labels that are worth a loop of their own
 _WORTH_A_THREAD = 1 << 20  # words of queries times words of rows; fewer are counted before a thread has started
 _FEW_QUERIES, _MANY_ROWS = 32, 1024  # fewer queries than that are counted sooner than so many rows merged or sorted
 _LEVEL_COLUMNS = 8192  # database columns whose levels are held at a time
+_PAIRED, _PAIRS = 64, 1 << 20  # queries, and pairs, that are subtracted at a time
+_ALL = slice(None)
 
 
 class _Countable(Protocol):
@@ -44,12 +47,22 @@ class SliceableCodes(Protocol):
 def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -> Iterator[_Countable]:
     """Read packed codes, (n_database, ceil(n_bits / 8)), in blocks of some 8 MiB, each prepared for `count`."""
     for rows, words in read_words(database, n_bits):
-        if isinstance(affinity, SameLabel | Hierarchy):
-            yield _ClassesBlock(words, affinity, rows)
-        elif isinstance(affinity, SharedLabels):
-            yield _SharedLabelsBlock(words, affinity, rows)
-        else:
-            yield _LevelsBlock(words, affinity, rows)
+        yield _prepared(words, affinity, rows)
+
+
+def _prepared(words: WordArray, affinity: Affinity, rows: slice) -> _Countable:
+    if isinstance(affinity, WithoutJunk):
+        kept = np.flatnonzero(~affinity.is_junk(rows))
+        if not kept.size:
+            return _LevelsBlock(words[kept], affinity, slice(0, 0))
+        return _prepared(words[kept], affinity.rest.part(_ALL, rows.start + kept), slice(0, len(kept)))
+    if isinstance(affinity, WithoutEqualKeys):
+        return _BlockWithoutEqualKeys(words, affinity, rows)
+    if isinstance(affinity, SameLabel | Hierarchy):
+        return _ClassesBlock(words, affinity, rows)
+    if isinstance(affinity, SharedLabels):
+        return _SharedLabelsBlock(words, affinity, rows)
+    return _LevelsBlock(words, affinity, rows)
 
 
 def read_words(database: SliceableCodes, n_bits: int) -> Iterator[tuple[slice, WordArray]]:
@@ -86,7 +99,7 @@ def count(
             block.add_to(counts[chunk], absolute, words[chunk])
             return len(words[chunk])
 
-        at_least = -(-_WORTH_A_THREAD // block.words.size)
+        at_least = -(-_WORTH_A_THREAD // max(block.words.size, 1))
         for n_counted in in_threads(add, query_chunks(len(words), at_least)):
             on_counted(n_counted)
     return TieHistogram(counts, affinity.levels)
@@ -153,14 +166,58 @@ class _LevelsBlock:
     def __init__(self, words: WordArray, affinity: Affinity, rows: slice) -> None:
         self.words = np.ascontiguousarray(words.T)  # (n_words, n_rows)
         self.affinity, self.rows = affinity, rows
-        self.index = np.zeros(int(affinity.levels[-1]) + 1, dtype=np.int16)
+        self.index = np.zeros(int(affinity.levels[-1]) + 2, dtype=np.int16)
         self.index[affinity.levels] = np.arange(len(affinity.levels))
+        self.index[-1] = len(affinity.levels)  # where ignored pairs are counted, before that is dropped
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
+        all_counts = np.pad(counts, ((0, 0), (0, 1), (0, 0))) if self.affinity.ignores else counts
         for columns in chunks(self.rows.start, self.rows.stop, _LEVEL_COLUMNS):
             levels = np.ascontiguousarray(self.index[self.affinity.block(queries, columns)])
             here = slice(columns.start - self.rows.start, columns.stop - self.rows.start)
-            kernels.count_levels(words, np.ascontiguousarray(self.words[:, here]), levels, counts)
+            kernels.count_levels(words, np.ascontiguousarray(self.words[:, here]), levels, all_counts)
+        if all_counts is not counts:
+            counts[:] = all_counts[:, :-1]
+
+
+class _BlockWithoutEqualKeys:
+    """Rows counted by the rule itself, from which pairs with equal keys are subtracted."""
+
+    def __init__(self, words: WordArray, affinity: WithoutEqualKeys, rows: slice) -> None:
+        self.rest, self.affinity, self.rows = _prepared(words, affinity.rest, rows), affinity, rows
+        self.words, self.row_words = self.rest.words, words
+        of_queries, of_items = [affinity.of_queries], [affinity.of_items[rows]]
+        if affinity.in_class:
+            plain: Any = affinity.plain
+            of_queries.append(plain.query_labels)
+            of_items.append(plain.database_labels[rows])
+        keys, _ = number_rows([np.concatenate(pair) for pair in zip(of_queries, of_items, strict=True)])
+        self.keys, of_rows = keys[: affinity.n_queries], keys[affinity.n_queries :]
+        self.order = np.argsort(of_rows, kind="stable")
+        ends = np.cumsum(np.bincount(of_rows, minlength=keys.max(initial=0) + 1))
+        self.ends = np.append(0, ends)  # of the rows of each key, in that order
+        self.at_a_time = min(max(_PAIRS // max(int(np.diff(self.ends).max()), 1), 1), _PAIRED)
+
+    def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
+        self.rest.add_to(counts, queries, words)
+        for part in chunks(0, len(words), self.at_a_time):
+            self._subtract(counts[part], slice(queries.start + part.start, queries.start + part.stop), words[part])
+
+    def _subtract(self, counts: IntArray, queries: slice, words: WordArray) -> None:
+        first, last = (self.ends[self.keys[queries] + step] for step in (0, 1))
+        n_pairs = last - first
+        query = np.repeat(np.arange(len(words)), n_pairs)
+        if not query.size:
+            return
+        row = self.order[np.arange(len(query)) + np.repeat(first - np.cumsum(n_pairs) + n_pairs, n_pairs)]
+        rows, place = np.unique(row, return_inverse=True)
+        block = self.affinity.rest.block(queries, self.rows.start + rows)
+        level = level_indices(self.affinity.levels, block)[query, place]
+        is_counted = level >= 0  # by the rest, which may ignore pairs too
+        query, row, level = query[is_counted], row[is_counted], level[is_counted].astype(np.int64)
+        distance = np.bitwise_count(words[query] ^ self.row_words[row]).sum(axis=1, dtype=np.int64)
+        cells = (query * counts.shape[1] + level) * counts.shape[2] + distance
+        counts -= np.bincount(cells, minlength=counts.size).reshape(counts.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +252,20 @@ class Buckets:
         ):
             pass
         return largest
+
+
+def largest_left(
+    query: ByteArray, database: SliceableCodes, affinity: Affinity, queries: slice, n_bits: int
+) -> IntArray:
+    """Find what `Buckets.largest` does for some of the queries, without the items that each ignores."""
+    words, all_words = to_words(query[queries]), to_words(np.asarray(database[:]))
+    number, first = number_rows([*all_words.T])
+    columns, largest = np.ascontiguousarray(all_words[first].T), np.zeros((len(words), n_bits + 1), dtype=np.int64)
+    for row, absolute in enumerate(range(queries.start, queries.start + len(words))):
+        is_left = affinity.block(slice(absolute, absolute + 1), _ALL)[0] >= 0
+        sizes = np.bincount(number[is_left], minlength=len(first))
+        kernels.largest_buckets(words[row : row + 1], columns, sizes, largest[row : row + 1])
+    return largest
 
 
 def _merged(keys: Sequence[AnyArray], affinity: Affinity) -> tuple[IntArray, IntArray]:

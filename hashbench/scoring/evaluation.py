@@ -142,8 +142,8 @@ class Evaluation:
     notes : sequence of str
         Sentences about the input that its owner should read.
     kinds : ndarray of shape (n_queries,), int64, optional
-        A number for each kind of queries: those alike in code and labels have the same ties, but for the item that
-        ``exclude_self`` leaves out. By default all differ.
+        A number for each kind of queries: those alike in code and labels have the same ties, but for items that they
+        ignore. By default all differ.
     random_orders : dict of str to ndarray of shape (n_orders,)
         The mean over the queries under random orders of the database, by metric; empty without them.
     n_relevant : ndarray of shape (n_queries,), int64, optional

@@ -21,17 +21,18 @@ from hashbench.scoring.asymmetric import AsymmetricRanking, as_outputs
 from hashbench.scoring.code_statistics import usage_notes
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
-from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, n_blocks
+from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, largest_left, n_blocks
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.equal_rows import number_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.ignored import Relevance, check_left, leave_out
 from hashbench.scoring.item_sample import PackedSample
 from hashbench.scoring.metrics import Metric, checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
 from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
-from hashbench.scoring.self_pairs import check_self, own_levels, without_self
+from hashbench.scoring.self_pairs import check_self
 
 _ALL = slice(None)
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes held between groups of queries
@@ -53,6 +54,9 @@ def evaluate(
     query_outputs: npt.ArrayLike | None = None,
     random_orders: int = 0,
     exclude_self: bool = False,
+    exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    junk_label: int | str | None = None,
 ) -> Evaluation:
     """Score codes of any origin, exactly over all orders of tied items.
 
@@ -67,7 +71,7 @@ def evaluate(
         The same for the database.
     affinity : Affinity, pair of label arrays, array or sparse matrix
         Labels as ``(query_labels, database_labels)``, both of shape (n,), numbers or words, or both multi-hot; or a
-        (queries x database) matrix of whole-number levels, dense or SciPy CSR.
+        (queries x database) matrix of whole-number levels, dense or SciPy CSR, -1 for items that the query ignores.
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@100``, ``P@r2``.
     n_bits : int, optional
@@ -94,6 +98,13 @@ def evaluate(
     exclude_self : bool, default=False
         Whether queries are the items of the database, in its order, and each ranks all items but itself. Without
         it, queries that equal the database find themselves first; ``Evaluation.notes`` says so.
+    exclude_same_id : pair of arrays, optional
+        Ids of queries and database, of shape (n,), numbers or words: each query ignores items with its id.
+    groups : pair of arrays, optional
+        Groups of queries and database, such as cameras, likewise: each query ignores items with its class label and
+        its group.
+    junk_label : int or str, optional
+        Class label of database items that all queries ignore.
 
     Returns
     -------
@@ -116,6 +127,13 @@ def evaluate(
     check_choice(true_distance, TRUE_DISTANCES, "true_distance")
     if vectors is not None and (not isinstance(vectors, Sequence) or len(vectors) != 2):
         raise HashbenchError(f"vectors must be (query_vectors, database_vectors), got a {type(vectors).__name__}.")
+    rule = leave_out(
+        as_affinity(affinity),
+        exclude_self=exclude_self,
+        exclude_same_id=exclude_same_id,
+        groups=groups,
+        junk_label=junk_label,
+    )
     if distance != "hamming":
         if n_bits is not None or bit_order is not None:
             raise HashbenchError(
@@ -134,8 +152,8 @@ def evaluate(
             )
         ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
         outputs = as_array(query_codes, "query outputs"), as_array(database_codes, "database outputs")
-        rule = as_affinity(affinity)
-        notes = [*rule.notes, *check_self(*outputs, is_excluded=exclude_self)]
+        check_counts((len(ranking.query), len(ranking.database)), (rule.n_queries, rule.n_database))
+        notes = [*rule.notes, *check_self(*outputs, rule)]
         if rule.true_distance not in (None, distance):
             notes.append(
                 f"Relevance was computed by {rule.true_distance} distance, and items are ranked by {distance}."
@@ -143,23 +161,15 @@ def evaluate(
         if metrics is DEFAULT_METRICS:  # without a Hamming radius
             metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
         chosen = checked_metrics(metrics, undefined)
-        check_counts((len(ranking.query), len(ranking.database)), (rule.n_queries, rule.n_database))
-        scored = _evaluate_ranking(ranking, rule, chosen, undefined, random_orders, exclude_self)
+        scored = _evaluate_ranking(ranking, rule, chosen, undefined, random_orders)
         return replace(scored, notes=[*notes, *scored.notes])
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
-    rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)
-    return evaluate_packed(
-        query,
-        database,
-        n_bits,
-        rule,
-        metrics,
-        undefined=undefined,
-        vectors=pair,
-        query_outputs=None if query_outputs is None else as_outputs(query_outputs, (len(query), n_bits)),
-        random_orders=random_orders,
-        exclude_self=exclude_self,
-    )
+    rules: dict[str, Any] = {"undefined": undefined, "random_orders": random_orders}
+    if vectors is not None:
+        rules["vectors"] = Vectors(*vectors, true_distance)
+    if query_outputs is not None:
+        rules["query_outputs"] = as_outputs(query_outputs, (len(query), n_bits))
+    return evaluate_packed(query, database, n_bits, rule, metrics, **rules)
 
 
 def evaluate_packed(
@@ -173,7 +183,6 @@ def evaluate_packed(
     vectors: Vectors | None = None,
     query_outputs: FloatArray | None = None,
     random_orders: int = 0,
-    exclude_self: bool = False,
     on_progress: Progress = silent,
 ) -> Evaluation:
     """Score packed codes, (n, ceil(n_bits / 8)); a database on disk is read and checked some 8 MiB at a time.
@@ -193,19 +202,17 @@ def evaluate_packed(
         check_orders(random_orders, asked)
     if vectors is not None:
         vectors.check_fit(len(query), database.shape[0])
-    notes = [*affinity.notes, *check_self(query, database, is_excluded=exclude_self)]
+    notes = [*affinity.notes, *check_self(query, database, affinity)]
     notes += usage_notes(query, database, n_bits)
-    own = own_levels(affinity) if exclude_self else None
-    kinds = QueryKinds.of(query, affinity.query_keys(), own)
+    kinds = QueryKinds.of(query, affinity.query_keys())
     origin: Rows = _ALL
     all_query, all_affinity = query, affinity
     if kinds.are_few and not n_reranked:
         query, affinity, origin = query[kinds.first], affinity.part(kinds.first), kinds.of_query
-        own = None if own is None else own[kinds.first]
     n_queries, n_alike = len(query), None if origin is _ALL else np.bincount(kinds.of_query)
     sample = PackedSample.of(query, database, n_bits, affinity)
     keys = all_affinity.part(_ALL, sample.rows).item_keys()
-    sums = ItemSums(chosen, n_queries, sample.rows, database.shape[0], n_alike, own, keys)
+    sums = ItemSums(chosen, n_queries, sample.rows, database.shape[0], n_alike, keys)
     table = ScoreTable(chosen, undefined, n_queries, sums)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
@@ -230,27 +237,26 @@ def evaluate_packed(
         for queries in chunks(0, n_queries, at_a_time):
             blocks = held_blocks or database_blocks(database, n_bits, affinity)
             histogram = count(query, blocks, n_bits, affinity, queries, tick)
-            if buckets is not None:
+            if affinity.ignores:
+                check_left(histogram.n_database, (np.arange(n_queries) if origin is _ALL else kinds.first)[queries])
+            if buckets is not None and affinity.ignores:
+                largest = largest_left(query, database, affinity, queries, n_bits)
+                histogram = replace(histogram, largest_bucket=largest)
+            elif buckets is not None:
                 histogram = replace(histogram, largest_bucket=buckets.largest(query[queries], n_bits))
-            if own is not None:
-                histogram = without_self(histogram, own[queries])
             if vectors is None or not n_reranked:
                 fill(queries, histogram)
                 continue
             codes = query, database, n_bits
-            rerank = n_reranked, exclude_self
-            for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, *rerank):
+            for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, n_reranked):
                 absolute = slice(queries.start + part.start, queries.start + part.stop)
                 fill(absolute, replace(histogram.part(part), candidates=candidates))
-    evaluation = replace(
-        table.evaluation(origin, kinds.of_query), alike=first_alike(all_affinity.query_keys()), notes=notes
-    )
+    evaluation = replace(kinds.noted(table, origin, all_query, all_affinity), notes=notes)
     others = []
     for form in dict.fromkeys(metric.form for metric in by_outputs):
         of_form = [metric.without_form() for metric in by_outputs if metric.form == form]
         ranking = AsymmetricRanking(cast("FloatArray", query_outputs), np.asarray(database[:]), n_bits, form)
-        rules = undefined, random_orders, exclude_self
-        others.append(_evaluate_ranking(ranking, all_affinity, of_form, *rules, sample.rows))
+        others.append(_evaluate_ranking(ranking, all_affinity, of_form, undefined, random_orders, sample.rows))
     if not random_orders or not chosen:
         return _united(evaluation, others, asked)
     words, all_words = to_words(all_query), to_words(np.asarray(database[:]))
@@ -259,12 +265,10 @@ def evaluate_packed(
         distances = np.empty((len(queries), len(all_words)), dtype=np.int16)
         for row, code in zip(distances, words[queries], strict=True):
             row[:] = np.bitwise_count(all_words ^ code).sum(axis=1)
-        if exclude_self:
-            distances[np.arange(len(queries)), queries] = -1
         return _ties(distances, all_affinity, queries).ranked
 
     drawn = len(all_words), undefined, random_orders
-    measured = measure(evaluation, rankings, *drawn, on_progress=on_progress, exclude_self=exclude_self)
+    measured = measure(evaluation, rankings, *drawn, on_progress=on_progress, alike=kinds.of_query)
     return _united(measured, others, asked)
 
 
@@ -272,24 +276,19 @@ def _united(evaluation: Evaluation, others: Sequence[Evaluation], metrics: Seque
     """Add the scores of evaluations of the same queries to those of one, in the order of metrics."""
     if not others:
         return evaluation
-    parts: dict[str, dict[str, Any]] = {}
+    parts: dict[str, Any] = {}
     for kind in ("scores", "order_effects", "random_orders"):
         values = {name: value for one in (evaluation, *others) for name, value in dict(getattr(one, kind)).items()}
         parts[kind] = {metric.name: values[metric.name] for metric in metrics if metric.name in values}
     return replace(evaluation, **parts)
 
 
-def first_alike(keys: IntArray | None) -> IntArray | None:
-    """Return the first query with equal `Affinity.query_keys`, of each query."""
-    if keys is None:
-        return None
-    number, first = number_rows([*keys.T])
-    return first[number]
-
-
 def _ties(group: AnyArray, affinity: Affinity, queries: Rows) -> Ties:
-    """Count the items of some queries by tie and level; tie groups are (n_queries, n_database), -1 if left out."""
-    level = np.searchsorted(affinity.levels, affinity.block(queries, _ALL)).astype(np.int16)
+    """Count the items of some queries by tie and level; tie groups are (n_queries, n_database), -1 if ignored."""
+    block = affinity.block(queries, _ALL)
+    level = np.searchsorted(affinity.levels, block).astype(np.int16)
+    if affinity.ignores:
+        group = np.where(block < 0, -1, group)
     return Ties(group, level, count_groups(level, group, affinity.levels))
 
 
@@ -307,7 +306,6 @@ def _evaluate_ranking(
     chosen: Sequence[Metric],
     undefined: str,
     random_orders: int,
-    exclude_self: bool,
     rows: IntArray | None = None,
 ) -> Evaluation:
     """Score a real-valued ranking, whose tie groups are items at an equal distance.
@@ -320,14 +318,10 @@ def _evaluate_ranking(
         check_orders(random_orders, chosen)
     bytes_per_query = 8 * (n_levels * (len(chosen) + 5) + 8) * n_database  # counts, tables of `ItemSums`, and the rest
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
-    n_queries, own = len(ranking.query), own_levels(affinity) if exclude_self else None
-    kinds = QueryKinds.of(row_digests(ranking.query), affinity.query_keys(), own)
+    n_queries, digests = len(ranking.query), row_digests(ranking.query)
 
     def ties(queries: Rows) -> Ties:
-        groups = ranking.groups(queries)
-        if exclude_self:
-            groups[np.arange(len(groups)), np.arange(n_queries)[queries]] = -1
-        return _ties(groups, affinity, queries)
+        return _ties(ranking.groups(queries), affinity, queries)
 
     if rows is None:
         rows = np.arange(n_database)
@@ -336,15 +330,18 @@ def _evaluate_ranking(
 
     def counted(queries: slice) -> Counted:
         of_part = ties(queries)
+        if affinity.ignores:
+            check_left(of_part.histogram.n_database, np.arange(n_queries)[queries])
         cells = np.ascontiguousarray(of_part.cells[:, rows])
         return Counted(of_part.histogram, lambda tables, sums: kernels.add_cells(cells, tables, sums))
 
     table.fill(chunks(0, n_queries, length), counted)
-    evaluation = replace(table.evaluation(kinds=kinds.of_query), alike=first_alike(affinity.query_keys()))
+    kinds = QueryKinds.of(digests, affinity.query_keys())
+    evaluation = kinds.noted(table, _ALL, digests, affinity)
     if not random_orders:
         return evaluation
     drawn = n_database, undefined, random_orders
-    return measure(evaluation, lambda queries: ties(queries).ranked, *drawn, exclude_self=exclude_self)
+    return measure(evaluation, lambda queries: ties(queries).ranked, *drawn, alike=kinds.of_query)
 
 
 def evaluate_histogram(histogram: TieHistogram, metrics: Iterable[str], *, undefined: str) -> Evaluation:
@@ -362,15 +359,21 @@ class QueryKinds(NamedTuple):
     of_query: IntArray  # (n_queries,): the kind of each query
 
     @classmethod
-    def of(cls, codes: AnyArray, keys: IntArray | None, own: IntArray | None = None) -> Self:
-        """Find kinds by packed codes, or other bytes, and `Affinity.query_keys`; without keys all queries differ.
-
-        Where queries are left out of their own rankings, ``own`` are their levels with themselves.
-        """
+    def of(cls, codes: AnyArray, keys: IntArray | None) -> Self:
+        """Find kinds by packed codes, or other bytes, and `Affinity.query_keys`; without keys all queries differ."""
         if keys is None:
             return cls(np.arange(len(codes)), np.arange(len(codes)))
-        of_query, first = number_rows([*to_words(codes).T, *keys.T, *([] if own is None else [own])])
+        of_query, first = number_rows([*to_words(codes).T, *keys.T])
         return cls(first, of_query)
+
+    def noted(self, table: ScoreTable, origin: Rows, codes: AnyArray, relevance: Relevance) -> Evaluation:
+        """Return the scores of all queries, and which are of one kind but for the items that they ignore."""
+        keys, is_plain = relevance.plain.query_keys(), relevance.plain is relevance
+        kinds = self if is_plain else QueryKinds.of(codes, keys)
+        if keys is None:
+            return table.evaluation(origin, kinds.of_query)
+        number, first = number_rows([*keys.T])
+        return replace(table.evaluation(origin, kinds.of_query), alike=first[number])
 
     @property
     def are_few(self) -> bool:

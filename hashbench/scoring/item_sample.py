@@ -12,6 +12,7 @@ from hashbench.affinity import Affinity
 from hashbench.bits import n_words, to_words
 from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
+from hashbench.scoring.ignored import level_indices
 from hashbench.scoring.row_hashes import ODD, mixed, row_hashes
 
 N_SAMPLED = 1024  # items of a large database; docs/explanation/mean-over-queries.md states how exact it is
@@ -59,6 +60,7 @@ class PackedSample(NamedTuple):
     words: WordArray  # (n_sampled, n_words), codes of the items
     levels: Callable[[slice], LevelArray]  # of each item as indices, (n_queries, n_sampled), for some queries
     n_groups: int
+    ignores: bool = False  # whether levels may be -1
 
     @classmethod
     def of(cls, query: ByteArray, database: SliceableCodes, n_bits: int, affinity: Affinity) -> Self:
@@ -79,13 +81,15 @@ class PackedSample(NamedTuple):
         for is_here, words in _words_at(chosen, database, n_bits):
             of_chosen[is_here] = words
         levels = partial(_level_indices, affinity.part(_ALL, chosen))
-        return cls(chosen, to_words(query), of_chosen, levels, n_bits + 1)
+        return cls(chosen, to_words(query), of_chosen, levels, n_bits + 1, affinity.ignores)
 
     def add(self, queries: slice, tables: FloatArray, sums: FloatArray) -> None:
         """Add the tables of some queries to the sums of the items, as `Counted.add` does."""
         levels = np.ascontiguousarray(self.levels(queries))
         cells = np.empty(levels.shape, dtype=np.int32)
         kernels.all_cells(self.query[queries], np.ascontiguousarray(self.words.T), levels, self.n_groups, cells)
+        if self.ignores:
+            cells[levels < 0] = -1
         kernels.add_cells(cells, tables, sums)
 
 
@@ -154,9 +158,4 @@ def _words_at(chosen: IntArray, database: SliceableCodes, n_bits: int) -> Iterat
 
 def _level_indices(affinity: Affinity, queries: Rows) -> LevelArray:
     """Return the level of each item as an index, (n_queries, n_database)."""
-    levels, block = affinity.levels, affinity.block(queries, _ALL)
-    if len(levels) == levels[-1] + 1:
-        return block
-    index = np.zeros(levels[-1] + 1, dtype=np.int16)
-    index[levels] = np.arange(len(levels))
-    return index[block]
+    return level_indices(affinity.levels, affinity.block(queries, _ALL))

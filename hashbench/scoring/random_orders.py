@@ -85,17 +85,16 @@ def measure(
     n_orders: int,
     on_progress: Progress = silent,
     *,
-    exclude_self: bool = False,
+    alike: IntArray | None = None,
 ) -> Evaluation:
     """Add to an evaluation the means over its queries under random orders of ``n_items``, each shared by all queries.
 
-    For some queries, ``rankings`` returns a function from an order to their histogram. Queries of one kind are scored
-    once, unless ``exclude_self`` leaves another item out of each ranking. The orders are the same each time, and
-    `check_orders` has allowed them.
+    For some queries, ``rankings`` returns a function from an order to their histogram. Queries with equal numbers
+    ``alike``, by default of one kind, are scored once. The orders are the same each time, and `check_orders` has
+    allowed them.
     """
     metrics = [get_metric(name).without_form() for name in evaluation.scores]
-    alike = np.arange(len(evaluation.kind)) if exclude_self else evaluation.kind
-    _, first, sizes = np.unique(alike, return_index=True, return_counts=True)
+    _, first, sizes = np.unique(evaluation.kind if alike is None else alike, return_index=True, return_counts=True)
     varying = [metric for metric in metrics if _varies(evaluation, metric)]
     at_a_time = max(_MEMORY // (32 * n_items), 1)
     parts = chunks(0, len(first), at_a_time)

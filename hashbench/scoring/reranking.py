@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import in_threads, query_chunks
-from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray
+from hashbench._typing import AnyArray, BoolArray, ByteArray, FloatArray, IntArray
 from hashbench._validation import check_directions, real_row_pair
 from hashbench.affinity import Affinity
 from hashbench.bits import to_words
@@ -54,23 +54,22 @@ def candidate_parts(
     affinity: Affinity,
     vectors: Vectors,
     n_reranked: int,
-    exclude_self: bool = False,
 ) -> Iterator[tuple[slice, Candidates]]:
     """Collect the candidates of the histogram's queries, which are the ``queries`` of all, some at a time.
 
     Yields a slice of the histogram's queries, and all their items up to the distance of the tie that ``n_reranked``
-    cuts. The database is read once for each part. With ``exclude_self`` queries are the database's items, and the
-    histogram lacks them.
+    cuts. The database is read once for each part. The histogram lacks the items that a query ignores.
     """
     cut = cut_at(histogram, n_reranked)
     counts = cut.before + cut.size
-    for part in _parts(counts, _MEMORY // _CANDIDATE):
+    room = counts + (int(database.shape[0]) - histogram.n_database)  # for ignored items, which may all be near
+    for part in _parts(room, _MEMORY // _CANDIDATE):
         absolute = slice(queries.start + part.start, queries.start + part.stop)
-        starts = np.append(0, np.cumsum(counts[part] + exclude_self))
-        index, hamming = _collect(query[absolute], database, n_bits, cut.group[part], starts)
-        if exclude_self:
-            is_other = index != np.repeat(np.arange(absolute.start, absolute.stop), np.diff(starts))
-            starts, index, hamming = starts - np.arange(len(starts)), index[is_other], hamming[is_other]
+        starts = np.append(0, np.cumsum(room[part]))
+        index, hamming, ends = _collect(query[absolute], database, n_bits, cut.group[part], starts)
+        if affinity.ignores:
+            is_left = _is_left(affinity, absolute.start, index, starts[:-1], ends)
+            starts, index, hamming = np.append(0, np.cumsum(counts[part])), index[is_left], hamming[is_left]
         value, level = np.empty(len(index)), np.empty(len(index), dtype=np.int16)
 
         def sort(
@@ -91,6 +90,14 @@ def candidate_parts(
         yield part, Candidates(starts, value, level, hamming)
 
 
+def _is_left(affinity: Affinity, first: int, index: IntArray, starts: IntArray, ends: IntArray) -> BoolArray:
+    """Return which candidates no query ignores, of those from its start to its end."""
+    is_left = np.zeros(len(index), dtype=bool)
+    for row, (start, end) in enumerate(zip(starts, ends, strict=True), start=first):
+        is_left[start:end] = affinity.block(slice(row, row + 1), index[start:end])[0] >= 0
+    return is_left
+
+
 def _parts(counts: IntArray, limit: int) -> Iterator[slice]:
     """Cut queries into consecutive parts of one query, or whose counts add up to at most ``limit``."""
     start, ends = 0, np.cumsum(counts)
@@ -103,8 +110,8 @@ def _parts(counts: IntArray, limit: int) -> Iterator[slice]:
 
 def _collect(
     query: ByteArray, database: SliceableCodes, n_bits: int, radius: IntArray, starts: IntArray
-) -> tuple[IntArray, npt.NDArray[np.uint16]]:
-    """Return the items inside the radius of each query, as ascending rows of the database, and their distances."""
+) -> tuple[IntArray, npt.NDArray[np.uint16], IntArray]:
+    """Return the items inside the radius of each query, ascending rows of the database; their distances; their ends."""
     words, fill = to_words(query), starts[:-1].copy()
     index, hamming = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1], dtype=np.uint16)
     for rows, block in read_words(database, n_bits):
@@ -115,4 +122,4 @@ def _collect(
 
         for _ in in_threads(collect, query_chunks(len(words))):
             pass
-    return index, hamming
+    return index, hamming, fill

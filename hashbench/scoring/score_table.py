@@ -98,8 +98,7 @@ class ScoreTable:
 class ItemSums:
     """Sums over queries of the covariances of their scores with the key of each of some items of ``n_items``.
 
-    ``n_alike`` is how many queries each stands for. Where queries are the items and leave themselves out, ``own`` is
-    the level, as an index, of each with itself. ``keys`` differ where a row of other data holds another item.
+    ``n_alike`` is how many queries each stands for. ``keys`` differ where a row of other data holds another item.
     """
 
     def __init__(
@@ -109,15 +108,14 @@ class ItemSums:
         rows: IntArray,
         n_items: int,
         n_alike: IntArray | None = None,
-        own: IntArray | None = None,
         keys: IntArray | None = None,
     ) -> None:
         self._metrics = [metric for metric in metrics if metric.family.slopes is not None]
-        self._rows, self._n_items, self._n_alike, self._own_levels = rows, n_items, n_alike, own
+        self._rows, self._n_items, self._n_alike = rows, n_items, n_alike
         self._names = rows if keys is None else row_hashes(rows[:, None], keys).view(np.int64)
         n_columns = len(self._metrics) + -len(self._metrics) % 4
         self._sums = np.zeros((len(rows), n_columns))
-        self._remainders, self._own = np.zeros((len(self._metrics), n_queries)), np.zeros((n_queries, n_columns))
+        self._remainders = np.zeros((len(self._metrics), n_queries))
 
     def parts(self, queries: slice, n_cells: int) -> list[slice]:
         """Cut queries into parts whose tables fit into memory, the same with any number of processors."""
@@ -139,9 +137,6 @@ class ItemSums:
             _loops.item_covariances(counts, *slopes, tables[:, :, number], explained)
             remainder = self._remainders[number, queries]
             remainder[:] = np.sqrt(np.maximum(remainder**2 - explained, 0))
-        if self._own_levels is not None:
-            own_cells = self._own_levels[queries] * counts.shape[2]
-            self._own[queries] = tables[np.arange(len(counts)), own_cells]
         if self._n_alike is not None:
             tables *= self._n_alike[queries, None, None]
         if add is not None:
@@ -154,8 +149,7 @@ class ItemSums:
 
     def effects(self, origin: Rows = _ALL) -> dict[str, OrderEffect]:
         """Return the effect of an order by metric, with the remainders of all queries: each that of row ``origin``."""
-        sums = self._sums if self._own_levels is None else self._sums - self._own[origin][self._rows]
-        scaled = sums.T * math.sqrt(12 * self._n_items / max(len(self._rows), 1))
+        scaled = self._sums.T * math.sqrt(12 * self._n_items / max(len(self._rows), 1))
         return {
             metric.name: OrderEffect.of_items(remainder[origin], self._names, of_items)
             for metric, remainder, of_items in zip(self._metrics, self._remainders, scaled, strict=False)

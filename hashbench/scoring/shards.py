@@ -4,49 +4,30 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from operator import add
-from typing import Protocol
 
 import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
-from hashbench.affinity import Affinity, row_digests
+from hashbench.affinity import row_digests
 from hashbench.bits import to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.candidates import CandidateCount, count_candidates
 from hashbench.scoring.code_statistics import bits_seen, notes_on_bits
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.evaluator import QueryKinds, check_counts, first_alike
+from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.ignored import Parts, Relevance, check_left, level_indices
 from hashbench.scoring.item_sample import PackedSample, Sample
 from hashbench.scoring.metrics import checked_metrics, get_metric
 from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
-from hashbench.scoring.self_pairs import check_self, check_symmetry, level_values, without_self
+from hashbench.scoring.self_pairs import check_self, check_symmetry
 from hashbench.scoring.thresholds import Thresholds, pooled, queries_at_a_time
 from hashbench.store.inputs import check_fits
 
 _ALL = slice(None)
-_OWN_ROWS = 1 << 14  # whose levels with themselves are computed together
 _BLOCK_ROWS = 1 << 18  # of the database, codes and labels, held at a time
-
-
-class Parts(Protocol):
-    """Source of the affinity of some queries to some rows."""
-
-    def part(self, query: Rows, database: slice, /) -> Affinity: ...  # noqa: D102
-
-
-class Relevance(Parts, Protocol):
-    """An affinity, or a source of the affinity of rows that are read later."""
-
-    @property
-    def n_queries(self) -> int: ...  # noqa: D102
-    @property
-    def n_database(self) -> int: ...  # noqa: D102
-    @property
-    def notes(self) -> Sequence[str]: ...  # noqa: D102
-    def query_keys(self) -> IntArray | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +83,6 @@ class ShardedCodes:
     relevance: Relevance
     count: Callable[..., Shard] = field(default=count_shard)  # with its parameters and result
     on_progress: Progress = silent  # called with the numbers of items counted and of all items
-    exclude_self: bool = False  # queries are the items of the database, and never find themselves
 
     @property
     def _scored(self) -> tuple[Rows, Rows]:
@@ -119,25 +99,16 @@ class ShardedCodes:
         whole = slice(0, self.database.shape[0])
         parts = self.query, self.database, self.n_bits, self.relevance, whole, queries
         shard = self.count(*parts, on_progress=self.on_progress)
-        if self.own_levels is None:
-            return shard
-        own = np.searchsorted(shard.histogram.levels, self.own_levels[queries])
-        return replace(shard, histogram=without_self(shard.histogram, own))
-
-    @cached_property
-    def own_levels(self) -> IntArray | None:
-        """The level of each query with itself, (n_queries,), where it is left out."""
-        if not self.exclude_self:
-            return None
-        parts = chunks(0, len(self.query), _OWN_ROWS)
-        return np.concatenate([level_values(self.relevance.part(part, part)) for part in parts])
+        if self.relevance.ignores:
+            check_left(shard.histogram.n_database, np.arange(len(self.query))[queries])
+        return shard
 
     @cached_property
     def kinds(self) -> QueryKinds:
         """The kinds of queries."""
         n_database = self.database.shape[0]
         check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
-        return QueryKinds.of(self.query, self.relevance.query_keys(), self.own_levels)
+        return QueryKinds.of(self.query, self.relevance.query_keys())
 
     def evaluate(self, metrics: Iterable[str], undefined: str = "skip", random_orders: int = 0) -> Evaluation:
         """Score the codes, with the same result as `hashbench.evaluate` of one array."""
@@ -148,7 +119,7 @@ class ShardedCodes:
             )
         chosen = checked_metrics(metrics, undefined)
         self.check_metrics(metric.name for metric in chosen)
-        notes = [*self.relevance.notes, *check_self(self.query, self.database, is_excluded=self.exclude_self)]
+        notes = [*self.relevance.notes, *check_self(self.query, self.database, self.relevance)]
         (queries, origin), shard = self._scored, self._shard
         histogram, chosen_rows = shard.histogram, shard.sample.rows[shard.sample.chosen]
         by_row = np.argsort(chosen_rows)  # whatever the codes that they were drawn by
@@ -158,33 +129,31 @@ class ShardedCodes:
             columns.append(of_item[queries])
             names.append(row_digests(of_item.T))
         n_alike = np.bincount(self.kinds.of_query) if self.kinds.are_few else None
-        own = None if self.own_levels is None else np.searchsorted(histogram.levels, self.own_levels[queries])
         keys = np.concatenate(names).view(np.int64)
-        items = ItemSums(chosen, histogram.n_queries, rows, shard.sample.n_items, n_alike, own, keys)
+        items = ItemSums(chosen, histogram.n_queries, rows, shard.sample.n_items, n_alike, keys)
         table = ScoreTable(chosen, undefined, histogram.n_queries, items)
-        levels = np.searchsorted(histogram.levels, np.concatenate(columns, axis=1)).astype(np.int16)
+        levels = level_indices(histogram.levels, np.concatenate(columns, axis=1))
         words = to_words(self.query[queries]), shard.sample.words[shard.sample.chosen][by_row]
-        sample = PackedSample(rows, *words, levels.__getitem__, self.n_bits + 1)
+        sample = PackedSample(rows, *words, levels.__getitem__, self.n_bits + 1, self.relevance.ignores)
 
         def counted(part: slice) -> Counted:
             return Counted(histogram.part(part), partial(sample.add, part))
 
         table.fill(items.parts(slice(0, histogram.n_queries), histogram.counts[0].size), counted)
-        evaluation = table.evaluation(origin, self.kinds.of_query)
-        alike = first_alike(self.relevance.query_keys())
-        return replace(evaluation, alike=alike, notes=[*notes, *self._notes_on(shard)])
+        evaluation = self.kinds.noted(table, origin, self.query, self.relevance)
+        return replace(evaluation, notes=[*notes, *self._notes_on(shard)])
 
     def candidates(self, metric: str, wanted_recall: Sequence[float]) -> tuple[list[CandidateCount], Evaluation]:
         """Find how many candidates reach a recall, as `hashbench.candidates` does; and their evaluation."""
-        check_self(self.query, self.database, is_excluded=self.exclude_self)
+        check_self(self.query, self.database, self.relevance)
         n_queries, of_query = len(self.query), self.kinds.of_query
         weights = np.bincount(of_query) if self.kinds.are_few else np.ones(n_queries, dtype=np.int64)
         return count_candidates([(self._shard.histogram, weights)], self.evaluate, metric, wanted_recall)
 
     def thresholds(self) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
-        notes = [*self.relevance.notes, *check_self(self.query, self.database, is_excluded=self.exclude_self)]
-        if self.exclude_self:
+        notes = [*self.relevance.notes, *check_self(self.query, self.database, self.relevance)]
+        if self.relevance.excludes_self:
             check_symmetry(self.relevance)
         first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
         parts = chunks(0, len(first), queries_at_a_time(self.n_bits))
@@ -195,7 +164,7 @@ class ShardedCodes:
                 notes.extend(self._notes_on(of_part) if number == 0 else [])
                 yield of_part.histogram, weights[part]
 
-        return pooled(counted(), notes, are_met_twice=self.exclude_self)
+        return pooled(counted(), notes, are_met_twice=self.relevance.excludes_self)
 
     def _notes_on(self, shard: Shard) -> list[str]:
         return notes_on_bits(self.query, int(self.database.shape[0]), shard.bits, self.n_bits)
@@ -203,6 +172,8 @@ class ShardedCodes:
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse metrics that need more than counts that add up."""
         for metric in map(get_metric, metrics):
+            if metric.form:
+                raise metric.lacks_outputs()
             family = metric.family
             if family.needs_buckets or family.needs_candidates:
                 needed = "the size of every bucket" if family.needs_buckets else "the nearest items and their vectors"

@@ -22,8 +22,9 @@ from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.ignored import check_left, leave_out
 from hashbench.scoring.metrics import get_metric
-from hashbench.scoring.self_pairs import check_self, check_symmetry, not_symmetric, own_levels, without_self
+from hashbench.scoring.self_pairs import check_self, check_symmetry, not_symmetric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -314,12 +315,15 @@ def thresholds(
     n_bits: int | None = None,
     bit_order: str | None = None,
     exclude_self: bool = False,
+    exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    junk_label: int | str | None = None,
 ) -> Thresholds:
     """Count what each Hamming radius matches, over all pairs of a query and a database item.
 
     Parameters
     ----------
-    query_codes, database_codes, affinity, n_bits, bit_order, exclude_self
+    query_codes, database_codes, affinity, n_bits, bit_order, exclude_self, exclude_same_id, groups, junk_label
         As in `hashbench.evaluate`. Pairs of a level above 0 are relevant.
 
     Returns
@@ -340,7 +344,14 @@ def thresholds(
     (1, 1.0, 1)
     """
     query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
-    return count_pairs(query, database, width, as_affinity(affinity), exclude_self=exclude_self)
+    rule = leave_out(
+        as_affinity(affinity),
+        exclude_self=exclude_self,
+        exclude_same_id=exclude_same_id,
+        groups=groups,
+        junk_label=junk_label,
+    )
+    return count_pairs(query, database, width, rule)
 
 
 def count_pairs(
@@ -348,18 +359,16 @@ def count_pairs(
     database: SliceableCodes,
     n_bits: int,
     affinity: Affinity,
-    *,
-    exclude_self: bool = False,
     on_progress: Progress = silent,
 ) -> Thresholds:
     """Count pairs of packed codes, (n, ceil(n_bits / 8)); queries alike in code and labels are counted once."""
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
-    notes = [*affinity.notes, *check_self(query, database, is_excluded=exclude_self)]
+    notes = [*affinity.notes, *check_self(query, database, affinity)]
     notes += usage_notes(query, database, n_bits)
-    if exclude_self:
+    if affinity.excludes_self:
         check_symmetry(affinity)
-    counted = count_kinds(query, database, n_bits, affinity, exclude_self=exclude_self, on_progress=on_progress)
-    return pooled(counted, notes, are_met_twice=exclude_self)
+    counted = count_kinds(query, database, n_bits, affinity, on_progress)
+    return pooled(counted, notes, are_met_twice=affinity.excludes_self)
 
 
 def count_kinds(
@@ -367,16 +376,15 @@ def count_kinds(
     database: SliceableCodes,
     n_bits: int,
     affinity: Affinity,
-    *,
-    exclude_self: bool = False,
     on_progress: Progress = silent,
 ) -> Iterator[tuple[TieHistogram, IntArray]]:
     """Count histograms of some queries at a time, one of each kind, with the number of queries that each stands for."""
-    own = own_levels(affinity) if exclude_self else None
-    kinds = QueryKinds.of(query, affinity.query_keys(), own)
+    kinds = QueryKinds.of(query, affinity.query_keys())
     weights = np.bincount(kinds.of_query, minlength=len(kinds.first))
     query, affinity = query[kinds.first], affinity.part(kinds.first)
     for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
         histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
-        yield histogram if own is None else without_self(histogram, own[kinds.first[queries]]), weights[queries]
+        if affinity.ignores:
+            check_left(histogram.n_database, kinds.first[queries])
+        yield histogram, weights[queries]
         on_progress("queries", queries.stop, len(query))

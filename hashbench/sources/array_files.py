@@ -15,6 +15,8 @@ from hashbench.sources.formats import (
     COARSE_KEYS,
     CODE_KEYS,
     FEATURE_KEYS,
+    GROUP_KEYS,
+    ID_KEYS,
     LABEL_KEYS,
     MATRIX_KEYS,
     ROW_KEYS,
@@ -38,6 +40,7 @@ from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
 
 TEXT_KEYS = ("text", "texts")
+_WORD_KEYS = (LABEL_KEYS, COARSE_KEYS, GROUP_KEYS, ID_KEYS, TEXT_KEYS)
 _Opener = Callable[[Path], AbstractContextManager[Mapping[str, Any]]]
 _OPENERS: dict[str, _Opener] = {
     ".npy": opened_npy,
@@ -77,7 +80,7 @@ def read_array(spec: str, keys: tuple[str, ...]) -> AnyArray:
 def _read_found(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...], spec: str) -> AnyArray:
     """Read the array that `find_array` finds; labels and texts of a table as they are written."""
     name = _find_name(arrays, path, key, keys)
-    if isinstance(arrays, TableFile) and name in arrays.columns and keys in (LABEL_KEYS, COARSE_KEYS, TEXT_KEYS):
+    if isinstance(arrays, TableFile) and name in arrays.columns and keys in _WORD_KEYS:
         stored = arrays.texts(name) if keys == TEXT_KEYS else arrays.labels(name)
     else:
         stored = arrays[name]

@@ -6,11 +6,11 @@ from hashbench.reports.explain.emulation import explain
 from hashbench.reports.explain.scripts import EVALUATORS, named
 
 
-def explained(metrics, query, database, labels, scripts=EVALUATORS, own_rows=None):
+def explained(metrics, query, database, labels, scripts=EVALUATORS):
     """Explain boolean codes by all scripts, or by those of these names; labels are a pair, or an affinity."""
     affinity = SameLabel(*labels) if isinstance(labels, tuple) else labels
     scripts = [named(script) if isinstance(script, str) else script for script in scripts]
-    return explain(pack(query), pack(database), query.shape[1], affinity, metrics, scripts, own_rows)
+    return explain(pack(query), pack(database), query.shape[1], affinity, metrics, scripts)
 
 
 def values_of(explanations, metric=None):

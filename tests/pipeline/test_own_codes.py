@@ -54,10 +54,14 @@ def assert_ap(levels, **specs):
 
 
 def by_hand(levels):
-    """Compute the expected AP of each query, rank by rank: share of relevant pairs at and before each rank."""
+    """Compute the expected AP of each query, rank by rank: share of relevant pairs at and before each rank.
+
+    Items of level -1 are left out.
+    """
     distances = (QUERY[:, None] != DATABASE[None]).sum(axis=2)
     scores = []
-    for distance, level in zip(distances, levels > 0, strict=True):
+    for distance, grades in zip(distances, levels, strict=True):
+        distance, level = distance[grades >= 0], grades[grades >= 0] > 0
         precision, before, rel_before = 0.0, 0, 0
         for d in np.unique(distance):
             size, n_rel = int((distance == d).sum()), int(level[distance == d].sum())
@@ -245,6 +249,35 @@ def test_a_save_replaces_all_rows_of_a_name_length_and_seed(hashbench, save, cod
     assert "1 changed" in hashbench("diff", "old", "results").stdout
 
 
+def test_saved_rows_record_what_queries_ignore(hashbench, save, codes, empty_folder):
+    cameras = np.array([f"camera {number}" for number in rng.integers(0, 3, len(QUERY) + len(DATABASE))])
+    classes, n_queries = (CLASSES[0] + 5, CLASSES[1] + 5), len(QUERY)
+    labels = {"query_labels": save("ql.npy", classes[0]), "database_labels": save("dl.npy", classes[1])}
+    lines = {"query.csv": cameras[:n_queries], "database.csv": cameras[n_queries:]}
+    for name, words in lines.items():
+        (empty_folder / name).write_text("\n".join(["path,camera", *(f"a.jpg,{word}" for word in words)]))
+    groups = {"query_groups": "query.csv:camera", "database_groups": "database.csv:camera"}
+    junk = {"junk_label": int(classes[1][0])}
+    own = *options(**codes, **labels), "--metric", "AP", "--dataset", "flowers", "--save", "mine"
+    rows = {}
+    for ignored in ({}, groups, groups | junk):
+        assert hashbench("evaluate", *own, *options(**ignored)).exit_code == 0
+        rows |= {row.params: float(row.value) for row in read_rows(empty_folder / "results", "flowers")}
+    values, params = [*rows.values()], [json.loads(text) for text in rows]
+    levels = np.equal.outer(*classes).astype(int)
+    is_ignored = (levels > 0) & np.equal.outer(cameras[:n_queries], cameras[n_queries:])
+    levels[is_ignored] = -1
+    assert values[1] == pytest.approx(np.mean(by_hand(levels)), abs=1e-6)
+    has_relevant = classes[0] != classes[1][0]
+    levels[:, classes[1] == classes[1][0]] = -1
+    levels[~has_relevant, 0] = 1  # any, since these queries are not scored
+    assert values[2] == pytest.approx(np.mean(np.array(by_hand(levels))[has_relevant]), abs=1e-6)
+    assert params[0] == {"codes": "own"}
+    assert {*params[1]} == {"codes", "groups"}
+    assert params[2] == params[1] | {"junk_label": str(classes[1][0])}
+    assert hashbench("results", "check").exit_code == 0
+
+
 def test_codes_that_draw_nothing_have_one_seed(hashbench, save, codes, empty_folder):
     own = [*options(**codes, affinity=save("a.npy", LEVELS)), "--metric", "AP", "--dataset", "flowers", "--save"]
 
@@ -301,7 +334,7 @@ def test_own_labels_take_no_name_of_a_prepared_dataset_in_any_case(tiny):
 
     def check(dataset):
         saving = Saving("mine", dataset, Path("results"))
-        saving.check("hamming", "skip", is_labelled=True, exclude_self=False)
+        saving.check("hamming", "skip", is_labelled=True)
 
     check("trees")
     for name in ("Flowers", "flowers"):

@@ -85,6 +85,21 @@ def test_labels_in_shards_or_in_one_file_score_as_those_in_memory(save, codes, m
     assert_same_scores(**codes, **labels)
 
 
+@pytest.mark.parametrize("kind", ["classes", "words", "superclasses"])
+def test_items_to_ignore_in_shards_are_those_in_memory(save, codes, monkeypatch, kind):
+    monkeypatch.setattr(shards, "_BLOCK_ROWS", 5)
+    cameras, ids = rng.integers(0, 3, 50), rng.integers(0, 20, 50)
+    files = {"exclude_same_id": (save("qi", ids[:9]), save("di", ids[9:]))}
+    files |= {"query_groups": save("qg", cameras[:9]), "database_groups": save("dg", cameras[9:], (30,))}
+    files |= {"junk_label": str(RELEVANCE[kind][0][1][5])}
+    names = [("query_labels", "database_labels"), ("query_coarse", "database_coarse")]
+    for (query, database), arrays in zip(names, RELEVANCE[kind], strict=False):
+        files |= {query: save(query, arrays[0]), database: save(database, arrays[1], CUTS)}
+    assert_same_scores(**codes, **files)
+    found = sharded(**codes, **files).thresholds()
+    assert found.n_relevant < sharded(**codes, **files | {"junk_label": None}).thresholds().n_relevant
+
+
 WORDS = np.array(["c0", "c1", "c2", "c3", "c4"])
 
 

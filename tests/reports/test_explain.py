@@ -22,6 +22,7 @@ from hashbench.reports.explain.explanation_text import format_explanations
 from hashbench.reports.explain.quantities import MEANS
 from hashbench.reports.explain.ranking import Query
 from hashbench.reports.explain.scripts import EVALUATORS, named
+from hashbench.scoring.ignored import WithoutEqualKeys
 
 
 def bits(text):
@@ -171,7 +172,7 @@ def test_similarities_of_8_bits_merge_the_nearest_and_the_farthest():
 @pytest.mark.parametrize("n_bits", [3, 8, 50])
 def test_cosines_and_dots_of_0_1_vectors_tie_as_fractions_do(n_bits):
     code, *database = (np.random.default_rng(n_bits).random((61, n_bits)) < 0.4) * (np.arange(61) != 7)[:, None]
-    query = Query(pack(code[None])[0], pack(np.array(database)), n_bits, np.zeros(60, int), 0, 1)
+    query = Query(pack(code[None])[0], pack(np.array(database)), n_bits, np.zeros(60, int), 0, np.array([60]))
     dots = [Fraction(int((code & item).sum())) for item in database]
     squares = [dot**2 / max(int(item.sum()), 1) for dot, item in zip(dots, database, strict=True)]
     for distance, similarities in (("dot_of_bits", dots), ("cosine_of_bits", squares)):
@@ -289,8 +290,8 @@ def items_that_are_queries(seed):
 @pytest.mark.parametrize("metric", ["AP", "AP@7", "NDCG@7", "P@7", "Hit@7", "P@r2"])
 def test_without_themselves_queries_score_as_each_in_a_database_that_lacks_it(metric):
     codes, labels, order = items_that_are_queries(3)
-    affinity = SameLabel(labels, labels[order])
-    together = explained([metric], codes, codes[order], affinity, own_rows=np.argsort(order))
+    affinity = WithoutEqualKeys(SameLabel(labels, labels[order]), np.arange(30), order, excludes_self=True)
+    together = explained([metric], codes, codes[order], affinity)
     one_by_one = []
     for query in range(30):
         rows = order[order != query]

@@ -10,6 +10,7 @@ from scipy.stats import binomtest
 import hashbench
 from hashbench import Distance, Explicit, HashbenchError, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import as_packed_pair
+from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.shards import ShardedCodes
 
 N_ITEMS, N_BITS = 40, 7
@@ -104,7 +105,7 @@ def test_thresholds_count_two_items_as_one_pair(rule):
         exact = binomtest(int(n_false), int((~is_relevant).sum())).proportion_ci(method="exact")
         assert (match.fpr_low, match.fpr_high) == pytest.approx(exact)
     query, database, n_bits = as_packed_pair(codes, codes, None, None)
-    sharded = ShardedCodes(query, database, n_bits, rule, exclude_self=True)
+    sharded = ShardedCodes(query, database, n_bits, leave_out(rule, exclude_self=True))
     np.testing.assert_array_equal(sharded.thresholds().to_frame(), found.to_frame())
 
 
@@ -125,7 +126,7 @@ def test_shards_refuse_two_labels_of_one_item():
     query, database, n_bits = as_packed_pair(codes, codes, None, None)
     twice = SameLabel(labels, labels[::-1])
     with pytest.raises(HashbenchError, match="their labels differ"):
-        ShardedCodes(query, database, n_bits, twice, exclude_self=True).evaluate(["AP"])
+        ShardedCodes(query, database, n_bits, leave_out(twice, exclude_self=True)).evaluate(["AP"])
 
 
 def test_thresholds_refuse_what_is_relevant_one_way_only():
@@ -139,7 +140,7 @@ def test_thresholds_refuse_what_is_relevant_one_way_only():
 
 def test_shards_lack_the_query_too(rule):
     query, database, n_bits = as_packed_pair(codes, codes, None, None)
-    sharded = ShardedCodes(query, database, n_bits, rule, exclude_self=True)
+    sharded = ShardedCodes(query, database, n_bits, leave_out(rule, exclude_self=True))
     metrics = [name for name in METRICS if name != "LGAP@r2"]
     expected = hashbench.evaluate(codes, codes, rule, metrics, exclude_self=True)
     np.testing.assert_array_equal(scored(sharded.evaluate(metrics), metrics), scored(expected, metrics))

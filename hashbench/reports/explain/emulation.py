@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hashbench._typing import BoolArray, ByteArray, FloatArray, IntArray, Progress, silent
+from hashbench._typing import BoolArray, ByteArray, FloatArray, Progress, silent
 from hashbench.affinity import Affinity, SharedLabels
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain import quantities
 from hashbench.reports.explain.quantities import DIVISOR_WORDS, MEANS, First
-from hashbench.reports.explain.ranking import DISTANCES, Query, Scoring, Sort, score, visit_queries
+from hashbench.reports.explain.ranking import DISTANCES, Query, Scoring, Sort, n_left, score, visit_queries
 from hashbench.reports.explain.scripts import EVALUATORS, Evaluator, metric_pattern
 from hashbench.scoring.evaluator import check_counts
 from hashbench.scoring.histogram import TieHistogram, count_groups
@@ -70,33 +70,30 @@ def explain(
     affinity: Affinity,
     metrics: Sequence[str],
     evaluators: Sequence[Evaluator] = EVALUATORS,
-    own_rows: IntArray | None = None,
     on_progress: Progress = silent,
 ) -> list[Explanation]:
     """Score packed codes by the scripts that compute one of the metrics, the database in the order given.
 
-    Metrics are AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with any cut. ``own_rows``, (n_queries,), are the
-    rows of the database that are the queries themselves; each query's is left out of its ranking. Returns the
-    explanations metric by metric, scripts in their order. Raises HashbenchError if no script computes any of the
-    metrics. Whether the queries are these rows is for the caller to check (`hashbench.scoring.self_pairs`).
+    Metrics are AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with any cut. Scripts get the items that a query
+    does not ignore. Returns the explanations metric by metric, scripts in their order. Raises HashbenchError if no
+    script computes any of the metrics.
     """
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
-    n_items = len(database)
-    if own_rows is not None:
-        n_items -= 1
+    sizes = n_left(affinity)
+    n_items, n_fewest = int(sizes.max()), int(sizes.min())
     names = dict.fromkeys(get_metric(name).name for name in metrics)
     cuts = [
         (script, name, cut)
         for name in names
         for script in _accepting(metrics, evaluators, n_items)
-        if (cut := script.cut_of(name, n_items)) is not None
+        if (cut := script.cut_of(name, n_items, n_fewest)) is not None
     ]
     if not cuts:
         raise HashbenchError(describe_missing(next(iter(names)), evaluators, n_items))
     largest = max((cut for script, _, cut in cuts if script.shares_cut), default=0)
     jobs = [_Job.of(*cut, n_items, largest) for cut in cuts]
     scores = _Scores(len(query), n_bits, affinity, jobs)
-    visit_queries(query, database, n_bits, affinity, scores.add, own_rows, on_progress)
+    visit_queries(query, database, n_bits, affinity, scores.add, on_progress)
     return [scores.explanation(job) for job in jobs]
 
 
@@ -193,8 +190,8 @@ class _Scores:
         self._counts = {distance: np.zeros(shape, np.int64) for distance in counted}
         self._levels, self._n_relevant = affinity.levels, np.zeros(n_queries, np.int64)
         self._is_labelled: BoolArray = np.ones(n_queries, dtype=bool)
-        if isinstance(affinity, SharedLabels):
-            self._is_labelled = np.asarray(affinity.query_labels.any(axis=1))
+        if isinstance(affinity.plain, SharedLabels):
+            self._is_labelled = np.asarray(affinity.plain.query_labels.any(axis=1))
 
     def add(self, queries: list[Query]) -> None:
         """Score some consecutive queries."""

@@ -106,18 +106,21 @@ OF_THIS_MACHINE = (*BY_THIS_NUMPY.values(), "numba_here", "numba_reversed")
 """Orders that depend on the installed NumPy or numba, or on the CPU."""
 
 
-def by_ids(number: int, n_queries: int, n_items: int) -> IntArray:
-    """Return the order in which torchmetrics' classes have the items of a query after sorting by query."""
-    if n_queries * n_items >= _RADIX_SORTED:
-        return np.arange(n_items)
-    rows: IntArray = _sorted_by_ids(n_queries, n_items)[number] - number * n_items
-    return rows
+def by_ids(number: int, sizes: IntArray) -> IntArray:
+    """Return the order in which torchmetrics' classes have the items of a query after sorting by query.
+
+    All queries have ``sizes`` items, (n_queries,).
+    """
+    if sizes.sum() >= _RADIX_SORTED:
+        return np.arange(sizes[number])
+    first = int(sizes[:number].sum())
+    return _sorted_by_ids(tuple(sizes.tolist()))[first : first + sizes[number]] - first
 
 
 @lru_cache(maxsize=1)
-def _sorted_by_ids(n_queries: int, n_items: int) -> IntArray:
-    ids = np.repeat(np.arange(n_queries), n_items)
-    return libstdcxx(ids, len(ids)).reshape(n_queries, n_items)
+def _sorted_by_ids(sizes: tuple[int, ...]) -> IntArray:
+    ids = np.repeat(np.arange(len(sizes)), sizes)
+    return libstdcxx(ids, len(ids))
 
 
 DATABASE_ORDERS = ("given", "by-class", "shuffled")
@@ -125,7 +128,7 @@ DATABASE_ORDERS = ("given", "by-class", "shuffled")
 
 def _classes(affinity: Affinity) -> AnyArray | None:
     """Return the class of each item of the database, if each has one."""
-    labels: AnyArray | None = getattr(affinity, "database_labels", None)
+    labels: AnyArray | None = getattr(affinity.plain, "database_labels", None)
     return None if labels is None or labels.ndim != 1 else labels
 
 

@@ -11,10 +11,12 @@ from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progres
 from hashbench.affinity import Affinity
 from hashbench.reports.explain import orders
 from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.ignored import check_left
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.random_orders import without_ties
 
 _AT_A_TIME = 16  # queries whose levels are held at once by one thread
+_ALL = slice(None)
 
 
 class Sort(NamedTuple):
@@ -29,14 +31,14 @@ class Query:
     """What a script sees of one query; sort keys and rows are cached.
 
     ``code`` and ``database``, (n_items, n_bytes), are packed, the items in the order in which the script gets them;
-    ``levels`` are the affinity to each item; ``number`` is the index of the query.
+    ``levels`` are the affinity to each item; ``number`` is the index of the query among all, with ``sizes`` items.
     """
 
     def __init__(
-        self, code: ByteArray, database: ByteArray, n_bits: int, levels: IntArray, number: int, n_queries: int
+        self, code: ByteArray, database: ByteArray, n_bits: int, levels: IntArray, number: int, sizes: IntArray
     ) -> None:
         self.code, self.database, self.n_bits, self.levels = code, database, n_bits, levels
-        self.number, self.n_queries = number, n_queries
+        self.number, self.sizes = number, sizes
         self.n_items = len(levels)
         self._cache: dict[Hashable, AnyArray] = {}
 
@@ -49,11 +51,11 @@ class Query:
         return self._cached((distance, sort), lambda: self._sorted(self.keys(distance), sort))
 
     def _sorted(self, keys: IntArray, sort: Sort) -> IntArray:
-        order = getattr(orders, sort.order)
+        order, n_first = getattr(orders, sort.order), min(sort.n_first, self.n_items)
         if not sort.item_order:
-            return np.asarray(order(keys, sort.n_first))
-        rows = getattr(orders, sort.item_order)(self.number, self.n_queries, self.n_items)
-        return np.asarray(rows[order(keys[rows], sort.n_first)])
+            return np.asarray(order(keys, n_first))
+        rows = getattr(orders, sort.item_order)(self.number, self.sizes)
+        return np.asarray(rows[order(keys[rows], n_first)])
 
     def _cached(self, key: Hashable, compute: Callable[[], AnyArray]) -> AnyArray:
         if key not in self._cache:
@@ -67,19 +69,20 @@ def visit_queries(
     n_bits: int,
     affinity: Affinity,
     visit: Callable[[list[Query]], None],
-    own_rows: IntArray | None = None,
     on_progress: Progress = silent,
 ) -> None:
-    """Call ``visit`` with some consecutive queries at a time, in threads; ``own_rows`` as for `emulation.explain`."""
+    """Call ``visit`` with some consecutive queries at a time, in threads; none has the items that it ignores."""
+    sizes = n_left(affinity)
 
     def view(row: int, levels: IntArray) -> Query:
         items = database
-        if own_rows is not None:
-            items, levels = np.delete(database, own_rows[row], axis=0), np.delete(levels, own_rows[row])
-        return Query(query[row], items, n_bits, levels, row, len(query))
+        if affinity.ignores:
+            is_left = levels >= 0
+            items, levels = database[is_left], levels[is_left]
+        return Query(query[row], items, n_bits, levels, row, sizes)
 
     def visit_block(queries: slice) -> int:
-        block = affinity.block(queries, slice(0, len(database)))
+        block = affinity.block(queries, _ALL)
         visit([view(row, levels) for row, levels in enumerate(block, start=queries.start)])
         return len(block)
 
@@ -87,6 +90,16 @@ def visit_queries(
     for n_visited in in_threads(visit_block, chunks(0, len(query), _AT_A_TIME)):
         n_done += n_visited
         on_progress("queries ranked", n_done, len(query))
+
+
+def n_left(affinity: Affinity) -> IntArray:
+    """Return the number of items that each query does not ignore, (n_queries,)."""
+    if not affinity.ignores:
+        return np.full(affinity.n_queries, affinity.n_database)
+    parts = chunks(0, affinity.n_queries, _AT_A_TIME)
+    sizes = np.concatenate([np.count_nonzero(affinity.block(part, _ALL) >= 0, axis=1) for part in parts])
+    check_left(sizes, np.arange(len(sizes)))
+    return sizes
 
 
 class Scoring(NamedTuple):
@@ -112,7 +125,9 @@ def score(queries: Sequence[Query], scorings: Iterable[Scoring], levels: IntArra
             is_beyond = np.ones(query.n_items, dtype=bool)
             is_beyond[rows] = False
             ranks.append(np.append(at_level[rows], np.sort(at_level[is_beyond])))
-        return without_ties(np.stack(ranks), levels)
+        n_ranked = np.array([query.n_items for query in queries])
+        padded = [np.pad(of_query, (0, n_ranked.max() - len(of_query))) for of_query in ranks]
+        return without_ties(np.stack(padded), levels, n_ranked)
 
     for metric, distance, sort in scorings:
         yield np.stack(get_metric(metric).scores(ranked(distance, sort), undefined="zero"))

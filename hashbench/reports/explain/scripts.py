@@ -47,17 +47,22 @@ class Evaluator:
         cut = f"{stem}@k{colon}{gain}"
         return {"none": (self.metric,), "only": (cut,)}.get(self.cuts, (self.metric, cut))
 
-    def cut_of(self, name: str, n_items: int) -> int | None:
-        """Return how many items it looks at for a metric, or which radius; None if it does not compute that."""
+    def cut_of(self, name: str, n_items: int, n_fewest: int | None = None) -> int | None:
+        """Return how many items it looks at for a metric, or which radius; None if it does not compute that.
+
+        Queries that ignore items may have different numbers of them, from ``n_fewest`` to ``n_items``.
+        """
+        n_fewest = n_items if n_fewest is None else n_fewest
         cutoff = next((value for value in get_metric(name).arguments if isinstance(value, int)), None)
         if metric_pattern(name) not in self.gives:
             return None
         if self.metric.endswith("@r"):
             return cutoff
         if cutoff is None:
-            cut = 0 if self.cuts == "only" else n_items - self.loses_last
+            is_refused = self.cuts == "only" or (self.loses_last and n_fewest < n_items)
+            cut = 0 if is_refused else n_items - self.loses_last
         else:
-            refused = self.cuts == "none" or (self.cuts in ("below", "only") and cutoff > n_items)
+            refused = self.cuts == "none" or (self.cuts in ("below", "only") and cutoff > n_fewest)
             cut = 0 if refused else min(cutoff, n_items)
         return cut if cut >= (1 if self.shares_cut else self.least_cut) else None
 

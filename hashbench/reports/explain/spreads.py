@@ -22,7 +22,7 @@ from hashbench.reports.aggregate import method_labels
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.explanation_text import lay_out
 from hashbench.reports.explain.orders import DATABASE_ORDERS, rearranged
-from hashbench.reports.explain.ranking import Query, Scoring, Sort, score, visit_queries
+from hashbench.reports.explain.ranking import Query, Scoring, Sort, n_left, score, visit_queries
 from hashbench.reports.explain.scripts import EVALUATORS, twins_of
 from hashbench.reports.formatting import json_text
 from hashbench.scoring.evaluator import evaluate_packed
@@ -81,7 +81,9 @@ def spreads(
     exact = evaluate_packed(query, database, n_bits, affinity, [*metrics, _END_OF_TIES])
     counted = ~np.isnan(exact.scores[_END_OF_TIES].mean)
     end = exact.summary[_END_OF_TIES].mean
-    scripts = {name: _sorting_scripts(name, len(database)) for name in exact.scores if name != _END_OF_TIES}
+    sizes = n_left(affinity)
+    fewest_and_most = int(sizes.min()), int(sizes.max())
+    scripts = {name: _sorting_scripts(name, *fewest_and_most) for name in exact.scores if name != _END_OF_TIES}
     scores = {scoring: np.zeros(len(query)) for of_metric in scripts.values() for scoring in of_metric.values()}
 
     def visit(queries: list[Query]) -> None:
@@ -118,7 +120,7 @@ def explain_cached(
     loaded, _ = load_dataset(dataset)
     affinity = loaded.affinity()
     for name in metrics:
-        if not _sorting_scripts(name, affinity.n_database):
+        if not _sorting_scripts(name, affinity.n_database, affinity.n_database):
             raise HashbenchError(
                 f"no script that sorts gives {name} of {affinity.n_database:,} items; ask for AP, AP@k, NDCG or P@k."
             )
@@ -177,12 +179,12 @@ def _with_end(spread: Spread) -> tuple[float, float]:
     return float(np.fmin(spread.lowest, end)), float(np.fmax(spread.highest, end))
 
 
-def _sorting_scripts(name: str, n_items: int) -> dict[str, Scoring]:
+def _sorting_scripts(name: str, n_fewest: int, n_items: int) -> dict[str, Scoring]:
     """Choose one script for each tie order among the scripts of a metric."""
     by_sort: dict[Sort, str] = {}
     for evaluator in (*EVALUATORS, *twins_of(EVALUATORS)):
         script = replace(evaluator, shares_cut=False)  # each metric is sorted for its own cut
-        cut = None if "@r" in name else script.cut_of(name, n_items)  # no order matters inside a radius
+        cut = None if "@r" in name else script.cut_of(name, n_items, n_fewest)  # no order matters inside a radius
         sort = None if cut is None else script.sort(cut)
         if sort is not None:
             by_sort.setdefault(sort, script.name)

@@ -46,7 +46,8 @@ def add_thumbnails(queries: dict[str, Any], block: FigureBlock) -> dict[str, byt
             for distance, positions in _nearest(np.bitwise_count(database ^ words).sum(axis=1, dtype=np.int64)):
                 levels = affinity.block(slice(row, row + 1), positions)[0]
                 places = [items.setdefault(int(item), len(items)) for item in dataset.database[positions]]
-                groups.append([distance, *([place, int(level)] for place, level in zip(places, levels, strict=True))])
+                left = [[place, int(level)] for place, level in zip(places, levels, strict=True) if level >= 0]
+                groups += [[distance, *left]] if left else []
             label_groups.append(groups)
     rows, sheets = list(items), {}
     for start in range(0, len(rows), _PER_SHEET):

@@ -262,7 +262,6 @@ class Metric:
             "none here; give --query-vectors and --database-vectors, or in Python vectors=(query, database)."
         )
 
-
     def without_form(self) -> Self:
         """Return this metric, of the same name, for histograms of rankings by its form."""
         return replace(self, form="")

@@ -1,0 +1,236 @@
+"""Pairs that no ranking has: level -1 of an explicit matrix, or of any rule by options."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+from unicodedata import normalize
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench._parallel import chunks
+from hashbench._typing import BoolArray, IntArray, LevelArray, Rows
+from hashbench._validation import class_pair
+from hashbench.affinity import Affinity, Hierarchy, SameLabel
+from hashbench.errors import HashbenchError
+
+_ALL = slice(None)
+_IGNORED = np.int16(-1)
+_ROWS = 1 << 20  # of a database whose labels are read at a time
+
+Pair = tuple[npt.ArrayLike, npt.ArrayLike]
+
+
+class Parts(Protocol):
+    """Source of the affinity of some queries to some rows."""
+
+    def part(self, query: Rows, database: slice, /) -> Affinity: ...  # noqa: D102
+
+
+class Relevance(Parts, Protocol):
+    """An affinity, or a source of the affinity of rows that are read later."""
+
+    @property
+    def n_queries(self) -> int: ...  # noqa: D102
+    @property
+    def n_database(self) -> int: ...  # noqa: D102
+    @property
+    def notes(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def ignores(self) -> bool: ...  # noqa: D102
+    @property
+    def excludes_self(self) -> bool: ...  # noqa: D102
+    @property
+    def plain(self) -> Any: ...  # noqa: D102
+    def query_keys(self) -> IntArray | None: ...  # noqa: D102
+
+
+class Reduced(Affinity):
+    """Another affinity, ``rest``, some of whose pairs have level -1."""
+
+    ignores = True
+
+    def __init__(self, rest: Affinity) -> None:
+        self.rest, self.notes, self.true_distance = rest, rest.notes, rest.true_distance
+        self.n_queries, self.n_database = rest.n_queries, rest.n_database
+        self.excludes_self = rest.excludes_self
+
+    @property
+    def plain(self) -> Affinity:
+        """The rule itself; see `Affinity.plain`."""
+        return self.rest.plain
+
+    @property
+    def levels(self) -> IntArray:
+        """Levels of the rest; -1 is none of them."""
+        return self.rest.levels
+
+    def query_keys(self) -> IntArray | None:
+        """Return the keys of the rest; see `Affinity.query_keys`."""
+        return self.rest.query_keys()
+
+    def item_keys(self) -> IntArray:
+        """Return the keys of the rest; see `Affinity.item_keys`."""
+        return self.rest.item_keys()
+
+
+class WithoutEqualKeys(Reduced):
+    """An affinity that ignores items with the key of the query; with ``in_class``, only those of its class.
+
+    Keys are int64, (n,); those of ``excludes_self`` are the rows.
+    """
+
+    def __init__(
+        self,
+        rest: Affinity,
+        query_keys: IntArray,
+        database_keys: IntArray,
+        *,
+        in_class: bool = False,
+        excludes_self: bool = False,
+    ) -> None:
+        super().__init__(rest)
+        self.of_queries, self.of_items, self.in_class = query_keys, database_keys, in_class
+        self._are_rows, self.excludes_self = excludes_self, excludes_self or rest.excludes_self
+
+    def block(self, query: Rows, database: Rows) -> LevelArray:
+        """Compute the levels of the rest, and ignore pairs; see `Affinity.block`."""
+        levels = self.rest.block(query, database)
+        is_ignored = self.of_queries[query][:, None] == self.of_items[database]
+        if self.in_class:
+            is_ignored &= levels == self.levels[-1]
+        return np.where(is_ignored, _IGNORED, levels)
+
+    def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "WithoutEqualKeys":
+        """Select keys; see `Affinity.part`."""
+        keys = self.of_queries[query], self.of_items[database]
+        rest = self.rest.part(query, database)
+        return WithoutEqualKeys(rest, *keys, in_class=self.in_class, excludes_self=self._are_rows)
+
+    def query_keys(self) -> IntArray | None:
+        """Return the keys of the rest and these; see `Affinity.query_keys`."""
+        keys = super().query_keys()
+        return None if keys is None else np.column_stack([keys, self.of_queries])
+
+    def item_keys(self) -> IntArray:
+        """Return the keys of the rest and these, unless they are rows; see `Affinity.item_keys`."""
+        keys = super().item_keys()
+        return keys if self._are_rows else np.column_stack([keys, self.of_items])
+
+
+class WithoutJunk(Reduced):
+    """An affinity that ignores all items of a class, a number or a word."""
+
+    def __init__(self, rest: Affinity, label: int | str) -> None:
+        super().__init__(rest)
+        self.label = label
+
+    def is_junk(self, database: Rows = _ALL) -> BoolArray:
+        """Return which items are of the class."""
+        plain: Any = self.plain
+        names, number = plain.class_names, self.label
+        if names:
+            word = normalize("NFC", str(number))
+            number = names.index(word) if word in names else -1  # of no class
+        return np.asarray(plain.database_labels[database] == number)
+
+    def block(self, query: Rows, database: Rows) -> LevelArray:
+        """Compute the levels of the rest, and ignore pairs; see `Affinity.block`."""
+        return np.where(self.is_junk(database), _IGNORED, self.rest.block(query, database))
+
+    def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "WithoutJunk":
+        """Select from the rest; see `Affinity.part`."""
+        return WithoutJunk(self.rest.part(query, database), self.label)
+
+
+def leave_out(
+    affinity: Affinity,
+    *,
+    exclude_self: bool = False,
+    exclude_same_id: Pair | None = None,
+    groups: Pair | None = None,
+    junk_label: int | str | None = None,
+) -> Affinity:
+    """Return an affinity that ignores what the options of `hashbench.evaluate` say; itself without any."""
+    classes: Any = None
+    if groups is not None or junk_label is not None:
+        option = "groups are" if groups is not None else "junk is"
+        classes = affinity.part(slice(0, 1), slice(0, 1)).plain
+        if not isinstance(classes, SameLabel | Hierarchy):
+            raise HashbenchError(
+                f"{option} found by class labels, and these do not define what is relevant. Give labels (n,) of "
+                "queries and database, or level -1 in an affinity."
+            )
+    if exclude_self:
+        rows = np.arange(affinity.n_queries), np.arange(affinity.n_database)
+        affinity = WithoutEqualKeys(affinity, *rows, excludes_self=True)
+    if exclude_same_id is not None:
+        ids = _keys(exclude_same_id, "ids", affinity)
+        if not np.intersect1d(*ids).size:
+            raise HashbenchError(
+                "no id of the queries is an id of the database, so no item is ignored. Write the same id in the same "
+                "way, or leave ids out."
+            )
+        affinity = WithoutEqualKeys(affinity, *ids)
+    if groups is not None:
+        affinity = WithoutEqualKeys(affinity, *_keys(groups, "groups", affinity), in_class=True)
+    return affinity if junk_label is None else _without_junk(affinity, junk_label, are_words=bool(classes.class_names))
+
+
+def _keys(pair: Pair, what: str, affinity: Affinity) -> tuple[IntArray, IntArray]:
+    """Check ids or groups of queries and database, one per item; return them as numbers."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise HashbenchError(f"{what} must be a pair, (query_{what}, database_{what}), got a {type(pair).__name__}.")
+    query, database, _ = class_pair(*pair, what)
+    for role, keys, n_items in (("query", query, affinity.n_queries), ("database", database, affinity.n_database)):
+        if len(keys) != n_items:
+            raise HashbenchError(f"there are {len(keys):,} {role} {what} for {n_items:,} {role} items; give one each.")
+    if affinity.excludes_self and not np.array_equal(query, database):
+        raise HashbenchError(
+            f"excluding self-matches needs the same items as queries and database, but their {what} differ. Give the "
+            f"same {what} as both."
+        )
+    return query, database
+
+
+def _without_junk(affinity: Affinity, label: int | str, *, are_words: bool) -> Affinity:
+    if affinity.excludes_self:
+        raise HashbenchError(
+            "junk is left out of the database only, and queries that leave themselves out are the database. Remove "
+            "junk from your codes and labels instead."
+        )
+    if not are_words:
+        label = _whole(label)
+    reduced = WithoutJunk(affinity, label)
+    parts = chunks(0, affinity.n_database, _ROWS)
+    if not any(reduced.part(slice(0, 1), rows).is_junk().any() for rows in parts):
+        raise HashbenchError(f"no database item has the label {label!r} of junk. Give its label, or leave it out.")
+    return reduced
+
+
+def _whole(label: Any) -> int:
+    try:
+        number = int(label)
+    except (TypeError, ValueError):
+        number = None
+    if number is None or not (isinstance(label, str) or number == label):
+        raise HashbenchError(f"the label of junk is {label!r}, and labels are whole numbers. Give one of them.")
+    return number
+
+
+def check_left(n_left: IntArray, queries: IntArray) -> None:
+    """Refuse queries with these numbers that ignore the whole database; ``n_left`` are their items."""
+    empty = queries[n_left == 0]
+    if empty.size:
+        raise HashbenchError(
+            f"query {empty.min():,} (counted from 0) ignores all items of the database, so nothing is left to "
+            "rank. Remove the query, or ignore less."
+        )
+
+
+def level_indices(levels: IntArray, block: LevelArray) -> LevelArray:
+    """Return levels as indices of ``levels``, and -1 for pairs that are ignored."""
+    if len(levels) == levels[-1] + 1:
+        return block
+    index = np.full(levels[-1] + 2, -1, dtype=np.int16)
+    index[levels] = np.arange(len(levels))
+    return np.asarray(index[block])

@@ -1,0 +1,260 @@
+"""Items that a query ignores, against each query on its own in a database that lacks them."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers import oracles
+from helpers.script_values import explained, values_of
+from helpers.thoroughness import ALL
+
+import hashbench
+from hashbench import Explicit, Hierarchy, SameLabel, SharedLabels
+from hashbench.affinity import Affinity
+from hashbench.bits import as_packed_pair
+from hashbench.pipeline.cluster_shards import _AffinityRows
+from hashbench.scoring import counting
+from hashbench.scoring.ignored import leave_out
+from hashbench.scoring.shards import ShardedCodes, count_shard
+
+N_QUERIES, N_ITEMS, N_BITS = 14, 60, 7
+rng = np.random.default_rng(0)
+codes = (rng.random((15, N_BITS)) > 0.5)[rng.integers(0, 15, N_QUERIES + N_ITEMS)]
+vectors = rng.normal(size=(N_QUERIES + N_ITEMS, 3)).round(1)
+classes, cameras = rng.integers(0, 5, N_QUERIES + N_ITEMS), rng.integers(0, 3, N_QUERIES + N_ITEMS)
+ids = rng.integers(0, 25, N_QUERIES + N_ITEMS)
+classes[1], cameras[1], codes[1], ids[1] = classes[0], cameras[0], codes[0], ids[0]  # two queries of one kind
+classes[2], codes[2], cameras[2] = classes[0], codes[0], (cameras[0] + 1) % 3  # and one but for what it ignores
+multi_hot = rng.integers(0, 2, (N_QUERIES + N_ITEMS, 4))
+matrix = rng.choice([-1, -1, 0, 0, 0, 1, 4], (N_QUERIES, N_ITEMS))
+matrix[1] = matrix[0]
+
+
+def split(values):
+    return values[:N_QUERIES], values[N_QUERIES:]
+
+
+same = split(classes)
+in_class = np.equal.outer(*same)
+of_camera, of_id = np.equal.outer(*split(cameras)), np.equal.outer(*split(ids))
+is_junk = np.broadcast_to(classes[N_QUERIES:] == 3, in_class.shape)
+words = np.array(["ü", "dog", "cat", "bee", "ant"])[classes]
+CASES = {  # the rule, the options, and which pairs they ignore
+    "groups": (SameLabel(*same), {"groups": split(cameras)}, in_class & of_camera),
+    "groups of superclasses": (
+        Hierarchy(*same, *split(classes % 2)),
+        {"groups": split(np.array(["a", "b", "c"])[cameras])},
+        in_class & of_camera,
+    ),
+    "ids": (SharedLabels(*split(multi_hot)), {"exclude_same_id": split(ids)}, of_id),
+    "junk": (SameLabel(*same), {"junk_label": 3}, is_junk),
+    "junk in words": (SameLabel(*split(words)), {"junk_label": "bee"}, is_junk),
+    "dense": (Explicit(matrix), {}, matrix == -1),
+    "csr": (Explicit(sp.csr_array(matrix)), {}, matrix == -1),
+    "ids and dense": (Explicit(matrix), {"exclude_same_id": split(ids)}, (matrix == -1) | of_id),
+    "all": (
+        SameLabel(*same),
+        {"exclude_same_id": split(ids), "groups": split(cameras), "junk_label": 3},
+        is_junk | of_id | (in_class & of_camera),
+    ),
+}
+METRICS = ["AP", "AP@5", "NDCG", "P@3", "R@3", "P@r1", "P@r1:skip", "R@r1", "LGAP@r2", "RR", "PairwiseError", "AP@R"]
+OF_VECTORS = ["AP", "R@3:reranked=6", "NDCG@3:reranked=6"]
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    """A rule, options, and which pairs they ignore."""
+    return CASES[request.param]
+
+
+def one_by_one(items, case, metrics, re_ranked_by=None, **options):
+    """Score each query in the database without the items that it ignores; scores are (n_metrics, 4, n_queries)."""
+    rule, _, is_ignored = case
+    levels, (query, database), found = rule.block(slice(None), slice(None)), split(items), []
+    for row in range(N_QUERIES):
+        left = np.flatnonzero(~is_ignored[row])
+        if re_ranked_by is not None:
+            options["vectors"] = re_ranked_by[[row]], re_ranked_by[N_QUERIES:][left]
+        parts = query[[row]], database[left], levels[[row]][:, left]
+        scores = hashbench.evaluate(*parts, metrics, **options).scores
+        found.append([np.ravel(scores[name]) for name in metrics])
+    return np.moveaxis(np.array(found), 0, -1)
+
+
+def scored(evaluation, metrics):
+    return np.array([evaluation.scores[name] for name in metrics])
+
+
+def test_scores_are_those_of_each_query_in_its_own_database(case):
+    rule, options, _ = case
+    found = hashbench.evaluate(*split(codes), rule, METRICS, **options)
+    np.testing.assert_allclose(scored(found, METRICS), one_by_one(codes, case, METRICS), rtol=1e-12, atol=1e-12)
+    assert found.n_undefined == np.isnan(found.scores["AP"].mean).sum()
+
+
+def test_pairs_are_subtracted_in_any_parts(case, monkeypatch):
+    monkeypatch.setattr(counting, "_PAIRS", 3)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 7)
+    monkeypatch.setattr(counting, "_LEVEL_COLUMNS", 4)
+    test_scores_are_those_of_each_query_in_its_own_database(case)
+
+
+def test_candidates_to_re_rank_lack_ignored_items(case):
+    rule, options, _ = case
+    found = hashbench.evaluate(*split(codes), rule, OF_VECTORS, vectors=split(vectors), **options)
+    expected = one_by_one(codes, case, OF_VECTORS, re_ranked_by=vectors)
+    np.testing.assert_allclose(scored(found, OF_VECTORS), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("distance", ["cosine", "dot"])
+def test_real_valued_rankings_lack_ignored_items(case, distance):
+    rule, options, _ = case
+    found = hashbench.evaluate(*split(vectors), rule, ["AP", "P@3"], distance=distance, **options)
+    expected = one_by_one(vectors, case, ["AP", "P@3"], distance=distance)
+    np.testing.assert_allclose(scored(found, ["AP", "P@3"]), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("items", "distance"), [(codes, "hamming"), (vectors, "cosine")])
+def test_a_random_order_is_one_of_the_left_items(case, items, distance):
+    rule, options, is_ignored = case
+    found = hashbench.evaluate(*split(items), rule, ["AP"], distance=distance, random_orders=3, **options)
+    (query, database), levels = split(items.astype(float)), rule.block(slice(None), slice(None))
+    unit = [part / np.linalg.norm(part, axis=1, keepdims=True) for part in (query, database)]
+    distances = 1 - unit[0] @ unit[1].T if distance == "cosine" else np.abs(query[:, None] - database).sum(axis=2)
+    for number, mean in enumerate(found.random_orders["AP"]):
+        order = np.random.default_rng([0, number]).permutation(N_ITEMS)
+        values = []
+        for row in range(N_QUERIES):
+            left = order[~is_ignored[row, order]]
+            ranked = left[np.argsort(distances[row, left].round(9), kind="stable")]
+            relevance = (levels[row, ranked] > 0).astype(int).tolist()
+            values.append(oracles.average_precision(relevance, None) if any(relevance) else np.nan)
+        assert mean == pytest.approx(np.nanmean(values), abs=1e-12)
+
+
+@pytest.mark.parametrize("case", CASES if ALL else ["all", "csr"], indirect=True)
+def test_the_deviation_is_that_of_a_shuffle(case):
+    rule, options, _ = case
+    n_orders = 20_000 if ALL else 500
+    found = hashbench.evaluate(*split(codes), rule, ["AP", "P@3", "NDCG@5"], random_orders=n_orders, **options)
+    for name, values in found.summary.items():
+        drawn = found.random_orders[name]
+        assert values.low - 1e-12 <= drawn.min() <= drawn.max() <= values.high + 1e-12
+        assert drawn.mean() == pytest.approx(values.mean, abs=5 * drawn.std() / np.sqrt(n_orders) + 1e-12)
+        assert values.tie_sd_low <= drawn.std() * 1.1
+        assert drawn.std() <= values.tie_sd_bound * 1.1
+        assert values.tie_sd == pytest.approx(drawn.std(), rel=0.25)
+
+
+def test_thresholds_count_the_pairs_that_are_left(case):
+    rule, options, is_ignored = case
+    query, database = split(codes)
+    distances, is_relevant = (query[:, None] != database).sum(axis=2), rule.block(slice(None), slice(None)) > 0
+    found = hashbench.thresholds(query, database, rule, **options)
+    for match in found.matches:
+        is_match = (distances <= match.radius) & ~is_ignored
+        assert (match.n_matches, match.n_false) == (is_match.sum(), (is_match & ~is_relevant).sum())
+        assert match.n_queries_with_false == (is_match & ~is_relevant).any(axis=1).sum()
+    of_each = one_by_one(codes, case, ["P@r1", "R@r1"])[:, 0]
+    assert (found.query_precision[1], found.query_recall[1]) == pytest.approx(np.nanmean(of_each, axis=1))
+    assert found.n_undefined == np.isnan(of_each[1]).sum()
+
+
+def test_shards_lack_ignored_items_too(case, monkeypatch):
+    rule, options, _ = case
+    metrics = [name for name in METRICS if name != "LGAP@r2"]
+    query, database, n_bits = as_packed_pair(*split(codes), None, None)
+    expected = hashbench.evaluate(*split(codes), rule, metrics, **options)
+    monkeypatch.setattr("hashbench.scoring.shards._BLOCK_ROWS", 7)
+    found = ShardedCodes(query, database, n_bits, leave_out(rule, **options))
+    np.testing.assert_array_equal(scored(found.evaluate(metrics), metrics), scored(expected, metrics))
+    for name, values in found.evaluate(metrics).summary.items():
+        assert values.by_name == pytest.approx(expected.summary[name].by_name, nan_ok=True)
+    thresholds = hashbench.thresholds(*split(codes), rule, **options)
+    np.testing.assert_array_equal(found.thresholds().to_frame(), thresholds.to_frame())
+
+
+def test_counts_of_workers_add_up(case):
+    rule, options, _ = case
+    query, database, n_bits = as_packed_pair(*split(codes), None, None)
+    reduced = leave_out(rule, **options)
+    whole = count_shard(query, database, n_bits, reduced, slice(0, N_ITEMS)).histogram
+    parts = []
+    for rows in (slice(0, 23), slice(23, N_ITEMS)):
+        sent = _AffinityRows(reduced.part(slice(None), rows), rows.start)
+        parts.append(count_shard(query, database, n_bits, sent, rows).histogram)
+    np.testing.assert_array_equal((parts[0] + parts[1]).counts, whole.counts)
+
+
+class OfAPlugIn(Affinity):
+    """The rule of a matrix, in a class that hashbench does not know."""
+
+    n_queries, n_database = matrix.shape
+    levels, ignores = np.array([0, 1, 4]), True
+
+    def block(self, query, database):
+        return matrix[query][:, database].astype(np.int16)
+
+
+def test_a_rule_of_a_plug_in_may_ignore_pairs_too():
+    case = OfAPlugIn(), {}, matrix == -1
+    test_scores_are_those_of_each_query_in_its_own_database(case)
+    part = OfAPlugIn().part(slice(2, 5))
+    assert part.ignores
+    found, whole = (
+        hashbench.evaluate(codes[rows], codes[N_QUERIES:], rule, ["AP"]).scores["AP"].mean
+        for rows, rule in ((slice(2, 5), part), (slice(0, N_QUERIES), OfAPlugIn()))
+    )
+    np.testing.assert_array_equal(found, whole[2:5])
+
+
+@pytest.mark.parametrize("case", CASES if ALL else ["all", "csr"], indirect=True)
+def test_scripts_get_the_items_that_are_left(case):
+    rule, options, is_ignored = case
+    (query, database), levels = split(codes), rule.block(slice(None), slice(None))
+    together = explained(["AP@7"], query, database, leave_out(rule, **options))
+    one_by_one = []
+    for row in range(N_QUERIES):
+        left = ~is_ignored[row]
+        alone = Explicit(levels[[row]][:, left])
+        one_by_one.append(values_of(explained(["AP@7"], query[[row]], database[left], alone)))
+    kept = {explanation.evaluator.name for explanation in together if explanation.evaluator.mean == "count_zero"}
+    assert len(kept) > 5
+    for explanation in together:
+        name = explanation.evaluator.name
+        if name in kept and not explanation.evaluator.item_order:
+            assert explanation.value == pytest.approx(np.mean([values[name] for values in one_by_one])), name
+
+
+def market_1501(distances, people, views, gallery_people, gallery_views):
+    """Compute mAP and CMC as torchreid's ``eval_market1501`` does, on a gallery that still has junk."""
+    values, first_hits = [], []
+    for row, order in enumerate(np.argsort(distances, axis=1)):
+        order = order[gallery_people[order] != -1]
+        is_removed = (gallery_people[order] == people[row]) & (gallery_views[order] == views[row])
+        hits = (gallery_people[order] == people[row])[~is_removed].astype(int)
+        if not hits.any():
+            continue  # this person is seen by no other camera
+        precisions = hits.cumsum() / np.arange(1, len(hits) + 1)
+        values.append((precisions * hits).sum() / hits.sum())
+        first_hits.append(int(hits.argmax()) + 1)
+    return np.mean(values), np.mean(np.array(first_hits)[:, None] <= [1, 5], axis=0), len(values)
+
+
+def test_re_identification_is_scored_as_by_its_scripts():
+    people, views, outputs = rng.integers(1, 9, 90), rng.integers(1, 4, 90), rng.normal(size=(90, 16))
+    people[20:35] = -1
+    unit = outputs / np.linalg.norm(outputs, axis=1, keepdims=True)
+    expected = market_1501(1 - unit[:20] @ unit[20:].T, people[:20], views[:20], people[20:], views[20:])
+    found = hashbench.evaluate(
+        outputs[:20],
+        outputs[20:],
+        (people[:20], people[20:]),
+        ["AP", "Hit@1", "Hit@5"],
+        distance="cosine",
+        groups=(views[:20], views[20:]),
+        junk_label=-1,
+    )
+    assert found["AP"].mean == pytest.approx(expected[0])
+    assert [found["Hit@1"].mean, found["Hit@5"].mean] == pytest.approx(expected[1])
+    assert found["AP"].n_queries - found["AP"].n_undefined == expected[2]
