@@ -558,7 +558,6 @@ COMMANDS = f"""
 1 | {OWN} --affinity levels-5.npy --junk-label 1 | junk is found by class labels
 1 | {LABELLED} --exclude-self --junk-label 0 | themselves out are the database. Remove junk from
 1 | {LABELLED} --exclude-same-id groups.npy other-ids.npy | no id of the queries is an id of the database
-1 | {LABELLED} --exclude-self --exclude-same-id other-ids.npy labels.npy | no id of the queries
 1 | {LABELLED} --exclude-self --exclude-same-id groups.npy labels.npy | but their ids differ. Give the same ids
 1 | thresholds {LABELLED[9:]} --exclude-same-id short-labels.npy groups.npy | 5 query ids for 6 query items
 1 | {LABELLED} {GROUPS} --save mine --dataset own --keep-codes | what --query-groups ignores; leave one of the two out

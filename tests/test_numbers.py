@@ -407,22 +407,44 @@ def score_of(row):
 
 
 def test_all_learned_methods_have_as_many_trials_and_the_best_are_shown():
-    trials, scores = [row for row in rows_of("benchmarks/tuning.csv") if not row["dataset"].endswith(":images")], {}
+    trials = trials_on_features()
     counts = Counter((row["dataset"], row["n_bits"], row["method"]) for row in trials)
     learned = {name for name in registry.built_in_methods() if method_card(name).tunable}
     parts = {key[:2] for key in counts}
     assert counts == dict.fromkeys(((*part, name) for part in parts for name in learned), 9)
     assert all(len(method_card(name).tunable) == 3 for name in learned)
     assert holds(RESULTS, "chosen", benchmark("tuning").chosen())
-    for row in trials:
-        parts = scores.setdefault((row["method"], row["setting"], row["is_default"]), defaultdict(list))
-        parts[row["dataset"]].append(score_of(row))
-    means = {key: fmean(map(fmean, parts.values())) for key, parts in scores.items()}
     for row in tables("Settings of the learned methods")[0]:
-        own = [(is_default, mean) for (name, _, is_default), mean in means.items() if f"`{name}`" == row["method"]]
-        default = dict(own)["True"]
-        best = max(mean for _, mean in own if not math.isnan(mean))
+        default, best = default_and_best(trials, row["method"].strip("`"))
         assert row["lead"] == f"{best - default:.4f}"
+
+
+def test_findings_on_equal_effort_are_those_of_the_trials():
+    (shown,) = tables("Which loss is best after equal effort?", FINDINGS)
+    trials = trials_on_features()
+    names = {name: default_and_best(trials, name) for name in {row["method"] for row in trials}}
+    in_order = sorted(names, key=lambda name: -names[name][1])
+    assert [row["method"] for row in shown[:3]] == in_order[:3]
+    for row in shown:
+        scores = row["score of its default"], row["score of its best setting"]
+        assert scores == tuple(f"{score:.3f}" for score in names[row["method"]])
+    seeds = {row["seed"] for row in trials}
+    assert (seeds, {row["n_bits"] for row in trials}) == ({"0"}, {"16", "48"})
+
+
+def trials_on_features():
+    return [row for row in rows_of("benchmarks/tuning.csv") if not row["dataset"].endswith(":images")]
+
+
+def default_and_best(trials, method):
+    """Return the scores of a method's default and of its best setting, means over datasets of means over lengths."""
+    scores = defaultdict(lambda: defaultdict(list))
+    for row in trials:
+        if row["method"] == method:
+            scores[row["setting"], row["is_default"]][row["dataset"]].append(score_of(row))
+    means = {key: fmean(map(fmean, parts.values())) for key, parts in scores.items()}
+    (default,) = [mean for (_, is_default), mean in means.items() if is_default == "True"]
+    return default, max(mean for mean in means.values() if not math.isnan(mean))
 
 
 def test_the_first_round_of_trials_moved_defaults_by_the_rule():

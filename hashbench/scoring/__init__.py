@@ -9,6 +9,7 @@
     plain_kernels    the same in NumPy
     histogram        items per query, level and distance: all that a metric needs
     cosine           histograms of real-valued outputs, grouped by equal distance
+    asymmetric       histograms of codes by real-valued queries, grouped by equal value
     runs             histograms of scored lists of documents and their judgements
     rankings         histograms of any rankings, by scores that tie, with NumPy alone
     thresholds       pairs that match at each Hamming radius, over all queries

@@ -27,7 +27,7 @@ def files(empty_folder):
 
 
 def command():
-    (arguments,) = [words for words in commands("docs/metrics.md") if words[:2] == ["evaluate", "--query-codes"]]
+    (arguments,) = [words for words in commands("docs/metrics.md") if "--query-vectors" in words]
     return arguments
 
 

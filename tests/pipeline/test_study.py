@@ -103,7 +103,7 @@ def test_the_number_of_tried_settings_is_kept_with_the_origin_of_rows(hashbench)
     text = hashbench("tables", "--metric", "AP").stdout
     assert "| itq n_iter=20 tuned=4 " in text
     assert "| lsh " in text
-    assert "- tuned=: settings tried on held-out training items of this dataset" in text
+    assert "- tuned=: number of settings tried on held-out training items of this dataset" in text
 
 
 # ---------------------------------------------------------------- options beside it
