@@ -306,7 +306,7 @@ def _without_relevant(evaluation: "Evaluation", of: str = "") -> str:
     has, are, count = ("has", "is", "counts") if n_undefined == 1 else ("have", "are", "count")
     fates = {True: f" and {are} left out", False: f" and {count}, as --undefined says", None: ""}
     queries, fate = counted(n_queries, "query", "queries"), fates[_leaves_out(evaluation)]
-    return f"{n_undefined:,} of {queries}{of} {has} no relevant item in the database{fate}."
+    return f"{n_undefined:,} of {queries}{of} {has} no relevant item{fate}."
 
 
 def _scored_queries(evaluation: "Evaluation") -> str:

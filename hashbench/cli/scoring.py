@@ -225,7 +225,10 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 @cloup.constraint(ONLY_OWN, ["save", "cluster"])
 @cloup.constraint(
     options.NotWith("--drift"),
-    ["run", "distance", "exclude_self", "random_orders", "wanted_recall", "per_query", "curves", "save", "cluster"],
+    [
+        *("run", "distance", "exclude_self", "random_orders", "wanted_recall", "per_query", "curves", "save", "cluster"),
+        "query_outputs",
+    ],
 )
 @cloup.constraint(
     options.NotWith("--wanted-recall"),

@@ -46,3 +46,14 @@ def as_outputs(outputs: npt.ArrayLike, shape: tuple[int, int]) -> FloatArray:
         row = int(np.argmin(np.isfinite(array).all(axis=1)))
         raise HashbenchError(f"query outputs of query {row} (counted from 0) are not all finite. Mend or leave it out.")
     return array.astype(np.float64)
+
+
+def notes_on_signs(outputs: FloatArray, query: ByteArray, n_bits: int) -> list[str]:
+    """Report outputs whose signs are not the bits of the packed query codes, in a sentence; 0 has no sign."""
+    differ = (unpack(query, n_bits) != (outputs > 0)) & (outputs != 0)
+    if not differ.any():
+        return []
+    return [
+        f"The signs of the query outputs differ from the query codes in {differ.mean():.1%} of the bits. Give outputs "
+        "and codes of the same queries, in one order of queries and of bits (--bit-order)."
+    ]

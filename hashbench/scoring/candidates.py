@@ -156,6 +156,10 @@ def count_candidates(
 def check_wanted(metric: str, wanted_recall: Sequence[float]) -> int:
     """Return the cutoff of ``R@k``; refuse other metrics, and recalls that are not above 0 and at most 1."""
     (chosen,) = checked_metrics([metric], "skip")
+    if chosen.form:
+        raise HashbenchError(
+            f"candidates are counted by Hamming distance, got metric {metric!r}; leave :{chosen.form} out."
+        )
     if chosen.family.pattern != "R@k":
         raise HashbenchError(f"candidates are counted for a recall such as R@10, got metric {metric!r}.")
     for wanted in wanted_recall:

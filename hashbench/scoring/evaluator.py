@@ -17,7 +17,7 @@ from hashbench._validation import as_array, check_choice
 from hashbench.affinity import Affinity, as_affinity, row_digests
 from hashbench.bits import as_packed_pair, n_words, to_words
 from hashbench.errors import HashbenchError
-from hashbench.scoring.asymmetric import AsymmetricRanking, as_outputs
+from hashbench.scoring.asymmetric import AsymmetricRanking, as_outputs, notes_on_signs
 from hashbench.scoring.code_statistics import usage_notes
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.cosine import CosineRanking
@@ -204,6 +204,8 @@ def evaluate_packed(
         vectors.check_fit(len(query), database.shape[0])
     notes = [*affinity.notes, *check_self(query, database, affinity)]
     notes += usage_notes(query, database, n_bits)
+    if by_outputs and query_outputs is not None:
+        notes += notes_on_signs(query_outputs, query, n_bits)
     kinds = QueryKinds.of(query, affinity.query_keys())
     origin: Rows = _ALL
     all_query, all_affinity = query, affinity

@@ -98,10 +98,10 @@ def test_an_unknown_deviation_is_a_dash():
 def test_table_counts_queries_without_relevant_items():
     *_, first, _, _, last = console.format_evaluation(scores(1, 7), "table").splitlines()
     assert first == "1 of 2 queries; mean over all orders of tied items."
-    assert last == "1 of 2 queries has no relevant item in the database and is left out."
+    assert last == "1 of 2 queries has no relevant item and is left out."
     *_, first, _, _, last = console.format_evaluation(scores(7, 7), "table").splitlines()
     assert first == "0 of 2 queries; mean over all orders of tied items."
-    assert last == "2 of 2 queries have no relevant item in the database and are left out."
+    assert last == "2 of 2 queries have no relevant item and are left out."
     assert "relevant item in" not in console.format_evaluation(scores(), "table")
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from hashbench import evaluate, evaluate_ranking
+from hashbench import candidates, evaluate, evaluate_ranking
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.one_job import finish
@@ -147,3 +147,16 @@ def test_the_command_takes_outputs_of_the_users_queries(hashbench):
     np.testing.assert_allclose(values, expected.scores["AP:dot"].mean)
     unused = hashbench("evaluate", *files, "--query-outputs", "outputs.npy", "--metric", "AP")
     assert "such as --metric AP:dot, or leave the outputs out" in unused.stderr
+
+
+def test_outputs_of_other_queries_get_a_note():
+    outputs, codes, labels = drawn(7)
+    scored = evaluate(outputs <= 0, codes, labels, ["AP:dot"], query_outputs=outputs)
+    share = (outputs != 0).mean()
+    assert any(f"differ from the query codes in {share:.1%} of the bits" in note for note in scored.notes)
+    assert not any("signs" in note for note in evaluate(outputs > 0, codes, labels, query_outputs=outputs).notes)
+
+
+def test_candidates_by_outputs_are_refused():
+    with pytest.raises(HashbenchError, match="candidates are counted by Hamming distance"):
+        candidates([[0, 0]], [[0, 0], [1, 1]], [[1, 0]], "R@2:dot", 0.5)

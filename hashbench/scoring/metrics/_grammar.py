@@ -309,8 +309,9 @@ def get_metric(name: str) -> Metric:
         )
     option, default = match["option"], next(iter(family.options), None)
     if option and option not in family.options:
-        known = ", ".join([*family.options, *["reranked=m"] * (family.pattern + _RERANKED in FAMILIES)]) or "none"
-        raise HashbenchError(f"metric {name!r} has option {option!r}; options of {family.pattern}: {known}.")
+        known = [*family.options, *["reranked=m"] * (family.pattern + _RERANKED in FAMILIES)]
+        known += FORMS if not match["radius"] else ()
+        raise HashbenchError(f"metric {name!r} has option {option!r}; options of {family.pattern}: {', '.join(known)}.")
     if n_reranked is not None:  # the default differs from that without re-ranking, so it is always named
         option, default = option or default, None
     canonical = ALIASES.get(match["stem"], match["stem"])
