@@ -226,7 +226,17 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 @cloup.constraint(
     options.NotWith("--drift"),
     [
-        *("run", "distance", "exclude_self", "random_orders", "wanted_recall", "per_query", "curves", "save", "cluster"),
+        *(
+            "run",
+            "distance",
+            "exclude_self",
+            "random_orders",
+            "wanted_recall",
+            "per_query",
+            "curves",
+            "save",
+            "cluster",
+        ),
         "query_outputs",
     ],
 )
