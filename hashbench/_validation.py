@@ -268,9 +268,10 @@ def summed_csr(matrix: Any) -> Any:
     if not matrix.has_canonical_format:
         check_levels(matrix.data, may_ignore=True)
         matrix = matrix.astype({"b": np.bool_, "f": np.float64}.get(matrix.dtype.kind, np.int64))
+    n_stored, has_ignored = matrix.nnz, (matrix.data < 0).any()
     summed = csr_array(matrix)  # adds up the duplicates of COO
-    summed.sum_duplicates()
-    if summed.nnz < matrix.nnz and (matrix.data < 0).any():
+    summed.sum_duplicates()  # in place, for CSR
+    if summed.nnz < n_stored and has_ignored:
         raise HashbenchError(
             "a sparse matrix with level -1 holds some pairs twice, and -1 does not add up. Give each pair once."
         )

@@ -249,12 +249,11 @@ class Hierarchy(Affinity):
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Hierarchy":
         """Select classes and superclasses; see `Affinity.part`."""
-        return Hierarchy(
-            self.query_labels[query],
-            self.database_labels[database],
-            self.query_coarse[query],
-            self.database_coarse[database],
-        )
+        selected = copy(self)
+        selected.query_labels, selected.database_labels = self.query_labels[query], self.database_labels[database]
+        selected.query_coarse, selected.database_coarse = self.query_coarse[query], self.database_coarse[database]
+        selected.n_queries, selected.n_database = len(selected.query_labels), len(selected.database_labels)
+        return selected
 
     def query_keys(self) -> IntArray:
         """Return class and superclass of each query; see `Affinity.query_keys`."""

@@ -275,6 +275,7 @@ def test_a_part_that_is_no_level_is_refused(parts, shown):
         (lambda: Explicit([1, 2]), r"two dimensions, \(queries, database\), got shape \(2,\)"),
         (lambda: Explicit(sp.csr_array([[-2, 1001, 0, -3, -4]])), r"got 4 other values \(-4, -3, -2, \.\.\.\)"),
         (lambda: Explicit(coo(np.array([2, -1]))), "level -1 holds some pairs twice"),
+        (lambda: Explicit(sp.csr_array(([-1, 2, 1], [0, 0, 1], [0, 3]))), "level -1 holds some pairs twice"),
         (lambda: Explicit([[1, -1], [-1, 1]]), "level -1 and no 0"),
         (lambda: Distance([[0]], [[0]], [1.0], [1, 2]), r"levels \[1, 2\] and 1 thresholds"),
         (lambda: Distance([[0]], [[0]], "abc", [1]), r"squared thresholds are <U3 of shape \(\), expected a list"),

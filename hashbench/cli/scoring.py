@@ -283,6 +283,7 @@ def evaluate(
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
+    from hashbench.scoring.metrics import get_metric
     from hashbench.scoring.runs import evaluate_run
     from hashbench.scoring.shards import ShardedCodes
 
@@ -303,10 +304,10 @@ def evaluate(
     if save is not None:
         saving = Saving(save, dataset, results, group, label, seed, keep_codes, draws_nothing)
     if _names_several(own):
-        if saving is None or any((per_query, curves, random_orders, cluster)):
+        if saving is None or any((per_query, curves, random_orders, cluster, own["query_outputs"])):
             raise click.UsageError(
                 "{bits} and {seed} in the names of codes need --save, and do not go with --per-query, --curves, "
-                "--random-orders and --workers."
+                "--random-orders, --query-outputs and --workers."
             )
         click.echo(_save_several(own, dataset, saving, metrics or DEFAULT_METRICS, undefined, form))
         return
@@ -318,6 +319,11 @@ def evaluate(
         if user_codes is None:
             sharding = {"cluster": cluster, "on_progress": progress.update}
             user_codes = _read_to_save(own, dataset, outputs, saving, undefined, **sharding)
+        if own["query_outputs"] and not any(get_metric(name).form for name in metrics):
+            raise click.UsageError(
+                "--query-outputs are for metrics that compare codes with them, and no such metric was chosen. Add one, "
+                "such as --metric AP:dot, or leave the outputs out."
+            )
         user_codes.check_metrics(metrics or DEFAULT_METRICS)
         reports_orders = not isinstance(user_codes, ShardedCodes)  # which reports by itself
         score = partial(user_codes.evaluate, undefined=undefined)

@@ -27,7 +27,7 @@ from hashbench.scoring.evaluation import Evaluation, arrays_of
 from hashbench.scoring.evaluator import check_counts as check_rated
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
 from hashbench.scoring.ignored import Relevance, leave_out
-from hashbench.scoring.metrics import Scores, get_metric
+from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.thresholds import Thresholds, count_pairs
 from hashbench.sources.array_files import (
@@ -38,7 +38,7 @@ from hashbench.sources.array_files import (
     refuse_nameless,
     refuse_transposed,
 )
-from hashbench.sources.formats import COARSE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
+from hashbench.sources.formats import COARSE_KEYS, FEATURE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
 from hashbench.sources.shards import read_in_slices
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import read_record
@@ -238,12 +238,7 @@ class OwnCodes:
         return candidates_packed(*parts, on_progress)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
-        """Refuse vectors and outputs that no metric uses."""
-        if self.query_outputs is not None and not any(get_metric(name).form for name in metrics):
-            raise HashbenchError(
-                "--query-outputs are for metrics that compare codes with them, and no such metric was chosen. Add one, "
-                "such as --metric AP:dot, or leave the outputs out."
-            )
+        """Refuse vectors that no metric uses."""
         if self.vectors is not None and not needs_vectors(metrics):
             raise HashbenchError(
                 "--query-vectors and --database-vectors are for metrics that re-rank, and no such metric was chosen. "
@@ -295,7 +290,7 @@ class OwnCodes:
 
     def keep(self, source: Provenance, scored: Evaluation, keep_codes: bool) -> list[str]:
         """Keep every query's scores, and with ``keep_codes`` the codes; return a report."""
-        codes = Codes(self.query, self.database, source)
+        codes = Codes(self.query, self.database, source, query_outputs=self.query_outputs)
         with score_cache.locked_scores(codes):
             score_cache.write(codes, score_cache.read(codes) | arrays_of(scored))
         path = _codes_path(source.dataset, source.dataset_fingerprint, source.method, source.n_bits, source.seed)
@@ -505,7 +500,7 @@ def _read_outputs(files: OwnFiles, shape: tuple[int, int]) -> FloatArray:
             f"--query-outputs are compared with binary codes, which --distance {files.distance} does not take; leave "
             "one out."
         )
-    return as_outputs(read_features(str(files.query_outputs)), shape)
+    return as_outputs(read_array(str(files.query_outputs), FEATURE_KEYS), shape)
 
 
 def _digest_of_words(*arrays: AnyArray) -> str:

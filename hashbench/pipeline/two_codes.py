@@ -11,6 +11,7 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.own_codes import OwnCodes, OwnFiles, dataset_of, read_file, read_own, read_packed
 from hashbench.scoring.drift import Drift, check_same, drift_packed
 from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.metrics import get_metric
 from hashbench.sources.array_files import split_spec
 
 THESE, OTHER = "these", "other"
@@ -38,6 +39,11 @@ class TwoCodes:
         """Score queries of these and of the other codes in a database of each; none if nothing is known as relevant."""
         if self.own is None:
             return
+        for metric in map(get_metric, metrics):
+            if metric.form:
+                raise HashbenchError(
+                    f"two codes are compared by Hamming distance, got metric {metric.name}; leave :{metric.form} out."
+                )
         for of_queries, query in self.queries.items():
             for of_database, database in self.database.items():
                 codes = replace(self.own, query=query, database=database)

@@ -9,28 +9,28 @@ from hashbench.bits import to_words, unpack
 from hashbench.errors import HashbenchError
 from hashbench.scoring.equal_rows import number_rows
 
-_DECIMALS = 9  # of the largest output of a query; what differs by less is rounding noise, and ties
+_PLACES = 30  # binary ones, of the largest output of a query; what differs by less is rounding noise, and ties
 
 
 class AsymmetricRanking:
     """Rank packed codes by the real-valued outputs of queries, (n_queries, n_bits), whose signs are their bits.
 
     ``dot`` is the inner product of outputs and codes in -1/+1. ``sigmoid`` is minus the L1 distance of codes in 0/1 to
-    the sigmoid of outputs, which orders as the inner product with tanh(outputs / 2) does. Products are compared to 1e-9
-    of the query's largest output rounded up to a power of ten. Equal codes tie always, and so do all if outputs are 0.
+    the sigmoid of outputs, which orders as the inner product with tanh(outputs / 2) does. Products are compared to
+    2^-30 of the query's largest output rounded up to a power of two. Equal codes tie always, and so do all if outputs
+    are 0.
     """
 
     def __init__(self, outputs: FloatArray, database: ByteArray, n_bits: int, form: str) -> None:
         query = np.tanh(outputs / 2) if form == "sigmoid" else outputs
-        largest = np.abs(query).max(axis=1, keepdims=True)
-        exponents = np.ceil(np.log10(largest, where=largest > 0, out=np.zeros_like(largest)))
-        self.query = query / 10.0**exponents
+        _, exponents = np.frexp(np.abs(query).max(axis=1, keepdims=True))
+        self.query = np.ldexp(query, _PLACES - exponents)  # exact, so that sums of binary fractions are too
         self._of_item, first = number_rows([*to_words(database).T])
         self._signs = unpack(database[first], n_bits) * 2.0 - 1
 
     def groups(self, queries: Rows) -> IntArray:
         """Return the tie group of each item, numbered from the nearest, (n_queries, n_database)."""
-        products = np.rint(self.query[queries] @ self._signs.T * 10.0**_DECIMALS)
+        products = np.rint(self.query[queries] @ self._signs.T)
         return np.stack([np.unique(-row, return_inverse=True)[1][self._of_item] for row in products])
 
 
@@ -44,7 +44,7 @@ def as_outputs(outputs: npt.ArrayLike, shape: tuple[int, int]) -> FloatArray:
         )
     if not np.isfinite(array).all():
         row = int(np.argmin(np.isfinite(array).all(axis=1)))
-        raise HashbenchError(f"query outputs of query {row} (counted from 0) are not all finite. Mend or leave it out.")
+        raise HashbenchError(f"query outputs of query {row} (counted from 0) are not all finite. Fix or leave it out.")
     return array.astype(np.float64)
 
 

@@ -37,12 +37,15 @@ class OrderEffect(NamedTuple):
     sums : ndarray of shape (n_sampled,), float64, optional
         Covariance of the sum over queries with the key of each of these; scaled, so that ``explained`` is the sum of
         their squares.
+    kinds : ndarray of shape (n_queries,), int64, optional
+        A number for each kind of queries, if it is not that of the evaluation.
     """
 
     explained: float
     remainder: FloatArray
     items: IntArray | None = None
     sums: FloatArray | None = None
+    kinds: IntArray | None = None
 
     @classmethod
     def of_items(cls, remainder: FloatArray, items: IntArray, sums: FloatArray) -> Self:
@@ -224,7 +227,8 @@ class Evaluation:
         mean, low, high = (float(part[is_defined].mean()) for part in scores[:3])
         effect = self.order_effects.get(name, OrderEffect(0.0, scores.tie_sd))
         remainder = effect.remainder[is_defined]
-        by_kind = np.bincount(self.kind[is_defined], weights=remainder)
+        kind = self.kind if effect.kinds is None else effect.kinds
+        by_kind = np.bincount(kind[is_defined], weights=remainder)
         measured = float(self.random_orders[name].std(ddof=1)) if name in self.random_orders else None
         least = math.sqrt(effect.explained) / n_defined
         rest = float(np.linalg.norm(np.sort(by_kind))) / n_defined  # sorted: however kinds are numbered
@@ -277,6 +281,8 @@ def arrays_of(scored: Evaluation, metric_names: Iterable[str] | None = None) -> 
         else:
             arrays[name] = np.stack([*scored.scores[name], effect.remainder])
             arrays |= {_ITEMS: effect.items, _sums_of(name): effect.sums}
+        if effect is not None and effect.kinds is not None:
+            arrays[_kinds_of(name)] = effect.kinds
     return arrays
 
 
@@ -285,9 +291,12 @@ def evaluation_of(arrays: Mapping[str, AnyArray], metric_names: Iterable[str]) -
     values = {name: arrays[name] for name in metric_names}
     effects = {
         name: OrderEffect.of_items(parts[4], arrays[_ITEMS], arrays[_sums_of(name)])
-        for name, parts in values.items()
         if len(parts) > 4
+        else OrderEffect(0.0, parts[3])
+        for name, parts in values.items()
+        if len(parts) > 4 or _kinds_of(name) in arrays
     }
+    effects = {name: effect._replace(kinds=arrays.get(_kinds_of(name))) for name, effect in effects.items()}
     return Evaluation(
         {name: Scores(*parts[:4]) for name, parts in values.items()},
         int(arrays[_N_UNDEFINED][0]),
@@ -300,3 +309,7 @@ def evaluation_of(arrays: Mapping[str, AnyArray], metric_names: Iterable[str]) -
 
 def _sums_of(metric: str) -> str:
     return f"({metric} of items)"
+
+
+def _kinds_of(metric: str) -> str:
+    return f"({metric} of kinds)"

@@ -24,7 +24,7 @@ from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, largest_left, n_blocks
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.equal_rows import number_rows
-from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, OrderEffect
 from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.ignored import Relevance, check_left, leave_out
 from hashbench.scoring.item_sample import PackedSample
@@ -258,7 +258,11 @@ def evaluate_packed(
     for form in dict.fromkeys(metric.form for metric in by_outputs):
         of_form = [metric.without_form() for metric in by_outputs if metric.form == form]
         ranking = AsymmetricRanking(cast("FloatArray", query_outputs), np.asarray(database[:]), n_bits, form)
-        others.append(_evaluate_ranking(ranking, all_affinity, of_form, undefined, random_orders, sample.rows))
+        scored = _evaluate_ranking(ranking, all_affinity, of_form, undefined, random_orders, sample.rows)
+        effects = {name: OrderEffect(0.0, parts.tie_sd) for name, parts in scored.scores.items()}
+        effects |= scored.order_effects
+        effects = {name: effect._replace(kinds=scored.kind) for name, effect in effects.items()}
+        others.append(replace(scored, order_effects=effects))
     if not random_orders or not chosen:
         return _united(evaluation, others, asked)
     words, all_words = to_words(all_query), to_words(np.asarray(database[:]))

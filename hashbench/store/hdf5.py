@@ -65,11 +65,13 @@ class Codes:
 
     @cached_property
     def content(self) -> str:
-        """The first 16 hex digits of a SHA-256 over the codes and their length."""
+        """The first 16 hex digits of a SHA-256 over the codes, their length, and outputs of queries if there are any."""
         digest = hashlib.sha256(f"{self.n_bits};{self.query.shape};{self.database.shape};".encode())
         for array in (self.query, self.database):
             for start in range(0, len(array), 1 << 20):
                 digest.update(np.ascontiguousarray(array[start : start + (1 << 20)]).tobytes())
+        if self.query_outputs is not None:
+            digest.update(np.ascontiguousarray(self.query_outputs).tobytes())
         return digest.hexdigest()[:16]
 
 

@@ -13,6 +13,7 @@ from hashbench.pipeline.grid import grid
 from hashbench.pipeline.one_job import finish
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.steps import Demands, codes_path
+from hashbench.scoring.evaluation import arrays_of, evaluation_of
 from hashbench.store import hdf5
 
 NAMES = ["AP", "AP@5", "NDCG@3", "NDCG:linear", "P@2", "R@4", "RR", "Hit@2", "PairwiseError"]
@@ -113,12 +114,13 @@ def test_a_run_scores_the_projections_of_queries_and_keeps_them_only_for_that():
     finish(job, dataset, Demands(["AP"]))
     with hdf5.open_codes(codes_path(dataset, job)) as codes:
         assert codes.query_outputs is None
-        content = codes.content
+        query, content = codes.query, codes.content
     outcome = finish(job, dataset, Demands(["AP", "AP:dot"]))
     assert outcome.notes[0] == "encoded codes"
     assert finish(job, dataset, Demands(["AP", "AP:dot"])).notes == ("reused codes", "reused scores")
     with hdf5.open_codes(codes_path(dataset, job)) as codes:
-        assert codes.content == content
+        np.testing.assert_array_equal(codes.query, query)
+        assert codes.content != content  # so that scores by other outputs of equal codes are not reused
         method = job.estimator.fit(dataset.features[dataset.train])
         np.testing.assert_array_equal(codes.query_outputs, method.project(dataset.features[dataset.query]))
         bits = method.transform(dataset.features[dataset.database])
@@ -147,6 +149,47 @@ def test_the_command_takes_outputs_of_the_users_queries(hashbench):
     np.testing.assert_allclose(values, expected.scores["AP:dot"].mean)
     unused = hashbench("evaluate", *files, "--query-outputs", "outputs.npy", "--metric", "AP")
     assert "such as --metric AP:dot, or leave the outputs out" in unused.stderr
+
+
+def test_the_deviation_is_that_of_queries_that_differ_in_outputs_though_not_in_codes():
+    outputs = np.abs(np.random.default_rng(8).normal(size=(60, 5)))
+    codes, classes = np.random.default_rng(9).integers(0, 2, (200, 5)), np.arange(200) % 3
+    labels = np.zeros(60, dtype=np.int64), classes
+    scored = evaluate(outputs > 0, codes, labels, ["P@5:dot", "AP:dot"], query_outputs=outputs, random_orders=400)
+    expected = evaluate(outputs, 2 * codes - 1, labels, ["P@5", "AP"], distance="dot")
+    for name in expected:
+        assert scored[f"{name}:dot"].tie_sd == pytest.approx(expected[name].tie_sd, rel=1e-9)
+    assert scored["P@5:dot"].tie_sd == pytest.approx(scored["P@5:dot"].tie_sd_measured, rel=0.4)
+    kept = evaluation_of(arrays_of(scored), ["P@5:dot", "AP:dot"])
+    assert kept["P@5:dot"].tie_sd == scored["P@5:dot"].tie_sd
+
+
+@pytest.mark.parametrize("unit", [1 / 512, 0.1, 0.001])
+def test_the_order_of_bits_does_not_matter(unit):
+    rng = np.random.default_rng(10)
+    outputs, codes = rng.integers(-300, 301, (20, 10)) * unit, rng.integers(0, 2, (300, 10))
+    labels = rng.integers(0, 3, 20), rng.integers(0, 3, 300)
+    expected = evaluate(outputs > 0, codes, labels, ["AP:dot"], query_outputs=outputs).scores["AP:dot"]
+    whole = np.rint(outputs / unit) @ (2 * codes - 1).T
+    exact = evaluate_ranking(labels[0][:, None] == labels[1], whole, ["AP"]).scores["AP"]
+    np.testing.assert_allclose(expected, exact, atol=1e-12)
+    for _ in range(5):
+        bits = rng.permutation(10)
+        scored = evaluate(outputs[:, bits] > 0, codes[:, bits], labels, ["AP:dot"], query_outputs=outputs[:, bits])
+        np.testing.assert_array_equal(scored.scores["AP:dot"], expected)
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_a_codes_file_with_outputs_takes_any_metric(hashbench):
+    (job,) = grid(["digits"], ["lsh"], [16], [0], {})
+    dataset, _ = load_dataset("digits")
+    outcome = finish(job, dataset, Demands(["AP", "AP:dot"]))
+    path = str(codes_path(dataset, job))
+    assert "AP " in hashbench("evaluate", path, "--metric", "AP").stdout
+    shown = hashbench("evaluate", path, "--metric", "AP:dot", "--format", "csv").stdout
+    assert outcome.rows[1].value in shown
+    two = hashbench("evaluate", path, "--drift", path, "--metric", "AP:dot")
+    assert "two codes are compared by Hamming distance" in two.stderr
 
 
 def test_outputs_of_other_queries_get_a_note():

@@ -48,6 +48,11 @@ CASES = {  # the rule, the options, and which pairs they ignore
     "ids": (SharedLabels(*split(multi_hot)), {"exclude_same_id": split(ids)}, of_id),
     "junk": (SameLabel(*same), {"junk_label": 3}, is_junk),
     "junk in words": (SameLabel(*split(words)), {"junk_label": "bee"}, is_junk),
+    "junk in words, superclasses": (
+        Hierarchy(*split(words), *split(classes % 2)),
+        {"junk_label": "bee"},
+        is_junk,
+    ),
     "dense": (Explicit(matrix), {}, matrix == -1),
     "csr": (Explicit(sp.csr_array(matrix)), {}, matrix == -1),
     "ids and dense": (Explicit(matrix), {"exclude_same_id": split(ids)}, (matrix == -1) | of_id),
