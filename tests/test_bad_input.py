@@ -331,7 +331,7 @@ COMMANDS = f"""
 1 | {ITQ} --metric recall10 | unknown metric 'recall10'. Did you mean 'R@10'?
 1 | {ITQ} --metric Recall@10:rerank=100 | Did you mean 'R@10:reranked=100'?
 1 | {ITQ} --metric mAP:reranked100 | unknown metric 'mAP:reranked100'. Did you mean
-1 | {ITQ} --metric Recall@10:reranked | has option 'reranked'; options of R@k: reranked=m.
+1 | {ITQ} --metric Recall@10:reranked | has option 'reranked'; options of R@k: reranked=m, dot, sigmoid.
 1 | {ITQ} --metric P@0 | metric 'P@0' has cutoff 0
 1 | {ITQ} --metric P@1.5 | unknown metric 'P@1.5'
 1 | {ITQ} --metric P_5.5 | unknown metric 'P_5.5'. Known
@@ -597,7 +597,7 @@ COMMANDS = f"""
 1 | {LABELLED} {VECTORS.replace("outputs", "X")} --metric Recall@10:reranked=100 | 40 query vectors for 6
 1 | {ITQ} --metric P@r2:dot | ranks by real-valued queries (dot), and P@r2 needs Hamming distances
 1 | {LABELLED} --metric AP:dot | give --query-outputs to hashbench evaluate
-1 | {LABELLED} --query-outputs outputs.npy --metric AP | such as --metric AP:dot, or leave the outputs out
+2 | {LABELLED} --query-outputs outputs.npy --metric AP | such as --metric AP:dot, or leave the outputs out
 1 | {LABELLED} --query-outputs X.npy --metric AP:dot | one for each query and bit
 1 | {LABELLED} --query-outputs outputs.npy --metric AP:dot --distance dot | leave one out
 1 | {SHARDED} --query-outputs X.npy | real-valued queries are compared with the whole database

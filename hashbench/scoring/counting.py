@@ -13,6 +13,7 @@ from hashbench._parallel import chunks, in_threads, query_chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, WordArray
 from hashbench.affinity import Affinity, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import check_packed, n_words, pack, to_words
+from hashbench.errors import HashbenchError
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.equal_rows import merge_equal_rows, number_rows, sort_equal_rows, sort_rows
 from hashbench.scoring.histogram import TieHistogram
@@ -173,7 +174,13 @@ class _LevelsBlock:
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
         all_counts = np.pad(counts, ((0, 0), (0, 1), (0, 0))) if self.affinity.ignores else counts
         for columns in chunks(self.rows.start, self.rows.stop, _LEVEL_COLUMNS):
-            levels = np.ascontiguousarray(self.index[self.affinity.block(queries, columns)])
+            block = self.affinity.block(queries, columns)
+            if not self.affinity.ignores and block.min(initial=0) < 0:
+                raise HashbenchError(
+                    f"{type(self.affinity).__name__} returned level {block.min()}. Set its attribute ignores to True, "
+                    "so that level -1 ignores a pair."
+                )
+            levels = np.ascontiguousarray(self.index[block])
             here = slice(columns.start - self.rows.start, columns.stop - self.rows.start)
             kernels.count_levels(words, np.ascontiguousarray(self.words[:, here]), levels, all_counts)
         if all_counts is not counts:

@@ -65,7 +65,7 @@ class Codes:
 
     @cached_property
     def content(self) -> str:
-        """The first 16 hex digits of a SHA-256 over the codes, their length, and outputs of queries if there are any."""
+        """The first 16 hex digits of a SHA-256 over the codes, their length, and outputs of queries if any."""
         digest = hashlib.sha256(f"{self.n_bits};{self.query.shape};{self.database.shape};".encode())
         for array in (self.query, self.database):
             for start in range(0, len(array), 1 << 20):
