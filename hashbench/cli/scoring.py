@@ -376,8 +376,8 @@ def _compare_codes(
         two = read_two_files(codes, Path(other), dataset_of(codes, dataset))
     else:
         roles = "query_codes", "database_codes"
-        files = [own[key] for key in own if key not in (*_NO_FILES, *roles)]
-        is_scored = bool(metrics) or any(file is not None for file in (*files, dataset))
+        of_scores = [own[key] for key in own if key not in (*_NO_FILES, *roles)] + [own["junk_label"], dataset]
+        is_scored = bool(metrics) or undefined != "skip" or any(value is not None for value in of_scores)
         given = [own[role] for role in roles if own[role] is not None]
         if len(given) < 1 + is_scored:
             raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")

@@ -210,7 +210,7 @@ def _without_junk(affinity: Affinity, label: int | str, *, are_words: bool) -> A
 def _whole(label: Any) -> int:
     try:
         number = int(label)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or not (isinstance(label, str) or number == label):
         raise HashbenchError(f"the label of junk is {label!r}, and labels are whole numbers. Give one of them.")
