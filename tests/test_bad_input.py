@@ -631,7 +631,7 @@ COMMANDS = f"""
 2 | {RUN} --wanted-recall .9 --metric R@5 | --run does not go with --wanted-recall
 1 | {LABELLED} --wanted-recall .9 --metric R@5 {VECTORS} | for metrics that re-rank, and no such metric was chosen
 1 | {LABELLED} --drift nowhere.npy | there is no file or folder nowhere.npy; give the other codes of the same items.
-1 | evaluate --query-codes codes.npy --database-codes codes.npy --drift codes.npy --junk-label 3 | to define what is relevant
+1 | {OWN} --drift codes.npy --junk-label 3 | got nothing to define what is relevant, expected one of
 1 | {LABELLED} --drift wide.npy | the query codes have 8 bits and the other ones 16; both must be equally long.
 1 | {LABELLED} --drift few.npy | there are 6 query codes and 3 other ones; give both codes of each item, in one order.
 1 | {LABELLED.replace("codes.npy", "few.npy", 1)} --drift codes.npy | codes.npy would be the other codes of both
