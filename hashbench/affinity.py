@@ -422,11 +422,11 @@ class Explicit(Affinity):
             raise HashbenchError(
                 f"an affinity matrix has two dimensions, (queries, database), got shape {self.matrix.shape}."
             )
-        given = self.matrix.data if self.is_sparse else self.matrix
-        levels = check_levels(given, may_ignore=True)
+        stored = self.matrix.data if self.is_sparse else self.matrix
+        levels = check_levels(stored, may_ignore=True)
         self._levels, self.ignores = levels[levels >= 0], bool((levels < 0).any())
         self.n_queries, self.n_database = self.matrix.shape
-        if self.ignores and np.count_nonzero(given) == self.n_queries * self.n_database:
+        if self.ignores and np.count_nonzero(stored) == self.n_queries * self.n_database:
             raise HashbenchError(
                 "an affinity holds level -1 and no 0, so queries would ignore all items but the relevant ones. Write 0 "
                 "for irrelevant pairs, and -1 only for pairs to ignore."

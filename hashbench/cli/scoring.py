@@ -378,13 +378,13 @@ def _compare_codes(
         roles = "query_codes", "database_codes"
         of_scores = [own[key] for key in own if key not in (*_NO_FILES, *roles)] + [own["junk_label"], dataset]
         is_scored = bool(metrics) or undefined != "skip" or any(value is not None for value in of_scores)
-        given = [own[role] for role in roles if own[role] is not None]
-        if len(given) < 1 + is_scored:
+        specs = [own[role] for role in roles if own[role] is not None]
+        if len(specs) < 1 + is_scored:
             raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
         if shards_of(**own):
             raise click.UsageError("--drift needs codes in one file each. Leave out --drift, or the shards.")
         dataset, notes = _check_saving(own, dataset, None, undefined)
-        own |= {"query_codes": given[0], "database_codes": given[-1]}  # which may be of the same items
+        own |= {"query_codes": specs[0], "database_codes": specs[-1]}  # which may be of the same items
         two = read_two_own(OwnFiles(**own, dataset=dataset, needs_relevance=is_scored), other)
     if two.own is not None:
         two.own.check_metrics(chosen)

@@ -173,14 +173,14 @@ def _encoded(dataset: Dataset, job: Job, demands: Demands, on_progress: Progress
     """Encode, and write the codes and the model; return them with what was done in words, if there is more to say."""
     path, model, checkpoint = codes_path(dataset, job), model_path(dataset, job), _checkpoint_path(dataset, job)
     new_model, words = model if demands.keep_models else None, ""
-    how: Any = {"model": new_model, "keep_outputs": demands.needs_outputs, "on_progress": on_progress}
+    options: Any = {"model": new_model, "keep_outputs": demands.needs_outputs, "on_progress": on_progress}
     try:
         try:
-            codes = encode(dataset, job, resume=demands.resume, **how)
+            codes = encode(dataset, job, resume=demands.resume, **options)
         except Damaged as error:
             reason = "of another version" if isinstance(error, OtherForm) else "damaged"
             words = f"encoded from scratch (checkpoint {reason})"
-            codes = encode(dataset, job, **how)
+            codes = encode(dataset, job, **options)
     except TrainingFailure:
         checkpoint.unlink(missing_ok=True)
         raise

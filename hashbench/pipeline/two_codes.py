@@ -69,17 +69,17 @@ def other_files(files: OwnFiles, other: str) -> OwnFiles:
     place, other_key = split_spec(other)
     if not place.exists():
         raise HashbenchError(f"there is no file or folder {place}; give the other codes of the same items.")
-    found = []
+    specs = []
     for spec in (files.query_codes, files.database_codes):
         path, key = split_spec(spec)
         file, key = place / path.name if place.is_dir() else place, other_key or key
-        found.append(f"{file}:{key}" if key else str(file))
-    if found[0] == found[1] and files.query_codes != files.database_codes:
+        specs.append(f"{file}:{key}" if key else str(file))
+    if specs[0] == specs[1] and files.query_codes != files.database_codes:
         raise HashbenchError(
-            f"{found[0]} would be the other codes of both queries and database. Give a folder that holds them in files "
+            f"{specs[0]} would be the other codes of both queries and database. Give a folder that holds them in files "
             f"named like yours, {Path(files.query_codes).name} and {Path(files.database_codes).name}."
         )
-    return replace(files, query_codes=found[0], database_codes=found[1])
+    return replace(files, query_codes=specs[0], database_codes=specs[1])
 
 
 def _checked(

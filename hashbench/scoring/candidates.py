@@ -108,13 +108,7 @@ def candidates(
     """
     query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     wanted = np.atleast_1d(wanted_recall).tolist()
-    rule = leave_out(
-        as_affinity(affinity),
-        exclude_self=exclude_self,
-        exclude_same_id=exclude_same_id,
-        groups=groups,
-        junk_label=junk_label,
-    )
+    rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
     return candidates_packed(query, database, width, rule, metric, wanted)[0]
 
 

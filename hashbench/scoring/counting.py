@@ -11,7 +11,7 @@ import numpy as np
 
 from hashbench._parallel import chunks, in_threads, query_chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, WordArray
-from hashbench.affinity import Affinity, Hierarchy, SameLabel, SharedLabels
+from hashbench.affinity import Affinity, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import check_packed, n_words, pack, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.engine import kernels
@@ -170,12 +170,13 @@ class _LevelsBlock:
         self.index = np.zeros(int(affinity.levels[-1]) + 2, dtype=np.int16)
         self.index[affinity.levels] = np.arange(len(affinity.levels))
         self.index[-1] = len(affinity.levels)  # where ignored pairs are counted, before that is dropped
+        self.is_checked = not (affinity.ignores or isinstance(affinity, Explicit))  # a matrix was when it was built
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
         all_counts = np.pad(counts, ((0, 0), (0, 1), (0, 0))) if self.affinity.ignores else counts
         for columns in chunks(self.rows.start, self.rows.stop, _LEVEL_COLUMNS):
             block = self.affinity.block(queries, columns)
-            if not self.affinity.ignores and block.min(initial=0) < 0:
+            if self.is_checked and block.min(initial=0) < 0:
                 raise HashbenchError(
                     f"{type(self.affinity).__name__} returned level {block.min()}. Set its attribute ignores to True, "
                     "so that level -1 ignores a pair."

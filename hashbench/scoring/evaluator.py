@@ -127,13 +127,7 @@ def evaluate(
     check_choice(true_distance, TRUE_DISTANCES, "true_distance")
     if vectors is not None and (not isinstance(vectors, Sequence) or len(vectors) != 2):
         raise HashbenchError(f"vectors must be (query_vectors, database_vectors), got a {type(vectors).__name__}.")
-    rule = leave_out(
-        as_affinity(affinity),
-        exclude_self=exclude_self,
-        exclude_same_id=exclude_same_id,
-        groups=groups,
-        junk_label=junk_label,
-    )
+    rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
     if distance != "hamming":
         if n_bits is not None or bit_order is not None:
             raise HashbenchError(

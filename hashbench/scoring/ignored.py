@@ -144,7 +144,6 @@ class WithoutJunk(Reduced):
 
 def leave_out(
     affinity: Affinity,
-    *,
     exclude_self: bool = False,
     exclude_same_id: Pair | None = None,
     groups: Pair | None = None,

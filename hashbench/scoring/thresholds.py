@@ -344,13 +344,7 @@ def thresholds(
     (1, 1.0, 1)
     """
     query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
-    rule = leave_out(
-        as_affinity(affinity),
-        exclude_self=exclude_self,
-        exclude_same_id=exclude_same_id,
-        groups=groups,
-        junk_label=junk_label,
-    )
+    rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
     return count_pairs(query, database, width, rule)
 
 

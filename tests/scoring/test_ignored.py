@@ -263,3 +263,15 @@ def test_re_identification_is_scored_as_by_its_scripts():
     assert found["AP"].mean == pytest.approx(expected[0])
     assert [found["Hit@1"].mean, found["Hit@5"].mean] == pytest.approx(expected[1])
     assert found["AP"].n_queries - found["AP"].n_undefined == expected[2]
+
+
+def test_a_rule_with_level_minus_one_must_say_that_it_ignores_pairs():
+    class Silent(Affinity):
+        n_queries, n_database, levels = 2, 3, np.array([0, 1])
+
+        def block(self, query, database):
+            return np.array([[0, -1, 1], [1, 0, 0]], dtype=np.int16)[query][:, database]
+
+    codes = np.eye(3)
+    with pytest.raises(hashbench.HashbenchError, match="Silent returned level -1"):
+        hashbench.evaluate(codes[:2], codes, Silent(), ["AP"])
