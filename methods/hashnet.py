@@ -73,7 +73,6 @@ class HashNet(LearnedHash):
 
     group = "pair-based"
     version = 3  # beta by the share of training done
-    recorded_if_set = (*LearnedHash.recorded_if_set, "beta")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             "beta": 51**0.5,
