@@ -200,18 +200,14 @@ def chosen() -> str:
         default, best = (json.loads(setting) for setting in (row.setting_default, row.setting_best))
         scores = f"{row.score_default:.3f}", f"{row.score_best:.3f}", f"{row.lead:.4f}"
         now = "the default" if row.lead <= LEAD else "the best" if in_force(row.method) == best else "not the best"
-        if now == "the best" and "tuned" in method_card(row.method).presets:
-            now = "the best, as preset `tuned`"
         rows.append([f"`{row.method}`", in_words(default), scores[0], in_words(best), *scores[1:], now])
     header = ["method", "default", "score", "best of nine", "score", "lead", "in force"]
     return markdown_table(header, rows, is_padded=False, is_markup=True)
 
 
 def in_force(method: str) -> dict[str, Any]:
-    """Return a method's preset ``tuned``, or without it the defaults, as far as they are tunable."""
-    card = method_card(method)
-    params = card.params | card.presets.get("tuned", {})
-    return {name: params[name] for name in card.tunable}
+    """Return a method's defaults, as far as they are tunable."""
+    return default_of(method)
 
 
 def in_words(setting: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from hashbench.learning.base import LearnedHash
 from hashbench.learning.batch import Batch
 from hashbench.method import choice, real, setting, whole
+from hashbench.methods.hashnet import steepness
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,6 +26,7 @@ class _Ranked(LearnedHash):
     n_bins: int | None = setting(None, whole(0), None)
 
     group = "list-based"
+    version = 3  # continuation by the share of training done
 
     def _histogram(self, batch: Batch, level_index: "Tensor", n_levels: int) -> "Tensor":
         """Count the distances of the batch's relaxed codes: (n_batch, n_levels, n_bins + 1), float64."""
@@ -32,7 +34,7 @@ class _Ranked(LearnedHash):
 
         from hashbench.learning.soft_histogram import soft_histogram
 
-        alpha = self.alpha * 2.0 ** (batch.epoch // self.continuation if self.continuation else 0)
+        alpha = self.alpha * steepness(batch.share, 2.0**self.continuation)
         n_bins = default_n_bins(self.n_bits) if self.n_bins is None else self.n_bins or self.n_bits
         return soft_histogram(torch.tanh(alpha * batch.outputs), level_index, n_levels, n_bins)
 

@@ -35,8 +35,10 @@ class BiHalf(_Unlabelled):
 
     Parameters
     ----------
-    gamma : float, default=6
+    gamma : float, default=2
         Strength of the pull of outputs to their codes.
+    weight_decay : float, default=5e-3
+        Weight decay of weights and biases.
 
     Notes
     -----
@@ -60,7 +62,8 @@ class BiHalf(_Unlabelled):
     (60, 4)
     """
 
-    gamma: float = setting(6.0, real(0), tunable=(2.0, 6.0, 18.0))
+    gamma: float = setting(2.0, real(0), tunable=(2.0, 6.0, 18.0))
+    weight_decay: float = 5e-3
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
@@ -68,8 +71,10 @@ class BiHalf(_Unlabelled):
             "batch_size": 32,
             "learning_rate": 1e-4,
             "halve_every": 36,
+            "weight_decay": 5e-4,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,
+            "gamma": 6.0,
         }
     }
 

@@ -32,6 +32,8 @@ class CSQ(TargetHash):
     ----------
     quantisation : float, default=1e-4
         Weight lambda of the quantisation term.
+    learning_rate : float, default=0.3
+        Initial learning rate.
 
     Notes
     -----
@@ -54,6 +56,7 @@ class CSQ(TargetHash):
     """
 
     quantisation: float = setting(1e-4, real(0), tunable=(1e-4, 1e-2, 0.1))
+    learning_rate: float = 0.3
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

@@ -54,6 +54,10 @@ class DFH(ClassHash):
         Weight of the term that keeps centres apart.
     eta : float, default=0.5
         Weight of the distance to the codes.
+    learning_rate : float, default=0.1
+        Initial learning rate.
+    weight_decay : float, default=2e-3
+        Weight decay of weights and biases.
 
     Notes
     -----
@@ -62,8 +66,7 @@ class DFH(ClassHash):
     y of each class. Each step updates the discrete centres M of classes on the batch, class by class: M_c =
     sgn(y_c^T B - sum over the other classes e of M_e (y_e . y_c + nu)). The authors' code leaves the margin out, and so
     do the defaults; ``presets["paper"]`` has its settings, but halves the rate every 15 epochs, where they divide it by
-    ten every 50; ``presets["tuned"]`` led on held-out training items of two datasets, but diverges on well separated
-    blobs. Items without a class are similar to none and pulled to their own sign; they do not affect centres.
+    ten every 50. Items without a class are similar to none and pulled to their own sign; they do not affect centres.
 
     References
     ----------
@@ -81,7 +84,8 @@ class DFH(ClassHash):
     mu: float = setting(1.0, real(0))
     nu: float = setting(1.0, real(0))
     eta: float = setting(0.5, real(0), tunable=(0.1, 0.5, 2.0))
-    learning_rate: float = setting(0.03, real(0, closed="neither"), tunable=(0.01, 0.03, 0.1))
+    learning_rate: float = setting(0.1, real(0, closed="neither"), tunable=(0.01, 0.03, 0.1))
+    weight_decay: float = 2e-3
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
@@ -89,11 +93,11 @@ class DFH(ClassHash):
             "batch_size": 128,
             "learning_rate": 0.01,
             "halve_every": 15,
+            "weight_decay": 5e-4,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,
             "head": "linear",
         },
-        "tuned": {"learning_rate": 0.1, "eta": 0.5},
     }
 
     def _begin(self, items: Items, generator: "Generator") -> "nn.Module":

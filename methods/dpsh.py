@@ -35,9 +35,11 @@ class DPSH(LearnedHash):
 
     Parameters
     ----------
-    eta : float, optional
-        Weight of the distance between outputs and their signs. By default n_items / 500, the authors' 10 for
-        the 5,000 items of CIFAR-10: the likelihood grows with the items too.
+    eta : float or None, default=1
+        Weight of the distance between outputs and their signs. None for n_items / 500, the authors' 10 for the 5,000
+        items of CIFAR-10: the likelihood grows with the items too.
+    learning_rate : float, default=0.3
+        Initial learning rate.
 
     Notes
     -----
@@ -45,8 +47,7 @@ class DPSH(LearnedHash):
     exp(theta_ij)) - s_ij theta_ij] + eta times the sum of ``|u_i - sgn(u_i)|^2``. A step pairs the batch with the last
     outputs of all items, held constant, and divides by the number of pairs; an item that was not visited yet has output
     0, and adds no gradient. ``presets["paper"]`` has the settings of the authors' PyTorch code for CIFAR-10, meant for
-    a whole network. ``presets["tuned"]`` scored best on held-out training items, in the mean over two datasets, among
-    settings that never failed. It diverges on well separated blobs, and its eta is for about 4,000 training items.
+    a whole network.
 
     Where distances define levels, two neighbours of an item are often not similar. No codes suit all pairs then,
     and itq ranks about as well or better.
@@ -63,7 +64,8 @@ class DPSH(LearnedHash):
     (60, 4)
     """
 
-    eta: float | None = setting(None, real(0), None, tunable=(1.0, None, 30.0))
+    eta: float | None = setting(1.0, real(0), None, tunable=(1.0, None, 30.0))
+    learning_rate: float = 0.3
 
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
@@ -79,7 +81,6 @@ class DPSH(LearnedHash):
             "eta": 10.0,
             "head": "linear",
         },
-        "tuned": {"learning_rate": 0.3, "eta": 30.0},
     }
 
     def _loss(self, batch: Batch) -> "Tensor":

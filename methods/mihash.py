@@ -39,7 +39,7 @@ class MIHash(_Ranked):
     alpha : float, default=2
         Steepness of the tanh that relaxes codes; the authors' gamma (``sigmf``) is 2 alpha.
     continuation : int, default=0
-        Double ``alpha`` after every so many epochs; 0 for never.
+        How often ``alpha`` doubles during training, along the schedule of `HashNet`.
     n_bins : int, optional
         Intervals of the histogram; 0 for one per bit. By default half the bits, at least 8, at most 16 or the
         bits: with more, distances within a batch are mostly noise (measured at 48 bits on batches of 100).

@@ -63,9 +63,13 @@ class TALRAP(_TALR):
     alpha : float, default=1
         Steepness of the tanh that relaxes codes; the authors' gamma is 2 alpha.
     continuation : int, default=0
-        Double ``alpha`` after every so many epochs; 0 for never.
+        How often ``alpha`` doubles during training, along the schedule of `HashNet`.
     n_bins : int, optional
         Intervals of the histogram; 0 for one per bit. By default half the bits, at least 8, at most 16 or the bits.
+    learning_rate : float, default=0.3
+        Initial learning rate.
+    weight_decay : float, default=2e-3
+        Weight decay of weights and biases.
 
     Notes
     -----
@@ -86,6 +90,9 @@ class TALRAP(_TALR):
     (60, 4)
     """
 
+    learning_rate: float = 0.3
+    weight_decay: float = 2e-3
+
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             "scaling": "none",
@@ -93,6 +100,7 @@ class TALRAP(_TALR):
             "batch_size": 250,
             "learning_rate": 0.01,
             "halve_every": 0,
+            "weight_decay": 5e-4,
             "alpha": 0.5,
             "head": "linear",
             "bias_multiplier": 1.0,

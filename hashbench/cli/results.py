@@ -54,16 +54,18 @@ def check(paths: tuple[Path, ...]) -> None:
     """Check result files; by default those in results/.
 
     Columns, types, ranges, order and spelling must be those that hashbench writes, and keys unique. Fingerprints of a
-    dataset must agree with each other and with the dataset prepared here. Metrics must exist, a method's version must
-    not be above the one here, and all rows of a method with the same parameters must be of one version and, for a
-    plug-in, of the same code. Each problem is printed as a sentence, and the exit code is 1.
+    dataset must agree with each other and with the dataset prepared here. Metrics must exist, each job must have its
+    line in the file of jobs, and rows must be of the method's version here and, for a plug-in, of the same code. Each
+    problem is printed as a sentence, and the exit code is 1.
     """
     from hashbench.reports import submissions
     from hashbench.reports.row_origins import read_origins
 
     files = submissions.result_files(paths or (Path("results"),))
     rows, problems = submissions.read_files(files)
-    _raise(problems + submissions.about_rows(rows) + submissions.about_code(rows, read_origins(files)))
+    origins = read_origins(files)
+    problems += submissions.about_rows(rows) + submissions.about_jobs(rows, origins)
+    _raise(problems + submissions.about_code(rows, origins))
     click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well.")
 
 

@@ -160,7 +160,6 @@ class LearnedHash(HashMethod):
     is_slow = True
     criterion: ClassVar[str] = "AP"
     n_views: ClassVar[int] = 1
-    recorded_if_set: ClassVar[tuple[str, ...]] = ("optimizer",)  # parameters that older rows lack
     version = 2  # heads and losses in float64
     libraries = (*HashMethod.libraries, "torch")
     session = Session()
@@ -230,15 +229,11 @@ class LearnedHash(HashMethod):
     def recorded_params(self) -> dict[str, Any]:
         """Return the parameters that identify codes; see `HashMethod.recorded_params`.
 
-        The device is left out, the parameters of images if there is no backbone, and defaults of ``recorded_if_set``;
-        weights are recorded as the first 8 hex digits of their SHA-256, or as random if the network has no pretrained
-        ones.
+        The device is left out, and the parameters of images if there is no backbone. Weights are recorded as the first
+        8 hex digits of their SHA-256, or as random if the network has no pretrained ones.
         """
         params = super().recorded_params()
         del params["device"]
-        for name in self.recorded_if_set:
-            if not self._is_set(name):
-                del params[name]
         if self.backbone is None:
             return {key: value for key, value in params.items() if key not in _OF_IMAGES}
         if not self._is_pretrained:

@@ -80,8 +80,7 @@ def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
     """Keep one ``LINE`` of each method in each block and metric, never chosen by scores: the first with values there.
 
     The order is the same in all metrics, code lengths, tables and figures, since it is that of ``everything``, the
-    cells of all results: parameters of the preset ``tuned``, the defaults, those of another preset, others; then the
-    newest version, the most cells, the most seeds, and the fewest changed parameters.
+    cells of all results: the defaults, parameters of a preset, others; then the newest version, the most cells, the most seeds, and the fewest changed parameters.
     """
     line = [*BLOCK, *LINE]
     lines = everything.groupby(line, as_index=False).agg(
@@ -99,19 +98,15 @@ def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_settings(method: str, params: str, n_bits: int) -> tuple[int, int]:
-    """Rank parameters (JSON) at a code length, and count changes: 0 the preset ``tuned``, 1 defaults, then others."""
+    """Rank parameters (JSON) at a code length, and count changes: 0 the defaults, 1 those of a preset, 2 others."""
     card, changed = known_card(method), changed_params(method, params)
     if card is None:
-        return 3, len(changed)
+        return 2, len(changed)
     if not changed:
-        return 1, 0
-    presets = {name: card.preset(name, n_bits).items() for name in card.presets}
-    ranks = [
-        0 if name == "tuned" else 2
-        for name, preset in presets.items()
-        if changed == {key: value for key, value in preset if card.params.get(key) != value}
-    ]
-    return min(ranks, default=3), len(changed)
+        return 0, 0
+    presets = [card.preset(name, n_bits).items() for name in card.presets]
+    changes = [{key: value for key, value in preset if card.params.get(key) != value} for preset in presets]
+    return 1 if changed in changes else 2, len(changed)
 
 
 def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:

@@ -16,8 +16,12 @@ from hashbench.store.result_files import find_files, job_key, jobs_path, read_jo
 from hashbench.store.result_rows import COLUMNS
 from hashbench.store.results import read_results, read_rows
 
-N_TRIALS = 9  # settings tried on these to choose defaults and presets `tuned` of learned methods: benchmarks/tuning.csv
-TRIED_ON = {("cifar10-s1", "squeezenet"): "cifar10-s1:squeezenet", ("tmc2007", "features"): "tmc2007"}
+N_TRIALS = 9  # settings tried on these to choose defaults of learned methods: benchmarks/tuning.csv
+TRIED_ON = {
+    ("cifar10-s1", "squeezenet"): "cifar10-s1:squeezenet",
+    ("digits-pairs", "pixels"): "digits-pairs",
+    ("tmc2007", "features"): "tmc2007",
+}
 _SHOWN = [
     *("features", "settings", "n_bits", "seed", "date", "commit", "hashbench", "libraries", "processor", "threads"),
     *("device", "seconds", "trials"),
@@ -63,10 +67,10 @@ def n_trials(job: Sequence[Any], origin: JobRecord | None) -> int:
 
 @cache
 def has_tried_settings(method: str, params: str, n_bits: int) -> bool:
-    """Return whether parameters (JSON) are the defaults or preset ``tuned`` of a method that `N_TRIALS` is of."""
+    """Return whether parameters (JSON) are the defaults of a method that `N_TRIALS` is of."""
     card = known_card(method)
     is_tunable = is_built_in(method) and card is not None and bool(card.tunable)
-    return is_tunable and rank_settings(method, params, n_bits)[0] < 2
+    return is_tunable and rank_settings(method, params, n_bits)[0] == 0
 
 
 def describe_origin(origin: JobRecord, job: Sequence[Any]) -> list[str]:

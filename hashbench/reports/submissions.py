@@ -33,7 +33,7 @@ from hashbench.store.result_files import (
     rows_text,
     unite,
 )
-from hashbench.store.result_rows import NUMBERS, Row
+from hashbench.store.result_rows import N_JOB, NUMBERS, Row, is_own
 from hashbench.unseen import split_name
 
 _NUMBER = re.compile(r"[01]\.\d{6}|nan")
@@ -116,6 +116,21 @@ def about_rows(rows: _Rows) -> list[str]:
 
 def _content(row: Row) -> str:
     return f"{row.n_queries} queries of {row.dataset_fingerprint}"
+
+
+def about_jobs(rows: _Rows, origins: Mapping[tuple[Any, ...], JobRecord]) -> list[str]:
+    """Describe jobs without a record, and those of an older version of their method than the one here."""
+    problems = []
+    for key, row in {key[:N_JOB]: row for key, row in rows.items() if not is_own(row.params)}.items():
+        card = method_card(row.method) if row.method in method_names() else None
+        if origin_of(origins, key) is None:
+            problems.append(f"{_job(row)} has no line in {row.method}.jobs.csv. Run it again.")
+        elif card and row.method_version < card.version:
+            problems.append(
+                f"{_job(row)} is of version {row.method_version} of {row.method}, which is at {card.version} here. "
+                "Run it again."
+            )
+    return problems
 
 
 def about_code(rows: _Rows, origins: Mapping[tuple[Any, ...], JobRecord]) -> list[str]:
@@ -270,7 +285,11 @@ def _difference(old: Row, row: Row) -> float:
 
 
 def _name(row: Row) -> str:
-    return f"{row.dataset} ({row.features}) {row.method} {row.n_bits} bits seed {row.seed} {row.metric}"
+    return f"{_job(row)} {row.metric}"
+
+
+def _job(row: Row) -> str:
+    return f"{row.dataset} ({row.features}) {row.method} {row.n_bits} bits seed {row.seed}"
 
 
 def _numbers(row: Row) -> str:

@@ -23,7 +23,7 @@ VARIANTS = [
     ("talr-ap", {"relaxation": "full"}),
     ("talr-ndcg", {"relaxation": "full"}),
     ("talr-ap", {"n_bins": 3}),
-    ("mihash", {"n_bins": 7, "continuation": 20}),
+    ("mihash", {"n_bins": 7, "continuation": 2}),
     ("dsh", {"objective": "dispersion"}),
 ]
 

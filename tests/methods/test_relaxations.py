@@ -349,10 +349,11 @@ def test_methods_count_distances_in_as_many_bins_as_asked_or_in_few(n_bits, n_bi
         assert float(loss) == pytest.approx(-float(scores.mean()), abs=1e-12)
 
 
-def test_steepness_doubles_by_epochs_where_asked():
+def test_steepness_doubles_so_often_during_training():
+    """Its square grows in proportion to the share of training done, as HashNet's."""
     outputs, classes = normal(6, 5), np.arange(6) % 2
-    for continuation, epoch, alpha in ((0, 0, 0.5), (0, 6, 0.5), (3, 0, 0.5), (3, 2, 0.5), (3, 3, 1.0), (3, 6, 2.0)):
-        loss = loss_of("talr-ap", outputs, classes, epoch=epoch, alpha=0.5, continuation=continuation)
+    for continuation, share, alpha in ((0, 0.9, 0.5), (1, 0.0, 0.5), (1, 0.5, 0.5 * 2.5**0.5), (3, 1.0, 4.0)):
+        loss = loss_of("talr-ap", outputs, classes, share=share, alpha=0.5, continuation=continuation)
         histogram = soft_histogram(torch.tanh(alpha * outputs), same_class(classes), 2, 5)
         expected = -simplified_ap(histogram.sum(dim=1), histogram[:, 1]).mean()
         assert float(loss) == pytest.approx(float(expected))

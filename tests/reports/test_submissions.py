@@ -11,9 +11,11 @@ import pytest
 from helpers.diff_rows import git, needs_git, row, write
 from helpers.paths import ROOT
 
+from hashbench.cards import method_card
 from hashbench.pipeline.grid import Job
 from hashbench.reports import submissions
 from hashbench.store.origin import JobRecord
+from hashbench.store.provenance import settings_name
 from hashbench.store.results import merge_rows, read_rows
 
 FINGERPRINT = "cecf02ca0edd5963"  # of digits
@@ -21,9 +23,16 @@ digits_row = partial(row, dataset_fingerprint=FINGERPRINT)
 
 
 def store(*rows):
-    """Replace all results by these, and return the first file."""
+    """Replace all results by these, each with a record of its job, and return the first file."""
     shutil.rmtree("results", ignore_errors=True)
-    return merge_rows(Path("results"), rows)[0]
+    files = [path for one in rows for path in merge_rows(Path("results"), [one], record_of(one))]
+    return files[0]
+
+
+def record_of(one):
+    job = one.dataset, one.features, settings_name(one.params), one.n_bits, one.seed
+    content = one.dataset_fingerprint, one.method_version
+    return JobRecord(*job, *content, "", "0.1.0", "numpy=2", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00")
 
 
 def commit(*rows):
@@ -40,6 +49,13 @@ def test_good_files_are_counted(hashbench):
     store(digits_row(), of_none, digits_row(dataset="digits-pairs"))
     result = hashbench("results", "check")
     assert (result.exit_code, result.stdout) == (0, "2 files with 3 rows: all is well.\n")
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_rows_of_an_older_version_are_refused(hashbench):
+    store(digits_row(method="bre", method_version=1))
+    words = f"bre 16 bits seed 0 is of version 1 of bre, which is at {method_card('bre').version} here. Run it again."
+    assert words in hashbench("results", "check").stderr
 
 
 def test_committed_results_pass(hashbench):
@@ -70,6 +86,7 @@ def change_text(path, change):
 ORIGINS = {  # changes to the origins beside it
     "of another job": (lambda text: text.replace(",16,1,", ",16,2,"), "has no rows of digits pixels "),
     "of another version": (lambda text: re.sub(r"(\w{16}),1,", r"\1,2,", text), "no rows of"),
+    "no origin": (lambda text: text.splitlines()[0] + "\n", "lsh 16 bits seed 1 has no line in lsh.jobs.csv. Run it"),
     "origins cut short": (lambda text: text[:-20], "cells, expected 16"),
 }
 
@@ -82,9 +99,7 @@ ORIGINS = {  # changes to the origins beside it
 @pytest.mark.usefixtures("empty_folder")
 def test_spoilt_file_is_described(hashbench, suffix, spoil, words):
     for seed in (0, 1):
-        job = "digits", "pixels", "44136fa3", 16, seed, FINGERPRINT, 1
-        line = JobRecord(*job, "", "0.1.0", "numpy=2", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00")
-        merge_rows(Path("results"), [digits_row(seed=seed)], line)
+        merge_rows(Path("results"), [one := digits_row(seed=seed)], record_of(one))
     assert hashbench("results", "check").stdout == "1 file with 2 rows: all is well.\n"
     change_text(Path("results/digits/lsh.csv").with_suffix(suffix), spoil)
     for path in ("results", "results/digits", "results/digits/lsh.csv"):
@@ -97,10 +112,11 @@ def test_spoilt_file_is_described(hashbench, suffix, spoil, words):
 def test_a_file_of_another_name_and_a_broken_one_are_both_listed(hashbench):
     write(Path("results/mine.csv"), digits_row())
     Path("results/other.csv").write_text("no results\n", encoding="utf-8")
-    first, second, last = hashbench("results", "check").stderr.splitlines()
+    first, second, third, last = hashbench("results", "check").stderr.splitlines()
     assert "mine.csv holds rows of lsh on digits, which belong in digits/lsh.csv" in first
     assert "other.csv is not a results file" in second
-    assert last.startswith("Error: 2 things are wrong")
+    assert "has no line in lsh.jobs.csv" in third
+    assert last.startswith("Error: 3 things are wrong")
 
 
 @pytest.mark.usefixtures("empty_folder", "digits_data")
