@@ -112,7 +112,7 @@ def rank_settings(method: str, params: str, n_bits: int) -> tuple[int, int]:
 def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Return the label of each method with all its parameters (JSON): the name, and what is not a default.
 
-    Where that leaves two alike, also the defaults that differ; "?" where a line is older than a parameter.
+    Where that leaves two alike, also the defaults that differ; "?" where a line lacks a parameter.
     """
     names = {line: own_shown(line[1]).get("label", line[0]) for line in methods}
     n_methods = Counter(name for _, name in {(method, name) for (method, _), name in names.items()})

@@ -55,14 +55,13 @@ _ABOUT = {  # what an answer says of two methods
     EVERY_ORDER: "Their ranges do not meet: no order of ties reverses the two.",
     SHUFFLE: "A shuffle of the database does not reverse the two; an order that depends on the classes might.",
     OPEN: "A shuffle of the database may reverse the two.",
-    UNKNOWN: "Whether a shuffle of the database may reverse the two is unknown: one has no value, or a row is older "
-    "than the column tie_sd.",
+    UNKNOWN: "Whether a shuffle of the database may reverse the two is unknown: one has no value or no tie_sd.",
 }
 _VERDICTS = {  # of a published value
     "within": "it lies within our spread, or is not apart from ours under a shuffle",
     "above": "ours lies above it",
     "below": "ours lies below it",
-    "unknown": "unknown, as our row is from before rows had tie_sd",
+    "unknown": "unknown, as our row has no tie_sd",
 }
 
 
