@@ -432,56 +432,36 @@ def test_findings_on_equal_effort_are_those_of_the_trials():
     assert (seeds, {row["n_bits"] for row in trials}) == ({"0"}, {"16", "48"})
 
 
+def test_defaults_are_the_best_settings_where_these_lead_by_a_hundredth():
+    trials = trials_on_features()
+    for name in {row["method"] for row in trials}:
+        (tried,) = {row["setting"] for row in trials if (row["method"], row["is_default"]) == (name, "True")}
+        scores = {setting: score for (setting, _), score in means_of(trials, name).items() if not math.isnan(score)}
+        best, second = sorted(scores, key=scores.get, reverse=True)[:2]
+        expected = second if name == "greedyhash" else best  # whose best fails scikit-learn's checks
+        setting = json.loads(expected if scores[expected] > scores[tried] + LEAD else tried)
+        assert {key: method_card(name).params[key] for key in setting} == setting
+        if name == "greedyhash":
+            assert states(RESULTS, "second best", f"{scores[second]:.3f}")
+
+
 def trials_on_features():
     return [row for row in rows_of("benchmarks/tuning.csv") if not row["dataset"].endswith(":images")]
 
 
 def default_and_best(trials, method):
-    """Return the scores of a method's default and of its best setting, means over datasets of means over lengths."""
-    scores = defaultdict(lambda: defaultdict(list))
-    for row in trials:
-        if row["method"] == method:
-            scores[row["setting"], row["is_default"]][row["dataset"]].append(score_of(row))
-    means = {key: fmean(map(fmean, parts.values())) for key, parts in scores.items()}
+    means = means_of(trials, method)
     (default,) = [mean for (_, is_default), mean in means.items() if is_default == "True"]
     return default, max(mean for mean in means.values() if not math.isnan(mean))
 
 
-def test_the_first_round_of_trials_moved_defaults_by_the_rule():
-    scores, failed, counts = defaultdict(list), set(), Counter()
-    for row in rows_of("benchmarks/tuning-earlier.csv"):
-        if not row["dataset"].endswith(":images"):
-            counts[row["method"], row["dataset"], row["n_bits"]] += 1
-            key = row["method"], row["setting"]
-            if row["failure"]:
-                failed.add(key)
-            else:
-                scores[key].append((row["dataset"].split(":")[0], score_of(row)))
-    (shown,) = tables("The first round")
-    everywhere = product((row[""] for row in shown), ("cifar10-s1:squeezenet", "tmc2007"), ("16", "48"))
-    assert counts == dict.fromkeys(everywhere, 9)
-    means = {
-        key: [fmean(score for name, score in pairs if name == dataset) for dataset in ("cifar10-s1", "tmc2007")]
-        for key, pairs in scores.items()
-        if key not in failed
-    }
-    for row in shown:
-        of_method = {setting: pair for (method, setting), pair in means.items() if method == row[""]}
-        setting, best = max(of_method.items(), key=lambda item: fmean(item[1]))
-        numbers = {name: value for name, value in json.loads(setting).items() if isinstance(value, float)}
-        if row["best of nine"] != "the same":
-            assert [row["best cifar10-s1"], row["best tmc2007"]] == [f"{score:.3f}" for score in best]
-            assert all(f"{value:g}" in row["best of nine"] for value in numbers.values())
-        tuned = method_card(row[""]).presets.get("tuned", {})
-        in_use = method_card(row[""]).params | tuned
-        if row["now"].startswith("the best") or "tuned" in row["now"]:
-            assert {name: in_use[name] for name in numbers} == numbers
-            assert bool(tuned) == ("tuned" in row["now"])
-        if lead := re.search(r"leads by ([.\d]+)$", row["now"]):
-            earlier = [float(row[name]) for name in ("was cifar10-s1", "was tmc2007")]
-            if row[""] not in ("talr-ap", "talr-ndcg"):  # whose earlier default has other bins
-                assert float(lead[1]) == pytest.approx(fmean(best) - fmean(earlier), abs=6e-4)
-            assert (float(lead[1]) > LEAD) == row["now"].startswith("the best")
+def means_of(trials, method):
+    """Return the score of each setting and whether it is the default: means over datasets of means over lengths."""
+    scores = defaultdict(lambda: defaultdict(list))
+    for row in trials:
+        if row["method"] == method:
+            scores[row["setting"], row["is_default"]][row["dataset"]].append(score_of(row))
+    return {key: fmean(map(fmean, parts.values())) for key, parts in scores.items()}
 
 
 def test_further_trials_are_counted():

@@ -4,12 +4,11 @@ import sys
 from types import ModuleType
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from helpers.documents import files
 from helpers.learned_methods import LEARNED, UNSUPERVISED, average_precision, fitted, same_network
-from helpers.paths import DATA, ROOT
+from helpers.paths import DATA
 from helpers.thoroughness import slow
 
 from hashbench import registry
@@ -184,43 +183,7 @@ def test_presets_are_the_authors_settings(name, preset):
     cls = registry.get_method(name)
     params = cls(**cls.preset(preset, 16)).get_params()
     assert {key: params[key] for key in expected} == expected
-    assert set(AUTHORS) == {(name, preset) for name, preset in PRESETS if preset != "tuned"}
-
-
-@pytest.fixture(scope="module")
-def trial_scores():
-    """Means over datasets of features and code lengths by method and setting, NaN where a trial failed."""
-    trials = pd.read_csv(ROOT / "benchmarks" / "tuning-earlier.csv")  # defaults are of the first round
-    trials = trials[~trials["dataset"].str.endswith(":images")]
-    trials["score"] = trials[["among_held_out", "to_trained"]].mean(axis=1, skipna=False)
-    return trials.groupby(["method", "setting"])["score"].agg(lambda scores: scores.mean(skipna=False))
-
-
-def test_tuned_presets_are_the_best_trials_of_all_datasets_without_a_failure(trial_scores):
-    for name, preset in PRESETS:
-        if preset == "tuned":
-            assert registry.get_method(name).preset("tuned", 16) == json.loads(trial_scores[name].idxmax())
-
-
-@pytest.mark.parametrize(
-    ("name", "before"),
-    [
-        ("dtsh", {"learning_rate": 0.03, "eta": 1 / 16}),
-        ("hashnet", {"learning_rate": 0.1, "slope": 10.0}),
-        ("mihash", {"n_bins": None, "alpha": 1.0}),
-        ("talr-ap", {"n_bins": None, "alpha": 1.0}),
-        ("talr-ndcg", {"n_bins": None, "alpha": 1.0}),
-    ],
-)
-def test_defaults_moved_only_where_a_trial_led_by_a_hundredth(name, before, trial_scores):
-    scores, method = trial_scores[name].dropna(), registry.get_method(name)(16)
-    by_rule = [setting for setting in scores.index if json.loads(setting).get("n_bins") is None]
-    best, was = scores[by_rule].idxmax(), scores[json.dumps(before)]
-    expected = json.loads(best) if scores[best] > was + 0.01 else before
-    assert {key: getattr(method, key) for key in expected} == expected
-    assert scores.max() < scores[json.dumps(expected)] + 0.01  # whatever the number of bins
-    if "n_bins" in before:
-        assert was > scores[json.dumps(before | {"n_bins": 0})]
+    assert set(AUTHORS) == set(PRESETS)
 
 
 @pytest.mark.parametrize(("name", "preset"), PRESETS)
