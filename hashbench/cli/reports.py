@@ -322,13 +322,11 @@ def diff(
     As in git diff, A..B compares A and B, and A...B compares their merge base with B.
     """
     from hashbench.cli.progress import ProgressBar
-    from hashbench.reports import diff_text, revisions
-    from hashbench.reports.diff import compare, with_tests
-    from hashbench.scoring.metrics import get_metric
+    from hashbench.reports import diff_text
+    from hashbench.reports.diff import read_diff
 
-    comparison = compare(*revisions.read_sides(old, new, results), [get_metric(name).name for name in metrics])
     with ProgressBar() as progress:
-        comparison = with_tests(comparison, progress.update)
+        comparison = read_diff(old, new, metrics, results, progress.update)
     click.echo(diff_text.format_diff(comparison, form, only_changed=only_changed))
     if limit is not None and len(comparison.drops(limit)):
         click.echo(diff_text.describe_drops(comparison, limit), err=True)
