@@ -160,7 +160,7 @@ def _csv(diff: Diff, only_changed: bool) -> str:
     frame = diff.to_frame(only_changed=only_changed)
     numbers = {
         name: frame[name].map(("{:.3g}" if name in ("p_value", "p_holm") else "{:.6f}").format)
-        for name in frame
+        for name in map(str, frame)
         if pd.api.types.is_float_dtype(frame[name])
     }
     texts = frame.assign(**numbers).astype(object).where(frame.notna(), "")
