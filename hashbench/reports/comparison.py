@@ -113,8 +113,8 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
     for n_bits in selection.n_bits:
         if n_bits not in {answer["n_bits"] for answer in answers}:
             raise HashbenchError(
-                f"{' and '.join(names)} have no results to compare at {n_bits} bits; leave that length out, or run them "
-                "there."
+                f"{' and '.join(names)} have no results to compare at {n_bits} bits; leave that length out, or run "
+                "them there."
             )
     if all(answer["value"] is None for answer in answers):
         first_answer = answers[0]
