@@ -406,3 +406,16 @@ def test_the_documents_examples_run_as_they_stand(digits_data, empty_folder, few
     assert set(scope["frame"]["method"]) == {"itq", "lsh"}
     (axes,) = re.findall(r"groupby\((.*?)\)", notebook)
     assert "metric" in eval(axes)  # or it would average over unlike ones
+
+
+def test_the_cells_of_the_notebook_run_in_their_order(capsys):
+    cells = json.loads((ROOT / "docs/tutorials/notebook.ipynb").read_text(encoding="utf-8"))["cells"]
+    scope = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []  # the site shows what it gives
+            exec("".join(cell["source"]), scope)
+    assert set(scope["explained"].scripts["script"]) == {"csq", "callmap", "talr-ap", "trec_eval"}
+    assert "calc-map-k" in set(scope["found"].query("verdict == 'gives'")["script"])
+    assert capsys.readouterr().out.startswith("pca is above planes by 0.0")
+    assert scope["matches"].best_f1.radius == 5

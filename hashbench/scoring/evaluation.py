@@ -259,13 +259,14 @@ class Evaluation:
         return pd.DataFrame(rows)
 
     def _repr_html_(self) -> str:
-        """Return the means as a table without a style, which takes that of the notebook."""
+        """Return the means as a table, whose style is that of data frames in the notebook."""
         rows = [("metric", "value", "tie_sd", "range")]
         for name, values in self.summary.items():
             numbers = f"{values.mean:.4f}", f"{values.tie_sd:.5f}", f"{values.low:.4f} to {values.high:.4f}"
             rows.append((escape(name), *numbers))
         head, *body = (f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in rows)
-        return f"<table><thead>{head.replace('td>', 'th>')}</thead><tbody>{''.join(body)}</tbody></table>"
+        parts = f"<thead>{head.replace('td>', 'th>')}</thead><tbody>{''.join(body)}</tbody>"
+        return f'<table class="dataframe">{parts}</table>'
 
 
 def arrays_of(scored: Evaluation, metric_names: Iterable[str] | None = None) -> dict[str, AnyArray]:
