@@ -101,7 +101,7 @@ class Explained:
         return format_explanations(next(iter(self.by_order.values())), form, self.order_in_words)
 
     def _repr_markdown_(self) -> str:
-        return self.to_text("markdown")
+        return "\n\n".join([self.to_text("markdown"), *self.notes])
 
     def __repr__(self) -> str:
         each = [one for _, one in self._each()]
