@@ -116,7 +116,7 @@ def run(
     if not outcomes:
         raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method.")
     for refusal in refusals:
-        warnings.warn(refusal, stacklevel=2)
+        warnings.warn(refusal, stacklevel=3)
     return to_frame([row for outcome in in_order(outcomes, jobs) for row in outcome.rows])
 
 
@@ -207,12 +207,12 @@ def tune(
     tuning.check_folder(folder)
     trials = tuning.plan(study, n_trials)
     for sentence in tuning.about_effort(study, n_trials, "n_trials="):
-        warnings.warn(sentence, stacklevel=2)
+        warnings.warn(sentence, stacklevel=3)
     cluster = None if workers is None else Cluster(workers, trust_workers)
     outcomes = [*tuning.run_trials(trials, names, folder, n_jobs, resume=resume, cluster=cluster)]
     choices = tuning.conclude(study, trials, outcomes, names, folder)
     if left_out := tuning.about_left_out(choices):
-        warnings.warn(left_out, stacklevel=2)
+        warnings.warn(left_out, stacklevel=3)
     return pd.DataFrame([vars(choice) | {"params": tuning.variant_of(choice)} for choice in choices])
 
 
@@ -397,7 +397,7 @@ def compare_results(
     rows: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
     columns = read_and_compare(Path(results), names, Selection(**rows), by == "class")
     for note in dict.fromkeys(note for column in columns for note in column.notes):
-        warnings.warn(note, stacklevel=2)
+        warnings.warn(note, stacklevel=3)
     return frame_of(columns)
 
 

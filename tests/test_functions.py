@@ -55,8 +55,9 @@ def test_each_value_of_a_list_is_run(digits_data):
 
 
 def test_run_warns_of_what_cannot_run_and_refuses_if_nothing_can(digits_data):
-    with pytest.warns(UserWarning, match="pcah"):
+    with pytest.warns(UserWarning, match="pcah") as warned:
         frame = package.run(["lsh", "pcah"], 100, metrics="AP")
+    assert [warning.filename for warning in warned] == [__file__]
     assert frame["method"].unique().tolist() == ["lsh"]
     with pytest.raises(HashbenchError, match="pcah"):
         package.run("pcah", 100)
@@ -320,8 +321,9 @@ def test_diff_refuses_in_the_words_of_the_command(hashbench, arguments):
 
 
 def test_compare_results_returns_what_the_command_prints(hashbench, few):
-    with pytest.warns(UserWarning, match="so only seeds are compared"):
+    with pytest.warns(UserWarning, match="so only seeds are compared") as warned:
         frame = package.compare_results("itq", "lsh", results=few, n_bits=[16, 32])
+    assert [warning.filename for warning in warned] == [__file__]  # the caller's line, which Python shows
     command = ["compare", "itq", "lsh", "--results", few, "--bits", 16, "--bits", 32, "--format", "json"]
     (content,) = json.loads(hashbench(*command).stdout)
     keys = ["n_bits", "value", "low", "high", "p", "basis", "is_shown", "answer", "sentence", "second"]

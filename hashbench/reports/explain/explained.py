@@ -61,7 +61,7 @@ class Explained:
 
         ``verdict`` is there if scripts were searched for a number.
         """
-        with needing("scripts"):
+        with needing("Explained.scripts"):
             import pandas as pd
 
         rows = [
@@ -77,7 +77,7 @@ class Explained:
     @property
     def causes(self) -> "pd.DataFrame":
         """One row per cause of a difference: metric, script, database_order, cause, share; shares add up to it."""
-        with needing("causes"):
+        with needing("Explained.causes"):
             import pandas as pd
 
         rows = [(one.metric, one.evaluator.name, order, *cause) for order, one in self._each() for cause in one.causes]
@@ -131,10 +131,11 @@ def explain_codes(
     notes = check_self(query, database, affinity)
     n_items, is_search = int(n_left(affinity).max()), value is not None and not metrics
     searched = searched_metrics(n_items) if is_search else metrics or ("AP", "AP@1000")
-    orders = [database_order or "given"]
     if is_search:  # as if each cut were the only one
         chosen = [replace(script, shares_cut=False) for script in chosen]
-        orders = orders if database_order else database_orders(affinity)
+    orders = database_orders(affinity) if is_search else ["given"]
+    if database_order is not None:
+        orders = [database_order]
     by_order: dict[str, Sequence[Explanation]] = {}
     for order in orders:
         items, relevance = rearranged(database, affinity, order)
