@@ -3,11 +3,16 @@
 A line ``<!-- made: NAME -->`` of a page becomes what the function NAME below writes, from docstrings and registries.
 """
 
+import ast
+import io
+import json
 import os
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import click
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -114,11 +119,35 @@ def gallery() -> str:
     return "\n".join(lines)
 
 
+def notebook() -> str:
+    """Every cell of the notebook, run here, with what it shows."""
+    scope: dict[str, Any] = {}
+    content = json.loads((ROOT / "docs/tutorials/notebook.ipynb").read_text(encoding="utf-8"))
+    return "\n\n".join(_shown(cell["cell_type"], "".join(cell["source"]), scope) for cell in content["cells"])
+
+
+def _shown(kind: str, text: str, scope: dict[str, Any]) -> str:
+    if kind == "markdown":
+        return text
+    parsed, printed = ast.parse(text), io.StringIO()
+    last = ast.Expression(parsed.body.pop().value) if isinstance(parsed.body[-1], ast.Expr) else None
+    with redirect_stdout(printed), redirect_stderr(io.StringIO()):
+        exec(compile(parsed, "notebook", "exec"), scope)
+        value = None if last is None else eval(compile(last, "notebook", "eval"), scope)
+    parts = [f"```python\n{text}\n```"]
+    if hasattr(value, "_repr_html_"):
+        table = f'<div class="cell_output"><div class="output">{value._repr_html_()}</div></div>'
+        parts.append(f"```{{raw}} html\n{table}\n```")
+    elif value is not None or printed.getvalue():
+        parts.append(f"```text\n{printed.getvalue() or repr(value)}\n```")
+    return "\n\n".join(parts)
+
+
 def _is(thing: object, base: type) -> bool:
     return isinstance(thing, type) and issubclass(thing, base)
 
 
-_MADE = {made.__name__: made for made in (methods, public, commands, figures, gallery)}
+_MADE = {made.__name__: made for made in (methods, public, commands, figures, gallery, notebook)}
 
 
 def _fill(app: Sphinx, page: str, source: list[str]) -> None:

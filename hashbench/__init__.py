@@ -13,7 +13,7 @@ plug-ins are in methods/ and datasets/.
     registry       plug-ins by name
     cards          facts about a method, without constructing it
     testing        the conformance suites
-    functions      run, tune, tables and plot as functions
+    functions      commands as functions
     errors         the exception for mistakes that users can fix, and for packages that are missing
     __main__       ``python -m hashbench``
     _choices       options that users choose by name, affinity rules among them
@@ -31,11 +31,24 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.affinity": ("Affinity", "Distance", "Explicit", "Hierarchy", "SameLabel", "SharedLabels"),
     "hashbench.dataset": ("Dataset",),
     "hashbench.errors": ("HashbenchError", "Refusal"),
-    "hashbench.functions": ("plot", "run", "tables", "tune"),
+    "hashbench.functions": (
+        "compare_results",
+        "diff",
+        "explain",
+        "explain_cached",
+        "explain_run",
+        "plot",
+        "read_codes",
+        "run",
+        "tables",
+        "tune",
+    ),
     "hashbench.learning.base": ("LearnedHash",),
     "hashbench.learning.batch": ("Batch",),
     "hashbench.learning.classes": ("ClassHash", "TargetHash", "mean_over_labelled"),
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
+    "hashbench.reports.diff": ("Diff",),
+    "hashbench.reports.explain.explained": ("Explained",),
     "hashbench.scoring.candidates": ("CandidateCount", "candidates"),
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
     "hashbench.scoring.comparison": ("Difference", "compare"),
@@ -72,7 +85,18 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     )
     from hashbench.dataset import Dataset as Dataset
     from hashbench.errors import HashbenchError as HashbenchError, Refusal as Refusal
-    from hashbench.functions import plot as plot, run as run, tables as tables, tune as tune
+    from hashbench.functions import (
+        compare_results as compare_results,
+        diff as diff,
+        explain as explain,
+        explain_cached as explain_cached,
+        explain_run as explain_run,
+        plot as plot,
+        read_codes as read_codes,
+        run as run,
+        tables as tables,
+        tune as tune,
+    )
     from hashbench.learning.base import LearnedHash as LearnedHash
     from hashbench.learning.batch import Batch as Batch
     from hashbench.learning.classes import (
@@ -87,6 +111,8 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
         setting as setting,
         whole as whole,
     )
+    from hashbench.reports.diff import Diff as Diff
+    from hashbench.reports.explain.explained import Explained as Explained
     from hashbench.scoring.candidates import CandidateCount as CandidateCount, candidates as candidates
     from hashbench.scoring.code_statistics import CodeUsage as CodeUsage, code_usage as code_usage
     from hashbench.scoring.comparison import Difference as Difference, compare as compare

@@ -1,4 +1,4 @@
-"""The commands run, tune, tables and plot as functions, which return data frames, tables and figures."""
+"""Commands as functions, which return data frames, tables and figures."""
 
 from __future__ import annotations  # so that help() shows types as they are written
 
@@ -7,21 +7,31 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hashbench._typing import BoolArray
+from hashbench._validation import check_choice
+from hashbench.affinity import Affinity, as_affinity
+from hashbench.bits import as_packed_pair, unpack
 from hashbench.errors import HashbenchError, needing
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.one_job import Outcome
 from hashbench.pipeline.runner import in_order, run_all
 from hashbench.pipeline.steps import Demands
 from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_methods, read_params
+from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import DEFAULT_METRICS
+from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.runs import as_lists
 from hashbench.store.result_rows import to_frame
 from hashbench.store.results import merge_rows
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from hashbench.reports.diff import Diff
+    from hashbench.reports.explain.explained import Explained
     from hashbench.reports.tables import ResultTable
 
 
@@ -106,7 +116,7 @@ def run(
     if not outcomes:
         raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method.")
     for refusal in refusals:
-        warnings.warn(refusal, stacklevel=2)
+        warnings.warn(refusal, stacklevel=3)
     return to_frame([row for outcome in in_order(outcomes, jobs) for row in outcome.rows])
 
 
@@ -197,12 +207,12 @@ def tune(
     tuning.check_folder(folder)
     trials = tuning.plan(study, n_trials)
     for sentence in tuning.about_effort(study, n_trials, "n_trials="):
-        warnings.warn(sentence, stacklevel=2)
+        warnings.warn(sentence, stacklevel=3)
     cluster = None if workers is None else Cluster(workers, trust_workers)
     outcomes = [*tuning.run_trials(trials, names, folder, n_jobs, resume=resume, cluster=cluster)]
     choices = tuning.conclude(study, trials, outcomes, names, folder)
     if left_out := tuning.about_left_out(choices):
-        warnings.warn(left_out, stacklevel=2)
+        warnings.warn(left_out, stacklevel=3)
     return pd.DataFrame([vars(choice) | {"params": tuning.variant_of(choice)} for choice in choices])
 
 
@@ -329,6 +339,303 @@ def plot(
             "Choose one by datasets and features."
         )
     return figures[0]
+
+
+@needing("hashbench.compare_results")
+def compare_results(
+    *names: str,
+    results: str | Path = "results",
+    datasets: str | Sequence[str] = (),
+    metrics: str | Sequence[str] = "AP",
+    n_bits: int | Sequence[int] = (),
+    features: str | Sequence[str] = (),
+    by: str = "query",
+) -> pd.DataFrame:
+    """Compare the first of some methods with the others by their results, as ``hashbench compare`` does.
+
+    Parameters
+    ----------
+    *names : str
+        Methods, or labels of their settings, such as ``"csq epochs=3"``.
+    results : str or Path, default="results"
+        Folder of the result files.
+    datasets, metrics, n_bits, features : str or int, or sequence of them
+        Which rows; empty for all.
+    by : {"query", "class"}, default="query"
+        What the interval generalises to: other queries, or other classes of queries.
+
+    Returns
+    -------
+    DataFrame
+        One row per dataset, metric, code length and other method: the difference as ``value``, its interval from
+        ``low`` to ``high``, ``p``, ``p_holm`` corrected for several others, ``tie_sd``, ``is_shown``, the ``answer``
+        and the ``sentence`` to quote.
+
+    Warns
+    -----
+    UserWarning
+        If only seeds can be compared, or rows may be of different code.
+
+    Raises
+    ------
+    HashbenchError
+        If a name is unknown, or there is nothing to compare.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = run(["itq", "lsh"], 12, metrics="AP", results=folder)
+    ...     compare_results("itq", "lsh", results=folder)["answer"].tolist()
+    ['better']
+    """
+    from hashbench.reports.comparison import frame_of, read_and_compare
+    from hashbench.reports.selection import Selection
+
+    check_choice(by, ("query", "class"), "by")
+    chosen = {"datasets": datasets, "features": features, "n_bits": n_bits, "metrics": metrics}
+    rows: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
+    columns = read_and_compare(Path(results), names, Selection(**rows), by == "class")
+    for note in dict.fromkeys(note for column in columns for note in column.notes):
+        warnings.warn(note, stacklevel=3)
+    return frame_of(columns)
+
+
+@needing("hashbench.diff")
+def diff(
+    old: str | Path = "HEAD",
+    new: str | Path | None = None,
+    *,
+    metrics: str | Sequence[str] = (),
+    results: str | Path | None = None,
+) -> Diff:
+    """Compare results on two sides, by default the last commit and the working tree, as ``hashbench diff`` does.
+
+    Parameters
+    ----------
+    old, new : str or Path
+        Revisions, tags, folders or files; ``A..B`` and ``A...B`` as in git. By default the working tree is new.
+    metrics : str or sequence of str
+        Which rows; empty for all.
+    results : str or Path, optional
+        Folder of the result files at a revision; by default the nearest ``results``, here or above.
+
+    Returns
+    -------
+    Diff
+        With ``counts``, ``to_frame()`` of all rows that differ, ``over_seeds()``, and ``drops(0.01)`` of values that
+        are worse by more than 0.01.
+
+    Raises
+    ------
+    HashbenchError
+        If a side does not exist, or there is nothing to compare.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = run("lsh", 12, metrics="AP", results=folder)
+    ...     diff(folder, folder).counts["unchanged"]
+    1
+    """
+    from hashbench.reports.diff import read_diff
+
+    folder = None if results is None else Path(results)
+    return read_diff(str(old), None if new is None else str(new), as_tuple(metrics), folder)
+
+
+@needing("hashbench.explain")
+@reporting_compilation()
+def explain(
+    query_codes: npt.ArrayLike,
+    database_codes: npt.ArrayLike,
+    affinity: Any,
+    metrics: str | Sequence[str] = (),
+    *,
+    scripts: str | Sequence[str] = (),
+    database_order: str | None = None,
+    value: str | None = None,
+    n_bits: int | None = None,
+    bit_order: str | None = None,
+    exclude_self: bool = False,
+    exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    junk_label: int | str | None = None,
+) -> Explained:
+    """Show why other scripts give other numbers for the same codes, as ``hashbench explain`` does.
+
+    Parameters
+    ----------
+    query_codes, database_codes, affinity, n_bits, bit_order, exclude_self, exclude_same_id, groups, junk_label
+        As in `hashbench.evaluate`.
+    metrics : str or sequence of str, optional
+        By default AP and AP@1000; with ``value``, those that papers report.
+    scripts : str or sequence of str, optional
+        Scripts that ``hashbench list scripts`` lists; by default all.
+    database_order : str, optional
+        Order of the database, which breaks ties: ``given``, ``by-class`` or ``shuffled``, with a seed as in
+        ``shuffled:7``. By default ``given``; with ``value`` and without ``metrics``, each of the three.
+    value : str, optional
+        Number to look for, such as ``"0.731"``, or ``"73.1"`` in percent; its digits count.
+
+    Returns
+    -------
+    Explained
+        Data frames ``scripts`` and ``causes``, and ``notes`` on what was left out.
+
+    Raises
+    ------
+    HashbenchError
+        If codes and affinity do not fit together, or no script gives a metric.
+
+    Examples
+    --------
+    >>> explained = explain([[0, 0]], [[0, 1], [1, 0], [1, 1]], ([5], [7, 5, 5]), "AP", value="0.58")
+    >>> found = explained.scripts
+    >>> "sklearn-ap" in set(found.loc[found["verdict"] == "gives", "script"])
+    True
+    """
+    from hashbench.reports.explain.explained import explain_codes
+
+    query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
+    rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
+    asked = None if value is None else str(value)
+    return explain_codes(query, database, width, rule, as_tuple(metrics), as_tuple(scripts), database_order, asked)
+
+
+@needing("hashbench.explain_cached")
+@reporting_compilation()
+def explain_cached(
+    dataset: str | Path,
+    n_bits: int | Sequence[int] = (),
+    methods: str | Sequence[str] = (),
+    *,
+    seed: int = 0,
+    metrics: str | Sequence[str] = "AP",
+    database_order: str | None = None,
+) -> dict[str, pd.DataFrame]:
+    """Score all cached codes of a dataset in scripts' orders of ties, as ``hashbench explain --dataset`` does.
+
+    Parameters
+    ----------
+    dataset : str or Path
+        Name or file.
+    n_bits, methods : int or str, or sequence of them
+        Which codes; empty for all.
+    seed : int, default=0
+        Seed of the codes.
+    metrics : str or sequence of str, default="AP"
+        Those that scripts compute by sorting, such as AP, AP@1000, NDCG or P@100.
+    database_order : str, optional
+        As in `explain`; by default all three.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        ``codes``: the exact value of each, and the lowest and highest among scripts. ``pairs``: how many pairs of
+        methods a shuffle may reverse (``open``), and which pairs two scripts put in either order (``turned``).
+
+    Raises
+    ------
+    HashbenchError
+        If no codes are cached, or no script that sorts gives a metric.
+
+    Examples
+    --------
+    >>> _ = run(["itq", "lsh"], 12, metrics="AP")
+    >>> explain_cached("digits", 12, ["itq", "lsh"])["pairs"]["n_pairs"].tolist()
+    [1, 1, 1]
+    """
+    import pandas as pd
+
+    from hashbench.reports.explain import spreads
+
+    orders = None if database_order is None else [database_order]
+    chosen = as_tuple(n_bits), as_tuple(methods), seed, as_tuple(metrics), orders
+    cells = spreads.explain_cached(str(dataset), *chosen)
+    return {"codes": pd.DataFrame(cells), "pairs": pd.DataFrame(spreads.pairs(cells))}
+
+
+@needing("hashbench.explain_run")
+@reporting_compilation()
+def explain_run(
+    run: Mapping[str, Mapping[str, float]] | pd.DataFrame,
+    qrels: Mapping[str, Mapping[str, int]] | pd.DataFrame,
+    metrics: str | Sequence[str] = (),
+    *,
+    scripts: str | Sequence[str] = (),
+    value: str | None = None,
+) -> Explained:
+    """Show why tools for runs give other numbers for the same run, as ``hashbench explain --run`` does.
+
+    Parameters
+    ----------
+    run, qrels
+        As in `hashbench.evaluate_run`, documents in the order of the file.
+    metrics : str or sequence of str, optional
+        By default AP and NDCG:trec.
+    scripts : str or sequence of str, optional
+        Some of trec_eval, pytrec_eval, ir_measures, ranx-here, ranx-run-here and ranx-comparable-here.
+    value : str, optional
+        Number to look for, as in `explain`.
+
+    Returns
+    -------
+    Explained
+        As of `explain`.
+
+    Raises
+    ------
+    HashbenchError
+        If run, qrels and metrics do not fit together, or no tool gives a metric.
+
+    Examples
+    --------
+    >>> explained = explain_run({"q": {"a": 1.0, "b": 1.0}}, {"q": {"a": 1}}, "AP", scripts="trec_eval")
+    >>> explained.scripts[["value", "exact_mean"]].values.tolist()
+    [[0.5, 0.75]]
+    """
+    from hashbench.reports.explain.explained import explain_lists
+
+    asked = None if value is None else str(value)
+    return explain_lists(*as_lists(run, qrels), as_tuple(metrics), as_tuple(scripts), asked)
+
+
+@needing("hashbench.read_codes")
+def read_codes(path: str | Path, dataset: str | Path | None = None) -> tuple[BoolArray, BoolArray, Affinity]:
+    """Read a codes file of hashbench, for `evaluate`, `explain` and `thresholds`: ``evaluate(*read_codes(path))``.
+
+    Parameters
+    ----------
+    path : str or Path
+        Such as ``codes/digits/itq-32-s0.h5`` in the data folder.
+    dataset : str or Path, optional
+        Name or file of its dataset; by default the one whose content the file records.
+
+    Returns
+    -------
+    tuple
+        Codes of queries and of the database, boolean of shape (n, n_bits), and the `Affinity` of the dataset.
+
+    Raises
+    ------
+    HashbenchError
+        If this is another file, or its dataset is not found.
+
+    Examples
+    --------
+    >>> _ = run("lsh", 12, metrics="AP")
+    >>> from hashbench.store.files import data_dir
+    >>> query_codes, database_codes, affinity = read_codes(data_dir() / "codes/digits/lsh-12-s0.h5")
+    >>> query_codes.shape, len(database_codes) == affinity.n_database
+    ((200, 12), True)
+    """
+    from hashbench.pipeline.own_codes import dataset_of, read_file
+
+    path = Path(path)
+    codes = read_file(path, dataset_of(path, None if dataset is None else str(dataset)))
+    return unpack(codes.query, codes.n_bits), unpack(codes.database, codes.n_bits), codes.affinity
 
 
 def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, params: Any) -> Study:

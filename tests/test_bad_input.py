@@ -666,9 +666,9 @@ COMMANDS = f"""
 1 | {EXPLAINED} --database-order sorted | 'sorted', expected given, by-class, shuffled, or shuffled:7 with a seed
 1 | {EXPLAINED} --database-order shuffled:-1 | 'shuffled:-1', expected given
 1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels.npy")} --database-order by-class | one class per item
-1 | {EXPLAINED} --value abc | --value is 'abc', expected a score with two decimals or more, such as 0.731, or
-1 | {EXPLAINED} --value 100.1 | --value is '100.1', expected a score
-1 | {EXPLAINED} --value 7%% | --value is '7%%', expected a score
+1 | {EXPLAINED} --value abc | the value is 'abc', expected a score with two decimals or more, such as 0.731, or
+1 | {EXPLAINED} --value 100.1 | the value is '100.1', expected a score
+1 | {EXPLAINED} --value 7%% | the value is '7%%', expected a score
 2 | prepare | name datasets to prepare
 1 | prepare --dataset digts | unknown dataset 'digts'
 2 | prepare --dataset digits --from X.npy --name mine | give your own

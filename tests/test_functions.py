@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from io import StringIO
 
 import numpy as np
 import pandas as pd
@@ -54,8 +55,9 @@ def test_each_value_of_a_list_is_run(digits_data):
 
 
 def test_run_warns_of_what_cannot_run_and_refuses_if_nothing_can(digits_data):
-    with pytest.warns(UserWarning, match="pcah"):
+    with pytest.warns(UserWarning, match="pcah") as warned:
         frame = package.run(["lsh", "pcah"], 100, metrics="AP")
+    assert [warning.filename for warning in warned] == [__file__]
     assert frame["method"].unique().tolist() == ["lsh"]
     with pytest.raises(HashbenchError, match="pcah"):
         package.run("pcah", 100)
@@ -136,7 +138,212 @@ def test_an_evaluation_is_a_frame_and_a_table_in_a_notebook():
     assert frame.columns.tolist() == [*SUMMARY]
     for name, values in evaluation.summary.items():
         np.testing.assert_array_equal(frame.loc[name].astype(float), np.array([*values.by_name.values()], dtype=float))
-    assert f"<td>{evaluation.summary['AP'].mean:.4f}</td>" in evaluation._repr_html_()
+    head, ap, p1 = re.findall("<tr>(.*?)</tr>", evaluation._repr_html_())
+    assert re.findall("<th>(.*?)</th>", head) == ["metric", "value", "tie_sd", "range"]
+    assert re.findall("<td>(.*?)</td>", p1) == ["P@1", "0.0000", "0.00000", "0.0000 to 0.0000"]
+    assert f"<td>{evaluation['AP'].mean:.4f}</td>" in ap
+
+
+def test_a_notebook_shows_the_name_of_a_metric_and_not_its_markup():
+    scores = package.evaluate([[0]], [[1]], [[1]], ["AP"]).scores["AP"]
+    html = package.Evaluation({"<script>": scores}, 0)._repr_html_()
+    assert "<td>&lt;script&gt;</td>" in html
+    assert "<script>" not in html
+    assert "style" not in html  # nor colours: it takes those of a dark or a light notebook
+
+
+@pytest.fixture
+def own():
+    """Codes and labels, with their files as options of the commands."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 60)
+    codes = (rng.random((3, 8)) > 0.5)[labels] ^ (rng.random((60, 8)) < 0.2)
+    return codes[:20], codes[20:], (labels[:20], labels[20:])
+
+
+@pytest.fixture
+def own_options(own, tmp_path):
+    query, database, labels = own
+    arrays = {"query-codes": query, "database-codes": database}
+    arrays |= dict(zip(("query-labels", "database-labels"), labels, strict=True))
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    return [word for name in arrays for word in (f"--{name}", tmp_path / f"{name}.npy")]
+
+
+def words_of(options):
+    """Write keyword arguments as the options of a command."""
+    return [
+        word
+        for key, values in options.items()
+        for value in ([values] if isinstance(values, str) else values)
+        for word in (f"--{key.removesuffix('s').replace('_', '-')}", value)
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metrics": "AP"},
+        {"metrics": ["AP", "RR"], "scripts": ["csq", "sklearn-ap"], "database_order": "by-class"},
+        {"value": "0.80", "scripts": ["csq", "sklearn-ap"]},
+    ],
+)
+def test_explain_returns_what_the_command_prints(hashbench, own, own_options, options):
+    explained = package.explain(*own, **options)
+    command = ["explain", *own_options, *words_of(options)]
+    content = json.loads(hashbench(*command, "--format", "json").stdout)
+    frame = explained.scripts
+    keys = ["script", "metric", "value", "difference", "n_undefined", *["verdict"] * ("value" in options)]
+    assert frame[keys].to_numpy().tolist() == [[row[key] for key in keys] for row in content]
+    assert frame["exact_low"].tolist() == [row["exact"]["low"] for row in content]
+    shares = [list(cause.values()) for row in content for cause in row["causes"]]
+    assert explained.causes[["cause", "share"]].to_numpy().tolist() == shares
+    total = explained.causes.groupby(["script", "metric", "database_order"])["share"].sum()
+    by_key = frame.set_index(["script", "metric", "database_order"])["difference"]
+    np.testing.assert_allclose(total, by_key[total.index], atol=1e-12)
+    printed = hashbench(*command, "--format", "markdown")
+    assert [line for line in printed.stderr.splitlines() if line.startswith("Left out")] == explained.notes
+    assert explained._repr_markdown_() == "\n\n".join([printed.stdout.rstrip("\n"), *explained.notes])
+    assert len(explained.notes) == ("RR" in options.get("metrics", ()))
+
+
+def test_explain_leaves_out_what_queries_ignore(own):
+    cameras = np.arange(20) % 4, np.arange(40) % 4
+    exact = package.evaluate(*own, ["AP"], groups=cameras)["AP"].mean
+    explained = package.explain(*own, "AP", scripts="csq", groups=cameras)
+    assert explained.scripts["exact_mean"].tolist() == [pytest.approx(exact, abs=1e-12)]
+    with pytest.raises(HashbenchError, match="the 20 queries and 40 database items differ"):
+        package.explain(*own, exclude_self=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metrics": "RR"},
+        {"scripts": "qqqq"},
+        {"database_order": "sorted"},
+        {"value": "abc"},
+        {"metrics": "APP"},
+        {"junk_label": "5"},
+    ],
+)
+def test_explain_refuses_in_the_words_of_the_command(hashbench, own, own_options, options):
+    done = hashbench("explain", *own_options, *words_of(options))
+    assert done.exit_code == 1
+    with pytest.raises(HashbenchError) as refused:
+        package.explain(*own, **options)
+    assert done.stderr.splitlines()[-1] == f"Error: {refused.value}"
+
+
+def test_explain_run_takes_frames_and_returns_what_the_command_prints(hashbench, tmp_path):
+    run = pd.DataFrame({"query_id": "q", "doc_id": list("abc"), "score": [2.0, 2.0, 1.0]})
+    qrels = {"q": {"a": 1}, "other": {"a": 1}}
+    (tmp_path / "run.txt").write_text("q Q0 a 1 2 r\nq Q0 b 2 2 r\nq Q0 c 3 1 r\n")
+    (tmp_path / "qrels.txt").write_text("q 0 a 1\nother 0 a 1\n")
+    files = ["explain", "--run", tmp_path / "run.txt", "--qrels", tmp_path / "qrels.txt"]
+    options = {"metrics": "AP", "scripts": ["ranx-here", "trec_eval"], "value": "0.50"}
+    explained = package.explain_run(run, qrels, **options)
+    done = hashbench(*files, *words_of(options))
+    assert done.stdout == explained.to_text() + "\n"
+    assert explained.notes == [line for line in done.stderr.splitlines() if "ranx-here" in line]
+    assert explained.scripts[["script", "value", "verdict"]].to_numpy().tolist() == [["trec_eval", 0.5, "gives"]]
+    by_default = package.explain_run(run, qrels).to_text("json")
+    assert json.loads(by_default) == json.loads(hashbench(*files, "--format", "json").stdout)
+    with pytest.raises(HashbenchError, match=r"run must be a dict of dicts"):
+        package.explain_run("run.txt", qrels)
+
+
+def test_explain_cached_returns_the_tables_of_the_command(hashbench, digits_data):
+    package.run(["itq", "lsh"], [8, 12], metrics="AP")
+    found = package.explain_cached("digits", 12, database_order="by-class")
+    command = ["explain", "--dataset", "digits", "--bits", 12, "--database-order", "by-class", "--format", "json"]
+    content = json.loads(hashbench(*command).stdout)
+    for name in ("codes", "pairs"):
+        assert json.loads(found[name].to_json(orient="records", double_precision=15)) == [
+            {key: pytest.approx(value, abs=1e-14) if isinstance(value, float) else value for key, value in row.items()}
+            for row in content[name]
+        ]
+    with pytest.raises(HashbenchError, match="no matching codes of digits with seed 1 are cached"):
+        package.explain_cached("digits", seed=1)
+
+
+def test_codes_of_a_file_are_scored_as_the_command_scores_them(hashbench, digits_data):
+    package.run("lsh", 12, metrics="AP")
+    path = digits_data / "codes" / "digits" / "lsh-12-s0.h5"
+    content = json.loads(hashbench("evaluate", path, "--metric", "AP", "--format", "json").stdout)
+    assert package.evaluate(*package.read_codes(path), ["AP"])["AP"].mean == content["AP"]["mean"]
+    assert package.read_codes(path, "digits")[2].n_queries == 200
+    with pytest.raises(HashbenchError, match=r"codes\.npy is not a CODES\.h5 of hashbench"):
+        package.read_codes("codes.npy")
+
+
+@pytest.fixture
+def changed(few, tmp_path):
+    """Results of two methods on digits, and a copy in which a value fell and a row is gone."""
+    copy = tmp_path / "changed"
+    shutil.copytree(few / "digits", copy / "digits")
+    path = copy / "digits" / "itq.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if ",AP," in line)
+    header, fields = lines[0].rstrip("\n").split(","), lines[at].rstrip("\n").split(",")
+    fields[header.index("value")] = fields[header.index("low")]
+    lines[at] = ",".join(fields) + "\n"
+    path.write_text("".join(lines[:-1]))
+    return few, copy
+
+
+def test_diff_returns_the_rows_that_the_command_lists(hashbench, changed):
+    found = package.diff(*changed)
+    text = hashbench("diff", *changed, "--format", "csv").stdout
+    pd.testing.assert_frame_equal(
+        found.to_frame().replace("", np.nan).astype({"ties": object}),
+        pd.read_csv(StringIO(text)).astype({"ties": object}),
+        check_dtype=False,
+        atol=5e-7,
+    )
+    assert repr(found).startswith(f"<Diff {changed[0]} -> {changed[1]}: 1 changed, 1 gone, ")
+    change = found.to_frame(only_changed=True).iloc[0]
+    assert change["difference"] == pytest.approx(change["new"] - change["old"])
+    for limit, n_drops in ((0.0, 1), (0.99, 0)):
+        assert len(found.drops(limit)) == n_drops
+        assert hashbench("diff", *changed, "--fail-on-drop", limit).exit_code == 3 * n_drops
+    assert set(package.diff(*changed, metrics="mAP").rows["metric"]) == {"AP"}
+
+
+@pytest.mark.parametrize("arguments", [("nowhere", None), ("HEAD..HEAD", "HEAD")])
+def test_diff_refuses_in_the_words_of_the_command(hashbench, arguments):
+    done = hashbench("diff", *(argument for argument in arguments if argument))
+    assert done.exit_code == 1
+    with pytest.raises(HashbenchError) as refused:
+        package.diff(*arguments)
+    assert done.stderr.splitlines()[-1] == f"Error: {refused.value}"
+
+
+def test_compare_results_returns_what_the_command_prints(hashbench, few):
+    with pytest.warns(UserWarning, match="so only seeds are compared") as warned:
+        frame = package.compare_results("itq", "lsh", results=few, n_bits=[16, 32])
+    assert [warning.filename for warning in warned] == [__file__]  # the caller's line, which Python shows
+    command = ["compare", "itq", "lsh", "--results", few, "--bits", 16, "--bits", 32, "--format", "json"]
+    (content,) = json.loads(hashbench(*command).stdout)
+    keys = ["n_bits", "value", "low", "high", "p", "basis", "is_shown", "answer", "sentence", "second"]
+    assert frame[keys].to_numpy().tolist() == [[row[key] for key in keys] for row in content["differences"]]
+    assert frame["p_holm"].isna().all()
+    for options, words in (
+        ({"by": "item"}, "by must be one of query, class, got 'item'"),
+        ({"by": "class"}, "a comparison by class needs the scores of single queries"),
+        ({"n_bits": 7}, "leave that length out|there are no results in AP"),
+    ):
+        with pytest.raises(HashbenchError, match=words):
+            package.compare_results("itq", "lsh", results=few, **options)
+
+
+def test_curves_leave_out_what_queries_ignore(own):
+    cameras = np.arange(20) % 4, np.arange(40) % 4
+    points = package.curves(*own, groups=cameras, junk_label=2)
+    names = [f"R@{'r' * (point.curve == 'radius')}{point.cutoff}" for point in points.itertuples()]
+    scores = package.evaluate(*own, names, groups=cameras, junk_label=2)
+    assert points["recall"].tolist() == pytest.approx([scores[name].mean for name in names])
 
 
 @pytest.mark.parametrize("distance", ["hamming", "cosine"])
@@ -201,3 +408,16 @@ def test_the_documents_examples_run_as_they_stand(digits_data, empty_folder, few
     assert set(scope["frame"]["method"]) == {"itq", "lsh"}
     (axes,) = re.findall(r"groupby\((.*?)\)", notebook)
     assert "metric" in eval(axes)  # or it would average over unlike ones
+
+
+def test_the_cells_of_the_notebook_run_in_their_order(capsys):
+    cells = json.loads((ROOT / "docs/tutorials/notebook.ipynb").read_text(encoding="utf-8"))["cells"]
+    scope = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []  # the site shows what it gives
+            exec("".join(cell["source"]), scope)
+    assert set(scope["explained"].scripts["script"]) == {"csq", "callmap", "talr-ap", "trec_eval"}
+    assert "calc-map-k" in set(scope["found"].query("verdict == 'gives'")["script"])
+    assert capsys.readouterr().out.startswith("pca is above planes by 0.0")
+    assert scope["matches"].best_f1.radius == 5

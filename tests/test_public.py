@@ -13,17 +13,26 @@ from helpers.documents import files
 from helpers.paths import ROOT
 
 import hashbench
+from hashbench.cli.main import COMMANDS
 from hashbench.testing import METHOD_CHECKS
 
-ROWS = re.findall(
-    r"^\| (.*?) \| .*? \| `(hashbench[\w.]*)` \|$", (ROOT / "docs" / "python.md").read_text(), re.MULTILINE
-)
+DOCUMENT = (ROOT / "docs" / "python.md").read_text()
+ROWS = re.findall(r"^\| (.*?) \| .*? \| `(hashbench[\w.]*)` \|$", DOCUMENT, re.MULTILINE)
 LISTED = [(name, module) for names, module in ROWS for name in re.findall(r"`(\w+)`", names)]
 
 
 @pytest.mark.parametrize(("name", "module"), LISTED)
 def test_a_listed_name_is_that_of_its_module(name, module):
     assert getattr(hashbench, name) is getattr(import_module(module), name)
+
+
+def test_every_command_has_its_functions_or_is_named_as_a_command_only():
+    _, _, section = DOCUMENT.partition("## Commands as functions\n")
+    section = section.partition("\n## ")[0]
+    named = re.findall(r"`([a-z_]+)[` ]", section)
+    assert set(COMMANDS) <= set(named)
+    functions = re.findall(r"^\| `[\w -]+` \| (.*?) \|", section, re.MULTILINE)
+    assert all(callable(getattr(hashbench, name)) for cell in functions for name in re.findall(r"`(\w+)`", cell))
 
 
 def test_every_public_name_is_listed_once():
@@ -54,7 +63,7 @@ def test_the_method_that_the_tutorial_shows_keeps_the_contract(check, monkeypatc
     check(module.MedianHash)
 
 
-@pytest.mark.parametrize("name", ["evaluate", "evaluate_run", "curves", "run", "tune", "tables", "plot"])
+@pytest.mark.parametrize("name", ["evaluate", "evaluate_run", "curves", "run", "tune", "tables", "plot", "explain"])
 def test_help_shows_types_as_they_are_written(name):
     signature = pydoc.plain(pydoc.render_doc(getattr(hashbench, name))).splitlines()[2]
     assert signature.startswith(f"{name}(")

@@ -161,6 +161,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     for page in PAGES:
         assert (tmp_path / page).with_suffix(".html").exists()
+    assert "<td>AP@100</td>" in (tmp_path / "tutorials/notebook.html").read_text(encoding="utf-8")  # which it ran
     content = (tmp_path / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(content[content.index("(") + 1 : content.rindex(")")])
     page = index["docnames"].index("why-numbers-differ")

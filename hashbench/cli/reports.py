@@ -284,14 +284,11 @@ def compare(
     settings, those that tables show are compared; choose others by their label, as in `compare 'csq epochs=3' csq`.
     Scores of single queries come from your data folder. With several others, p is corrected by Holm's method.
     """
-    from hashbench.reports.comparison import compare_results, format_columns
-    from hashbench.reports.row_origins import read_results_with_origins
+    from hashbench.reports.comparison import format_columns, read_and_compare
     from hashbench.reports.selection import Selection
 
-    rows = read_results_with_origins(results)
-    selection = Selection(datasets, features=features, n_bits=n_bits, metrics=metrics or ["AP"]).read()
-    selection.check(rows)
-    columns = compare_results(rows, names, selection, by == "class")
+    selection = Selection(datasets, features=features, n_bits=n_bits, metrics=metrics)
+    columns = read_and_compare(results, names, selection, by == "class")
     click.echo(format_columns(columns, form))
     if form == "csv":  # which has no place for notes
         for note in dict.fromkeys(note for column in columns for note in column.notes):
@@ -322,13 +319,11 @@ def diff(
     As in git diff, A..B compares A and B, and A...B compares their merge base with B.
     """
     from hashbench.cli.progress import ProgressBar
-    from hashbench.reports import diff_text, revisions
-    from hashbench.reports.diff import compare, with_tests
-    from hashbench.scoring.metrics import get_metric
+    from hashbench.reports import diff_text
+    from hashbench.reports.diff import read_diff
 
-    comparison = compare(*revisions.read_sides(old, new, results), [get_metric(name).name for name in metrics])
     with ProgressBar() as progress:
-        comparison = with_tests(comparison, progress.update)
+        comparison = read_diff(old, new, metrics, results, progress.update)
     click.echo(diff_text.format_diff(comparison, form, only_changed=only_changed))
     if limit is not None and len(comparison.drops(limit)):
         click.echo(diff_text.describe_drops(comparison, limit), err=True)

@@ -20,7 +20,6 @@ from hashbench.cli.scoring import (
     read_codes_file,
     read_own_codes,
 )
-from hashbench.errors import counted
 
 if TYPE_CHECKING:
     from hashbench.pipeline.own_codes import OwnCodes
@@ -87,7 +86,7 @@ def thresholds(
     reasons = {"best F1": "no pair is relevant"}  # why there is no match
     for rate in fpr:
         name = f"false positive rate {rate:g}"
-        asked[name], reasons[name] = found.at_fpr(rate), _why_no_radius(found, rate)
+        asked[name], reasons[name] = found.at_fpr(rate), found.why_no_radius(rate)
     if output is not None and output.suffix.lower() in FIGURES:
         from hashbench.reports.plots.curves_figure import draw_thresholds
 
@@ -143,19 +142,6 @@ def _sentence(match: "Match", found: "Thresholds") -> str:
         f"(95 % interval {match.fpr_low:.2g} to {match.fpr_high:.2g}, assuming independent pairs), in "
         f"{match.n_queries_with_false:,} of {found.n_queries:,} queries"
     )
-
-
-def _why_no_radius(found: "Thresholds", rate: float) -> str:
-    """Return why no radius has a false positive rate, if none has: too few pairs, or too many false matches."""
-    from hashbench.scoring.thresholds import clopper_pearson
-
-    if not found.n_irrelevant:
-        return "these pairs cannot show it, since none is irrelevant"
-    _, least = clopper_pearson(0, found.n_irrelevant)
-    if rate < least:
-        pairs = counted(found.n_irrelevant, "irrelevant pair")
-        return f"{pairs} cannot show it; without a false match the upper bound is still {least:.2g}"
-    return f"no radius has it; the upper bound of radius 0 is {found.at(0).fpr_high:.2g}"
 
 
 def _notes(found: "Thresholds") -> list[str]:

@@ -72,7 +72,7 @@ class Study:
         idle = [str(seed) for seed in self.seeds if seed != 0]
         if idle and not any("random_state" in job.card.params for job in jobs):
             names = ", ".join(dict.fromkeys(job.method for job in jobs))
-            warnings.warn(f"only seed 0 is run, not {', '.join(idle)}: no randomness in {names}.", stacklevel=3)
+            warnings.warn(f"only seed 0 is run, not {', '.join(idle)}: no randomness in {names}.", stacklevel=4)
         return jobs
 
 

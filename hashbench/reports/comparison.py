@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from hashbench.reports.aggregate import (
 )
 from hashbench.reports.formatting import json_text, markdown_table, p_text, plain_table, sheet_text, wrapped
 from hashbench.reports.marks import mixed_methods, notes_on_code
+from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection, demand
 from hashbench.reports.uncertainty import verdict
 from hashbench.scoring.comparison import Difference, compare, holm, of_means, other_queries
@@ -71,7 +73,15 @@ class Column:
     notes: Sequence[str] = ()
 
 
-def compare_results(results: pd.DataFrame, names: Sequence[str], selection: Selection, by_class: bool) -> list[Column]:
+def read_and_compare(results: Path, names: Sequence[str], selection: Selection, by_class: bool) -> list[Column]:
+    """Compare methods in a results folder as `compare_rows` does, in the metrics of the selection, by default AP."""
+    rows = read_results_with_origins(results)
+    selection = replace(selection, metrics=selection.metrics or ["AP"]).read()
+    selection.check(rows)
+    return compare_rows(rows, names, selection, by_class)
+
+
+def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selection, by_class: bool) -> list[Column]:
     """Compare the first of some methods, or labels of lines, with the others, wherever two of them have rows.
 
     ``results`` are all rows, as `hashbench.reports.row_origins.with_origins` returns them; ``selection`` chooses some,
@@ -97,13 +107,13 @@ def compare_results(results: pd.DataFrame, names: Sequence[str], selection: Sele
         if name not in compared:
             raise HashbenchError(
                 f"{first} and {name} have no results of the same data (dataset, features and fingerprint), metric and "
-                "code length. Run or evaluate both on the same, or choose others with --dataset, --metric and --bits."
+                "code length. Run or evaluate both on the same, or choose other datasets, metrics and lengths."
             )
     answers = [answer for column in columns for answer in column.answers]
     for n_bits in selection.n_bits:
         if n_bits not in {answer["n_bits"] for answer in answers}:
             raise HashbenchError(
-                f"{' and '.join(names)} have no results to compare at {n_bits} bits; leave --bits {n_bits} out, or run "
+                f"{' and '.join(names)} have no results to compare at {n_bits} bits; leave that length out, or run "
                 "them there."
             )
     if all(answer["value"] is None for answer in answers):
@@ -253,8 +263,8 @@ def _classes(dataset: str, features: str, fingerprint: str, metric: str, is_know
         )
     if not is_known:
         raise HashbenchError(
-            "--by class needs the scores of single queries, and the data folder lacks those of some rows. Run or "
-            "evaluate them here again."
+            "a comparison by class needs the scores of single queries, and the data folder lacks those of some rows. "
+            "Run or evaluate them here again."
         )
     data, _ = load_dataset(f"{dataset}:{features}" if features else dataset)
     if data.fingerprint != fingerprint and not needs_vectors([metric]):
@@ -263,8 +273,15 @@ def _classes(dataset: str, features: str, fingerprint: str, metric: str, is_know
             "classes of their queries are not known. Run or evaluate the methods here again."
         )
     if data.labels is None or data.labels.ndim != 1:
-        raise HashbenchError(f"--by class needs a dataset with one class per item, and {dataset} has none.")
+        raise HashbenchError(f"a comparison by class needs a dataset with one class per item, and {dataset} has none.")
     return np.asarray(data.labels)[data.query]
+
+
+def frame_of(columns: Sequence[Column]) -> pd.DataFrame:
+    """Return a row per answer: ``_FIELDS`` and the sentence."""
+    rows = [[answer[name] for name in (*_FIELDS, "sentence")] for column in columns for answer in column.answers]
+    frame = pd.DataFrame(rows, columns=[*_FIELDS, "sentence"])
+    return frame.astype(dict.fromkeys(("value", "low", "high", "p", "p_holm", "tie_sd"), float))
 
 
 def format_columns(columns: Sequence[Column], form: str) -> str:

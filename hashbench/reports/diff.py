@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -11,17 +12,20 @@ from hashbench._typing import FloatArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import method_labels, signs_of
 from hashbench.reports.marks import add_marks
-from hashbench.reports.revisions import Side
-from hashbench.reports.ties import Score
+from hashbench.reports.revisions import Side, read_sides
+from hashbench.reports.ties import ANSWERS, Score
 from hashbench.reports.ties import compare as compare_ties
 from hashbench.scoring.comparison import ALPHA, holm, interval
+from hashbench.scoring.metrics import get_metric
 from hashbench.store.result_rows import COLUMNS, N_KEY, Row
 from hashbench.store.score_cache import find_scores
 
 KEY = list(COLUMNS[:N_KEY])
 OF_SEEDS = [name for name in KEY if name != "seed"]  # what the seeds of a row share
-STATUS = ("changed", "not comparable", "new", "gone", "unchanged")
+LISTED = ("changed", "not comparable", "new", "gone")
+STATUS = (*LISTED, "unchanged")
 _FIELDS, _TEST = COLUMNS[N_KEY:], ["p_value", "low", "high", "p_holm"]
+_OF_CHANGES = ["difference", "ties", "p_value", "p_holm", "low", "high"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,23 @@ class Diff:
     values; the ``loss``, how much worse the new one is; what ``ties`` leave open between the two; the ``marks`` of the
     new one; and, with `with_tests`, ``p_value``, ``p_holm``, the 95 % interval from ``low`` to ``high``, and whether
     the two ``is_unshown`` to differ.
+
+    Parameters
+    ----------
+    old_name, new_name : str
+        The two sides.
+    rows : DataFrame
+        As above, with fields as the texts that files hold.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from hashbench import diff, run
+    >>> with TemporaryDirectory() as old, TemporaryDirectory() as new:
+    ...     _ = run("lsh", 12, metrics="AP", results=old), run("lsh", [12, 16], metrics="AP", results=new)
+    ...     changes = diff(old, new)
+    >>> changes.to_frame()[["status", "method", "n_bits"]].values.tolist()
+    [['new', 'lsh', 16]]
     """
 
     old_name: str
@@ -59,6 +80,29 @@ class Diff:
         changed = self.of("changed")
         return changed[changed["loss"] > limit]
 
+    def to_frame(self, *, only_changed: bool = False) -> pd.DataFrame:
+        """Return the rows that differ, numbers as float; the command's CSV has these columns.
+
+        Parameters
+        ----------
+        only_changed : bool, default=False
+            Whether to leave out rows that are not comparable, new or gone.
+
+        Returns
+        -------
+        DataFrame
+            ``status``, the key of each row, ``old`` and ``new`` value, and ``other``, why they are not comparable. Of
+            changes also the ``difference``, what ``ties`` leave open, ``p_value``, ``p_holm``, ``low`` and ``high``.
+        """
+        rows = pd.concat([self.of(status) for status in LISTED[: 1 if only_changed else None]], ignore_index=True)
+        rows = rows.assign(**_values(rows), ties=rows["ties"].map(ANSWERS))
+        rows[_OF_CHANGES] = rows[_OF_CHANGES].where(rows["status"] == "changed")
+        return rows[["status", *KEY, "old", "new", *_OF_CHANGES, "other"]]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
+        return f"<Diff {self.old_name} -> {self.new_name}: {counts or 'no results'}>"
+
     def over_seeds(self) -> pd.DataFrame:
         """Average over seeds the rows with two or more comparable ones of which one or more changed, by key.
 
@@ -76,6 +120,14 @@ class Diff:
 
 def _mean(values: "pd.Series[float]") -> float:
     return float(values.mean(skipna=False))
+
+
+def read_diff(
+    old: str, new: str | None, metrics: Sequence[str] = (), results: Path | None = None, on_progress: Progress = silent
+) -> Diff:
+    """Read two sides as `read_sides` does, compare them in these metrics or in all, and test each change."""
+    comparison = compare(*read_sides(old, new, results), [get_metric(name).name for name in metrics])
+    return with_tests(comparison, on_progress)
 
 
 def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:

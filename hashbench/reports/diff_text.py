@@ -26,8 +26,6 @@ _MOST_ROWS = 20  # of each other kind than changed, in a table on a terminal; mo
 _ROW = {"dataset": "data", "method": "label", "bits": "n_bits", "seed": "seed", "metric": "metric"}
 _CHANGED = {"old": "value_old", "new": "value_new", "change": "change", "p": "p", "95% interval": "interval"}
 _MEANS = {"seeds changed": "seeds", "metric": "metric", "old": "old", "new": "new", "change": "change"}
-_LISTED = ("changed", "not comparable", "new", "gone")
-_SHEET = ("difference", "ties", "p_value", "p_holm", "low", "high", "other")
 # Title, status (without: means over seeds), and columns of a table, by heading.
 _SECTIONS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("Changed", "changed", _ROW | _CHANGED),
@@ -159,18 +157,14 @@ def _markdown(title: str, table: pd.DataFrame, n_lines: int) -> str:
 
 
 def _csv(diff: Diff, only_changed: bool) -> str:
-    rows = pd.concat([diff.of(status) for status in _LISTED[: 1 if only_changed else None]])
-    is_changed = rows["status"] == "changed"
+    frame = diff.to_frame(only_changed=only_changed)
     numbers = {
-        name: rows[name].map(("{:.3g}" if name[0] == "p" else "{:.6f}").format)
-        for name in _SHEET
-        if pd.api.types.is_float_dtype(rows[name])
+        name: frame[name].map(("{:.3g}" if name in ("p_value", "p_holm") else "{:.6f}").format)
+        for name in map(str, frame)
+        if pd.api.types.is_float_dtype(frame[name])
     }
-    shown = rows.assign(**numbers, ties=rows["ties"].map(ANSWERS))[list(_SHEET)].astype(object)
-    shown = shown.where(rows[list(_SHEET)].notna(), "").where(is_changed, "").assign(other=rows["other"])
-    columns = ["status", *KEY, "value_old", "value_new"]
-    lines = rows[columns].fillna("").join(shown)
-    return sheet_text(["status", *KEY, "old", "new", *_SHEET], lines.to_numpy().tolist())
+    texts = frame.assign(**numbers).astype(object).where(frame.notna(), "")
+    return sheet_text(texts.columns, texts.to_numpy().tolist())
 
 
 def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from hashbench.errors import needing
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
+from hashbench.scoring.ignored import leave_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,12 +28,18 @@ def curves(
     n_bits: int | None = None,
     bit_order: str | None = None,
     distance: str = "hamming",
+    exclude_self: bool = False,
+    exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    junk_label: int | str | None = None,
 ) -> pd.DataFrame:
     """Compute precision-recall curves of codes of any origin.
 
     Parameters
     ----------
     query_codes, database_codes, affinity, n_bits, bit_order, distance
+        As in `hashbench.evaluate`.
+    exclude_self, exclude_same_id, groups, junk_label
         As in `hashbench.evaluate`.
 
     Returns
@@ -56,13 +63,13 @@ def curves(
     """
     with needing("curves"):
         import pandas as pd  # noqa: F401  # for the result; missing, it is reported before any work
+    rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
     if distance == "hamming":
         query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
-        points = curve_metrics(width, len(database))
-        return lay_out(evaluate_packed(query, database, width, as_affinity(affinity), points))
+        return lay_out(evaluate_packed(query, database, width, rule, curve_metrics(width, len(database))))
     points = curve_metrics(0, len(np.asarray(database_codes)), by_radius=False)
     codes = query_codes, database_codes
-    return lay_out(evaluate(*codes, affinity, points, n_bits=n_bits, bit_order=bit_order, distance=distance))
+    return lay_out(evaluate(*codes, rule, points, n_bits=n_bits, bit_order=bit_order, distance=distance))
 
 
 def curve_metrics(n_bits: int, n_database: int, *, by_radius: bool = True) -> list[str]:

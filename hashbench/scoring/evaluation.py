@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -257,13 +258,15 @@ class Evaluation:
         rows = [{"metric": name, **values.by_name} for name, values in self.summary.items()]
         return pd.DataFrame(rows)
 
-    def _repr_html_(self) -> str | None:
-        """Return the means as a table for notebooks, which show the text without pandas."""
-        try:
-            table: str = self.to_frame().to_html(index=False, float_format=lambda value: f"{value:.4f}")
-        except HashbenchError:
-            return None
-        return table
+    def _repr_html_(self) -> str:
+        """Return the means as a table, whose style is that of data frames in the notebook."""
+        rows = [("metric", "value", "tie_sd", "range")]
+        for name, values in self.summary.items():
+            numbers = f"{values.mean:.4f}", f"{values.tie_sd:.5f}", f"{values.low:.4f} to {values.high:.4f}"
+            rows.append((escape(name), *numbers))
+        head, *body = (f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in rows)
+        parts = f"<thead>{head.replace('td>', 'th>')}</thead><tbody>{''.join(body)}</tbody>"
+        return f'<table class="dataframe">{parts}</table>'
 
 
 def arrays_of(scored: Evaluation, metric_names: Iterable[str] | None = None) -> dict[str, AnyArray]:

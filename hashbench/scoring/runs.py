@@ -91,7 +91,7 @@ def evaluate_run(
     """
     if random_orders:
         check_orders(random_orders, checked_metrics(metrics, undefined))
-    scores, grades = _by_query(run, "run", _SCORE), _by_query(qrels, "qrels", _GRADE)
+    scores, grades = as_lists(run, qrels)
     shared = _shared_queries(scores, grades)
     queries = list(grades) if complete else shared
     ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
@@ -108,6 +108,11 @@ def evaluate_run(
     if not random_orders:
         return evaluation
     return measure(evaluation, ranking.shuffled(documents), len(documents), undefined, random_orders)
+
+
+def as_lists(run: Any, qrels: Any) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, Any]]]:
+    """Return a run and qrels, each a dict of dicts or a DataFrame, as dicts of dicts; refuse others."""
+    return _by_query(run, "run", _SCORE), _by_query(qrels, "qrels", _GRADE)
 
 
 class _Judged(NamedTuple):

@@ -15,7 +15,7 @@ from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
-from hashbench.errors import HashbenchError, needing
+from hashbench.errors import HashbenchError, counted, needing
 from hashbench.scoring.code_statistics import usage_notes
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
@@ -187,9 +187,30 @@ class Thresholds:
         Returns
         -------
         Match or None
-            None if ``fpr_high`` of every radius is above ``rate``: with too many false matches, or too few pairs.
+            None if ``fpr_high`` of every radius is above ``rate``; `why_no_radius` says why.
         """
         return next((match for match in reversed(self.matches) if match.fpr_high <= rate), None)
+
+    def why_no_radius(self, rate: float) -> str:
+        """Return why `at_fpr` finds none: too few pairs, or too many false matches.
+
+        Parameters
+        ----------
+        rate : float
+            The false positive rate that no radius has.
+
+        Returns
+        -------
+        str
+            The reason, without a full stop.
+        """
+        if not self.n_irrelevant:
+            return "these pairs cannot show it, since none is irrelevant"
+        _, least = clopper_pearson(0, self.n_irrelevant)
+        if rate < least:
+            pairs = counted(self.n_irrelevant, "irrelevant pair")
+            return f"{pairs} cannot show it; without a false match the upper bound is still {least:.2g}"
+        return f"no radius has it; the upper bound of radius 0 is {self.at(0).fpr_high:.2g}"
 
     def at_precision(self, precision: float) -> Match | None:
         """Return the largest radius whose precision over all pairs is at least ``precision``.
@@ -361,8 +382,8 @@ def count_pairs(
     notes += usage_notes(query, database, n_bits)
     if affinity.excludes_self:
         check_symmetry(affinity)
-    counted = count_kinds(query, database, n_bits, affinity, on_progress)
-    return pooled(counted, notes, are_met_twice=affinity.excludes_self)
+    parts = count_kinds(query, database, n_bits, affinity, on_progress)
+    return pooled(parts, notes, are_met_twice=affinity.excludes_self)
 
 
 def count_kinds(

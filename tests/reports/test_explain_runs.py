@@ -109,7 +109,7 @@ def test_tools_that_refuse_the_queries_are_left_out():
     run, qrels = make_case(0)
     explained = {explanation.evaluator.name for explanation in explain_run(run, qrels, ["AP"])}
     assert set(TOOLS) - explained == {"ranx-here", "ranx-run-here"}
-    with pytest.raises(HashbenchError, match="choose --script ranx-comparable-here"):
+    with pytest.raises(HashbenchError, match="choose the script ranx-comparable-here"):
         explain_run(run, qrels, ["AP"], ["ranx-here"])
 
 

@@ -11,4 +11,5 @@ explanation_text  tables and JSON of these
 answers           the scripts, metrics and orders of the database that print a given number
 spreads           all cached codes of a dataset in the scripts' tie orders
 run_tools         the same for runs: trec_eval, pytrec_eval, ir_measures and ranx
+explained         what the command prints of codes or a run, and Python gets as data frames
 """

@@ -69,7 +69,7 @@ def parse_printed(printed: str) -> tuple[float, float]:
         is_score = False
     if not is_score:
         raise HashbenchError(
-            f"--value is {printed!r}, expected a score with two decimals or more, such as 0.731, or 73.1 in percent."
+            f"the value is {printed!r}, expected a score with two decimals or more, such as 0.731, or 73.1 in percent."
         )
     return float(number), 0.5000001 * 10.0 ** int(number.as_tuple().exponent)
 

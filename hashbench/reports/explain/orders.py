@@ -162,10 +162,10 @@ def rows_in(order: str, affinity: Affinity) -> IntArray:
     if order == "by-class":
         labels = _classes(affinity)
         if labels is None:
-            raise HashbenchError("--database-order by-class needs one class per item; choose given or shuffled.")
+            raise HashbenchError("the database order by-class needs one class per item; choose given or shuffled.")
         return np.argsort(labels, kind="stable")
     if name == "shuffled" and (seed.isdecimal() or order == name):
         return np.random.default_rng(int(seed or 0)).permutation(affinity.n_database)
     raise HashbenchError(
-        f"--database-order is {order!r}, expected given, by-class, shuffled, or shuffled:7 with a seed."
+        f"the database order is {order!r}, expected given, by-class, shuffled, or shuffled:7 with a seed."
     )

@@ -88,7 +88,7 @@ def explain_run(run: Run, qrels: Run, metrics: Sequence[str], names: Sequence[st
     if not tools:
         raise HashbenchError(
             "ranx refuses a run whose queries are not those of the qrels, unless it makes them comparable: "
-            "choose --script ranx-comparable-here."
+            "choose the script ranx-comparable-here."
         )
     explanations = []
     for metric in dict.fromkeys(get_metric(metric).name for metric in metrics):
