@@ -56,6 +56,7 @@ def _slopes_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Sl
     options=("exponential", "linear", "trec"),
     source="TALR eq. 7, 20 (exponential); Linear NDCG (linear); trec_eval's ndcg (trec)",
     paper_value=1.0,
+    takes_real_levels=True,
     slopes=_slopes,
 )
 def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
@@ -93,6 +94,7 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     options=("exponential", "trec"),
     source="TALR eq. 7, 20; the ideal is cut at k too; trec_eval's ndcg_cut (trec)",
     paper_value=1.0,
+    takes_real_levels=True,
     slopes=_slopes_at,
 )
 def ndcg_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Scores:
@@ -110,7 +112,8 @@ def _gains(histogram: TieHistogram, gain: str) -> FloatArray:
 
 def exponential_gains(levels: npt.ArrayLike) -> FloatArray:
     """Compute the gain 2^level - 1 of each level."""
-    return np.exp2(np.asarray(levels, dtype=np.float64)) - 1
+    levels = np.asarray(levels, dtype=np.float64)
+    return np.where(levels < 1, np.expm1(levels * np.log(2)), np.exp2(levels) - 1)  # small ones lose no digits
 
 
 def ideal_at(histogram: TieHistogram, k: int) -> FloatArray:
