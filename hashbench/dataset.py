@@ -11,7 +11,7 @@ import numpy as np
 
 from hashbench._choices import TRUE_DISTANCES
 from hashbench._typing import AnyArray, ByteArray, Float32Array, IntArray, Rows
-from hashbench._validation import check_levels, check_name, check_words, is_sparse, summed_csr, unexpected
+from hashbench._validation import check_name, check_words, is_sparse, refuse_fractions, summed_csr, unexpected
 from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 
@@ -382,7 +382,7 @@ def _explicit(dataset: Dataset, rows: Rows, columns: Rows) -> Affinity:
             f"(queries, database), got {shape}."
         )
     affinity = Explicit(dataset.matrix)
-    check_levels(affinity.levels)  # methods learn from whole ones
+    refuse_fractions(affinity.levels, f"dataset {dataset.name!r}")
     return affinity
 
 

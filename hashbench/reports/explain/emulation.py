@@ -80,7 +80,7 @@ def explain(
     script computes any of the metrics.
     """
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
-    refuse_fractions(affinity.levels, "an explained script")
+    refuse_fractions(affinity.levels, "hashbench explain")
     sizes = n_left(affinity)
     n_items, n_fewest = int(sizes.max()), int(sizes.min())
     names = dict.fromkeys(get_metric(name).name for name in metrics)

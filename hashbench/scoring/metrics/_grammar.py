@@ -264,7 +264,7 @@ class Metric:
     def check_levels(self, levels: AnyArray) -> None:
         """Refuse levels of relevance that are not whole, unless the metric takes them."""
         if not self.family.takes_real_levels:
-            refuse_fractions(levels, self.name, "Choose NDCG, NDCG:trec or NDCG:linear, or round the levels")
+            refuse_fractions(levels, self.name, "Choose a form of NDCG, such as NDCG:trec, or round the levels")
 
     def lacks_vectors(self) -> HashbenchError:
         """Return the error for missing float vectors."""

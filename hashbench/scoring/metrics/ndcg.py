@@ -113,7 +113,8 @@ def _gains(histogram: TieHistogram, gain: str) -> FloatArray:
 def exponential_gains(levels: npt.ArrayLike) -> FloatArray:
     """Compute the gain 2^level - 1 of each level."""
     levels = np.asarray(levels, dtype=np.float64)
-    return np.where(levels < 1, np.expm1(levels * np.log(2)), np.exp2(levels) - 1)  # small ones lose no digits
+    is_small = levels < 1  # and would lose digits to the subtraction
+    return np.asarray(np.where(is_small, np.expm1(levels * np.log(2)), np.exp2(levels) - 1))
 
 
 def ideal_at(histogram: TieHistogram, k: int) -> FloatArray:
