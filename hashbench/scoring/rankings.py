@@ -38,8 +38,9 @@ def evaluate_ranking(
     ----------
     relevance : array of shape (n_queries, n_items), or sequence of arrays of shape (n_items,)
         The grade of each item, a whole number from 0 on, above 0 if it is relevant, or for NDCG also a real one; a
-        sequence where queries have different numbers of items. One ranking may be of shape (n_items,). Where all have as many items, the i-th one
-        is taken to be the same for all queries: a random order, as in ``tie_sd``, moves it in all rankings.
+        sequence where queries have different numbers of items. One ranking may be of shape (n_items,). Where all have
+        as many items, the i-th one is taken to be the same for all queries: a random order, as in ``tie_sd``, moves it
+        in all rankings. Each query is counted by its own grades, so any number of them may differ.
     scores : array or sequence of arrays, of the same shapes
         The higher, the nearer to the top. Infinite ones are allowed; integers are compared as they are.
     metrics : iterable of str

@@ -50,7 +50,8 @@ def evaluate_run(
         DataFrame has columns ``query_id``, ``doc_id`` and ``score``, or those of ranx or PyTerrier.
     qrels : dict of str to dict of str to float, or DataFrame
         The grade of each document judged for a query, above 0 if it is relevant; a whole number, or for NDCG also a
-        real one. Documents that are not judged have grade 0, and so have negative whole grades. A DataFrame has columns ``query_id``, ``doc_id`` and ``relevance``.
+        real one. Documents that are not judged have grade 0, and so have negative whole grades. A DataFrame has columns
+        ``query_id``, ``doc_id`` and ``relevance``.
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@10:trec``, ``P@10``; none in a Hamming radius, and none that counts items below
         the last one of a list.

@@ -36,11 +36,12 @@ def oracle_of(name):
     return lambda *ranking: oracle(*ranking, *metric.arguments)
 
 
-def rankings(max_size, levels=st.sampled_from(LEVELS)):
+def rankings(max_size, levels=None):
     """Draw one or two queries' lists of (distance, level) over a database of one size."""
 
     def of_size(n_items):
-        item = st.tuples(st.integers(0, N_BITS), st.one_of(st.just(0), levels))
+        level = st.one_of(st.just(0), levels or st.sampled_from(LEVELS))
+        item = st.tuples(st.integers(0, N_BITS), level)
         ranking = st.lists(item, min_size=n_items, max_size=n_items)
         return st.integers(1, 2).flatmap(lambda n: st.lists(ranking, min_size=n, max_size=n))
 

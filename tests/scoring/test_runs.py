@@ -148,7 +148,8 @@ def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_docume
 
         expected = oracles.over_orders(score, (-scores).tolist(), grades.tolist())
         run = {"q": {f"d{doc}": float(value) for doc, value in enumerate(scores)}}
-        judged = {f"d{doc}": grade for doc, grade in enumerate(grades.tolist())} | {f"x{i}": g for i, g in enumerate(left)}
+        judged = {f"d{doc}": grade for doc, grade in enumerate(grades.tolist())}
+        judged |= {f"x{i}": grade for i, grade in enumerate(left)}
         result = hashbench.evaluate_run(run, {"q": judged}, [name]).summary[metric.name]
         assert (result.mean, result.low, result.high, result.tie_sd) == pytest.approx(expected, abs=1e-12)
 
