@@ -275,9 +275,7 @@ def test_items_that_real_levels_ignore_are_out_of_the_ranking():
 
 def test_queries_that_exclude_themselves_do_so_with_real_levels():
     similarity = np.random.default_rng(4).random((N_DATABASE, N_DATABASE)).round(2)
-    relevance, scores = (
-        [np.delete(row, i) for i, row in enumerate(rows)] for rows in (similarity, -hamming(database))
-    )
+    relevance, scores = ([np.delete(row, i) for i, row in enumerate(rows)] for rows in (similarity, -hamming(database)))
     expected = evaluate_ranking(relevance, scores, ["NDCG"]).scores
     found = evaluate(database, database, similarity, ["NDCG"], exclude_self=True).scores
     np.testing.assert_allclose(found["NDCG"], expected["NDCG"], rtol=0, atol=1e-12)
