@@ -784,7 +784,7 @@ COMMANDS += [
             "--query-labels labels.npy --database-labels word-labels.npy": "Error: database labels are words",
             "--affinity nowhere.npy": "Error: there is no file nowhere.npy.",
             "--affinity text.npy": "Error: cannot read text.npy as .npy",
-            "--affinity levels-half.npy": "Error: AP needs whole-number levels of relevance, and one is 0.5",
+            "--affinity levels-minus-half.npy": "Error: an affinity holds levels 0 to 1000",
             "--affinity far.ivecs": "Error: far.ivecs lists neighbours 99 to 99, and the database has items 0 to 5",
         }.items()
     ),

@@ -15,6 +15,7 @@ from hashbench.scoring.metrics._sums import cut_at, discount_sums, harmonic_rang
 
 N_BITS = 4
 LEVELS = [0, 1, 2, 5, 10]
+ANY_LEVEL = st.sampled_from(LEVELS)
 DIVISORS = ("retrieved", "relevant", "capped")
 
 
@@ -36,12 +37,11 @@ def oracle_of(name):
     return lambda *ranking: oracle(*ranking, *metric.arguments)
 
 
-def rankings(max_size, levels=None):
+def rankings(max_size, levels=ANY_LEVEL):
     """Draw one or two queries' lists of (distance, level) over a database of one size."""
 
     def of_size(n_items):
-        level = st.one_of(st.just(0), levels or st.sampled_from(LEVELS))
-        item = st.tuples(st.integers(0, N_BITS), level)
+        item = st.tuples(st.integers(0, N_BITS), st.one_of(st.just(0), levels))
         ranking = st.lists(item, min_size=n_items, max_size=n_items)
         return st.integers(1, 2).flatmap(lambda n: st.lists(ranking, min_size=n, max_size=n))
 
