@@ -303,7 +303,7 @@ def check_levels(
 
 
 def refuse_fractions(levels: AnyArray, what: str, advice: str = "Round the levels") -> None:
-    """Refuse levels that are not whole, for ``what`` asks which items are relevant, or counts levels."""
+    """Refuse levels that are not whole, for ``what``, which asks which items are relevant, or counts levels."""
     fractions = levels[levels != np.floor(levels)]
     if fractions.size:
         raise HashbenchError(f"{what} needs whole-number levels of relevance, and one is {fractions[0]:g}. {advice}.")

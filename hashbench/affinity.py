@@ -412,7 +412,7 @@ class Explicit(Affinity):
     matrix : array or SciPy sparse matrix of shape (n_queries, n_database)
         Levels, -1 for pairs to ignore; a missing entry of a sparse matrix is level 0. Levels that are not whole
         numbers are gains for NDCG; at most 1,000 of them may differ, since a histogram has a row for each. Rounding
-        uniform ones to 3 decimals changed NDCG:trec by 3e-7.
+        uniform ones of 20,000 items to 3 decimals changed NDCG:trec by 3e-7.
 
     Examples
     --------

@@ -86,7 +86,7 @@ def evaluate_ranking(
     sums = ItemSums(chosen, len(grades), np.arange(n_items), n_items, keys=keys)
     table = ScoreTable(chosen, undefined, len(grades), sums)
     longest = max(map(len, lists))
-    at_a_time = max(_COUNTS // (min(len(levels), longest + 1) * longest), 1)
+    at_a_time = max(_COUNTS // ((longest + 1 if are_real else len(levels)) * longest), 1)
 
     def counted(part: slice) -> Counted:
         of_part = np.union1d([0.0], grades[part]) if are_real else levels  # of one query, which has few of all

@@ -157,7 +157,7 @@ class _RunRanking:
         self._levels = check_levels([1.0, *_grades(lists)], may_be_real=True)
         self.are_real = self._levels.dtype == np.float64
         self.depth = max(len(judged.groups) for judged in lists)
-        n_levels = min(len(self._levels), self.depth + 2)
+        n_levels = self.depth + 1 if self.are_real else len(self._levels)
         self.at_a_time = max(min(_AT_A_TIME, (16 << 20) // (8 * n_levels * max(self.depth, 1))), 1)
 
     def levels(self, lists: Sequence[_Judged]) -> AnyArray:
