@@ -266,7 +266,7 @@ def summed_csr(matrix: Any) -> Any:
 
     matrix = checked_sparse(matrix)
     if not matrix.has_canonical_format:
-        check_levels(matrix.data, may_ignore=True)
+        check_levels(matrix.data, may_ignore=True, may_be_real=True)
         matrix = matrix.astype({"b": np.bool_, "f": np.float64}.get(matrix.dtype.kind, np.int64))
     n_stored, has_ignored = matrix.nnz, (matrix.data < 0).any()
     summed = csr_array(matrix)  # adds up the duplicates of COO
@@ -278,23 +278,35 @@ def summed_csr(matrix: Any) -> Any:
     return summed
 
 
-def check_levels(levels: npt.ArrayLike, owner: str = "an affinity", *, may_ignore: bool = False) -> IntArray:
+def check_levels(
+    levels: npt.ArrayLike, owner: str = "an affinity", *, may_ignore: bool = False, may_be_real: bool = False
+) -> AnyArray:
     """Check levels of ``owner``, whole numbers 0 to ``MAX_LEVEL``; return 0 and those that occur, ascending.
 
-    Level -1 is allowed where pairs may be ignored.
+    Level -1 is allowed where pairs may be ignored, and real numbers where levels may be real. The result is int64, or
+    float64 if some level is not whole.
     """
-    expected = f"{owner} holds whole-number levels 0 to {MAX_LEVEL}{', and -1 to ignore a pair' * may_ignore}"
+    kind = "" if may_be_real else "whole-number "
+    expected = f"{owner} holds {kind}levels 0 to {MAX_LEVEL}{', and -1 to ignore a pair' * may_ignore}"
     array = np.asarray(levels)
     if array.dtype.kind not in "biuf":
         raise HashbenchError(f"{expected}, got values of dtype {array.dtype}.")
     values = np.unique(array)
     if values.dtype == np.bool_:
         values = values.astype(np.int64)
-    bad = values[~(are_levels(values) | (may_ignore & (values == -1)))]
+    are_allowed = (values >= 0) & (values <= MAX_LEVEL) if may_be_real else are_levels(values)
+    bad = values[~(are_allowed | (may_ignore & (values == -1)))]
     if bad.size:
         shown = ", ".join(map(str, bad[:3])) + (", ..." if bad.size > 3 else "")
         raise HashbenchError(f"{expected}, got {bad.size} other values ({shown}).")
-    return np.union1d([0], values).astype(np.int64)
+    return np.union1d([0], values).astype(np.float64 if (values != np.floor(values)).any() else np.int64)
+
+
+def refuse_fractions(levels: AnyArray, what: str, advice: str = "Round the levels") -> None:
+    """Refuse levels that are not whole, for ``what``, which asks which items are relevant, or counts levels."""
+    fractions = levels[levels != np.floor(levels)]
+    if fractions.size:
+        raise HashbenchError(f"{what} needs whole-number levels of relevance, and one is {fractions[0]:g}. {advice}.")
 
 
 def are_levels(values: AnyArray) -> npt.NDArray[np.bool_]:

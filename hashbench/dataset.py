@@ -11,7 +11,7 @@ import numpy as np
 
 from hashbench._choices import TRUE_DISTANCES
 from hashbench._typing import AnyArray, ByteArray, Float32Array, IntArray, Rows
-from hashbench._validation import check_name, check_words, is_sparse, summed_csr, unexpected
+from hashbench._validation import check_name, check_words, is_sparse, refuse_fractions, summed_csr, unexpected
 from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 
@@ -381,7 +381,9 @@ def _explicit(dataset: Dataset, rows: Rows, columns: Rows) -> Affinity:
             f"rule 'explicit' of dataset {dataset.name!r} needs a matrix of shape {expected} "
             f"(queries, database), got {shape}."
         )
-    return Explicit(dataset.matrix)
+    affinity = Explicit(dataset.matrix)
+    refuse_fractions(affinity.levels, f"dataset {dataset.name!r}")
+    return affinity
 
 
 # The affinity rules by name: each checks that a dataset has what it needs, and rates the items of some rows (first)

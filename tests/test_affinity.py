@@ -253,7 +253,7 @@ def test_a_list_of_lists_with_a_column_beyond_its_shape_is_refused(column):
     [
         (np.array([2**63 - 1, 2**63 - 1, 3]), "9223372036854775807"),
         (np.array([3, -2]), "-2"),
-        (np.array([0.5, 0.5], dtype=np.float32), "0.5"),
+        (np.array([-0.5, 3], dtype=np.float32), "-0.5"),
     ],
 )
 def test_a_part_that_is_no_level_is_refused(parts, shown):

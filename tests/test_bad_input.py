@@ -153,6 +153,8 @@ def lay_out(folder):
         "groups": np.array([0, 0, 1, 1, 2, 2]),
         "other-ids": np.arange(6) + 100,
         "levels-half": np.eye(6) / 2,
+        "levels-minus-half": -np.eye(6) / 2,
+        "levels-many": np.linspace(0, 1, 1601)[None],
         "levels-nan": np.full((6, 6), np.nan),
         "levels-2000": 2000 * np.eye(6, dtype=int),
         "levels-5": np.eye(5, dtype=int),
@@ -240,6 +242,7 @@ def lay_out(folder):
     (folder / "run.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2 1 r\n")
     (folder / "run-up.txt").write_text("q Q0 a 1 0 r\nq Q0 b 2 1 r\n")
     (folder / "qrels.txt").write_text("q 0 a 1\n")
+    (folder / "qrels-half.txt").write_text("q 0 a 0.5\n")
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
     (folder / "t").mkdir()
     (folder / "t" / "failures.json").write_text('{"a": {"method": "itq"}}')
@@ -524,6 +527,7 @@ COMMANDS = f"""
 1 | {RUN.replace("run.txt", "long.gz")} | long.gz line 1 has more than 65,536 characters, expected 6 columns
 1 | {RUN.replace("run.txt", "run-up.txt")} | run-up.txt has scores that grow with the rank
 1 | {RUN.replace("qrels.txt", "qrels-other.txt")} | no query in common
+1 | {RUN.replace("qrels.txt", "qrels-half.txt")} | AP needs whole-number levels | one is 0.5 | Choose a form of NDCG
 1 | {RUN} --metric P@r2 | P@r2 counts inside a radius of Hamming
 1 | {RUN} --metric PairwiseError | counts the items below each relevant one
 2 | evaluate | give CODES.h5
@@ -666,6 +670,7 @@ COMMANDS = f"""
 1 | {EXPLAINED} --database-order sorted | 'sorted', expected given, by-class, shuffled, or shuffled:7 with a seed
 1 | {EXPLAINED} --database-order shuffled:-1 | 'shuffled:-1', expected given
 1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels.npy")} --database-order by-class | one class per item
+1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels-half.npy")} | hashbench explain needs whole-number levels | Round
 1 | {EXPLAINED} --value abc | the value is 'abc', expected a score with two decimals or more, such as 0.731, or
 1 | {EXPLAINED} --value 100.1 | the value is '100.1', expected a score
 1 | {EXPLAINED} --value 7%% | the value is '7%%', expected a score
@@ -728,6 +733,7 @@ COMMANDS = f"""
 2 | explain --run run.txt | give both --run and --qrels
 2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
 2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
+1 | {EXPLAINED_RUN.replace("qrels.txt", "qrels-half.txt")} | hashbench explain needs whole-number levels | Round
 1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
 1 | {EXPLAINED_RUN} --metric AP:thresholds | none of trec_eval, | gives AP:thresholds; ask for AP
 1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
@@ -778,7 +784,7 @@ COMMANDS += [
             "--query-labels labels.npy --database-labels word-labels.npy": "Error: database labels are words",
             "--affinity nowhere.npy": "Error: there is no file nowhere.npy.",
             "--affinity text.npy": "Error: cannot read text.npy as .npy",
-            "--affinity levels-half.npy": "Error: an affinity holds whole-number levels",
+            "--affinity levels-minus-half.npy": "Error: an affinity holds levels 0 to 1000",
             "--affinity far.ivecs": "Error: far.ivecs lists neighbours 99 to 99, and the database has items 0 to 5",
         }.items()
     ),
@@ -844,7 +850,12 @@ COMMANDS += [
         f"1 | {OWN} --affinity {name} | {words}"
         for name, words in {
             "levels-negative.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (-2)",
-            "levels-half.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (0.5)",
+            "levels-half.npy": "AP needs whole-number levels | one is 0.5 | Choose a form of NDCG, such as NDCG:trec",
+            "levels-half.npy --metric PairwiseError": "PairwiseError needs whole-number levels of relevance",
+            "levels-half.npy --metric NDCG --metric P@2": "P@2 needs whole-number levels",
+            "levels-half.npy --wanted-recall .5 --metric R@2": "R@2 needs whole-number levels | Round the levels",
+            "levels-minus-half.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (-0.5)",
+            "levels-many.npy": "1,601 different levels, at most 1,000 above 0 are counted | Round them",
             "levels-nan.npy": "ignore a pair, got 1 other values (nan)",
             "levels-2000.npy": "ignore a pair, got 1 other values (2000)",
             "levels-of-signs.npy": "level -1 and no 0 | Write 0 for irrelevant pairs",
@@ -860,7 +871,7 @@ COMMANDS += [
             "cut.npz": "cannot read cut.npz as .npz",
             "two.npz": "holds arrays a, b | such as two.npz:a",
             "nowhere.npz": "there is no file nowhere.npz",
-            "words.npy": "whole-number levels 0 to 1000, and -1 to ignore a pair, got values of dtype <U5",
+            "words.npy": "an affinity holds levels 0 to 1000, and -1 to ignore a pair, got values of dtype <U5",
         }.items()
     ),
     *(
@@ -1036,7 +1047,8 @@ CALLS = [
     (lambda: call(affinity=(["xxxxx"] * 4, list("abab"))), "of the database, such as 'xxxxx'. Write the same class as"),
     (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "such as 'cat'; the nearest there is 'Cat'"),
     (lambda: call(affinity=(LABELS[:3], LABELS)), "4 query codes, but labels or affinities for 3"),
-    (lambda: call(affinity=np.eye(4) / 2), "whole-number levels"),
+    (lambda: call(affinity=np.eye(4) / 2), "AP needs whole-number levels of relevance, and one is 0.5"),
+    (lambda: hashbench.thresholds(CODES, CODES, np.eye(4) / 2), "a threshold needs whole-number levels of relevance"),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),
     (lambda: call(affinity=np.eye(3)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(metrics=5), "metrics are names"),

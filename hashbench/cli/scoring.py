@@ -533,7 +533,7 @@ def _check_saving(
 
 def read_run_files(
     run: Path, qrels: Path | None, outputs: Mapping[str, Path | None]
-) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
     """Read a run and its qrels, after checking the outputs."""
     from hashbench.sources.run_files import read_qrels, read_run
 

@@ -525,5 +525,6 @@ def _fingerprint(content: dict[str, Any]) -> str:
         else:
             parts = [array]
         for part in parts:
-            digest.update(f"{name}:{part.shape};".encode() + np.ascontiguousarray(part, "<i8").tobytes())
+            dtype = "<f8" if part.dtype.kind == "f" and (part % 1).any() else "<i8"
+            digest.update(f"{name}:{part.shape};".encode() + np.ascontiguousarray(part, dtype).tobytes())
     return digest.hexdigest()[:16]

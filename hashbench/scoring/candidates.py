@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
+from hashbench._validation import refuse_fractions
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError
@@ -176,6 +177,7 @@ class _Steps(NamedTuple):
         """Collect the groups of all queries with relevant items; refuse queries with more than ``k``."""
         columns, n_scored, n_database = [], 0, 0
         for histogram, weights in counted:
+            refuse_fractions(histogram.levels, f"R@{k}")
             n_relevant = histogram.n_relevant
             if (largest := int(n_relevant.max(initial=0))) > k:
                 raise HashbenchError(

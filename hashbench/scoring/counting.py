@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from hashbench._parallel import chunks, in_threads, query_chunks
-from hashbench._typing import AnyArray, ByteArray, IntArray, WordArray
+from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, WordArray
 from hashbench.affinity import Affinity, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import check_packed, n_words, pack, to_words
 from hashbench.errors import HashbenchError
@@ -168,7 +168,7 @@ class _LevelsBlock:
         self.words = np.ascontiguousarray(words.T)  # (n_words, n_rows)
         self.affinity, self.rows = affinity, rows
         self.index = np.zeros(int(affinity.levels[-1]) + 2, dtype=np.int16)
-        self.index[affinity.levels] = np.arange(len(affinity.levels))
+        self.index[affinity.levels.astype(np.int64)] = np.arange(len(affinity.levels))  # of no use if some are real
         self.index[-1] = len(affinity.levels)  # where ignored pairs are counted, before that is dropped
         self.is_checked = not (affinity.ignores or isinstance(affinity, Explicit))  # a matrix was when it was built
 
@@ -181,11 +181,17 @@ class _LevelsBlock:
                     f"{type(self.affinity).__name__} returned level {block.min()}. Set its attribute ignores to True, "
                     "so that level -1 ignores a pair."
                 )
-            levels = np.ascontiguousarray(self.index[block])
+            levels = np.ascontiguousarray(self._indices(block))
             here = slice(columns.start - self.rows.start, columns.stop - self.rows.start)
             kernels.count_levels(words, np.ascontiguousarray(self.words[:, here]), levels, all_counts)
         if all_counts is not counts:
             counts[:] = all_counts[:, :-1]
+
+    def _indices(self, block: LevelArray) -> LevelArray:
+        levels = self.affinity.levels
+        if levels.dtype != np.float64:
+            return self.index[block]
+        return np.where(block < 0, self.index[-1], level_indices(levels, block))
 
 
 class _BlockWithoutEqualKeys:

@@ -71,7 +71,8 @@ def evaluate(
         The same for the database.
     affinity : Affinity, pair of label arrays, array or sparse matrix
         Labels as ``(query_labels, database_labels)``, both of shape (n,), numbers or words, or both multi-hot; or a
-        (queries x database) matrix of whole-number levels, dense or SciPy CSR, -1 for items that the query ignores.
+        (queries x database) matrix of levels, dense or SciPy CSR, -1 for items that the query ignores. Levels are whole
+        numbers, or real ones for NDCG.
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@100``, ``P@r2``.
     n_bits : int, optional
@@ -191,6 +192,8 @@ def evaluate_packed(
     if by_outputs and query_outputs is None:
         raise by_outputs[0].lacks_outputs()
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
+    for metric in asked:
+        metric.check_levels(affinity.levels)
     n_reranked = _n_reranked(chosen, vectors)
     if random_orders:
         check_orders(random_orders, asked)
@@ -268,7 +271,8 @@ def evaluate_packed(
         return _ties(distances, all_affinity, queries).ranked
 
     drawn = len(all_words), undefined, random_orders
-    measured = measure(evaluation, rankings, *drawn, on_progress=on_progress, alike=kinds.of_query)
+    more: dict[str, Any] = {"alike": kinds.of_query, "are_real": affinity.levels.dtype == np.float64}
+    measured = measure(evaluation, rankings, *drawn, on_progress=on_progress, **more)
     return _united(measured, others, asked)
 
 
@@ -341,7 +345,8 @@ def _evaluate_ranking(
     if not random_orders:
         return evaluation
     drawn = n_database, undefined, random_orders
-    return measure(evaluation, lambda queries: ties(queries).ranked, *drawn, alike=kinds.of_query)
+    more: dict[str, Any] = {"alike": kinds.of_query, "are_real": affinity.levels.dtype == np.float64}
+    return measure(evaluation, lambda queries: ties(queries).ranked, *drawn, **more)
 
 
 def evaluate_histogram(histogram: TieHistogram, metrics: Iterable[str], *, undefined: str) -> Evaluation:

@@ -24,7 +24,7 @@ class Candidates:
 
     starts: IntArray  # (n_queries + 1,): where each query's items begin, and where the last one's end
     value: FloatArray  # (n_candidates,): float distance to the query, ascending in each query
-    level: np.ndarray  # int16, ascending among items of one query and one float distance
+    level: np.ndarray  # int16 or float64, ascending among items of one query and one float distance
     hamming: np.ndarray  # uint16, Hamming distance to the query
 
     def part(self, queries: slice) -> Self:
@@ -42,7 +42,7 @@ class TieHistogram:
     counts : ndarray of shape (n_queries, n_levels, n_groups), int64
         Groups are in order of rank: for Hamming distance ``n_bits + 1`` groups, group d at distance d.
         Empty groups are allowed.
-    levels : ndarray of shape (n_levels,), int64
+    levels : ndarray of shape (n_levels,), int64 or float64
         Affinity levels, ascending, the first one 0.
     by_radius : bool, default=True
         Whether group d is Hamming distance d; groups of a real-valued ranking are in order only.
@@ -65,7 +65,7 @@ class TieHistogram:
     """
 
     counts: IntArray
-    levels: IntArray = field(default_factory=lambda: np.array([0, 1]))
+    levels: AnyArray = field(default_factory=lambda: np.array([0, 1]))
     by_radius: bool = True
     largest_bucket: IntArray | None = None
     unretrieved: IntArray | None = None
@@ -77,7 +77,7 @@ class TieHistogram:
         distances: npt.ArrayLike,
         levels: npt.ArrayLike,
         n_bits: int,
-        level_values: Sequence[int] | None = None,
+        level_values: Sequence[float] | None = None,
     ) -> Self:
         """Count explicit (distance, level) pairs.
 
@@ -85,11 +85,11 @@ class TieHistogram:
         ----------
         distances : array of shape (n_queries, n_database), integer
             Hamming distances, 0 to ``n_bits``.
-        levels : array of shape (n_queries, n_database), integer
+        levels : array of shape (n_queries, n_database)
             Affinity levels.
         n_bits : int
             Code length in bits.
-        level_values : sequence of int, optional
+        level_values : sequence of float, optional
             The levels to count; by default 0, 1 and those that occur.
 
         Returns
@@ -103,7 +103,7 @@ class TieHistogram:
         [[[1, 1], [1, 0]]]
         """
         distance, level = np.asarray(distances), np.asarray(levels)
-        values = np.union1d([0, 1], level if level_values is None else level_values).astype(np.int64)
+        values = np.union1d([0, 1], level if level_values is None else level_values)
         counts = np.zeros((len(distance), len(values), n_bits + 1), dtype=np.int64)
         rows = np.arange(len(distance))[:, None]
         np.add.at(counts, (rows, np.searchsorted(values, level), distance), 1)
@@ -196,7 +196,7 @@ class TieHistogram:
 
 
 def count_groups(
-    level: Sequence[AnyArray] | AnyArray, group: Sequence[AnyArray] | AnyArray, levels: IntArray
+    level: Sequence[AnyArray] | AnyArray, group: Sequence[AnyArray] | AnyArray, levels: AnyArray
 ) -> TieHistogram:
     """Count rankings by the level, as an index, and the tie group of each query's items; groups are -1 if left out."""
     n_groups = 1 + max(0, *(int(of_query.max(initial=-1)) for of_query in group))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks
-from hashbench._typing import BoolArray, IntArray, LevelArray, Rows
+from hashbench._typing import AnyArray, BoolArray, IntArray, LevelArray, Rows
 from hashbench._validation import class_pair
 from hashbench.affinity import Affinity, Hierarchy, SameLabel
 from hashbench.errors import HashbenchError
@@ -60,7 +60,7 @@ class Reduced(Affinity):
         return self.rest.plain
 
     @property
-    def levels(self) -> IntArray:
+    def levels(self) -> AnyArray:
         """Levels of the rest; -1 is none of them."""
         return self.rest.levels
 
@@ -226,8 +226,10 @@ def check_left(n_left: IntArray, queries: IntArray) -> None:
         )
 
 
-def level_indices(levels: IntArray, block: LevelArray) -> LevelArray:
+def level_indices(levels: AnyArray, block: LevelArray) -> LevelArray:
     """Return levels as indices of ``levels``, and -1 for pairs that are ignored."""
+    if levels.dtype == np.float64:
+        return np.where(block < 0, -1, np.searchsorted(levels[:-1], block)).astype(np.int16)
     if len(levels) == levels[-1] + 1:
         return block
     index = np.full(levels[-1] + 2, -1, dtype=np.int16)

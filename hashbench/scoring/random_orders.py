@@ -47,7 +47,7 @@ class Ties(NamedTuple):
 
 def without_ties(
     ranks: npt.NDArray[np.int16],
-    levels: IntArray,
+    levels: AnyArray,
     n_ranked: IntArray | None = None,
     unretrieved: IntArray | None = None,
 ) -> TieHistogram:
@@ -86,17 +86,18 @@ def measure(
     on_progress: Progress = silent,
     *,
     alike: IntArray | None = None,
+    are_real: bool = False,
 ) -> Evaluation:
     """Add to an evaluation the means over its queries under random orders of ``n_items``, each shared by all queries.
 
     For some queries, ``rankings`` returns a function from an order to their histogram. Queries with equal numbers
     ``alike``, by default of one kind, are scored once. The orders are the same each time, and `check_orders` has
-    allowed them.
+    allowed them. Of levels that ``are_real`` there may be one for each item: queries are then counted one by one.
     """
     metrics = [get_metric(name).without_form() for name in evaluation.scores]
     _, first, sizes = np.unique(evaluation.kind if alike is None else alike, return_index=True, return_counts=True)
     varying = [metric for metric in metrics if _varies(evaluation, metric)]
-    at_a_time = max(_MEMORY // (32 * n_items), 1)
+    at_a_time = 1 if are_real else max(_MEMORY // (32 * n_items), 1)
     parts = chunks(0, len(first), at_a_time)
 
     def score(part: slice) -> tuple[FloatArray, FloatArray]:

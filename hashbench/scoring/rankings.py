@@ -37,9 +37,10 @@ def evaluate_ranking(
     Parameters
     ----------
     relevance : array of shape (n_queries, n_items), or sequence of arrays of shape (n_items,)
-        The grade of each item, a whole number from 0 on, above 0 if it is relevant; a sequence where queries have
-        different numbers of items. One ranking may be of shape (n_items,). Where all have as many items, the i-th one
-        is taken to be the same for all queries: a random order, as in ``tie_sd``, moves it in all rankings.
+        The grade of each item, a whole number from 0 on, above 0 if it is relevant, or for NDCG also a real one; a
+        sequence where queries have different numbers of items. One ranking may be of shape (n_items,). Where all have
+        as many items, the i-th one is taken to be the same for all queries: a random order, as in ``tie_sd``, moves it
+        in all rankings. Each query is counted by its own grades, so any number of them may differ.
     scores : array or sequence of arrays, of the same shapes
         The higher, the nearer to the top. Infinite ones are allowed; integers are compared as they are.
     metrics : iterable of str
@@ -72,27 +73,31 @@ def evaluate_ranking(
         raise HashbenchError("there are no queries; at least one is needed.")
     for number, (grade, score) in enumerate(zip(grades, lists, strict=True)):
         _check(grade, score, number)
-    _check_order(np.concatenate(grades), np.concatenate(lists))
-    levels = check_levels(np.concatenate(grades), "relevance")
+    takes_real = all(metric.family.takes_real_levels for metric in chosen)
+    _check_order(np.concatenate(grades), np.concatenate(lists), may_be_real=takes_real)
+    levels = check_levels(np.concatenate(grades), "relevance", may_be_real=True)
+    are_real = levels.dtype == np.float64
     lengths = np.array([len(score) for score in lists])
     are_shared = (lengths == lengths[0]).all()
     starts = np.zeros_like(lengths) if are_shared else np.cumsum(lengths) - lengths
     items = [start + np.arange(length) for start, length in zip(starts, lengths, strict=True)]
     n_items = int(starts[-1] + lengths[-1])
-    keys = row_digests(np.array(grades, dtype=np.int64).T).view(np.int64) if are_shared else None
+    keys = row_digests(np.array(grades, dtype=levels.dtype).T).view(np.int64) if are_shared else None
     sums = ItemSums(chosen, len(grades), np.arange(n_items), n_items, keys=keys)
     table = ScoreTable(chosen, undefined, len(grades), sums)
-    at_a_time = max(_COUNTS // (len(levels) * max(map(len, lists))), 1)
+    longest = max(map(len, lists))
+    at_a_time = max(_COUNTS // ((longest + 1 if are_real else len(levels)) * longest), 1)
 
     def counted(part: slice) -> Counted:
-        level, group = [np.searchsorted(levels, grade) for grade in grades[part]], list(map(_groups, lists[part]))
-        histogram = count_groups(level, group, levels)
+        of_part = np.union1d([0.0], grades[part]) if are_real else levels  # of one query, which has few of all
+        level, group = [np.searchsorted(of_part, grade) for grade in grades[part]], list(map(_groups, lists[part]))
+        histogram = count_groups(level, group, of_part)
         n_groups = histogram.counts.shape[2]
         cells = [n_groups * levels_of_query + groups for levels_of_query, groups in zip(level, group, strict=True)]
         return Counted(histogram, partial(add_lists, cells, items[part]))
 
     with reporting_compilation():
-        table.fill(chunks(0, len(grades), at_a_time), counted)
+        table.fill(chunks(0, len(grades), at_a_time), counted, one_by_one=are_real)
     return table.evaluation()
 
 
@@ -137,11 +142,11 @@ def _groups(score: AnyArray) -> IntArray:
     return np.asarray(len(distinct) - 1 - ascending)
 
 
-def _check_order(grades: AnyArray, scores: AnyArray) -> None:
+def _check_order(grades: AnyArray, scores: AnyArray, *, may_be_real: bool) -> None:
     """Refuse relevance and scores that look swapped."""
     if grades.dtype.kind not in "biuf" or not are_levels(scores).all():
         return
-    others = grades[~(are_levels(grades) | np.isnan(grades))]
+    others = grades[~(are_levels(np.ceil(grades) if may_be_real else grades) | np.isnan(grades))]
     n_grades, n_scores = len(np.unique(grades)), len(np.unique(scores))
     if others.size:
         sign = f"relevance holds {others[0]}, which is not a grade, and scores only whole numbers"

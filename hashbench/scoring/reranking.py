@@ -70,7 +70,7 @@ def candidate_parts(
         if affinity.ignores:
             is_left = _is_left(affinity, absolute.start, index, starts[:-1], ends)
             starts, index, hamming = np.append(0, np.cumsum(counts[part])), index[is_left], hamming[is_left]
-        value, level = np.empty(len(index)), np.empty(len(index), dtype=np.int16)
+        value, level = np.empty(len(index)), np.empty(len(index), np.result_type(np.int16, affinity.levels.dtype))
 
         def sort(
             chunk: slice,

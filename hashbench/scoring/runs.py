@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import FloatArray, IntArray
-from hashbench._validation import MAX_LEVEL, as_array
+from hashbench._typing import AnyArray, FloatArray, IntArray
+from hashbench._validation import MAX_LEVEL, as_array, check_levels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
@@ -34,7 +34,7 @@ _AT_A_TIME = 64  # queries
 @reporting_compilation()
 def evaluate_run(
     run: Mapping[str, Mapping[str, float]] | pd.DataFrame,
-    qrels: Mapping[str, Mapping[str, int]] | pd.DataFrame,
+    qrels: Mapping[str, Mapping[str, float]] | pd.DataFrame,
     metrics: Iterable[str] = RUN_METRICS,
     *,
     complete: bool = False,
@@ -48,9 +48,10 @@ def evaluate_run(
     run : dict of str to dict of str to float, or DataFrame
         The score of each document retrieved for a query, the highest first; scores are compared as float64. A
         DataFrame has columns ``query_id``, ``doc_id`` and ``score``, or those of ranx or PyTerrier.
-    qrels : dict of str to dict of str to int, or DataFrame
-        The grade of each document judged for a query, above 0 if it is relevant. Documents that are not judged have
-        grade 0, and so have negative grades. A DataFrame has columns ``query_id``, ``doc_id`` and ``relevance``.
+    qrels : dict of str to dict of str to float, or DataFrame
+        The grade of each document judged for a query, above 0 if it is relevant; a whole number, or for NDCG also a
+        real one. Documents that are not judged have grade 0, and so have negative whole grades. A DataFrame has columns
+        ``query_id``, ``doc_id`` and ``relevance``.
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@10:trec``, ``P@10``; none in a Hamming radius, and none that counts items below
         the last one of a list.
@@ -100,14 +101,16 @@ def evaluate_run(
     names = np.array([zlib.crc32(name.encode(errors="surrogatepass")) for name in documents], dtype=np.int64)
     items = ItemSums(chosen, n_queries, np.arange(n_documents), n_documents, keys=names)
     table = ScoreTable(chosen, undefined, n_queries, items)
-    table.fill(chunks(0, n_queries, ranking.at_a_time), ranking.counted(documents))
+    parts = chunks(0, n_queries, ranking.at_a_time)
+    table.fill(parts, ranking.counted(documents), one_by_one=ranking.are_real)
     evaluation = table.evaluation()
     known = {document for by_query in (scores, grades) for documents in by_query.values() for document in documents}
     notes = [*_missing(scores, grades, complete=complete), *ranking.notes(len(known)), *evaluation.notes]
     evaluation = replace(evaluation, queries=queries, notes=notes)
     if not random_orders:
         return evaluation
-    return measure(evaluation, ranking.shuffled(documents), len(documents), undefined, random_orders)
+    drawn = len(documents), undefined, random_orders
+    return measure(evaluation, ranking.shuffled(documents), *drawn, are_real=ranking.are_real)
 
 
 def as_lists(run: Any, qrels: Any) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, Any]]]:
@@ -120,8 +123,8 @@ class _Judged(NamedTuple):
 
     documents: Sequence[str]
     groups: IntArray  # the place of each document's score among the distinct ones
-    grades: IntArray
-    unretrieved: IntArray  # grades above 0 of documents that are not in the list
+    grades: FloatArray
+    unretrieved: FloatArray  # grades above 0 of documents that are not in the list
     n_negative: int
     n_last: int  # documents that share the last score
     is_tied_in_32_bits: bool  # whether some scores that differ are equal in float32
@@ -133,15 +136,15 @@ class _Judged(NamedTuple):
             document = list(scores)[int(np.isnan(score).argmax())]
             raise HashbenchError(f"document {document!r} of query {query!r} in the run has score NaN; give a number.")
         grade = _numbers(grades, f"grades of query {query!r} in the qrels")
-        if not (np.floor(grade) == grade).all() or grade.max(initial=0) > MAX_LEVEL:
-            bad = float(grade[(np.floor(grade) != grade) | (grade > MAX_LEVEL)][0])
+        is_bad = ~(grade <= MAX_LEVEL) | ((grade < 0) & (np.floor(grade) != grade))
+        if is_bad.any():
             raise HashbenchError(
-                f"grades of query {query!r} in the qrels must be whole numbers up to {MAX_LEVEL}, got {bad:g}."
+                f"grades of query {query!r} in the qrels must be numbers up to {MAX_LEVEL}, whole ones if they are "
+                f"negative, got {float(grade[is_bad][0]):g}."
             )
-        whole = np.maximum(grade, 0).astype(np.int64)
-        known = dict(zip(grades, whole.tolist(), strict=True))
-        retrieved = np.array([known.pop(document, 0) for document in scores], dtype=np.int64)
-        unretrieved = np.array([level for level in known.values() if level > 0], dtype=np.int64)
+        known = dict(zip(grades, np.maximum(grade, 0).tolist(), strict=True))
+        retrieved = np.array([known.pop(document, 0) for document in scores], dtype=np.float64)
+        unretrieved = np.array([level for level in known.values() if level > 0], dtype=np.float64)
         distinct, groups, sizes = np.unique(-score, return_inverse=True, return_counts=True)
         n_last = int(sizes[-1]) if sizes.size else 0
         with np.errstate(over="ignore"):  # infinite in trec_eval too
@@ -156,10 +159,15 @@ class _RunRanking:
 
     def __init__(self, lists: Sequence[_Judged]) -> None:
         self.lists = lists
-        present = [np.unique(np.concatenate([judged.grades, judged.unretrieved])) for judged in lists]
-        self.levels: IntArray = np.unique(np.concatenate([np.array([0, 1]), *present]))
+        self._levels = check_levels([1.0, *_grades(lists)], may_be_real=True)
+        self.are_real = self._levels.dtype == np.float64
         self.depth = max(len(judged.groups) for judged in lists)
-        self.at_a_time = max(min(_AT_A_TIME, (16 << 20) // (8 * len(self.levels) * max(self.depth, 1))), 1)
+        n_levels = self.depth + 1 if self.are_real else len(self._levels)
+        self.at_a_time = max(min(_AT_A_TIME, (16 << 20) // (8 * n_levels * max(self.depth, 1))), 1)
+
+    def levels(self, lists: Sequence[_Judged]) -> AnyArray:
+        """Return the levels of a histogram of some lists: of all, or of these, which have few of all real ones."""
+        return _grades(lists) if self.are_real else self._levels
 
     def shuffled(self, documents: Sequence[str]) -> Callable[[IntArray], Callable[[IntArray], TieHistogram]]:
         """Return the ``rankings`` of `measure` under orders of the documents."""
@@ -167,11 +175,12 @@ class _RunRanking:
 
         def rankings(queries: IntArray) -> Callable[[IntArray], TieHistogram]:
             lists = [self.lists[query] for query in queries]
+            levels = self.levels(lists)
             length = max(len(judged.groups) for judged in lists)
             group, level, item = np.full((3, len(lists), length), -1, dtype=np.int64)
             for row, judged in enumerate(lists):
                 group[row, : len(judged.groups)] = judged.groups
-                level[row, : len(judged.groups)] = np.searchsorted(self.levels, judged.grades)
+                level[row, : len(judged.groups)] = np.searchsorted(levels, judged.grades)
                 item[row, : len(judged.groups)] = [number[name] for name in judged.documents]
             ties = Ties(group, level.astype(np.int16), self._count(lists))
 
@@ -191,18 +200,19 @@ class _RunRanking:
         def count(queries: slice) -> Counted:
             lists = self.lists[queries]
             histogram = self._count(lists)
-            n_groups = histogram.counts.shape[2]
-            cells = [np.searchsorted(self.levels, judged.grades) * n_groups + judged.groups for judged in lists]
+            levels, n_groups = histogram.levels, histogram.counts.shape[2]
+            cells = [np.searchsorted(levels, judged.grades) * n_groups + judged.groups for judged in lists]
             items = [np.array([number[name] for name in judged.documents], dtype=np.int64) for judged in lists]
             return Counted(histogram, partial(add_lists, cells, items))
 
         return count
 
     def _count(self, lists: Sequence[_Judged]) -> TieHistogram:
-        level = [np.searchsorted(self.levels, judged.grades) for judged in lists]
-        others = [np.searchsorted(self.levels, judged.unretrieved) for judged in lists]
-        unretrieved = np.array([np.bincount(indices, minlength=len(self.levels)) for indices in others])
-        histogram = count_groups(level, [judged.groups for judged in lists], self.levels)
+        levels = self.levels(lists)
+        level = [np.searchsorted(levels, judged.grades) for judged in lists]
+        others = [np.searchsorted(levels, judged.unretrieved) for judged in lists]
+        unretrieved = np.array([np.bincount(indices, minlength=len(levels)) for indices in others])
+        histogram = count_groups(level, [judged.groups for judged in lists], levels)
         return replace(histogram, unretrieved=unretrieved)
 
     def notes(self, n_known: int) -> list[str]:
@@ -228,6 +238,12 @@ class _RunRanking:
                 "there, chance decided which of the tied documents it holds, and low and high leave out the others."
             )
         return notes
+
+
+def _grades(lists: Sequence[_Judged]) -> FloatArray:
+    """Return 0 and the grades of some lists, ascending."""
+    grades = (part for judged in lists for part in (judged.grades, judged.unretrieved))
+    return np.unique(np.concatenate([[0.0], *grades]))
 
 
 def _shared_queries(scores: Mapping[str, Mapping[str, Any]], grades: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -54,13 +54,17 @@ class ScoreTable:
         self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
         self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
 
-    def fill(self, parts: Sequence[slice], count: Callable[[slice], Counted]) -> None:
-        """Score parts of the queries in threads; ``count`` counts one."""
+    def fill(self, parts: Sequence[slice], count: Callable[[slice], Counted], *, one_by_one: bool = False) -> None:
+        """Score parts of the queries in threads; ``count`` counts one part, or one query of it at a time."""
 
         def score(queries: slice) -> FloatArray | None:
-            counted = count(queries)
-            self._fill(queries, counted.histogram)
-            return None if self.items is None else self.items.of(queries, counted, self.scores)
+            sums = None if self.items is None else self.items.zeros()
+            for part in chunks(queries.start, queries.stop, 1 if one_by_one else queries.stop - queries.start):
+                counted = count(part)
+                self._fill(part, counted.histogram)
+                if self.items is not None and sums is not None:
+                    self.items.add_to(sums, part, counted, self.scores)
+            return sums
 
         for sums in in_threads(score, parts):
             if self.items is not None and sums is not None:
@@ -123,14 +127,18 @@ class ItemSums:
         share = min(max(-(-(queries.stop - queries.start) // _PARTS), _FEWEST), _MOST)
         return chunks(queries.start, queries.stop, max(min(_TABLES // max(bytes_per_query, 1), share), 1))
 
-    def of(self, queries: slice, counted: Counted, scores: Mapping[str, Scores]) -> FloatArray:
-        """Return the sums of some queries, given the scores of all queries."""
+    def zeros(self) -> FloatArray:
+        """Return the sums of no queries."""
+        return np.zeros_like(self._sums)
+
+    def add_to(self, sums: FloatArray, queries: slice, counted: Counted, scores: Mapping[str, Scores]) -> None:
+        """Add the sums of some queries, given the scores of all queries."""
         histogram, add = counted
-        counts, sums = histogram.counts, np.zeros_like(self._sums)
+        counts = histogram.counts
         for number, metric in enumerate(self._metrics):
             self._remainders[number, queries] = scores[metric.name].tie_sd[queries]
         if not self._metrics or (histogram.size < 2).all():
-            return sums
+            return
         tables = np.zeros((len(counts), counts[0].size + 1, sums.shape[1]))  # the last cell stays 0
         for number, metric in enumerate(self._metrics):
             slopes, explained = cast("Slopes", metric.slopes(histogram)), np.empty(len(counts))
@@ -141,7 +149,6 @@ class ItemSums:
             tables *= self._n_alike[queries, None, None]
         if add is not None:
             add(tables, sums)
-        return sums
 
     def add(self, sums: FloatArray) -> None:
         """Add the sums of some queries."""

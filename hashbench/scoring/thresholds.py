@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
+from hashbench._validation import refuse_fractions
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError, counted, needing
@@ -284,6 +285,7 @@ def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str],
     sums: dict[str, Any] = {}
     n_queries, n_undefined = 0, 0
     for histogram, weights in parts:
+        refuse_fractions(histogram.levels, "a threshold")
         n_rel, n_within = histogram.n_rel, np.cumsum(histogram.size, axis=1)
         n_rel_within = np.cumsum(n_rel, axis=1)
         is_defined = weights * (histogram.n_relevant > 0)

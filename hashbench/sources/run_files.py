@@ -55,11 +55,11 @@ def read_run(path: Path | str) -> dict[str, dict[str, float]]:
     return run
 
 
-def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
+def read_qrels(path: Path | str) -> dict[str, dict[str, float]]:
     """Read relevance judgements: lines of query, an ignored number, document and grade; plain or gzip.
 
-    Returns the grade of each document that was judged for a query; above 0 it is relevant. Raises `HashbenchError` if a
-    line has another form, or a document comes twice for a query.
+    Returns the grade of each document that was judged for a query; above 0 it is relevant. Grades that are whole are
+    integers. Raises `HashbenchError` if a line has another form, or a document comes twice for a query.
 
     Examples
     --------
@@ -70,14 +70,14 @@ def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
     ...     read_qrels(path)
     {'q1': {'d7': 2}}
     """
-    qrels: dict[str, dict[str, int]] = {}
+    qrels: dict[str, dict[str, float]] = {}
     for number, (query, _, document, text) in _lines(Path(path), _QRELS):
         grade = _number(text)
-        if not grade.is_integer():
+        if not math.isfinite(grade):
             raise HashbenchError(
-                f"{path} line {number}: the grade {text!r} of document {document!r} is not a whole number."
+                f"{path} line {number}: the grade {text!r} of document {document!r} is not a finite number."
             )
-        _enter(qrels, query, document, int(grade), path, number)
+        _enter(qrels, query, document, int(grade) if grade.is_integer() else grade, path, number)
     return qrels
 
 

@@ -18,7 +18,7 @@ from helpers.score_assertions import assert_same_scores
 from helpers.thoroughness import slow
 from numba.core.event import trigger_event
 
-from hashbench import HashbenchError, _parallel, evaluate, thresholds
+from hashbench import HashbenchError, _parallel, evaluate, evaluate_ranking, thresholds
 from hashbench.affinity import Explicit, as_affinity
 from hashbench.bits import pack
 from hashbench.scoring import counting, evaluator
@@ -244,3 +244,46 @@ def test_a_scoring_that_must_compile_reports_it_once(monkeypatch):
             pack(query), pack(database), N_BITS, affinity, on_progress=lambda *call, calls=calls: calls.append(call)
         )
         assert sum(what.startswith("compiling") for what, *_ in calls) == n_reports
+
+
+REAL = ["NDCG", "NDCG:linear", "NDCG:trec", "NDCG@7", "NDCG@7:trec"]
+gains = np.where(matrix > 0, np.random.default_rng(2).random(matrix.shape).round(2), 0)
+
+
+def hamming(queries=query):
+    return (queries[:, None] ^ database[None]).sum(axis=2)
+
+
+@pytest.mark.parametrize("form", [gains, gains.astype(np.float32), sp.csr_matrix(gains), sp.coo_array(gains)])
+def test_real_levels_of_an_affinity_score_as_the_rankings_do(form):
+    relevance = np.asarray(form.todense() if sp.issparse(form) else form)
+    expected = evaluate_ranking(relevance, -hamming(), REAL)
+    found = evaluate(query, database, form, [*REAL, *(f"{name}:dot" for name in REAL)], query_outputs=query - 0.5)
+    for name in REAL:
+        np.testing.assert_allclose(found.scores[name], expected.scores[name], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found.scores[f"{name}:dot"], expected.scores[name], rtol=0, atol=1e-12)
+        assert found.summary[name][5:] == pytest.approx(expected.summary[name][5:], abs=1e-12)
+
+
+def test_items_that_real_levels_ignore_are_out_of_the_ranking():
+    levels = np.where(np.random.default_rng(3).random(gains.shape) < 0.3, -1, gains)
+    lists = [(row[row >= 0], -distances[row >= 0]) for row, distances in zip(levels, hamming(), strict=True)]
+    expected = evaluate_ranking(*zip(*lists, strict=True), REAL).scores
+    for name, parts in evaluate(query, database, levels, REAL).scores.items():
+        np.testing.assert_allclose(parts, expected[name], rtol=0, atol=1e-12)
+
+
+def test_queries_that_exclude_themselves_do_so_with_real_levels():
+    similarity = np.random.default_rng(4).random((N_DATABASE, N_DATABASE)).round(2)
+    relevance, scores = ([np.delete(row, i) for i, row in enumerate(rows)] for rows in (similarity, -hamming(database)))
+    expected = evaluate_ranking(relevance, scores, ["NDCG"]).scores
+    found = evaluate(database, database, similarity, ["NDCG"], exclude_self=True).scores
+    np.testing.assert_allclose(found["NDCG"], expected["NDCG"], rtol=0, atol=1e-12)
+
+
+def test_random_orders_with_real_levels_spread_as_their_deviation_says():
+    found = evaluate(query, database, gains, ["NDCG", "NDCG:trec"], random_orders=400)
+    for name, means in found.random_orders.items():
+        assert means.mean() == pytest.approx(found.summary[name].mean, abs=4 * means.std() / 20)
+        assert found.summary[name].tie_sd_low < 1.1 * means.std()
+        assert means.std() < 1.1 * found.summary[name].tie_sd_bound

@@ -15,6 +15,7 @@ from hashbench.scoring.metrics._sums import cut_at, discount_sums, harmonic_rang
 
 N_BITS = 4
 LEVELS = [0, 1, 2, 5, 10]
+ANY_LEVEL = st.sampled_from(LEVELS)
 DIVISORS = ("retrieved", "relevant", "capped")
 
 
@@ -36,11 +37,11 @@ def oracle_of(name):
     return lambda *ranking: oracle(*ranking, *metric.arguments)
 
 
-def rankings(max_size):
+def rankings(max_size, levels=ANY_LEVEL):
     """Draw one or two queries' lists of (distance, level) over a database of one size."""
 
     def of_size(n_items):
-        item = st.tuples(st.integers(0, N_BITS), st.one_of(st.just(0), st.sampled_from(LEVELS)))
+        item = st.tuples(st.integers(0, N_BITS), st.one_of(st.just(0), levels))
         ranking = st.lists(item, min_size=n_items, max_size=n_items)
         return st.integers(1, 2).flatmap(lambda n: st.lists(ranking, min_size=n, max_size=n))
 
@@ -71,6 +72,22 @@ def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_items(
     assert np.transpose(scores(name, distances, levels)) == approx(expected)
     expected[np.isnan(expected).all(axis=1)] = [get_metric(name).family.paper_value] * 3 + [0]
     assert np.transpose(scores(name, distances, levels, undefined="paper")) == approx(expected)
+
+
+@pytest.mark.parametrize("pattern", [name for name in spellings() if name.startswith("NDCG")])
+@given(queries=rankings(max_size=6, levels=st.floats(0.01, 20)), k=st.integers(1, 9))
+def test_real_gains_are_scored_over_every_order_of_tied_items(pattern, queries, k):
+    distances, levels = split(queries)
+    name = pattern.format(k=k)
+    expected = np.array(oracles.of_each_query(oracle_of(name), distances, levels))
+    result = np.transpose(scores(name, distances, levels))
+    assert result[:, :3] == approx(expected[:, :3])
+    assert result[:, 3] ** 2 == approx(expected[:, 3] ** 2)
+
+
+def test_small_gains_keep_their_digits():
+    levels = np.array([[1e-12, 3e-12, 0]])
+    assert np.ravel(scores("NDCG", [[0, 0, 0]], levels)) == approx(np.ravel(scores("NDCG:trec", [[0, 0, 0]], levels)))
 
 
 @pytest.mark.parametrize(("name", "value"), [("AP", 0), ("AP@2", 0), ("NDCG", 1), ("NDCG:linear", 1), ("NDCG@2", 1)])

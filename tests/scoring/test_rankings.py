@@ -49,6 +49,40 @@ def test_ndcg_and_thresholds_are_scikit_learns_with_ties_and_without(ranking):
         assert [part[number] for part in found["AP:thresholds"]] == pytest.approx([expected] * 3 + [0])
 
 
+def test_ndcg_of_real_gains_is_scikit_learns_with_ties_and_without(ranking):
+    relevance, scores = np.random.default_rng(1).random((30, 40)) ** 9, ranking[1]
+    found = hashbench.evaluate_ranking(relevance, scores + 0.5, ["NDCG:trec", "NDCG@7:trec"]).scores
+    for number, (levels, ranked) in enumerate(zip(relevance, scores, strict=True)):
+        assert found["NDCG:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked]))
+        assert found["NDCG@7:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked], k=7))
+
+
+GAINS = st.lists(st.tuples(st.integers(0, 900), st.integers(0, 3)), min_size=2, max_size=9)
+
+
+@given(GAINS, st.floats(1e-3, 1))
+def test_a_factor_of_all_gains_changes_no_linear_score(items, factor):
+    gains, scores = np.array(items).T
+    first, second = (
+        hashbench.evaluate_ranking(given, -scores, ["NDCG:linear", "NDCG:trec"], undefined="zero")
+        for given in (gains, factor * gains)
+    )
+    for name, parts in first.scores.items():
+        assert np.ravel(second.scores[name]) == pytest.approx(np.ravel(parts), abs=1e-12)
+
+
+@given(st.lists(ITEMS, min_size=1, max_size=3))
+def test_whole_gains_as_floats_are_whole_levels(queries):
+    relevance, scores = ([[item[part] for item in items] for items in queries] for part in (0, 1))
+    names = ["AP", "NDCG", "NDCG:linear", "NDCG@3:trec", "P@2", "PairwiseError"]
+    first, second = (
+        hashbench.evaluate_ranking(given, scores, names)
+        for given in (relevance, [np.array(row, dtype=float) for row in relevance])
+    )
+    assert repr(first.summary) == repr(second.summary)
+    np.testing.assert_array_equal([*first.scores.values()], [*second.scores.values()])
+
+
 def test_values_are_torchmetrics_where_these_are_exact(ranking):
     retrieval = pytest.importorskip("torchmetrics.functional.retrieval", reason="torchmetrics is not installed")
     import torch
@@ -114,8 +148,9 @@ print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.sco
         ([[1, 0]], [[0.5]], r"query 0 has relevance of shape \(2,\) and scores of shape \(1,\)"),
         ([[1], [1]], [[1]], "relevance for 2 queries and there are scores for 1"),
         ([[1, 0]], [[0.5, np.nan]], "item 1 of query 0 has score NaN"),
-        ([[0.5, 0]], [[0.5, 1]], "^relevance holds whole-number levels 0 to 1000, got 1 other values"),
-        ([[np.nan, 0]], [[3, 1]], "^relevance holds whole-number levels"),
+        ([[0.5, 0]], [[0.5, 1]], "^AP needs whole-number levels of relevance, and one is 0.5. Choose a form of NDCG"),
+        ([[-0.5, 0]], [[0.5, 1]], "^relevance holds levels 0 to 1000, got 1 other values"),
+        ([[np.nan, 0]], [[3, 1]], "^relevance holds levels"),
         ([[0.5, 0]], [[3, 1]], r"swapped: relevance holds 0.5, .* is evaluate_ranking\(relevance, scores\); if it is"),
         (
             [[2000, 1]],
@@ -142,6 +177,13 @@ print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.sco
 def test_what_cannot_be_ranked_is_refused(relevance, scores, message):
     with pytest.raises(HashbenchError, match=message):
         hashbench.evaluate_ranking(relevance, scores)
+
+
+def test_only_many_real_gains_of_few_whole_scores_look_swapped():
+    gains = np.arange(11) / 10
+    assert hashbench.evaluate_ranking(gains[:10], np.arange(10) % 5, ["NDCG"]).summary["NDCG"].mean < 1
+    with pytest.raises(HashbenchError, match="holds 11 grades and scores hold 5"):
+        hashbench.evaluate_ranking(gains, np.arange(11) % 5, ["NDCG"])
 
 
 def test_many_grades_or_few_scores_are_no_sign_of_a_swap():

@@ -119,16 +119,18 @@ def test_queries_without_relevant_documents_are_undefined_here_and_0_in_trec_eva
     assert [values["map"] for values in trec_eval(run, qrels).values()] == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_documents(name):
+@pytest.mark.parametrize(
+    ("name", "unit"), [*((name, 1) for name in METRICS), *((name, 0.3) for name in METRICS if "NDCG" in name)]
+)
+def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_documents(name, unit):
     rng = np.random.default_rng(METRICS.index(name))
     metric = get_metric(name)
     cutoff = [argument for argument in metric.arguments if isinstance(argument, int)]
     option = [argument for argument in metric.arguments if isinstance(argument, str)]
     for _ in range(200 if thoroughness.ALL else 30):
         n_listed, n_left = rng.integers(1, 7), rng.integers(0, 4)
-        scores, grades = rng.integers(0, 3, n_listed), rng.choice([0, 0, 1, 2], n_listed)
-        left = rng.choice([0, 1, 3], n_left).tolist()
+        scores, grades = rng.integers(0, 3, n_listed), unit * rng.choice([0, 0, 1, 2], n_listed)
+        left = (unit * rng.choice([0, 1, 3], n_left)).tolist()
         if not (grades.any() or any(left)):
             continue
         far = [0] * 40 + left  # what is not retrieved lies below any cutoff that is asked for
@@ -146,7 +148,8 @@ def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_docume
 
         expected = oracles.over_orders(score, (-scores).tolist(), grades.tolist())
         run = {"q": {f"d{doc}": float(value) for doc, value in enumerate(scores)}}
-        judged = {f"d{doc}": int(grade) for doc, grade in enumerate(grades)} | {f"x{i}": g for i, g in enumerate(left)}
+        judged = {f"d{doc}": grade for doc, grade in enumerate(grades.tolist())}
+        judged |= {f"x{i}": grade for i, grade in enumerate(left)}
         result = hashbench.evaluate_run(run, {"q": judged}, [name]).summary[metric.name]
         assert (result.mean, result.low, result.high, result.tie_sd) == pytest.approx(expected, abs=1e-12)
 
@@ -236,8 +239,10 @@ RUN, QRELS = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 1}}
         ),
         ({"q": {"a": math.nan}}, QRELS, "document 'a' of query 'q' in the run has score NaN"),
         ({"q": {"a": "high"}}, QRELS, "scores of query 'q' in the run are <U4, expected numbers"),
-        (RUN, {"q": {"a": 0.5}}, "must be whole numbers up to 1000, got 0.5"),
-        (RUN, {"q": {"a": 2000}}, "must be whole numbers up to 1000, got 2000"),
+        (RUN, {"q": {"a": 0.5}}, "^AP needs whole-number levels of relevance, and one is 0.5"),
+        (RUN, {"q": {"a": -0.5}}, "must be numbers up to 1000, whole ones if they are negative, got -0.5"),
+        (RUN, {"q": {"a": 2000}}, "must be numbers up to 1000, whole ones if they are negative, got 2000"),
+        (RUN, {"q": {"a": math.nan}}, "must be numbers up to 1000, whole ones if they are negative, got nan"),
         (RUN, {"q": {"a": None}}, "grades of query 'q' in the qrels are object"),
         ({"q": ["a", "b"]}, QRELS, "run must be a dict of dicts, .* got dict"),
         ("run.txt", QRELS, "got str. hashbench.read_run"),

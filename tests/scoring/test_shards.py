@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hashbench import TieHistogram, compare, curves, evaluate
-from hashbench.affinity import SameLabel
+from hashbench.affinity import Explicit, SameLabel
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.scoring import shards
@@ -81,6 +81,13 @@ def test_scores_and_curves_of_sharded_codes_are_those_of_one_array_and_each_row_
     points = lay_out(codes.evaluate(curve_metrics(N_BITS, N_DATABASE)))
     assert points.equals(curves(query, database, RULES[rule]))
     assert stored.read == list(range(N_DATABASE))
+
+
+def test_real_levels_of_sharded_codes_score_as_those_of_one_array():
+    gains = Explicit(np.random.default_rng(0).random((len(query), len(database))).round(2))
+    names = ["NDCG", "NDCG:linear", "NDCG@5:trec"]
+    found = ShardedCodes(pack(query), pack(database), N_BITS, gains).evaluate(names)
+    assert found.summary == evaluate(query, database, gains, names).summary
 
 
 def test_queries_that_repeat_are_counted_once_and_scored_each():

@@ -33,6 +33,11 @@ def test_lines_are_read_plain_or_zipped_whatever_the_suffix(pack, mark, written)
     assert read_qrels(str(written(pack(mark + QRELS)))) == {"q1": {"d1": 1, "d3": -2}, "q2": {"d1": 0}}
 
 
+def test_grades_that_are_whole_are_integers(written):
+    grades = read_qrels(written("q 0 a 2.0\nq 0 b 0.5\n"))["q"]
+    assert [repr(grade) for grade in grades.values()] == ["2", "0.5"]
+
+
 def test_lines_of_windows_and_names_in_any_script_are_read(written):
     assert read_run(written("質問 Q0 d1 1 2 x\r\n質問 Q0 é 2 1 x\r\n")) == {"質問": {"d1": 2.0, "é": 1.0}}
 
@@ -46,9 +51,8 @@ def test_lines_of_windows_and_names_in_any_script_are_read(written):
         (read_run, RUN.replace("7", "nan"), "line 4: the score 'nan' of document 'd1' is not a number"),
         (read_run, RUN + "q1 Q0 d2 9 -5 ours\n", "line 5: document 'd2' comes a second time for query 'q1'"),
         (read_qrels, QRELS + "q2 0 d1 0\n", "line 4: document 'd1' comes a second time for query 'q2'"),
-        (read_qrels, QRELS + "q2 0 d2 0.5\n", "line 4: the grade '0.5' of document 'd2' is not a whole number"),
-        (read_qrels, QRELS + "q2 0 d2 good\n", "line 4: the grade 'good' of document 'd2' is not a whole number"),
-        (read_qrels, QRELS + "q2 0 d2 inf\n", "line 4: the grade 'inf' of document 'd2' is not a whole number"),
+        (read_qrels, QRELS + "q2 0 d2 good\n", "line 4: the grade 'good' of document 'd2' is not a finite number"),
+        (read_qrels, QRELS + "q2 0 d2 inf\n", "line 4: the grade 'inf' of document 'd2' is not a finite number"),
         (read_run, "\n \n", "holds no lines, expected some of query, Q0, document"),
         (read_run, gzip.compress(RUN.encode(), mtime=0)[:-9], "cannot read .* as lines of text"),
         (read_run, b"\xff\xfe\x00", "cannot read .* as lines of text"),

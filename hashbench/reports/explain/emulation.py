@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hashbench._typing import BoolArray, ByteArray, FloatArray, Progress, silent
+from hashbench._validation import refuse_fractions
 from hashbench.affinity import Affinity, SharedLabels
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain import quantities
@@ -79,6 +80,7 @@ def explain(
     script computes any of the metrics.
     """
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
+    refuse_fractions(affinity.levels, "hashbench explain")
     sizes = n_left(affinity)
     n_items, n_fewest = int(sizes.max()), int(sizes.min())
     names = dict.fromkeys(get_metric(name).name for name in metrics)

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hashbench._validation import refuse_fractions
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.explain import orders, scripts
 from hashbench.reports.explain.emulation import (
@@ -82,6 +84,8 @@ def explain_run(run: Run, qrels: Run, metrics: Sequence[str], names: Sequence[st
     for name in names:
         if name.casefold() not in TOOLS:
             raise unknown_name("script of runs", name, TOOLS)
+    grades = [grade for of_query in qrels.values() for grade in of_query.values() if isinstance(grade, Real)]
+    refuse_fractions(np.array(grades), "hashbench explain")  # which the tools cut, or refuse
     has_all_queries = run.keys() == qrels.keys()
     chosen = [TOOLS[name] for name in dict.fromkeys(map(str.casefold, names or TOOLS))]
     tools = [tool for tool in chosen if has_all_queries or tool.counts_missing or not tool.is_ranx]

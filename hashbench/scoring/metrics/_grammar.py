@@ -9,8 +9,8 @@ import numpy as np
 
 from hashbench import registry
 from hashbench._choices import UNDEFINED
-from hashbench._typing import FloatArray
-from hashbench._validation import MAX_NAME, check_choice
+from hashbench._typing import AnyArray, FloatArray
+from hashbench._validation import MAX_NAME, check_choice, refuse_fractions
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.scoring.histogram import TieHistogram
 
@@ -90,6 +90,7 @@ class Family:
     needs_candidates: bool = False
     is_error: bool = False
     slopes: Callable[..., Slopes] | None = None
+    takes_real_levels: bool = False
 
     @property
     def summary(self) -> str:
@@ -146,6 +147,7 @@ def register_metric(
     needs_candidates: bool = False,
     is_error: bool = False,
     slopes: Callable[..., Slopes] | None = None,
+    takes_real_levels: bool = False,
 ) -> Callable[[Callable[..., Scores]], Callable[..., Scores]]:
     """Register a function of a histogram, the cutoff and the option, if there are any, to `Scores` as a metric.
 
@@ -168,6 +170,8 @@ def register_metric(
     slopes : callable, optional
         Function of the same arguments to `Slopes`. Without it the estimate of the deviation of the mean adds up the
         queries' own deviations, and its lower bound is 0.
+    takes_real_levels : bool
+        Whether ``TieHistogram.levels`` may be real numbers; otherwise they are refused unless they are whole.
 
     Returns
     -------
@@ -202,8 +206,9 @@ def register_metric(
         if known is not None and known.function.__module__ != function.__module__:
             claims = f"{known.function.__module__} and by {function.__module__}"
             raise HashbenchError(f"metric {pattern!r} is claimed by {claims}; rename one.")
+        needs = needs_buckets, needs_candidates
         FAMILIES[pattern] = Family(
-            pattern, function, options, source, paper_value, needs_buckets, needs_candidates, is_error, slopes
+            pattern, function, options, source, paper_value, *needs, is_error, slopes, takes_real_levels
         )
         return function
 
@@ -234,6 +239,7 @@ class Metric:
             raise self.lacks_vectors()
         if self.form:
             raise self.lacks_outputs()
+        self.check_levels(histogram.levels)
         with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
             scores = self.family.function(histogram, *self.arguments)
         value = {"skip": np.nan, "zero": 0.0, "paper": self.family.paper_value}[undefined]
@@ -254,6 +260,11 @@ class Metric:
     def is_built_in(self) -> bool:
         """Whether it is built-in; its code is then part of the key of cached scores."""
         return self.family.function.__module__.startswith("hashbench.")
+
+    def check_levels(self, levels: AnyArray) -> None:
+        """Refuse levels of relevance that are not whole, unless the metric takes them."""
+        if not self.family.takes_real_levels:
+            refuse_fractions(levels, self.name, "Choose a form of NDCG, such as NDCG:trec, or round the levels")
 
     def lacks_vectors(self) -> HashbenchError:
         """Return the error for missing float vectors."""

@@ -56,6 +56,7 @@ def _slopes_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Sl
     options=("exponential", "linear", "trec"),
     source="TALR eq. 7, 20 (exponential); Linear NDCG (linear); trec_eval's ndcg (trec)",
     paper_value=1.0,
+    takes_real_levels=True,
     slopes=_slopes,
 )
 def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
@@ -93,6 +94,7 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     options=("exponential", "trec"),
     source="TALR eq. 7, 20; the ideal is cut at k too; trec_eval's ndcg_cut (trec)",
     paper_value=1.0,
+    takes_real_levels=True,
     slopes=_slopes_at,
 )
 def ndcg_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Scores:
@@ -110,7 +112,9 @@ def _gains(histogram: TieHistogram, gain: str) -> FloatArray:
 
 def exponential_gains(levels: npt.ArrayLike) -> FloatArray:
     """Compute the gain 2^level - 1 of each level."""
-    return np.exp2(np.asarray(levels, dtype=np.float64)) - 1
+    levels = np.asarray(levels, dtype=np.float64)
+    is_small = levels < 1  # and would lose digits to the subtraction
+    return np.asarray(np.where(is_small, np.expm1(levels * np.log(2)), np.exp2(levels) - 1))
 
 
 def ideal_at(histogram: TieHistogram, k: int) -> FloatArray:
@@ -156,19 +160,18 @@ def _linear(histogram: TieHistogram) -> _Gains:
     def discounts(first: IntArray, last: IntArray) -> FloatArray:
         return np.asarray((last - first) * (n_items - (first + last + 1) / 2))
 
-    def gain_in_order(order: range, first: IntArray, counts: IntArray) -> FloatArray:
-        gain = np.zeros(len(counts))
-        for level in order:
-            last = first + counts[:, level]
-            gain += levels[level] * sum_groups(discounts(first, last)[None])[0]
-            first = last
+    def gain_in_order(order: slice, before: IntArray, counts: IntArray) -> FloatArray:
+        of_levels, gain = counts.swapaxes(0, 1)[order], np.zeros(len(counts))  # (n_levels - 1, n_queries, n_groups)
+        last = before + np.cumsum(of_levels, axis=0)
+        for level, sums in zip(levels[order], sum_groups(discounts(last - of_levels, last)), strict=True):
+            gain += level * sums
         return gain
 
     mean_gain = np.einsum("l,qlg->qg", levels, counts) / np.maximum(size, 1)  # (n_queries, n_groups)
     (mean,) = sum_groups((mean_gain * discounts(before, before + size))[None])
-    upward = range(1, len(levels))  # irrelevant items add nothing, but come first in the worst order
+    upward, downward = slice(1, None), slice(None, 0, -1)  # irrelevant items add nothing, but come first in the worst
     low = gain_in_order(upward, before + counts[:, 0], counts)
-    high = gain_in_order(upward[::-1], before, counts)
+    high = gain_in_order(downward, before, counts)
     in_one_group = histogram.n_at_level[:, :, None]
-    ideal = gain_in_order(upward[::-1], np.zeros_like(in_one_group[:, 0]), in_one_group)
+    ideal = gain_in_order(downward, np.zeros_like(in_one_group[:, 0]), in_one_group)
     return _Gains(mean, low, high, rank_variance(counts, levels), ideal, size / -12)

@@ -37,7 +37,7 @@ def precision_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scor
     return _first(histogram, k, n_reranked).n_relevant().over(np.minimum(k, histogram.n_database))
 
 
-@register_metric("NDCG@k:reranked=m", source=_SOURCE, paper_value=1.0, needs_candidates=True)
+@register_metric("NDCG@k:reranked=m", source=_SOURCE, paper_value=1.0, needs_candidates=True, takes_real_levels=True)
 def ndcg_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     """Discounted gain 2^level - 1 of the first k of m re-ranked items, over that of the ideal first k of the database.
 
