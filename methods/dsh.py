@@ -12,7 +12,14 @@ from hashbench.methods._pair_losses import mean_over, others
 if TYPE_CHECKING:
     from torch import Tensor
 
-_NET = {"head": "linear", "batch_size": 200, "weight_decay": 4e-3, "bias_multiplier": 2.0, "pretrained_multiplier": 1.0, "margin": 2.0}
+_NET = {
+    "head": "linear",
+    "batch_size": 200,
+    "weight_decay": 4e-3,
+    "bias_multiplier": 2.0,
+    "pretrained_multiplier": 1.0,
+    "margin": 2.0,
+}
 
 
 def original_loss(outputs: "Tensor", similar: "Tensor", margin: float, alpha: float) -> "Tensor":

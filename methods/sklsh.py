@@ -46,6 +46,9 @@ class SKLSH(HashMethod):
     (8 / pi^2) sum over m >= 1 of (1 - K(m u)) / (4 m^2 - 1) for the kernel K. It tends to 4 / pi^2 = 0.405, not
     1/2, as u grows. Codes of fewer bits are prefixes of longer ones with the same seed.
 
+    Items farther apart than about s differ in 0.405 of the bits, whatever their distance, so classes that spread wider
+    are ranked better by random hyperplanes (lsh).
+
     The scale matters most: with a wrong one, nearly all items count as far apart. If so many items are equal that
     s is 0, it is replaced by the mean distance between items that differ.
 
