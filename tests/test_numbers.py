@@ -185,17 +185,11 @@ def test_what_is_said_of_the_shuffle_deviation_is_that_of_its_rows():
     tied = rows[(measured > 1e-7) & (rows["method"] != "constant") & (rows["orders"] == 300)]
     errors = (tied["tie_sd"] / tied["tie_sd_measured"] - 1).abs()
     assert states(SHUFFLES, "Nine of ten", "300 orders", f"{100 * errors.quantile(0.9):.0f} %")
-    off = (errors > 0.12).groupby(tied["metric"]).sum().nlargest(2)
-    assert states(SHUFFLES, f"{(errors > 0.12).sum()} of {len(tied)}", "more than 12 %", off.iloc[0], off.index[0])
-    assert states(SHUFFLES, off.iloc[0], off.index[0], off.iloc[1], off.index[1])
-    every = (rows["tie_sd"] / measured)[(measured > 1e-7) & (rows["method"] != "constant")]
-    assert states(SHUFFLES, f"all {len(every)}", f"{100 * ((every - 1).abs() <= 0.15).mean():.0f} %", "within 15 %")
-    assert states(SHUFFLES, "within 15 %", f"{every.min():.2f} to {every.max():.2f}")
+    off = (errors > errors.quantile(0.9)).groupby(tied["metric"]).sum()
+    assert off[["RR", "NDCG"]].sum() > off.sum() / 2
     constant = rows[(rows["method"] == "constant") & (rows["metric"] == "AP") & (rows["n_bits"] == 12)].iloc[0]
     assert constant["dataset"] == "digits"
     assert states(SHUFFLES, f"{constant['tie_sd'] / constant['tie_sd_measured']:.1f} times for AP")
-    counts = f"{pairs['apart'].sum():,} pairs that are apart", f"some order reversed {pairs['turned'].sum()}"
-    assert states(SHUFFLES, *counts, f"more than {100 * pairs['share'].max():.1f} % of the orders reversed any")
 
 
 def test_how_often_a_method_is_told_from_itself_is_as_in_the_committed_rows():
