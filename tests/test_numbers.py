@@ -21,6 +21,7 @@ from helpers.result_files import rows_in
 from hashbench import evaluate, registry
 from hashbench.cards import method_card
 from hashbench.pipeline.tuning import LEAD
+from hashbench.reports.explain.spreads import pairs as pairs_of
 from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, Score, compare
 from hashbench.scoring.comparison import ALPHA, holm, of_means, of_scores
 
@@ -132,15 +133,18 @@ def values(rows, codes, order, *, metric="AP@1000", scripts=None):
 def test_counts_of_pairs_that_scripts_turn_are_those_of_the_rows():
     script_orders = benchmark("script_orders")
     spreads = script_orders.read()
-    assert holds(SPREADS, "pairs", script_orders.counts(spreads))
     pairs = {
         (dataset, cell.metric, cell.n_bits, cell.database): cell
         for dataset in spreads
-        for cell in script_orders.pairs(spreads[dataset])
+        for cell in pairs_of(spreads[dataset])
     }
+    digits = [pairs["digits", "AP", 12, order] for order in ("by-class", "shuffled")]
+    by_class, shuffled = (len(cell.turned) for cell in digits)
+    assert states(SPREADS, by_class, digits[0].n_pairs, "12 bits", "sorted by class", shuffled, "shuffled")
     cifar = [pairs["cifar10-s1:squeezenet", "AP@1000", 12, order] for order in ("by-class", "given", "shuffled")]
     assert [(cell.n_pairs, cell.meet) for cell in cifar] == [(28, 28)] * 3
     assert [len(cell.turned) for cell in cifar] == [7, 7, 0]
+    assert states(SPREADS, cifar[0].n_pairs, "AP@1000, 12 bits", "7 and 0")
     assert {spread.database for spread in spreads["digits"]} == {"given", "by-class", "shuffled"}
     for spread in (spread for rows in spreads.values() for spread in rows):
         assert spread.low <= spread.lowest <= spread.value <= spread.high or spread.lowest <= spread.highest
