@@ -54,6 +54,7 @@ TABLES = ("squeezenet", "glosses")  # datasets with a table of their own; the fi
 N_NEIGHBOURS = 10
 N_CANDIDATES = (10, 100)
 EQUAL = (8, 16, 32, 64)  # bytes per item
+IN_TABLES = (8, 32)
 BITS: dict[str, dict[str, Any]] = {"sign": {"threshold": "mean"}, "itq": {}, "greedyhash-unsupervised": {}}
 INDEXES: dict[str, Callable[[int], str]] = {  # by bytes per item: what faiss's factory makes
     "RaBitQ": lambda n_bytes: f"PCAR{8 * (n_bytes - 8)},RaBitQ",  # 8 bytes are its two factors
@@ -223,7 +224,7 @@ def cells_of(rows: Sequence[dict[str, str]], dataset: str) -> dict[tuple[str, st
 
 def layout_equal(rows: Sequence[dict[str, str]], dataset: str) -> str:
     """Lay out one dataset's rows of equal bytes as a Markdown table."""
-    columns = [*itertools.product(N_CANDIDATES, EQUAL)]
+    columns = [*itertools.product(N_CANDIDATES, IN_TABLES)]
     heads = [f"{n_bytes} B{', re-ranked' if n > N_NEIGHBOURS else ''}" for n, n_bytes in columns]
     lines = [f"| codes | queries | {' | '.join(heads)} |", "|---|---|" + "--:|" * len(heads)]
     for (method, query), cells in cells_of(rows, dataset).items():

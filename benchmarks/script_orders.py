@@ -1,4 +1,4 @@
-"""What orders of ties of real scripts do, over a grid: a table of why-numbers-differ.md, a figure of tie-ranges.md.
+"""What orders of ties of real scripts do, over a grid: numbers of why-numbers-differ.md, a figure of tie-ranges.md.
 
     .venv/bin/python benchmarks/script_orders.py [--again]
 
@@ -12,18 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from pages import DOCS, parser_of, put_into, read_rows, write_rows
+from pages import DOCS, parser_of, read_rows, write_rows
 
-from hashbench.reports.explain.spreads import Pairs, Spread, explain_cached, pairs
-from hashbench.reports.formatting import markdown_table
+from hashbench.reports.explain.spreads import Spread, explain_cached
 from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
 
-PAGE = DOCS / "why-numbers-differ.md"
 FIGURE = DOCS / "figures" / "three-kinds-of-ties.svg"
 ROWS = Path(__file__).with_suffix(".csv")
 COLUMNS = ("dataset", *Spread._fields)
 EIGHT = ("lsh", "itq", "pcah", "agh", "sdh", "hashnet", "csq", "talr-ap")  # a minute each, where items are many
-SHOWN_BITS = (12, 32)  # in the table
 SHOWN = ("hashnet", "agh", "itq", "sph", "pcah", "lsh")  # in the figure, of digits at 12 bits
 
 
@@ -67,27 +64,6 @@ def read() -> dict[str, list[Spread]]:
     return by_dataset
 
 
-def counts(by_dataset: dict[str, list[Spread]]) -> str:
-    """Lay out how many pairs of methods ties leave open: in the worst case and by scripts."""
-    lines = []
-    for dataset, rows in by_dataset.items():
-        cells: dict[tuple[int, str], dict[str, Pairs]] = {}
-        for cell in pairs(rows):
-            cells.setdefault((cell.n_bits, cell.metric), {})[cell.database] = cell
-        for (n_bits, metric), by_order in cells.items():
-            if n_bits not in SHOWN_BITS:
-                continue
-            any_order = next(iter(by_order.values()))
-            turned = [str(len(by_order[order].turned)) for order in ("by-class", "given", "shuffled")]
-            by_class = by_order["by-class"]
-            at_end = str(len(by_class.turned) + len(by_class.turned_at_end))
-            numbers = any_order.n_pairs, any_order.meet
-            lines.append([dataset, metric, str(n_bits), *map(str, numbers), *turned, at_end])
-    header = ["dataset", "metric", "bits", "pairs", "ranges meet"]
-    of_scripts = ["scripts, by class", "given", "shuffled", "by class, with end of ties"]
-    return markdown_table([*header, *of_scripts], lines, n_left=2)
-
-
 def draw(rows: Sequence[Spread], path: Path) -> None:
     """Draw a dot for the mean, a thick bar for a shuffle, a thin one for scripts and a faint one for the worst case."""
     by_method = {row.method.split()[0]: row for row in rows if (row.n_bits, row.database) == (12, "by-class")}
@@ -113,13 +89,11 @@ def draw(rows: Sequence[Spread], path: Path) -> None:
 
 
 def main() -> None:
-    """Score everything, write the rows, and make the table and the figure."""
+    """Score everything, write the rows, and draw the figure."""
     if not parser_of(__doc__).parse_args().again:
         rows = [{"dataset": grid.dataset, **as_texts(spread)} for grid in GRIDS for spread in score(grid)]
         write_rows(ROWS, COLUMNS, rows)
-    by_dataset = read()
-    draw(by_dataset["digits"], FIGURE)
-    PAGE.write_text(put_into(PAGE.read_text(), {"pairs": counts(by_dataset)}))
+    draw(read()["digits"], FIGURE)
 
 
 if __name__ == "__main__":

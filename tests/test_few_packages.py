@@ -82,9 +82,10 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_scores_without_numba_are_those_with_it_to_the_last_bit():
+def test_scores_with_numpy_alone_are_those_of_the_base_install_to_the_last_bit():
+    numpy_alone = 'ALLOWED = {*sys.stdlib_module_names, "hashbench", "numpy"}\n'
     code = Path(scoring_calls.__file__).read_text(encoding="utf-8") + "import json; print(json.dumps(scores()))"
-    stdout, stderr = run_with_few_packages(code)
+    stdout, stderr = run_with_few_packages(numpy_alone + code)
     assert stderr == ""  # for so little work nothing needs to be installed
     assert json.loads(stdout) == scoring_calls.scores()
 

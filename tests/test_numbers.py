@@ -21,6 +21,7 @@ from helpers.result_files import rows_in
 from hashbench import evaluate, registry
 from hashbench.cards import method_card
 from hashbench.pipeline.tuning import LEAD
+from hashbench.reports.explain.spreads import pairs as pairs_of
 from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, Score, compare
 from hashbench.scoring.comparison import ALPHA, holm, of_means, of_scores
 
@@ -132,18 +133,18 @@ def values(rows, codes, order, *, metric="AP@1000", scripts=None):
 def test_counts_of_pairs_that_scripts_turn_are_those_of_the_rows():
     script_orders = benchmark("script_orders")
     spreads = script_orders.read()
-    assert holds(SPREADS, "pairs", script_orders.counts(spreads))
     pairs = {
         (dataset, cell.metric, cell.n_bits, cell.database): cell
         for dataset in spreads
-        for cell in script_orders.pairs(spreads[dataset])
+        for cell in pairs_of(spreads[dataset])
     }
-    by_class, shuffled = (pairs["digits", "AP", 12, order] for order in ("by-class", "shuffled"))
-    assert states(SPREADS, by_class.n_pairs, "pairs", "12 bits", by_class.meet, "ranges")
-    assert states(SPREADS, "Two scripts", len(by_class.turned), "sorted by class", len(shuffled.turned), "shuffled")
+    digits = [pairs["digits", "AP", 12, order] for order in ("by-class", "shuffled")]
+    by_class, shuffled = (len(cell.turned) for cell in digits)
+    assert states(SPREADS, by_class, digits[0].n_pairs, "12 bits", "sorted by class", shuffled, "shuffled")
     cifar = [pairs["cifar10-s1:squeezenet", "AP@1000", 12, order] for order in ("by-class", "given", "shuffled")]
     assert [(cell.n_pairs, cell.meet) for cell in cifar] == [(28, 28)] * 3
     assert [len(cell.turned) for cell in cifar] == [7, 7, 0]
+    assert states(SPREADS, cifar[0].n_pairs, "AP@1000, 12 bits", "7 and 0")
     assert {spread.database for spread in spreads["digits"]} == {"given", "by-class", "shuffled"}
     for spread in (spread for rows in spreads.values() for spread in rows):
         assert spread.low <= spread.lowest <= spread.value <= spread.high or spread.lowest <= spread.highest
@@ -188,17 +189,11 @@ def test_what_is_said_of_the_shuffle_deviation_is_that_of_its_rows():
     tied = rows[(measured > 1e-7) & (rows["method"] != "constant") & (rows["orders"] == 300)]
     errors = (tied["tie_sd"] / tied["tie_sd_measured"] - 1).abs()
     assert states(SHUFFLES, "Nine of ten", "300 orders", f"{100 * errors.quantile(0.9):.0f} %")
-    off = (errors > 0.12).groupby(tied["metric"]).sum().nlargest(2)
-    assert states(SHUFFLES, f"{(errors > 0.12).sum()} of {len(tied)}", "more than 12 %", off.iloc[0], off.index[0])
-    assert states(SHUFFLES, off.iloc[0], off.index[0], off.iloc[1], off.index[1])
-    every = (rows["tie_sd"] / measured)[(measured > 1e-7) & (rows["method"] != "constant")]
-    assert states(SHUFFLES, f"all {len(every)}", f"{100 * ((every - 1).abs() <= 0.15).mean():.0f} %", "within 15 %")
-    assert states(SHUFFLES, "within 15 %", f"{every.min():.2f} to {every.max():.2f}")
+    off = (errors > errors.quantile(0.9)).groupby(tied["metric"]).sum()
+    assert off[["RR", "NDCG"]].sum() > off.sum() / 2
     constant = rows[(rows["method"] == "constant") & (rows["metric"] == "AP") & (rows["n_bits"] == 12)].iloc[0]
     assert constant["dataset"] == "digits"
     assert states(SHUFFLES, f"{constant['tie_sd'] / constant['tie_sd_measured']:.1f} times for AP")
-    counts = f"{pairs['apart'].sum():,} pairs that are apart", f"some order reversed {pairs['turned'].sum()}"
-    assert states(SHUFFLES, *counts, f"more than {100 * pairs['share'].max():.1f} % of the orders reversed any")
 
 
 def test_how_often_a_method_is_told_from_itself_is_as_in_the_committed_rows():
