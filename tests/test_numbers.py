@@ -519,73 +519,24 @@ def network_of(setting):
 
 def test_what_dispersion_trades_is_as_in_the_committed_rows():
     scores = defaultdict(list)
-    for dataset in ("cifar10-s1", "cifar10-s2"):
-        for row in rows_in(ROOT / f"results/{dataset}"):
-            if (row["method"], row["features"]) == ("dsh", "squeezenet (JPEG)"):
-                params = json.loads(row["params"])
-                if (params["learning_rate"], params["margin"], params["head"]) == (0.03, 2.0, "mlp"):
-                    scores[dataset, row["metric"], row["n_bits"], params["objective"]].append(float(row["value"]))
-    (shown,) = tables("Does dispersion trade AP", FINDINGS)
-    by_line = [[*row.values()] for row in shown]
-    assert [cells[0].partition(",")[0] for cells in by_line[2::3]] == ["`cifar10-s1`", "`cifar10-s2`"]
-    for first, dataset, n_seeds in ((2, "cifar10-s1", 3), (5, "cifar10-s2", 1)):
-        columns = [
-            [scores[dataset, metric, n_bits, objective] for objective in ("dispersion", "original")]
-            for metric, n_bits in product(("LGAP@r2", "AP"), ("12", "24"))
-        ]
-        assert {len(cell) for column in columns for cell in column} == {n_seeds}
-        for line, cells in zip(by_line[first : first + 2], zip(*columns, strict=True), strict=True):
-            assert line[1:] == [f"{fmean(cell):.3f}" for cell in cells]
-        if n_seeds > 1:
-            found = [of_means(*map(np.array, column), "AP", ("with", "without"), 1000, 0.0) for column in columns]
-            intervals = [f"{each.low:+.3f} to {each.high:+.3f}".replace("-0.000", "0.000") for each in found]
-            assert by_line[first + 2][1:] == intervals
-            assert [each.is_shown for each in found] == [False, True, True, True]
-            assert states(FINDINGS, "12 bits", "not shown", f"p = {found[0].p:.3f}")
-
-
-def test_what_training_from_images_gives_is_as_in_the_committed_rows():
-    lengths, tables_of_ap = ("12", "24", "32", "48"), "results/tables/table1"
-    (shown,), scores = tables("From images", FINDINGS), defaultdict(list)
     for row in rows_in(ROOT / "results/cifar10-s1"):
-        if row["features"] == "images (JPEG)":
-            scores[row["method"], row["metric"], row["n_bits"]].append(float(row["value"]))
-    on_features = {
-        (row["method"], row["n_bits"]): float(row["value"])
-        for row in rows_of(f"{tables_of_ap}-tie-range.csv")
-        if (row["dataset"], row["features"]) == ("cifar10-s1", "squeezenet (JPEG)")
-    }
-    published, verdicts = {}, Counter()
-    for row in rows_of(f"{tables_of_ap}-published.csv"):
-        if row["our_features"] == "images (JPEG)" and row["source"].startswith("TALR"):
-            published[row["our_method"], row["n_bits"]] = float(row["published"])
-            verdicts[row["verdict"].partition(";")[0]] += 1
-
-    def told(values):
-        return " ".join(f"{value:.3f}"[1:] for value in values)
-
-    assert [row[""] for row in shown] == ["dpsh", "dtsh", "hashnet", "mihash", "talr-ap"]
-    for row in shown:
-        for metric in ("AP", "AP@1000", "NDCG"):
-            assert row[metric] == told(fmean(scores[row[""], metric, n_bits]) for n_bits in lengths)
-        assert row["AP of a head on features"] == told(on_features[row[""], n_bits] for n_bits in lengths)
-        assert row["in the paper"] in ("-", told(published.get((row[""], n_bits), 0) for n_bits in lengths))
-    assert [row[""] for row in shown if row["in the paper"] == "-"] == ["hashnet"]
-    n_seeds = {key: len(values) for key, values in scores.items() if key[1] == "AP"}
-    assert n_seeds == dict.fromkeys(n_seeds, 1) | {(name, "AP", "32"): 3 for name in ("hashnet", "talr-ap")}
-    orders = [row for row in orders_of("table1") if row["our_features"] == "images (JPEG)"]
-    assert {(row["verdict"], row["ties"]) for row in orders} == {("open", UNKNOWN)}
-    assert set(verdicts) == {"unknown", "below"}
-    assert states(FINDINGS, f"{verdicts['below']} of {len(published)}", "above our worst-case range")
-    assert states(FINDINGS, verdicts["unknown"], "inside")
-    assert states(FINDINGS, f"all {len(orders)} pairs of the paper's four methods open")
-    trials = {name: len(pairs) for name, pairs in trials_from_images("tuning.csv").items()}
-    assert trials == {"talr-ap": 7, "dtsh": 6, "dpsh": 3, "hashnet": 3, "mihash": 3}
-    assert states(FINDINGS, "talr-ap", 7, "dtsh with 6", "others with 3")
-    at_32 = (np.array(scores[name, "AP", "32"]) for name in ("hashnet", "talr-ap"))
-    found = of_means(*at_32, "AP", ("hashnet", "talr-ap"), 1000, 0.0)
-    interval = f"{found.low:.3f} to {found.high:.3f}"
-    assert states(FINDINGS, "hashnet is above", f"{found.value:.3f}", "95 % interval over seeds", interval)
+        if (row["method"], row["features"]) == ("dsh", "squeezenet (JPEG)"):
+            params = json.loads(row["params"])
+            if params == method_card("dsh").params | {"objective": params["objective"]}:
+                scores[row["metric"], row["n_bits"], params["objective"]].append(float(row["value"]))
+    (shown,) = tables("Does dispersion trade AP", FINDINGS)
+    *_, with_dispersion, without, interval = [[*row.values()][1:] for row in shown]
+    columns = [
+        [scores[metric, n_bits, objective] for objective in ("dispersion", "original")]
+        for metric, n_bits in product(("LGAP@r2", "AP"), ("12", "24"))
+    ]
+    assert {len(cell) for column in columns for cell in column} == {3}
+    for line, cells in zip((with_dispersion, without), zip(*columns, strict=True), strict=True):
+        assert line == [f"{fmean(cell):.3f}" for cell in cells]
+    found = [of_means(*map(np.array, column), "AP", ("with", "without"), 1000, 0.0) for column in columns]
+    assert interval == [f"{each.low:+.3f} to {each.high:+.3f}" for each in found]
+    assert [each.is_shown for each in found] == [False, True, True, True]
+    assert states(FINDINGS, "12 bits", "not shown", f"p = {found[0].p:.2f}")
 
 
 # ---------------------------------------------------------------- orders
