@@ -210,9 +210,6 @@ def test_how_often_a_method_is_told_from_itself_is_as_in_the_committed_rows():
     least, largest = (round(100 * share) for share in (simulated["false_alarms"].min(), most["false_alarms"]))
     assert states(COMPARING, "simulated", f"{least} to {largest} %", "the most", "2 %", ".6", f"{most['seeds']} seeds")
     assert most["scores"].startswith("normal, 2% of queries lose .6")
-    few = of_methods[shares < 0.02]
-    assert {*few["scores"]} == {"hashnet", "csq"}
-    assert {*few["dataset"]} == {"digits"}
     least, most = of_methods["paired"].min(), of_methods["paired"].max()
     assert states(COMPARING, "calls", f"{100 * least:.0f} to {100 * most:.0f} %", "of these pairs different")
     by_seeds = rows.groupby("seeds")["found"].median()
