@@ -400,7 +400,7 @@ def test_scorer_works_in_a_search_and_needs_labels(train, digits):
 def test_the_documents_examples_run_as_they_stand(digits_data, empty_folder, few):
     blocks = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
     notebook = next(block for block in blocks if "hashbench.run(" in block)
-    assert len(blocks) == 4
+    assert len(blocks) == 3
     shutil.copytree(few, empty_folder / "results", ignore=shutil.ignore_patterns("here", "site"))
     for block in (*(block for block in blocks if block is not notebook), notebook):
         scope = {}

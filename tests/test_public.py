@@ -4,7 +4,6 @@ import ast
 import pydoc
 import re
 import sys
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -17,13 +16,8 @@ from hashbench.cli.main import COMMANDS
 from hashbench.testing import METHOD_CHECKS
 
 DOCUMENT = (ROOT / "docs" / "python.md").read_text()
-ROWS = re.findall(r"^\| (.*?) \| .*? \| `(hashbench[\w.]*)` \|$", DOCUMENT, re.MULTILINE)
-LISTED = [(name, module) for names, module in ROWS for name in re.findall(r"`(\w+)`", names)]
-
-
-@pytest.mark.parametrize(("name", "module"), LISTED)
-def test_a_listed_name_is_that_of_its_module(name, module):
-    assert getattr(hashbench, name) is getattr(import_module(module), name)
+ROWS = re.findall(r"^\| (.*?) \|", DOCUMENT.partition("## Names\n")[2], re.MULTILINE)
+LISTED = [name for names in ROWS for name in re.findall(r"`(\w+)`", names)]
 
 
 def test_every_command_has_its_functions_or_is_named_as_a_command_only():
@@ -36,7 +30,7 @@ def test_every_command_has_its_functions_or_is_named_as_a_command_only():
 
 
 def test_every_public_name_is_listed_once():
-    assert sorted(name for name, _ in LISTED) == sorted(set(hashbench.__all__) - {"__version__"})
+    assert sorted(LISTED) == sorted(set(hashbench.__all__) - {"__version__"})
     assert dir(hashbench) == hashbench.__all__
 
 
