@@ -257,19 +257,6 @@ def test_shuffles_of_the_example_give_what_is_told():
     assert states(SPREADS, *shuffled, "three shuffles", f"{exact.mean():.3f}")
 
 
-def test_one_order_by_class_gives_the_constant_code_as_much_as_is_told():
-    data = registry.get_dataset("digits").prepare()
-    n_items, n_queries = (np.bincount(data.labels[rows], minlength=10) for rows in (data.database, data.query))
-    best = {frozenset(): 0.0}  # of all orders of the classes, by those that stand first
-    for size in range(1, 11):
-        for first in map(frozenset, combinations(range(10), size)):
-            scores = []
-            for last in first:
-                before, ranks = sum(n_items[list(first - {last})]), np.arange(1, n_items[last] + 1)
-                scores.append(best[first - {last}] + n_queries[last] * (ranks / (before + ranks)).mean())
-            best[first] = max(scores)
-    assert states(TIES, "sorted by class", f"{best[frozenset(range(10))] / n_queries.sum():.2f}", "best order")
-
 
 def test_the_table_of_spreads_is_that_of_the_rows(script_rows, why):
     assert holds(SPREADS, "spreads", why.spreads(script_rows))
