@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from functools import cache
-from itertools import combinations, product
+from itertools import product
 from math import isnan
 from statistics import fmean
 
@@ -255,7 +255,6 @@ def test_shuffles_of_the_example_give_what_is_told():
         shuffled.append(f"{fmean(scores):.3f}")
     exact = evaluate(codes[:100], codes[100:], (labels[:100], labels[100:]), ["AP@100"]).scores["AP@100"].mean
     assert states(SPREADS, *shuffled, "three shuffles", f"{exact.mean():.3f}")
-
 
 
 def test_the_table_of_spreads_is_that_of_the_rows(script_rows, why):
