@@ -387,6 +387,7 @@ def test_a_cut_is_the_tie_that_the_cutoff_falls_into(queries, k):
         ("Recall@10", "R@10"),
         ("Recall@r2", "R@r2"),
         ("MRR", "RR"),
+        ("CMC@1 Hit@1", "Hit@1"),
         ("Recall@010:reranked=0100", "R@10:reranked=100"),
         ("AP@5:reranked=5", "AP@5:capped:reranked=5"),
         ("AP@5:relevant:reranked=50", "AP@5:relevant:reranked=50"),

@@ -109,7 +109,7 @@ class Family:
         return {"summary": self.summary, "options": self.options, "also": self.aliases, "source": self.source}
 
 
-ALIASES = {"Recall": "R", "Precision": "P", "MRR": "RR", "mAP": "AP", "MAP": "AP", "nDCG": "NDCG"}
+ALIASES = {"Recall": "R", "Precision": "P", "MRR": "RR", "CMC": "Hit", "mAP": "AP", "MAP": "AP", "nDCG": "NDCG"}
 TREC_NAMES = {  # of trec_eval, with the metric that equals each
     "map": "AP",
     "map_cut_k": "AP@k:relevant",
