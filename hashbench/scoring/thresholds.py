@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks
-from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
+from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError, counted, needing
@@ -23,6 +23,7 @@ from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.ignored import check_left, leave_out
+from hashbench.scoring.intervals import Units, intervals
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.self_pairs import check_self, check_symmetry, not_symmetric
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.metrics._grammar import Slopes
 
 _MEMORY = 256 << 20  # bytes of histograms held at a time
-_CONFIDENCE = 0.95
+_ALL = slice(None)
 _LONG = 1025  # distances; with more, the shuffle deviation of uAP is not computed
 
 
@@ -48,10 +49,10 @@ class Match(NamedTuple):
     precision, recall, fpr, f1 : float
         Shares over all pairs: of matches that are relevant, of relevant pairs that match, of irrelevant pairs that
         match, and the harmonic mean of the first two. NaN where the divisor is 0.
-    fpr_low, fpr_high : float
-        95 % Clopper-Pearson interval of the false positive rate, which takes pairs as independent.
     n_queries_with_false : int
-        Queries with a false match. Where they are few, so is the evidence: their pairs are not independent.
+        Queries with a false match.
+    precision_low, precision_high, recall_low, recall_high, fpr_low, fpr_high : float
+        95 % intervals of the shares over pairs of other items or classes, `Thresholds.units`.
 
     Examples
     --------
@@ -66,9 +67,13 @@ class Match(NamedTuple):
     recall: float
     fpr: float
     f1: float
+    n_queries_with_false: int
+    precision_low: float
+    precision_high: float
+    recall_low: float
+    recall_high: float
     fpr_low: float
     fpr_high: float
-    n_queries_with_false: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +89,22 @@ class Thresholds:
     query_precision, query_recall : ndarray of shape (n_bits + 1,), float64
         Means over the queries with relevant items of ``P@rN`` (0 of an empty ball) and ``R@rN``.
     n_queries, n_undefined : int
-        All queries, and those without relevant items, which are pooled, too.
+        All queries, and those without relevant items, which are pooled, too; 0 of labelled pairs.
     pair_moments : ndarray of shape (3, n_bits + 1, n_bits + 1), float64
         Sums over queries of the products of two distances' counts: of relevant items, of these with all, of all. One
         NaN each for codes of over 1,024 bits.
+    by_group : ndarray of shape (n_groups, 2, n_bits + 1), int64
+        Irrelevant and relevant pairs that touch a group of items or classes, for intervals.
+    units : str
+        What intervals take as a sample, such as ``48 classes``: classes if there are at least 20, or else items.
+    n_independent : int
+        Groups of the role that has the fewest.
     are_met_twice : bool
         Whether pairs are of two items of the database, as with ``exclude_self``.
     notes : sequence of str
         Sentences about the input that its owner should read.
+    held_out : Thresholds or None
+        The other half of items or classes, if ``held_out`` was asked for.
 
     Examples
     --------
@@ -109,8 +122,12 @@ class Thresholds:
     n_queries: int
     n_undefined: int
     pair_moments: FloatArray
+    by_group: IntArray
+    units: str
+    n_independent: int
     are_met_twice: bool = False
     notes: Sequence[str] = ()
+    held_out: Thresholds | None = None
 
     @property
     def n_bits(self) -> int:
@@ -152,7 +169,6 @@ class Thresholds:
         radius = int(radius)  # 2.0, too
         n_true, n_false = int(self.n_true[: radius + 1].sum()), int(self.n_false[: radius + 1].sum())
         n_matches = n_true + n_false
-        fpr_low, fpr_high = clopper_pearson(n_false, self.n_irrelevant)
         return Match(
             radius,
             n_matches,
@@ -161,10 +177,25 @@ class Thresholds:
             recall=_share(n_true, self.n_relevant),
             fpr=_share(n_false, self.n_irrelevant),
             f1=_share(2 * n_true, n_matches + self.n_relevant) if self.n_relevant else float("nan"),
-            fpr_low=fpr_low,
-            fpr_high=fpr_high,
             n_queries_with_false=int(self.n_queries_with_false[radius]),
+            **{name: float(values[radius]) for name, values in self._ends.items()},
         )
+
+    @cached_property
+    def _ends(self) -> dict[str, FloatArray]:
+        """Ends of the intervals, each (n_bits + 1,)."""
+        counts = np.concatenate([np.stack([self.n_false, self.n_true])[None], self.by_group])  # all, then groups
+        false, true = np.moveaxis(np.cumsum(counts, axis=2), 1, 0)  # (1 + n_groups, n_bits + 1) each
+        shares = {
+            "precision": (true, true + false),
+            "recall": (true, np.broadcast_to(true[:, -1:], true.shape)),
+            "fpr": (false, np.broadcast_to(false[:, -1:], false.shape)),
+        }
+        ends = {}
+        for name, (hits, pairs) in shares.items():
+            low, high = intervals(hits[0], pairs[0], hits[1:], pairs[1:], self.n_independent)
+            ends |= {f"{name}_low": low, f"{name}_high": high}
+        return ends
 
     @cached_property
     def matches(self) -> list[Match]:
@@ -206,11 +237,11 @@ class Thresholds:
         """
         if not self.n_irrelevant:
             return "these pairs cannot show it, since none is irrelevant"
-        _, least = clopper_pearson(0, self.n_irrelevant)
-        if rate < least:
-            pairs = counted(self.n_irrelevant, "irrelevant pair")
-            return f"{pairs} cannot show it; without a false match the upper bound is still {least:.2g}"
-        return f"no radius has it; the upper bound of radius 0 is {self.at(0).fpr_high:.2g}"
+        least = self.at(0)
+        if least.n_false:
+            return f"no radius has it; the upper bound of radius 0 is {least.fpr_high:.2g}"
+        pairs = counted(self.n_irrelevant, "irrelevant pair")
+        return f"{pairs} cannot show it; without a false match the upper bound is still {least.fpr_high:.2g}"
 
     def at_precision(self, precision: float) -> Match | None:
         """Return the largest radius whose precision over all pairs is at least ``precision``.
@@ -263,27 +294,46 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else float("nan")
 
 
-def clopper_pearson(n_hits: int, n_trials: int) -> tuple[float, float]:
-    """Return the exact 95 % interval of a share, right for small counts; NaN of no trials."""
-    with needing("the interval of a false positive rate"):
-        from scipy.stats import beta
+class Members(NamedTuple):
+    """Rows of some queries, alike ones once: how many each stands for, in all and in each group of `Units`."""
 
-    tail = (1 - _CONFIDENCE) / 2
-    if not n_trials:
-        return float("nan"), float("nan")
-    low = float(beta.ppf(tail, n_hits, n_trials - n_hits + 1)) if n_hits else 0.0
-    high = float(beta.ppf(1 - tail, n_hits + 1, n_trials - n_hits)) if n_hits < n_trials else 1.0
-    return low, high
+    weights: IntArray  # (n_rows,)
+    of_groups: list[tuple[IntArray, IntArray]]  # rows, and how many queries of the group each stands for
+
+    @classmethod
+    def of(cls, kinds: QueryKinds, part: slice, units: Units | None) -> Members:
+        """Find those of the kinds of a part; none in groups without units."""
+        rows = kinds.of_query - part.start
+        is_here = (rows >= 0) & (rows < part.stop - part.start)
+        groups = [] if units is None else [is_here & (units.of_query == group) for group in range(units.n_groups)]
+        return cls(np.bincount(rows[is_here]), [np.unique(rows[own], return_counts=True) for own in groups])
 
 
-def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str], *, are_met_twice: bool) -> Thresholds:
-    """Add up the counts of all queries, or half of them if each pair was met from both sides.
+class Part(NamedTuple):
+    """Histograms of some queries, alike ones once, and the pairs of each group as in `Thresholds.by_group`."""
 
-    A part holds some queries, each counted as often as its weight says.
-    """
+    histogram: TieHistogram
+    weights: IntArray  # queries that each histogram stands for
+    by_group: IntArray
+
+    @classmethod
+    def of(cls, histogram: TieHistogram, members: Members) -> Part:
+        """Add up the pairs of queries of each group."""
+        by_group = [_sum_rows(histogram, *own) for own in members.of_groups]
+        return cls(histogram, members.weights, np.array(by_group, dtype=np.int64))
+
+
+def _sum_rows(histogram: TieHistogram, rows: Rows, times: IntArray) -> IntArray:
+    """Add up irrelevant and relevant items, (2, n_distances), of some rows, each so many times."""
+    n_rel, sizes = histogram.n_rel[rows], histogram.size[rows]
+    return np.stack([times @ (sizes - n_rel), times @ n_rel])
+
+
+def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, *, are_met_twice: bool) -> Thresholds:
+    """Add up the counts of all queries, or half of them if each pair was met from both sides."""
     sums: dict[str, Any] = {}
     n_queries, n_undefined = 0, 0
-    for histogram, weights in parts:
+    for histogram, weights, by_group in parts:
         n_rel, n_within = histogram.n_rel, np.cumsum(histogram.size, axis=1)
         n_rel_within = np.cumsum(n_rel, axis=1)
         is_defined = weights * (histogram.n_relevant > 0)
@@ -295,6 +345,7 @@ def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str],
             "query_precision": is_defined @ (n_rel_within / np.maximum(n_within, 1)),
             "query_recall": is_defined @ (n_rel_within / np.maximum(histogram.n_relevant, 1)[:, None]),
             "pair_moments": _moments(n_rel, histogram.size, weights),
+            "by_group": by_group,
         }
         sums = {name: sums.get(name, 0) + part for name, part in of_part.items()}
         n_queries += int(weights.sum())
@@ -303,10 +354,14 @@ def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str],
         if any((sums[name] % 2).any() for name in ("n_true", "n_false")):
             raise not_symmetric()
         sums |= {name: sums[name] // 2 for name in ("n_true", "n_false")}
+        if units.are_classes:
+            sums["by_group"][:, 1] //= 2  # relevant pairs lie in a class
     n_defined = n_queries - n_undefined
     for name in ("query_precision", "query_recall"):
         sums[name] = sums[name] / n_defined if n_defined else sums[name] * np.nan
-    return Thresholds(**sums, n_queries=n_queries, n_undefined=n_undefined, are_met_twice=are_met_twice, notes=notes)
+    sample = {"units": units.words, "n_independent": units.n_independent}
+    counts = {"n_queries": n_queries, "n_undefined": n_undefined}
+    return Thresholds(**sums, **counts, **sample, are_met_twice=are_met_twice, notes=notes)
 
 
 def _moments(n_rel: IntArray, sizes: IntArray, weights: IntArray) -> FloatArray:
@@ -382,8 +437,9 @@ def count_pairs(
     notes += usage_notes(query, database, n_bits)
     if affinity.excludes_self:
         check_symmetry(affinity)
-    parts = count_kinds(query, database, n_bits, affinity, on_progress)
-    return pooled(parts, notes, are_met_twice=affinity.excludes_self)
+    units = Units.of(affinity)
+    parts = count_kinds(query, database, n_bits, affinity, on_progress, units)
+    return pooled(parts, notes, units, are_met_twice=affinity.excludes_self)
 
 
 def count_kinds(
@@ -392,14 +448,42 @@ def count_kinds(
     n_bits: int,
     affinity: Affinity,
     on_progress: Progress = silent,
-) -> Iterator[tuple[TieHistogram, IntArray]]:
-    """Count histograms of some queries at a time, one of each kind, with the number of queries that each stands for."""
+    units: Units | None = None,
+) -> Iterator[Part]:
+    """Count histograms of some queries at a time, one of each kind; with units, also the pairs of each group."""
     kinds = QueryKinds.of(query, affinity.query_keys())
-    weights = np.bincount(kinds.of_query, minlength=len(kinds.first))
     query, affinity = query[kinds.first], affinity.part(kinds.first)
     for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
-        histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
+        members = Members.of(kinds, queries, units)
+        if units is None or units.of_item is None:
+            histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
+            part = Part.of(histogram, members)
+        else:
+            part = _count_by_item(query, database, n_bits, affinity, queries, members, units.of_item)
         if affinity.ignores:
-            check_left(histogram.n_database, kinds.first[queries])
-        yield histogram, weights[queries]
+            check_left(part.histogram.n_database, kinds.first[queries])
+        yield part
         on_progress("queries", queries.stop, len(query))
+
+
+def _count_by_item(
+    query: ByteArray,
+    database: SliceableCodes,
+    n_bits: int,
+    affinity: Affinity,
+    queries: slice,
+    members: Members,
+    group_of_item: IntArray,
+) -> Part:
+    """Count histograms of some queries, one group of the database at a time, and pairs by group of either role."""
+    codes, by_item = np.asarray(database[:]), np.zeros((len(members.of_groups), 2, n_bits + 1), dtype=np.int64)
+    histogram = TieHistogram(np.zeros((len(members.weights), 2, n_bits + 1), dtype=np.int64))
+    for group in np.unique(group_of_item).tolist():
+        items = np.flatnonzero(group_of_item == group)
+        rule = affinity.part(_ALL, items)
+        of_items = count(query, database_blocks(codes[items], n_bits, rule), n_bits, rule, queries)
+        histogram += of_items
+        # pairs of a query and an item of the group are among those of its queries
+        by_item[group] = _sum_rows(of_items, _ALL, members.weights) - _sum_rows(of_items, *members.of_groups[group])
+    part = Part.of(histogram, members)
+    return part._replace(by_group=part.by_group + by_item)
