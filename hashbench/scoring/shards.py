@@ -151,8 +151,10 @@ class ShardedCodes:
         weights = np.bincount(of_query) if self.kinds.are_few else np.ones(n_queries, dtype=np.int64)
         return count_candidates([(self._shard.histogram, weights)], self.evaluate, metric, wanted_recall)
 
-    def thresholds(self) -> Thresholds:
+    def thresholds(self, *, held_out: bool = False) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
+        if held_out:
+            raise HashbenchError("a sharded database is not split in halves. Give it as one file, or hold nothing out.")
         notes = [*self.relevance.notes, *check_self(self.query, self.database, self.relevance)]
         if self.relevance.excludes_self:
             check_symmetry(self.relevance)

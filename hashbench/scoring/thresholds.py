@@ -4,7 +4,7 @@ from __future__ import annotations  # so that help() shows npt.ArrayLike, not al
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks
-from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, Rows, silent
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError, counted, needing
@@ -23,7 +23,7 @@ from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.ignored import check_left, leave_out
-from hashbench.scoring.intervals import Units, intervals
+from hashbench.scoring.intervals import Units, groups_of, intervals
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.self_pairs import check_self, check_symmetry, not_symmetric
 
@@ -191,7 +191,7 @@ class Thresholds:
             "recall": (true, np.broadcast_to(true[:, -1:], true.shape)),
             "fpr": (false, np.broadcast_to(false[:, -1:], false.shape)),
         }
-        ends = {}
+        ends: dict[str, FloatArray] = {}
         for name, (hits, pairs) in shares.items():
             low, high = intervals(hits[0], pairs[0], hits[1:], pairs[1:], self.n_independent)
             ends |= {f"{name}_low": low, f"{name}_high": high}
@@ -282,7 +282,8 @@ class Thresholds:
         with needing("to_frame"):
             import pandas as pd
 
-        by_query = {name: getattr(self, name) for name in ("query_precision", "query_recall", "n_empty")}
+        names = ("query_precision", "query_recall", "n_empty") if self.n_queries else ()
+        by_query = {name: getattr(self, name) for name in names}
         return pd.DataFrame(self.matches, columns=Match._fields).assign(**by_query)
 
     def __repr__(self) -> str:
@@ -359,9 +360,15 @@ def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, *, are_met
     n_defined = n_queries - n_undefined
     for name in ("query_precision", "query_recall"):
         sums[name] = sums[name] / n_defined if n_defined else sums[name] * np.nan
-    sample = {"units": units.words, "n_independent": units.n_independent}
-    counts = {"n_queries": n_queries, "n_undefined": n_undefined}
-    return Thresholds(**sums, **counts, **sample, are_met_twice=are_met_twice, notes=notes)
+    return Thresholds(
+        **sums,
+        n_queries=n_queries,
+        n_undefined=n_undefined,
+        units=units.words,
+        n_independent=units.n_independent,
+        are_met_twice=are_met_twice,
+        notes=notes,
+    )
 
 
 def _moments(n_rel: IntArray, sizes: IntArray, weights: IntArray) -> FloatArray:
@@ -386,8 +393,10 @@ def queries_at_a_time(n_bits: int, n_levels: int = 2) -> int:
 def thresholds(
     query_codes: npt.ArrayLike,
     database_codes: npt.ArrayLike,
-    affinity: Any,
+    affinity: Any = None,
     *,
+    pairs: npt.ArrayLike | None = None,
+    held_out: bool = False,
     n_bits: int | None = None,
     bit_order: str | None = None,
     exclude_self: bool = False,
@@ -395,12 +404,18 @@ def thresholds(
     groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     junk_label: int | str | None = None,
 ) -> Thresholds:
-    """Count what each Hamming radius matches, over all pairs of a query and a database item.
+    """Count what each Hamming radius matches, over all pairs of a query and a database item, or labelled pairs.
 
     Parameters
     ----------
     query_codes, database_codes, affinity, n_bits, bit_order, exclude_self, exclude_same_id, groups, junk_label
         As in `hashbench.evaluate`. Pairs of a level above 0 are relevant.
+    pairs : array of shape (n_pairs, 3), optional
+        Labelled pairs instead of ``affinity``: row of the query, row of the database item, and 1 if they are the same
+        or else 0.
+    held_out : bool, default=False
+        Whether to count one half of the classes or items, and the other as ``Thresholds.held_out``, to judge a radius
+        that was chosen on the first.
 
     Returns
     -------
@@ -420,8 +435,17 @@ def thresholds(
     (1, 1.0, 1)
     """
     query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
+    if (affinity is None) == (pairs is None):
+        raise HashbenchError(
+            f"got {'neither' if pairs is None else 'both'} an affinity {'nor' if pairs is None else 'and'} labelled "
+            "pairs, expected one of them to define what is relevant."
+        )
+    if pairs is not None:
+        if exclude_self or exclude_same_id is not None or groups is not None or junk_label is not None:
+            raise HashbenchError("labelled pairs are all that is counted, so none are ignored; leave the pairs out.")
+        return count_labelled(query, database, width, np.asarray(pairs), held_out)
     rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
-    return count_pairs(query, database, width, rule)
+    return (count_halves if held_out else count_pairs)(query, database, width, rule)
 
 
 def count_pairs(
@@ -440,6 +464,109 @@ def count_pairs(
     units = Units.of(affinity)
     parts = count_kinds(query, database, n_bits, affinity, on_progress, units)
     return pooled(parts, notes, units, are_met_twice=affinity.excludes_self)
+
+
+def count_halves(query: ByteArray, database: ByteArray, n_bits: int, affinity: Affinity) -> Thresholds:
+    """Count pairs in one half of the classes or items, and in the other as ``held_out``; pairs of both are lost."""
+    check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
+    units = Units.of(affinity)
+    of_item = units.of_query if units.of_item is None else units.of_item
+    found = []
+    for half in _halves(units):
+        rows, items = (np.flatnonzero(np.isin(groups, half)) for groups in (units.of_query, of_item))
+        found.append(count_pairs(query[rows], database[items], n_bits, affinity.part(rows, items)))
+    return replace(found[0], held_out=found[1])
+
+
+def _halves(units: Units) -> tuple[IntArray, IntArray]:
+    """Return the groups of two halves."""
+    if units.n_independent < 4:
+        raise HashbenchError(
+            f"{units.words} are too few to choose a radius on one half and judge it on the other; give at least 4, or "
+            "hold nothing out."
+        )
+    groups = np.arange(units.n_groups)
+    return groups[::2], groups[1::2]
+
+
+def count_labelled(
+    query: ByteArray, database: ByteArray, n_bits: int, pairs: AnyArray, held_out: bool = False
+) -> Thresholds:
+    """Count labelled pairs, (n_pairs, 3), of packed codes; with ``held_out``, those within each half of the items."""
+    is_database = np.array_equal(query, database)
+    pairs, notes = _checked_pairs(pairs, (len(query), len(database)), is_database=is_database)
+    first, second, _ = pairs.T
+    items, number = np.unique(np.stack([first, second + (0 if is_database else len(query))]), return_inverse=True)
+    groups, n_groups = groups_of(len(items))
+    of_pair = groups[number]  # (2, n_pairs)
+    units = Units(groups, None, n_groups, n_groups, False, counted(len(items), "item"))
+
+    def counted_in(half: IntArray) -> Thresholds:
+        (chosen,) = np.nonzero(np.isin(of_pair, half).all(axis=0))
+        if not chosen.size:
+            raise HashbenchError("no labelled pair has both items in one half. Give more pairs, or hold nothing out.")
+        n_same = int(pairs[chosen, 2].sum())
+        note = (
+            f"{n_same:,} of {counted(len(chosen), 'labelled pair')} are the same. Precision and F1 depend on that "
+            "share; recall and the false positive rate do not."
+        )
+        parts = (
+            _labelled_part(query, database, n_bits, pairs[chosen[rows]], of_pair[:, chosen[rows]], n_groups)
+            for rows in chunks(0, len(chosen), queries_at_a_time(n_bits))
+        )
+        found = pooled(parts, [*notes, note], units._replace(n_independent=len(half)), are_met_twice=False)
+        none = np.zeros(n_bits + 1, dtype=np.int64)
+        return replace(found, n_queries=0, n_undefined=0, n_empty=none, n_queries_with_false=none)
+
+    if not held_out:
+        return counted_in(np.arange(n_groups))
+    first_half, other = map(counted_in, _halves(units))
+    return replace(first_half, held_out=other)
+
+
+def _labelled_part(
+    query: ByteArray, database: ByteArray, n_bits: int, pairs: IntArray, groups: IntArray, n_groups: int
+) -> Part:
+    """Count some labelled pairs, each as a query with one item."""
+    first, second, is_same = pairs.T
+    distance = np.bitwise_count(query[first] ^ database[second]).sum(axis=1, dtype=np.int64)
+    counts = np.zeros((len(pairs), 2, n_bits + 1), dtype=np.int64)
+    counts[np.arange(len(pairs)), is_same, distance] = 1
+    by_group = np.zeros((n_groups, 2, n_bits + 1), dtype=np.int64)
+    np.add.at(by_group, (groups[0], is_same, distance), 1)
+    others = groups[0] != groups[1]
+    np.add.at(by_group, (groups[1, others], is_same[others], distance[others]), 1)
+    return Part(TieHistogram(counts), np.ones(len(pairs), dtype=np.int64), by_group)
+
+
+def _checked_pairs(pairs: AnyArray, n_items: tuple[int, int], *, is_database: bool) -> tuple[IntArray, list[str]]:
+    """Return labelled pairs, each once, and a note if some were repeated."""
+    if pairs.ndim != 2 or pairs.shape[1] != 3 or not len(pairs) or pairs.dtype.kind not in "biu":
+        raise HashbenchError(
+            f"labelled pairs are {pairs.dtype} of shape {pairs.shape}, expected whole numbers of shape (n_pairs, 3): "
+            "two rows, and 1 if they are the same or else 0."
+        )
+    pairs = pairs.astype(np.int64)
+    is_wrong = (pairs < 0) | (pairs >= [*n_items, 2])
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong.any(axis=1)))
+        raise HashbenchError(
+            f"labelled pair {row:,} (counted from 0) is {pairs[row].tolist()}, expected a row of {n_items[0]:,} query "
+            f"codes, a row of {n_items[1]:,} database codes, and 0 or 1."
+        )
+    if is_database:
+        pairs = np.column_stack([np.sort(pairs[:, :2], axis=1), pairs[:, 2]])  # two items are one pair
+        if (is_one := pairs[:, 0] == pairs[:, 1]).any():
+            row = int(np.argmax(is_one))
+            raise HashbenchError(f"labelled pair {row:,} (counted from 0) is of one item with itself. Remove it.")
+    distinct = np.unique(pairs, axis=0)
+    if (is_twice := (np.diff(distinct[:, :2], axis=0) == 0).all(axis=1)).any():
+        first, second = distinct[int(np.argmax(is_twice)), :2].tolist()
+        raise HashbenchError(
+            f"rows {first:,} and {second:,} (counted from 0) are labelled both the same and not the same. Keep one."
+        )
+    n_repeated = len(pairs) - len(distinct)
+    return distinct, [f"{counted(n_repeated, 'labelled pair')} repeated, and counted once."] if n_repeated else []
 
 
 def count_kinds(
