@@ -11,6 +11,7 @@ from hashbench.scoring.ignored import Relevance
 
 CONFIDENCE = 0.95
 _MOST_GROUPS = 100
+_MOST_READ = 25  # of a database that is not the queries, each of which is counted by itself
 _FEW_CLASSES = 20  # fewer say little about other classes
 _ALL = slice(None)
 
@@ -31,6 +32,7 @@ class Units(NamedTuple):
         reads_items &= not relevance.excludes_self  # whose items are the queries
         plain = relevance.part(_ALL, _ALL if reads_items else slice(0, 1)).plain
         n_queries, n_items = relevance.n_queries, relevance.n_database
+        most = _MOST_READ if reads_items else _MOST_GROUPS
         if isinstance(plain, SameLabel | Hierarchy):
             kind = "coarse" if isinstance(plain, Hierarchy) else "labels"
             roles = ("query", "database") if reads_items else ("query",)
@@ -38,7 +40,7 @@ class Units(NamedTuple):
                 np.concatenate([getattr(plain, f"{role}_{kind}") for role in roles]), return_inverse=True
             )
             if len(classes) >= _FEW_CLASSES:
-                groups, n_groups = groups_of(len(classes))
+                groups, n_groups = groups_of(len(classes), most)
                 of_query, of_item = np.split(groups[number], [n_queries])
                 words = counted(len(classes), "class", "classes")
                 words += "" if reads_items or relevance.excludes_self else " of queries"
@@ -49,14 +51,14 @@ class Units(NamedTuple):
         words = counted(n_queries, "query", "queries")
         if not reads_items:
             return cls(of_query, None, n_groups, n_groups, False, words)
-        of_item, n_more = groups_of(n_items)
+        of_item, n_more = groups_of(n_items, most)
         words = f"{words} and {counted(n_items, 'item')}"
         return cls(of_query, n_groups + of_item, n_groups + n_more, min(n_groups, n_more), False, words)
 
 
-def groups_of(n_units: int) -> tuple[IntArray, int]:
+def groups_of(n_units: int, most: int = _MOST_GROUPS) -> tuple[IntArray, int]:
     """Put units into groups at random; return the group of each, and the number of groups."""
-    n_groups = min(n_units, _MOST_GROUPS)
+    n_groups = min(n_units, most)
     return np.random.default_rng(0).permutation(n_units) % n_groups, n_groups
 
 
@@ -77,7 +79,7 @@ def intervals(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the 95 % interval of hits / pairs by radius, from 0 on; NaN without pairs.
 
-    It is that of Korn and Graubard (1998): Clopper's and Pearson's of as many independent pairs as have the variance.
+    It is the binomial one of as many independent pairs as have the variance (Korn and Graubard, 1998).
     Where all or no pairs are hits, pairs count as much as at the next radius with a variance.
     """
     with needing("the interval of a share"):
