@@ -99,7 +99,7 @@ def row_of(rng: np.random.Generator, case: Case) -> list[str]:
 
 
 if __name__ == "__main__":
-    header = ["codes", "classes of items", "radius", "false positive rate", "samples without a false match"]
-    header += 2 * ["interval", "if pairs were independent"]
+    header = ["codes", "classes of items", "radius", "false positive rate", "no false match"]
+    header += ["FPR holds", "FPR, independent pairs", "recall holds", "recall, independent pairs"]
     rows = [row_of(np.random.default_rng(number), case) for number, case in enumerate(CASES)]
     PAGE.write_text(put_into(PAGE.read_text(), {"coverage": markdown_table(header, rows)}))
