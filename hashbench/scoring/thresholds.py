@@ -510,11 +510,13 @@ def count_labelled(
             f"{n_same:,} of {counted(len(chosen), 'labelled pair')} are the same. Precision and F1 depend on that "
             "share; recall and the false positive rate do not."
         )
+        words = counted(len(np.unique(number[:, chosen])), "item")
+        half_units = units._replace(n_independent=len(half), words=words)
         parts = (
             _labelled_part(query, database, n_bits, pairs[chosen[rows]], of_pair[:, chosen[rows]], n_groups)
             for rows in chunks(0, len(chosen), queries_at_a_time(n_bits))
         )
-        found = pooled(parts, [*notes, note], units._replace(n_independent=len(half)), are_met_twice=False)
+        found = pooled(parts, [*notes, note], half_units, are_met_twice=False)
         none = np.zeros(n_bits + 1, dtype=np.int64)
         return replace(found, n_queries=0, n_undefined=0, n_empty=none, n_queries_with_false=none)
 
