@@ -225,6 +225,11 @@ def lay_out(folder):
     (folder / "zeros.csv").write_text("hash\n0012\n0013\n")
     (folder / "headless.csv").write_text("00ff\n0a12\nff00\n")
     (folder / "id.csv").write_text("id,a,b\n" + "7,0.5,1.5\n" * 40)
+    (folder / "named-hashes.csv").write_text("id,hash\na,00\nb,01\nc,ff\n")
+    (folder / "twice-named.csv").write_text("id,hash\na,00\nb,01\na,ff\n")
+    (folder / "pairs.csv").write_text("first,second,same\na,b,1\na,c,0\n")
+    (folder / "pairs-both.csv").write_text("first,second,same\na,b,1\nb,a,0\n")
+    (folder / "pairs-maybe.csv").write_text("first,second,same\na,b,maybe\n")
     (folder / "label-gap.csv").write_text("label,file\na,1\nb,2\n,3\na,4\nb,5\na,6\n")
     (folder / "bit-gap.csv").write_text("a,b,c,d,e,f,g,h\n" + "1,0,0,1,1,0,1,0\n,0,1,1,0,0,1,0\n" * 3)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
@@ -467,6 +472,17 @@ COMMANDS = f"""
 2 | {LABELLED.replace("evaluate", "thresholds")} --fpr 2 | '--fpr': 2.0 is not in the range 0<=x<=1.
 2 | {LABELLED.replace("evaluate", "thresholds")} --fpr nan | '--fpr': nan is not in the range 0<=x<=1.
 2 | {LABELLED.replace("evaluate", "thresholds")} --precision nan | '--precision': nan is not in the range 0<=x<=1.
+2 | {LABELLED.replace("evaluate", "thresholds")} --corpus-size 1 | '--corpus-size': 1 is not in the range x>=2.
+2 | {LABELLED.replace("evaluate", "thresholds")} --pairs pairs.csv | --query-labels does not go with --pairs.
+2 | thresholds --pairs pairs.csv | --pairs needs --database-codes
+2 | thresholds --database-codes 'c*.npy' --pairs pairs.csv | --pairs needs codes in one file each
+1 | thresholds --database-codes codes.npy --pairs pairs.csv | 'a', expected one of the row numbers of codes.npy, from 0
+1 | thresholds --database-codes named-hashes.csv --pairs codes.npy | from a table such as .csv or .parquet, got
+1 | thresholds --database-codes named-hashes.csv --pairs rows.csv | rows.csv has 1 column, expected three: two ids
+1 | thresholds --database-codes named-hashes.csv --pairs pairs-maybe.csv | has 'maybe', expected 0 or 1.
+1 | thresholds --database-codes named-hashes.csv --pairs pairs-both.csv | rows 0 and 1 (counted from 0) are labelled
+1 | thresholds --database-codes named-hashes.csv --pairs pairs.csv --held-out | 3 items are too few to choose a radius
+1 | thresholds --database-codes twice-named.csv --pairs pairs.csv | has 2 distinct ids in 3 rows for 3 codes.
 2 | diff r/good r/good --fail-on-drop -0.1 | -0.1 is not
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
 1 | {ITQ} --results r/infinite | value inf

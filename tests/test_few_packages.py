@@ -132,7 +132,7 @@ CALLS = {
     "scored.per_query": "per_query needs pandas",
     "scored.to_frame()": "to_frame needs pandas",
     "hashbench.curves(codes, codes, (labels, labels))": "curves needs pandas",
-    "counts.at(1)": "the interval of a false positive rate needs scipy",
+    "counts.at(1)": "the interval of a share needs scipy",
     "hashbench.HashMethod": "hashbench.HashMethod needs scikit-learn",
     "hashbench.tables()": "hashbench.tables needs pandas",
     "hashbench.plot('ap-bits')": "hashbench.plot needs pandas",
