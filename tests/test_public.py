@@ -50,7 +50,7 @@ def test_type_checkers_read_the_names_that_are_there():
 
 @pytest.mark.parametrize("check", METHOD_CHECKS, ids=lambda check: check.__name__)
 def test_the_method_that_the_tutorial_shows_keeps_the_contract(check, monkeypatch):
-    text = files("docs/tutorials/plugins.md")["my_method.py"]
+    text = files("docs/tutorials/plugins.md")["src/my_method.py"]
     module = ModuleType("my_method")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(text, module.__dict__)
