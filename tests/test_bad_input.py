@@ -22,6 +22,7 @@ from click.testing import CliRunner
 import hashbench
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
+from hashbench.registry import get_method
 from hashbench.store.result_files import FILE_COLUMNS
 
 HEADER = ",".join(FILE_COLUMNS) + "\n"
@@ -985,6 +986,11 @@ def call(codes=CODES, affinity=(LABELS, LABELS), metrics="AP", **options):
     return hashbench.evaluate(codes, CODES, affinity, metrics, **options)
 
 
+def fit(method, levels):
+    """Fit a method to items with these levels to each other."""
+    return get_method(method)(4).fit(np.eye(len(levels)), hashbench.Explicit(levels))
+
+
 def tensor(**options):
     """A tensor of PyTorch, (4, 8)."""
     import torch
@@ -1048,6 +1054,8 @@ CALLS = [
     (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "such as 'cat'; the nearest there is 'Cat'"),
     (lambda: call(affinity=(LABELS[:3], LABELS)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(affinity=np.eye(4) / 2), "AP needs whole-number levels of relevance, and one is 0.5"),
+    (lambda: fit("ksh", np.eye(4) / 2), "ksh needs whole-number levels of relevance, and one is 0.5"),
+    (lambda: fit("talr-ndcg", np.eye(4) * 0.9), "talr-ndcg needs whole-number levels of relevance, and one is 0.9"),
     (lambda: hashbench.thresholds(CODES, CODES, np.eye(4) / 2), "a threshold needs whole-number levels of relevance"),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),
     (lambda: call(affinity=np.eye(3)), "4 query codes, but labels or affinities for 3"),
