@@ -302,6 +302,11 @@ def check_levels(
     return np.union1d([0], values).astype(np.float64 if (values != np.floor(values)).any() else np.int64)
 
 
+def are_real(levels: AnyArray) -> bool:
+    """Check whether levels may be other than whole numbers, which are counted faster."""
+    return levels.dtype.kind == "f"
+
+
 def refuse_fractions(levels: AnyArray, what: str, advice: str = "Round the levels") -> None:
     """Refuse levels that are not whole, for ``what``, which asks which items are relevant, or counts levels."""
     fractions = levels[levels != np.floor(levels)]

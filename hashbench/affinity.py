@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, Rows
 from hashbench._validation import (
     MAX_LEVEL,
+    are_real,
     as_array,
     as_labels,
     check_levels,
@@ -130,8 +131,32 @@ class Affinity(ABC):
         queries = np.unique(np.linspace(0, max(self.n_queries - 1, 0), _KEY_QUERIES).astype(np.int64))[: self.n_queries]
         factors = np.random.default_rng(0).integers(-(2**63), 2**63, len(queries))
         levels = self.block(queries, _ALL)
-        whole = (levels + 0.0).view(np.int64) if levels.dtype == np.float64 else levels.astype(np.int64)
-        return (factors @ whole)[:, None]
+        if are_real(levels):  # as bits, those that differ last: a product with zeros at the end would keep few bits
+            return (factors @ (levels + np.float64(0)).view(np.int64).byteswap())[:, None]
+        return (factors @ levels.astype(np.int64))[:, None]
+
+
+def level_indices(levels: AnyArray, block: LevelArray) -> LevelArray:
+    """Return levels as indices of ``levels``, and -1 for pairs that are ignored; refuse unlisted fractions."""
+    if are_real(levels) or are_real(block):
+        index, is_ignored = np.searchsorted(levels[:-1], block), block < 0
+        is_unknown = (levels[index] != block) & ~is_ignored
+        if is_unknown.any():
+            raise unlisted_level(block[is_unknown][0])
+        return np.where(is_ignored, -1, index).astype(np.int16)
+    if len(levels) == levels[-1] + 1:
+        return block
+    index = np.full(levels[-1] + 2, -1, dtype=np.int16)
+    index[levels] = np.arange(len(levels))
+    return np.asarray(index[block])
+
+
+def unlisted_level(level: Any) -> HashbenchError:
+    """Return the error for a level that an affinity computes and does not list."""
+    return HashbenchError(
+        f"an affinity holds level {level}, which is none of its levels. List all that occur in its attribute levels, "
+        "those that are not whole in float64 in both."
+    )
 
 
 class _Part(Affinity):

@@ -105,8 +105,11 @@ class TieHistogram:
         distance, level = np.asarray(distances), np.asarray(levels)
         values = np.union1d([0, 1], level if level_values is None else level_values)
         counts = np.zeros((len(distance), len(values), n_bits + 1), dtype=np.int64)
-        rows = np.arange(len(distance))[:, None]
-        np.add.at(counts, (rows, np.searchsorted(values, level), distance), 1)
+        rows, index = np.arange(len(distance))[:, None], np.searchsorted(values[:-1], level)
+        is_unknown = values[index] != level
+        if is_unknown.any():
+            raise HashbenchError(f"levels hold {level[is_unknown][0]}, which is none of level_values. Add it there.")
+        np.add.at(counts, (rows, index, distance), 1)
         return cls(counts, values)
 
     def __add__(self, other: "TieHistogram") -> "TieHistogram":

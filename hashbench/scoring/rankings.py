@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray
-from hashbench._validation import MAX_LEVEL, are_levels, as_array, check_levels
+from hashbench._validation import MAX_LEVEL, are_levels, are_real, as_array, check_levels
 from hashbench.affinity import row_digests
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
@@ -76,7 +76,7 @@ def evaluate_ranking(
     takes_real = all(metric.family.takes_real_levels for metric in chosen)
     _check_order(np.concatenate(grades), np.concatenate(lists), may_be_real=takes_real)
     levels = check_levels(np.concatenate(grades), "relevance", may_be_real=True)
-    are_real = levels.dtype == np.float64
+    one_by_one = are_real(levels)
     lengths = np.array([len(score) for score in lists])
     are_shared = (lengths == lengths[0]).all()
     starts = np.zeros_like(lengths) if are_shared else np.cumsum(lengths) - lengths
@@ -86,10 +86,10 @@ def evaluate_ranking(
     sums = ItemSums(chosen, len(grades), np.arange(n_items), n_items, keys=keys)
     table = ScoreTable(chosen, undefined, len(grades), sums)
     longest = max(map(len, lists))
-    at_a_time = max(_COUNTS // ((longest + 1 if are_real else len(levels)) * longest), 1)
+    at_a_time = max(_COUNTS // ((longest + 1 if one_by_one else len(levels)) * longest), 1)
 
     def counted(part: slice) -> Counted:
-        of_part = np.union1d([0.0], grades[part]) if are_real else levels  # of one query, which has few of all
+        of_part = np.union1d([0.0], grades[part]) if one_by_one else levels  # of one query, which has few of all
         level, group = [np.searchsorted(of_part, grade) for grade in grades[part]], list(map(_groups, lists[part]))
         histogram = count_groups(level, group, of_part)
         n_groups = histogram.counts.shape[2]
@@ -97,7 +97,7 @@ def evaluate_ranking(
         return Counted(histogram, partial(add_lists, cells, items[part]))
 
     with reporting_compilation():
-        table.fill(chunks(0, len(grades), at_a_time), counted, one_by_one=are_real)
+        table.fill(chunks(0, len(grades), at_a_time), counted, one_by_one=one_by_one)
     return table.evaluation()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, FloatArray, IntArray
-from hashbench._validation import MAX_LEVEL, as_array, check_levels
+from hashbench._validation import MAX_LEVEL, are_real, as_array, check_levels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
@@ -160,7 +160,7 @@ class _RunRanking:
     def __init__(self, lists: Sequence[_Judged]) -> None:
         self.lists = lists
         self._levels = check_levels([1.0, *_grades(lists)], may_be_real=True)
-        self.are_real = self._levels.dtype == np.float64
+        self.are_real = are_real(self._levels)
         self.depth = max(len(judged.groups) for judged in lists)
         n_levels = self.depth + 1 if self.are_real else len(self._levels)
         self.at_a_time = max(min(_AT_A_TIME, (16 << 20) // (8 * n_levels * max(self.depth, 1))), 1)
