@@ -500,8 +500,7 @@ def explain(
 
     query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
-    asked = None if value is None else str(value)
-    return explain_codes(query, database, width, rule, as_tuple(metrics), as_tuple(scripts), database_order, asked)
+    return explain_codes(query, database, width, rule, as_tuple(metrics), as_tuple(scripts), database_order, value)
 
 
 @needing("hashbench.explain_cached")
@@ -598,8 +597,7 @@ def explain_run(
     """
     from hashbench.reports.explain.explained import explain_lists
 
-    asked = None if value is None else str(value)
-    return explain_lists(*as_lists(run, qrels), as_tuple(metrics), as_tuple(scripts), asked)
+    return explain_lists(*as_lists(run, qrels), as_tuple(metrics), as_tuple(scripts), value)
 
 
 @needing("hashbench.read_codes")

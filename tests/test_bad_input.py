@@ -986,6 +986,11 @@ def call(codes=CODES, affinity=(LABELS, LABELS), metrics="AP", **options):
     return hashbench.evaluate(codes, CODES, affinity, metrics, **options)
 
 
+def explain(metrics="AP", scripts="csq", **options):
+    """Show what a script makes of codes."""
+    return hashbench.explain(CODES, CODES, (LABELS, LABELS), metrics, scripts=scripts, **options)
+
+
 def fit(method, levels):
     """Fit a method to items with these levels to each other."""
     return get_method(method)(4).fit(np.eye(len(levels)), hashbench.Explicit(levels))
@@ -1059,6 +1064,17 @@ CALLS = [
     (lambda: hashbench.thresholds(CODES, CODES, np.eye(4) / 2), "a threshold needs whole-number levels of relevance"),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),
     (lambda: call(affinity=np.eye(3)), "4 query codes, but labels or affinities for 3"),
+    (lambda: explain(value=0.730), "the value is 0.73, expected a string such as '0.730', whose final zeros count"),
+    (lambda: explain(database_order=["given"]), "unknown order of the database ['given']"),
+    (lambda: explain(metrics=None), "metrics are names such as AP or NDCG@100, got [None]"),
+    (lambda: explain(scripts=5), "unknown script '5'"),
+    (lambda: explain().to_text("csv"), "form must be one of table, markdown, json, got 'csv'"),
+    (lambda: hashbench.compare_results(), "a comparison needs two methods, and 0 are named"),
+    (lambda: hashbench.compare_results(["itq"]), "a comparison needs two methods, and only itq is named"),
+    (lambda: hashbench.compare_results("itq", 5), "methods are names, got ['itq', 5]"),
+    (lambda: hashbench.compare_results("itq", ["lsh", "sh"]), "methods are names, got ['itq', ['lsh', 'sh']]"),
+    (lambda: hashbench.compare_results("itq", "lsh", n_bits="8"), "n_bits are whole numbers, got ('8',)"),
+    (lambda: hashbench.read_codes("q.npy"), "q.npy is not a CODES.h5 of hashbench. Pass your own codes as arrays"),
     (lambda: call(metrics=5), "metrics are names"),
     (lambda: call(metrics=[None]), "metrics are names"),
     (lambda: call(metrics=[]), "there are no metrics"),

@@ -283,7 +283,7 @@ class OfPlugin(Affinity):
 
 @pytest.mark.parametrize("n_listed", [[0, 1, 2], [0, 1, 3]])
 def test_a_whole_level_that_a_plugin_does_not_list_is_refused(n_listed):
-    with pytest.raises(HashbenchError, match="holds level (5|10), which is none of its levels"):
+    with pytest.raises(HashbenchError, match=r"holds level (5|10), which is none of its levels"):
         evaluate(query, database, OfPlugin(np.unique(matrix)[n_listed], matrix), ["AP"])
 
 
