@@ -302,6 +302,15 @@ def check_levels(
     return np.union1d([0], values).astype(np.float64 if (values != np.floor(values)).any() else np.int64)
 
 
+def check_few(levels: AnyArray, owner: str) -> None:
+    """Refuse more levels of ``owner``, 0 among them, than are counted: a histogram has a row for each."""
+    if len(levels) > MAX_LEVEL + 1:
+        raise HashbenchError(
+            f"{owner} holds {len(levels) - 1:,} different levels above 0, at most {MAX_LEVEL:,} are counted. Round "
+            "them, for instance to 3 decimals if they are at most 1."
+        )
+
+
 def are_real(levels: AnyArray) -> bool:
     """Check whether levels may be other than whole numbers, which are counted faster."""
     return levels.dtype.kind == "f"

@@ -856,7 +856,7 @@ COMMANDS += [
             "levels-half.npy --metric NDCG --metric P@2": "P@2 needs whole-number levels",
             "levels-half.npy --wanted-recall .5 --metric R@2": "R@2 needs whole-number levels | Round the levels",
             "levels-minus-half.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (-0.5)",
-            "levels-many.npy": "1,601 different levels, at most 1,000 above 0 are counted | Round them",
+            "levels-many.npy": "1,600 different levels above 0, at most 1,000 are counted | Round them",
             "levels-nan.npy": "ignore a pair, got 1 other values (nan)",
             "levels-2000.npy": "ignore a pair, got 1 other values (2000)",
             "levels-of-signs.npy": "level -1 and no 0 | Write 0 for irrelevant pairs",

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._typing import AnyArray, FloatArray, IntArray
+from hashbench._validation import are_real
 from hashbench.errors import HashbenchError
 
 T = TypeVar("T")
@@ -196,6 +197,11 @@ class TieHistogram:
     def n_relevant(self) -> IntArray:
         """Relevant items, in the ranking or not, (n_queries,)."""
         return np.asarray(self.n_at_level[:, 1:].sum(axis=1))
+
+
+def levels_of(grades: Sequence[AnyArray], levels: AnyArray) -> AnyArray:
+    """Return the levels to count for some queries: all ``levels``, or of real ones, which may be many, their own."""
+    return np.union1d([0.0], np.concatenate(grades)) if are_real(levels) else levels
 
 
 def count_groups(
