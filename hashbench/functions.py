@@ -343,7 +343,7 @@ def plot(
 
 @needing("hashbench.compare_results")
 def compare_results(
-    *names: str,
+    *names: str | Sequence[str],
     results: str | Path = "results",
     datasets: str | Sequence[str] = (),
     metrics: str | Sequence[str] = "AP",
@@ -356,11 +356,13 @@ def compare_results(
     Parameters
     ----------
     *names : str
-        Methods, or labels of their settings, such as ``"csq epochs=3"``.
+        Methods, or labels of their settings, such as ``"csq epochs=3"``; also as one list.
     results : str or Path, default="results"
         Folder of the result files.
-    datasets, metrics, n_bits, features : str or int, or sequence of them
+    datasets, n_bits, features : str or int, or sequence of them
         Which rows; empty for all.
+    metrics : str or sequence of str, default="AP"
+        Metrics to compare in; ``()`` is AP too.
     by : {"query", "class"}, default="query"
         What the interval generalises to: other queries, or other classes of queries.
 
@@ -393,9 +395,12 @@ def compare_results(
     from hashbench.reports.selection import Selection
 
     check_choice(by, ("query", "class"), "by")
+    methods = as_tuple(names[0]) if len(names) == 1 else names
+    if not all(isinstance(name, str) for name in methods):
+        raise HashbenchError(f"methods are names, got {[*methods]}.")
     chosen = {"datasets": datasets, "features": features, "n_bits": n_bits, "metrics": metrics}
     rows: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
-    columns = read_and_compare(Path(results), names, Selection(**rows), by == "class")
+    columns = read_and_compare(Path(results), methods, Selection(**rows), by == "class")
     for note in dict.fromkeys(note for column in columns for note in column.notes):
         warnings.warn(note, stacklevel=3)
     return frame_of(columns)

@@ -332,10 +332,14 @@ def test_compare_results_returns_what_the_command_prints(hashbench, few):
     for options, words in (
         ({"by": "item"}, "by must be one of query, class, got 'item'"),
         ({"by": "class"}, "a comparison by class needs the scores of single queries"),
-        ({"n_bits": 7}, "leave that length out|there are no results in AP"),
+        ({"n_bits": 7}, "^there are no results in AP of itq at 7 bits"),
+        ({"n_bits": "8"}, "^code lengths are whole numbers, got '8'"),
     ):
         with pytest.raises(HashbenchError, match=words):
             package.compare_results("itq", "lsh", results=few, **options)
+    with pytest.warns(UserWarning, match="so only seeds are compared"):
+        of_list = package.compare_results(["itq", "lsh"], results=few, n_bits=[16, 32], metrics=())
+    pd.testing.assert_frame_equal(of_list, frame)
 
 
 def test_curves_leave_out_what_queries_ignore(own):

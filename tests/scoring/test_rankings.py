@@ -190,10 +190,10 @@ def test_a_query_with_more_different_gains_than_are_counted_is_refused():
     gains = np.arange(1, 1003) / 1003
     found = hashbench.evaluate_ranking([gains[1:-1], gains[-1:]], [gains[1:-1], [0.5]], ["NDCG"])
     assert found.summary["NDCG"].mean == pytest.approx(1)
-    with pytest.raises(HashbenchError, match="^relevance of query 1 holds 1,002 different levels above 0, at most"):
+    with pytest.raises(HashbenchError, match=r"^relevance of query 1 holds 1,002 different levels above 0, at most"):
         hashbench.evaluate_ranking([gains[:1], gains], [[0.5], gains], ["NDCG"])
     run, qrels = {"q": {"d1": 1.0}}, {"q": {f"d{number}": gain for number, gain in enumerate(gains)}}
-    with pytest.raises(HashbenchError, match="^the qrels of query 'q' holds 1,002 different levels"):
+    with pytest.raises(HashbenchError, match=r"^the qrels of query 'q' holds 1,002 different levels"):
         hashbench.evaluate_run(run, qrels, ["NDCG:trec"])
 
 

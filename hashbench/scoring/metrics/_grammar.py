@@ -303,6 +303,8 @@ def get_metric(name: str) -> Metric:
     ``AP@1000:relevant``, ``Recall@10:reranked=100`` or ``AP:dot``; ``@all`` and ``@ALL`` are read as no cutoff. Names
     of trec_eval, such as ``ndcg_cut_10``, are read as the metrics that equal them.
     """
+    if not isinstance(name, str):
+        raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {name!r}.")
     if len(name) > MAX_NAME:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
     match = _NAME.fullmatch(_without_trec_name(name))
@@ -344,8 +346,6 @@ def get_metric(name: str) -> Metric:
 def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
     """Return the metrics of names, each once; refuse unknown names and values of ``undefined``."""
     names = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
-    if not all(isinstance(name, str) for name in names):
-        raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {names}.")
     chosen = list({metric.name: metric for metric in map(get_metric, names)}.values())
     if not chosen:
         raise HashbenchError("there are no metrics; name at least one, such as AP.")
