@@ -316,7 +316,7 @@ def are_real(levels: AnyArray) -> bool:
     return levels.dtype.kind == "f"
 
 
-def refuse_fractions(levels: AnyArray, what: str, advice: str = "Round the levels") -> None:
+def refuse_fractions(levels: AnyArray, what: str, advice: str = "Apply a threshold, such as levels >= 0.5") -> None:
     """Refuse levels that are not whole, for ``what``, which asks which items are relevant, or counts levels."""
     fractions = levels[levels != np.floor(levels)]
     if fractions.size:

@@ -281,6 +281,7 @@ def evaluate(
     from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline.own_codes import Saving, save_all
     from hashbench.scoring.compilation import reporting_compilation
+    from hashbench._validation import refuse_fractions
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
     from hashbench.scoring.metrics import get_metric
@@ -326,6 +327,8 @@ def evaluate(
             )
         user_codes.check_metrics(metrics or DEFAULT_METRICS)
         reports_orders = not isinstance(user_codes, ShardedCodes)  # which reports by itself
+        if curves is not None and reports_orders:
+            refuse_fractions(user_codes.affinity.levels, "--curves")
         score = partial(user_codes.evaluate, undefined=undefined)
         if saving is not None:
             refuse_outputs({**outputs, **user_codes.saved_files(saving)}, _files_of(own, dataset))

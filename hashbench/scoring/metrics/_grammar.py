@@ -264,7 +264,8 @@ class Metric:
     def check_levels(self, levels: AnyArray) -> None:
         """Refuse levels of relevance that are not whole, unless the metric takes them."""
         if not self.family.takes_real_levels:
-            refuse_fractions(levels, self.name, "Choose a form of NDCG, such as NDCG:trec, or round the levels")
+            advice = "Choose a form of NDCG, such as NDCG:trec, or apply a threshold, such as levels >= 0.5"
+            refuse_fractions(levels, self.name, advice)
 
     def lacks_vectors(self) -> HashbenchError:
         """Return the error for missing float vectors."""
