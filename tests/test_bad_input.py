@@ -671,7 +671,7 @@ COMMANDS = f"""
 1 | {EXPLAINED} --database-order sorted | 'sorted', expected given, by-class, shuffled, or shuffled:7 with a seed
 1 | {EXPLAINED} --database-order shuffled:-1 | 'shuffled:-1', expected given
 1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels.npy")} --database-order by-class | one class per item
-1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels-half.npy")} | hashbench explain needs whole-number levels | Apply a threshold
+1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels-half.npy")} | explain needs whole-number levels | a threshold
 1 | {EXPLAINED} --value abc | the value is 'abc', expected a score with two decimals or more, such as 0.731, or
 1 | {EXPLAINED} --value 100.1 | the value is '100.1', expected a score
 1 | {EXPLAINED} --value 7%% | the value is '7%%', expected a score
@@ -734,7 +734,7 @@ COMMANDS = f"""
 2 | explain --run run.txt | give both --run and --qrels
 2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
 2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
-1 | {EXPLAINED_RUN.replace("qrels.txt", "qrels-half.txt")} | hashbench explain needs whole-number levels | Apply a threshold
+1 | {EXPLAINED_RUN.replace("qrels.txt", "qrels-half.txt")} | explain needs whole-number levels | a threshold
 1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
 1 | {EXPLAINED_RUN} --metric AP:thresholds | none of trec_eval, | gives AP:thresholds; ask for AP
 1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
@@ -854,7 +854,7 @@ COMMANDS += [
             "levels-half.npy": "AP needs whole-number levels | one is 0.5 | Choose a form of NDCG, such as NDCG:trec",
             "levels-half.npy --metric PairwiseError": "PairwiseError needs whole-number levels of relevance",
             "levels-half.npy --metric NDCG --metric P@2": "P@2 needs whole-number levels",
-            "levels-half.npy --wanted-recall .5 --metric R@2": "R@2 needs whole-number levels | Apply a threshold, such as levels >= 0.5",
+            "levels-half.npy --wanted-recall .5 --metric R@2": "R@2 needs whole-number levels | such as levels >= 0.5",
             "levels-half.npy --metric NDCG --curves curves.csv": "--curves needs whole-number levels of relevance",
             "levels-minus-half.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (-0.5)",
             "levels-many.npy": "1,600 different levels above 0, at most 1,000 are counted | Round them",

@@ -145,7 +145,7 @@ import numpy as np, hashbench
 codes, labels = np.eye(4), np.arange(4) % 2
 scored = hashbench.evaluate(codes, codes, (labels, labels))
 counts = hashbench.thresholds(codes, codes, (labels, labels))
-assert scored._repr_html_().startswith('<table ')
+assert '<table ' in scored._repr_html_()
 for call in {list(CALLS)}:
     try:
         eval(call)

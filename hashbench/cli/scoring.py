@@ -277,11 +277,11 @@ def evaluate(
     hashbench evaluate --query-codes old/q.npy --database-codes old/d.npy --dataset vectors --drift new
     hashbench evaluate --run run.txt --qrels qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench._validation import refuse_fractions
     from hashbench.cli import console
     from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline.own_codes import Saving, save_all
     from hashbench.scoring.compilation import reporting_compilation
-    from hashbench._validation import refuse_fractions
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
     from hashbench.scoring.metrics import get_metric
