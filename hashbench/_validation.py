@@ -45,6 +45,11 @@ def check_choice(value: Any, choices: Sequence[str | None], name: str) -> None:
         raise HashbenchError(f"{name} must be one of {', '.join(filter(None, choices))}, got {value!r}.")
 
 
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Return the values of a sequence as a tuple, or one value, such as a text or a table, as a tuple of one."""
+    return tuple(value) if np.iterable(value) and not isinstance(value, str | Mapping) else (value,)
+
+
 def has_markup(text: str) -> bool:
     """Check whether a name holds characters that are markup in HTML or Markdown."""
     return not set(text).isdisjoint("<>|`")

@@ -8,28 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hashbench._typing import BoolArray
-from hashbench._validation import check_choice
+from hashbench._validation import as_tuple, check_choice
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair, unpack
 from hashbench.errors import HashbenchError, needing
-from hashbench.pipeline.cluster import Cluster
-from hashbench.pipeline.one_job import Outcome
-from hashbench.pipeline.runner import in_order, run_all
-from hashbench.pipeline.steps import Demands
-from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_methods, read_params
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.runs import as_lists
-from hashbench.store.result_rows import to_frame
-from hashbench.store.results import merge_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from hashbench.pipeline.one_job import Outcome
+    from hashbench.pipeline.study import Study
     from hashbench.reports.diff import Diff
     from hashbench.reports.explain.explained import Explained
     from hashbench.reports.tables import ResultTable
@@ -101,6 +96,12 @@ def run(
     >>> run("lsh", 12, metrics="P@r2")[["dataset", "method", "n_bits", "metric"]].values.tolist()
     [['digits', 'lsh', 12, 'P@r2']]
     """
+    from hashbench.pipeline.cluster import Cluster
+    from hashbench.pipeline.runner import in_order, run_all
+    from hashbench.pipeline.steps import Demands
+    from hashbench.store.result_rows import to_frame
+    from hashbench.store.results import merge_rows
+
     study = _study(methods, n_bits, datasets, seeds, metrics, params)
     jobs = study.jobs()
     cluster = None if workers is None else Cluster(workers, trust_workers)
@@ -198,6 +199,7 @@ def tune(
     import pandas as pd
 
     from hashbench.pipeline import tuning
+    from hashbench.pipeline.cluster import Cluster
 
     if n_trials < 1:
         raise HashbenchError(f"n_trials is {n_trials}, expected 1 or more.")
@@ -642,6 +644,8 @@ def read_codes(path: str | Path, dataset: str | Path | None = None) -> tuple[Boo
 
 
 def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, params: Any) -> Study:
+    from hashbench.pipeline.study import Study, nonempty_tuple, read_methods, read_params
+
     settings = methods if isinstance(methods, Mapping) else {name: {} for name in _names(methods, "methods")}
     return Study(
         datasets=_names(datasets, "datasets"),
@@ -655,4 +659,6 @@ def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, p
 
 def _names(value: Any, what: str) -> tuple[str, ...]:
     """Return names, or paths of files, as texts; unknown names are refused later."""
+    from hashbench.pipeline.study import nonempty_tuple
+
     return tuple(map(str, nonempty_tuple(value, what)))
