@@ -852,7 +852,6 @@ COMMANDS += [
         for name, words in {
             "levels-negative.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (-2)",
             "levels-half.npy": "AP needs whole-number levels | one is 0.5 | Choose a form of NDCG, such as NDCG:trec",
-            "levels-half.npy --metric PairwiseError": "PairwiseError needs whole-number levels of relevance",
             "levels-half.npy --metric NDCG --metric P@2": "P@2 needs whole-number levels",
             "levels-half.npy --wanted-recall .5 --metric R@2": "R@2 needs whole-number levels | such as levels >= 0.5",
             "levels-half.npy --metric NDCG --curves curves.csv": "--curves needs whole-number levels of relevance",

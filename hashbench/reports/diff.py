@@ -95,7 +95,7 @@ class Diff:
             changes also the ``difference``, what ``ties`` leave open, ``p_value``, ``p_holm``, ``low`` and ``high``.
         """
         rows = pd.concat([self.of(status) for status in LISTED[: 1 if only_changed else None]], ignore_index=True)
-        rows = rows.assign(**_values(rows), ties=rows["ties"].map(ANSWERS))
+        rows = rows.assign(**_values(rows), ties=rows["ties"].map(ANSWERS), other=rows["other"].replace("", np.nan))
         rows[_OF_CHANGES] = rows[_OF_CHANGES].where(rows["status"] == "changed")
         return rows[["status", *KEY, "old", "new", *_OF_CHANGES, "other"]]
 

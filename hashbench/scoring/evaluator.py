@@ -72,7 +72,7 @@ def evaluate(
     affinity : Affinity, pair of label arrays, array or sparse matrix
         Labels as ``(query_labels, database_labels)``, both of shape (n,), numbers or words, or both multi-hot; or a
         (queries x database) matrix of levels, dense or SciPy CSR, -1 for items that the query ignores. Levels are whole
-        numbers, or real ones for NDCG.
+        numbers, or real ones for NDCG and PairwiseError.
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@100``, ``P@r2``.
     n_bits : int, optional

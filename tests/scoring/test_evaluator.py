@@ -246,7 +246,7 @@ def test_a_scoring_that_must_compile_reports_it_once(monkeypatch):
         assert sum(what.startswith("compiling") for what, *_ in calls) == n_reports
 
 
-REAL = ["NDCG", "NDCG:linear", "NDCG:trec", "NDCG@7", "NDCG@7:trec"]
+REAL = ["NDCG", "NDCG:linear", "NDCG:trec", "NDCG@7", "NDCG@7:trec", "PairwiseError"]
 gains = np.where(matrix > 0, np.random.default_rng(2).random(matrix.shape).round(2), 0)
 
 
