@@ -400,9 +400,13 @@ def compare_results(
     methods = as_tuple(names[0]) if len(names) == 1 else names
     if not all(isinstance(name, str) for name in methods):
         raise HashbenchError(f"methods are names, got {[*methods]}.")
-    chosen = {"datasets": datasets, "features": features, "n_bits": n_bits, "metrics": metrics}
-    rows: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
-    columns = read_and_compare(Path(results), methods, Selection(**rows), by == "class")
+    selection = Selection(
+        datasets=as_tuple(datasets),
+        features=as_tuple(features),
+        n_bits=as_tuple(n_bits),
+        metrics=as_tuple(metrics),
+    )
+    columns = read_and_compare(Path(results), methods, selection, by == "class")
     for note in dict.fromkeys(note for column in columns for note in column.notes):
         warnings.warn(note, stacklevel=3)
     return frame_of(columns)
@@ -558,8 +562,7 @@ def explain_cached(
     from hashbench.reports.explain import spreads
 
     orders = None if database_order is None else [database_order]
-    chosen = as_tuple(n_bits), as_tuple(methods), seed, as_tuple(metrics), orders
-    cells = spreads.explain_cached(str(dataset), *chosen)
+    cells = spreads.explain_cached(str(dataset), as_tuple(n_bits), as_tuple(methods), seed, as_tuple(metrics), orders)
     return {"codes": pd.DataFrame(cells), "pairs": pd.DataFrame(spreads.pairs(cells))}
 
 

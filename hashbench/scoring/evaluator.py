@@ -270,9 +270,16 @@ def evaluate_packed(
             row[:] = np.bitwise_count(all_words ^ code).sum(axis=1)
         return _ties(distances, all_affinity, queries).ranked
 
-    drawn = len(all_words), undefined, random_orders
-    more: dict[str, Any] = {"alike": kinds.of_query, "are_real": are_real(affinity.levels)}
-    measured = measure(evaluation, rankings, *drawn, on_progress=on_progress, **more)
+    measured = measure(
+        evaluation,
+        rankings,
+        len(all_words),
+        undefined,
+        random_orders,
+        on_progress,
+        alike=kinds.of_query,
+        are_real=are_real(affinity.levels),
+    )
     return _united(measured, others, asked)
 
 
@@ -344,9 +351,15 @@ def _evaluate_ranking(
     evaluation = kinds.noted(table, _ALL, digests, affinity)
     if not random_orders:
         return evaluation
-    drawn = n_database, undefined, random_orders
-    more: dict[str, Any] = {"alike": kinds.of_query, "are_real": are_real(affinity.levels)}
-    return measure(evaluation, lambda queries: ties(queries).ranked, *drawn, **more)
+    return measure(
+        evaluation,
+        lambda queries: ties(queries).ranked,
+        n_database,
+        undefined,
+        random_orders,
+        alike=kinds.of_query,
+        are_real=are_real(affinity.levels),
+    )
 
 
 def evaluate_histogram(histogram: TieHistogram, metrics: Iterable[str], *, undefined: str) -> Evaluation:

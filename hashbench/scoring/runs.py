@@ -109,8 +109,8 @@ def evaluate_run(
     evaluation = replace(evaluation, queries=queries, notes=notes)
     if not random_orders:
         return evaluation
-    drawn = len(documents), undefined, random_orders
-    return measure(evaluation, ranking.shuffled(documents), *drawn, are_real=ranking.are_real)
+    rankings = ranking.shuffled(documents)
+    return measure(evaluation, rankings, n_documents, undefined, random_orders, are_real=ranking.are_real)
 
 
 def as_lists(run: Any, qrels: Any) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, Any]]]:

@@ -206,9 +206,17 @@ def register_metric(
         if known is not None and known.function.__module__ != function.__module__:
             claims = f"{known.function.__module__} and by {function.__module__}"
             raise HashbenchError(f"metric {pattern!r} is claimed by {claims}; rename one.")
-        needs = needs_buckets, needs_candidates
         FAMILIES[pattern] = Family(
-            pattern, function, options, source, paper_value, *needs, is_error, slopes, takes_real_levels
+            pattern,
+            function,
+            options,
+            source,
+            paper_value,
+            needs_buckets,
+            needs_candidates,
+            is_error,
+            slopes,
+            takes_real_levels,
         )
         return function
 
