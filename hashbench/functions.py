@@ -397,7 +397,7 @@ def compare_results(
     from hashbench.reports.selection import Selection
 
     check_choice(by, ("query", "class"), "by")
-    methods = as_tuple(names[0]) if len(names) == 1 else names
+    methods: tuple[Any, ...] = as_tuple(names[0]) if len(names) == 1 else names
     if not all(isinstance(name, str) for name in methods):
         raise HashbenchError(f"methods are names, got {[*methods]}.")
     selection = Selection(
