@@ -26,6 +26,7 @@ def test_every_command_has_its_functions_or_is_named_as_a_command_only():
     named = re.findall(r"`([a-z_]+)[` ]", section)
     assert set(COMMANDS) <= set(named)
     functions = re.findall(r"^\| `[\w -]+` \| (.*?) \|", section, re.MULTILINE)
+    assert len(functions) == section.count("\n| `") > 0
     assert all(callable(getattr(hashbench, name)) for cell in functions for name in re.findall(r"`(\w+)`", cell))
 
 

@@ -277,6 +277,7 @@ def evaluate(
     hashbench evaluate --query-codes old/q.npy --database-codes old/d.npy --dataset vectors --drift new
     hashbench evaluate --run run.txt --qrels qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench._validation import refuse_fractions
     from hashbench.cli import console
     from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline.own_codes import Saving, save_all
@@ -326,6 +327,8 @@ def evaluate(
             )
         user_codes.check_metrics(metrics or DEFAULT_METRICS)
         reports_orders = not isinstance(user_codes, ShardedCodes)  # which reports by itself
+        if curves is not None and reports_orders:
+            refuse_fractions(user_codes.affinity.levels, "--curves")
         score = partial(user_codes.evaluate, undefined=undefined)
         if saving is not None:
             refuse_outputs({**outputs, **user_codes.saved_files(saving)}, files_of(own, dataset))

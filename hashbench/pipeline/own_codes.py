@@ -350,7 +350,7 @@ def dataset_of(path: Path, dataset: str | None = None) -> str:
     """Return the dataset of a codes file of hashbench, found by content unless ``dataset`` is its name or file."""
     if path.suffix.lower() not in HDF5_SUFFIXES:
         raise HashbenchError(
-            f"{path} is not a CODES.h5 of hashbench. Pass your own codes with --query-codes and --database-codes."
+            f"{path} is not a CODES.h5 of hashbench. Pass your own codes as arrays, or to a command with --query-codes."
         )
     with hdf5.open_codes(path) as codes:
         return dataset or str(find_by_content(codes.made.dataset_fingerprint) or codes.made.dataset)
@@ -519,7 +519,10 @@ def _digest_of_words(*arrays: AnyArray) -> str:
 
 
 def _fingerprint(content: dict[str, Any]) -> str:
-    """Compute a digest of labels or an affinity that does not depend on file format, sparsity or dtype."""
+    """Compute a digest of labels or an affinity that does not depend on file format, sparsity or dtype.
+
+    Levels that are not whole count as float32.
+    """
     digest = sha256()
     for name, array in content.items():
         if name == "affinity":  # as CSR
@@ -535,6 +538,6 @@ def _fingerprint(content: dict[str, Any]) -> str:
         else:
             parts = [array]
         for part in parts:
-            dtype = "<f8" if part.dtype.kind == "f" and (part % 1).any() else "<i8"
+            dtype = "<f4" if part.dtype.kind == "f" and (part % 1).any() else "<i8"
             digest.update(f"{name}:{part.shape};".encode() + np.ascontiguousarray(part, dtype).tobytes())
     return digest.hexdigest()[:16]

@@ -9,7 +9,7 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, Progress, Rows, silent
-from hashbench.affinity import row_digests
+from hashbench.affinity import level_indices, row_digests
 from hashbench.bits import to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.candidates import CandidateCount, count_candidates
@@ -18,7 +18,7 @@ from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.ignored import Parts, Relevance, check_left, level_indices
+from hashbench.scoring.ignored import Parts, Relevance, check_left
 from hashbench.scoring.intervals import Units
 from hashbench.scoring.item_sample import PackedSample, Sample
 from hashbench.scoring.metrics import checked_metrics, get_metric
