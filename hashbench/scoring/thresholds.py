@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -221,6 +222,7 @@ class Thresholds:
         Match or None
             None if ``fpr_high`` of every radius is above ``rate``; `why_no_radius` says why.
         """
+        _check_share(rate, "a false positive rate")
         return next((match for match in reversed(self.matches) if match.fpr_high <= rate), None)
 
     def why_no_radius(self, rate: float) -> str:
@@ -257,6 +259,7 @@ class Thresholds:
         Match or None
             None if no radius has it.
         """
+        _check_share(precision, "a precision")
         return next((match for match in reversed(self.matches) if match.precision >= precision), None)
 
     @property
@@ -290,6 +293,11 @@ class Thresholds:
     def __repr__(self) -> str:
         pairs = f"{self.n_relevant:,} relevant of {self.n_relevant + self.n_irrelevant:,} pairs"
         return f"<Thresholds of {self.n_bits} bits; {pairs}, uAP {self.uap.mean:.4f}>"
+
+
+def _check_share(share: float, what: str) -> None:
+    if not (isinstance(share, Real) and 0 <= share <= 1):
+        raise HashbenchError(f"{what} is a share from 0 to 1, such as 0.001, got {share!r}.")
 
 
 def _share(part: int, whole: int) -> float:
@@ -524,7 +532,10 @@ def count_labelled(
 
     if not held_out:
         return counted_in(np.arange(n_groups))
-    first_half, other = map(counted_in, _halves(units))
+    halves = _halves(units)
+    n_left = len(pairs) - sum(int(np.isin(of_pair, half).all(axis=0).sum()) for half in halves)
+    notes = [*notes, f"{counted(n_left, 'labelled pair')} with an item in each half left out."] if n_left else notes
+    first_half, other = map(counted_in, halves)
     return replace(first_half, held_out=other)
 
 
@@ -567,7 +578,8 @@ def _checked_pairs(pairs: AnyArray, n_items: tuple[int, int], *, is_database: bo
     if (is_twice := (np.diff(distinct[:, :2], axis=0) == 0).all(axis=1)).any():
         first, second = distinct[int(np.argmax(is_twice)), :2].tolist()
         raise HashbenchError(
-            f"rows {first:,} and {second:,} (counted from 0) are labelled both the same and not the same. Keep one."
+            f"items {first:,} and {second:,} of the codes (counted from 0) are labelled both the same and not the same. "
+            "Keep one of the two labels."
         )
     n_repeated = len(pairs) - len(distinct)
     return distinct, [f"{counted(n_repeated, 'labelled pair')} repeated, and counted once."] if n_repeated else []

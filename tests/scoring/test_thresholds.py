@@ -123,7 +123,9 @@ def test_halves_hold_each_class_whole():
     np.testing.assert_array_equal(found.n_true + found.held_out.n_true, whole.n_true)
     pairs = np.array([[row, row + 1, int(row % 4 < 3)] for row in range(119)])
     labelled = hashbench.thresholds(codes, codes, pairs=pairs, held_out=True)
-    assert 0 < labelled.n_relevant + labelled.held_out.n_relevant < pairs[:, 2].sum()  # pairs of both halves are lost
+    n_counted = sum(half.n_relevant + half.n_irrelevant for half in (labelled, labelled.held_out))
+    assert 0 < n_counted < len(pairs)
+    assert f"{len(pairs) - n_counted} labelled pairs with an item in each half left out." in labelled.notes
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_halves_hold_each_class_whole():
         (np.zeros((0, 3), dtype=int), "of shape .0, 3."),
         ([[0, 9, 1]], r"labelled pair 0 .* is \[0, 9, 1\], expected a row of 3"),
         ([[0, 1, 1], [0, 1, 2]], r"labelled pair 1 .* and 0 or 1"),
-        ([[0, 1, 1], [1, 0, 0]], "rows 0 and 1 .* are labelled both"),
+        ([[0, 1, 1], [1, 0, 0]], "items 0 and 1 of the codes .* are labelled both"),
         ([[0, 1, 1], [2, 2, 1]], "labelled pair 1 .* is of one item"),
     ],
 )
@@ -156,6 +158,14 @@ def test_labelled_pairs_that_make_no_sense_are_refused(pairs, message):
 def test_pairs_and_halves_need_what_they_count(options, message):
     with pytest.raises(HashbenchError, match=message):
         hashbench.thresholds(database, database, **options)
+
+
+@pytest.mark.parametrize("share", [5, -1, float("nan"), "x"])
+def test_a_share_that_is_none_is_refused(share):
+    found = hashbench.thresholds(query, database, RULES["dense"])
+    for choose in (found.at_fpr, found.at_precision):
+        with pytest.raises(HashbenchError, match="is a share from 0 to 1, such as 0.001, got"):
+            choose(share)
 
 
 def test_shards_have_the_counts_of_the_whole(rule):
