@@ -477,11 +477,11 @@ COMMANDS = f"""
 2 | {LABELLED.replace("evaluate", "thresholds")} --pairs pairs.csv | --query-labels does not go with --pairs.
 2 | thresholds --pairs pairs.csv | --pairs needs --database-codes
 2 | thresholds --database-codes 'c*.npy' --pairs pairs.csv | --pairs needs codes in one file each
-1 | thresholds --database-codes codes.npy --pairs pairs.csv | 'a', expected one of the row numbers of codes.npy, from 0 | name a column or array
+1 | thresholds --database-codes codes.npy --pairs pairs.csv | 'a', expected one of the row numbers | name a column or
 1 | thresholds --database-codes named-hashes.csv --pairs codes.npy | from a table such as .csv or .parquet, got
 1 | thresholds --database-codes named-hashes.csv --pairs rows.csv | rows.csv has 1 column, expected three: two ids
 1 | thresholds --database-codes named-hashes.csv --pairs pairs-maybe.csv | has 'maybe', expected 0 or 1.
-1 | thresholds --database-codes named-hashes.csv --pairs pairs-both.csv | items 0 and 1 of the codes (counted from 0) are labelled
+1 | thresholds --database-codes named-hashes.csv --pairs pairs-both.csv | items 0 and 1 of the codes (counted
 1 | thresholds --database-codes named-hashes.csv --pairs pairs.csv --held-out | 3 items are too few to choose a radius
 1 | thresholds --database-codes twice-named.csv --pairs pairs.csv | has 2 distinct ids in 3 rows for 3 codes.
 2 | diff r/good r/good --fail-on-drop -0.1 | -0.1 is not

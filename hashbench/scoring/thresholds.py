@@ -578,8 +578,8 @@ def _checked_pairs(pairs: AnyArray, n_items: tuple[int, int], *, is_database: bo
     if (is_twice := (np.diff(distinct[:, :2], axis=0) == 0).all(axis=1)).any():
         first, second = distinct[int(np.argmax(is_twice)), :2].tolist()
         raise HashbenchError(
-            f"items {first:,} and {second:,} of the codes (counted from 0) are labelled both the same and not the same. "
-            "Keep one of the two labels."
+            f"items {first:,} and {second:,} of the codes (counted from 0) are labelled both the same and not the "
+            "same. Keep one of the two labels."
         )
     n_repeated = len(pairs) - len(distinct)
     return distinct, [f"{counted(n_repeated, 'labelled pair')} repeated, and counted once."] if n_repeated else []

@@ -164,7 +164,7 @@ def test_pairs_and_halves_need_what_they_count(options, message):
 def test_a_share_that_is_none_is_refused(share):
     found = hashbench.thresholds(query, database, RULES["dense"])
     for choose in (found.at_fpr, found.at_precision):
-        with pytest.raises(HashbenchError, match="is a share from 0 to 1, such as 0.001, got"):
+        with pytest.raises(HashbenchError, match=r"is a share from 0 to 1, such as 0\.001, got"):
             choose(share)
 
 
