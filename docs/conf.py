@@ -163,6 +163,9 @@ def _outside(page: str, link: re.Match[str]) -> str:
         return link[0]
     if not target.exists() or (link[2] and link[2][1:] not in _anchors(target)):
         raise ValueError(f"{page}: {link[1]}{link[2] or ''} leads nowhere")
+    included = ROOT / "docs" / target.name.lower()  # contributing.md shows CONTRIBUTING.md
+    if target.parent == ROOT and included.exists():
+        return f"]({os.path.relpath(included, here.parent)}{link[2] or ''})"
     return f"]({_SOURCE}/{target.relative_to(ROOT).as_posix()}{link[2] or ''})"
 
 

@@ -45,6 +45,11 @@ def check_choice(value: Any, choices: Sequence[str | None], name: str) -> None:
         raise HashbenchError(f"{name} must be one of {', '.join(filter(None, choices))}, got {value!r}.")
 
 
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Return the values of a sequence as a tuple, or one value, such as a text or a table, as a tuple of one."""
+    return tuple(value) if np.iterable(value) and not isinstance(value, str | Mapping) else (value,)
+
+
 def has_markup(text: str) -> bool:
     """Check whether a name holds characters that are markup in HTML or Markdown."""
     return not set(text).isdisjoint("<>|`")
@@ -302,7 +307,21 @@ def check_levels(
     return np.union1d([0], values).astype(np.float64 if (values != np.floor(values)).any() else np.int64)
 
 
-def refuse_fractions(levels: AnyArray, what: str, advice: str = "Round the levels") -> None:
+def check_few(levels: AnyArray, owner: str) -> None:
+    """Refuse more levels of ``owner``, 0 among them, than are counted: a histogram has a row for each."""
+    if len(levels) > MAX_LEVEL + 1:
+        raise HashbenchError(
+            f"{owner} holds {len(levels) - 1:,} different levels above 0, at most {MAX_LEVEL:,} are counted. Round "
+            "them, for instance to 3 decimals if they are at most 1."
+        )
+
+
+def are_real(levels: AnyArray) -> bool:
+    """Check whether levels may be other than whole numbers, which are counted faster."""
+    return levels.dtype.kind == "f"
+
+
+def refuse_fractions(levels: AnyArray, what: str, advice: str = "Apply a threshold, such as levels >= 0.5") -> None:
     """Refuse levels that are not whole, for ``what``, which asks which items are relevant, or counts levels."""
     fractions = levels[levels != np.floor(levels)]
     if fractions.size:

@@ -8,28 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hashbench._typing import BoolArray
-from hashbench._validation import check_choice
+from hashbench._validation import as_tuple, check_choice
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair, unpack
 from hashbench.errors import HashbenchError, needing
-from hashbench.pipeline.cluster import Cluster
-from hashbench.pipeline.one_job import Outcome
-from hashbench.pipeline.runner import in_order, run_all
-from hashbench.pipeline.steps import Demands
-from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_methods, read_params
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.runs import as_lists
-from hashbench.store.result_rows import to_frame
-from hashbench.store.results import merge_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from hashbench.pipeline.one_job import Outcome
+    from hashbench.pipeline.study import Study
     from hashbench.reports.diff import Diff
     from hashbench.reports.explain.explained import Explained
     from hashbench.reports.tables import ResultTable
@@ -101,6 +96,12 @@ def run(
     >>> run("lsh", 12, metrics="P@r2")[["dataset", "method", "n_bits", "metric"]].values.tolist()
     [['digits', 'lsh', 12, 'P@r2']]
     """
+    from hashbench.pipeline.cluster import Cluster
+    from hashbench.pipeline.runner import in_order, run_all
+    from hashbench.pipeline.steps import Demands
+    from hashbench.store.result_rows import to_frame
+    from hashbench.store.results import merge_rows
+
     study = _study(methods, n_bits, datasets, seeds, metrics, params)
     jobs = study.jobs()
     cluster = None if workers is None else Cluster(workers, trust_workers)
@@ -198,6 +199,7 @@ def tune(
     import pandas as pd
 
     from hashbench.pipeline import tuning
+    from hashbench.pipeline.cluster import Cluster
 
     if n_trials < 1:
         raise HashbenchError(f"n_trials is {n_trials}, expected 1 or more.")
@@ -343,7 +345,7 @@ def plot(
 
 @needing("hashbench.compare_results")
 def compare_results(
-    *names: str,
+    *names: str | Sequence[str],
     results: str | Path = "results",
     datasets: str | Sequence[str] = (),
     metrics: str | Sequence[str] = "AP",
@@ -356,11 +358,13 @@ def compare_results(
     Parameters
     ----------
     *names : str
-        Methods, or labels of their settings, such as ``"csq epochs=3"``.
+        Methods, or labels of their settings, such as ``"csq epochs=3"``; also as one list.
     results : str or Path, default="results"
         Folder of the result files.
-    datasets, metrics, n_bits, features : str or int, or sequence of them
+    datasets, n_bits, features : str or int, or sequence of them
         Which rows; empty for all.
+    metrics : str or sequence of str, default="AP"
+        Metrics to compare in; ``()`` is AP too.
     by : {"query", "class"}, default="query"
         What the interval generalises to: other queries, or other classes of queries.
 
@@ -393,9 +397,16 @@ def compare_results(
     from hashbench.reports.selection import Selection
 
     check_choice(by, ("query", "class"), "by")
-    chosen = {"datasets": datasets, "features": features, "n_bits": n_bits, "metrics": metrics}
-    rows: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
-    columns = read_and_compare(Path(results), names, Selection(**rows), by == "class")
+    methods: tuple[Any, ...] = as_tuple(names[0]) if len(names) == 1 else names
+    if not all(isinstance(name, str) for name in methods):
+        raise HashbenchError(f"methods are names, got {[*methods]}.")
+    selection = Selection(
+        datasets=as_tuple(datasets),
+        features=as_tuple(features),
+        n_bits=as_tuple(n_bits),
+        metrics=as_tuple(metrics),
+    )
+    columns = read_and_compare(Path(results), methods, selection, by == "class")
     for note in dict.fromkeys(note for column in columns for note in column.notes):
         warnings.warn(note, stacklevel=3)
     return frame_of(columns)
@@ -500,8 +511,7 @@ def explain(
 
     query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
-    asked = None if value is None else str(value)
-    return explain_codes(query, database, width, rule, as_tuple(metrics), as_tuple(scripts), database_order, asked)
+    return explain_codes(query, database, width, rule, as_tuple(metrics), as_tuple(scripts), database_order, value)
 
 
 @needing("hashbench.explain_cached")
@@ -552,8 +562,7 @@ def explain_cached(
     from hashbench.reports.explain import spreads
 
     orders = None if database_order is None else [database_order]
-    chosen = as_tuple(n_bits), as_tuple(methods), seed, as_tuple(metrics), orders
-    cells = spreads.explain_cached(str(dataset), *chosen)
+    cells = spreads.explain_cached(str(dataset), as_tuple(n_bits), as_tuple(methods), seed, as_tuple(metrics), orders)
     return {"codes": pd.DataFrame(cells), "pairs": pd.DataFrame(spreads.pairs(cells))}
 
 
@@ -598,8 +607,7 @@ def explain_run(
     """
     from hashbench.reports.explain.explained import explain_lists
 
-    asked = None if value is None else str(value)
-    return explain_lists(*as_lists(run, qrels), as_tuple(metrics), as_tuple(scripts), asked)
+    return explain_lists(*as_lists(run, qrels), as_tuple(metrics), as_tuple(scripts), value)
 
 
 @needing("hashbench.read_codes")
@@ -639,6 +647,8 @@ def read_codes(path: str | Path, dataset: str | Path | None = None) -> tuple[Boo
 
 
 def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, params: Any) -> Study:
+    from hashbench.pipeline.study import Study, nonempty_tuple, read_methods, read_params
+
     settings = methods if isinstance(methods, Mapping) else {name: {} for name in _names(methods, "methods")}
     return Study(
         datasets=_names(datasets, "datasets"),
@@ -652,4 +662,6 @@ def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, p
 
 def _names(value: Any, what: str) -> tuple[str, ...]:
     """Return names, or paths of files, as texts; unknown names are refused later."""
+    from hashbench.pipeline.study import nonempty_tuple
+
     return tuple(map(str, nonempty_tuple(value, what)))

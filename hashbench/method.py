@@ -20,6 +20,7 @@ from hashbench._validation import (
     number_words,
     preset_settings,
     real,
+    refuse_fractions,
     setting,
     whole,
 )
@@ -278,6 +279,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if isinstance(y, Affinity) and self.supervision == "labels":
             raise HashbenchError(f"{self.label} learns from labels, got y of kind {type(y).__name__}. Pass labels.")
         if isinstance(y, Affinity):
+            refuse_fractions(y.levels, self.label)
             shape: tuple[int, ...] = (y.n_queries, y.n_database)
             expected: tuple[int, ...] = (n_samples, n_samples)
         else:

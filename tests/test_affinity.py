@@ -154,6 +154,11 @@ def test_a_part_equals_the_block_of_the_whole_and_stays_the_same_rule(name, quer
             np.testing.assert_array_equal(part.query_keys(), affinity.query_keys()[query])
 
 
+def test_items_whose_levels_are_powers_of_two_keep_keys_of_their_own():
+    levels = np.random.default_rng(0).choice([0, 0.5, 1], (6, 2000))
+    assert len(np.unique(Explicit(levels).item_keys())) == len(np.unique(levels, axis=1).T)
+
+
 def test_a_part_of_a_sparse_matrix_stays_sparse():
     part = CASES["csr"][0].part(np.array([3, 1]), slice(2, 7))
     assert part.is_sparse

@@ -22,6 +22,7 @@ from click.testing import CliRunner
 import hashbench
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
+from hashbench.registry import get_method
 from hashbench.store.result_files import FILE_COLUMNS
 
 HEADER = ",".join(FILE_COLUMNS) + "\n"
@@ -225,6 +226,11 @@ def lay_out(folder):
     (folder / "zeros.csv").write_text("hash\n0012\n0013\n")
     (folder / "headless.csv").write_text("00ff\n0a12\nff00\n")
     (folder / "id.csv").write_text("id,a,b\n" + "7,0.5,1.5\n" * 40)
+    (folder / "named-hashes.csv").write_text("id,hash\na,00\nb,01\nc,ff\n")
+    (folder / "twice-named.csv").write_text("id,hash\na,00\nb,01\na,ff\n")
+    (folder / "pairs.csv").write_text("first,second,same\na,b,1\na,c,0\n")
+    (folder / "pairs-both.csv").write_text("first,second,same\na,b,1\nb,a,0\n")
+    (folder / "pairs-maybe.csv").write_text("first,second,same\na,b,maybe\n")
     (folder / "label-gap.csv").write_text("label,file\na,1\nb,2\n,3\na,4\nb,5\na,6\n")
     (folder / "bit-gap.csv").write_text("a,b,c,d,e,f,g,h\n" + "1,0,0,1,1,0,1,0\n,0,1,1,0,0,1,0\n" * 3)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
@@ -467,6 +473,17 @@ COMMANDS = f"""
 2 | {LABELLED.replace("evaluate", "thresholds")} --fpr 2 | '--fpr': 2.0 is not in the range 0<=x<=1.
 2 | {LABELLED.replace("evaluate", "thresholds")} --fpr nan | '--fpr': nan is not in the range 0<=x<=1.
 2 | {LABELLED.replace("evaluate", "thresholds")} --precision nan | '--precision': nan is not in the range 0<=x<=1.
+2 | {LABELLED.replace("evaluate", "thresholds")} --corpus-size 1 | '--corpus-size': 1 is not in the range x>=2.
+2 | {LABELLED.replace("evaluate", "thresholds")} --pairs pairs.csv | --query-labels does not go with --pairs.
+2 | thresholds --pairs pairs.csv | --pairs needs --database-codes
+2 | thresholds --database-codes 'c*.npy' --pairs pairs.csv | --pairs needs codes in one file each
+1 | thresholds --database-codes codes.npy --pairs pairs.csv | 'a', expected one of the row numbers | name a column or
+1 | thresholds --database-codes named-hashes.csv --pairs codes.npy | from a table such as .csv or .parquet, got
+1 | thresholds --database-codes named-hashes.csv --pairs rows.csv | rows.csv has 1 column, expected three: two ids
+1 | thresholds --database-codes named-hashes.csv --pairs pairs-maybe.csv | has 'maybe', expected 0 or 1.
+1 | thresholds --database-codes named-hashes.csv --pairs pairs-both.csv | items 0 and 1 of the codes (counted
+1 | thresholds --database-codes named-hashes.csv --pairs pairs.csv --held-out | 3 items are too few to choose a radius
+1 | thresholds --database-codes twice-named.csv --pairs pairs.csv | has 2 distinct ids in 3 rows for 3 codes.
 2 | diff r/good r/good --fail-on-drop -0.1 | -0.1 is not
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
 1 | {ITQ} --results r/infinite | value inf
@@ -670,7 +687,7 @@ COMMANDS = f"""
 1 | {EXPLAINED} --database-order sorted | 'sorted', expected given, by-class, shuffled, or shuffled:7 with a seed
 1 | {EXPLAINED} --database-order shuffled:-1 | 'shuffled:-1', expected given
 1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels.npy")} --database-order by-class | one class per item
-1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels-half.npy")} | hashbench explain needs whole-number levels | Round
+1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels-half.npy")} | explain needs whole-number levels | a threshold
 1 | {EXPLAINED} --value abc | the value is 'abc', expected a score with two decimals or more, such as 0.731, or
 1 | {EXPLAINED} --value 100.1 | the value is '100.1', expected a score
 1 | {EXPLAINED} --value 7%% | the value is '7%%', expected a score
@@ -733,7 +750,7 @@ COMMANDS = f"""
 2 | explain --run run.txt | give both --run and --qrels
 2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
 2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
-1 | {EXPLAINED_RUN.replace("qrels.txt", "qrels-half.txt")} | hashbench explain needs whole-number levels | Round
+1 | {EXPLAINED_RUN.replace("qrels.txt", "qrels-half.txt")} | explain needs whole-number levels | a threshold
 1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
 1 | {EXPLAINED_RUN} --metric AP:thresholds | none of trec_eval, | gives AP:thresholds; ask for AP
 1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
@@ -851,11 +868,11 @@ COMMANDS += [
         for name, words in {
             "levels-negative.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (-2)",
             "levels-half.npy": "AP needs whole-number levels | one is 0.5 | Choose a form of NDCG, such as NDCG:trec",
-            "levels-half.npy --metric PairwiseError": "PairwiseError needs whole-number levels of relevance",
             "levels-half.npy --metric NDCG --metric P@2": "P@2 needs whole-number levels",
-            "levels-half.npy --wanted-recall .5 --metric R@2": "R@2 needs whole-number levels | Round the levels",
+            "levels-half.npy --wanted-recall .5 --metric R@2": "R@2 needs whole-number levels | such as levels >= 0.5",
+            "levels-half.npy --metric NDCG --curves curves.csv": "--curves needs whole-number levels of relevance",
             "levels-minus-half.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (-0.5)",
-            "levels-many.npy": "1,601 different levels, at most 1,000 above 0 are counted | Round them",
+            "levels-many.npy": "1,600 different levels above 0, at most 1,000 are counted | Round them",
             "levels-nan.npy": "ignore a pair, got 1 other values (nan)",
             "levels-2000.npy": "ignore a pair, got 1 other values (2000)",
             "levels-of-signs.npy": "level -1 and no 0 | Write 0 for irrelevant pairs",
@@ -985,6 +1002,16 @@ def call(codes=CODES, affinity=(LABELS, LABELS), metrics="AP", **options):
     return hashbench.evaluate(codes, CODES, affinity, metrics, **options)
 
 
+def explain(metrics="AP", scripts="csq", **options):
+    """Show what a script makes of codes."""
+    return hashbench.explain(CODES, CODES, (LABELS, LABELS), metrics, scripts=scripts, **options)
+
+
+def fit(method, levels):
+    """Fit a method to items with these levels to each other."""
+    return get_method(method)(4).fit(np.eye(len(levels)), hashbench.Explicit(levels))
+
+
 def tensor(**options):
     """A tensor of PyTorch, (4, 8)."""
     import torch
@@ -1048,9 +1075,21 @@ CALLS = [
     (lambda: call(affinity=(["cat"] * 4, ["dog", "Cat"] * 2)), "such as 'cat'; the nearest there is 'Cat'"),
     (lambda: call(affinity=(LABELS[:3], LABELS)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(affinity=np.eye(4) / 2), "AP needs whole-number levels of relevance, and one is 0.5"),
+    (lambda: fit("ksh", np.eye(4) / 2), "ksh needs whole-number levels of relevance, and one is 0.5"),
+    (lambda: fit("talr-ndcg", np.eye(4) * 0.9), "talr-ndcg needs whole-number levels of relevance, and one is 0.9"),
     (lambda: hashbench.thresholds(CODES, CODES, np.eye(4) / 2), "a threshold needs whole-number levels of relevance"),
+    (lambda: hashbench.curves(CODES, CODES, np.eye(4) / 2), "a curve needs whole-number levels of relevance"),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),
     (lambda: call(affinity=np.eye(3)), "4 query codes, but labels or affinities for 3"),
+    (lambda: explain(value=0.730), "the value is 0.73, expected a string such as '0.730', whose final zeros count"),
+    (lambda: explain(database_order=["given"]), "the database order is ['given'], expected given, by-class"),
+    (lambda: explain(metrics=None), "metrics are names such as AP or NDCG@100, got None"),
+    (lambda: explain().to_text("csv"), "form must be one of table, markdown, json, got 'csv'"),
+    (lambda: hashbench.compare_results(), "a comparison needs two methods or more, got none"),
+    (lambda: hashbench.compare_results(["itq"]), "a comparison needs two methods or more, got itq"),
+    (lambda: hashbench.compare_results("itq", 5), "methods are names, got ['itq', 5]"),
+    (lambda: hashbench.compare_results("itq", ["lsh", "sh"]), "methods are names, got ['itq', ['lsh', 'sh']]"),
+    (lambda: hashbench.read_codes("q.npy"), "q.npy is not a CODES.h5 of hashbench. Pass your own codes as arrays"),
     (lambda: call(metrics=5), "metrics are names"),
     (lambda: call(metrics=[None]), "metrics are names"),
     (lambda: call(metrics=[]), "there are no metrics"),

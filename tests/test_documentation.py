@@ -51,13 +51,14 @@ def test_a_tutorial_begins_with_how_long_it_takes(page):
     assert re.search(r"\bminutes?\b", (ROOT / page).read_text().split("\n\n")[1])
 
 
-def test_readme_shows_what_the_quick_start_prints(hashbench, digits_data, tmp_path):
+def test_readme_shows_what_its_commands_print(hashbench, digits_data, tmp_path, capsys):
     assert ".venv/bin/hashbench run --method itq --bits 32\n" in blocks("README.md", "sh")
     result = hashbench("run", "--method", "itq", "--bits", 32, "--results", tmp_path / "results")
-    (shown,) = blocks("README.md", "text")
+    of_run, of_example = blocks("README.md", "text")
     (example,) = blocks("README.md", "python")
     exec(example, {})
-    assert result.stdout.strip("\n") == shown.strip("\n")
+    assert result.stdout.strip("\n") == of_run.strip("\n")
+    assert capsys.readouterr().out == of_example
 
 
 @pytest.mark.usefixtures("empty_folder")

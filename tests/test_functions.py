@@ -1,5 +1,6 @@
 """What users call from Python: the functions beside the commands of the same names."""
 
+import html
 import json
 import re
 import shutil
@@ -139,17 +140,26 @@ def test_an_evaluation_is_a_frame_and_a_table_in_a_notebook():
     for name, values in evaluation.summary.items():
         np.testing.assert_array_equal(frame.loc[name].astype(float), np.array([*values.by_name.values()], dtype=float))
     head, ap, p1 = re.findall("<tr>(.*?)</tr>", evaluation._repr_html_())
-    assert re.findall("<th>(.*?)</th>", head) == ["metric", "value", "tie_sd", "range"]
+    assert re.findall("<th>(.*?)</th>", head) == ["metric", "mean", "tie_sd", "range"]
     assert re.findall("<td>(.*?)</td>", p1) == ["P@1", "0.0000", "0.00000", "0.0000 to 0.0000"]
     assert f"<td>{evaluation['AP'].mean:.4f}</td>" in ap
 
 
+def test_a_notebook_shows_the_number_of_queries_and_the_notes_of_an_evaluation():
+    scored = package.evaluate([[0, 0], [1, 1]], [[0, 1], [0, 0]], (["<b>", "c"], ["<b>", "d"]), ["AP"])
+    first, *notes = re.findall("<p>(.*?)</p>", scored._repr_html_())
+    assert first == "Evaluation of 2 queries, 1 of them without relevant items"
+    assert [html.unescape(note) for note in notes] == [*scored.notes] != []
+    scored = package.evaluate([[0, 0]], [[0, 1], [1, 0]], [[1, 0]], ["AP"])
+    assert re.findall("<p>(.*?)</p>", scored._repr_html_())[0] == "Evaluation of 1 query"
+
+
 def test_a_notebook_shows_the_name_of_a_metric_and_not_its_markup():
     scores = package.evaluate([[0]], [[1]], [[1]], ["AP"]).scores["AP"]
-    html = package.Evaluation({"<script>": scores}, 0)._repr_html_()
-    assert "<td>&lt;script&gt;</td>" in html
-    assert "<script>" not in html
-    assert "style" not in html  # nor colours: it takes those of a dark or a light notebook
+    shown = package.Evaluation({"<script>": scores}, 0)._repr_html_()
+    assert "<td>&lt;script&gt;</td>" in shown
+    assert "<script>" not in shown
+    assert "style" not in shown  # nor colours: it takes those of a dark or a light notebook
 
 
 @pytest.fixture
@@ -297,8 +307,8 @@ def test_diff_returns_the_rows_that_the_command_lists(hashbench, changed):
     found = package.diff(*changed)
     text = hashbench("diff", *changed, "--format", "csv").stdout
     pd.testing.assert_frame_equal(
-        found.to_frame().replace("", np.nan).astype({"ties": object}),
-        pd.read_csv(StringIO(text)).astype({"ties": object}),
+        found.to_frame().astype({"ties": object, "other": object}),
+        pd.read_csv(StringIO(text)).astype({"ties": object, "other": object}),
         check_dtype=False,
         atol=5e-7,
     )
@@ -332,10 +342,14 @@ def test_compare_results_returns_what_the_command_prints(hashbench, few):
     for options, words in (
         ({"by": "item"}, "by must be one of query, class, got 'item'"),
         ({"by": "class"}, "a comparison by class needs the scores of single queries"),
-        ({"n_bits": 7}, "leave that length out|there are no results in AP"),
+        ({"n_bits": 7}, "^there are no results in AP of itq at 7 bits"),
+        ({"n_bits": "8"}, "^code lengths are whole numbers, got '8'"),
     ):
         with pytest.raises(HashbenchError, match=words):
             package.compare_results("itq", "lsh", results=few, **options)
+    with pytest.warns(UserWarning, match="so only seeds are compared"):
+        of_list = package.compare_results(["itq", "lsh"], results=few, n_bits=[16, 32], metrics=())
+    pd.testing.assert_frame_equal(of_list, frame)
 
 
 def test_curves_leave_out_what_queries_ignore(own):

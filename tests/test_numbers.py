@@ -144,7 +144,7 @@ def test_counts_of_pairs_that_scripts_turn_are_those_of_the_rows():
     cifar = [pairs["cifar10-s1:squeezenet", "AP@1000", 12, order] for order in ("by-class", "given", "shuffled")]
     assert [(cell.n_pairs, cell.meet) for cell in cifar] == [(28, 28)] * 3
     assert [len(cell.turned) for cell in cifar] == [7, 7, 0]
-    assert states(SPREADS, cifar[0].n_pairs, "AP@1000, 12 bits", "7 and 0")
+    assert states(SPREADS, "AP@1000, 12 bits", f"7 of {cifar[0].n_pairs} pairs if it is sorted", "0 if it is shuffled")
     assert {spread.database for spread in spreads["digits"]} == {"given", "by-class", "shuffled"}
     for spread in (spread for rows in spreads.values() for spread in rows):
         assert spread.low <= spread.lowest <= spread.value <= spread.high or spread.lowest <= spread.highest
@@ -284,7 +284,7 @@ def test_sentences_on_scripts_are_true_of_the_rows(script_rows, why):
             widths.append(max(by_class) - min(by_class))
     assert states(SPREADS, "at most", f"{max(widths):.3f}")
     assert max(errors) < 0.01
-    assert states(SPREADS, "Shuffled", "0.01")
+    assert states(SPREADS, "On a shuffled database", "0.01")
 
 
 # ---------------------------------------------------------------- speed

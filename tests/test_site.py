@@ -40,7 +40,7 @@ PAGES = sorted(
 class Block:
     """A fenced block of a page."""
 
-    kind: str  # sh, python, or the name of a file to write
+    kind: str  # sh, python, or the name of a file to write or add to
     text: str
     reason: str  # why it is not run
 
@@ -51,8 +51,8 @@ class Block:
 def blocks_of(page):
     """List a page's blocks that a reader copies."""
     matches = re.finditer(
-        r"(?:^<!-- (not run: (?P<reason>[^>]+)|[\w ]+) -->\n)?"
-        r"^ *```(?P<kind>sh|python|\{code-block\} \w+)\n(?::caption: (?P<file>\S+)\n)?(?P<text>.*?)^```$",
+        r"(?:^<!-- not run: (?P<reason>[^>]+) -->\n|`(?P<file>\S+\.(?:py|toml))`:\n\n)?"
+        r"^ *```(?P<kind>sh|python|(?(file)toml|(?!)))\n(?P<text>.*?)^```$",
         (DOCS / page).read_text(encoding="utf-8"),
         flags=re.DOTALL | re.MULTILINE,
     )
@@ -107,7 +107,10 @@ def test_blocks_of_a_page_run_in_their_order(page, hashbench, site_packages, tmp
                 if block.kind == "python":
                     exec(block.text, scope)
                 elif block.kind != "sh":
-                    Path(block.kind).write_text(block.text, encoding="utf-8")
+                    path = Path(block.kind)
+                    path.parent.mkdir(exist_ok=True)
+                    with path.open("a", encoding="utf-8") as file:
+                        file.write(block.text)
                 elif (commands := plain_commands(block.text)) is not None:
                     for command in commands:
                         result = hashbench(*command)
@@ -115,7 +118,7 @@ def test_blocks_of_a_page_run_in_their_order(page, hashbench, site_packages, tmp
                 else:
                     text = block.text
                     if text.startswith("pip install"):  # beside the environment of the tests, not into it
-                        options = f"--quiet --no-deps --no-build-isolation --target {site_packages}"
+                        options = f"--quiet --upgrade --no-deps --no-build-isolation --target {site_packages}"
                         text = f"{sys.executable} -m pip install {options} ."
                     with Path("printed").open("w+") as printed:
                         child = subprocess.Popen(
@@ -148,7 +151,7 @@ def test_pages_whose_commands_run_elsewhere_are_named_there(page):
 def test_a_block_that_is_not_run_says_why(page):
     text = (DOCS / page).read_text(encoding="utf-8")
     fences = re.findall(r"^ *```(?:sh|bash|shell|console|python)\b.*$", text, re.MULTILINE)
-    assert len(fences) == sum(block.kind in ("sh", "python") for block in blocks_of(page)), "a block in no known form"
+    assert len(fences) == sum(not block.kind.endswith(".toml") for block in blocks_of(page)), "a block in no known form"
     for block in blocks_of(page):
         assert not block.reason or len(block.reason.split()) > 2
 

@@ -277,6 +277,7 @@ def evaluate(
     hashbench evaluate --query-codes old/q.npy --database-codes old/d.npy --dataset vectors --drift new
     hashbench evaluate --run run.txt --qrels qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench._validation import refuse_fractions
     from hashbench.cli import console
     from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline.own_codes import Saving, save_all
@@ -326,9 +327,11 @@ def evaluate(
             )
         user_codes.check_metrics(metrics or DEFAULT_METRICS)
         reports_orders = not isinstance(user_codes, ShardedCodes)  # which reports by itself
+        if curves is not None and reports_orders:
+            refuse_fractions(user_codes.affinity.levels, "--curves")
         score = partial(user_codes.evaluate, undefined=undefined)
         if saving is not None:
-            refuse_outputs({**outputs, **user_codes.saved_files(saving)}, _files_of(own, dataset))
+            refuse_outputs({**outputs, **user_codes.saved_files(saving)}, files_of(own, dataset))
     orders: dict[str, Any] = {} if random_orders is None else {"random_orders": random_orders}
     if orders and reports_orders:
         orders["on_progress"] = progress.update
@@ -448,7 +451,7 @@ def _save_several(
         raise click.UsageError("give both --query-codes and --database-codes.")
     judge, notes = _check_saving(own, dataset, saving, undefined)
     files, pairs = OwnFiles(**own, dataset=judge), find_pairs(own["query_codes"], own["database_codes"])
-    inputs = [split_spec(spec)[0] for pair in pairs for spec in (pair.query, pair.database)] + _files_of(own, dataset)
+    inputs = [split_spec(spec)[0] for pair in pairs for spec in (pair.query, pair.database)] + files_of(own, dataset)
 
     def check(codes: "OwnCodes", saving: "Saving") -> None:
         refuse_outputs(dict(codes.saved_files(saving)), inputs)
@@ -487,7 +490,7 @@ def read_own_codes(
     from hashbench.pipeline.sharded_codes import read_sharded, shards_of
 
     cluster = sharding.get("cluster")
-    refuse_outputs(outputs, [*_files_of(own, dataset), *([] if cluster is None else [Path(cluster.scheduler)])])
+    refuse_outputs(outputs, [*files_of(own, dataset), *([] if cluster is None else [Path(cluster.scheduler)])])
     files = OwnFiles(**own, dataset=dataset)
     return read_own(files) if cluster is None and not shards_of(**own) else read_sharded(files, **sharding)
 
@@ -543,7 +546,7 @@ def read_run_files(
     return read_run(run), read_qrels(qrels)
 
 
-def _files_of(own: Mapping[str, Any], dataset: str | None) -> list[Path]:
+def files_of(own: Mapping[str, Any], dataset: str | None) -> list[Path]:
     """List the files that the user's own codes and their labels are read from."""
     from hashbench.pipeline.sharded_codes import shards_of
     from hashbench.sources.array_files import split_spec

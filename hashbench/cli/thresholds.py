@@ -7,15 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import cloup
+from click import IntRange
 from cloup import option, option_group
 
 from hashbench.cli import options
-from hashbench.cli.outputs import FIGURES, STDOUT, FigurePath, check_installed, save_figure, target_of, write
+from hashbench.cli.outputs import (
+    FIGURES,
+    STDOUT,
+    FigurePath,
+    check_installed,
+    refuse_outputs,
+    save_figure,
+    target_of,
+    write,
+)
 from hashbench.cli.scoring import (
     CODES,
     DATASET,
     EXCLUDE_SELF,
+    ONLY_OWN,
     RELEVANCE,
+    files_of,
     own_codes_group,
     read_codes_file,
     read_own_codes,
@@ -43,6 +55,24 @@ _MORE = 3  # radii shown beyond those that were asked for
         help="False positive rate that you allow, at the upper end of its 95 % interval, repeatable.",
     ),
     option("--precision", type=options.Number(0, 1), multiple=True, help="Precision that you need, repeatable."),
+    option(
+        "--pairs",
+        type=options.FILE,
+        help="Table of labelled pairs instead of labels: two ids, and 1 if they are the same or else 0. Ids are in "
+        "the column or array id of the files of codes; without, they are row numbers from 0. The second is in "
+        "--database-codes, and so is the first if --query-codes are not given.",
+    ),
+    option(
+        "--held-out",
+        is_flag=True,
+        help="Choose radii on one half of the classes or items, and judge them on the other.",
+    ),
+    option(
+        "--corpus-size",
+        type=IntRange(2),
+        metavar="N",
+        help="Number of items for which to print how many false matches to expect.",
+    ),
 )
 @option_group(
     "Output",
@@ -54,11 +84,22 @@ _MORE = 3  # radii shown beyond those that were asked for
         help="CSV file of all radii (- for stdout), or a figure of them: .svg, .png or .pdf.",
     ),
 )
+@cloup.constraint(ONLY_OWN, ["pairs"])
+@cloup.constraint(
+    options.NotWith("--pairs"),
+    [
+        *("dataset", "exclude_self", "query_labels", "database_labels", "query_coarse", "database_coarse", "affinity"),
+        *("query_groups", "database_groups", "junk_label", "exclude_same_id"),
+    ],
+)
 def thresholds(
     codes: Path | None,
     dataset: str | None,
     fpr: tuple[float, ...],
     precision: tuple[float, ...],
+    pairs: Path | None,
+    held_out: bool,
+    corpus_size: int | None,
     form: str,
     output: Path | None,
     **own: Any,
@@ -68,17 +109,21 @@ def thresholds(
     \b
     hashbench thresholds --query-codes q.npy --database-codes d.npy --query-labels ql.npy --database-labels dl.npy
     hashbench thresholds --query-codes ... --fpr 1e-6 --output thresholds.svg
+    hashbench thresholds --database-codes hashes.csv --pairs pairs.csv --fpr 1e-3 --held-out --corpus-size 1000000
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import ProgressBar
     from hashbench.scoring.compilation import reporting_compilation
 
     check_installed("scipy.stats", *(["pandas"] if output or form == "csv" else []))
     outputs, progress = {"--output": output}, ProgressBar()
-    user_codes: OwnCodes | ShardedCodes | None = read_codes_file(codes, own, dataset, outputs)
-    if user_codes is None:
-        user_codes = read_own_codes(own, dataset, outputs, on_progress=progress.update)
     with progress, reporting_compilation(progress.update):
-        found = user_codes.thresholds()
+        if pairs is not None:
+            found = _count_labelled(own, pairs, outputs, held_out=held_out)
+        else:
+            user_codes: OwnCodes | ShardedCodes | None = read_codes_file(codes, own, dataset, outputs)
+            if user_codes is None:
+                user_codes = read_own_codes(own, dataset, outputs, on_progress=progress.update)
+            found = user_codes.thresholds(held_out=held_out)
     for note in found.notes:
         click.echo(note, err=True)
     asked: dict[str, Match | None] = {"best F1": found.best_f1}
@@ -94,18 +139,39 @@ def thresholds(
     elif output is not None:
         write(output, found.to_frame().to_csv(index=False, lineterminator="\n"))
     is_stdout_taken = output is not None and target_of(output) == STDOUT
-    click.echo(_format(found, asked, reasons, form), err=is_stdout_taken)
+    click.echo(_format(found, asked, reasons, corpus_size, form), err=is_stdout_taken)
 
 
-def _format(found: "Thresholds", asked: "Mapping[str, Match | None]", reasons: Mapping[str, str], form: str) -> str:
+def _count_labelled(
+    own: dict[str, Any], pairs: Path, outputs: "Mapping[str, Path | None]", *, held_out: bool
+) -> "Thresholds":
+    from hashbench.pipeline.own_codes import OwnFiles, count_pairs_file
+    from hashbench.pipeline.sharded_codes import shards_of
+
+    if own["database_codes"] is None:
+        raise click.UsageError("--pairs needs --database-codes, the codes of the items.")
+    own = own | {"query_codes": own["query_codes"] or own["database_codes"]}
+    if shards_of(**own):
+        raise click.UsageError("--pairs needs codes in one file each. Leave out --pairs, or the shards.")
+    refuse_outputs(outputs, [pairs, *files_of(own, None)])
+    return count_pairs_file(OwnFiles(**own, needs_relevance=False), pairs, held_out=held_out)
+
+
+def _format(
+    found: "Thresholds",
+    asked: "Mapping[str, Match | None]",
+    reasons: Mapping[str, str],
+    corpus_size: int | None,
+    form: str,
+) -> str:
     from hashbench.reports.formatting import json_text, markdown_table, plain_table
 
     if form == "csv":
         return found.to_frame().to_csv(index=False, lineterminator="\n").rstrip("\n")
     if form == "json":
         summary = {key: getattr(found.uap, key) for key in ("mean", "tie_sd", "low", "high")}
-        content = {name: match and match._asdict() for name, match in asked.items()}
-        return json_text({"n_bits": found.n_bits, "uAP": summary, **content})
+        content = {name: match and _contents(match, found, corpus_size) for name, match in asked.items()}
+        return json_text({"n_bits": found.n_bits, "units": found.units, "uAP": summary, **content})
     chosen = {match.radius for match in asked.values() if match is not None}
     first = next((match.radius for match in found.matches if match.n_matches), 0)
     shown = found.matches[first : max(chosen, default=first) + _MORE + 1]
@@ -122,36 +188,88 @@ def _format(found: "Thresholds", asked: "Mapping[str, Match | None]", reasons: M
         for match in shown
     ]
     sentences = [
-        f"{name}: {_sentence(match, found) if match else reasons.get(name, 'no radius has it')}."
+        sentence
         for name, match in asked.items()
+        for sentence in (
+            _sentences(name, match, found, corpus_size)
+            if match
+            else [f"{name}: {reasons.get(name, 'no radius has it')}."]
+        )
     ]
     table = (markdown_table if form == "markdown" else plain_table)(header, lines)
-    return "\n".join([table, "", *sentences, *_notes(found)])
+    return "\n".join([table, "", *sentences, *_notes(found, corpus_size)])
 
 
 def _number(value: float, form: str) -> str:
     return "-" if math.isnan(value) else f"{value:{form}}"
 
 
-def _sentence(match: "Match", found: "Thresholds") -> str:
-    start = f"radius {match.radius}, F1 {_number(match.f1, '.4f')}"
+def _rounded(value: float) -> str:
+    return f"{float(f'{value:.2g}'):,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _contents(match: "Match", found: "Thresholds", corpus_size: int | None) -> dict[str, Any]:
+    content = match._asdict()
+    judged = None if found.held_out is None else found.held_out.at(match.radius)
+    if judged is not None:
+        content["held_out"] = judged._asdict()
+    if corpus_size is not None:
+        content["expected_false"] = _expected(judged or match, corpus_size)
+    return content
+
+
+def _expected(match: "Match", corpus_size: int) -> dict[str, list[float]]:
+    """Return the false matches to expect, with the ends of their interval."""
+    rates, n_pairs = (match.fpr, match.fpr_low, match.fpr_high), corpus_size * (corpus_size - 1) / 2
+    return {"per_query": [rate * corpus_size for rate in rates], "all_pairs": [rate * n_pairs for rate in rates]}
+
+
+def _sentences(name: str, match: "Match", found: "Thresholds", corpus_size: int | None) -> list[str]:
+    lines, judged = [f"{name}: radius {match.radius}, {_shares(match, found)}."], match
+    if found.held_out is not None:
+        judged = found.held_out.at(match.radius)
+        lines.append(f"  held out: {_shares(judged, found.held_out)}.")
+    if corpus_size is not None and not math.isnan(judged.fpr):
+        of_query, of_all = (
+            f"{rate} ({low} to {high})"
+            for rate, low, high in (map(_rounded, numbers) for numbers in _expected(judged, corpus_size).values())
+        )
+        lines.append(f"  {corpus_size:,} items: {of_query} false matches per query, {of_all} in all pairs.")
+    return lines
+
+
+def _shares(match: "Match", found: "Thresholds") -> str:
+    """Return the shares with their intervals."""
+    parts = [f"F1 {_number(match.f1, '.4f')}"]
+    for name in ("precision", "recall"):
+        if not math.isnan(share := getattr(match, name)):
+            low, high = (getattr(match, f"{name}_{end}") for end in ("low", "high"))
+            parts.append(f"{name} {share:.4f} ({low:.2f} to {high:.2f})")
     if not found.n_irrelevant:
-        return f"{start}; no pair is irrelevant"
+        return f"{', '.join(parts)}; no pair is irrelevant"
+    of_queries = f", in {match.n_queries_with_false:,} of {found.n_queries:,} queries" if found.n_queries else ""
     return (
-        f"{start}; {match.n_false:,} of {found.n_irrelevant:,} irrelevant pairs match, {match.fpr:.3g} of them "
-        f"(95 % interval {match.fpr_low:.2g} to {match.fpr_high:.2g}, assuming independent pairs), in "
-        f"{match.n_queries_with_false:,} of {found.n_queries:,} queries"
+        f"{', '.join(parts)}; {match.n_false:,} of {found.n_irrelevant:,} irrelevant pairs match, {match.fpr:.3g} of "
+        f"them ({match.fpr_low:.2g} to {match.fpr_high:.2g}){of_queries}"
     )
 
 
-def _notes(found: "Thresholds") -> list[str]:
-    uap, of_orders = found.uap, f"sd over orders of the {'items' if found.are_met_twice else 'queries'}"
-    return [
+def _notes(found: "Thresholds", corpus_size: int | None) -> list[str]:
+    items = "items" if found.are_met_twice else "queries" if found.n_queries else "pairs"
+    uap, of_orders = found.uap, f"sd over orders of the {items}"
+    lines = [
+        f"In brackets: 95 % intervals for others like these {found.units}, whose pairs depend on each other.",
         f"uAP {uap.mean:.4f} ({uap.low:.4f} to {uap.high:.4f}; {of_orders} {uap.tie_sd:.5f}): all pairs in one ranking "
         "by distance, over all orders of tied pairs."
         if found.n_relevant
         else "No pair is relevant, so recall, F1 and uAP are not defined.",
-        f"{found.n_relevant:,} relevant of {found.n_relevant + found.n_irrelevant:,} pairs, all queries together; a "
-        "radius has no ties.",
-        *([f"{found.n_undefined:,} queries have no relevant item."] if found.n_undefined else []),
+        f"{found.n_relevant:,} relevant of {found.n_relevant + found.n_irrelevant:,} pairs"
+        + (", all queries together; a radius has no ties." if found.n_queries else "; a radius has no ties."),
     ]
+    if corpus_size is not None:
+        lines.insert(1, f"{corpus_size:,} items: if they match each other as often as irrelevant pairs here do.")
+    if found.held_out is not None:
+        lines.append("Radii were chosen on one half, which the table shows; held out: pairs of the other half.")
+    if found.n_undefined:
+        lines.append(f"{found.n_undefined:,} queries have no relevant item.")
+    return lines

@@ -29,7 +29,7 @@ from hashbench.scoring.evaluator import evaluate, evaluate_packed
 from hashbench.scoring.ignored import Relevance, leave_out
 from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
-from hashbench.scoring.thresholds import Thresholds, count_pairs
+from hashbench.scoring.thresholds import Thresholds, count_halves, count_labelled, count_pairs
 from hashbench.sources.array_files import (
     read_array,
     read_codes,
@@ -39,6 +39,7 @@ from hashbench.sources.array_files import (
     refuse_transposed,
 )
 from hashbench.sources.formats import COARSE_KEYS, FEATURE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
+from hashbench.sources.pair_files import read_ids, read_pairs
 from hashbench.sources.shards import read_in_slices
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import read_record
@@ -226,9 +227,10 @@ class OwnCodes:
             **rules,
         )
 
-    def thresholds(self, on_progress: Progress = silent) -> Thresholds:
+    def thresholds(self, on_progress: Progress = silent, *, held_out: bool = False) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does."""
-        return count_pairs(self.query, self.database, self.n_bits, self.affinity, on_progress)
+        codes = self.query, self.database, self.n_bits, self.affinity
+        return count_halves(*codes) if held_out else count_pairs(*codes, on_progress)
 
     def candidates(
         self, metric: str, wanted_recall: Sequence[float], on_progress: Progress = silent
@@ -348,7 +350,7 @@ def dataset_of(path: Path, dataset: str | None = None) -> str:
     """Return the dataset of a codes file of hashbench, found by content unless ``dataset`` is its name or file."""
     if path.suffix.lower() not in HDF5_SUFFIXES:
         raise HashbenchError(
-            f"{path} is not a CODES.h5 of hashbench. Pass your own codes with --query-codes and --database-codes."
+            f"{path} is not a CODES.h5 of hashbench. Pass your own codes as arrays, or to a command with --query-codes."
         )
     with hdf5.open_codes(path) as codes:
         return dataset or str(find_by_content(codes.made.dataset_fingerprint) or codes.made.dataset)
@@ -411,6 +413,14 @@ def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple
     if distance == "hamming":
         return as_packed_pair(query, database, n_bits, files.bit_order, files.encoding)
     return query, database, query.shape[-1] if query.ndim else 1
+
+
+def count_pairs_file(files: OwnFiles, path: Path, *, held_out: bool) -> Thresholds:
+    """Count the labelled pairs of a table, of ids in the files of codes or row numbers."""
+    query, database, n_bits = read_packed(files)
+    specs = (files.query_codes, query), (files.database_codes, database)
+    pairs = read_pairs(path, [read_ids(spec, len(codes)) for spec, codes in specs])
+    return count_labelled(query, database, n_bits, pairs, held_out)
 
 
 def check_judge(dataset: Dataset, spec: str, counts: tuple[int, int], relevance: Relevance | None) -> None:
@@ -509,7 +519,10 @@ def _digest_of_words(*arrays: AnyArray) -> str:
 
 
 def _fingerprint(content: dict[str, Any]) -> str:
-    """Compute a digest of labels or an affinity that does not depend on file format, sparsity or dtype."""
+    """Compute a digest of labels or an affinity that does not depend on file format, sparsity or dtype.
+
+    Levels that are not whole count as float32.
+    """
     digest = sha256()
     for name, array in content.items():
         if name == "affinity":  # as CSR
@@ -525,6 +538,6 @@ def _fingerprint(content: dict[str, Any]) -> str:
         else:
             parts = [array]
         for part in parts:
-            dtype = "<f8" if part.dtype.kind == "f" and (part % 1).any() else "<i8"
+            dtype = "<f4" if part.dtype.kind == "f" and (part % 1).any() else "<i8"
             digest.update(f"{name}:{part.shape};".encode() + np.ascontiguousarray(part, dtype).tobytes())
     return digest.hexdigest()[:16]

@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from hashbench._validation import as_tuple
 from hashbench.cards import method_card
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.grid import FOR_SOME, TUNED, Job, Sweep, grid, settings_of, spelled
@@ -131,11 +130,6 @@ def _listed(value: Any, what: str, kind: type, expected: str) -> tuple[Any, ...]
 
 _texts = partial(_listed, kind=str, expected="strings in quotes")
 _numbers = partial(_listed, kind=int, expected="whole numbers")
-
-
-def as_tuple(value: Any) -> tuple[Any, ...]:
-    """Return the values of a sequence as a tuple, or one value, such as a text or a table, as a tuple of one."""
-    return tuple(value) if np.iterable(value) and not isinstance(value, str | Mapping) else (value,)
 
 
 def nonempty_tuple(value: Any, what: str) -> tuple[Any, ...]:

@@ -75,6 +75,10 @@ class Column:
 
 def read_and_compare(results: Path, names: Sequence[str], selection: Selection, by_class: bool) -> list[Column]:
     """Compare methods in a results folder as `compare_rows` does, in the metrics of the selection, by default AP."""
+    names = list(dict.fromkeys(names))
+    if len(names) < 2:
+        shown = ", ".join(names) or "none"
+        raise HashbenchError(f"a comparison needs two methods or more, got {shown}. Name two different ones.")
     rows = read_results_with_origins(results)
     selection = replace(selection, metrics=selection.metrics or ["AP"]).read()
     selection.check(rows)
@@ -89,9 +93,7 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
     whole column is compared by the means of seeds, on these queries. Several others are corrected together by Holm's
     method, at each length.
     """
-    first, *others = names = list(dict.fromkeys(names))
-    if not others:
-        raise HashbenchError(f"a comparison needs two methods, and only {first} is named; name two different ones.")
+    first, *others = names
     chosen = _chosen(results, names, selection)
     columns, compared = [], set()
     for (dataset, features, fingerprint, metric), block in chosen.groupby([*BLOCK, "metric"], sort=False):

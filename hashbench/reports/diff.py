@@ -65,6 +65,10 @@ class Diff:
         """Return the rows of a status."""
         return self.rows[self.rows["status"] == status]
 
+    def listed(self, *, only_changed: bool = False) -> pd.DataFrame:
+        """Return the rows that differ, those of a status together, or only the changed ones."""
+        return pd.concat([self.of(status) for status in LISTED[: 1 if only_changed else None]], ignore_index=True)
+
     @property
     def counts(self) -> dict[str, int]:
         """The number of rows of each status."""
@@ -94,8 +98,8 @@ class Diff:
             ``status``, the key of each row, ``old`` and ``new`` value, and ``other``, why they are not comparable. Of
             changes also the ``difference``, what ``ties`` leave open, ``p_value``, ``p_holm``, ``low`` and ``high``.
         """
-        rows = pd.concat([self.of(status) for status in LISTED[: 1 if only_changed else None]], ignore_index=True)
-        rows = rows.assign(**_values(rows), ties=rows["ties"].map(ANSWERS))
+        rows = self.listed(only_changed=only_changed)
+        rows = rows.assign(**_values(rows), ties=rows["ties"].map(ANSWERS), other=rows["other"].replace("", np.nan))
         rows[_OF_CHANGES] = rows[_OF_CHANGES].where(rows["status"] == "changed")
         return rows[["status", *KEY, "old", "new", *_OF_CHANGES, "other"]]
 

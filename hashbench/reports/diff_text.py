@@ -157,12 +157,13 @@ def _markdown(title: str, table: pd.DataFrame, n_lines: int) -> str:
 
 
 def _csv(diff: Diff, only_changed: bool) -> str:
-    frame = diff.to_frame(only_changed=only_changed)
+    frame, rows = diff.to_frame(only_changed=only_changed), diff.listed(only_changed=only_changed)
     numbers = {
         name: frame[name].map(("{:.3g}" if name in ("p_value", "p_holm") else "{:.6f}").format)
         for name in map(str, frame)
         if pd.api.types.is_float_dtype(frame[name])
     }
+    numbers |= {"old": rows["value_old"], "new": rows["value_new"]}  # as the files have them
     texts = frame.assign(**numbers).astype(object).where(frame.notna(), "")
     return sheet_text(texts.columns, texts.to_numpy().tolist())
 

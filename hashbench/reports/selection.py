@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from numbers import Integral
 from pathlib import Path
 from typing import Self
 
@@ -43,6 +44,9 @@ class Selection:
         datasets = [hdf5.read_dataset(path) for path in self.files]
         names = [spec for spec in self.datasets if Path(spec) not in self.files]
         names += [f"{dataset.name}:{dataset.features_name}" for dataset in datasets]
+        for n_bits in self.n_bits:
+            if not isinstance(n_bits, Integral):
+                raise HashbenchError(f"code lengths are whole numbers, got {n_bits!r}.")
         metrics = tuple(dict.fromkeys(get_metric(name).name for name in self.metrics))
         return replace(self, datasets=names, metrics=metrics)
 

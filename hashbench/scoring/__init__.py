@@ -13,6 +13,7 @@
     runs             histograms of scored lists of documents and their judgements
     rankings         histograms of any rankings, by scores that tie, with NumPy alone
     thresholds       pairs that match at each Hamming radius, over all queries
+    intervals        intervals of shares of pairs, which depend on each other
     candidates       the smallest number of candidates whose re-ranking reaches a recall
     ignored          pairs that no ranking has, by an affinity or by options
     self_pairs       queries of the database that never find themselves

@@ -127,7 +127,8 @@ def candidates_packed(
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
     check_self(query, database, affinity)
     score = partial(evaluate_packed, *codes, on_progress=on_progress)
-    return count_candidates(count_kinds(*codes, on_progress), score, metric, wanted_recall)
+    counted = ((part.histogram, part.weights) for part in count_kinds(*codes, on_progress))
+    return count_candidates(counted, score, metric, wanted_recall)
 
 
 def count_candidates(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import as_array
-from hashbench.errors import HashbenchError, counted
+from hashbench.errors import HashbenchError, counted, needing
 from hashbench.scoring.evaluation import ByMetric, Evaluation, Summary
 from hashbench.scoring.metrics import is_error
 
@@ -463,7 +463,8 @@ def interval(
 
     Where all differ by the same, up to rounding, p is that of a sign test of one more than ``freedom`` differences.
     """
-    from scipy.special import stdtr, stdtrit
+    with needing("comparing evaluations"):
+        from scipy.special import stdtr, stdtrit
 
     value, sd = np.asarray(value), np.sqrt(variance)
     is_equal = sd <= 1e-12 * np.abs(value)

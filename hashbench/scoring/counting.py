@@ -11,13 +11,22 @@ import numpy as np
 
 from hashbench._parallel import chunks, in_threads, query_chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, WordArray
-from hashbench.affinity import Affinity, Explicit, Hierarchy, SameLabel, SharedLabels
+from hashbench._validation import MAX_LEVEL, are_real
+from hashbench.affinity import (
+    Affinity,
+    Explicit,
+    Hierarchy,
+    SameLabel,
+    SharedLabels,
+    level_indices,
+    unlisted_level,
+)
 from hashbench.bits import check_packed, n_words, pack, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.equal_rows import merge_equal_rows, number_rows, sort_equal_rows, sort_rows
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.ignored import WithoutEqualKeys, WithoutJunk, level_indices
+from hashbench.scoring.ignored import WithoutEqualKeys, WithoutJunk
 
 _BLOCK_BYTES = 8 << 20  # database codes held at a time
 _RUN = 16  # rows with equal labels that are worth a loop of their own
@@ -167,31 +176,36 @@ class _LevelsBlock:
     def __init__(self, words: WordArray, affinity: Affinity, rows: slice) -> None:
         self.words = np.ascontiguousarray(words.T)  # (n_words, n_rows)
         self.affinity, self.rows = affinity, rows
-        self.index = np.zeros(int(affinity.levels[-1]) + 2, dtype=np.int16)
-        self.index[affinity.levels.astype(np.int64)] = np.arange(len(affinity.levels))  # of no use if some are real
-        self.index[-1] = len(affinity.levels)  # where ignored pairs are counted, before that is dropped
+        self.levels, self.are_whole = affinity.levels, not are_real(affinity.levels)
+        self.index = np.full(MAX_LEVEL + 2, -1, dtype=np.int16)
+        if self.are_whole:
+            self.index[self.levels] = np.arange(len(self.levels))
+        if affinity.ignores:
+            self.index[-1] = len(self.levels)  # where ignored pairs are counted, before that is dropped
         self.is_checked = not (affinity.ignores or isinstance(affinity, Explicit))  # a matrix was when it was built
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
         all_counts = np.pad(counts, ((0, 0), (0, 1), (0, 0))) if self.affinity.ignores else counts
         for columns in chunks(self.rows.start, self.rows.stop, _LEVEL_COLUMNS):
             block = self.affinity.block(queries, columns)
-            if self.is_checked and block.min(initial=0) < 0:
-                raise HashbenchError(
-                    f"{type(self.affinity).__name__} returned level {block.min()}. Set its attribute ignores to True, "
-                    "so that level -1 ignores a pair."
-                )
             levels = np.ascontiguousarray(self._indices(block))
+            if self.is_checked and levels.min(initial=0) < 0:
+                level = block[levels < 0][0]
+                if level >= 0:
+                    raise unlisted_level(level)
+                raise HashbenchError(
+                    f"{type(self.affinity).__name__} returned level {level}. Set its attribute ignores to True, so "
+                    "that level -1 ignores a pair."
+                )
             here = slice(columns.start - self.rows.start, columns.stop - self.rows.start)
             kernels.count_levels(words, np.ascontiguousarray(self.words[:, here]), levels, all_counts)
         if all_counts is not counts:
             counts[:] = all_counts[:, :-1]
 
     def _indices(self, block: LevelArray) -> LevelArray:
-        levels = self.affinity.levels
-        if levels.dtype != np.float64:
+        if self.are_whole and not are_real(block):
             return self.index[block]
-        return np.where(block < 0, self.index[-1], level_indices(levels, block))
+        return np.where(block < 0, self.index[-1], level_indices(self.levels, block))
 
 
 class _BlockWithoutEqualKeys:

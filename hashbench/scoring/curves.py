@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._validation import refuse_fractions
 from hashbench.affinity import as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import needing
@@ -64,6 +65,7 @@ def curves(
     with needing("curves"):
         import pandas as pd  # noqa: F401  # for the result; missing, it is reported before any work
     rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
+    refuse_fractions(rule.levels, "a curve")
     if distance == "hamming":
         query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
         return lay_out(evaluate_packed(query, database, width, rule, curve_metrics(width, len(database))))

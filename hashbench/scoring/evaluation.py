@@ -190,8 +190,7 @@ class Evaluation:
             f"{name}: {values.mean:.4f} ({values.low:.4f} to {values.high:.4f}; tie_sd {values.tie_sd:.4f})"
             for name, values in self.summary.items()
         ]
-        n_queries = len(next(iter(self.scores.values())).mean)
-        return f"<Evaluation of {counted(n_queries, 'query', 'queries')}; {', '.join(lines)}>"
+        return f"<Evaluation of {counted(len(self.kind), 'query', 'queries')}; {', '.join(lines)}>"
 
     def __getitem__(self, metric: str) -> Summary:
         """Return the means of a metric."""
@@ -259,14 +258,17 @@ class Evaluation:
         return pd.DataFrame(rows)
 
     def _repr_html_(self) -> str:
-        """Return the means as a table, whose style is that of data frames in the notebook."""
-        rows = [("metric", "value", "tie_sd", "range")]
+        """Return the means as a table, whose style is that of data frames in the notebook, and the notes."""
+        title = f"Evaluation of {counted(len(self.kind), 'query', 'queries')}"
+        title += f", {self.n_undefined} of them without relevant items" * bool(self.n_undefined)
+        rows = [("metric", "mean", "tie_sd", "range")]
         for name, values in self.summary.items():
             numbers = f"{values.mean:.4f}", f"{values.tie_sd:.5f}", f"{values.low:.4f} to {values.high:.4f}"
             rows.append((escape(name), *numbers))
         head, *body = (f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in rows)
         parts = f"<thead>{head.replace('td>', 'th>')}</thead><tbody>{''.join(body)}</tbody>"
-        return f'<table class="dataframe">{parts}</table>'
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f'<p>{title}</p><table class="dataframe">{parts}</table>{notes}'
 
 
 def arrays_of(scored: Evaluation, metric_names: Iterable[str] | None = None) -> dict[str, AnyArray]:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from hashbench._choices import DISTANCES, TRUE_DISTANCES
 from hashbench._parallel import QUERY_CHUNK, chunks
 from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, Rows, silent
-from hashbench._validation import as_array, check_choice
-from hashbench.affinity import Affinity, as_affinity, row_digests
+from hashbench._validation import are_real, as_array, check_choice
+from hashbench.affinity import Affinity, as_affinity, level_indices, row_digests
 from hashbench.bits import as_packed_pair, n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.asymmetric import AsymmetricRanking, as_outputs, notes_on_signs
@@ -72,7 +72,7 @@ def evaluate(
     affinity : Affinity, pair of label arrays, array or sparse matrix
         Labels as ``(query_labels, database_labels)``, both of shape (n,), numbers or words, or both multi-hot; or a
         (queries x database) matrix of levels, dense or SciPy CSR, -1 for items that the query ignores. Levels are whole
-        numbers, or real ones for NDCG.
+        numbers, or real ones for NDCG and PairwiseError.
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@100``, ``P@r2``.
     n_bits : int, optional
@@ -270,9 +270,16 @@ def evaluate_packed(
             row[:] = np.bitwise_count(all_words ^ code).sum(axis=1)
         return _ties(distances, all_affinity, queries).ranked
 
-    drawn = len(all_words), undefined, random_orders
-    more: dict[str, Any] = {"alike": kinds.of_query, "are_real": affinity.levels.dtype == np.float64}
-    measured = measure(evaluation, rankings, *drawn, on_progress=on_progress, **more)
+    measured = measure(
+        evaluation,
+        rankings,
+        len(all_words),
+        undefined,
+        random_orders,
+        on_progress,
+        alike=kinds.of_query,
+        are_real=are_real(affinity.levels),
+    )
     return _united(measured, others, asked)
 
 
@@ -290,7 +297,7 @@ def _united(evaluation: Evaluation, others: Sequence[Evaluation], metrics: Seque
 def _ties(group: AnyArray, affinity: Affinity, queries: Rows) -> Ties:
     """Count the items of some queries by tie and level; tie groups are (n_queries, n_database), -1 if ignored."""
     block = affinity.block(queries, _ALL)
-    level = np.searchsorted(affinity.levels, block).astype(np.int16)
+    level = level_indices(affinity.levels, block)
     if affinity.ignores:
         group = np.where(block < 0, -1, group)
     return Ties(group, level, count_groups(level, group, affinity.levels))
@@ -344,9 +351,15 @@ def _evaluate_ranking(
     evaluation = kinds.noted(table, _ALL, digests, affinity)
     if not random_orders:
         return evaluation
-    drawn = n_database, undefined, random_orders
-    more: dict[str, Any] = {"alike": kinds.of_query, "are_real": affinity.levels.dtype == np.float64}
-    return measure(evaluation, lambda queries: ties(queries).ranked, *drawn, **more)
+    return measure(
+        evaluation,
+        lambda queries: ties(queries).ranked,
+        n_database,
+        undefined,
+        random_orders,
+        alike=kinds.of_query,
+        are_real=are_real(affinity.levels),
+    )
 
 
 def evaluate_histogram(histogram: TieHistogram, metrics: Iterable[str], *, undefined: str) -> Evaluation:

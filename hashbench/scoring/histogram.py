@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._typing import AnyArray, FloatArray, IntArray
+from hashbench._validation import are_real
 from hashbench.errors import HashbenchError
 
 T = TypeVar("T")
@@ -105,8 +106,11 @@ class TieHistogram:
         distance, level = np.asarray(distances), np.asarray(levels)
         values = np.union1d([0, 1], level if level_values is None else level_values)
         counts = np.zeros((len(distance), len(values), n_bits + 1), dtype=np.int64)
-        rows = np.arange(len(distance))[:, None]
-        np.add.at(counts, (rows, np.searchsorted(values, level), distance), 1)
+        rows, index = np.arange(len(distance))[:, None], np.searchsorted(values[:-1], level)
+        is_unknown = values[index] != level
+        if is_unknown.any():
+            raise HashbenchError(f"levels hold {level[is_unknown][0]}, which is none of level_values. Add it there.")
+        np.add.at(counts, (rows, index, distance), 1)
         return cls(counts, values)
 
     def __add__(self, other: "TieHistogram") -> "TieHistogram":
@@ -193,6 +197,11 @@ class TieHistogram:
     def n_relevant(self) -> IntArray:
         """Relevant items, in the ranking or not, (n_queries,)."""
         return np.asarray(self.n_at_level[:, 1:].sum(axis=1))
+
+
+def levels_of(grades: Sequence[AnyArray], levels: AnyArray) -> AnyArray:
+    """Return the levels to count for some queries: all ``levels``, or of real ones, which may be many, their own."""
+    return np.union1d([0.0], np.concatenate(grades)) if are_real(levels) else levels
 
 
 def count_groups(

@@ -224,14 +224,3 @@ def check_left(n_left: IntArray, queries: IntArray) -> None:
             f"query {empty.min():,} (counted from 0) ignores all items of the database, so nothing is left to "
             "rank. Remove the query, or ignore less."
         )
-
-
-def level_indices(levels: AnyArray, block: LevelArray) -> LevelArray:
-    """Return levels as indices of ``levels``, and -1 for pairs that are ignored."""
-    if levels.dtype == np.float64:
-        return np.where(block < 0, -1, np.searchsorted(levels[:-1], block)).astype(np.int16)
-    if len(levels) == levels[-1] + 1:
-        return block
-    index = np.full(levels[-1] + 2, -1, dtype=np.int16)
-    index[levels] = np.arange(len(levels))
-    return np.asarray(index[block])

@@ -8,11 +8,10 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from hashbench._typing import BoolArray, ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
-from hashbench.affinity import Affinity
+from hashbench.affinity import Affinity, level_indices
 from hashbench.bits import n_words, to_words
 from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
-from hashbench.scoring.ignored import level_indices
 from hashbench.scoring.row_hashes import ODD, mixed, row_hashes
 
 N_SAMPLED = 1024  # items of a large database; docs/explanation/mean-over-queries.md states how exact it is

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray
-from hashbench._validation import MAX_LEVEL, are_levels, as_array, check_levels
+from hashbench._validation import MAX_LEVEL, are_levels, are_real, as_array, check_few, check_levels
 from hashbench.affinity import row_digests
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.histogram import count_groups
+from hashbench.scoring.histogram import count_groups, levels_of
 from hashbench.scoring.metrics import checked_metrics
 from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable, add_lists
 
@@ -40,7 +40,7 @@ def evaluate_ranking(
         The grade of each item, a whole number from 0 on, above 0 if it is relevant, or for NDCG also a real one; a
         sequence where queries have different numbers of items. One ranking may be of shape (n_items,). Where all have
         as many items, the i-th one is taken to be the same for all queries: a random order, as in ``tie_sd``, moves it
-        in all rankings. Each query is counted by its own grades, so any number of them may differ.
+        in all rankings. At most 1,000 grades of a query may differ; round real ones.
     scores : array or sequence of arrays, of the same shapes
         The higher, the nearer to the top. Infinite ones are allowed; integers are compared as they are.
     metrics : iterable of str
@@ -76,7 +76,7 @@ def evaluate_ranking(
     takes_real = all(metric.family.takes_real_levels for metric in chosen)
     _check_order(np.concatenate(grades), np.concatenate(lists), may_be_real=takes_real)
     levels = check_levels(np.concatenate(grades), "relevance", may_be_real=True)
-    are_real = levels.dtype == np.float64
+    one_by_one = are_real(levels)
     lengths = np.array([len(score) for score in lists])
     are_shared = (lengths == lengths[0]).all()
     starts = np.zeros_like(lengths) if are_shared else np.cumsum(lengths) - lengths
@@ -86,10 +86,11 @@ def evaluate_ranking(
     sums = ItemSums(chosen, len(grades), np.arange(n_items), n_items, keys=keys)
     table = ScoreTable(chosen, undefined, len(grades), sums)
     longest = max(map(len, lists))
-    at_a_time = max(_COUNTS // ((longest + 1 if are_real else len(levels)) * longest), 1)
+    at_a_time = max(_COUNTS // ((min(longest, MAX_LEVEL) + 1 if one_by_one else len(levels)) * longest), 1)
 
     def counted(part: slice) -> Counted:
-        of_part = np.union1d([0.0], grades[part]) if are_real else levels  # of one query, which has few of all
+        of_part = levels_of(grades[part], levels)
+        check_few(of_part, f"relevance of query {part.start}")
         level, group = [np.searchsorted(of_part, grade) for grade in grades[part]], list(map(_groups, lists[part]))
         histogram = count_groups(level, group, of_part)
         n_groups = histogram.counts.shape[2]
@@ -97,7 +98,7 @@ def evaluate_ranking(
         return Counted(histogram, partial(add_lists, cells, items[part]))
 
     with reporting_compilation():
-        table.fill(chunks(0, len(grades), at_a_time), counted, one_by_one=are_real)
+        table.fill(chunks(0, len(grades), at_a_time), counted, one_by_one=one_by_one)
     return table.evaluation()
 
 
@@ -150,7 +151,7 @@ def _check_order(grades: AnyArray, scores: AnyArray, *, may_be_real: bool) -> No
     n_grades, n_scores = len(np.unique(grades)), len(np.unique(scores))
     if others.size:
         sign = f"relevance holds {others[0]}, which is not a grade, and scores only whole numbers"
-        advice = f"; if it is right, give grades that are whole numbers from 0 to {MAX_LEVEL}"
+        advice = f"; if it is right, give grades from 0 to {MAX_LEVEL}, whole numbers except for NDCG"
     elif n_grades > _MANY and n_scores <= _FEW:
         sign = f"relevance holds {n_grades} grades and scores hold {n_scores} whole numbers"
         advice = "; if it is right, add 0.5 to the scores"

@@ -12,11 +12,11 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, FloatArray, IntArray
-from hashbench._validation import MAX_LEVEL, as_array, check_levels
+from hashbench._validation import MAX_LEVEL, are_real, as_array, check_few, check_levels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
-from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.histogram import TieHistogram, count_groups, levels_of
 from hashbench.scoring.metrics import checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable, add_lists
@@ -50,8 +50,8 @@ def evaluate_run(
         DataFrame has columns ``query_id``, ``doc_id`` and ``score``, or those of ranx or PyTerrier.
     qrels : dict of str to dict of str to float, or DataFrame
         The grade of each document judged for a query, above 0 if it is relevant; a whole number, or for NDCG also a
-        real one. Documents that are not judged have grade 0, and so have negative whole grades. A DataFrame has columns
-        ``query_id``, ``doc_id`` and ``relevance``.
+        real one, at most 1,000 different ones per query. Documents that are not judged have grade 0, and so have
+        negative whole grades. A DataFrame has columns ``query_id``, ``doc_id`` and ``relevance``.
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@10:trec``, ``P@10``; none in a Hamming radius, and none that counts items below
         the last one of a list.
@@ -109,8 +109,8 @@ def evaluate_run(
     evaluation = replace(evaluation, queries=queries, notes=notes)
     if not random_orders:
         return evaluation
-    drawn = len(documents), undefined, random_orders
-    return measure(evaluation, ranking.shuffled(documents), *drawn, are_real=ranking.are_real)
+    rankings = ranking.shuffled(documents)
+    return measure(evaluation, rankings, n_documents, undefined, random_orders, are_real=ranking.are_real)
 
 
 def as_lists(run: Any, qrels: Any) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, Any]]]:
@@ -142,6 +142,8 @@ class _Judged(NamedTuple):
                 f"grades of query {query!r} in the qrels must be numbers up to {MAX_LEVEL}, whole ones if they are "
                 f"negative, got {float(grade[is_bad][0]):g}."
             )
+        if len(grade) > MAX_LEVEL:
+            check_few(np.union1d([0.0], np.maximum(grade, 0)), f"the qrels of query {query!r}")
         known = dict(zip(grades, np.maximum(grade, 0).tolist(), strict=True))
         retrieved = np.array([known.pop(document, 0) for document in scores], dtype=np.float64)
         unretrieved = np.array([level for level in known.values() if level > 0], dtype=np.float64)
@@ -159,15 +161,15 @@ class _RunRanking:
 
     def __init__(self, lists: Sequence[_Judged]) -> None:
         self.lists = lists
-        self._levels = check_levels([1.0, *_grades(lists)], may_be_real=True)
-        self.are_real = self._levels.dtype == np.float64
+        self._levels = check_levels(np.concatenate([[1.0], *_grades(lists)]), may_be_real=True)
+        self.are_real = are_real(self._levels)
         self.depth = max(len(judged.groups) for judged in lists)
-        n_levels = self.depth + 1 if self.are_real else len(self._levels)
+        n_levels = min(self.depth, MAX_LEVEL) + 1 if self.are_real else len(self._levels)
         self.at_a_time = max(min(_AT_A_TIME, (16 << 20) // (8 * n_levels * max(self.depth, 1))), 1)
 
     def levels(self, lists: Sequence[_Judged]) -> AnyArray:
-        """Return the levels of a histogram of some lists: of all, or of these, which have few of all real ones."""
-        return _grades(lists) if self.are_real else self._levels
+        """Return the levels of a histogram of some lists."""
+        return levels_of(_grades(lists), self._levels)
 
     def shuffled(self, documents: Sequence[str]) -> Callable[[IntArray], Callable[[IntArray], TieHistogram]]:
         """Return the ``rankings`` of `measure` under orders of the documents."""
@@ -240,10 +242,8 @@ class _RunRanking:
         return notes
 
 
-def _grades(lists: Sequence[_Judged]) -> FloatArray:
-    """Return 0 and the grades of some lists, ascending."""
-    grades = (part for judged in lists for part in (judged.grades, judged.unretrieved))
-    return np.unique(np.concatenate([[0.0], *grades]))
+def _grades(lists: Sequence[_Judged]) -> list[FloatArray]:
+    return [part for judged in lists for part in (judged.grades, judged.unretrieved)]
 
 
 def _shared_queries(scores: Mapping[str, Mapping[str, Any]], grades: Mapping[str, Mapping[str, Any]]) -> list[str]:

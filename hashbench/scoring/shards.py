@@ -8,8 +8,8 @@ from operator import add
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
-from hashbench.affinity import row_digests
+from hashbench._typing import ByteArray, Progress, Rows, silent
+from hashbench.affinity import level_indices, row_digests
 from hashbench.bits import to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.candidates import CandidateCount, count_candidates
@@ -18,12 +18,13 @@ from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.ignored import Parts, Relevance, check_left, level_indices
+from hashbench.scoring.ignored import Parts, Relevance, check_left
+from hashbench.scoring.intervals import Units
 from hashbench.scoring.item_sample import PackedSample, Sample
 from hashbench.scoring.metrics import checked_metrics, get_metric
 from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable
 from hashbench.scoring.self_pairs import check_self, check_symmetry
-from hashbench.scoring.thresholds import Thresholds, pooled, queries_at_a_time
+from hashbench.scoring.thresholds import Members, Part, Thresholds, pooled, queries_at_a_time
 from hashbench.store.inputs import check_fits
 
 _ALL = slice(None)
@@ -150,21 +151,23 @@ class ShardedCodes:
         weights = np.bincount(of_query) if self.kinds.are_few else np.ones(n_queries, dtype=np.int64)
         return count_candidates([(self._shard.histogram, weights)], self.evaluate, metric, wanted_recall)
 
-    def thresholds(self) -> Thresholds:
+    def thresholds(self, *, held_out: bool = False) -> Thresholds:
         """Count what each Hamming radius matches, as `hashbench.thresholds` does; queries some at a time."""
+        if held_out:
+            raise HashbenchError("a sharded database is not split in halves. Give it as one file, or hold nothing out.")
         notes = [*self.relevance.notes, *check_self(self.query, self.database, self.relevance)]
         if self.relevance.excludes_self:
             check_symmetry(self.relevance)
-        first, weights = self.kinds.first, np.bincount(self.kinds.of_query, minlength=len(self.kinds.first))
-        parts = chunks(0, len(first), queries_at_a_time(self.n_bits))
+        units = Units.of(self.relevance, reads_items=False)
+        parts = chunks(0, len(self.kinds.first), queries_at_a_time(self.n_bits))
 
-        def counted() -> Iterator[tuple[TieHistogram, IntArray]]:
+        def counted() -> Iterator[Part]:
             for number, part in enumerate(parts):
-                of_part = self._counted(first[part])
+                of_part = self._counted(self.kinds.first[part])
                 notes.extend(self._notes_on(of_part) if number == 0 else [])
-                yield of_part.histogram, weights[part]
+                yield Part.of(of_part.histogram, Members.of(self.kinds, part, units))
 
-        return pooled(counted(), notes, are_met_twice=self.relevance.excludes_self)
+        return pooled(counted(), notes, units, are_met_twice=self.relevance.excludes_self)
 
     def _notes_on(self, shard: Shard) -> list[str]:
         return notes_on_bits(self.query, int(self.database.shape[0]), shard.bits, self.n_bits)

@@ -4,15 +4,16 @@ from __future__ import annotations  # so that help() shows npt.ArrayLike, not al
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks
-from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, Rows, silent
 from hashbench._validation import refuse_fractions
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
@@ -24,6 +25,7 @@ from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.ignored import check_left, leave_out
+from hashbench.scoring.intervals import Units, groups_of, intervals
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.self_pairs import check_self, check_symmetry, not_symmetric
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.metrics._grammar import Slopes
 
 _MEMORY = 256 << 20  # bytes of histograms held at a time
-_CONFIDENCE = 0.95
+_ALL = slice(None)
 _LONG = 1025  # distances; with more, the shuffle deviation of uAP is not computed
 
 
@@ -49,10 +51,10 @@ class Match(NamedTuple):
     precision, recall, fpr, f1 : float
         Shares over all pairs: of matches that are relevant, of relevant pairs that match, of irrelevant pairs that
         match, and the harmonic mean of the first two. NaN where the divisor is 0.
-    fpr_low, fpr_high : float
-        95 % Clopper-Pearson interval of the false positive rate, which takes pairs as independent.
     n_queries_with_false : int
-        Queries with a false match. Where they are few, so is the evidence: their pairs are not independent.
+        Queries with a false match.
+    precision_low, precision_high, recall_low, recall_high, fpr_low, fpr_high : float
+        95 % intervals of the shares over pairs of other items or classes, `Thresholds.units`.
 
     Examples
     --------
@@ -67,9 +69,13 @@ class Match(NamedTuple):
     recall: float
     fpr: float
     f1: float
+    n_queries_with_false: int
+    precision_low: float
+    precision_high: float
+    recall_low: float
+    recall_high: float
     fpr_low: float
     fpr_high: float
-    n_queries_with_false: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,14 +91,22 @@ class Thresholds:
     query_precision, query_recall : ndarray of shape (n_bits + 1,), float64
         Means over the queries with relevant items of ``P@rN`` (0 of an empty ball) and ``R@rN``.
     n_queries, n_undefined : int
-        All queries, and those without relevant items, which are pooled, too.
+        All queries, and those without relevant items, which are pooled, too; 0 of labelled pairs.
     pair_moments : ndarray of shape (3, n_bits + 1, n_bits + 1), float64
         Sums over queries of the products of two distances' counts: of relevant items, of these with all, of all. One
         NaN each for codes of over 1,024 bits.
+    by_group : ndarray of shape (n_groups, 2, n_bits + 1), int64
+        Irrelevant and relevant pairs that touch a group of items or classes, for intervals.
+    units : str
+        What intervals take as a sample, such as ``48 classes``: classes if there are at least 20, or else items.
+    n_independent : int
+        Groups of the role that has the fewest.
     are_met_twice : bool
         Whether pairs are of two items of the database, as with ``exclude_self``.
     notes : sequence of str
         Sentences about the input that its owner should read.
+    held_out : Thresholds or None
+        The other half of items or classes, if ``held_out`` was asked for.
 
     Examples
     --------
@@ -110,8 +124,12 @@ class Thresholds:
     n_queries: int
     n_undefined: int
     pair_moments: FloatArray
+    by_group: IntArray
+    units: str
+    n_independent: int
     are_met_twice: bool = False
     notes: Sequence[str] = ()
+    held_out: Thresholds | None = None
 
     @property
     def n_bits(self) -> int:
@@ -153,7 +171,6 @@ class Thresholds:
         radius = int(radius)  # 2.0, too
         n_true, n_false = int(self.n_true[: radius + 1].sum()), int(self.n_false[: radius + 1].sum())
         n_matches = n_true + n_false
-        fpr_low, fpr_high = clopper_pearson(n_false, self.n_irrelevant)
         return Match(
             radius,
             n_matches,
@@ -162,10 +179,25 @@ class Thresholds:
             recall=_share(n_true, self.n_relevant),
             fpr=_share(n_false, self.n_irrelevant),
             f1=_share(2 * n_true, n_matches + self.n_relevant) if self.n_relevant else float("nan"),
-            fpr_low=fpr_low,
-            fpr_high=fpr_high,
             n_queries_with_false=int(self.n_queries_with_false[radius]),
+            **{name: float(values[radius]) for name, values in self._ends.items()},
         )
+
+    @cached_property
+    def _ends(self) -> dict[str, FloatArray]:
+        """Ends of the intervals, each (n_bits + 1,)."""
+        counts = np.concatenate([np.stack([self.n_false, self.n_true])[None], self.by_group])  # all, then groups
+        false, true = np.moveaxis(np.cumsum(counts, axis=2), 1, 0)  # (1 + n_groups, n_bits + 1) each
+        shares = {
+            "precision": (true, true + false),
+            "recall": (true, np.broadcast_to(true[:, -1:], true.shape)),
+            "fpr": (false, np.broadcast_to(false[:, -1:], false.shape)),
+        }
+        ends: dict[str, FloatArray] = {}
+        for name, (hits, pairs) in shares.items():
+            low, high = intervals(hits[0], pairs[0], hits[1:], pairs[1:], self.n_independent)
+            ends |= {f"{name}_low": low, f"{name}_high": high}
+        return ends
 
     @cached_property
     def matches(self) -> list[Match]:
@@ -190,6 +222,7 @@ class Thresholds:
         Match or None
             None if ``fpr_high`` of every radius is above ``rate``; `why_no_radius` says why.
         """
+        _check_share(rate, "a false positive rate")
         return next((match for match in reversed(self.matches) if match.fpr_high <= rate), None)
 
     def why_no_radius(self, rate: float) -> str:
@@ -207,11 +240,11 @@ class Thresholds:
         """
         if not self.n_irrelevant:
             return "these pairs cannot show it, since none is irrelevant"
-        _, least = clopper_pearson(0, self.n_irrelevant)
-        if rate < least:
-            pairs = counted(self.n_irrelevant, "irrelevant pair")
-            return f"{pairs} cannot show it; without a false match the upper bound is still {least:.2g}"
-        return f"no radius has it; the upper bound of radius 0 is {self.at(0).fpr_high:.2g}"
+        least = self.at(0)
+        if least.n_false:
+            return f"no radius has it; the upper bound of radius 0 is {least.fpr_high:.2g}"
+        pairs = counted(self.n_irrelevant, "irrelevant pair")
+        return f"{pairs} cannot show it; without a false match the upper bound is still {least.fpr_high:.2g}"
 
     def at_precision(self, precision: float) -> Match | None:
         """Return the largest radius whose precision over all pairs is at least ``precision``.
@@ -226,6 +259,7 @@ class Thresholds:
         Match or None
             None if no radius has it.
         """
+        _check_share(precision, "a precision")
         return next((match for match in reversed(self.matches) if match.precision >= precision), None)
 
     @property
@@ -252,7 +286,8 @@ class Thresholds:
         with needing("to_frame"):
             import pandas as pd
 
-        by_query = {name: getattr(self, name) for name in ("query_precision", "query_recall", "n_empty")}
+        names = ("query_precision", "query_recall", "n_empty") if self.n_queries else ()
+        by_query = {name: getattr(self, name) for name in names}
         return pd.DataFrame(self.matches, columns=Match._fields).assign(**by_query)
 
     def __repr__(self) -> str:
@@ -260,31 +295,55 @@ class Thresholds:
         return f"<Thresholds of {self.n_bits} bits; {pairs}, uAP {self.uap.mean:.4f}>"
 
 
+def _check_share(share: float, what: str) -> None:
+    if not (isinstance(share, Real) and 0 <= share <= 1):
+        raise HashbenchError(f"{what} is a share from 0 to 1, such as 0.001, got {share!r}.")
+
+
 def _share(part: int, whole: int) -> float:
     return part / whole if whole else float("nan")
 
 
-def clopper_pearson(n_hits: int, n_trials: int) -> tuple[float, float]:
-    """Return the exact 95 % interval of a share, right for small counts; NaN of no trials."""
-    with needing("the interval of a false positive rate"):
-        from scipy.stats import beta
+class Members(NamedTuple):
+    """Rows of some queries, alike ones once: how many each stands for, in all and in each group of `Units`."""
 
-    tail = (1 - _CONFIDENCE) / 2
-    if not n_trials:
-        return float("nan"), float("nan")
-    low = float(beta.ppf(tail, n_hits, n_trials - n_hits + 1)) if n_hits else 0.0
-    high = float(beta.ppf(1 - tail, n_hits + 1, n_trials - n_hits)) if n_hits < n_trials else 1.0
-    return low, high
+    weights: IntArray  # (n_rows,)
+    of_groups: list[tuple[IntArray, IntArray]]  # rows, and how many queries of the group each stands for
+
+    @classmethod
+    def of(cls, kinds: QueryKinds, part: slice, units: Units | None) -> Members:
+        """Find those of the kinds of a part; none in groups without units."""
+        rows = kinds.of_query - part.start
+        is_here = (rows >= 0) & (rows < part.stop - part.start)
+        groups = [] if units is None else [is_here & (units.of_query == group) for group in range(units.n_groups)]
+        return cls(np.bincount(rows[is_here]), [np.unique(rows[own], return_counts=True) for own in groups])
 
 
-def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str], *, are_met_twice: bool) -> Thresholds:
-    """Add up the counts of all queries, or half of them if each pair was met from both sides.
+class Part(NamedTuple):
+    """Histograms of some queries, alike ones once, and the pairs of each group as in `Thresholds.by_group`."""
 
-    A part holds some queries, each counted as often as its weight says.
-    """
+    histogram: TieHistogram
+    weights: IntArray  # queries that each histogram stands for
+    by_group: IntArray
+
+    @classmethod
+    def of(cls, histogram: TieHistogram, members: Members) -> Part:
+        """Add up the pairs of queries of each group."""
+        by_group = [_sum_rows(histogram, *own) for own in members.of_groups]
+        return cls(histogram, members.weights, np.array(by_group, dtype=np.int64))
+
+
+def _sum_rows(histogram: TieHistogram, rows: Rows, times: IntArray) -> IntArray:
+    """Add up irrelevant and relevant items, (2, n_distances), of some rows, each so many times."""
+    n_rel, sizes = histogram.n_rel[rows], histogram.size[rows]
+    return np.stack([times @ (sizes - n_rel), times @ n_rel])
+
+
+def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, *, are_met_twice: bool) -> Thresholds:
+    """Add up the counts of all queries, or half of them if each pair was met from both sides."""
     sums: dict[str, Any] = {}
     n_queries, n_undefined = 0, 0
-    for histogram, weights in parts:
+    for histogram, weights, by_group in parts:
         refuse_fractions(histogram.levels, "a threshold")
         n_rel, n_within = histogram.n_rel, np.cumsum(histogram.size, axis=1)
         n_rel_within = np.cumsum(n_rel, axis=1)
@@ -297,6 +356,7 @@ def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str],
             "query_precision": is_defined @ (n_rel_within / np.maximum(n_within, 1)),
             "query_recall": is_defined @ (n_rel_within / np.maximum(histogram.n_relevant, 1)[:, None]),
             "pair_moments": _moments(n_rel, histogram.size, weights),
+            "by_group": by_group,
         }
         sums = {name: sums.get(name, 0) + part for name, part in of_part.items()}
         n_queries += int(weights.sum())
@@ -305,10 +365,20 @@ def pooled(parts: Iterable[tuple[TieHistogram, IntArray]], notes: Sequence[str],
         if any((sums[name] % 2).any() for name in ("n_true", "n_false")):
             raise not_symmetric()
         sums |= {name: sums[name] // 2 for name in ("n_true", "n_false")}
+        if units.are_classes:
+            sums["by_group"][:, 1] //= 2  # relevant pairs lie in a class
     n_defined = n_queries - n_undefined
     for name in ("query_precision", "query_recall"):
         sums[name] = sums[name] / n_defined if n_defined else sums[name] * np.nan
-    return Thresholds(**sums, n_queries=n_queries, n_undefined=n_undefined, are_met_twice=are_met_twice, notes=notes)
+    return Thresholds(
+        **sums,
+        n_queries=n_queries,
+        n_undefined=n_undefined,
+        units=units.words,
+        n_independent=units.n_independent,
+        are_met_twice=are_met_twice,
+        notes=notes,
+    )
 
 
 def _moments(n_rel: IntArray, sizes: IntArray, weights: IntArray) -> FloatArray:
@@ -333,8 +403,10 @@ def queries_at_a_time(n_bits: int, n_levels: int = 2) -> int:
 def thresholds(
     query_codes: npt.ArrayLike,
     database_codes: npt.ArrayLike,
-    affinity: Any,
+    affinity: Any = None,
     *,
+    pairs: npt.ArrayLike | None = None,
+    held_out: bool = False,
     n_bits: int | None = None,
     bit_order: str | None = None,
     exclude_self: bool = False,
@@ -342,12 +414,18 @@ def thresholds(
     groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     junk_label: int | str | None = None,
 ) -> Thresholds:
-    """Count what each Hamming radius matches, over all pairs of a query and a database item.
+    """Count what each Hamming radius matches, over all pairs of a query and a database item, or labelled pairs.
 
     Parameters
     ----------
     query_codes, database_codes, affinity, n_bits, bit_order, exclude_self, exclude_same_id, groups, junk_label
         As in `hashbench.evaluate`. Pairs of a level above 0 are relevant.
+    pairs : array of shape (n_pairs, 3), optional
+        Labelled pairs instead of ``affinity``: row of the query, row of the database item, and 1 if they are the same
+        or else 0.
+    held_out : bool, default=False
+        Whether to count one half of the classes or items, and the other as ``Thresholds.held_out``, to judge a radius
+        that was chosen on the first.
 
     Returns
     -------
@@ -367,8 +445,17 @@ def thresholds(
     (1, 1.0, 1)
     """
     query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
+    if (affinity is None) == (pairs is None):
+        raise HashbenchError(
+            f"got {'neither' if pairs is None else 'both'} an affinity {'nor' if pairs is None else 'and'} labelled "
+            "pairs, expected one of them to define what is relevant."
+        )
+    if pairs is not None:
+        if exclude_self or exclude_same_id is not None or groups is not None or junk_label is not None:
+            raise HashbenchError("labelled pairs are all that is counted, so none are ignored; leave the pairs out.")
+        return count_labelled(query, database, width, np.asarray(pairs), held_out)
     rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
-    return count_pairs(query, database, width, rule)
+    return (count_halves if held_out else count_pairs)(query, database, width, rule)
 
 
 def count_pairs(
@@ -384,8 +471,118 @@ def count_pairs(
     notes += usage_notes(query, database, n_bits)
     if affinity.excludes_self:
         check_symmetry(affinity)
-    parts = count_kinds(query, database, n_bits, affinity, on_progress)
-    return pooled(parts, notes, are_met_twice=affinity.excludes_self)
+    units = Units.of(affinity)
+    parts = count_kinds(query, database, n_bits, affinity, on_progress, units)
+    return pooled(parts, notes, units, are_met_twice=affinity.excludes_self)
+
+
+def count_halves(query: ByteArray, database: ByteArray, n_bits: int, affinity: Affinity) -> Thresholds:
+    """Count pairs in one half of the classes or items, and in the other as ``held_out``; pairs of both are lost."""
+    check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
+    units = Units.of(affinity)
+    of_item = units.of_query if units.of_item is None else units.of_item
+    found = []
+    for half in _halves(units):
+        rows, items = (np.flatnonzero(np.isin(groups, half)) for groups in (units.of_query, of_item))
+        found.append(count_pairs(query[rows], database[items], n_bits, affinity.part(rows, items)))
+    return replace(found[0], held_out=found[1])
+
+
+def _halves(units: Units) -> tuple[IntArray, IntArray]:
+    """Return the groups of two halves."""
+    if units.n_independent < 4:
+        raise HashbenchError(
+            f"{units.words} are too few to choose a radius on one half and judge it on the other; give at least 4, or "
+            "hold nothing out."
+        )
+    groups = np.arange(units.n_groups)
+    return groups[::2], groups[1::2]
+
+
+def count_labelled(
+    query: ByteArray, database: ByteArray, n_bits: int, pairs: AnyArray, held_out: bool = False
+) -> Thresholds:
+    """Count labelled pairs, (n_pairs, 3), of packed codes; with ``held_out``, those within each half of the items."""
+    is_database = np.array_equal(query, database)
+    pairs, notes = _checked_pairs(pairs, (len(query), len(database)), is_database=is_database)
+    first, second, _ = pairs.T
+    items, number = np.unique(np.stack([first, second + (0 if is_database else len(query))]), return_inverse=True)
+    groups, n_groups = groups_of(len(items))
+    of_pair = groups[number]  # (2, n_pairs)
+    units = Units(groups, None, n_groups, n_groups, False, counted(len(items), "item"))
+
+    def counted_in(half: IntArray) -> Thresholds:
+        (chosen,) = np.nonzero(np.isin(of_pair, half).all(axis=0))
+        if not chosen.size:
+            raise HashbenchError("no labelled pair has both items in one half. Give more pairs, or hold nothing out.")
+        n_same = int(pairs[chosen, 2].sum())
+        note = (
+            f"{n_same:,} of {counted(len(chosen), 'labelled pair')} are the same. Precision and F1 depend on that "
+            "share; recall and the false positive rate do not."
+        )
+        words = counted(len(np.unique(number[:, chosen])), "item")
+        half_units = units._replace(n_independent=len(half), words=words)
+        parts = (
+            _labelled_part(query, database, n_bits, pairs[chosen[rows]], of_pair[:, chosen[rows]], n_groups)
+            for rows in chunks(0, len(chosen), queries_at_a_time(n_bits))
+        )
+        found = pooled(parts, [*notes, note], half_units, are_met_twice=False)
+        none = np.zeros(n_bits + 1, dtype=np.int64)
+        return replace(found, n_queries=0, n_undefined=0, n_empty=none, n_queries_with_false=none)
+
+    if not held_out:
+        return counted_in(np.arange(n_groups))
+    halves = _halves(units)
+    n_left = len(pairs) - sum(int(np.isin(of_pair, half).all(axis=0).sum()) for half in halves)
+    notes = [*notes, f"{counted(n_left, 'labelled pair')} with an item in each half left out."] if n_left else notes
+    first_half, other = map(counted_in, halves)
+    return replace(first_half, held_out=other)
+
+
+def _labelled_part(
+    query: ByteArray, database: ByteArray, n_bits: int, pairs: IntArray, groups: IntArray, n_groups: int
+) -> Part:
+    """Count some labelled pairs, each as a query with one item."""
+    first, second, is_same = pairs.T
+    distance = np.bitwise_count(query[first] ^ database[second]).sum(axis=1, dtype=np.int64)
+    counts = np.zeros((len(pairs), 2, n_bits + 1), dtype=np.int64)
+    counts[np.arange(len(pairs)), is_same, distance] = 1
+    by_group = np.zeros((n_groups, 2, n_bits + 1), dtype=np.int64)
+    np.add.at(by_group, (groups[0], is_same, distance), 1)
+    others = groups[0] != groups[1]
+    np.add.at(by_group, (groups[1, others], is_same[others], distance[others]), 1)
+    return Part(TieHistogram(counts), np.ones(len(pairs), dtype=np.int64), by_group)
+
+
+def _checked_pairs(pairs: AnyArray, n_items: tuple[int, int], *, is_database: bool) -> tuple[IntArray, list[str]]:
+    """Return labelled pairs, each once, and a note if some were repeated."""
+    if pairs.ndim != 2 or pairs.shape[1] != 3 or not len(pairs) or pairs.dtype.kind not in "biu":
+        raise HashbenchError(
+            f"labelled pairs are {pairs.dtype} of shape {pairs.shape}, expected whole numbers of shape (n_pairs, 3): "
+            "two rows, and 1 if they are the same or else 0."
+        )
+    pairs = pairs.astype(np.int64)
+    is_wrong = (pairs < 0) | (pairs >= [*n_items, 2])
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong.any(axis=1)))
+        raise HashbenchError(
+            f"labelled pair {row:,} (counted from 0) is {pairs[row].tolist()}, expected a row of {n_items[0]:,} query "
+            f"codes, a row of {n_items[1]:,} database codes, and 0 or 1."
+        )
+    if is_database:
+        pairs = np.column_stack([np.sort(pairs[:, :2], axis=1), pairs[:, 2]])  # two items are one pair
+        if (is_one := pairs[:, 0] == pairs[:, 1]).any():
+            row = int(np.argmax(is_one))
+            raise HashbenchError(f"labelled pair {row:,} (counted from 0) is of one item with itself. Remove it.")
+    distinct = np.unique(pairs, axis=0)
+    if (is_twice := (np.diff(distinct[:, :2], axis=0) == 0).all(axis=1)).any():
+        first, second = distinct[int(np.argmax(is_twice)), :2].tolist()
+        raise HashbenchError(
+            f"items {first:,} and {second:,} of the codes (counted from 0) are labelled both the same and not the "
+            "same. Keep one of the two labels."
+        )
+    n_repeated = len(pairs) - len(distinct)
+    return distinct, [f"{counted(n_repeated, 'labelled pair')} repeated, and counted once."] if n_repeated else []
 
 
 def count_kinds(
@@ -394,14 +591,42 @@ def count_kinds(
     n_bits: int,
     affinity: Affinity,
     on_progress: Progress = silent,
-) -> Iterator[tuple[TieHistogram, IntArray]]:
-    """Count histograms of some queries at a time, one of each kind, with the number of queries that each stands for."""
+    units: Units | None = None,
+) -> Iterator[Part]:
+    """Count histograms of some queries at a time, one of each kind; with units, also the pairs of each group."""
     kinds = QueryKinds.of(query, affinity.query_keys())
-    weights = np.bincount(kinds.of_query, minlength=len(kinds.first))
     query, affinity = query[kinds.first], affinity.part(kinds.first)
     for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
-        histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
+        members = Members.of(kinds, queries, units)
+        if units is None or units.of_item is None:
+            histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
+            part = Part.of(histogram, members)
+        else:
+            part = _count_by_item(query, database, n_bits, affinity, queries, members, units.of_item)
         if affinity.ignores:
-            check_left(histogram.n_database, kinds.first[queries])
-        yield histogram, weights[queries]
+            check_left(part.histogram.n_database, kinds.first[queries])
+        yield part
         on_progress("queries", queries.stop, len(query))
+
+
+def _count_by_item(
+    query: ByteArray,
+    database: SliceableCodes,
+    n_bits: int,
+    affinity: Affinity,
+    queries: slice,
+    members: Members,
+    group_of_item: IntArray,
+) -> Part:
+    """Count histograms of some queries, one group of the database at a time, and pairs by group of either role."""
+    codes, by_item = np.asarray(database[:]), np.zeros((len(members.of_groups), 2, n_bits + 1), dtype=np.int64)
+    histogram = TieHistogram(np.zeros((len(members.weights), 2, n_bits + 1), dtype=np.int64))
+    for group in np.unique(group_of_item).tolist():
+        items = np.flatnonzero(group_of_item == group)
+        rule = affinity.part(_ALL, items)
+        of_items = count(query, database_blocks(codes[items], n_bits, rule), n_bits, rule, queries)
+        histogram += of_items
+        # pairs of a query and an item of the group are among those of its queries
+        by_item[group] = _sum_rows(of_items, _ALL, members.weights) - _sum_rows(of_items, *members.of_groups[group])
+    part = Part.of(histogram, members)
+    return part._replace(by_group=part.by_group + by_item)

@@ -12,6 +12,7 @@ splits       queries, database and training items, drawn with a seed
 leave_out    datasets without some classes in training
 neighbours   exact nearest neighbours
 inspection   checks of a dataset
+pair_files   labelled pairs of items, by id or row
 run_files    runs and relevance judgements of TREC
 _torch       libraries that need not be installed, and PyTorch's devices
 _tensors     PyTorch for modules that need it throughout

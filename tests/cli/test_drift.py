@@ -111,4 +111,4 @@ def test_two_codes_files_of_hashbench_are_compared_on_their_dataset(hashbench, d
     assert these == mixed != others == both
     done = hashbench("evaluate", path, "--drift", "codes.npy")
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "codes.npy is not a CODES.h5 of hashbench. Pass your own codes with --query-codes" in done.stderr
+    assert "codes.npy is not a CODES.h5 of hashbench. Pass your own codes as arrays" in done.stderr

@@ -50,8 +50,11 @@ def test_the_table_and_the_sentences_have_the_numbers(hashbench, of_files, expec
         ("false positive rate 0.01", expected.at_fpr(0.01)),
     ):
         (sentence,) = re.findall(rf"^{name}: (.*)$", text, re.MULTILINE)
-        assert f"radius {match.radius}, F1 {match.f1:.4f}; {match.n_false:,} of {expected.n_irrelevant:,}" in sentence
-        assert f"in {match.n_queries_with_false} of 60 queries" in sentence
+        assert sentence.startswith(f"radius {match.radius}, F1 {match.f1:.4f}, ")
+        assert f"recall {match.recall:.4f} ({match.recall_low:.2f} to {match.recall_high:.2f})" in sentence
+        assert f"; {match.n_false:,} of {expected.n_irrelevant:,} irrelevant pairs match, " in sentence
+        assert f"({match.fpr_low:.2g} to {match.fpr_high:.2g}), in {match.n_queries_with_false} of 60 qu" in sentence
+    assert "In brackets: 95 % intervals for others like these 20 classes" in text
     assert f"uAP {expected.uap.mean:.4f}" in text
     assert f"60 relevant of {60 * 59 // 2:,} pairs" in text
 
@@ -71,9 +74,20 @@ def test_pairs_that_are_all_relevant_or_all_irrelevant_leave_no_nan(hashbench, f
     for level, sentences in (
         (
             1,
-            ["best F1: radius 13, F1 1.0000; no pair is irrelevant.", "0.5: these pairs cannot show it, since"],
+            [
+                "best F1: radius 13, F1 1.0000, precision 1.0000 (",
+                "; no pair is irrelevant.",
+                "0.5: these pairs cannot show it, since",
+            ],
         ),
-        (0, ["best F1: no pair is relevant.", "so recall, F1 and uAP are not defined.", "0.5: radius 7, F1 -; "]),
+        (
+            0,
+            [
+                "best F1: no pair is relevant.",
+                "so recall, F1 and uAP are not defined.",
+                "0.5: radius 7, F1 -, precision 0.0000 (",
+            ],
+        ),
     ):
         np.save(files / "levels.npy", np.full((N_ITEMS, 25), level))
         text = hashbench("thresholds", *codes, "--affinity", files / "levels.npy", *asked).stdout
@@ -123,3 +137,41 @@ def test_shards_and_codes_of_a_method_have_thresholds_too(hashbench, of_files, f
     assert hashbench("run", "--method", "lsh", "--bits", 12, "--metric", "AP").exit_code == 0
     (codes,) = digits_data.glob("codes/*/lsh*.h5")
     assert "best F1: radius" in hashbench("thresholds", codes).stdout
+
+
+def test_a_radius_is_chosen_on_one_half_of_the_classes_and_judged_on_the_other(hashbench, of_files, files):
+    codes, labels = np.load(files / "codes.npy"), np.load(files / "labels.npy")
+    found = package.thresholds(codes, codes, (labels, labels), exclude_self=True, held_out=True)
+    chosen, judged = (half.at(found.best_f1.radius) for half in (found, found.held_out))
+    text = hashbench(*of_files, "--held-out").stdout
+    assert f"best F1: radius {chosen.radius}, F1 {chosen.f1:.4f}, " in text
+    assert f"\n  held out: F1 {judged.f1:.4f}, " in text
+    content = json.loads(hashbench(*of_files, "--held-out", "--format", "json").stdout)["best F1"]
+    assert (content["fpr"], content["held_out"]["fpr"]) == (chosen.fpr, judged.fpr)
+
+
+def test_false_matches_in_a_corpus_are_the_rate_times_its_pairs(hashbench, of_files, expected):
+    match, command = expected.at_precision(0.5), [*of_files, "--precision", 0.5, "--corpus-size", 1000]
+    content = json.loads(hashbench(*command, "--format", "json").stdout)["precision 0.5"]["expected_false"]
+    rates = np.array([match.fpr, match.fpr_low, match.fpr_high])
+    np.testing.assert_allclose(content["per_query"], 1000 * rates)
+    np.testing.assert_allclose(content["all_pairs"], 1000 * 999 / 2 * rates)
+    text = hashbench(*command).stdout
+    assert f"  1,000 items: {1000 * match.fpr:.2g} (" in text
+    assert "1,000 items: if they match each other as often as irrelevant pairs here do." in text
+
+
+def test_labelled_pairs_name_items_by_their_ids(hashbench, tmp_path):
+    (tmp_path / "hashes.csv").write_text("id,hash\nred,0x00\nblue,0x01\ngreen,0x7f\n")
+    (tmp_path / "pairs.csv").write_text("a,b,same\nred,blue,1\ngreen,blue,0\nred,green,0\n")
+    labelled = ["thresholds", "--database-codes", tmp_path / "hashes.csv", "--pairs", tmp_path / "pairs.csv"]
+    printed = hashbench(*labelled, "--precision", 0.5)
+    assert "precision 0.5: radius 1, F1 1.0000, " not in printed.stdout  # the largest radius, with a false match
+    assert "best F1: radius 1, F1 1.0000, " in printed.stdout
+    assert "1 relevant of 3 pairs; a radius has no ties." in printed.stdout
+    assert "1 of 3 labelled pairs are the same. Precision and F1 depend on that share" in printed.stderr
+    np.save(tmp_path / "codes.npy", np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]]))
+    (tmp_path / "pairs.csv").write_text("0,1,1\n2,1,0\n0,2,0\n")
+    by_row = [*labelled[:2], tmp_path / "codes.npy", *labelled[3:]]
+    assert "best F1: radius 1, F1 1.0000, " in hashbench(*by_row).stdout
+    assert "best F1: radius 1, " in hashbench(*by_row, "--query-codes", tmp_path / "codes.npy").stdout

@@ -12,8 +12,8 @@ def blocks(page, language):
 
 
 def files(page):
-    """Return the files that a page shows, by name."""
-    pattern = r"^```\{code-block\} \w+\n:caption: (\S+)\n(.*?)^```$"
+    """Return the files that a page shows, by the name above each."""
+    pattern = r"^`(\S+)`:\n\n```\w+\n(.*?)^```$"
     return dict(re.findall(pattern, (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE))
 
 

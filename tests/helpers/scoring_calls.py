@@ -7,6 +7,7 @@ import numpy as np
 import hashbench
 
 ANY = ("AP", "AP@1000", "AP@50:capped", "AP@R", "NDCG", "NDCG@5:trec", "NDCG:linear", "P@5", "RPrec", "RR", "Hit@3")
+OF_GAINS = ("NDCG", "NDCG@5:trec", "NDCG:linear")
 OF_CODES = (*ANY, "PairwiseError", "P@r2", "R@r2", "LGAP@r2")
 RERANKED = ("Recall@10:reranked=100", "NDCG@10:reranked=60", "AP@10:reranked=50")
 
@@ -21,6 +22,7 @@ def scores():
         classes = rng.integers(0, 5, 12), rng.integers(0, 5, 150)
         several = rng.integers(0, 2, (12, 7)), rng.integers(0, 2, (150, 7))
         levels = rng.choice([0, 0, 0, 1, 5], (12, 150))
+        gains = rng.choice([0, 0, 0, 0.5, 0.3, 2], (12, 150))
         coarse = hashbench.Hierarchy(*classes, classes[0] % 2, classes[1] % 2)
         values = rng.normal(size=(12, 6)).round(1) + 0.01, rng.normal(size=(150, 6)).round(1) + 0.01
         calls = {
@@ -28,6 +30,7 @@ def scores():
             "superclasses": hashbench.evaluate(query, database, coarse, OF_CODES),
             "several": hashbench.evaluate(query, database, several, OF_CODES),
             "levels": hashbench.evaluate(query, database, levels, (*OF_CODES, *RERANKED), vectors=values),
+            "gains": hashbench.evaluate(query, database, gains, OF_GAINS, random_orders=2),
             "outputs": hashbench.evaluate(*values, classes, ANY, distance="cosine", random_orders=2),
             "itself": hashbench.evaluate(database, database, (classes[1],) * 2, ANY, exclude_self=True),
         }
@@ -38,6 +41,7 @@ def scores():
     qrels = {f"q{q}": {f"d{d}": int(grade) for d, grade in enumerate(rng.integers(0, 3, 60))} for q in range(9)}
     found["run"] = _digests(hashbench.evaluate_run(run, qrels, random_orders=2))
     ranking = rng.integers(0, 3, (9, 800)), rng.integers(0, 30, (9, 800))
+    found["ranking of gains"] = _digests(hashbench.evaluate_ranking(ranking[0] / 4, ranking[1] + 0.5, OF_GAINS))
     found["ranking"] = _digests(hashbench.evaluate_ranking(*ranking, ANY))
     return found
 

@@ -201,7 +201,7 @@ def test_codes_of_learned_methods_depend_on_the_version_of_torch(tiny):
 
 
 def test_a_new_loss_takes_the_one_file_that_the_tutorial_shows(digits, itq_on_digits, monkeypatch):
-    text = files("docs/tutorials/plugins.md")["my_loss.py"]
+    text = files("docs/tutorials/plugins.md")["src/my_loss.py"]
     module = ModuleType("hashbench.methods.spread")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(text, module.__dict__)

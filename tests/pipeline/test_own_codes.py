@@ -155,6 +155,7 @@ def test_the_fingerprint_is_of_levels_and_not_of_their_file(save, codes):
     dense = fingerprint(save("a.npy", LEVELS))
     assert dense == fingerprint(save("b.npy", LEVELS.astype(float))) == fingerprint(save("c.npz", sp.coo_array(LEVELS)))
     assert dense != fingerprint(save("e.npy", LEVELS[:, ::-1]))
+    assert fingerprint(save("h.npy", LEVELS / 10)) == fingerprint(save("i.npy", (LEVELS / 10).astype(np.float32)))
     assert fingerprint(save("f.npy", LEVELS / 16)) != fingerprint(save("g.npy", LEVELS / 32))
 
 

@@ -129,7 +129,7 @@ def test_rows_alone_are_compared_by_their_seeds(hashbench, tmp_path):
 @pytest.mark.parametrize(
     ("names", "complaint"),
     [
-        (["lsh", "lsh"], "a comparison needs two methods, and only lsh is named; name two different ones."),
+        (["lsh", "lsh"], "a comparison needs two methods or more, got lsh. Name two different ones."),
         (["lsh", "isq"], "no results of method 'isq'. Did you mean 'itq'? There are results of itq, lsh, pcah, sh.\n"),
         (
             ["lsh", "itq"],

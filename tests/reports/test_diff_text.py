@@ -78,6 +78,13 @@ def test_csv_has_a_line_per_row(all_kinds, hashbench):
     assert rows[2]["other"] == "method version 1 -> 2"
 
 
+def test_csv_has_values_as_the_files_have_them(empty_folder, hashbench):
+    old, new = write_sides([row(seed=0)], [row(0.45, seed=0)])
+    Path(new).write_text(Path(new).read_text().replace("0.450000", "0.45000049"))
+    (line,) = csv.DictReader(hashbench("diff", old, new, "--format", "csv").stdout.splitlines())
+    assert (line["old"], line["new"]) == ("0.500000", "0.45000049")
+
+
 def test_json_has_counts_and_numbers(all_kinds, diff_json):
     content = diff_json(*all_kinds)
     assert content["counts"] == {"changed": 2, "not_comparable": 1, "new": 1, "gone": 1, "unchanged": 1}

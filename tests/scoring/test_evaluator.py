@@ -19,7 +19,7 @@ from helpers.thoroughness import slow
 from numba.core.event import trigger_event
 
 from hashbench import HashbenchError, _parallel, evaluate, evaluate_ranking, thresholds
-from hashbench.affinity import Explicit, as_affinity
+from hashbench.affinity import Affinity, Explicit, as_affinity
 from hashbench.bits import pack
 from hashbench.scoring import counting, evaluator
 from hashbench.scoring.evaluator import evaluate_packed
@@ -246,7 +246,7 @@ def test_a_scoring_that_must_compile_reports_it_once(monkeypatch):
         assert sum(what.startswith("compiling") for what, *_ in calls) == n_reports
 
 
-REAL = ["NDCG", "NDCG:linear", "NDCG:trec", "NDCG@7", "NDCG@7:trec"]
+REAL = ["NDCG", "NDCG:linear", "NDCG:trec", "NDCG@7", "NDCG@7:trec", "PairwiseError"]
 gains = np.where(matrix > 0, np.random.default_rng(2).random(matrix.shape).round(2), 0)
 
 
@@ -263,6 +263,43 @@ def test_real_levels_of_an_affinity_score_as_the_rankings_do(form):
         np.testing.assert_allclose(found.scores[name], expected.scores[name], rtol=0, atol=1e-12)
         np.testing.assert_allclose(found.scores[f"{name}:dot"], expected.scores[name], rtol=0, atol=1e-12)
         assert found.summary[name][5:] == pytest.approx(expected.summary[name][5:], abs=1e-12)
+
+
+class OfPlugin(Affinity):
+    """A rule that computes its levels in another type than it lists them."""
+
+    n_queries, n_database = matrix.shape
+
+    def __init__(self, listed, computed):
+        self._levels, self.computed = np.asarray(listed), computed
+
+    @property
+    def levels(self):
+        return self._levels
+
+    def block(self, query, database):
+        return self.computed[query][:, database]
+
+
+@pytest.mark.parametrize("n_listed", [[0, 1, 2], [0, 1, 3]])
+def test_a_whole_level_that_a_plugin_does_not_list_is_refused(n_listed):
+    with pytest.raises(HashbenchError, match=r"holds level (5|10), which is none of its levels"):
+        evaluate(query, database, OfPlugin(np.unique(matrix)[n_listed], matrix), ["AP"])
+
+
+@pytest.mark.parametrize("distance", ["hamming", "cosine"])
+def test_levels_in_another_type_than_listed_score_alike_or_are_refused(distance):
+    codes, single = (2 * query - 1.0, 2 * database - 1.0), gains.astype(np.float32)
+    whole, fractions = np.unique(matrix), np.unique(gains)
+
+    def scored(affinity):
+        return evaluate(*codes, affinity, ["NDCG:trec"], distance=distance)
+
+    assert_same_scores(scored(OfPlugin(np.unique(single), single)), scored(single))
+    assert_same_scores(scored(OfPlugin(whole, matrix.astype(float))), scored(matrix))
+    for listed, computed in ((fractions, single), (fractions[:-1], gains), (whole[:-1], matrix.astype(float))):
+        with pytest.raises(HashbenchError, match=r"holds level .* which is none of its levels\. .* float64"):
+            scored(OfPlugin(listed, computed))
 
 
 def test_items_that_real_levels_ignore_are_out_of_the_ranking():

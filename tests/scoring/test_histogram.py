@@ -96,6 +96,11 @@ def test_histograms_add_up_where_queries_and_groups_agree_and_may_know_other_lev
             one + other
 
 
+def test_a_level_that_is_none_of_those_counted_is_refused():
+    with pytest.raises(HashbenchError, match=r"levels hold 0.3, which is none of level_values"):
+        TieHistogram.from_pairs([[0, 1]], [[0.3, 1]], n_bits=1, level_values=[0, 1])
+
+
 def test_a_scored_histogram_is_freed_without_the_garbage_collector():
     histogram = TieHistogram(np.array([[[1, 2, 0, 4], [0, 1, 3, 0]]]), np.array([0, 1]), by_radius=True)
     gc.disable()

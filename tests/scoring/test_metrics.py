@@ -74,7 +74,7 @@ def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_items(
     assert np.transpose(scores(name, distances, levels, undefined="paper")) == approx(expected)
 
 
-@pytest.mark.parametrize("pattern", [name for name in spellings() if name.startswith("NDCG")])
+@pytest.mark.parametrize("pattern", [name for name in spellings() if name.startswith(("NDCG", "Pairwise"))])
 @given(queries=rankings(max_size=6, levels=st.floats(0.01, 20)), k=st.integers(1, 9))
 def test_real_gains_are_scored_over_every_order_of_tied_items(pattern, queries, k):
     distances, levels = split(queries)

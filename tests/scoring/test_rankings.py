@@ -155,7 +155,7 @@ print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.sco
         (
             [[2000, 1]],
             [[1, 0]],
-            r"holds 2000, .*; if it is right, give grades that are whole numbers from 0 to 1000\.$",
+            r"holds 2000, .*; if it is right, give grades from 0 to 1000, whole numbers except for NDCG\.$",
         ),
         (
             [[-1, -7]],
@@ -184,6 +184,17 @@ def test_only_many_real_gains_of_few_whole_scores_look_swapped():
     assert hashbench.evaluate_ranking(gains[:10], np.arange(10) % 5, ["NDCG"]).summary["NDCG"].mean < 1
     with pytest.raises(HashbenchError, match="holds 11 grades and scores hold 5"):
         hashbench.evaluate_ranking(gains, np.arange(11) % 5, ["NDCG"])
+
+
+def test_a_query_with_more_different_gains_than_are_counted_is_refused():
+    gains = np.arange(1, 1003) / 1003
+    found = hashbench.evaluate_ranking([gains[1:-1], gains[-1:]], [gains[1:-1], [0.5]], ["NDCG"])
+    assert found.summary["NDCG"].mean == pytest.approx(1)
+    with pytest.raises(HashbenchError, match=r"^relevance of query 1 holds 1,002 different levels above 0, at most"):
+        hashbench.evaluate_ranking([gains[:1], gains], [[0.5], gains], ["NDCG"])
+    run, qrels = {"q": {"d1": 1.0}}, {"q": {f"d{number}": gain for number, gain in enumerate(gains)}}
+    with pytest.raises(HashbenchError, match=r"^the qrels of query 'q' holds 1,002 different levels"):
+        hashbench.evaluate_run(run, qrels, ["NDCG:trec"])
 
 
 def test_many_grades_or_few_scores_are_no_sign_of_a_swap():

@@ -137,6 +137,17 @@ def test_sampled_items_are_the_same_whatever_the_order_of_the_database(rule, mon
     assert numbers(shuffled) == numbers(whole)
 
 
+def test_sampled_items_with_gains_of_powers_of_two_are_the_same_in_any_order():
+    rng = np.random.default_rng(0)
+    queries, items, gains = rng.random((6, 4)) > 0.5, rng.random((3000, 4)) > 0.5, rng.choice([0, 0.5, 1], (6, 3000))
+    order = rng.permutation(3000)
+    first, second = (
+        hashbench.evaluate(queries, items[rows], gains[:, rows], ["NDCG:trec"]).summary["NDCG:trec"]
+        for rows in (slice(None), order)
+    )
+    assert first == second
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_sampled_items_of_large_databases_are_those_of_their_shards_and_blocks(rule, monkeypatch):
     monkeypatch.setattr(item_sample, "N_SAMPLED", 9)

@@ -59,6 +59,8 @@ def answers(explanations: Mapping[str, Sequence[Explanation]], printed: str) -> 
 
 def parse_printed(printed: str) -> tuple[float, float]:
     """Return a printed score as a number, and half a unit of its last digit."""
+    if not isinstance(printed, str):
+        raise HashbenchError(f"the value is {printed!r}, expected a string such as '0.730', whose final zeros count.")
     text = printed.strip()
     try:
         number = Decimal(text.removesuffix("%"))

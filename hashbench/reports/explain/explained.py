@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hashbench._typing import ByteArray, Progress, silent
+from hashbench._validation import check_choice
 from hashbench.affinity import Affinity
 from hashbench.errors import needing
 from hashbench.reports.explain.answers import answers, format_answers, parse_printed, searched_metrics
@@ -96,6 +97,7 @@ class Explained:
         str
             Without a final newline.
         """
+        check_choice(form, ("table", "markdown", "json"), "form")
         if self.asked is not None:
             return format_answers(answers(self.by_order, self.asked), self.asked, form)
         return format_explanations(next(iter(self.by_order.values())), form, self.order_in_words)

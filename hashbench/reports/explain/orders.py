@@ -156,7 +156,7 @@ def rearranged(database: ByteArray, affinity: Affinity, order: str) -> tuple[Byt
 
 def rows_in(order: str, affinity: Affinity) -> IntArray:
     """Return the rows of a database, (n_database,), in an order as for `rearranged`."""
-    name, _, seed = order.partition(":")
+    name, _, seed = str(order).partition(":")
     if order == "given":
         return np.arange(affinity.n_database)
     if order == "by-class":

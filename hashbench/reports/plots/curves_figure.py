@@ -71,7 +71,7 @@ def draw_thresholds(
             f"{name}, {found.n_bits} bits: what a Hamming threshold matches",
             [
                 f"All pairs together, {found.n_relevant:,} relevant and {found.n_irrelevant:,} irrelevant ones. "
-                "Band: 95 % interval of the false positive rate, if pairs were independent.",
+                f"Bands: 95 % intervals for others like these {found.units}.",
                 *["Dotted: what was asked for."] * bool([*rates, *precisions]),
             ],
         )
@@ -81,6 +81,8 @@ def draw_thresholds(
             for look in looks:
                 shares = shown[look.group].where((shown[look.group] > 0) | (look is not _RATE))
                 axes.plot(shown["radius"], shares, label=_WORDS[look.group], markevery=every, **look.curve())
+                ends = (shown[f"{look.group}_{end}"] for end in ("low", "high"))
+                axes.fill_between(shown["radius"], *ends, color=look.colour, **_BAND)
             for (words, radius), colour in zip(chosen.items(), cycle(_ASKED)):
                 axes.axvline(radius, color=colour, linewidth=0.9, label=words, zorder=1)
             axes.set(xlabel="Hamming radius (bits)", xlim=(shown["radius"].min() - 0.5, shown["radius"].max() + 0.5))
@@ -91,7 +93,6 @@ def draw_thresholds(
             for limit in limits:
                 axes.axhline(limit, color=INK, linestyle=(0, (1, 1.5)), linewidth=0.9)
         if found.n_irrelevant:
-            by_rate.fill_between(shown["radius"], shown["fpr_low"], shown["fpr_high"], color=_RATE.colour, **_BAND)
             least = shown["fpr"].where(shown["fpr"] > 0, shown["fpr_high"]).min()
             by_rate.set(yscale="log", ylim=(min([least, *filter(None, rates)]) / 2, 2 * shown["fpr_high"].max()))
             by_rate.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"1e{np.log10(rate):.0f}"))

@@ -206,9 +206,17 @@ def register_metric(
         if known is not None and known.function.__module__ != function.__module__:
             claims = f"{known.function.__module__} and by {function.__module__}"
             raise HashbenchError(f"metric {pattern!r} is claimed by {claims}; rename one.")
-        needs = needs_buckets, needs_candidates
         FAMILIES[pattern] = Family(
-            pattern, function, options, source, paper_value, *needs, is_error, slopes, takes_real_levels
+            pattern,
+            function,
+            options,
+            source,
+            paper_value,
+            needs_buckets,
+            needs_candidates,
+            is_error,
+            slopes,
+            takes_real_levels,
         )
         return function
 
@@ -264,7 +272,8 @@ class Metric:
     def check_levels(self, levels: AnyArray) -> None:
         """Refuse levels of relevance that are not whole, unless the metric takes them."""
         if not self.family.takes_real_levels:
-            refuse_fractions(levels, self.name, "Choose a form of NDCG, such as NDCG:trec, or round the levels")
+            advice = "Choose a form of NDCG, such as NDCG:trec, or apply a threshold, such as levels >= 0.5"
+            refuse_fractions(levels, self.name, advice)
 
     def lacks_vectors(self) -> HashbenchError:
         """Return the error for missing float vectors."""
@@ -303,6 +312,8 @@ def get_metric(name: str) -> Metric:
     ``AP@1000:relevant``, ``Recall@10:reranked=100`` or ``AP:dot``; ``@all`` and ``@ALL`` are read as no cutoff. Names
     of trec_eval, such as ``ndcg_cut_10``, are read as the metrics that equal them.
     """
+    if not isinstance(name, str):
+        raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {name!r}.")
     if len(name) > MAX_NAME:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
     match = _NAME.fullmatch(_without_trec_name(name))
@@ -344,8 +355,6 @@ def get_metric(name: str) -> Metric:
 def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
     """Return the metrics of names, each once; refuse unknown names and values of ``undefined``."""
     names = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
-    if not all(isinstance(name, str) for name in names):
-        raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {names}.")
     chosen = list({metric.name: metric for metric in map(get_metric, names)}.values())
     if not chosen:
         raise HashbenchError("there are no metrics; name at least one, such as AP.")

@@ -14,7 +14,13 @@ def _slopes(histogram: TieHistogram) -> Slopes:
     return Slopes(-slope, gains)
 
 
-@register_metric("PairwiseError", source="Linear NDCG: equals 1 - NDCG:linear", is_error=True, slopes=_slopes)
+@register_metric(
+    "PairwiseError",
+    source="Linear NDCG: equals 1 - NDCG:linear",
+    is_error=True,
+    slopes=_slopes,
+    takes_real_levels=True,
+)
 def pairwise_error(histogram: TieHistogram) -> Scores:
     """Level differences of the pairs in the wrong order, over the ideal linear gain.
 

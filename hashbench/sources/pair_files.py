@@ -1,0 +1,56 @@
+"""Labelled pairs in tables: two ids, and whether they are the same."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hashbench._typing import IntArray
+from hashbench.errors import HashbenchError, counted
+from hashbench.sources.array_files import opened_arrays, read_array, split_spec
+from hashbench.sources.formats import ID_KEYS
+from hashbench.sources.tables import TABLE_SUFFIXES, open_table
+from hashbench.store.inputs import check_file
+
+_NUMBERS = "row numbers"
+_SAME = {"1": 1, "true": 1, "0": 0, "false": 0}
+
+
+def read_ids(spec: str, n_codes: int) -> tuple[dict[str, int], str]:
+    """Return the row of each id in a file of codes, and what ids are; row numbers if it has none."""
+    path, _ = split_spec(spec)
+    with opened_arrays(path) as arrays:
+        name = next((key for key in ID_KEYS if key in arrays), None)
+    if name is None:
+        return {str(row): row for row in range(n_codes)}, f"{_NUMBERS} of {path}, from 0 to {n_codes - 1:,}"
+    ids = [str(name) for name in read_array(f"{path}:{name}", ID_KEYS).ravel().tolist()]
+    rows = dict(zip(ids, range(len(ids)), strict=True))
+    if not len(rows) == len(ids) == n_codes:
+        raise HashbenchError(
+            f"{path}:{name} has {counted(len(rows), 'distinct id')} in {counted(len(ids), 'row')} for "
+            f"{counted(n_codes, 'code')}. Give each code its own id."
+        )
+    return rows, f"ids in {path}:{name}"
+
+
+def read_pairs(path: Path, ids: Sequence[tuple[dict[str, int], str]]) -> IntArray:
+    """Read labelled pairs as rows of codes of queries and of the database, and 1 or 0, (n_pairs, 3)."""
+    check_file(path)
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        raise HashbenchError(f"labelled pairs are read from a table such as .csv or .parquet, got {path.name}.")
+    table = open_table(path)
+    names = [*table.columns]
+    if len(names) != 3:
+        raise HashbenchError(
+            f"{path} has {counted(len(names), 'column')}, expected three: two ids, and 1 if they are the same or else "
+            "0."
+        )
+    columns = [[str(cell).strip() for cell in table.texts(name)] for name in names]
+    rows_of = [*(known for known, _ in ids), {cell: _SAME.get(cell.lower(), -1) for cell in columns[2]}]
+    expected = [*(f"one of the {words}" for _, words in ids), "0 or 1"]
+    for column, known, words in zip(columns, rows_of, expected, strict=True):
+        for row, cell in enumerate(column):
+            if known.get(cell, -1) < 0:
+                hint = " To use ids, name a column or array of the codes' file id." if _NUMBERS in words else ""
+                raise HashbenchError(f"row {row:,} of {path} (the first is 0) has {cell!r}, expected {words}.{hint}")
+    return np.array([[*map(known.get, column)] for column, known in zip(columns, rows_of, strict=True)]).T
