@@ -532,11 +532,10 @@ def count_labelled(
 
     if not held_out:
         return counted_in(np.arange(n_groups))
-    halves = _halves(units)
-    n_left = len(pairs) - sum(int(np.isin(of_pair, half).all(axis=0).sum()) for half in halves)
-    notes = [*notes, f"{counted(n_left, 'labelled pair')} with an item in each half left out."] if n_left else notes
-    first_half, other = map(counted_in, halves)
-    return replace(first_half, held_out=other)
+    first_half, other = map(counted_in, _halves(units))
+    n_left = len(pairs) - sum(half.n_relevant + half.n_irrelevant for half in (first_half, other))
+    left_out = [f"{counted(n_left, 'labelled pair')} with an item in each half left out."] if n_left else []
+    return replace(first_half, notes=[*first_half.notes, *left_out], held_out=other)
 
 
 def _labelled_part(

@@ -12,7 +12,6 @@ from hashbench.sources.formats import ID_KEYS
 from hashbench.sources.tables import TABLE_SUFFIXES, open_table
 from hashbench.store.inputs import check_file
 
-_NUMBERS = "row numbers"
 _SAME = {"1": 1, "true": 1, "0": 0, "false": 0}
 
 
@@ -22,7 +21,8 @@ def read_ids(spec: str, n_codes: int) -> tuple[dict[str, int], str]:
     with opened_arrays(path) as arrays:
         name = next((key for key in ID_KEYS if key in arrays), None)
     if name is None:
-        return {str(row): row for row in range(n_codes)}, f"{_NUMBERS} of {path}, from 0 to {n_codes - 1:,}"
+        hint = "To use ids, name a column or array of the codes' file id"
+        return {str(row): row for row in range(n_codes)}, f"row numbers of {path}, from 0 to {n_codes - 1:,}. {hint}"
     ids = [str(name) for name in read_array(f"{path}:{name}", ID_KEYS).ravel().tolist()]
     rows = dict(zip(ids, range(len(ids)), strict=True))
     if not len(rows) == len(ids) == n_codes:
@@ -51,6 +51,5 @@ def read_pairs(path: Path, ids: Sequence[tuple[dict[str, int], str]]) -> IntArra
     for column, known, words in zip(columns, rows_of, expected, strict=True):
         for row, cell in enumerate(column):
             if known.get(cell, -1) < 0:
-                hint = " To use ids, name a column or array of the codes' file id." if _NUMBERS in words else ""
-                raise HashbenchError(f"row {row:,} of {path} (the first is 0) has {cell!r}, expected {words}.{hint}")
+                raise HashbenchError(f"row {row:,} of {path} (the first is 0) has {cell!r}, expected {words}.")
     return np.array([[*map(known.get, column)] for column, known in zip(columns, rows_of, strict=True)]).T
