@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from helpers.paths import ROOT
 
-from hashbench.cards import method_card
 from hashbench.reports.aggregate import main_lines, mean_over_seeds, method_labels
 from hashbench.reports.marks import describe_hidden
 from hashbench.store.results import read_rows
@@ -45,16 +44,6 @@ def test_main_line_is_else_that_of_a_preset_and_then_that_with_most_cells(machas
     assert main_values(other(0.9), machash(0.1, n_iter=8), machash(0.3, n_iter=8)._replace(seed=1)) == [
         0.2
     ]  # of two seeds
-
-
-def test_main_line_has_the_tuned_parameters_if_there_are_any(machash):
-    def dpsh(value, **changed):
-        params = {**method_card("dpsh").params, **changed}
-        return machash(value)._replace(method="dpsh", params=json.dumps(params, sort_keys=True))
-
-    assert main_values(dpsh(0.9), dpsh(0.1, learning_rate=0.3, eta=30.0)) == [0.1]
-    assert main_values(dpsh(0.1), dpsh(0.9, learning_rate=0.3, eta=30.0, head="linear")) == [0.1]
-    assert main_values(dpsh(0.1), dpsh(0.9, **method_card("dpsh").preset("paper", 16))) == [0.1]
 
 
 def test_main_line_is_of_other_parameters_that_with_the_fewest_changed(machash):
