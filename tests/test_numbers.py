@@ -205,11 +205,8 @@ def test_how_often_a_method_is_told_from_itself_is_as_in_the_committed_rows():
     of_methods = rows[rows["dataset"] != "simulated"]
     shares = of_methods["false_alarms"]
     assert states(COMPARING, f"{100 * shares.min():.0f} to {100 * shares.max():.0f} %", "of the pairs of a method")
-    simulated = rows[rows["dataset"] == "simulated"]
-    most = simulated.loc[simulated["false_alarms"].idxmax()]
-    least, largest = (round(100 * share) for share in (simulated["false_alarms"].min(), most["false_alarms"]))
-    assert states(COMPARING, "simulated", f"{least} to {largest} %", "the most", "2 %", ".6", f"{most['seeds']} seeds")
-    assert most["scores"].startswith("normal, 2% of queries lose .6")
+    of_simulated = rows.loc[rows["dataset"] == "simulated", "false_alarms"]
+    assert states(COMPARING, "simulated", f"{100 * of_simulated.min():.0f} to {100 * of_simulated.max():.0f} %")
     least, most = of_methods["paired"].min(), of_methods["paired"].max()
     assert states(COMPARING, "calls", f"{100 * least:.0f} to {100 * most:.0f} %", "of these pairs different")
     by_seeds = rows.groupby("seeds")["found"].median()
