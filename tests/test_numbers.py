@@ -205,8 +205,6 @@ def test_how_often_a_method_is_told_from_itself_is_as_in_the_committed_rows():
     of_methods = rows[rows["dataset"] != "simulated"]
     shares = of_methods["false_alarms"]
     assert states(COMPARING, f"{100 * shares.min():.0f} to {100 * shares.max():.0f} %", "of the pairs of a method")
-    of_simulated = rows.loc[rows["dataset"] == "simulated", "false_alarms"]
-    assert states(COMPARING, "simulated", f"{100 * of_simulated.min():.0f} to {100 * of_simulated.max():.0f} %")
     least, most = of_methods["paired"].min(), of_methods["paired"].max()
     assert states(COMPARING, "calls", f"{100 * least:.0f} to {100 * most:.0f} %", "of these pairs different")
     by_seeds = rows.groupby("seeds")["found"].median()
