@@ -346,7 +346,7 @@ def test_a_method_stands_once_unless_variants_are_asked_for(digits_alone):
     choice = {"datasets": ["digits"], "methods": ["talr-ap", "itq"]}
     assert lines(draw("ap-bits", digits_alone, **choice).figure).keys() == {"talr-ap", "itq"}
     variants = draw("ap-bits", digits_alone, **choice, variants=True).figure
-    assert lines(variants).keys() == {"itq", "talr-ap", "talr-ap continuation=5", "talr-ap relaxation=full"}
+    assert lines(variants).keys() == {"itq", "talr-ap", "talr-ap continuation=3", "talr-ap relaxation=full"}
 
 
 def test_settings_that_all_lines_share_are_named_once(itq_rows, tmp_path):

@@ -120,7 +120,8 @@ def test_seeds_of_different_versions_are_a_problem_and_rows_of_unknown_code_are_
     job = "digits", "pixels", "44136fa3", 16, 0, made.dataset_fingerprint, 1
     line = JobRecord(*job, "", "0.1.0", "elsewhere=sha256:0123", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00")
     merge_rows(Path("results"), [made], line)
-    assert len(read_job_records(path)) == 1
+    merge_rows(Path("results"), [made._replace(seed=1)], line._replace(seed=1))
+    assert len(read_job_records(path)) == 2
     assert hashbench("results", "check").exit_code == 0
     merge_rows(Path("results"), [made._replace(seed=1, method_version=2)])
     done = hashbench("results", "check")

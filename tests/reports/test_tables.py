@@ -88,12 +88,10 @@ def test_a_single_setting_is_not_chosen(n_tried, n_settings):
 
 def test_effort_on_a_dataset_is_beside_the_method_and_that_elsewhere_below():
     of_user, default, itq = cell("hashnet", trials=3), cell("csq", trials=0), cell("itq", trials=0)
-    elsewhere = (
-        "- Defaults: those of built-in learned methods, and their presets tuned, were chosen among 9 settings on"
-    )
+    elsewhere = "- Defaults: those of built-in learned methods were chosen among 9 settings on"
     text = table(of_user, default, itq).to_markdown()
     assert {"hashnet tuned=3", "csq", "itq"} <= {*markdown_rows(text)}
-    assert f"{elsewhere} held-out training items of cifar10-s1:squeezenet and tmc2007." in text
+    assert f"{elsewhere} held-out training items of cifar10-s1:squeezenet, digits-pairs, tmc2007." in text
     text = table(default, itq).to_markdown()
     assert "tuned=" not in text
     assert elsewhere in text

@@ -190,8 +190,8 @@ def _with_effort(block: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     untried = block.loc[block["trials"] == 0, ["method", "params", "n_bits"]].itertuples(index=False)
     if any(has_tried_settings(*settings) for settings in untried):
         key["Defaults"] = (
-            f"those of built-in learned methods were chosen among {N_TRIALS} settings on "
-            f"held-out training items of {' and '.join(TRIED_ON.values())}."
+            f"those of built-in learned methods were chosen among {N_TRIALS} settings on held-out training items of "
+            f"{', '.join(TRIED_ON.values())}."
         )
     return block, key
 
