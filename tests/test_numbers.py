@@ -547,13 +547,17 @@ def orders_shown():
 def test_counts_of_published_orders_are_those_of_the_committed_rows():
     rows = orders_of("table1")
     counts = Counter((row["verdict"], row["ties"]) for row in rows)
-    in_every_order, under_a_shuffle = ([counts[verdict, ties] for verdict in ("holds", "turned")] for ties in (EVERY_ORDER, SHUFFLE))
+    in_every_order, under_a_shuffle = (
+        [counts[verdict, ties] for verdict in ("holds", "turned")] for ties in (EVERY_ORDER, SHUFFLE)
+    )
     n_open = counts["open", OPEN] + counts["open", UNKNOWN]
     assert orders_shown()[:2] == [in_every_order, [*under_a_shuffle, n_open]]
     assert sum(counts.values()) == sum(in_every_order + under_a_shuffle) + n_open
     of_others = [row for row in rows if not row["source"].startswith("TALR")]
     assert states(FINDINGS, "Table 1 allows", len(rows), "comparisons", "All but", len(of_others), "TALR")
-    turned = {(row["our_dataset"], row["our_higher"], row["our_lower"], row["n_bits"]) for row in rows if is_turned(row)}
+    turned = {
+        (row["our_dataset"], row["our_higher"], row["our_lower"], row["n_bits"]) for row in rows if is_turned(row)
+    }
     assert {("cifar10-s2", "mihash", "dtsh", n_bits) for n_bits in ("16", "48")} <= turned
     (greedyhash,) = of_others
     assert (greedyhash["our_higher"], greedyhash["our_lower"], greedyhash["n_bits"]) == ("greedyhash", "dfh", "48")
@@ -605,7 +609,9 @@ def test_what_seeds_show_of_published_orders_is_that_of_the_committed_rows():
     turned = {pair for pair, is_one in zip(found, is_shown & ~is_higher, strict=True) if is_one}
     turned_after = {pair for pair, is_one in zip(found, is_shown_after & ~is_higher, strict=True) if is_one}
     assert turned_after == {("fasthash", "structhash", n_bits) for n_bits in ("12", "24", "32", "48")}
-    assert {pair for pair in turned if pair[1] == "dtsh"} == {("mihash", "dtsh", n_bits) for n_bits in ("24", "32", "48")}
+    assert {pair for pair in turned if pair[1] == "dtsh"} == {
+        ("mihash", "dtsh", n_bits) for n_bits in ("24", "32", "48")
+    }
 
 
 def test_tests_against_the_best_are_as_right_as_is_told():

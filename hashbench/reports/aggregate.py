@@ -80,7 +80,8 @@ def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
     """Keep one ``LINE`` of each method in each block and metric, never chosen by scores: the first with values there.
 
     The order is the same in all metrics, code lengths, tables and figures, since it is that of ``everything``, the
-    cells of all results: the defaults, parameters of a preset, others; then the newest version, the most cells, the most seeds, and the fewest changed parameters.
+    cells of all results: the defaults, parameters of a preset, others; then the newest version, the most cells, the
+    most seeds, and the fewest changed parameters.
     """
     line = [*BLOCK, *LINE]
     lines = everything.groupby(line, as_index=False).agg(

@@ -166,17 +166,17 @@ def test_a_method_named_twice_is_one(hashbench, tmp_path):
 
 
 def test_a_method_is_the_line_that_tables_show_whatever_is_chosen(hashbench, tmp_path):
-    paper = canonical_json(dict(method_card("dfh").preset("paper", 16)))
+    paper, other = canonical_json(dict(method_card("dfh").preset("paper", 16))), canonical_json({"epochs": 3})
     rows = [
         *several("itq", (0.5, 0.51)),
-        *several("dfh", (0.6, 0.61), n_bits=16),
+        *several("dfh", (0.6, 0.61), n_bits=16, params=other),
         *several("dfh", (0.7, 0.71), params=paper),
         *several("itq", (0.5, 0.51), metric="P@100"),
-        *several("dfh", (0.8, 0.81), metric="P@100"),
+        *several("dfh", (0.8, 0.81), metric="P@100", params=other),
     ]
     diff_rows.write(tmp_path / "digits.csv", *rows)
     (found,) = differences(hashbench, tmp_path, "dfh", "itq", "--metric", "AP", "--bits", "16")
-    assert found["value"] == pytest.approx(0.1)
+    assert found["value"] == pytest.approx(0.2)
     table = hashbench("tables", "--metric", "AP", "--results", tmp_path).stdout
     label = next(name for name in block_rows(table, "digits (pixels): AP") if name.startswith("dfh"))
     refused = hashbench("compare", "dfh", label, "--results", tmp_path)
