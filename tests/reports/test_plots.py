@@ -604,6 +604,16 @@ def test_drawing_leaves_pyplot_alone(digits_alone, tmp_path, monkeypatch):
     plots.write_figure(draw("tie-ranges", digits_alone, datasets=["digits"], methods=["itq"]), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "shown"), [({"itq": (16, 32), "lsh": (16,)}, 16), ({"itq": (16, 48), "lsh": (16, 48)}, 16)]
+)
+def test_a_ranking_has_the_length_of_most_methods_of_several_the_nearest_to_32_bits(tmp_path, lengths, shown):
+    rows = [diff_rows.row(method=name, n_bits=n_bits) for name in lengths for n_bits in lengths[name]]
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    (block,) = choose_blocks(results.read_results(tmp_path), Selection(), 32)
+    assert [*block.cells["n_bits"]] == [shown] * 2
+
+
 def test_own_codes_have_their_label_in_figures(tmp_path):
     own = [{"method": name, "params": json.dumps({"codes": "own", "label": name.title()})} for name in ("ours", "mine")]
     settings = {"method": "itq", "params": '{"n_iter": 20}'}

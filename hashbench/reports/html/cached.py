@@ -24,8 +24,8 @@ from hashbench.reports.plots.cached_codes import (
 from hashbench.reports.plots.figure_selection import (
     DEFAULT_METRIC,
     FigureBlock,
+    at_usual_length,
     choose_blocks,
-    nearest_length,
 )
 from hashbench.reports.selection import Selection
 from hashbench.scoring.counting import count, database_blocks
@@ -52,7 +52,7 @@ def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator
 def main_part(block: FigureBlock, cells_of_block: pd.DataFrame) -> FigureBlock:
     """Return a block with one line per method, that of `main_lines`, at 32 bits or the nearest length."""
     cells = main_lines(block.cells, cells_of_block)
-    cells = nearest_length(cells, USUAL_BITS).reset_index(drop=True)
+    cells = at_usual_length(cells, USUAL_BITS).reset_index(drop=True)
     return replace(block.of(cells), notes=[])
 
 

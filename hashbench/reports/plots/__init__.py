@@ -46,7 +46,7 @@ class FigureKind:
     """A kind of figure: ``draw`` takes a `FigureBlock`, and raises HashbenchError if there is nothing to draw."""
 
     draw: Callable[[FigureBlock], Figure]
-    n_bits: int | None = None  # the code length it shows, or the nearest to it, unless others are chosen
+    n_bits: int | None = None  # the length it shows of those that most lines have, or the nearest to it, unless chosen
     choose: Callable[[pd.DataFrame, Selection, int | None], list[FigureBlock]] = choose_blocks
 
 

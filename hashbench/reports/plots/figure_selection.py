@@ -60,8 +60,9 @@ class FigureBlock(View):
 def choose_blocks(results: pd.DataFrame, selection: Selection, usual_bits: int | None = None) -> list[FigureBlock]:
     """Return the chosen results in AP, or the chosen metrics, as blocks; raises HashbenchError if there are none.
 
-    Without a choice of code lengths, a block has the length nearest to ``usual_bits``, or all if that is None. Labels,
-    looks and the order of lines do not depend on the choice. Datasets with unseen classes are left out unless named.
+    Without a choice of code lengths, a block has the length of most lines, of several the nearest to ``usual_bits``, or
+    all lengths if that is None. Labels, looks and the order of lines do not depend on the choice. Datasets with unseen
+    classes are left out unless named.
     """
     files = selection.files
     selection = replace(selection, metrics=selection.metrics or [DEFAULT_METRIC]).read()
@@ -95,7 +96,7 @@ def make_block(
     """Return the drawable cells of a dataset, features, fingerprint and metric as a block."""
     cells, notes = _drawable(view.cells)
     if not selection.n_bits:
-        cells = nearest_length(cells, usual_bits)
+        cells = at_usual_length(cells, usual_bits)
     names, remarks = short_names(cells)
     view, metric = view.of(cells), place[-1]
     stem = (*stem, *[metric.replace(":", "-")] * (metric != DEFAULT_METRIC))
@@ -103,13 +104,14 @@ def make_block(
     return FigureBlock(view.cells, view.results, *place, looks, names, remarks, stem, notes=notes)
 
 
-def nearest_length(cells: pd.DataFrame, n_bits: int | None) -> pd.DataFrame:
-    """Return the cells of the code length nearest to one; all if that is None."""
-    if n_bits is None or cells.empty:
+def at_usual_length(cells: pd.DataFrame, usual_bits: int | None) -> pd.DataFrame:
+    """Return the cells of the code length of most lines, of several the nearest to one; all if that is None."""
+    if usual_bits is None or cells.empty:
         return cells
-    nearest = min(cells["n_bits"], key=lambda length: (abs(length - n_bits), length))
-    at_nearest: pd.DataFrame = cells[cells["n_bits"] == nearest]
-    return at_nearest
+    n_lines = cells["n_bits"].value_counts()
+    chosen = max(n_lines.index, key=lambda length: (n_lines[length], -abs(length - usual_bits), -length))
+    of_chosen: pd.DataFrame = cells[cells["n_bits"] == chosen]
+    return of_chosen
 
 
 def short_names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
