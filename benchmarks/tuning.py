@@ -114,7 +114,7 @@ def network(weights: str, epochs: int) -> dict[str, Any]:
     """Return the parameters of all methods that learn from images, the rate halved as often as in the grid."""
     grid = tomllib.loads(GRID.read_text())["params"]
     halve_every = max(1, epochs * grid["halve_every"] // grid["epochs"])
-    return grid | {"weights": weights, "epochs": epochs, "halve_every": halve_every}
+    return grid | {"weight_decay": 5e-4, "weights": weights, "epochs": epochs, "halve_every": halve_every}
 
 
 def judge(trial: dict[str, Any], weights: str | None) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from hashbench.store.models import from_arrays, to_arrays
 MethodClass = type[HashMethod]
 _GIVEN = {"none": "None", "labels": "labels", "affinity": "an Affinity"}
 _N_TIMES = 80  # repetitions that make the example larger than a batch of a run
-_N_EPOCHS = 3  # of a learned method; whatever breaks the contract does so from the first batches on
+_N_EPOCHS = 3  # of a learned method; one that diverges later passes
 
 
 class ConformanceError(AssertionError):

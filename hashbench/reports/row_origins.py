@@ -77,7 +77,7 @@ def describe_origin(origin: JobRecord, job: Sequence[Any]) -> list[str]:
     """Return lines on a job: date and version, machine, libraries, time, and how many settings were tried."""
     n_settings, where = n_trials(job, origin), ""
     if not n_settings and has_tried_settings(*job[2:5]):
-        n_settings, where = N_TRIALS, f" on {' and '.join(TRIED_ON.values())}"
+        n_settings, where = N_TRIALS, f" on {', '.join(TRIED_ON.values())}"
     return [
         f"made on {origin.date} by hashbench {origin.hashbench}{' at ' * bool(origin.commit)}{origin.commit}",
         f"{origin.processor}, threads {origin.threads}, {origin.device}",

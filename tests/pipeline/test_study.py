@@ -83,7 +83,7 @@ def test_a_method_records_how_many_settings_were_tried_for_it_and_none_as_a_text
     tuned = read_study(path)
     assert tuned.methods[0] == ("dpsh", {"tuned": 9, "eta": None, "learning_rate": 0.3})
     assert [(job.n_trials, dict(job.params)) for job in tuned.jobs()] == [(9, {"learning_rate": 0.3}), (0, {})]
-    for name, value in (("epochs", 2), ("learning_rate", 0.1), ("dpsh:eta", 3.0), ("preset", "tuned")):
+    for name, value in (("epochs", 2), ("learning_rate", 0.1), ("dpsh:eta", 3.0), ("preset", "paper")):
         assert [job.n_trials for job in tuned.changed(["dpsh"], params={name: value}).jobs()] == [0], name
     for changed in (tuned.changed(params={"device": "cpu"}), tuned.changed(methods=["dpsh"], n_bits=[16])):
         assert changed.jobs()[0].n_trials == 9

@@ -605,7 +605,7 @@ def test_drawing_leaves_pyplot_alone(digits_alone, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("lengths", "shown"), [({"itq": (16, 32), "lsh": (16,)}, 16), ({"itq": (16, 48), "lsh": (16, 48)}, 16)]
+    ("lengths", "shown"), [({"itq": (16, 32), "lsh": (16,)}, 16), ({"itq": (8, 24), "lsh": (8, 24)}, 24)]
 )
 def test_a_ranking_has_the_length_of_most_methods_of_several_the_nearest_to_32_bits(tmp_path, lengths, shown):
     rows = [diff_rows.row(method=name, n_bits=n_bits) for name in lengths for n_bits in lengths[name]]

@@ -50,7 +50,7 @@ def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator
 
 
 def main_part(block: FigureBlock, cells_of_block: pd.DataFrame) -> FigureBlock:
-    """Return a block with one line per method, that of `main_lines`, at 32 bits or the nearest length."""
+    """Return a block with one line per method, that of `main_lines`, at the length of most methods."""
     cells = main_lines(block.cells, cells_of_block)
     cells = at_usual_length(cells, USUAL_BITS).reset_index(drop=True)
     return replace(block.of(cells), notes=[])

@@ -18,6 +18,7 @@ from hashbench.reports.diff import OF_SEEDS, STATUS, Diff
 from hashbench.reports.diff_text import footnotes, headline, summarise
 from hashbench.reports.folds import fold_cells
 from hashbench.reports.marks import explain
+from hashbench.reports.plots.figure_selection import at_usual_length
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.published import make_pairs, published_values
@@ -176,8 +177,7 @@ def _in_order(lines: pd.DataFrame, cells: pd.DataFrame, block: tuple[str, str, s
     """Name the groups of lines so that the best methods of a block get their looks first, and differ in colour."""
     metric = metrics_of(cells)[0]
     here = cells[cells.set_index(list(BLOCK)).index.isin([block]) & (cells["metric"] == metric)]
-    usual = min(here["n_bits"], key=lambda length: abs(length - USUAL_BITS), default=USUAL_BITS)
-    here = here[(here["n_bits"] == usual) & (here["group"] != "baseline")]
+    here = at_usual_length(here[here["group"] != "baseline"], USUAL_BITS)
     scores = here.groupby("method")["value"].max() * (1 if is_error(metric) else -1)
     ranks = scores.rank(method="first").map("{:06.0f}".format)
     groups = lines["method"].map(ranks).fillna("others").where(lines["group"] != "baseline", "baseline")

@@ -123,6 +123,13 @@ const supervisionName = (line) => line.supervision || "unknown";
 const namesOf = (some) => some.map((one) => one.name);
 const metricsOf = (some) => data.metrics.filter((metric) => some.some((cell) => cell.metric === metric));
 const bitsOf = (some) => unique(some.map((cell) => cell.bits)).sort(rising);
+
+/** Return the code length of most cells, of several the nearest to 32. */
+function usualBits(some) {
+  const n = (bits) => some.filter((cell) => cell.bits === bits).length;
+  const compare = (a, b) => n(a) - n(b) || Math.abs(b - 32) - Math.abs(a - 32);
+  return bitsOf(some).reduce((a, b) => (compare(b, a) > 0 ? b : a));
+}
 const linesOf = (some) => unique(some.map((cell) => cell.line));
 const usualMetric = (metrics) => metrics.find((metric) => metric.name === "AP") || metrics[0];
 

@@ -103,11 +103,11 @@ views.leaderboard = {
         ],
       });
     });
-    const usual = "b" + nearest(lengths, 32);
+    const usual = usualBits(some);
     const sentence = h("div", {});
     let inRank = []; // at the length that is sorted by, or the usual one
     const judge = (key) => {
-      const bits = lengths.find((length) => "b" + length === key) ?? nearest(lengths, 32);
+      const bits = lengths.find((length) => "b" + length === key) ?? usual;
       inRank = rivalsAt(bits);
       sentence.replaceChildren(verdict(inRank, bits));
     };
@@ -140,7 +140,7 @@ views.leaderboard = {
         onSort: (order) => judge(order.key),
         isLast: (row) => row.line.group === "baseline",
         keyOf: (row) => row.line.label,
-        sort: {key: usual, desc: !metric.is_error},
+        sort: {key: `b${usual}`, desc: !metric.is_error},
       }),
     ];
   },

@@ -70,7 +70,7 @@ views.plots = {
 function ranked(block) {
   const metric = usualMetric(metricsOf(block.cells));
   const here = block.cells.filter((cell) => cell.metric === metric);
-  const bits = nearest(bitsOf(here), 32);
+  const bits = usualBits(here);
   const isScored = (cell) => cell.bits === bits && cell.value !== null;
   const score = new Map(here.filter(isScored).map((cell) => [cell.line, metric.is_error ? -cell.value : cell.value]));
   const rank = ({line, is_main}) => (line.group === "baseline" ? -2 : 0) + (is_main ? 0 : -1) + (score.get(line) ?? -1);
