@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from math import isnan
 from statistics import fmean
 
@@ -711,3 +711,27 @@ def test_the_landing_page_counts_methods_truly():
         assert words in " ".join((ROOT / page).read_text().lower().split())
     n_learning = len(registry.built_in_methods()) - 3  # baselines
     assert 34 <= n_learning < 44
+
+
+# ---------------------------------------------------------------- real-valued queries
+
+
+def test_orders_that_real_valued_queries_turn_are_those_of_the_committed_rows():
+    (shown,) = tables("Do real-valued queries change the order of methods?", FINDINGS)
+    kinds = "AP@1000", "AP@1000:dot"
+    for line in shown:
+        dataset, *turned, gain = (cell.strip("`") for cell in line.values())
+        scores = defaultdict(dict)
+        for row in rows_in(ROOT / "results" / dataset):
+            if row["metric"] in kinds and row["seed"] == "0" and not row["features"].startswith("gist"):
+                scores[row["n_bits"], row["method"]][row["metric"]] = float(row["value"])
+        gains = []
+        for n_bits, cell in zip(("16", "32", "64"), turned, strict=True):
+            both = [
+                [of[kind] for kind in kinds] for (length, _), of in scores.items() if length == n_bits and len(of) == 2
+            ]
+            pairs = [*combinations(both, 2)]
+            n_turned = sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in pairs)
+            assert cell == f"{n_turned} of {len(pairs)}"
+            gains += [by_dot - by_hamming for by_hamming, by_dot in both]
+        assert gain == f"{min(gains):+.3f} to {max(gains):+.3f}"
