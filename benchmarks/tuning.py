@@ -27,6 +27,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -85,10 +86,21 @@ def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -
 
 
 def settings_of(method: str) -> list[dict[str, Any]]:
-    """Return the default and eight other settings of a method, each with all of its tunable parameters."""
-    card = method_card(method)
-    settings = settings_to_try(card.tunable, card.params, N_SETTINGS, SEEDS[0])
-    return [default_of(method) | setting for setting in settings]
+    """Return the first and eight other settings of a method, each with all of its tunable parameters."""
+    card, first = method_card(method), first_of(method)
+    return [first | setting for setting in settings_to_try(card.tunable, card.params | first, N_SETTINGS, SEEDS[0])]
+
+
+def first_of(method: str) -> dict[str, Any]:
+    """Return the setting that was the default when the committed trials were drawn, or else today's."""
+    return firsts().get(method) or default_of(method)
+
+
+@cache
+def firsts() -> dict[str, dict[str, Any]]:
+    trials = read()
+    default = trials[trials["is_default"].astype(bool)]
+    return {trial.method: json.loads(trial.setting) for trial in default.itertuples()}
 
 
 def default_of(method: str) -> dict[str, Any]:
@@ -103,7 +115,7 @@ def planned(
     return [
         same
         | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
-        | {"is_default": setting == default_of(method)}
+        | {"is_default": setting == first_of(method)}
         for rest in product(lengths, seeds)
         for method, settings in plan.items()
         for setting in settings
@@ -199,15 +211,10 @@ def chosen() -> str:
     for row in choices().itertuples():
         default, best = (json.loads(setting) for setting in (row.setting_default, row.setting_best))
         scores = f"{row.score_default:.3f}", f"{row.score_best:.3f}", f"{row.lead:.4f}"
-        now = "the default" if row.lead <= LEAD else "the best" if in_force(row.method) == best else "not the best"
+        now = "the default" if row.lead <= LEAD else "the best" if default_of(row.method) == best else "not the best"
         rows.append([f"`{row.method}`", in_words(default), scores[0], in_words(best), *scores[1:], now])
     header = ["method", "default", "score", "best of nine", "score", "lead", "in force"]
     return markdown_table(header, rows, is_padded=False, is_markup=True)
-
-
-def in_force(method: str) -> dict[str, Any]:
-    """Return a method's defaults, as far as they are tunable."""
-    return default_of(method)
 
 
 def in_words(setting: dict[str, Any]) -> str:

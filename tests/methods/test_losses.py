@@ -56,9 +56,9 @@ def test_default_penalties_are_those_of_the_docstrings():
     outputs, classes = normal(12, 6), np.arange(12) % 3
     s = same_class(classes)
     expected = {
-        "dpsh": dpsh_loss(outputs, outputs, s, eta=12 / 500),
+        "dpsh": dpsh_loss(outputs, outputs, s, eta=1.0),
         "dtsh": dtsh_loss(outputs, s.int(), eta=1 / 16),
-        "dsh": original_loss(outputs, s, 12.0, 0.01),
+        "dsh": original_loss(outputs, s, 6.0, 0.01),
     }
     for name, loss in expected.items():
         assert float(loss_of(name, outputs, classes)) == pytest.approx(float(loss), abs=1e-12)
@@ -259,7 +259,7 @@ def test_dsh_separates_class_from_superclass_only_under_a_hierarchy():
     u, classes = normal(8, 12) / 4, np.arange(8) % 4
     hierarchy = Hierarchy(classes, classes, classes // 2, classes // 2)
     levels = hierarchy.block(slice(0, 8), slice(0, 8))
-    loss = loss_of("dsh", u, hierarchy, objective="dispersion")
+    loss = loss_of("dsh", u, hierarchy, objective="dispersion", margin=2.0)
     zones = {2: (1, 2), 1: (2, 4)}
     assert float(loss) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.01, zones), abs=1e-12)
     loss = loss_of("dsh", u, Explicit(levels), objective="dispersion", margin=1.0)

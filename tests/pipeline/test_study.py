@@ -79,10 +79,13 @@ def test_the_committed_study_holds_the_variants_of_the_results():
 
 
 def test_a_method_records_how_many_settings_were_tried_for_it_and_none_as_a_text(study):
-    path = study("bits = 8\n[methods.dpsh]\ntuned = 9\neta = 'None'\nlearning_rate = 0.3\n[methods.lsh]")
+    path = study("bits = 8\n[methods.dpsh]\ntuned = 9\neta = 'None'\nlearning_rate = 0.2\n[methods.lsh]")
     tuned = read_study(path)
-    assert tuned.methods[0] == ("dpsh", {"tuned": 9, "eta": None, "learning_rate": 0.3})
-    assert [(job.n_trials, dict(job.params)) for job in tuned.jobs()] == [(9, {"learning_rate": 0.3}), (0, {})]
+    assert tuned.methods[0] == ("dpsh", {"tuned": 9, "eta": None, "learning_rate": 0.2})
+    assert [(job.n_trials, dict(job.params)) for job in tuned.jobs()] == [
+        (9, {"eta": None, "learning_rate": 0.2}),
+        (0, {}),
+    ]
     for name, value in (("epochs", 2), ("learning_rate", 0.1), ("dpsh:eta", 3.0), ("preset", "paper")):
         assert [job.n_trials for job in tuned.changed(["dpsh"], params={name: value}).jobs()] == [0], name
     for changed in (tuned.changed(params={"device": "cpu"}), tuned.changed(methods=["dpsh"], n_bits=[16])):

@@ -173,7 +173,7 @@ def test_a_dataset_whose_name_a_grid_file_cannot_hold_is_refused():
 
 @pytest.mark.usefixtures("digits_data")
 def test_only_listed_values_are_tried_each_once_beside_the_default():
-    listed = {"csq:learning_rate": Sweep((1e9, 0.1, 1e9)), "csq:epochs": 3}
+    listed = {"csq:learning_rate": Sweep((1e9, 0.3, 1e9)), "csq:epochs": 3}
     study = Study(methods=(("csq", {}),), n_bits=(8,), params=listed)
     assert [trial.params for trial in plan(study, 2)] == [{"epochs": 3}, {"epochs": 3, "learning_rate": 1e9}]
     assert [*about_effort(study, 2, "--trials ")] == []
@@ -204,7 +204,7 @@ def test_values_of_parameters_fix_them_and_lists_are_tried(digits):
     del params["epochs"]
     trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8, 16), params=params), 9)
     tried = Counter((trial.method, canonical_json(trial.params)) for trial in trials)
-    of_dpsh = ['{"eta": 3.0}', '{"eta": 3.0, "learning_rate": 0.03}', '{"eta": 3.0, "learning_rate": 0.3}']
+    of_dpsh = ['{"eta": 3.0}', '{"eta": 3.0, "learning_rate": 0.03}', '{"eta": 3.0, "learning_rate": 0.1}']
     of_itq = ["{}", '{"n_iter": 20}', '{"n_iter": 5}']
     assert tried == {("dpsh", text): 2 for text in of_dpsh} | {("itq", text): 2 for text in of_itq}
     assert {trial.made.dataset for trial in trials} == {f"digits-held-out-{digits.fingerprint}-s0"}
@@ -224,7 +224,7 @@ def outcome_of(trial, **scores):
 
 @pytest.mark.usefixtures("digits_data")
 def test_the_best_is_the_highest_mean_without_a_failure_and_errors_count_down():
-    study = Study(methods=(("hashnet", {}),), n_bits=(8, 16), params={"learning_rate": 0.1, "weight_decay": 5e-4})
+    study = Study(methods=(("hashnet", {}),), n_bits=(8, 16), params={"learning_rate": 0.3, "weight_decay": 2e-3})
     trials = plan(study, 9)  # slopes 10, 5 and 20
     values = {"10": (0.5, 0.6), "5.0": (0.9, None), "20.0": (0.55, 0.6)}
 

@@ -1,0 +1,45 @@
+"""The committed rows: each is a job of a grid, has its shuffle deviation, and is of its method's version here."""
+
+import json
+
+import pytest
+
+from hashbench.pipeline.study import read_study
+from tests.helpers.paths import ROOT
+from tests.helpers.result_files import rows_in
+
+RESULTS = ROOT / "results"
+WITHOUT_DEVIATION: set[tuple[str, str]] = set()
+
+
+@pytest.fixture(scope="module")
+def rows():
+    folders = {path.parent for path in RESULTS.glob("*/*.settings.json")}
+    return [row for folder in sorted(folders) for row in rows_in(folder)]
+
+
+def test_every_row_is_a_job_of_a_grid(rows):
+    grids = [read_study(path) for path in (ROOT / "benchmarks/rows").glob("*.toml")]
+    jobs = [job for grid in grids for job in grid.jobs()]
+    planned = {(job.dataset.partition(":")[0], job.method, job.n_bits, job.seed, settings_of(job)) for job in jobs}
+    for row in rows:
+        settings = None if '"backbone": "squeezenet"' in row["params"] else row["params"]
+        job = row["dataset"], row["method"], int(row["n_bits"]), int(row["seed"]), settings
+        assert job in planned
+
+
+def settings_of(job):
+    """Return a job's parameters as JSON; None if a network needs a file of weights to name them."""
+    if getattr(job.estimator, "backbone", None):
+        return None
+    return json.dumps(job.estimator.recorded_params(), sort_keys=True)
+
+
+def test_every_row_has_its_shuffle_deviation(rows):
+    without = {(row["dataset"], row["method"]) for row in rows if row["tie_sd"] == ""}
+    assert without == WITHOUT_DEVIATION  # made before deviations were
+
+
+def test_results_check_accepts_the_committed_rows(hashbench):
+    done = hashbench("results", "check", RESULTS)
+    assert done.exit_code == 0, done.stderr
