@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from helpers.paths import ROOT
 
+from hashbench.cards import method_card
 from hashbench.reports.aggregate import main_lines, mean_over_seeds, method_labels
 from hashbench.reports.marks import describe_hidden
 from hashbench.store.results import read_rows
@@ -16,7 +17,7 @@ PAPER = {"n_similar": 100, "n_dissimilar": 500, "n_iter": 20}  # of machash
 def machash():
     """A row of the committed results with other parameters, value, version and code length."""
     rows = [row for row in read_rows(ROOT / "results", "digits") if (row.method, row.n_bits) == ("machash", 16)]
-    defaults = json.loads(rows[0].params)
+    defaults = {name: method_card("machash").params[name] for name in json.loads(rows[0].params)}
 
     def make(value=0.5, n_bits=16, version=1, **params):
         changed = {"n_bits": n_bits, "method_version": version, "params": json.dumps(defaults | params, sort_keys=True)}
