@@ -22,6 +22,7 @@ from helpers.thoroughness import ALL
 from matplotlib.text import Text
 from scipy import stats
 
+from hashbench.cards import method_card
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
 from hashbench.reports import plots
@@ -35,7 +36,6 @@ from hashbench.store import result_rows, results
 from hashbench.store.artifact import read_record
 
 pytestmark = pytest.mark.slow  # make test-figures
-DEFAULTS = {"continuation": 0, "objective": "original", "relaxation": "simplified"}  # of those there are variants of
 BASELINES = {"constant", "random", "oracle-label"}
 COMMITTED = sorted(path.name for path in (ROOT / "results" / "figures").glob("*.svg"))
 CODE_FIGURES = ["precision-recall", "precision-at-k", "code-usage", "time-quality"]
@@ -47,7 +47,8 @@ def committed(dataset, metric="AP"):
     for row in rows_in(ROOT / "results" / dataset):
         if row["metric"] == metric:
             params = json.loads(row["params"])
-            variant = [f"{key}={params[key]}" for key in DEFAULTS if params.get(key, DEFAULTS[key]) != DEFAULTS[key]]
+            defaults = method_card(row["method"]).params
+            variant = [f"{key}={value}" for key, value in sorted(params.items()) if value != defaults[key]]
             values = [float(row[key]) for key in ("value", "low", "high")]
             cells[" ".join([row["method"], *variant]), int(row["n_bits"])].append(values)
     return {key: np.mean(seeds, axis=0) for key, seeds in cells.items()}
@@ -227,7 +228,7 @@ def test_rows_of_a_ranking_are_those_of_the_csv_the_best_first(figure_of, metric
     for place, name in enumerate(names):
         (thin,) = (bar.get_segments()[0] for bar in axes.collections if bar.get_label() == name)
         assert [*marks[name], *thin[:, 0]] == pytest.approx([cells[name][0], place, *cells[name][1:]])
-    assert [text.get_text().strip(" ‡") for text in axes.texts] == [f"{cells[name][0]:.4f}" for name in names]
+    assert [text.get_text().strip(" ‡°§") for text in axes.texts] == [f"{cells[name][0]:.4f}" for name in names]
     assert_all_can_be_read(figure)
 
 
