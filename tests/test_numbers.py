@@ -581,6 +581,13 @@ def test_orders_of_table_2_are_as_is_told():
     assert [(row["our_higher"], row["our_lower"]) for row in rows if is_turned(row)] == [("cibhash", "bihalf")]
 
 
+def test_continuation_gains_in_the_paper_and_loses_here():
+    rows = orders_of("continuation")
+    assert [row["n_bits"] for row in rows] == ["12", "24", "32", "48"]
+    assert all(is_turned(row) and json.loads(row["our_params_higher"])["continuation"] == 3 for row in rows)
+    assert states(FINDINGS, "gains from continuation at four lengths", "continuation=3 lowers AP at all four")
+
+
 def test_what_seeds_show_of_published_orders_is_that_of_the_committed_rows():
     seeds, found = defaultdict(list), {}
     for folder in ("cifar10-s1", "cifar10-s2"):
