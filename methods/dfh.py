@@ -55,8 +55,7 @@ class DFH(ClassHash):
     eta : float, default=0.5
         Weight of the distance to the codes.
     learning_rate : float, default=0.1
-        Initial learning rate. On data of few features, such as iris, training sometimes stops with an error at the
-        default rate; 0.03 works there.
+        Initial learning rate.
     weight_decay : float, default=2e-3
         Weight decay of weights and biases.
 

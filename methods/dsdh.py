@@ -71,8 +71,7 @@ class DSDH(ClassHash):
     dcc_iter : int, default=10
         Updates of classifier and codes at the end of each epoch.
     learning_rate : float, default=0.3
-        Initial learning rate. On data of few features, such as iris, training usually stops with an error at the
-        default rate; 0.1 works there.
+        Initial learning rate.
     weight_decay : float, default=2e-3
         Weight decay of weights and biases.
 

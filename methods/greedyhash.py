@@ -37,8 +37,7 @@ class GreedyHash(ClassHash):
     alpha : float, default=0.1
         Weight of the term that keeps outputs near -1 and +1.
     learning_rate : float, default=0.1
-        Initial learning rate. On data of few features, such as iris, training sometimes stops with an error at the
-        default rate; 0.03 works there.
+        Initial learning rate.
     weight_decay : float, default=2e-3
         Weight decay of weights and biases.
 

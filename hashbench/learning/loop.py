@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
 _ENCODED, _ENCODED_IMAGES = 4096, 32  # items per forward pass without gradients
+_LONGEST_STEP = 2.0  # at the initial learning rate
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,7 @@ def train(
                     value = loss.compute(batch)
                     optimizer.zero_grad()
                     torch.autograd.backward(value)
+                    _bound_step(optimizer.param_groups, settings.learning_rate)
                 optimizer.step()
                 with torch.no_grad():
                     loss.end_step(batch)
@@ -217,6 +219,23 @@ def _held_out_score(
     held_codes, train_codes = _bits(network, inputs, held_rows), _bits(network, inputs, train_rows)
     of_held = affinity.part(held_rows.numpy(), train_rows.numpy())
     return held_out.score(held_codes, train_codes, of_held, criterion)
+
+
+def _bound_step(groups: list[dict[str, Any]], learning_rate: float) -> None:
+    """Scale gradients down, in place, if a step at the initial rate would be longer than `_LONGEST_STEP`.
+
+    Where most items lie along a few directions, as in iris, the gradients of all items add up, and steps that suit
+    other data diverge.
+    """
+    import torch
+    from torch.nn.utils import get_total_norm
+
+    gradients = [[value.grad for value in group["params"] if value.grad is not None] for group in groups]
+    norms = [group["multiplier"] * get_total_norm(some) for group, some in zip(groups, gradients, strict=True)]
+    length = learning_rate * torch.stack(norms).norm()
+    if length > _LONGEST_STEP:
+        for some in gradients:
+            torch._foreach_mul_(some, _LONGEST_STEP / float(length))
 
 
 def _is_sane(outputs: "Tensor") -> bool:

@@ -19,7 +19,7 @@ COLLAPSED = r"of 10 kinds, .* have only (1 code|\d different)"
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [
-        ("dtsh", {"learning_rate": 30.0}, r"the loss is (nan|inf)|outputs are no longer finite"),
+        ("dtsh", {"learning_rate": 1e12}, r"outputs are no longer finite"),
         ("hashnet", {"scaling": "none", "learning_rate": 1.0}, COLLAPSED),
         ("talr-ap", {"scaling": "none", "alpha": 5.0, "learning_rate": 1.0}, COLLAPSED),
     ],
@@ -27,7 +27,7 @@ COLLAPSED = r"of 10 kinds, .* have only (1 code|\d different)"
 def test_collapsed_training_stops_with_the_likely_cause(name, params, message, example):
     X, y = example
     with pytest.raises(HashbenchError, match=message) as caught:
-        fitted((10 * X, y), name, epochs=15, **params)
+        fitted((100 * X, y), name, epochs=15, **params)
     assert "lower learning_rate" in str(caught.value)
     is_scaled = params.get("scaling", "variance") == "variance"
     assert ("scaling='variance'" in str(caught.value)) != is_scaled
@@ -164,9 +164,9 @@ def test_kinds_are_irrelevant_to_each_other(affinity, n_kinds):
     assert collapse.count_kinds(affinity) == n_kinds
 
 
-@pytest.mark.parametrize(("n_bits", "epochs"), [(2, 5), (3, 5), (4, 5), (8, 3), (16, 4)])
-def test_collapse_of_short_codes_and_in_the_last_epoch_is_found(n_bits, epochs, example):
+@pytest.mark.parametrize(("n_bits", "epochs", "rate"), [(2, 5, 1.0), (3, 5, 1.0), (4, 5, 1.0), (8, 3, 30.0)])
+def test_collapse_of_short_codes_and_in_the_last_epoch_is_found(n_bits, epochs, rate, example):
     """The codes of the last visits do not show what the last steps changed."""
     X, y = example
     with pytest.raises(HashbenchError, match=COLLAPSED):
-        registry.get_method("hashnet")(n_bits, epochs=epochs, scaling="none", learning_rate=1.0).fit(10 * X, y)
+        registry.get_method("hashnet")(n_bits, epochs=epochs, scaling="none", learning_rate=rate).fit(100 * X, y)

@@ -488,7 +488,7 @@ def test_parameters_of_images_need_a_backbone(name, value, striped):
 
 def test_failed_training_names_the_rate_of_pretrained_layers(weights, striped):
     with pytest.raises(HashbenchError, match="lower pretrained_multiplier \\(now 100\\)"):
-        make(weights, pretrained_multiplier=100.0, learning_rate=10.0).fit(*striped)
+        make(weights, pretrained_multiplier=100.0, learning_rate=1e8).fit(*striped)
 
 
 def test_refitting_without_a_backbone_forgets_the_network(weights, few):

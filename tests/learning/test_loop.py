@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ import torch
 from helpers.learned_methods import (
     FIRST,
     LEARNED,
+    UNSUPERVISED,
     StoppedError,
     average_precision,
     fitted,
@@ -14,6 +16,9 @@ from helpers.learned_methods import (
     stop_after,
 )
 from helpers.thoroughness import slow
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.metrics import average_precision_score
 
 from hashbench import registry
 from hashbench.affinity import Explicit
@@ -116,6 +121,52 @@ def test_a_step_follows_momentum(example):
     np.testing.assert_array_equal(weights[0.0, 1], weights[0.5, 1])  # the first step knows no other
     gained = weights[0.5, 2] - weights[0.0, 2]
     np.testing.assert_allclose(gained, 0.5 * (weights[0.0, 1] - start), rtol=0, atol=1e-6)
+
+
+def test_a_step_is_2_long_at_most(example):
+    X, y = example
+
+    class Steep(LearnedHash):
+        factor = 1.0
+
+        def _loss(self, batch):
+            return self.factor * (batch.outputs @ batch.outputs.T / self.n_bits - batch.levels).square().mean()
+
+    def moved(factor, rate):
+        Steep.factor = factor
+        alike = {"epochs": 1, "batch_size": 250, "momentum": 0, "weight_decay": 0, "bias_multiplier": 0.5}
+        start, end = (
+            [array for layer in Steep(4, learning_rate=one, **alike).fit(X, y).layers_ for array in layer]
+            for one in (1e-30, rate)
+        )
+        return np.concatenate([np.ravel(after - before) for before, after in zip(start, end, strict=True)])
+
+    gentle = moved(1.0, 0.01)
+    length = np.linalg.norm(gentle)
+    assert 0 < length < 1
+    just_below = 1.99 / length
+    np.testing.assert_allclose(moved(just_below, 0.01), just_below * gentle, rtol=1e-6, atol=1e-12)
+    for factor, rate in [(2.02 / length, 0.01), (1e4, 0.01), (1.0, 1e4)]:
+        np.testing.assert_allclose(moved(factor, rate), 2 * gentle / length, rtol=1e-6, atol=1e-9)
+
+
+SMALL = {"wine": load_wine, "iris": load_iris, "breast cancer": load_breast_cancer}
+STEEP = ["dfh", "dpsh", "dsdh", "greedyhash"]  # most of whose trainings diverge without the bound
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        *product(STEEP, ["wine"]),
+        *slow(*(case for case in product(LEARNED + UNSUPERVISED, SMALL) if case not in product(STEEP, ["wine"]))),
+    ],
+)
+def test_defaults_learn_from_data_of_few_features(name, data):
+    X, y = SMALL[data](return_X_y=True)
+    codes = registry.get_method(name)().fit(X, y).transform(X)
+    similar, nearness = y[:, None] == y, -cdist(codes, codes, "cityblock")
+    score = np.mean([average_precision_score(*rows) for rows in zip(similar, nearness, strict=True)])
+    assert score > similar.mean() + 0.15
 
 
 def test_each_epoch_is_reported(example):

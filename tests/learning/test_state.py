@@ -134,14 +134,15 @@ def test_a_fit_cut_short_leaves_nothing_to_encode_with(example):
 
 
 def test_one_job_that_fails_or_cannot_resume_does_not_end_a_grid(hashbench, digits_data, tmp_path):
-    options = ["--bits", 8, "--param", "epochs=3", "--param", "scaling=none", "--param", "hashnet:learning_rate=100.0"]
+    options = ["--bits", 8, "--param", "epochs=3", "--param", "scaling=none", "--param", "hashnet:learning_rate=1e12"]
     options += ["--results", tmp_path, "--resume"]
     result = hashbench("run", "--method", "hashnet", *options, "--seed", 0, "--seed", 1)
     assert result.exit_code == 1
-    assert result.stderr.count("failed. hashnet stopped") == 2
+    assert "failed. hashnet stopped" in result.stderr
+    assert result.stderr.count(": failed.") == 2
     assert not list(digits_data.rglob("*.checkpoint"))  # it would fail again
 
-    (job,) = grid(["digits"], ["hashnet"], [8], [0], {"epochs": 3, "scaling": "none", "learning_rate": 100.0})
+    (job,) = grid(["digits"], ["hashnet"], [8], [0], {"epochs": 3, "scaling": "none", "learning_rate": 1e12})
     stale = steps._checkpoint_path(load_dataset("digits")[0], job)
     artifact.write(stale, "checkpoint", {"key": "of other code"}, {})
     result = hashbench("run", "--method", "hashnet", "--method", "mihash", *options)
