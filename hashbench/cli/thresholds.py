@@ -54,7 +54,12 @@ _MORE = 3  # radii shown beyond those that were asked for
         multiple=True,
         help="False positive rate that you allow, at the upper end of its 95 % interval, repeatable.",
     ),
-    option("--precision", type=options.Number(0, 1), multiple=True, help="Precision that you need, repeatable."),
+    option(
+        "--precision",
+        type=options.Number(0, 1),
+        multiple=True,
+        help="Precision that you need, at the lower end of its 95 % interval, repeatable.",
+    ),
     option(
         "--pairs",
         type=options.FILE,
@@ -127,11 +132,13 @@ def thresholds(
     for note in found.notes:
         click.echo(note, err=True)
     asked: dict[str, Match | None] = {"best F1": found.best_f1}
-    asked |= {f"precision {number:g}": found.at_precision(number) for number in precision}
     reasons = {"best F1": "no pair is relevant"}  # why there is no match
-    for rate in fpr:
-        name = f"false positive rate {rate:g}"
-        asked[name], reasons[name] = found.at_fpr(rate), found.why_no_radius(rate)
+    for share in precision:
+        name = f"precision {share:g}"
+        asked[name], reasons[name] = found.at_precision(share), found.why_no_radius(precision=share)
+    for share in fpr:
+        name = f"false positive rate {share:g}"
+        asked[name], reasons[name] = found.at_fpr(share), found.why_no_radius(fpr=share)
     if output is not None and output.suffix.lower() in FIGURES:
         from hashbench.reports.plots.curves_figure import draw_thresholds
 
@@ -171,7 +178,9 @@ def _format(
     if form == "json":
         summary = {key: getattr(found.uap, key) for key in ("mean", "tie_sd", "low", "high")}
         content = {name: match and _contents(match, found, corpus_size) for name, match in asked.items()}
-        return json_text({"n_bits": found.n_bits, "units": found.units, "uAP": summary, **content})
+        pairs = {"n_relevant_pairs": found.n_relevant, "n_irrelevant_pairs": found.n_irrelevant}
+        whole = {"n_bits": found.n_bits, "units": found.units, **pairs, "notes": list(found.notes), "uAP": summary}
+        return json_text(whole | content)
     chosen = {match.radius for match in asked.values() if match is not None}
     first = next((match.radius for match in found.matches if match.n_matches), 0)
     shown = found.matches[first : max(chosen, default=first) + _MORE + 1]
@@ -190,11 +199,7 @@ def _format(
     sentences = [
         sentence
         for name, match in asked.items()
-        for sentence in (
-            _sentences(name, match, found, corpus_size)
-            if match
-            else [f"{name}: {reasons.get(name, 'no radius has it')}."]
-        )
+        for sentence in (_sentences(name, match, found, corpus_size) if match else [f"{name}: {reasons[name]}."])
     ]
     table = (markdown_table if form == "markdown" else plain_table)(header, lines)
     return "\n".join([table, "", *sentences, *_notes(found, corpus_size)])

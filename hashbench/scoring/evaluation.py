@@ -23,6 +23,18 @@ RUN_METRICS = ("AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR")
 _KINDS, _N_UNDEFINED, _N_RELEVANT, _ALIKE, _ITEMS = "(kinds)", "(n_undefined)", "(n_relevant)", "(alike)", "(items)"
 
 
+def suited(metrics: Iterable[str], levels: AnyArray, *, has_radius: bool = True) -> Iterable[str]:
+    """Return the metrics; of the default ones, those that levels of relevance and the distance allow."""
+    if metrics is not DEFAULT_METRICS:
+        return metrics
+    are_whole = bool((levels == np.floor(levels)).all())
+    return [
+        name
+        for name in DEFAULT_METRICS
+        if (are_whole or get_metric(name).family.takes_real_levels) and (has_radius or "@r" not in name)
+    ]
+
+
 class OrderEffect(NamedTuple):
     """What one random order of the database, shared by all queries, does to the scores of a metric.
 

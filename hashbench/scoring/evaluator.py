@@ -24,9 +24,9 @@ from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, largest_left, n_blocks
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.equal_rows import number_rows
-from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, OrderEffect
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, OrderEffect, suited
 from hashbench.scoring.histogram import TieHistogram, count_groups
-from hashbench.scoring.ignored import Relevance, check_left, leave_out
+from hashbench.scoring.ignored import Relevance, check_left, leave_out, notes_on_ignored
 from hashbench.scoring.item_sample import PackedSample
 from hashbench.scoring.metrics import Metric, checked_metrics
 from hashbench.scoring.random_orders import Ties, check_orders, measure
@@ -74,7 +74,7 @@ def evaluate(
         (queries x database) matrix of levels, dense or SciPy CSR, -1 for items that the query ignores. Levels are whole
         numbers, or real ones for NDCG and PairwiseError.
     metrics : iterable of str
-        Names such as ``AP``, ``NDCG@100``, ``P@r2``.
+        Names such as ``AP``, ``NDCG@100``, ``P@r2``; the default is without AP and P where levels are not whole.
     n_bits : int, optional
         Code length, needed for packed codes, and for 0/255 in uint8.
     bit_order : {"little", "big"}, optional
@@ -153,9 +153,7 @@ def evaluate(
             notes.append(
                 f"Relevance was computed by {rule.true_distance} distance, and items are ranked by {distance}."
             )
-        if metrics is DEFAULT_METRICS:  # without a Hamming radius
-            metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
-        chosen = checked_metrics(metrics, undefined)
+        chosen = checked_metrics(suited(metrics, rule.levels, has_radius=False), undefined)
         scored = _evaluate_ranking(ranking, rule, chosen, undefined, random_orders)
         return replace(scored, notes=[*notes, *scored.notes])
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
@@ -186,7 +184,7 @@ def evaluate_packed(
     ``on_progress`` is called if the loops have to be compiled, then for each block of the database with the
     queries counted, as items. Raises HashbenchError if codes, affinity and metrics do not fit together.
     """
-    asked = checked_metrics(metrics, undefined)
+    asked = checked_metrics(suited(metrics, affinity.levels), undefined)
     chosen = [metric for metric in asked if not metric.form]
     by_outputs = [metric for metric in asked if metric.form]
     if by_outputs and query_outputs is None:
@@ -250,6 +248,7 @@ def evaluate_packed(
             for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, n_reranked):
                 absolute = slice(queries.start + part.start, queries.start + part.stop)
                 fill(absolute, replace(histogram.part(part), candidates=candidates))
+    notes += notes_on_ignored(all_affinity, table.n_left[origin])
     evaluation = replace(kinds.noted(table, origin, all_query, all_affinity), notes=notes)
     others = []
     for form in dict.fromkeys(metric.form for metric in by_outputs):
@@ -349,6 +348,7 @@ def _evaluate_ranking(
     table.fill(chunks(0, n_queries, length), counted)
     kinds = QueryKinds.of(digests, affinity.query_keys())
     evaluation = kinds.noted(table, _ALL, digests, affinity)
+    evaluation = replace(evaluation, notes=[*evaluation.notes, *notes_on_ignored(affinity, table.n_left)])
     if not random_orders:
         return evaluation
     return measure(

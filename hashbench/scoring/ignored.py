@@ -224,3 +224,15 @@ def check_left(n_left: IntArray, queries: IntArray) -> None:
             f"query {empty.min():,} (counted from 0) ignores all items of the database, so nothing is left to "
             "rank. Remove the query, or ignore less."
         )
+
+
+def notes_on_ignored(relevance: Relevance, n_left: IntArray) -> list[str]:
+    """Return a sentence on how many pairs are ignored, unless each query ignores only itself."""
+    n_ignored = relevance.n_database - n_left
+    if not relevance.ignores or (relevance.excludes_self and (n_ignored == 1).all()):
+        return []
+    n_pairs = len(n_left) * relevance.n_database
+    return [
+        f"{n_ignored.sum():,} of {n_pairs:,} pairs of a query and a database item are ignored, "
+        f"{n_ignored.min():,} to {n_ignored.max():,} of each query."
+    ]

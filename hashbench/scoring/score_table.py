@@ -49,7 +49,8 @@ class ScoreTable:
     ) -> None:
         self.metrics, self.undefined, self.items = metrics, undefined, items
         self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
-        self.n_relevant, self.is_tied = np.empty(n_queries, dtype=np.int64), np.empty(n_queries, dtype=bool)
+        self.n_relevant, self.n_left = np.empty((2, n_queries), dtype=np.int64)
+        self.is_tied = np.empty(n_queries, dtype=bool)
         balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
         self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
         self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
@@ -71,7 +72,7 @@ class ScoreTable:
                 self.items.add(sums)
 
     def _fill(self, queries: slice, histogram: TieHistogram) -> None:
-        self.n_relevant[queries] = histogram.n_relevant
+        self.n_relevant[queries], self.n_left[queries] = histogram.n_relevant, histogram.n_database
         is_whole = histogram.size == histogram.n_database[:, None]
         self.is_tied[queries] = (histogram.n_database > 1) & is_whole.any(axis=1)
         for name, radius in self.radii.items():

@@ -15,10 +15,10 @@ from hashbench.errors import HashbenchError
 from hashbench.scoring.candidates import CandidateCount, count_candidates
 from hashbench.scoring.code_statistics import bits_seen, notes_on_bits
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import Evaluation, suited
 from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.ignored import Parts, Relevance, check_left
+from hashbench.scoring.ignored import Parts, Relevance, check_left, notes_on_ignored
 from hashbench.scoring.intervals import Units
 from hashbench.scoring.item_sample import PackedSample, Sample
 from hashbench.scoring.metrics import checked_metrics, get_metric
@@ -118,7 +118,7 @@ class ShardedCodes:
                 f"random_orders is {random_orders}, but orders of a sharded database are not drawn, as each would read "
                 "it again. Leave random_orders out."
             )
-        chosen = checked_metrics(metrics, undefined)
+        chosen = checked_metrics(suited(metrics, self.relevance.levels), undefined)
         self.check_metrics(metric.name for metric in chosen)
         notes = [*self.relevance.notes, *check_self(self.query, self.database, self.relevance)]
         (queries, origin), shard = self._scored, self._shard
@@ -142,7 +142,8 @@ class ShardedCodes:
 
         table.fill(items.parts(slice(0, histogram.n_queries), histogram.counts[0].size), counted)
         evaluation = self.kinds.noted(table, origin, self.query, self.relevance)
-        return replace(evaluation, notes=[*notes, *self._notes_on(shard)])
+        notes += [*self._notes_on(shard), *notes_on_ignored(self.relevance, table.n_left[origin])]
+        return replace(evaluation, notes=notes)
 
     def candidates(self, metric: str, wanted_recall: Sequence[float]) -> tuple[list[CandidateCount], Evaluation]:
         """Find how many candidates reach a recall, as `hashbench.candidates` does; and their evaluation."""

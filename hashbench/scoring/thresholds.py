@@ -225,29 +225,8 @@ class Thresholds:
         _check_share(rate, "a false positive rate")
         return next((match for match in reversed(self.matches) if match.fpr_high <= rate), None)
 
-    def why_no_radius(self, rate: float) -> str:
-        """Return why `at_fpr` finds none: too few pairs, or too many false matches.
-
-        Parameters
-        ----------
-        rate : float
-            The false positive rate that no radius has.
-
-        Returns
-        -------
-        str
-            The reason, without a full stop.
-        """
-        if not self.n_irrelevant:
-            return "these pairs cannot show it, since none is irrelevant"
-        least = self.at(0)
-        if least.n_false:
-            return f"no radius has it; the upper bound of radius 0 is {least.fpr_high:.2g}"
-        pairs = counted(self.n_irrelevant, "irrelevant pair")
-        return f"{pairs} cannot show it; without a false match the upper bound is still {least.fpr_high:.2g}"
-
     def at_precision(self, precision: float) -> Match | None:
-        """Return the largest radius whose precision over all pairs is at least ``precision``.
+        """Return the largest radius whose precision is at least ``precision`` by its lower bound, ``precision_low``.
 
         Parameters
         ----------
@@ -257,10 +236,39 @@ class Thresholds:
         Returns
         -------
         Match or None
-            None if no radius has it.
+            None if ``precision_low`` of every radius is below ``precision``; `why_no_radius` says why.
         """
         _check_share(precision, "a precision")
-        return next((match for match in reversed(self.matches) if match.precision >= precision), None)
+        return next((match for match in reversed(self.matches) if match.precision_low >= precision), None)
+
+    def why_no_radius(self, *, fpr: float | None = None, precision: float | None = None) -> str:
+        """Return why `at_fpr` or `at_precision` finds none: too few pairs, or too many false matches.
+
+        Parameters
+        ----------
+        fpr, precision : float, optional
+            The false positive rate, or the precision, that no radius has.
+
+        Returns
+        -------
+        str
+            The reason, without a full stop.
+        """
+        if precision is not None:
+            matches = (match for match in self.matches if match.n_matches)
+            best = max(matches, key=lambda match: (match.precision >= precision, match.precision_low, match.radius))
+            share = f"{best.precision:.4f} ({best.precision_low:.2f} to {best.precision_high:.2f})"
+            if best.precision < precision:
+                return f"no radius has it; that of radius {best.radius} is {share}"
+            pairs = counted(best.n_matches, "match", "matches")
+            return f"{pairs} of radius {best.radius} cannot show it; their precision is {share}"
+        if not self.n_irrelevant:
+            return "these pairs cannot show it, since none is irrelevant"
+        least = self.at(0)
+        if least.n_false:
+            return f"no radius has it; the upper bound of radius 0 is {least.fpr_high:.2g}"
+        pairs = counted(self.n_irrelevant, "irrelevant pair")
+        return f"{pairs} cannot show it; without a false match the upper bound is still {least.fpr_high:.2g}"
 
     @property
     def uap(self) -> Summary:

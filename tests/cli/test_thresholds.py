@@ -40,13 +40,13 @@ def expected(files):
 
 
 def test_the_table_and_the_sentences_have_the_numbers(hashbench, of_files, expected):
-    text = hashbench(*of_files, "--fpr", "1e-2", "--precision", 0.9).stdout
+    text = hashbench(*of_files, "--fpr", "1e-2", "--precision", 0.4).stdout
     for line in re.findall(r"^ (\d+) +([\d,]+) +([\d,]+) ", text, re.MULTILINE):
         match = expected.at(int(line[0]))
         assert [int(number.replace(",", "")) for number in line[1:]] == [match.n_matches, match.n_false]
     for name, match in (
         ("best F1", expected.best_f1),
-        ("precision 0.9", expected.at_precision(0.9)),
+        ("precision 0.4", expected.at_precision(0.4)),
         ("false positive rate 0.01", expected.at_fpr(0.01)),
     ):
         (sentence,) = re.findall(rf"^{name}: (.*)$", text, re.MULTILINE)
@@ -110,15 +110,17 @@ def test_json_has_what_was_asked_for(hashbench, of_files, expected):
     assert content["uAP"]["mean"] == pytest.approx(expected.uap.mean)
     assert content["best F1"]["radius"] == expected.best_f1.radius
     assert content["false positive rate 0.5"]["n_false"] == expected.at_fpr(0.5).n_false
+    assert (content["n_relevant_pairs"], content["n_irrelevant_pairs"]) == (60, 1710)
+    assert content["notes"] == list(expected.notes)
 
 
 def test_json_has_null_for_a_share_of_nothing(hashbench, files):
     np.save(files / "words.npy", np.zeros(N_ITEMS, int))
     own = [word for role in ("query", "database") for word in (f"--{role}-codes", files / "codes.npy")]
     own += [word for role in ("query", "database") for word in (f"--{role}-labels", files / "words.npy")]
-    printed = hashbench("thresholds", *own, "--format", "json", "--precision", 1)
+    printed = hashbench("thresholds", *own, "--format", "json", "--precision", 0.8)
     content = json.loads(printed.stdout, parse_constant=pytest.fail)
-    assert content["precision 1"]["fpr"] is None
+    assert content["precision 0.8"]["fpr"] is None
     assert "--exclude-self" in printed.stderr
 
 
@@ -151,8 +153,8 @@ def test_a_radius_is_chosen_on_one_half_of_the_classes_and_judged_on_the_other(h
 
 
 def test_false_matches_in_a_corpus_are_the_rate_times_its_pairs(hashbench, of_files, expected):
-    match, command = expected.at_precision(0.5), [*of_files, "--precision", 0.5, "--corpus-size", 1000]
-    content = json.loads(hashbench(*command, "--format", "json").stdout)["precision 0.5"]["expected_false"]
+    match, command = expected.at_precision(0.4), [*of_files, "--precision", 0.4, "--corpus-size", 1000]
+    content = json.loads(hashbench(*command, "--format", "json").stdout)["precision 0.4"]["expected_false"]
     rates = np.array([match.fpr, match.fpr_low, match.fpr_high])
     np.testing.assert_allclose(content["per_query"], 1000 * rates)
     np.testing.assert_allclose(content["all_pairs"], 1000 * 999 / 2 * rates)

@@ -265,6 +265,16 @@ def test_real_levels_of_an_affinity_score_as_the_rankings_do(form):
         assert found.summary[name][5:] == pytest.approx(expected.summary[name][5:], abs=1e-12)
 
 
+@pytest.mark.parametrize(("distance", "n_radii"), [("hamming", 1), ("cosine", 0), ("dot", 0)])
+def test_default_metrics_are_those_that_the_levels_and_the_distance_allow(distance, n_radii):
+    def named(affinity):
+        return list(evaluate(2 * query - 1.0, 2 * database - 1.0, affinity, distance=distance).summary)
+
+    assert named(matrix) == named(matrix.astype(float))
+    assert named(matrix) == ["AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2"][: 5 + n_radii]
+    assert named(gains) == ["NDCG", "NDCG@100"]
+
+
 class OfPlugin(Affinity):
     """A rule that computes its levels in another type than it lists them."""
 

@@ -18,6 +18,7 @@ from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.scoring import shards
 from hashbench.scoring.curves import curve_metrics, lay_out
+from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.scoring.evaluator import evaluate_histogram
 from hashbench.scoring.shards import ShardedCodes, count_shard
 
@@ -85,9 +86,9 @@ def test_scores_and_curves_of_sharded_codes_are_those_of_one_array_and_each_row_
 
 def test_real_levels_of_sharded_codes_score_as_those_of_one_array():
     gains = Explicit(np.random.default_rng(0).random((len(query), len(database))).round(2))
-    names = ["NDCG", "NDCG:linear", "NDCG@5:trec"]
-    found = ShardedCodes(pack(query), pack(database), N_BITS, gains).evaluate(names)
-    assert found.summary == evaluate(query, database, gains, names).summary
+    codes = ShardedCodes(pack(query), pack(database), N_BITS, gains)
+    for names in (["NDCG", "NDCG:linear", "NDCG@5:trec"], DEFAULT_METRICS):
+        assert codes.evaluate(names).summary == evaluate(query, database, gains, names).summary
 
 
 def test_queries_that_repeat_are_counted_once_and_scored_each():

@@ -1,5 +1,7 @@
 """Pairs that match at each radius, against brute force, scikit-learn and SciPy."""
 
+import re
+
 import numpy as np
 import pytest
 from helpers import oracles
@@ -186,9 +188,13 @@ def test_the_radius_that_is_looked_for_is_the_largest_that_has_it():
     found = hashbench.thresholds(codes[:1], codes, np.array([[1, 1, 0, 1]]))
     assert [round(match.f1, 3) for match in found.matches] == [0.5, 0.8, 0.667, 0.857]
     assert found.best_f1.radius == 3
-    assert (found.at_precision(0.99).radius, found.at_precision(0.7).radius) == (1, 3)
-    assert (found.at_fpr(0.999), found.at_fpr(1).radius) == (None, 3)  # of one query
-    assert hashbench.thresholds(codes[:1], codes[2:3], np.array([[0]])).at_precision(0.5) is None
+    for choose in (found.at_fpr, found.at_precision):  # of one query
+        assert [None if match is None else match.radius for match in map(choose, (0, 0.999, 1))] in (
+            [None, None, 3],
+            [3, None, None],
+        )
+    reason = found.why_no_radius(precision=0.7)
+    assert reason == "4 matches of radius 3 cannot show it; their precision is 0.7500 (0.00 to 1.00)"
     assert hashbench.thresholds(codes[:1], codes[:1], np.array([[0]])).at_fpr(0.5) is None
 
 
@@ -199,6 +205,19 @@ def test_a_false_positive_rate_is_that_of_the_upper_bound():
     for radius, high in enumerate(highs[:-1]):
         assert found.at_fpr(high).radius == max(place for place, other in enumerate(highs) if other <= high) >= radius
     assert found.at_fpr(highs[0] * 0.99) is None
+
+
+def test_a_precision_is_that_of_the_lower_bound():
+    found = hashbench.thresholds(query, database, RULES["dense"])
+    lows = [match.precision_low if match.n_matches else -1 for match in found.matches]
+    for low in set(lows) - {-1}:
+        assert found.at_precision(low).radius == max(place for place, other in enumerate(lows) if other >= low)
+    beyond = max(lows) + 1e-9
+    assert found.at_precision(beyond) is None
+    assert re.match(
+        r"[\d,]+ matches? of radius \d+ cannot show it; their precision is ", found.why_no_radius(precision=beyond)
+    )
+    assert found.why_no_radius(precision=1).startswith("no radius has it; that of radius ")
 
 
 def test_without_relevant_or_irrelevant_pairs_shares_are_unknown():
