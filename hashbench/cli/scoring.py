@@ -327,9 +327,8 @@ def evaluate(
             )
         user_codes.check_metrics(metrics or DEFAULT_METRICS)
         reports_orders = not isinstance(user_codes, ShardedCodes)  # which reports by itself
-        if curves is not None:
-            rule = user_codes.affinity if reports_orders else user_codes.relevance
-            refuse_fractions(rule.levels, "--curves")
+        if curves is not None and reports_orders:
+            refuse_fractions(user_codes.affinity.levels, "--curves")
         score = partial(user_codes.evaluate, undefined=undefined)
         if saving is not None:
             refuse_outputs({**outputs, **user_codes.saved_files(saving)}, files_of(own, dataset))

@@ -172,7 +172,8 @@ def train(
                     value = loss.compute(batch)
                     optimizer.zero_grad()
                     torch.autograd.backward(value)
-                    _bound_step(optimizer.param_groups, settings.learning_rate)
+                    if settings.optimizer == "sgd":  # the others scale gradients by themselves
+                        _bound_step(optimizer.param_groups, settings.learning_rate)
                 optimizer.step()
                 with torch.no_grad():
                     loss.end_step(batch)

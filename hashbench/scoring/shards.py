@@ -15,7 +15,7 @@ from hashbench.errors import HashbenchError
 from hashbench.scoring.candidates import CandidateCount, count_candidates
 from hashbench.scoring.code_statistics import bits_seen, notes_on_bits
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
-from hashbench.scoring.evaluation import Evaluation, suited
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, suited
 from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.ignored import Parts, Relevance, check_left, notes_on_ignored
@@ -118,7 +118,9 @@ class ShardedCodes:
                 f"random_orders is {random_orders}, but orders of a sharded database are not drawn, as each would read "
                 "it again. Leave random_orders out."
             )
-        chosen = checked_metrics(suited(metrics, self.relevance.levels), undefined)
+        if metrics is DEFAULT_METRICS:
+            metrics = suited(metrics, self._shard.histogram.levels)
+        chosen = checked_metrics(metrics, undefined)
         self.check_metrics(metric.name for metric in chosen)
         notes = [*self.relevance.notes, *check_self(self.query, self.database, self.relevance)]
         (queries, origin), shard = self._scored, self._shard
