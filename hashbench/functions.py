@@ -472,7 +472,7 @@ def explain(
     exclude_self: bool = False,
     exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    junk_label: int | str | None = None,
+    junk_label: int | str | Sequence[int | str] | None = None,
 ) -> Explained:
     """Show why other scripts give other numbers for the same codes, as ``hashbench explain`` does.
 

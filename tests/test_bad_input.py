@@ -867,7 +867,7 @@ COMMANDS += [
         f"1 | {OWN} --affinity {name} | {words}"
         for name, words in {
             "levels-negative.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (-2)",
-            "levels-half.npy": "AP needs whole-number levels | one is 0.5 | Choose a form of NDCG, such as NDCG:trec",
+            "levels-half.npy --metric AP": "AP needs whole-number levels | one is 0.5 | Choose a form of NDCG, such as",
             "levels-half.npy --metric NDCG --metric P@2": "P@2 needs whole-number levels",
             "levels-half.npy --wanted-recall .5 --metric R@2": "R@2 needs whole-number levels | such as levels >= 0.5",
             "levels-half.npy --metric NDCG --curves curves.csv": "--curves needs whole-number levels of relevance",
@@ -1034,7 +1034,7 @@ CALLS = [
     (lambda: call(groups=LABELS), "groups must be a pair, (query_groups, database_groups), got a "),
     (lambda: call(groups=(LABELS / 2, LABELS)), "whole numbers"),
     (lambda: call(junk_label=0.5), "the label of junk is 0.5, and labels are whole numbers"),
-    (lambda: call(junk_label=[0]), "the label of junk is [0]"),
+    (lambda: call(junk_label=[[0]]), "the label of junk is [0]"),
     (lambda: call(exclude_same_id=(LABELS, LABELS[:2])), "there are 2 database ids for 4 database items"),
     (lambda: call(CODES.astype(complex), distance="cosine"), "expected real numbers"),
     (lambda: call(CODES.astype(object)), "dtype object"),

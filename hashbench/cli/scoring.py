@@ -75,7 +75,12 @@ RELEVANCE = option_group(
         help="Groups of queries (n,), such as cameras. A query ignores items of its class in its group.",
     ),
     option("--database-groups", type=options.ARRAY, help="Groups of the database, likewise."),
-    option("--junk-label", metavar="LABEL", help="Class of database items that all queries ignore."),
+    option(
+        "--junk-label",
+        metavar="LABEL",
+        multiple=True,
+        help="Class of database items that all queries ignore, repeatable.",
+    ),
     option(
         "--exclude-same-id",
         type=options.ARRAY,
@@ -379,7 +384,7 @@ def _compare_codes(
         two = read_two_files(codes, Path(other), dataset_of(codes, dataset))
     else:
         roles = "query_codes", "database_codes"
-        of_scores = [own[key] for key in own if key not in (*_NO_FILES, *roles)] + [own["junk_label"], dataset]
+        of_scores = [own[key] for key in own if key not in (*_NO_FILES, *roles)] + [own["junk_label"] or None, dataset]
         is_scored = bool(metrics) or undefined != "skip" or any(value is not None for value in of_scores)
         specs = [own[role] for role in roles if own[role] is not None]
         if len(specs) < 1 + is_scored:

@@ -177,7 +177,10 @@ def _format(
         return found.to_frame().to_csv(index=False, lineterminator="\n").rstrip("\n")
     if form == "json":
         summary = {key: getattr(found.uap, key) for key in ("mean", "tie_sd", "low", "high")}
-        content = {name: match and _contents(match, found, corpus_size) for name, match in asked.items()}
+        content = {
+            name: {"reason": reasons[name]} if match is None else _contents(match, found, corpus_size)
+            for name, match in asked.items()
+        }
         pairs = {"n_relevant_pairs": found.n_relevant, "n_irrelevant_pairs": found.n_irrelevant}
         whole = {"n_bits": found.n_bits, "units": found.units, **pairs, "notes": list(found.notes), "uAP": summary}
         return json_text(whole | content)
@@ -215,9 +218,11 @@ def _rounded(value: float) -> str:
 
 def _contents(match: "Match", found: "Thresholds", corpus_size: int | None) -> dict[str, Any]:
     content = match._asdict()
+    if not found.n_queries:
+        del content["n_queries_with_false"]
     judged = None if found.held_out is None else found.held_out.at(match.radius)
     if judged is not None:
-        content["held_out"] = judged._asdict()
+        content["held_out"] = {name: value for name, value in judged._asdict().items() if name in content}
     if corpus_size is not None:
         content["expected_false"] = _expected(judged or match, corpus_size)
     return content
@@ -264,8 +269,8 @@ def _notes(found: "Thresholds", corpus_size: int | None) -> list[str]:
     uap, of_orders = found.uap, f"sd over orders of the {items}"
     lines = [
         f"In brackets: 95 % intervals for others like these {found.units}, whose pairs depend on each other.",
-        f"uAP {uap.mean:.4f} ({uap.low:.4f} to {uap.high:.4f}; {of_orders} {uap.tie_sd:.5f}): all pairs in one ranking "
-        "by distance, over all orders of tied pairs."
+        f"uAP {uap.mean:.4f}, from {uap.low:.4f} to {uap.high:.4f} over orders of tied pairs ({of_orders} "
+        f"{uap.tie_sd:.5f}): all pairs in one ranking by distance."
         if found.n_relevant
         else "No pair is relevant, so recall, F1 and uAP are not defined.",
         f"{found.n_relevant:,} relevant of {found.n_relevant + found.n_irrelevant:,} pairs"

@@ -39,7 +39,7 @@ from hashbench.sources.array_files import (
     refuse_transposed,
 )
 from hashbench.sources.formats import COARSE_KEYS, FEATURE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
-from hashbench.sources.pair_files import read_ids, read_pairs
+from hashbench.sources.pair_files import read_ids, read_pairs, refuse_other_ids
 from hashbench.sources.shards import read_in_slices
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import read_record
@@ -82,7 +82,7 @@ class OwnFiles:
     exclude_same_id: tuple[str, str] | None = None  # ids (n,) of queries and database, which ignore their own
     query_groups: str | None = None  # groups (n,), numbers or words: queries ignore those of their class and group
     database_groups: str | None = None
-    junk_label: str | None = None  # class of database items that all queries ignore
+    junk_label: tuple[str, ...] = ()  # classes of database items that all queries ignore
     needs_relevance: bool = True  # if false, codes are compared and not scored
 
     def __post_init__(self) -> None:
@@ -119,8 +119,8 @@ class OwnFiles:
                 arrays = [read_in_slices(spec, keys)[:] for spec in specs if spec is not None]
                 pairs[name] = (*comparable(arrays, map(str, specs), (affinity.n_queries, affinity.n_database)),)
         chosen: dict[str, Any] = {"exclude_self": True} if self.exclude_self else {}
-        if self.junk_label is not None:
-            chosen["junk_label"] = self.junk_label
+        if self.junk_label:
+            chosen["junk_label"] = self.junk_label[0] if len(self.junk_label) == 1 else [*self.junk_label]
         params = chosen | {name: _digest_of_words(*arrays) for name, arrays in pairs.items()}
         return leave_out(affinity, **chosen, **pairs), params
 
@@ -204,7 +204,7 @@ class OwnCodes:
 
     def evaluate(
         self,
-        metrics: Iterable[str],
+        metrics: Sequence[str],
         undefined: str = "skip",
         random_orders: int = 0,
         on_progress: Progress = silent,
@@ -214,13 +214,12 @@ class OwnCodes:
         rules: Any = {"undefined": undefined, "random_orders": random_orders}
         if self.distance != "hamming":
             return evaluate(*codes, self.affinity, metrics, distance=self.distance, **rules)
-        names = list(metrics)
-        vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, names)
+        vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, metrics)
         return evaluate_packed(
             *codes,
             self.n_bits,
             self.affinity,
-            names,
+            metrics,
             vectors=vectors,
             query_outputs=self.query_outputs,
             on_progress=on_progress,
@@ -369,6 +368,8 @@ def read_file(path: Path, dataset: str) -> OwnCodes:
 def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None) -> OwnCodes:
     """Read codes and what is relevant to them into memory; ``naming`` may add names to errors in the codes."""
     vectors = _read_vectors(files)
+    refuse_other_ids([files.query_codes, files.query_labels, files.query_coarse, files.query_groups])
+    refuse_other_ids([files.database_codes, files.database_labels, files.database_coarse, files.database_groups])
     judge = None if files.dataset is None else load_dataset(files.dataset)[0]
     labels = [[read_array(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
     sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]

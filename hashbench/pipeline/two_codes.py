@@ -1,6 +1,6 @@
 """Two codes of the same items, such as before and after an upgrade: how far they differ, and what a mixture scores."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from hashbench.scoring.drift import Drift, check_same, drift_packed
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.sources.array_files import split_spec
+from hashbench.sources.pair_files import refuse_other_ids
 
 THESE, OTHER = "these", "other"
 
@@ -34,7 +35,7 @@ class TwoCodes:
         return {role: drift_packed(codes[THESE], codes[OTHER], self.n_bits) for role, codes in roles.items()}
 
     def evaluations(
-        self, metrics: Iterable[str], undefined: str, on_progress: Progress = silent
+        self, metrics: Sequence[str], undefined: str, on_progress: Progress = silent
     ) -> Iterator[tuple[str, str, Evaluation]]:
         """Score queries of these and of the other codes in a database of each; none if nothing is known as relevant."""
         if self.own is None:
@@ -59,6 +60,8 @@ def read_two_files(path: Path, other: Path, dataset: str) -> TwoCodes:
 def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
     """Read a user's own codes, with what is relevant to them if that is known, and other ones; see `other_files`."""
     others = other_files(files, other)
+    refuse_other_ids([files.query_codes, others.query_codes])
+    refuse_other_ids([files.database_codes, others.database_codes])
     own = read_own(files) if files.needs_relevance else None
     these = read_packed(files) if own is None else (own.query, own.database, own.n_bits)
     return _checked(*these, *read_packed(others), own)

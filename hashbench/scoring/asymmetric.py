@@ -9,6 +9,7 @@ from hashbench.bits import to_words, unpack
 from hashbench.errors import HashbenchError
 from hashbench.scoring.equal_rows import number_rows
 
+_OTHER_CODES = 0.25  # of the bits: an own code differs from its outputs in few, one of other bits in half of them
 _PLACES = 30  # binary ones, of the largest output of a query; what differs by less is rounding noise, and ties
 
 
@@ -53,7 +54,8 @@ def notes_on_signs(outputs: FloatArray, query: ByteArray, n_bits: int) -> list[s
     differ = (unpack(query, n_bits) != (outputs > 0)) & (outputs != 0)
     if not differ.any():
         return []
-    return [
-        f"The signs of the query outputs differ from the query codes in {differ.mean():.1%} of the bits. Give outputs "
-        "and codes of the same queries, in one order of queries and of bits (--bit-order)."
-    ]
+    said = f"signs of the query outputs differ from the query codes in {differ.mean():.1%} of the bits"
+    advice = "Give outputs and codes of the same queries, in one order of queries and of bits (--bit-order)."
+    if differ.mean() > _OTHER_CODES:
+        raise HashbenchError(f"{said}, as those of other codes do. {advice}")
+    return [f"The {said}. {advice}"]

@@ -69,7 +69,7 @@ def candidates(
     exclude_self: bool = False,
     exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    junk_label: int | str | None = None,
+    junk_label: int | str | Sequence[int | str] | None = None,
 ) -> list[CandidateCount]:
     """Find the smallest number of candidates by Hamming distance whose re-ranking reaches a recall.
 

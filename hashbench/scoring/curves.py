@@ -2,6 +2,7 @@
 
 from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def curves(
     exclude_self: bool = False,
     exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    junk_label: int | str | None = None,
+    junk_label: int | str | Sequence[int | str] | None = None,
 ) -> pd.DataFrame:
     """Compute precision-recall curves of codes of any origin.
 

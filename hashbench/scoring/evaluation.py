@@ -23,16 +23,16 @@ RUN_METRICS = ("AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR")
 _KINDS, _N_UNDEFINED, _N_RELEVANT, _ALIKE, _ITEMS = "(kinds)", "(n_undefined)", "(n_relevant)", "(alike)", "(items)"
 
 
-def suited(metrics: Iterable[str], levels: AnyArray, *, has_radius: bool = True) -> Iterable[str]:
-    """Return the metrics; of the default ones, those that levels of relevance and the distance allow."""
+def suited(metrics: Iterable[str], levels: AnyArray, *, has_radius: bool = True) -> tuple[Iterable[str], list[str]]:
+    """Return the metrics, of the default ones those that levels and distance allow, and a note on those left out."""
     if metrics is not DEFAULT_METRICS:
-        return metrics
-    are_whole = bool((levels == np.floor(levels)).all())
-    return [
-        name
-        for name in DEFAULT_METRICS
-        if (are_whole or get_metric(name).family.takes_real_levels) and (has_radius or "@r" not in name)
-    ]
+        return metrics, []
+    chosen = [name for name in DEFAULT_METRICS if has_radius or "@r" not in name]
+    if (levels == np.floor(levels)).all():
+        return chosen, []
+    allowed = [name for name in chosen if get_metric(name).family.takes_real_levels]
+    others = ", ".join(name for name in chosen if name not in allowed)
+    return allowed, [f"Relevance has levels that are not whole, so these default metrics are left out: {others}."]
 
 
 class OrderEffect(NamedTuple):

@@ -56,7 +56,7 @@ def evaluate(
     exclude_self: bool = False,
     exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    junk_label: int | str | None = None,
+    junk_label: int | str | Sequence[int | str] | None = None,
 ) -> Evaluation:
     """Score codes of any origin, exactly over all orders of tied items.
 
@@ -104,8 +104,8 @@ def evaluate(
     groups : pair of arrays, optional
         Groups of queries and database, such as cameras, likewise: each query ignores items with its class label and
         its group.
-    junk_label : int or str, optional
-        Class label of database items that all queries ignore.
+    junk_label : int, str or sequence of them, optional
+        Class labels of database items that all queries ignore.
 
     Returns
     -------
@@ -153,9 +153,10 @@ def evaluate(
             notes.append(
                 f"Relevance was computed by {rule.true_distance} distance, and items are ranked by {distance}."
             )
-        chosen = checked_metrics(suited(metrics, rule.levels, has_radius=False), undefined)
+        metrics, left_out = suited(metrics, rule.levels, has_radius=False)
+        chosen = checked_metrics(metrics, undefined)
         scored = _evaluate_ranking(ranking, rule, chosen, undefined, random_orders)
-        return replace(scored, notes=[*notes, *scored.notes])
+        return replace(scored, notes=[*notes, *scored.notes, *left_out])
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     rules: dict[str, Any] = {"undefined": undefined, "random_orders": random_orders}
     if vectors is not None:
@@ -184,7 +185,8 @@ def evaluate_packed(
     ``on_progress`` is called if the loops have to be compiled, then for each block of the database with the
     queries counted, as items. Raises HashbenchError if codes, affinity and metrics do not fit together.
     """
-    asked = checked_metrics(suited(metrics, affinity.levels), undefined)
+    metrics, left_out = suited(metrics, affinity.levels)
+    asked = checked_metrics(metrics, undefined)
     chosen = [metric for metric in asked if not metric.form]
     by_outputs = [metric for metric in asked if metric.form]
     if by_outputs and query_outputs is None:
@@ -248,7 +250,7 @@ def evaluate_packed(
             for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, n_reranked):
                 absolute = slice(queries.start + part.start, queries.start + part.stop)
                 fill(absolute, replace(histogram.part(part), candidates=candidates))
-    notes += notes_on_ignored(all_affinity, table.n_left[origin])
+    notes += [*notes_on_ignored(all_affinity, table.n_left[origin]), *left_out]
     evaluation = replace(kinds.noted(table, origin, all_query, all_affinity), notes=notes)
     others = []
     for form in dict.fromkeys(metric.form for metric in by_outputs):

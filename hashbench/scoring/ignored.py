@@ -147,11 +147,15 @@ def leave_out(
     exclude_self: bool = False,
     exclude_same_id: Pair | None = None,
     groups: Pair | None = None,
-    junk_label: int | str | None = None,
+    junk_label: int | str | Sequence[int | str] | None = None,
 ) -> Affinity:
     """Return an affinity that ignores what the options of `hashbench.evaluate` say; itself without any."""
     classes: Any = None
-    if groups is not None or junk_label is not None:
+    if isinstance(junk_label, Sequence) and not isinstance(junk_label, str):
+        junk = list(junk_label)
+    else:
+        junk = [] if junk_label is None else [junk_label]
+    if groups is not None or junk:
         option = "groups are" if groups is not None else "junk is"
         classes = affinity.part(slice(0, 1), slice(0, 1)).plain
         if not isinstance(classes, SameLabel | Hierarchy):
@@ -172,7 +176,9 @@ def leave_out(
         affinity = WithoutEqualKeys(affinity, *ids)
     if groups is not None:
         affinity = WithoutEqualKeys(affinity, *_keys(groups, "groups", affinity), in_class=True)
-    return affinity if junk_label is None else _without_junk(affinity, junk_label, are_words=bool(classes.class_names))
+    for label in junk:
+        affinity = _without_junk(affinity, label, are_words=bool(classes.class_names))
+    return affinity
 
 
 def _keys(pair: Pair, what: str, affinity: Affinity) -> tuple[IntArray, IntArray]:

@@ -118,8 +118,9 @@ class ShardedCodes:
                 f"random_orders is {random_orders}, but orders of a sharded database are not drawn, as each would read "
                 "it again. Leave random_orders out."
             )
+        left_out: list[str] = []
         if metrics is DEFAULT_METRICS:
-            metrics = suited(metrics, self._shard.histogram.levels)
+            metrics, left_out = suited(metrics, self._shard.histogram.levels)
         chosen = checked_metrics(metrics, undefined)
         self.check_metrics(metric.name for metric in chosen)
         notes = [*self.relevance.notes, *check_self(self.query, self.database, self.relevance)]
@@ -144,7 +145,7 @@ class ShardedCodes:
 
         table.fill(items.parts(slice(0, histogram.n_queries), histogram.counts[0].size), counted)
         evaluation = self.kinds.noted(table, origin, self.query, self.relevance)
-        notes += [*self._notes_on(shard), *notes_on_ignored(self.relevance, table.n_left[origin])]
+        notes += [*self._notes_on(shard), *notes_on_ignored(self.relevance, table.n_left[origin]), *left_out]
         return replace(evaluation, notes=notes)
 
     def candidates(self, metric: str, wanted_recall: Sequence[float]) -> tuple[list[CandidateCount], Evaluation]:

@@ -52,7 +52,7 @@ class Match(NamedTuple):
         Shares over all pairs: of matches that are relevant, of relevant pairs that match, of irrelevant pairs that
         match, and the harmonic mean of the first two. NaN where the divisor is 0.
     n_queries_with_false : int
-        Queries with a false match.
+        Queries with a false match; 0 of labelled pairs.
     precision_low, precision_high, recall_low, recall_high, fpr_low, fpr_high : float
         95 % intervals of the shares over pairs of other items or classes, `Thresholds.units`.
 
@@ -257,7 +257,7 @@ class Thresholds:
         if precision is not None:
             matches = (match for match in self.matches if match.n_matches)
             best = max(matches, key=lambda match: (match.precision >= precision, match.precision_low, match.radius))
-            share = f"{best.precision:.4f} ({best.precision_low:.2f} to {best.precision_high:.2f})"
+            share = f"{best.precision:.4f} ({best.precision_low:.4f} to {best.precision_high:.4f})"
             if best.precision < precision:
                 return f"no radius has it; that of radius {best.radius} is {share}"
             pairs = counted(best.n_matches, "match", "matches")
@@ -290,13 +290,14 @@ class Thresholds:
         return Summary(mean, low, high, self.n_queries, self.n_undefined, math.sqrt(max(variance, 0)))
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per radius: the fields of `Match`, and what single queries see."""
+        """One row per radius: the fields of `Match`, and what single queries see, which labelled pairs have not."""
         with needing("to_frame"):
             import pandas as pd
 
-        names = ("query_precision", "query_recall", "n_empty") if self.n_queries else ()
-        by_query = {name: getattr(self, name) for name in names}
-        return pd.DataFrame(self.matches, columns=Match._fields).assign(**by_query)
+        matches = pd.DataFrame(self.matches, columns=Match._fields)
+        if not self.n_queries:
+            return matches.drop(columns="n_queries_with_false")
+        return matches.assign(**{name: getattr(self, name) for name in ("query_precision", "query_recall", "n_empty")})
 
     def __repr__(self) -> str:
         pairs = f"{self.n_relevant:,} relevant of {self.n_relevant + self.n_irrelevant:,} pairs"
@@ -420,7 +421,7 @@ def thresholds(
     exclude_self: bool = False,
     exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    junk_label: int | str | None = None,
+    junk_label: int | str | Sequence[int | str] | None = None,
 ) -> Thresholds:
     """Count what each Hamming radius matches, over all pairs of a query and a database item, or labelled pairs.
 

@@ -1,6 +1,7 @@
-"""Labelled pairs in tables: two ids, and whether they are the same."""
+"""Ids of items in files, and labelled pairs in tables: two ids, and whether they are the same."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,11 @@ _SAME = {"1": 1, "true": 1, "0": 0, "false": 0}
 def read_ids(spec: str, n_codes: int) -> tuple[dict[str, int], str]:
     """Return the row of each id in a file of codes, and what ids are; row numbers if it has none."""
     path, _ = split_spec(spec)
-    with opened_arrays(path) as arrays:
-        name = next((key for key in ID_KEYS if key in arrays), None)
+    name = _name_of_ids(path)
     if name is None:
         hint = "To use ids, name a column or array of the codes' file id"
         return {str(row): row for row in range(n_codes)}, f"row numbers of {path}, from 0 to {n_codes - 1:,}. {hint}"
-    ids = [str(name) for name in read_array(f"{path}:{name}", ID_KEYS).ravel().tolist()]
+    ids = _ids(path, name)
     rows = dict(zip(ids, range(len(ids)), strict=True))
     if not len(rows) == len(ids) == n_codes:
         raise HashbenchError(
@@ -31,6 +31,29 @@ def read_ids(spec: str, n_codes: int) -> tuple[dict[str, int], str]:
             f"{counted(n_codes, 'code')}. Give each code its own id."
         )
     return rows, f"ids in {path}:{name}"
+
+
+def refuse_other_ids(specs: Iterable[str | None]) -> None:
+    """Refuse files of the same items, such as codes and labels, that list their ids in different orders."""
+    paths = dict.fromkeys(split_spec(spec)[0] for spec in specs if spec is not None)
+    listed = [(path, _ids(path, name)) for path in paths if (name := _name_of_ids(path)) is not None]
+    for (path, ids), (other, other_ids) in pairwise(listed):
+        if len(ids) != len(other_ids) or ids == other_ids:
+            continue
+        row = next(row for row, (name, other_name) in enumerate(zip(ids, other_ids, strict=True)) if name != other_name)
+        raise HashbenchError(
+            f"the ids in {path} and {other} differ, first in row {row:,} (the first is 0): {ids[row]} and "
+            f"{other_ids[row]}. Put both files in the same order."
+        )
+
+
+def _name_of_ids(path: Path) -> str | None:
+    with opened_arrays(path) as arrays:
+        return next((key for key in ID_KEYS if key in arrays), None)
+
+
+def _ids(path: Path, name: str) -> list[str]:
+    return [str(cell) for cell in read_array(f"{path}:{name}", ID_KEYS).ravel().tolist()]
 
 
 def read_pairs(path: Path, ids: Sequence[tuple[dict[str, int], str]]) -> IntArray:

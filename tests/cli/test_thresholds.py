@@ -177,3 +177,14 @@ def test_labelled_pairs_name_items_by_their_ids(hashbench, tmp_path):
     by_row = [*labelled[:2], tmp_path / "codes.npy", *labelled[3:]]
     assert "best F1: radius 1, F1 1.0000, " in hashbench(*by_row).stdout
     assert "best F1: radius 1, " in hashbench(*by_row, "--query-codes", tmp_path / "codes.npy").stdout
+
+
+def test_labelled_pairs_have_no_queries_and_a_goal_out_of_reach_has_its_reason(hashbench, tmp_path):
+    (tmp_path / "hashes.csv").write_text("id,hash\nred,0x00\nblue,0x01\ngreen,0x7f\n")
+    (tmp_path / "pairs.csv").write_text("a,b,same\nred,blue,1\ngreen,blue,0\nred,green,0\n")
+    labelled = ["thresholds", "--database-codes", tmp_path / "hashes.csv", "--pairs", tmp_path / "pairs.csv"]
+    content = json.loads(hashbench(*labelled, "--format", "json", "--fpr", 0.001, "--precision", 0.999).stdout)
+    assert "2 irrelevant pairs cannot show it" in content["false positive rate 0.001"]["reason"]
+    assert "cannot show it; their precision is 1.0000 (" in content["precision 0.999"]["reason"]
+    assert "n_queries_with_false" not in content["best F1"]
+    assert "n_queries_with_false" not in hashbench(*labelled, "--format", "csv").stdout

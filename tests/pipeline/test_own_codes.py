@@ -494,3 +494,30 @@ def test_superclasses_make_a_second_level(save, codes):
     files = {name: save(f"{name}.npy", array) for name, array in arrays.items()}
     expected = evaluate(QUERY, DATABASE, levels, ["NDCG", "AP"])
     assert read_own(**codes, **files).evaluate(["NDCG", "AP"]).summary == expected.summary
+
+
+def test_files_of_the_same_items_in_different_orders_are_refused_by_their_ids(hashbench, empty_folder):
+    codes, labels = ["0x01", "0x03", "0x07", "0x0f"], [1, 1, 2, 2]
+    for name, order in {"same": [0, 1, 2, 3], "other": [0, 2, 1, 3]}.items():
+        for kind, values in {"hash": codes, "label": labels}.items():
+            lines = [f"id,{kind}", *(f"item {row},{values[row]}" for row in order)]
+            (empty_folder / f"{name}-{kind}.csv").write_text("\n".join(lines) + "\n")
+    own = {"query_codes": "same-hash.csv", "database_codes": "same-hash.csv"}
+
+    def scored(name):
+        rated = options(query_labels=f"{name}-label.csv:label", database_labels=f"{name}-label.csv:label")
+        return hashbench("evaluate", *options(**own), *rated)
+
+    assert scored("same").exit_code == 0
+    differ = "the ids in same-hash.csv and other-{}.csv differ, first in row 1 (the first is 0): item 1 and item 2"
+    assert differ.format("label") in scored("other").stderr
+    assert scored("other").exit_code == 1
+    assert hashbench("evaluate", *options(**own), "--drift", "same-hash.csv").exit_code == 0
+    assert differ.format("hash") in hashbench("evaluate", *options(**own), "--drift", "other-hash.csv").stderr
+
+
+def test_levels_that_are_not_whole_have_their_default_metrics_on_the_command_line(hashbench, codes, save):
+    gains = np.where(LEVELS > 0, 0.25 * LEVELS, 0)
+    done = hashbench("evaluate", *options(**codes, affinity=save("gains.npy", gains)), "--format", "csv")
+    assert [line.split(",")[0] for line in done.stdout.splitlines()[1:]] == ["NDCG", "NDCG@100"]
+    assert "these default metrics are left out: AP, AP@1000, P@100, P@r2." in done.stderr

@@ -193,11 +193,16 @@ def test_a_codes_file_with_outputs_takes_any_metric(hashbench):
     assert "two codes are compared by Hamming distance" in two.stderr
 
 
-def test_outputs_of_other_queries_get_a_note():
+def test_outputs_that_differ_from_the_codes_get_a_note_and_those_of_other_codes_are_refused():
     outputs, codes, labels = drawn(7)
-    scored = evaluate(outputs <= 0, codes, labels, ["AP:dot"], query_outputs=outputs)
-    share = (outputs != 0).mean()
+    query = outputs > 0
+    query[0, 0] ^= outputs[0, 0] != 0
+    scored = evaluate(query, codes, labels, ["AP:dot"], query_outputs=outputs)
+    share = (query != (outputs > 0)).mean()
     assert any(f"differ from the query codes in {share:.1%} of the bits" in note for note in scored.notes)
+    for other in (~query, np.random.default_rng(0).permutation(query.T).T):
+        with pytest.raises(HashbenchError, match=r"differ from the query codes in .*, as those of other codes do"):
+            evaluate(other, codes, labels, ["AP:dot"], query_outputs=outputs)
     assert not any("signs" in note for note in evaluate(outputs > 0, codes, labels, query_outputs=outputs).notes)
 
 

@@ -47,6 +47,7 @@ CASES = {  # the rule, the options, and which pairs they ignore
     ),
     "ids": (SharedLabels(*split(multi_hot)), {"exclude_same_id": split(ids)}, of_id),
     "junk": (SameLabel(*same), {"junk_label": 3}, is_junk),
+    "junk of two classes": (SameLabel(*same), {"junk_label": [3, 1]}, is_junk | (classes[N_QUERIES:] == 1)),
     "junk in words": (SameLabel(*split(words)), {"junk_label": "bee"}, is_junk),
     "junk in words, superclasses": (
         Hierarchy(*split(words), *split(classes % 2)),

@@ -194,7 +194,7 @@ def test_the_radius_that_is_looked_for_is_the_largest_that_has_it():
             [3, None, None],
         )
     reason = found.why_no_radius(precision=0.7)
-    assert reason == "4 matches of radius 3 cannot show it; their precision is 0.7500 (0.00 to 1.00)"
+    assert reason == "4 matches of radius 3 cannot show it; their precision is 0.7500 (0.0000 to 1.0000)"
     assert hashbench.thresholds(codes[:1], codes[:1], np.array([[0]])).at_fpr(0.5) is None
 
 
