@@ -230,6 +230,7 @@ def lay_out(folder):
     (folder / "twice-named.csv").write_text("id,hash\na,00\nb,01\na,ff\n")
     (folder / "pairs.csv").write_text("first,second,same\na,b,1\na,c,0\n")
     (folder / "pairs-both.csv").write_text("first,second,same\na,b,1\nb,a,0\n")
+    (folder / "pairs-none.csv").write_text("first,second,same\n")
     (folder / "pairs-maybe.csv").write_text("first,second,same\na,b,maybe\n")
     (folder / "label-gap.csv").write_text("label,file\na,1\nb,2\n,3\na,4\nb,5\na,6\n")
     (folder / "bit-gap.csv").write_text("a,b,c,d,e,f,g,h\n" + "1,0,0,1,1,0,1,0\n,0,1,1,0,0,1,0\n" * 3)
@@ -480,6 +481,7 @@ COMMANDS = f"""
 1 | thresholds --database-codes codes.npy --pairs pairs.csv | 'a', expected one of the row numbers | name a column or
 1 | thresholds --database-codes named-hashes.csv --pairs codes.npy | from a table such as .csv or .parquet, got
 1 | thresholds --database-codes named-hashes.csv --pairs rows.csv | rows.csv has 1 column, expected three: two ids
+1 | thresholds --database-codes named-hashes.csv --pairs pairs-none.csv | pairs-none.csv has a header and no pairs.
 1 | thresholds --database-codes named-hashes.csv --pairs pairs-maybe.csv | has 'maybe', expected 0 or 1.
 1 | thresholds --database-codes named-hashes.csv --pairs pairs-both.csv | items 0 and 1 of the codes (counted
 1 | thresholds --database-codes named-hashes.csv --pairs pairs.csv --held-out | 3 items are too few to choose a radius

@@ -69,6 +69,8 @@ def read_pairs(path: Path, ids: Sequence[tuple[dict[str, int], str]]) -> IntArra
             "0."
         )
     columns = [[str(cell).strip() for cell in table.texts(name)] for name in names]
+    if not columns[0]:
+        raise HashbenchError(f"{path} has a header and no pairs. Give one pair per row.")
     rows_of = [*(known for known, _ in ids), {cell: _SAME.get(cell.lower(), -1) for cell in columns[2]}]
     expected = [*(f"one of the {words}" for _, words in ids), "0 or 1"]
     for column, known, words in zip(columns, rows_of, expected, strict=True):
