@@ -1036,7 +1036,7 @@ CALLS = [
     (lambda: call(groups=LABELS), "groups must be a pair, (query_groups, database_groups), got a "),
     (lambda: call(groups=(LABELS / 2, LABELS)), "whole numbers"),
     (lambda: call(junk_label=0.5), "the label of junk is 0.5, and labels are whole numbers"),
-    (lambda: call(junk_label=[[0]]), "the label of junk is [0]"),
+    (lambda: call(junk_label=[0, 0.5]), "the label of junk is 0.5"),
     (lambda: call(exclude_same_id=(LABELS, LABELS[:2])), "there are 2 database ids for 4 database items"),
     (lambda: call(CODES.astype(complex), distance="cosine"), "expected real numbers"),
     (lambda: call(CODES.astype(object)), "dtype object"),

@@ -395,6 +395,8 @@ def _compare_codes(
         own |= {"query_codes": specs[0], "database_codes": specs[-1]}  # which may be of the same items
         two = read_two_own(OwnFiles(**own, dataset=dataset, needs_relevance=is_scored), other)
     if two.own is not None:
+        if not metrics and (two.own.affinity.levels % 1).any():
+            chosen = ("NDCG",)
         two.own.check_metrics(chosen)
     with ProgressBar() as progress, reporting_compilation(progress.update):
         scored = [*two.evaluations(chosen, undefined, progress.update)]

@@ -135,10 +135,10 @@ def thresholds(
     reasons = {"best F1": "no pair is relevant"}  # why there is no match
     for share in precision:
         name = f"precision {share:g}"
-        asked[name], reasons[name] = found.at_precision(share), found.why_no_radius(precision=share)
+        asked[name], reasons[name] = found.at_precision(share), found.why_no_precision(share)
     for share in fpr:
         name = f"false positive rate {share:g}"
-        asked[name], reasons[name] = found.at_fpr(share), found.why_no_radius(fpr=share)
+        asked[name], reasons[name] = found.at_fpr(share), found.why_no_radius(share)
     if output is not None and output.suffix.lower() in FIGURES:
         from hashbench.reports.plots.curves_figure import draw_thresholds
 
@@ -178,7 +178,7 @@ def _format(
     if form == "json":
         summary = {key: getattr(found.uap, key) for key in ("mean", "tie_sd", "low", "high")}
         content = {
-            name: {"reason": reasons[name]} if match is None else _contents(match, found, corpus_size)
+            name: {"radius": None, "reason": reasons[name]} if match is None else _contents(match, found, corpus_size)
             for name, match in asked.items()
         }
         pairs = {"n_relevant_pairs": found.n_relevant, "n_irrelevant_pairs": found.n_irrelevant}

@@ -81,8 +81,8 @@ class LearnedHash(HashMethod):
         Maximum training items per step; sizes of an epoch's batches differ by at most one. If pretrained layers are
         trained, features are centred by the mean of their batch, for which a few items are too few.
     learning_rate : float, default=0.1
-        Initial learning rate. Gradients are scaled down where this rate times their norm exceeds 2, as on data of few
-        features, which would diverge.
+        Initial learning rate. With sgd, gradients are scaled down so that no step at this rate is longer than 2 (before
+        momentum and weight decay).
     momentum : float, default=0.9
         Momentum of stochastic gradient descent.
     optimizer : {"sgd", "adam", "rmsprop"}, default="sgd"

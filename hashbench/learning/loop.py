@@ -226,17 +226,17 @@ def _bound_step(groups: list[dict[str, Any]], learning_rate: float) -> None:
     """Scale gradients down, in place, if a step at the initial rate would be longer than `_LONGEST_STEP`.
 
     Where most items lie along a few directions, as in iris, the gradients of all items add up, and steps that suit
-    other data diverge.
+    other data diverge. What overflows stays, so that training stops.
     """
     import torch
-    from torch.nn.utils import get_total_norm
 
-    gradients = [[value.grad for value in group["params"] if value.grad is not None] for group in groups]
-    norms = [group["multiplier"] * get_total_norm(some) for group, some in zip(groups, gradients, strict=True)]
-    length = learning_rate * torch.stack(norms).norm()
-    if length > _LONGEST_STEP:
-        for some in gradients:
-            torch._foreach_mul_(some, _LONGEST_STEP / float(length))
+    found = [
+        (group["multiplier"], value.grad) for group in groups for value in group["params"] if value.grad is not None
+    ]
+    length = learning_rate * float(torch.stack([multiplier * gradient.norm() for multiplier, gradient in found]).norm())
+    if _LONGEST_STEP < length < float("inf"):
+        for _, gradient in found:
+            gradient.mul_(_LONGEST_STEP / length)
 
 
 def _is_sane(outputs: "Tensor") -> bool:

@@ -39,7 +39,7 @@ from hashbench.sources.array_files import (
     refuse_transposed,
 )
 from hashbench.sources.formats import COARSE_KEYS, FEATURE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
-from hashbench.sources.pair_files import read_ids, read_pairs, refuse_other_ids
+from hashbench.sources.pair_files import read_ids, read_pairs, refuse_other_order
 from hashbench.sources.shards import read_in_slices
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import read_record
@@ -120,7 +120,8 @@ class OwnFiles:
                 pairs[name] = (*comparable(arrays, map(str, specs), (affinity.n_queries, affinity.n_database)),)
         chosen: dict[str, Any] = {"exclude_self": True} if self.exclude_self else {}
         if self.junk_label:
-            chosen["junk_label"] = self.junk_label[0] if len(self.junk_label) == 1 else [*self.junk_label]
+            labels = sorted(set(self.junk_label))
+            chosen["junk_label"] = labels if len(labels) > 1 else labels[0]
         params = chosen | {name: _digest_of_words(*arrays) for name, arrays in pairs.items()}
         return leave_out(affinity, **chosen, **pairs), params
 
@@ -368,8 +369,8 @@ def read_file(path: Path, dataset: str) -> OwnCodes:
 def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None) -> OwnCodes:
     """Read codes and what is relevant to them into memory; ``naming`` may add names to errors in the codes."""
     vectors = _read_vectors(files)
-    refuse_other_ids([files.query_codes, files.query_labels, files.query_coarse, files.query_groups])
-    refuse_other_ids([files.database_codes, files.database_labels, files.database_coarse, files.database_groups])
+    refuse_other_order([files.query_codes, files.query_labels, files.query_coarse, files.query_groups])
+    refuse_other_order([files.database_codes, files.database_labels, files.database_coarse, files.database_groups])
     judge = None if files.dataset is None else load_dataset(files.dataset)[0]
     labels = [[read_array(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
     sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]

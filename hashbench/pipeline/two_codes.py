@@ -13,7 +13,7 @@ from hashbench.scoring.drift import Drift, check_same, drift_packed
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.sources.array_files import split_spec
-from hashbench.sources.pair_files import refuse_other_ids
+from hashbench.sources.pair_files import refuse_other_order
 
 THESE, OTHER = "these", "other"
 
@@ -60,8 +60,8 @@ def read_two_files(path: Path, other: Path, dataset: str) -> TwoCodes:
 def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
     """Read a user's own codes, with what is relevant to them if that is known, and other ones; see `other_files`."""
     others = other_files(files, other)
-    refuse_other_ids([files.query_codes, others.query_codes])
-    refuse_other_ids([files.database_codes, others.database_codes])
+    refuse_other_order([files.query_codes, others.query_codes])
+    refuse_other_order([files.database_codes, others.database_codes])
     own = read_own(files) if files.needs_relevance else None
     these = read_packed(files) if own is None else (own.query, own.database, own.n_bits)
     return _checked(*these, *read_packed(others), own)

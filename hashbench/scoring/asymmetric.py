@@ -50,12 +50,19 @@ def as_outputs(outputs: npt.ArrayLike, shape: tuple[int, int]) -> FloatArray:
 
 
 def notes_on_signs(outputs: FloatArray, query: ByteArray, n_bits: int) -> list[str]:
-    """Report outputs whose signs are not the bits of the packed query codes, in a sentence; 0 has no sign."""
+    """Report outputs whose signs are not the bits of the packed query codes, in a sentence; 0 has no sign.
+
+    Raises HashbenchError if so many signs differ that the outputs must be those of other codes.
+    """
     differ = (unpack(query, n_bits) != (outputs > 0)) & (outputs != 0)
     if not differ.any():
         return []
-    said = f"signs of the query outputs differ from the query codes in {differ.mean():.1%} of the bits"
-    advice = "Give outputs and codes of the same queries, in one order of queries and of bits (--bit-order)."
-    if differ.mean() > _OTHER_CODES:
-        raise HashbenchError(f"{said}, as those of other codes do. {advice}")
+    share = differ.sum() / (outputs != 0).sum()
+    said = f"signs of the query outputs differ from the query codes in {share:.1%} of the bits"
+    advice = (
+        "Give outputs and codes of the same queries, in one order of queries and of bits (--bit-order), and outputs "
+        "whose threshold is 0."
+    )
+    if share > _OTHER_CODES:
+        raise HashbenchError(f"{said}, so they cannot be compared. {advice}")
     return [f"The {said}. {advice}"]

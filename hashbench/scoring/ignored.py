@@ -1,7 +1,7 @@
 """Pairs that no ranking has: level -1 of an explicit matrix, or of any rule by options."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from unicodedata import normalize
 
 import numpy as np
@@ -151,10 +151,7 @@ def leave_out(
 ) -> Affinity:
     """Return an affinity that ignores what the options of `hashbench.evaluate` say; itself without any."""
     classes: Any = None
-    if isinstance(junk_label, Sequence) and not isinstance(junk_label, str):
-        junk = list(junk_label)
-    else:
-        junk = [] if junk_label is None else [junk_label]
+    junk: list[Any] = [] if junk_label is None else list(dict.fromkeys(np.ravel(cast("Any", junk_label)).tolist()))
     if groups is not None or junk:
         option = "groups are" if groups is not None else "junk is"
         classes = affinity.part(slice(0, 1), slice(0, 1)).plain
@@ -238,7 +235,8 @@ def notes_on_ignored(relevance: Relevance, n_left: IntArray) -> list[str]:
     if not relevance.ignores or (relevance.excludes_self and (n_ignored == 1).all()):
         return []
     n_pairs = len(n_left) * relevance.n_database
+    least, most = n_ignored.min(), n_ignored.max()
+    each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     return [
-        f"{n_ignored.sum():,} of {n_pairs:,} pairs of a query and a database item are ignored, "
-        f"{n_ignored.min():,} to {n_ignored.max():,} of each query."
+        f"{n_ignored.sum():,} of {n_pairs:,} pairs of a query and a database item are ignored, {each} of each query."
     ]

@@ -52,7 +52,7 @@ class Match(NamedTuple):
         Shares over all pairs: of matches that are relevant, of relevant pairs that match, of irrelevant pairs that
         match, and the harmonic mean of the first two. NaN where the divisor is 0.
     n_queries_with_false : int
-        Queries with a false match; 0 of labelled pairs.
+        Queries with a false match; 0 for labelled pairs.
     precision_low, precision_high, recall_low, recall_high, fpr_low, fpr_high : float
         95 % intervals of the shares over pairs of other items or classes, `Thresholds.units`.
 
@@ -225,6 +225,27 @@ class Thresholds:
         _check_share(rate, "a false positive rate")
         return next((match for match in reversed(self.matches) if match.fpr_high <= rate), None)
 
+    def why_no_radius(self, rate: float) -> str:
+        """Return why `at_fpr` finds none: too few pairs, or too many false matches.
+
+        Parameters
+        ----------
+        rate : float
+            The false positive rate that no radius has.
+
+        Returns
+        -------
+        str
+            The reason, without a full stop.
+        """
+        if not self.n_irrelevant:
+            return "these pairs cannot show it, since none is irrelevant"
+        least = self.at(0)
+        if least.n_false:
+            return f"no radius has it; the upper bound of radius 0 is {least.fpr_high:.2g}"
+        pairs = counted(self.n_irrelevant, "irrelevant pair")
+        return f"{pairs} cannot show it; without a false match the upper bound is still {least.fpr_high:.2g}"
+
     def at_precision(self, precision: float) -> Match | None:
         """Return the largest radius whose precision is at least ``precision`` by its lower bound, ``precision_low``.
 
@@ -236,39 +257,29 @@ class Thresholds:
         Returns
         -------
         Match or None
-            None if ``precision_low`` of every radius is below ``precision``; `why_no_radius` says why.
+            None if ``precision_low`` of every radius is below ``precision``; `why_no_precision` says why.
         """
         _check_share(precision, "a precision")
         return next((match for match in reversed(self.matches) if match.precision_low >= precision), None)
 
-    def why_no_radius(self, *, fpr: float | None = None, precision: float | None = None) -> str:
-        """Return why `at_fpr` or `at_precision` finds none: too few pairs, or too many false matches.
+    def why_no_precision(self, precision: float) -> str:
+        """Return why `at_precision` finds none: too few pairs, or too many false matches.
 
         Parameters
         ----------
-        fpr, precision : float, optional
-            The false positive rate, or the precision, that no radius has.
+        precision : float
+            The precision that no radius has.
 
         Returns
         -------
         str
             The reason, without a full stop.
         """
-        if precision is not None:
-            matches = (match for match in self.matches if match.n_matches)
-            best = max(matches, key=lambda match: (match.precision >= precision, match.precision_low, match.radius))
-            share = f"{best.precision:.4f} ({best.precision_low:.4f} to {best.precision_high:.4f})"
-            if best.precision < precision:
-                return f"no radius has it; that of radius {best.radius} is {share}"
-            pairs = counted(best.n_matches, "match", "matches")
-            return f"{pairs} of radius {best.radius} cannot show it; their precision is {share}"
-        if not self.n_irrelevant:
-            return "these pairs cannot show it, since none is irrelevant"
-        least = self.at(0)
-        if least.n_false:
-            return f"no radius has it; the upper bound of radius 0 is {least.fpr_high:.2g}"
-        pairs = counted(self.n_irrelevant, "irrelevant pair")
-        return f"{pairs} cannot show it; without a false match the upper bound is still {least.fpr_high:.2g}"
+        best = max((match for match in self.matches if match.n_matches), key=lambda match: match.precision)
+        if best.precision < precision:
+            return f"no radius has it; the highest precision is {best.precision:.4f}, of radius {best.radius}"
+        lowest = max(match.precision_low for match in self.matches if match.n_matches)
+        return f"these pairs cannot show it; the highest lower bound of a radius is {lowest:.4f}"
 
     @property
     def uap(self) -> Summary:
@@ -290,7 +301,7 @@ class Thresholds:
         return Summary(mean, low, high, self.n_queries, self.n_undefined, math.sqrt(max(variance, 0)))
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per radius: the fields of `Match`, and what single queries see, which labelled pairs have not."""
+        """One row per radius: the fields of `Match`, and what single queries see, which labelled pairs lack."""
         with needing("to_frame"):
             import pandas as pd
 

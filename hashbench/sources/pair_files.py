@@ -1,7 +1,6 @@
 """Ids of items in files, and labelled pairs in tables: two ids, and whether they are the same."""
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -33,21 +32,27 @@ def read_ids(spec: str, n_codes: int) -> tuple[dict[str, int], str]:
     return rows, f"ids in {path}:{name}"
 
 
-def refuse_other_ids(specs: Iterable[str | None]) -> None:
-    """Refuse files of the same items, such as codes and labels, that list their ids in different orders."""
+def refuse_other_order(specs: Iterable[str | None]) -> None:
+    """Refuse files of the same items, such as codes and labels, that have the same ids in different orders."""
     paths = dict.fromkeys(split_spec(spec)[0] for spec in specs if spec is not None)
-    listed = [(path, _ids(path, name)) for path in paths if (name := _name_of_ids(path)) is not None]
-    for (path, ids), (other, other_ids) in pairwise(listed):
-        if len(ids) != len(other_ids) or ids == other_ids:
-            continue
-        row = next(row for row, (name, other_name) in enumerate(zip(ids, other_ids, strict=True)) if name != other_name)
-        raise HashbenchError(
-            f"the ids in {path} and {other} differ, first in row {row:,} (the first is 0): {ids[row]} and "
-            f"{other_ids[row]}. Put both files in the same order."
-        )
+    names = {path: name for path in paths if (name := _name_of_ids(path)) is not None}
+    if len(names) < 2:
+        return
+    (first, ids), *others = [(path, _ids(path, name)) for path, name in names.items()]
+    for path, other in others:
+        if ids != other and sorted(ids) == sorted(other):
+            row = next(row for row, pair in enumerate(zip(ids, other, strict=True)) if pair[0] != pair[1])
+            raise HashbenchError(
+                f"{first} and {path} have the same ids in different orders, first in row {row:,} (the first is 0): "
+                f"{ids[row]} and {other[row]}. Put both files in the same order."
+            )
 
 
 def _name_of_ids(path: Path) -> str | None:
+    if path.suffix.lower() == ".csv":  # which may be long
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            names = {cell.strip().strip('"') for cell in file.readline().split(",")}
+        return next((key for key in ID_KEYS if key in names), None)
     with opened_arrays(path) as arrays:
         return next((key for key in ID_KEYS if key in arrays), None)
 

@@ -185,6 +185,7 @@ def test_labelled_pairs_have_no_queries_and_a_goal_out_of_reach_has_its_reason(h
     labelled = ["thresholds", "--database-codes", tmp_path / "hashes.csv", "--pairs", tmp_path / "pairs.csv"]
     content = json.loads(hashbench(*labelled, "--format", "json", "--fpr", 0.001, "--precision", 0.999).stdout)
     assert "2 irrelevant pairs cannot show it" in content["false positive rate 0.001"]["reason"]
-    assert "cannot show it; their precision is 1.0000 (" in content["precision 0.999"]["reason"]
+    assert "these pairs cannot show it; the highest lower bound" in content["precision 0.999"]["reason"]
+    assert content["precision 0.999"]["radius"] is None
     assert "n_queries_with_false" not in content["best F1"]
     assert "n_queries_with_false" not in hashbench(*labelled, "--format", "csv").stdout

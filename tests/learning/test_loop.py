@@ -150,6 +150,21 @@ def test_a_step_is_2_long_at_most(example):
         np.testing.assert_allclose(moved(factor, rate), 2 * gentle / length, rtol=1e-6, atol=1e-9)
 
 
+def test_a_step_may_leave_out_parameters_of_the_loss(example):
+    class Late(LearnedHash):
+        def _begin(self, items, generator):
+            own = torch.nn.Module()
+            own.weight = torch.nn.Parameter(torch.ones(1))
+            return own
+
+        def _loss(self, batch):
+            loss = 1e6 * batch.outputs.square().mean()
+            return loss * batch.own.weight.sum() if batch.epoch else loss
+
+    X, y = example
+    assert Late(4, epochs=2).fit(X, y).transform(X).shape == (250, 4)
+
+
 SMALL = {"wine": load_wine, "iris": load_iris, "breast cancer": load_breast_cancer}
 STEEP = ["dfh", "dpsh", "dsdh", "greedyhash"]  # most of whose trainings diverge without the bound
 

@@ -496,7 +496,7 @@ def test_superclasses_make_a_second_level(save, codes):
     assert read_own(**codes, **files).evaluate(["NDCG", "AP"]).summary == expected.summary
 
 
-def test_files_of_the_same_items_in_different_orders_are_refused_by_their_ids(hashbench, empty_folder):
+def test_files_of_the_same_ids_in_different_orders_are_refused(hashbench, empty_folder):
     codes, labels = ["0x01", "0x03", "0x07", "0x0f"], [1, 1, 2, 2]
     for name, order in {"same": [0, 1, 2, 3], "other": [0, 2, 1, 3]}.items():
         for kind, values in {"hash": codes, "label": labels}.items():
@@ -509,11 +509,25 @@ def test_files_of_the_same_items_in_different_orders_are_refused_by_their_ids(ha
         return hashbench("evaluate", *options(**own), *rated)
 
     assert scored("same").exit_code == 0
-    differ = "the ids in same-hash.csv and other-{}.csv differ, first in row 1 (the first is 0): item 1 and item 2"
+    differ = (
+        "same-hash.csv and other-{}.csv have the same ids in different orders, first in row 1 (the first is 0): item 1"
+    )
     assert differ.format("label") in scored("other").stderr
     assert scored("other").exit_code == 1
     assert hashbench("evaluate", *options(**own), "--drift", "same-hash.csv").exit_code == 0
     assert differ.format("hash") in hashbench("evaluate", *options(**own), "--drift", "other-hash.csv").stderr
+    text = (empty_folder / "other-label.csv").read_text()
+    (empty_folder / "other-label.csv").write_text(text.replace("item 3", "another"))
+    assert scored("other").exit_code == 0  # ids of something else
+    np.savez(empty_folder / "other.npz", label=labels, id=np.array([f"item {row}" for row in (0, 1, 3, 2)]))
+    rated = options(query_labels="other.npz:label", database_labels="other.npz:label")
+    refused = hashbench("evaluate", *options(**own), *rated)
+    assert "same-hash.csv and other.npz have the same ids in different orders, first in row 2" in refused.stderr
+    objects = np.array([f"item {row}" for row in range(4)], dtype=object)
+    np.savez(empty_folder / "one.npz", codes=np.eye(4, 8, dtype=bool), label=labels, id=objects)
+    alone = options(query_codes="one.npz:codes", database_codes="one.npz:codes")
+    rated = options(query_labels="one.npz:label", database_labels="one.npz:label")
+    assert hashbench("evaluate", *alone, *rated).exit_code == 0
 
 
 def test_levels_that_are_not_whole_have_their_default_metrics_on_the_command_line(hashbench, codes, save):
