@@ -55,7 +55,7 @@ class DFH(ClassHash):
     eta : float, default=0.5
         Weight of the distance to the codes.
     learning_rate : float, default=0.1
-        Initial learning rate.
+        Initial learning rate; see the base class for its bound.
     weight_decay : float, default=2e-3
         Weight decay of weights and biases.
 

@@ -39,7 +39,7 @@ class DPSH(LearnedHash):
         Weight of the distance between outputs and their signs. None for n_items / 500, the authors' 10 for the 5,000
         items of CIFAR-10: the likelihood grows with the items too.
     learning_rate : float, default=0.3
-        Initial learning rate.
+        Initial learning rate; see the base class for its bound.
 
     Notes
     -----

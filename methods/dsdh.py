@@ -71,7 +71,7 @@ class DSDH(ClassHash):
     dcc_iter : int, default=10
         Updates of classifier and codes at the end of each epoch.
     learning_rate : float, default=0.3
-        Initial learning rate.
+        Initial learning rate; see the base class for its bound.
     weight_decay : float, default=2e-3
         Weight decay of weights and biases.
 

@@ -37,7 +37,7 @@ class GreedyHash(ClassHash):
     alpha : float, default=0.1
         Weight of the term that keeps outputs near -1 and +1.
     learning_rate : float, default=0.1
-        Initial learning rate.
+        Initial learning rate; see the base class for its bound.
     weight_decay : float, default=2e-3
         Weight decay of weights and biases.
 
