@@ -9,7 +9,7 @@ from tests.helpers.paths import ROOT
 from tests.helpers.result_files import rows_in
 
 RESULTS = ROOT / "results"
-WITHOUT_DEVIATION = {("cifar10-s1", "machash"), ("tmc2007", "machash")}
+WITHOUT_DEVIATION = {("tmc2007", "machash")}
 
 
 @pytest.fixture(scope="module")
