@@ -50,6 +50,7 @@ def refuse_other_order(specs: Iterable[str | None]) -> None:
 
 def _name_of_ids(path: Path) -> str | None:
     if path.suffix.lower() == ".csv":  # which may be long
+        check_file(path)
         with path.open(encoding="utf-8-sig", errors="replace") as file:
             names = {cell.strip().strip('"') for cell in file.readline().split(",")}
         return next((key for key in ID_KEYS if key in names), None)
