@@ -198,7 +198,7 @@ class OwnCodes:
     distance: str
     affinity: Affinity
     dataset: Dataset | None  # the prepared dataset that the codes belong to, if any
-    fingerprint: str  # of the dataset, or of labels or affinity
+    fingerprint: str  # of the dataset, or of labels or affinity, and of the pairs that are left out
     vectors: Vectors | None = None  # the float vectors that were coded; a dataset's features re-rank instead
     ignored: Mapping[str, Any] = field(default_factory=dict)  # parameters that record what the affinity leaves out
     query_outputs: FloatArray | None = None  # (n_queries, n_bits), to compare with codes
@@ -393,6 +393,8 @@ def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None
         affinity = judge.affinity()
     fingerprint = _fingerprint(content) if judge is None else judge.fingerprint
     affinity, ignored = files.reduced(affinity)
+    if ignored:
+        fingerprint = sha256(f"{fingerprint}:{canonical_json(ignored)}".encode()).hexdigest()[:16]
     parts = query, database, n_bits, files.distance, affinity, judge, fingerprint
     return OwnCodes(*parts, vectors, ignored, outputs)
 

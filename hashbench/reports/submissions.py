@@ -97,7 +97,7 @@ def about_rows(rows: _Rows) -> list[str]:
     problems: list[str] = []
     contents: dict[tuple[str, str], Row] = {}
     for row in rows.values():
-        first = contents.setdefault((row.dataset, row.features), row)
+        first = row if is_own(row.params) else contents.setdefault((row.dataset, row.features), row)
         if _content(row) != _content(first):
             problems.append(
                 f"{_name(row)} is over {_content(row)}, and {_name(first)} over {_content(first)}. "

@@ -171,7 +171,7 @@ class ShardedCodes:
                 notes.extend(self._notes_on(of_part) if number == 0 else [])
                 yield Part.of(of_part.histogram, Members.of(self.kinds, part, units))
 
-        return pooled(counted(), notes, units, are_met_twice=self.relevance.excludes_self)
+        return pooled(counted(), notes, units, self.relevance)
 
     def _notes_on(self, shard: Shard) -> list[str]:
         return notes_on_bits(self.query, int(self.database.shape[0]), shard.bits, self.n_bits)

@@ -24,7 +24,7 @@ from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.ignored import check_left, leave_out
+from hashbench.scoring.ignored import Relevance, check_left, leave_out
 from hashbench.scoring.intervals import Units, groups_of, intervals
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.self_pairs import check_self, check_symmetry, not_symmetric
@@ -359,8 +359,14 @@ def _sum_rows(histogram: TieHistogram, rows: Rows, times: IntArray) -> IntArray:
     return np.stack([times @ (sizes - n_rel), times @ n_rel])
 
 
-def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, *, are_met_twice: bool) -> Thresholds:
-    """Add up the counts of all queries, or half of them if each pair was met from both sides."""
+def pooled(
+    parts: Iterable[Part], notes: Sequence[str], units: Units, relevance: Relevance | None = None
+) -> Thresholds:
+    """Add up the counts of all queries, or half of them if each pair was met from both sides.
+
+    There is no ``relevance`` of labelled pairs, none of which is ignored.
+    """
+    are_met_twice = relevance is not None and relevance.excludes_self
     sums: dict[str, Any] = {}
     n_queries, n_undefined = 0, 0
     for histogram, weights, by_group in parts:
@@ -390,6 +396,11 @@ def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, *, are_met
     n_defined = n_queries - n_undefined
     for name in ("query_precision", "query_recall"):
         sums[name] = sums[name] / n_defined if n_defined else sums[name] * np.nan
+    if relevance is not None and relevance.ignores:
+        n_items = relevance.n_database
+        n_pairs = n_items * (n_items - 1) // 2 if are_met_twice else n_queries * n_items
+        if n_ignored := n_pairs - int(sums["n_true"].sum() + sums["n_false"].sum()):
+            notes = [*notes, f"{n_ignored:,} of {n_pairs:,} pairs are ignored."]
     return Thresholds(
         **sums,
         n_queries=n_queries,
@@ -493,7 +504,7 @@ def count_pairs(
         check_symmetry(affinity)
     units = Units.of(affinity)
     parts = count_kinds(query, database, n_bits, affinity, on_progress, units)
-    return pooled(parts, notes, units, are_met_twice=affinity.excludes_self)
+    return pooled(parts, notes, units, affinity)
 
 
 def count_halves(query: ByteArray, database: ByteArray, n_bits: int, affinity: Affinity) -> Thresholds:
@@ -546,7 +557,7 @@ def count_labelled(
             _labelled_part(query, database, n_bits, pairs[chosen[rows]], of_pair[:, chosen[rows]], n_groups)
             for rows in chunks(0, len(chosen), queries_at_a_time(n_bits))
         )
-        found = pooled(parts, [*notes, note], half_units, are_met_twice=False)
+        found = pooled(parts, [*notes, note], half_units)
         none = np.zeros(n_bits + 1, dtype=np.int64)
         return replace(found, n_queries=0, n_undefined=0, n_empty=none, n_queries_with_false=none)
 

@@ -278,6 +278,10 @@ def test_saved_rows_record_what_queries_ignore(hashbench, save, codes, empty_fol
     assert {*params[1]} == {"codes", "groups"}
     assert params[2] == params[1] | {"junk_label": str(classes[1][0])}
     assert hashbench("results", "check").exit_code == 0
+    contents = {row.dataset_fingerprint for row in read_rows(empty_folder / "results", "flowers")}
+    shown = hashbench("tables", "--dataset", "flowers", "--metric", "AP", "--output", "tables").stdout
+    assert len(contents) == 3
+    assert all(f"flowers (own), data {content}" in shown for content in contents)
 
 
 def test_codes_that_draw_nothing_have_one_seed(hashbench, save, codes, empty_folder):

@@ -169,6 +169,16 @@ def test_thresholds_count_the_pairs_that_are_left(case):
     of_each = one_by_one(codes, case, ["P@r1", "R@r1"])[:, 0]
     assert (found.query_precision[1], found.query_recall[1]) == pytest.approx(np.nanmean(of_each, axis=1))
     assert found.n_undefined == np.isnan(of_each[1]).sum()
+    assert f"{is_ignored.sum():,} of {is_ignored.size:,} pairs are ignored." in found.notes
+
+
+def test_an_item_with_itself_is_no_ignored_pair_of_a_threshold():
+    classes, groups = np.arange(30) % 3, np.arange(30) % 5
+    found = hashbench.thresholds(codes[:30], codes[:30], (classes, classes), exclude_self=True)
+    assert not any("ignored" in note for note in found.notes)
+    options = {"exclude_self": True, "groups": (groups, groups)}
+    found = hashbench.thresholds(codes[:30], codes[:30], (classes, classes), **options)
+    assert "15 of 435 pairs are ignored." in found.notes  # two items have each class and group
 
 
 def test_shards_lack_ignored_items_too(case, monkeypatch):
@@ -187,6 +197,9 @@ def test_shards_lack_ignored_items_too(case, monkeypatch):
     thresholds = hashbench.thresholds(*split(codes), rule, **options)
     np.testing.assert_array_equal(found.thresholds().n_true, thresholds.n_true)
     np.testing.assert_array_equal(found.thresholds().n_false, thresholds.n_false)
+    assert [note for note in found.thresholds().notes if "ignored" in note] == [
+        note for note in thresholds.notes if "ignored" in note
+    ]
 
 
 def test_counts_of_workers_add_up(case):
@@ -235,6 +248,8 @@ def test_scripts_get_the_items_that_are_left(case):
         one_by_one.append(values_of(explained(["AP@7"], query[[row]], database[left], alone)))
     kept = {explanation.evaluator.name for explanation in together if explanation.evaluator.mean == "count_zero"}
     assert len(kept) > 5
+    notes = hashbench.explain(query, database, rule, ["AP@7"], **options).notes
+    assert any(f"{is_ignored.sum():,} of {is_ignored.size:,} pairs" in note for note in notes)
     for explanation in together:
         name = explanation.evaluator.name
         if name in kept and not explanation.evaluator.item_order:

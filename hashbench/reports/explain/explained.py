@@ -16,6 +16,7 @@ from hashbench.reports.explain.ranking import n_left
 from hashbench.reports.explain.run_tools import Run, explain_run
 from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
 from hashbench.scoring.evaluator import check_counts
+from hashbench.scoring.ignored import notes_on_ignored
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.self_pairs import check_self
 
@@ -130,8 +131,9 @@ def explain_codes(
         parse_printed(value)
     chosen = list(dict.fromkeys(map(named, scripts))) or [*EVALUATORS, *twins_of(EVALUATORS)]
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
-    notes = check_self(query, database, affinity)
-    n_items, is_search = int(n_left(affinity).max()), value is not None and not metrics
+    left = n_left(affinity)
+    notes = [*check_self(query, database, affinity), *notes_on_ignored(affinity, left)]
+    n_items, is_search = int(left.max()), value is not None and not metrics
     searched = searched_metrics(n_items) if is_search else metrics or ("AP", "AP@1000")
     if is_search:  # as if each cut were the only one
         chosen = [replace(script, shares_cut=False) for script in chosen]
