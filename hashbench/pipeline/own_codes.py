@@ -126,6 +126,13 @@ class OwnFiles:
         return leave_out(affinity, **chosen, **pairs), params
 
     @property
+    def by_role(self) -> tuple[list[str], list[str]]:
+        """Files of the queries, and of the database, each with an entry per item."""
+        queries = self.query_codes, self.query_labels, self.query_coarse, self.query_groups
+        database = self.database_codes, self.database_labels, self.database_coarse, self.database_groups
+        return [*filter(None, queries)], [*filter(None, database)]
+
+    @property
     def label_files(self) -> list[tuple[dict[str, str], tuple[str, ...]]]:
         """Files of classes, then of superclasses: by option, with the keys to look under; empty without labels."""
         files: list[tuple[dict[str, str], tuple[str, ...]]] = []
@@ -369,8 +376,8 @@ def read_file(path: Path, dataset: str) -> OwnCodes:
 def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None) -> OwnCodes:
     """Read codes and what is relevant to them into memory; ``naming`` may add names to errors in the codes."""
     vectors = _read_vectors(files)
-    refuse_other_order([files.query_codes, files.query_labels, files.query_coarse, files.query_groups])
-    refuse_other_order([files.database_codes, files.database_labels, files.database_coarse, files.database_groups])
+    for specs in files.by_role:
+        refuse_other_order(specs)
     judge = None if files.dataset is None else load_dataset(files.dataset)[0]
     labels = [[read_array(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
     sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]

@@ -13,6 +13,7 @@ from hashbench.pipeline.own_codes import OwnCodes, OwnFiles, Saving, read_own, r
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import checked_metrics
 from hashbench.sources.array_files import split_spec
+from hashbench.sources.pair_files import refuse_other_order
 
 _PLACE = re.compile(r"\{(bits|seed)\}")
 _Numbers = tuple[tuple[str, int], ...]  # such as (("bits", 32), ("seed", 0))
@@ -123,6 +124,8 @@ def _read(files: OwnFiles, pair: Pair, first: OwnCodes | None) -> OwnCodes:
     if first is None:
         return read_own(files, _naming(pair))
     counts = len(first.query), len(first.database)
+    for specs in files.by_role:
+        refuse_other_order(specs)
     with _naming(pair):
         query, database, length = read_packed(files, [(count,) for count in counts])
         if (len(query), len(database)) != counts:

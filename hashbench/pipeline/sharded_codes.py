@@ -20,6 +20,7 @@ from hashbench.pipeline.preparation import load_dataset
 from hashbench.scoring.shards import ShardedCodes, count_shard
 from hashbench.sources.array_files import read_array, read_codes, read_levels
 from hashbench.sources.formats import CODE_KEYS
+from hashbench.sources.pair_files import refuse_other_order
 from hashbench.sources.shards import ShardedArray, find_shards, read_in_slices
 
 MAY_BE_SHARDED = ("database_codes", "database_labels", "database_coarse", "database_groups")
@@ -54,6 +55,9 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
             "vectors re-rank the nearest items of the whole database, but shards are read one after the other; leave "
             "the vectors out, or pass the database as one file."
         )
+    of_queries, of_database = files.by_role
+    for specs in (of_queries, *zip(*(find_shards(spec) or [spec] for spec in of_database), strict=False)):
+        refuse_other_order(specs)
     stored = ShardedArray(find_shards(files.database_codes) or [files.database_codes], CODE_KEYS)
     form = files.bit_order, files.encoding
     query, _, width = as_packed_pair(read_codes(files.query_codes), stored[:_TRIED], files.n_bits, *form)

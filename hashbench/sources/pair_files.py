@@ -32,9 +32,9 @@ def read_ids(spec: str, n_codes: int) -> tuple[dict[str, int], str]:
     return rows, f"ids in {path}:{name}"
 
 
-def refuse_other_order(specs: Iterable[str | None]) -> None:
+def refuse_other_order(specs: Iterable[str]) -> None:
     """Refuse files of the same items, such as codes and labels, that have the same ids in different orders."""
-    paths = dict.fromkeys(split_spec(spec)[0] for spec in specs if spec is not None)
+    paths = dict.fromkeys(split_spec(spec)[0] for spec in specs)
     names = {path: name for path in paths if (name := _name_of_ids(path)) is not None}
     if len(names) < 2:
         return

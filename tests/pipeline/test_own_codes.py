@@ -4,6 +4,7 @@ import shutil
 import unicodedata
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -532,6 +533,34 @@ def test_files_of_the_same_ids_in_different_orders_are_refused(hashbench, empty_
     alone = options(query_codes="one.npz:codes", database_codes="one.npz:codes")
     rated = options(query_labels="one.npz:label", database_labels="one.npz:label")
     assert hashbench("evaluate", *alone, *rated).exit_code == 0
+
+
+def test_ids_of_shards_and_of_files_of_several_lengths_are_compared_too(hashbench, empty_folder):
+    labels, ids = np.array([1, 1, 2, 2]), np.arange(4)
+    for name, order in {"h": ids, "other": [0, 2, 1, 3]}.items():
+        for number in range(2):
+            with h5py.File(empty_folder / f"{name}-{number}.h5", "w") as file:
+                file["codes"], file["labels"], file["id"] = np.eye(4, 8, dtype=bool), labels, 4 * number + ids[order]
+        for n_bits in (8, 16):
+            given = ids if n_bits == 8 else ids[order]
+            np.savez(empty_folder / f"{name}{n_bits}.npz", codes=np.eye(4, n_bits, dtype=bool), id=given)
+    query = options(query_codes="h-0.h5:codes", query_labels="h-0.h5:labels")
+
+    def scored(name):
+        files = options(database_codes="h-[01].h5:codes", database_labels=f"{name}-[01].h5:labels")
+        return hashbench("evaluate", *query, *files, "--metric", "AP")
+
+    differ = "have the same ids in different orders, first in row 1 (the first is 0): 1 and 2. Put both files in"
+    assert scored("h").exit_code == 0
+    assert f"h-0.h5 and other-0.h5 {differ}" in scored("other").stderr
+    rated = options(query_labels="h-0.h5:labels", database_labels="h-0.h5:labels")
+    for name, code in (("h", 0), ("other", 1)):
+        files = options(query_codes=f"{name}{{bits}}.npz:codes", database_codes=f"{name}{{bits}}.npz:codes")
+        done = hashbench("evaluate", *files, *rated, "--metric", "AP", "--dataset", "flowers", "--save", "mine")
+        assert (done.exit_code, f"other16.npz and h-0.h5 {differ.replace('1 and 2', '2 and 1')}" in done.stderr) == (
+            code,
+            bool(code),
+        )
 
 
 def test_levels_that_are_not_whole_have_their_default_metrics_on_the_command_line(hashbench, codes, save):
