@@ -7,7 +7,7 @@ import numpy as np
 
 from hashbench.cli.progress import ProgressBar
 from hashbench.errors import HashbenchError, counted
-from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text
+from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text, wrapped
 
 if TYPE_CHECKING:
     from hashbench.pipeline.cluster import Cluster
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hashbench.pipeline.one_job import Outcome
     from hashbench.pipeline.steps import Demands
     from hashbench.scoring.candidates import CandidateCount
+    from hashbench.scoring.comparison import Difference
     from hashbench.scoring.drift import Drift
     from hashbench.scoring.evaluation import Evaluation
 
@@ -153,11 +154,25 @@ def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
     return _laid_out(header, lines, notes, form)
 
 
-def format_drift(drifts: Mapping[str, "Drift"], scored: Sequence[tuple[str, str, "Evaluation"]], form: str) -> str:
-    """Return how two codes differ, by role, and the scores of queries of each in a database of each, as text."""
+def format_drift(
+    drifts: Mapping[str, "Drift"],
+    scored: Sequence[tuple[str, str, "Evaluation"]],
+    differences: Mapping[str, "Difference"],
+    form: str,
+) -> str:
+    """Return how two codes differ, by role, and the scores of queries of each in a database of each, as text.
+
+    ``differences`` are those of the two codes, each scored alone, by metric.
+    """
     if form == "json":
         pairs = [{"queries": query, "database": database, "scores": _by_name(of)} for query, database, of in scored]
-        return json_text({role: _drift_numbers(found) for role, found in drifts.items()} | {"scores": pairs})
+        parts = "value", "low", "high", "p", "is_shown"
+        answers = {
+            name: {part: getattr(found, part) for part in parts} | {"sentence": str(found)}
+            for name, found in differences.items()
+        }
+        whole = {"scores": pairs, "differences": answers}
+        return json_text({role: _drift_numbers(found) for role, found in drifts.items()} | whole)
     header = ["codes", "items", "equal", "bits per item", "most", "bits that differ most (share of items)"]
     lines = []
     for role, found in drifts.items():
@@ -184,6 +199,8 @@ def format_drift(drifts: Mapping[str, "Drift"], scored: Sequence[tuple[str, str,
     ]
     if evaluation.n_undefined:
         notes.append(_without_relevant(evaluation))
+    if differences:
+        notes += ["", *(wrapped(str(found)) for found in differences.values())]
     return f"{text}\n\n{_laid_out(header, lines, notes, form, n_left=3)}"
 
 

@@ -376,8 +376,8 @@ def read_file(path: Path, dataset: str) -> OwnCodes:
 def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None) -> OwnCodes:
     """Read codes and what is relevant to them into memory; ``naming`` may add names to errors in the codes."""
     vectors = _read_vectors(files)
-    for specs in files.by_role:
-        refuse_other_order(specs)
+    for role in files.by_role:
+        refuse_other_order(role)
     judge = None if files.dataset is None else load_dataset(files.dataset)[0]
     labels = [[read_array(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
     sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]

@@ -1,4 +1,4 @@
-"""Two codes of the same items, such as before and after an upgrade: how far they differ, and what a mixture scores."""
+"""Two codes of the same items, such as before and after an upgrade: how far they differ, and which scores more."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +25,7 @@ class TwoCodes:
     queries: dict[str, ByteArray]  # ``THESE`` and ``OTHER``
     database: dict[str, ByteArray]
     n_bits: int
+    names: tuple[str, str]  # the files of both
     own: OwnCodes | None = None  # these, with what is relevant to them, if that is known
 
     def drifts(self) -> dict[str, Drift]:
@@ -54,7 +55,8 @@ class TwoCodes:
 def read_two_files(path: Path, other: Path, dataset: str) -> TwoCodes:
     """Read two codes files of hashbench and their dataset."""
     own, others = read_file(path, dataset), read_file(other, dataset_of(other, dataset))
-    return _checked(own.query, own.database, own.n_bits, others.query, others.database, others.n_bits, own)
+    codes = own.query, own.database, own.n_bits, others.query, others.database, others.n_bits
+    return _checked(*codes, (str(path), str(other)), own)
 
 
 def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
@@ -64,7 +66,8 @@ def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
     refuse_other_order([files.database_codes, others.database_codes])
     own = read_own(files) if files.needs_relevance else None
     these = read_packed(files) if own is None else (own.query, own.database, own.n_bits)
-    return _checked(*these, *read_packed(others), own)
+    first, second = (str(split_spec(of.database_codes)[0]) for of in (files, others))
+    return _checked(*these, *read_packed(others), (first, second), own)
 
 
 def other_files(files: OwnFiles, other: str) -> OwnFiles:
@@ -92,9 +95,10 @@ def _checked(
     other_query: ByteArray,
     other_database: ByteArray,
     n_other_bits: int,
+    names: tuple[str, str],
     own: OwnCodes | None,
 ) -> TwoCodes:
     check_same(len(query), n_bits, len(other_query), n_other_bits, "query ")
     check_same(len(database), n_bits, len(other_database), n_other_bits, "database ")
     queries, items = {THESE: query, OTHER: other_query}, {THESE: database, OTHER: other_database}
-    return TwoCodes(queries, items, n_bits, own)
+    return TwoCodes(queries, items, n_bits, names, own)

@@ -359,9 +359,7 @@ def _sum_rows(histogram: TieHistogram, rows: Rows, times: IntArray) -> IntArray:
     return np.stack([times @ (sizes - n_rel), times @ n_rel])
 
 
-def pooled(
-    parts: Iterable[Part], notes: Sequence[str], units: Units, relevance: Relevance | None = None
-) -> Thresholds:
+def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, relevance: Relevance | None = None) -> Thresholds:
     """Add up the counts of all queries, or half of them if each pair was met from both sides.
 
     There is no ``relevance`` of labelled pairs, none of which is ignored.
