@@ -1,6 +1,7 @@
 """Settings of the learned methods, each method with as many, judged on held-out training items.
 
     .venv/bin/python benchmarks/tuning.py cifar10-s1:squeezenet [--method NAME ...] [--epochs N] [--jobs N]
+    .venv/bin/python benchmarks/tuning.py wordnet-minilm [--jobs N]
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 [--jobs N]
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 --network
     .venv/bin/python benchmarks/tuning.py tmc2007 --method mihash --setting '{"alpha": 4}' --bits 16 --bits 48 --seed 1
@@ -12,8 +13,9 @@ Trials are those of `hashbench tune`: a fifth of the training items is held out,
 two numbers judge it, since neither alone foretells the queries: AP of held-out items as queries to other held-out
 items, and to those that were learned from. Queries and database of the dataset are never looked at. Each method has
 its default and eight other settings, drawn as `hashbench tune` draws them from the values that it declares as
-``tunable``: of the rate, of weight decay and of one parameter of its loss, at two lengths; from images three settings
-at one length:
+``tunable``: of the rate, of weight decay and of one parameter of its loss, at two lengths. Where each query has nearest
+neighbours, only methods that learn without labels are tried, at the lengths that vectors of embeddings get. From images
+there are three settings at one length:
 the rate that suits it on features, with pretrained layers at a hundredth, three hundredths or a tenth of it, all else
 as in benchmarks/rows/images.toml; dtsh diverges at two of these, and has three more at a third of the rate.
 ``--network`` asks, by talr-ap, what smaller and larger images gain, and training fewer layers or all. Trials are added
@@ -51,7 +53,7 @@ GRID = Path(__file__).parent / "rows/images.toml"
 EARLIER = Path(__file__).with_name("tuning-earlier.csv")
 LENGTHS, SEEDS, N_SETTINGS = (16, 48), (0,), 9
 TUNED = [name for name in registry.built_in_methods() if method_card(name).tunable]
-LENGTHS_OF_IMAGES = (32,)
+LENGTHS_OF_IMAGES, LENGTHS_OF_NEIGHBOURS = (32,), (64, 512)
 NAMES = {"learning_rate": "rate", "weight_decay": "decay"}
 MULTIPLIERS = [0.01, 0.03, 0.1]  # of the rates of pretrained layers
 OF_IMAGES: dict[str, list[dict[str, Any]]] = {  # the rate that suits a method on features, and what else it has
@@ -74,8 +76,10 @@ COLUMNS = [*KEY, "is_default", *SCORES, "seconds", "failure"]
 
 
 def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -> list[dict[str, Any]]:
-    plan: Plan = {method: settings_of(method) for method in TUNED}
-    lengths: Sequence[int] = LENGTHS
+    of_neighbours = dataset.rule == "neighbours"
+    methods = [name for name in TUNED if not of_neighbours or method_card(name).supervision == "none"]
+    plan: Plan = {method: settings_of(method) for method in methods}
+    lengths: Sequence[int] = LENGTHS_OF_NEIGHBOURS if of_neighbours else LENGTHS
     if dataset.images is not None:
         below = [{"pretrained_multiplier": multiplier} for multiplier in MULTIPLIERS]
         plan = {method: [one | share for one in settings for share in below] for method, settings in OF_IMAGES.items()}

@@ -19,21 +19,15 @@ class GreedyHashUnsupervised(_Unlabelled):
 
     Parameters
     ----------
-    alpha : float, default=0.3
+    alpha : float, default=0.1
         Weight of the term that keeps outputs near -1 and +1.
-    learning_rate : float, default=0.3
-        Initial learning rate.
-    weight_decay : float, default=2e-3
-        Weight decay of weights and biases.
 
     Notes
     -----
     The first half of a batch is paired with its second, and (cos(b_i, b_j) - cos(x_i, x_j))^2 is minimised, b = sgn(u)
     with the gradient of u, x the output of the front end before training (centred features), plus alpha times the mean
     of ||u_k| - 1|^3. The authors' x are features of VGG-16 after a rectifier and not centred; their cosines are all
-    positive, unlike those of balanced codes. The defaults were chosen by AP of classes; more nearest neighbours are
-    found with learning_rate=0.1, weight_decay=5e-4 and alpha=0.1. ``presets["paper"]`` has the authors' settings, with
-    their constant rate.
+    positive, unlike those of balanced codes. ``presets["paper"]`` has the authors' settings, with their constant rate.
 
     References
     ----------
@@ -47,9 +41,7 @@ class GreedyHashUnsupervised(_Unlabelled):
     (60, 4)
     """
 
-    alpha: float = setting(0.3, real(0), tunable=(0.03, 0.1, 0.3))
-    learning_rate: float = 0.3
-    weight_decay: float = 2e-3
+    alpha: float = setting(0.1, real(0), tunable=(0.03, 0.1, 0.3))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
