@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from helpers.learned_methods import UNSUPERVISED
 from helpers.paths import benchmark, built_in_methods, rows_of
 
 from hashbench.cards import method_card
@@ -35,7 +36,7 @@ def test_matrix_products_have_no_other_form():
 
 
 def test_trials_are_added_to_those_of_other_processes_and_repeated_only_for_other_data(tmp_path, monkeypatch):
-    data, judged = SimpleNamespace(fingerprint="0123456789012345", images=None), []
+    data, judged = SimpleNamespace(fingerprint="0123456789012345", images=None, rule="same-label"), []
 
     def judge(trial, weights):
         judged.append(trial)
@@ -57,8 +58,15 @@ def test_trials_are_added_to_those_of_other_processes_and_repeated_only_for_othe
     assert trials["dataset_fingerprint"].unique().tolist() == ["0123456789012345", "89"]
 
 
+def test_only_methods_without_labels_are_tried_on_neighbours():
+    data = SimpleNamespace(fingerprint="0123456789012345", images=None, rule="neighbours")
+    planned = tuning.trials("texts", data, 30)
+    assert Counter(trial["method"] for trial in planned) == dict.fromkeys(UNSUPERVISED, 18)
+    assert {trial["n_bits"] for trial in planned} == {64, 512}
+
+
 def test_methods_that_learn_from_images_have_as_many_trials_each():
-    data = SimpleNamespace(fingerprint="0123456789012345", images=np.zeros((1, 2, 2, 3)))
+    data = SimpleNamespace(fingerprint="0123456789012345", images=np.zeros((1, 2, 2, 3)), rule="same-label")
     planned = tuning.trials("photos:images", data, 6)
     assert Counter(trial["method"] for trial in planned) == dict.fromkeys(tuning.OF_IMAGES, 3) | {"dtsh": 6}
     assert {(trial["epochs"], trial["n_bits"], trial["seed"]) for trial in planned} == {(6, 32, 0)}

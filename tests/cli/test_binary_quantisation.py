@@ -143,9 +143,6 @@ def test_what_to_choose_follows_from_the_rows(measured):
 # ---------------------------------------------------------------- embeddings of text
 
 
-BY_CLASSES = ("bihalf", "greedyhash-unsupervised")  # whose defaults were chosen by AP of classes
-
-
 @pytest.fixture(scope="module")
 def of_texts():
     """Return mean recall on wordnet-minilm by label, bits and whether it is re-ranked."""
@@ -153,20 +150,8 @@ def of_texts():
     for row in rows_in(ROOT / "results/wordnet-minilm"):
         params = json.loads(row["params"])
         label = row["method"] + " rotate=True" * params.get("rotate", False)
-        label += " of before" * (row["method"] in BY_CLASSES and params["weight_decay"] == 5e-4)
         values[label, int(row["n_bits"]), row["metric"] == "R@10:reranked=100"].append(float(row["value"]))
     return {key: fmean(seeds) for key, seeds in values.items()}
-
-
-def test_defaults_chosen_by_classes_find_few_neighbours_as_is_told(of_texts):
-    for name in BY_CLASSES:
-        assert of_texts[name, 1024, False] < of_texts[name, 128, False]
-        for n_bits in (64, 128, 256, 384, 512, 1024):
-            assert of_texts[f"{name} of before", n_bits, False] > of_texts[name, n_bits, False]
-    text = (ROOT / PAGE).read_text().partition("were chosen by classes")[2].partition("## More bits")[0]
-    name = "greedyhash-unsupervised"
-    told = [of_texts[label, 256, False] for label in (f"{name} of before", name)]
-    assert re.findall(r"0\.\d{3}", text) == [f"{number:.3f}" for number in told]
 
 
 def test_what_is_said_of_text_embeddings_follows_from_the_rows(of_texts):
