@@ -30,8 +30,12 @@ def test_every_command_has_its_functions_or_is_named_as_a_command_only():
     assert all(callable(getattr(hashbench, name)) for cell in functions for name in re.findall(r"`(\w+)`", cell))
 
 
-def test_every_public_name_is_listed_once():
-    assert sorted(LISTED) == sorted(set(hashbench.__all__) - {"__version__"})
+def test_every_public_name_is_listed_once_if_no_command_has_it():
+    table = "\n".join(
+        re.findall(r"^\| `.*", DOCUMENT.partition("## Commands as functions\n")[2].partition("\n## ")[0], re.M)
+    )
+    of_commands = {*re.findall(r"`(\w+)`", table)} & {*hashbench.__all__}
+    assert sorted([*of_commands, *LISTED]) == sorted({*hashbench.__all__} - {"__version__"})
     assert dir(hashbench) == hashbench.__all__
 
 
