@@ -9,7 +9,7 @@ from tests.helpers.paths import ROOT
 from tests.helpers.result_files import rows_in
 
 RESULTS = ROOT / "results"
-WITHOUT_DEVIATION = {("tmc2007", "machash")}
+WITHOUT_DEVIATION: set[tuple[str, str]] = set()
 
 
 @pytest.fixture(scope="module")
