@@ -146,7 +146,7 @@ def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
         "as the mean over all orders of tied items.",
         "fewest, most: the smallest number if each query's ties are broken in the best order, and in the worst.",
         "recall: after re-ranking these candidates, the mean over all orders; low, high: the worst and the best case.",
-        "tie_sd: the shuffle deviation, how far shuffling the database would typically move this recall (estimate).",
+        "tie_sd: the shuffle deviation, how far the recall in one random order of the database typically lies from this mean (estimate).",
         "Relevant items are taken to be the nearest by the distance that re-ranks, as true neighbours are.",
     ]
     if evaluation.n_undefined:
@@ -233,7 +233,7 @@ def _by_name(evaluation: "Evaluation") -> dict[str, dict[str, float | None]]:
 def shuffle_and_worst_case(ordered: str = "database") -> tuple[str, str]:
     """Return the notes on the columns tie_sd, low and high of a table."""
     return (
-        f"tie_sd: the shuffle deviation, how far shuffling the {ordered} would typically move the mean (estimate).",
+        f"tie_sd: the shuffle deviation, how far the score in one random order of the {ordered} typically lies from this mean (estimate).",
         "low, high: every query's ties broken in the worst or best way; usually no one order does all of that.",
     )
 

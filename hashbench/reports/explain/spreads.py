@@ -242,9 +242,10 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
 
 
 _ABOUT = (
-    "tie_sd: how far shuffling the database would typically move the mean. Scripts that sort: the lowest and highest "
-    "value by the scripts' orders of ties, with our conventions. End of ties: by scripts that take the precision at "
-    "the end of each tie, such as sklearn-ap. Worst case: every query's ties broken in the worst or best way."
+    "tie_sd: how far the score in one random order of the database typically lies from the mean. Scripts that sort: "
+    "the lowest and highest value by the scripts' orders of ties, with our conventions. End of ties: by scripts that "
+    "take the precision at the end of each tie, such as sklearn-ap. Worst case: every query's ties broken in the "
+    "worst or best way."
 )
 _ABOUT_PAIRS = (
     "Pairs of methods. Ranges meet: in the worst case. Not apart: a shuffle of the database may reverse the pair. "

@@ -91,8 +91,9 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
             for n_bits, column in block.groupby("n_bits")
         ]
         notes = [
-            f"95 % interval: {bases_in_words(block)}. tie_sd: how far shuffling the database would typically move the "
-            "value. Worst case: every query's ties broken in the worst or best way. p: corrected as ‡ says."
+            f"95 % interval: {bases_in_words(block)}. tie_sd: how far the score in one random order of the database "
+            "typically lies from the value. Worst case: every query's ties broken in the worst or best way. p: "
+            "corrected as ‡ says."
         ]
         title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
         blocks.append(TableBlock(title, title, spans, groups, notes, data=keys[2], is_detail=True))
