@@ -355,8 +355,9 @@ class Part(NamedTuple):
 
 def _sum_rows(histogram: TieHistogram, rows: Rows, times: IntArray) -> IntArray:
     """Add up irrelevant and relevant items, (2, n_distances), of some rows, each so many times."""
-    n_rel, sizes = histogram.n_rel[rows], histogram.size[rows]
-    return np.stack([times @ (sizes - n_rel), times @ n_rel])
+    counts = histogram.counts[rows]
+    by_level = counts.sum(axis=0) if (times == 1).all() else np.tensordot(times, counts, axes=1)
+    return np.stack([by_level[0], by_level[1:].sum(axis=0)])
 
 
 def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, relevance: Relevance | None = None) -> Thresholds:
@@ -648,13 +649,15 @@ def _count_by_item(
 ) -> Part:
     """Count histograms of some queries, one group of the database at a time, and pairs by group of either role."""
     codes, by_item = np.asarray(database[:]), np.zeros((len(members.of_groups), 2, n_bits + 1), dtype=np.int64)
-    histogram = TieHistogram(np.zeros((len(members.weights), 2, n_bits + 1), dtype=np.int64))
+    levels = affinity.levels
+    counts = np.zeros((len(members.weights), len(levels), n_bits + 1), dtype=np.int64)
     for group in np.unique(group_of_item).tolist():
         items = np.flatnonzero(group_of_item == group)
         rule = affinity.part(_ALL, items)
         of_items = count(query, database_blocks(codes[items], n_bits, rule), n_bits, rule, queries)
-        histogram += of_items
+        lacks_levels = len(of_items.levels) < len(levels)
+        counts[:, np.searchsorted(levels, of_items.levels) if lacks_levels else _ALL] += of_items.counts
         # pairs of a query and an item of the group are among those of its queries
         by_item[group] = _sum_rows(of_items, _ALL, members.weights) - _sum_rows(of_items, *members.of_groups[group])
-    part = Part.of(histogram, members)
+    part = Part.of(TieHistogram(counts, levels), members)
     return part._replace(by_group=part.by_group + by_item)
