@@ -52,14 +52,14 @@ def test_dataset_keeps_the_contract(name, check):
 def test_split_has_its_count_and_its_first_and_last_item(name, role, count, first, last):
     dataset = registry.get_dataset(name).prepare()
     index = getattr(dataset, role)
-    assert len(index) == count
-    for position, (row, ink, classes) in ((0, first), (-1, last)):
-        assert index[position] == row
-        assert dataset.features[row].sum() == ink
+
+    def item(row):
         labels = None if dataset.labels is None else np.atleast_2d(dataset.labels.T == 1).T[row].nonzero()[0].tolist()
         if dataset.is_single_label:
             labels = [int(dataset.labels[row])]
-        assert labels == classes
+        return int(row), float(dataset.features[row].sum()), labels
+
+    assert (len(index), item(index[0]), item(index[-1])) == (count, first, last)
 
 
 def test_roles_are_sorted_and_lie_where_they_should(dataset):
