@@ -4,7 +4,6 @@ import importlib
 import pkgutil
 import re
 import subprocess
-from textwrap import dedent
 
 import click
 import numpy as np
@@ -159,10 +158,3 @@ def test_every_method_shows_an_example_and_cites_its_source_or_is_a_baseline(nam
     assert ">>> " in cls.__doc__, f"the docstring of {cls.__name__} lacks Examples"
     if cls.group != "baseline":
         assert ".. [1] " in cls.__doc__, f"the docstring of {cls.__name__} lacks References"
-
-
-def test_the_content_of_a_dataset_is_printed_as_contributing_says(capsys):
-    page = (ROOT / "CONTRIBUTING.md").read_text()
-    (code,) = re.findall(r"^   ```python\n(.*?)^   ```$", page, re.DOTALL | re.MULTILINE)
-    exec(dedent(code).replace("my-data", "digits"), {})
-    assert capsys.readouterr().out.startswith("('digits', 'query', 200, (14, 348.0, [4]), (1796, 392.0, [8]))\n")
