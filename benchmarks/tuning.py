@@ -11,17 +11,17 @@
 
 Trials are those of `hashbench tune`: a fifth of the training items is held out, a method learns from the others, and
 two numbers judge it, since neither alone foretells the queries: AP of held-out items as queries to other held-out
-items, and to those that were learned from. Queries and database of the dataset are never looked at. Each method has
-its default and eight other settings, drawn as `hashbench tune` draws them from the values that it declares as
-``tunable``: of the rate, of weight decay and of one parameter of its loss, at two lengths. Where each query has nearest
-neighbours, only methods that learn without labels are tried, at the lengths that vectors of embeddings get. From images
-there are three settings at one length:
-the rate that suits it on features, with pretrained layers at a hundredth, three hundredths or a tenth of it, all else
-as in benchmarks/rows/images.toml; dtsh diverges at two of these, and has three more at a third of the rate.
-``--network`` asks, by talr-ap, what smaller and larger images gain, and training fewer layers or all. Trials are added
-to benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further questions of a method, from whose
-answers no setting is chosen: these are in further.csv. Trials of earlier code are in tuning-earlier.csv: on features
-without weight decay, and from images before features were centred by the mean of all items.
+items, and to those that were learned from. Queries and database of the dataset are never looked at. Each method has its
+default and eight other settings, drawn as `hashbench tune` draws them from the values that it declares as ``tunable``:
+of the rate, of weight decay and of one parameter of its loss, at two lengths. Where each query has nearest neighbours,
+only methods that learn without labels are tried, at lengths that are usual for embeddings. From images there are three
+settings at one length: the rate that suits the method on features, with pretrained layers at a hundredth, three
+hundredths or a tenth of it, all else as in benchmarks/rows/images.toml; dtsh diverges at two of these, and has three
+more at a third of the rate. ``--network`` asks, by talr-ap, what smaller and larger images gain, and training fewer
+layers or all. Trials are added to benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further
+questions of a method, from whose answers no setting is chosen: these are in further.csv. Trials of earlier code are in
+tuning-earlier.csv: on features without weight decay, and from images before features were centred by the mean of all
+items.
 """
 
 import argparse
@@ -76,17 +76,24 @@ COLUMNS = [*KEY, "is_default", *SCORES, "seconds", "failure"]
 
 
 def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -> list[dict[str, Any]]:
-    of_neighbours = dataset.rule == "neighbours"
-    methods = [name for name in TUNED if not of_neighbours or method_card(name).supervision == "none"]
-    plan: Plan = {method: settings_of(method) for method in methods}
-    lengths: Sequence[int] = LENGTHS_OF_NEIGHBOURS if of_neighbours else LENGTHS
+    plan: Plan = {method: settings_of(method) for method in methods_for(dataset)}
     if dataset.images is not None:
         below = [{"pretrained_multiplier": multiplier} for multiplier in MULTIPLIERS]
         plan = {method: [one | share for one in settings for share in below] for method, settings in OF_IMAGES.items()}
         if of_network:
             plan = {NETWORK_METHOD: [plan[NETWORK_METHOD][-1] | one for one in NETWORKS]}
-        lengths = LENGTHS_OF_IMAGES
-    return planned(spec, dataset, epochs, plan, lengths, SEEDS)
+    return planned(spec, dataset, epochs, plan, lengths_for(dataset), SEEDS)
+
+
+def methods_for(dataset: Dataset) -> list[str]:
+    """Return the methods that are tried: where each query has nearest neighbours, those that learn without labels."""
+    return [name for name in TUNED if dataset.rule != "neighbours" or method_card(name).supervision == "none"]
+
+
+def lengths_for(dataset: Dataset) -> tuple[int, ...]:
+    if dataset.images is not None:
+        return LENGTHS_OF_IMAGES
+    return LENGTHS_OF_NEIGHBOURS if dataset.rule == "neighbours" else LENGTHS
 
 
 def settings_of(method: str) -> list[dict[str, Any]]:
@@ -274,11 +281,12 @@ def main() -> int:
             parser.error(f"--weights are for datasets of images, all of which need them: got {options.dataset}")
         if options.weights is not None and not Path(options.weights).is_file():
             parser.error(f"there is no file {options.weights}")
+        if others := {*options.method} - {*methods_for(dataset)}:
+            parser.error(f"{options.dataset} has neighbours, and {', '.join(sorted(others))} learn from labels")
         about = (options.dataset, dataset, options.epochs)
         if options.setting:
             further = {options.method[0]: options.setting}
-            lengths = LENGTHS if dataset.images is None else LENGTHS_OF_IMAGES
-            plan = planned(*about, further, options.bits or lengths, options.seed or SEEDS)
+            plan = planned(*about, further, options.bits or lengths_for(dataset), options.seed or SEEDS)
             run(plan, options.weights, options.jobs, FURTHER)
         else:
             plan = trials(*about, options.network)

@@ -39,6 +39,7 @@ OF_NUMPY = [
     ["evaluate", *LABELLED, "--distance", "cosine", "--format", "json"],
     ["evaluate", "--query-codes", "q.txt", "--database-codes", "d.lst", *LINES],
     ["evaluate", "--run", "run.txt", "--qrels", "qrels.txt"],
+    ["evaluate", *LABELLED, "--drift", "other"],
     ["list", "methods"],
     ["list", "scripts"],
     ["info", "itq"],
@@ -70,6 +71,9 @@ def folder(tmp_path):
     arrays = {"q": codes, "d": codes, "a": rng.integers(0, 3, (40, 40))}
     for name, array in {**arrays, "ql": np.arange(40) % 4, "dl": np.arange(40) % 4}.items():
         np.save(tmp_path / f"{name}.npy", array)
+    (tmp_path / "other").mkdir()
+    for name in "qd":
+        np.save(tmp_path / "other" / f"{name}.npy", codes ^ (rng.random(codes.shape) > 0.9))
     hashes, names = [f"{int(byte):02x}" for byte in np.packbits(codes[:, :8])], [f"kind {i % 4}" for i in range(40)]
     lines = {"q.txt": hashes, "d.lst": hashes, "ql.txt": names, "dl.lst": names, "numbers.lst": np.arange(40) % 4}
     for name, cells in {**lines, "q.csv": ["hash", *hashes]}.items():

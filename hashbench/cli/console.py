@@ -1,6 +1,7 @@
 """Runs with their progress, and scores as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from hashbench.pipeline.one_job import Outcome
     from hashbench.pipeline.steps import Demands
     from hashbench.scoring.candidates import CandidateCount
-    from hashbench.scoring.comparison import Difference
     from hashbench.scoring.drift import Drift
     from hashbench.scoring.evaluation import Evaluation
 
@@ -146,7 +146,8 @@ def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
         "as the mean over all orders of tied items.",
         "fewest, most: the smallest number if each query's ties are broken in the best order, and in the worst.",
         "recall: after re-ranking these candidates, the mean over all orders; low, high: the worst and the best case.",
-        "tie_sd: the shuffle deviation, how far the recall in one random order of the database typically lies from this mean (estimate).",
+        "tie_sd: the shuffle deviation, how far the recall in one random order of the database typically lies from "
+        "this mean (estimate).",
         "Relevant items are taken to be the nearest by the distance that re-ranks, as true neighbours are.",
     ]
     if evaluation.n_undefined:
@@ -157,28 +158,24 @@ def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
 def format_drift(
     drifts: Mapping[str, "Drift"],
     scored: Sequence[tuple[str, str, "Evaluation"]],
-    differences: Mapping[str, "Difference"],
+    names: tuple[str, str],
     form: str,
 ) -> str:
     """Return how two codes differ, by role, and the scores of queries of each in a database of each, as text.
 
-    ``differences`` are those of the two codes, each scored alone, by metric.
+    The first and the last of ``scored`` are of codes that are not mixed, whose ``names`` are given.
     """
+    answers = _answers(scored[0][2], scored[-1][2], names) if scored else {}
     if form == "json":
         pairs = [{"queries": query, "database": database, "scores": _by_name(of)} for query, database, of in scored]
-        parts = "value", "low", "high", "p", "is_shown"
-        answers = {
-            name: {part: getattr(found, part) for part in parts} | {"sentence": str(found)}
-            for name, found in differences.items()
-        }
         whole = {"scores": pairs, "differences": answers}
-        return json_text({role: _drift_numbers(found) for role, found in drifts.items()} | whole)
+        return json_text({role: _drift_numbers(drift) for role, drift in drifts.items()} | whole)
     header = ["codes", "items", "equal", "bits per item", "most", "bits that differ most (share of items)"]
     lines = []
-    for role, found in drifts.items():
-        sizes = f"{len(found.bits_per_item):,}", f"{found.most_bits} of {len(found.items_per_bit)}"
-        shares = _four(found.share_equal), _four(found.mean_bits)
-        lines.append([role, sizes[0], *shares, sizes[1], _worst_bits(found)])
+    for role, drift in drifts.items():
+        sizes = f"{len(drift.bits_per_item):,}", f"{drift.most_bits} of {len(drift.items_per_bit)}"
+        shares = _four(drift.share_equal), _four(drift.mean_bits)
+        lines.append([role, sizes[0], *shares, sizes[1], _worst_bits(drift)])
     notes = [
         "equal: share of the items whose two codes are equal.",
         "bits per item: bits that differ, on average; most: in one item. Bits are counted from 0.",
@@ -199,9 +196,25 @@ def format_drift(
     ]
     if evaluation.n_undefined:
         notes.append(_without_relevant(evaluation))
-    if differences:
-        notes += ["", *(wrapped(str(found)) for found in differences.values())]
+    notes += ["", *(wrapped(str(answer["sentence"])) for answer in answers.values())]
     return f"{text}\n\n{_laid_out(header, lines, notes, form, n_left=3)}"
+
+
+def _answers(first: "Evaluation", second: "Evaluation", names: tuple[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the difference of two codes in each metric, or a sentence that says why there is no interval."""
+    from hashbench.scoring.comparison import compare
+
+    parts = "value", "low", "high", "p", "tie_sd", "n_queries", "is_shown"
+    answers = {}
+    for metric in first.scores:
+        one, other = (replace(codes, scores={metric: codes.scores[metric]}) for codes in (first, second))
+        try:
+            difference = compare(one, other, names=names)[metric]
+        except HashbenchError as error:
+            answers[metric] = dict.fromkeys(parts) | {"sentence": f"{metric}: no interval: {error}"}
+        else:
+            answers[metric] = {part: getattr(difference, part) for part in parts} | {"sentence": str(difference)}
+    return answers
 
 
 def _drift_numbers(found: "Drift") -> dict[str, Any]:
@@ -233,7 +246,8 @@ def _by_name(evaluation: "Evaluation") -> dict[str, dict[str, float | None]]:
 def shuffle_and_worst_case(ordered: str = "database") -> tuple[str, str]:
     """Return the notes on the columns tie_sd, low and high of a table."""
     return (
-        f"tie_sd: the shuffle deviation, how far the score in one random order of the {ordered} typically lies from this mean (estimate).",
+        f"tie_sd: the shuffle deviation, how far the score in one random order of the {ordered} typically lies from "
+        "this mean (estimate).",
         "low, high: every query's ties broken in the worst or best way; usually no one order does all of that.",
     )
 

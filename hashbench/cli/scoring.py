@@ -367,13 +367,12 @@ def _compare_codes(
     undefined: str,
     form: str,
 ) -> str:
-    """Return, as text, how far other codes of the same items differ, what a mixture scores, and which scores more."""
+    """Return, as text, how far other codes of the same items differ, what a mixture scores, and which scores higher."""
     from hashbench.cli import console
     from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline.own_codes import OwnFiles, dataset_of
     from hashbench.pipeline.sharded_codes import shards_of
-    from hashbench.pipeline.two_codes import THESE, read_two_files, read_two_own
-    from hashbench.scoring.comparison import compare
+    from hashbench.pipeline.two_codes import read_two_files, read_two_own
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.metrics import checked_metrics
 
@@ -404,9 +403,7 @@ def _compare_codes(
         scored = [*two.evaluations(chosen, undefined, progress.update)]
     for note in dict.fromkeys([*notes, *(note for _, _, evaluation in scored for note in evaluation.notes)]):
         click.echo(note, err=True)
-    has_several = bool(scored) and len(two.queries[THESE]) > 1  # queries, without which there is no interval
-    differences = compare(scored[0][2], scored[-1][2], names=two.names) if has_several else {}
-    return console.format_drift(two.drifts(), scored, differences, form)
+    return console.format_drift(two.drifts(), scored, two.names, form)
 
 
 def _count_candidates(

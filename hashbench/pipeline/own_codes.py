@@ -127,10 +127,13 @@ class OwnFiles:
 
     @property
     def by_role(self) -> tuple[list[str], list[str]]:
-        """Files of the queries, and of the database, each with an entry per item."""
-        queries = self.query_codes, self.query_labels, self.query_coarse, self.query_groups
-        database = self.database_codes, self.database_labels, self.database_coarse, self.database_groups
-        return [*filter(None, queries)], [*filter(None, database)]
+        """Files of the queries, and of the database, that may have ids beside an entry per item."""
+        queries = self.query_codes, self.query_labels, self.query_coarse, self.query_groups, self.query_vectors
+        database = (
+            *(self.database_codes, self.database_labels, self.database_coarse, self.database_groups),
+            self.database_vectors,
+        )
+        return [*filter(None, (*queries, self.query_outputs))], [*filter(None, database)]
 
     @property
     def label_files(self) -> list[tuple[dict[str, str], tuple[str, ...]]]:
@@ -377,7 +380,7 @@ def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None
     """Read codes and what is relevant to them into memory; ``naming`` may add names to errors in the codes."""
     vectors = _read_vectors(files)
     for role in files.by_role:
-        refuse_other_order(role)
+        refuse_other_order([spec] for spec in role)
     judge = None if files.dataset is None else load_dataset(files.dataset)[0]
     labels = [[read_array(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
     sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]

@@ -103,7 +103,7 @@ def evaluate_each(
     checked_metrics(metrics, undefined)
     scored: list[tuple[OwnCodes, Saving, Evaluation]] = []
     for number, pair in enumerate(pairs, start=1):
-        codes = _read(files, pair, scored[0][0] if scored else None)
+        codes = _read(files, pair, pairs[0], scored[0][0] if scored else None)
         codes.check_metrics(metrics)
         with _naming(pair):
             if pair.n_bits not in (None, codes.n_bits):
@@ -117,16 +117,16 @@ def evaluate_each(
     return scored
 
 
-def _read(files: OwnFiles, pair: Pair, first: OwnCodes | None) -> OwnCodes:
+def _read(files: OwnFiles, pair: Pair, first_pair: Pair, first: OwnCodes | None) -> OwnCodes:
     """Read codes; what is relevant to them is that of the first, if there is one."""
     n_bits = files.n_bits if pair.n_bits is None or files.distance != "hamming" else pair.n_bits
     files = replace(files, query_codes=pair.query, database_codes=pair.database, n_bits=n_bits)
     if first is None:
         return read_own(files, _naming(pair))
     counts = len(first.query), len(first.database)
-    for specs in files.by_role:
-        refuse_other_order(specs)
     with _naming(pair):
+        for specs in zip(first_pair[:2], pair[:2], strict=True):
+            refuse_other_order([spec] for spec in specs)
         query, database, length = read_packed(files, [(count,) for count in counts])
         if (len(query), len(database)) != counts:
             raise HashbenchError(

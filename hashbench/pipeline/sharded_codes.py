@@ -56,8 +56,8 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
             "the vectors out, or pass the database as one file."
         )
     of_queries, of_database = files.by_role
-    for specs in (of_queries, *zip(*(find_shards(spec) or [spec] for spec in of_database), strict=False)):
-        refuse_other_order(specs)
+    refuse_other_order([spec] for spec in of_queries)
+    refuse_other_order(find_shards(spec) or [spec] for spec in of_database)
     stored = ShardedArray(find_shards(files.database_codes) or [files.database_codes], CODE_KEYS)
     form = files.bit_order, files.encoding
     query, _, width = as_packed_pair(read_codes(files.query_codes), stored[:_TRIED], files.n_bits, *form)

@@ -1,4 +1,4 @@
-"""Two codes of the same items, such as before and after an upgrade: how far they differ, and which scores more."""
+"""Two codes of the same items, such as before and after an upgrade: how far they differ, and which scores higher."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -56,18 +56,20 @@ def read_two_files(path: Path, other: Path, dataset: str) -> TwoCodes:
     """Read two codes files of hashbench and their dataset."""
     own, others = read_file(path, dataset), read_file(other, dataset_of(other, dataset))
     codes = own.query, own.database, own.n_bits, others.query, others.database, others.n_bits
-    return _checked(*codes, (str(path), str(other)), own)
+    names = (path.name, other.name) if path.name != other.name else (str(path), str(other))
+    return _checked(*codes, names, own)
 
 
 def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
     """Read a user's own codes, with what is relevant to them if that is known, and other ones; see `other_files`."""
     others = other_files(files, other)
-    refuse_other_order([files.query_codes, others.query_codes])
-    refuse_other_order([files.database_codes, others.database_codes])
+    refuse_other_order([[files.query_codes], [others.query_codes]])
+    refuse_other_order([[files.database_codes], [others.database_codes]])
     own = read_own(files) if files.needs_relevance else None
     these = read_packed(files) if own is None else (own.query, own.database, own.n_bits)
     first, second = (str(split_spec(of.database_codes)[0]) for of in (files, others))
-    return _checked(*these, *read_packed(others), (first, second), own)
+    names = (first, second) if first != second else (files.database_codes, others.database_codes)
+    return _checked(*these, *read_packed(others), names, own)
 
 
 def other_files(files: OwnFiles, other: str) -> OwnFiles:

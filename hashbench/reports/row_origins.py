@@ -13,7 +13,7 @@ from hashbench.reports.aggregate import known_card, rank_settings
 from hashbench.reports.formatting import plain_table
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_files import find_files, job_key, jobs_path, read_job_records, results_path
-from hashbench.store.result_rows import COLUMNS
+from hashbench.store.result_rows import COLUMNS, is_own
 from hashbench.store.results import read_results, read_rows
 
 N_TRIALS = 9  # settings tried on these to choose defaults of learned methods: benchmarks/tuning.csv
@@ -98,6 +98,8 @@ def origin_table(folder: Path, dataset: str, method: str) -> str:
     path = results_path(folder, dataset, method)
     jobs = {job_key(row.key): row for row in rows}
     origins = [origin for key, origin in read_job_records(path).items() if key in jobs]
+    if all(is_own(row.params) for row in rows):
+        raise HashbenchError(f"{method} are saved codes, whose origin is not recorded. See the files they came from.")
     if not origins:
         raise HashbenchError(
             f"{jobs_path(path)} does not record the origin of the {counted(len(jobs), 'job')} of {method} on "

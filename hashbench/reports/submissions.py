@@ -33,7 +33,7 @@ from hashbench.store.result_files import (
     rows_text,
     unite,
 )
-from hashbench.store.result_rows import N_JOB, NUMBERS, Row, is_own
+from hashbench.store.result_rows import N_JOB, NUMBERS, Row, is_own, left_out
 from hashbench.unseen import split_name
 
 _NUMBER = re.compile(r"[01]\.\d{6}|nan")
@@ -95,17 +95,17 @@ def _check_file(path: Path, file: ResultsFile, rows: _Rows) -> None:
 def about_rows(rows: _Rows) -> list[str]:
     """Describe rows that disagree with each other, with this version of hashbench or with the data prepared here."""
     problems: list[str] = []
-    contents: dict[tuple[str, str], Row] = {}
+    contents: dict[tuple[str, str, str], Row] = {}
     for row in rows.values():
-        first = row if is_own(row.params) else contents.setdefault((row.dataset, row.features), row)
+        first = contents.setdefault((row.dataset, row.features, canonical_json(left_out(row.params))), row)
         if _content(row) != _content(first):
             problems.append(
                 f"{_name(row)} is over {_content(row)}, and {_name(first)} over {_content(first)}. "
                 "Prepare the dataset as in docs/datasets.md and rerun."
             )
         problems += _about_row(row)
-    for (dataset, features), row in contents.items():
-        prepared = _fingerprint_here(dataset, features)
+    for (dataset, features, *_), row in contents.items():
+        prepared = None if left_out(row.params) else _fingerprint_here(dataset, features)
         if prepared not in (None, row.dataset_fingerprint):
             problems.append(
                 f"{dataset} with features {features} is {row.dataset_fingerprint} in {_name(row)}, and {prepared} as "

@@ -363,7 +363,7 @@ def _sum_rows(histogram: TieHistogram, rows: Rows, times: IntArray) -> IntArray:
 def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, relevance: Relevance | None = None) -> Thresholds:
     """Add up the counts of all queries, or half of them if each pair was met from both sides.
 
-    There is no ``relevance`` of labelled pairs, none of which is ignored.
+    ``relevance`` is None for labelled pairs, which ignore nothing.
     """
     are_met_twice = relevance is not None and relevance.excludes_self
     sums: dict[str, Any] = {}

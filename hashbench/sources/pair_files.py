@@ -1,6 +1,7 @@
 """Ids of items in files, and labelled pairs in tables: two ids, and whether they are the same."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -32,20 +33,38 @@ def read_ids(spec: str, n_codes: int) -> tuple[dict[str, int], str]:
     return rows, f"ids in {path}:{name}"
 
 
-def refuse_other_order(specs: Iterable[str]) -> None:
-    """Refuse files of the same items, such as codes and labels, that have the same ids in different orders."""
-    paths = dict.fromkeys(split_spec(spec)[0] for spec in specs)
-    names = {path: name for path in paths if (name := _name_of_ids(path)) is not None}
-    if len(names) < 2:
+def refuse_other_order(arrays: Iterable[Sequence[str]]) -> None:
+    """Refuse arrays of the same items, such as codes and labels, that have the same ids in different orders.
+
+    Each array lies in one file, or in several shards.
+    """
+    files = dict.fromkeys(tuple(split_spec(spec)[0] for spec in specs) for specs in arrays)
+    with_ids = [paths for paths in files if all(map(_name_of_ids, paths))]
+    if len(with_ids) < 2:
         return
-    (first, ids), *others = [(path, _ids(path, name)) for path, name in names.items()]
-    for path, other in others:
-        if ids != other and sorted(ids) == sorted(other):
-            row = next(row for row, pair in enumerate(zip(ids, other, strict=True)) if pair[0] != pair[1])
+    (first, (ordered, unordered)), *others = [(paths, _digest_of_ids(paths)) for paths in with_ids]
+    for paths, other in others:
+        if other[1] == unordered and other[0] != ordered:
+            pairs = zip(_rows_of_ids(first), _rows_of_ids(paths), strict=True)
+            row, (ids, other_ids) = next((row, pair) for row, pair in enumerate(pairs) if pair[0][1] != pair[1][1])
             raise HashbenchError(
-                f"{first} and {path} have the same ids in different orders, first in row {row:,} (the first is 0): "
-                f"{ids[row]} and {other[row]}. Put both files in the same order."
+                f"{ids[0]} and {other_ids[0]} have the same ids in different orders, first in row {row:,} (the first "
+                f"is 0): {ids[1]} and {other_ids[1]}. Put both files in the same order."
             )
+
+
+def _digest_of_ids(paths: Sequence[Path]) -> tuple[bytes, int]:
+    """Return a digest of ids in their order, and one that does not depend on it."""
+    ordered, unordered = sha256(), 0
+    for _, cell in _rows_of_ids(paths):
+        ordered.update(f"{len(cell)}:{cell}".encode())
+        unordered += hash(cell)
+    return ordered.digest(), unordered
+
+
+def _rows_of_ids(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    for path in paths:
+        yield from ((path, cell) for cell in _ids(path, str(_name_of_ids(path))))
 
 
 def _name_of_ids(path: Path) -> str | None:

@@ -43,6 +43,7 @@ COLUMNS = Row._fields
 NUMBERS = ("value", "tie_sd", "low", "high")
 OWN = {"codes": "own"}  # the parameters that mark rows of users' own codes
 OWN_FEATURES = "own"  # features of such rows that belong to no prepared dataset
+LEFT_OUT = ("exclude_self", "exclude_same_id", "groups", "junk_label")  # those that say what rankings of them lack
 SHOWN = ("group", "label", "draws_nothing")  # those that only affect how such rows are shown and compared
 MAX_LABEL = 40  # characters
 N_KEY, N_JOB, PARAMS = 7, 6, COLUMNS.index("params")  # fields of a key, of a job, and before the parameters
@@ -126,6 +127,11 @@ def check_shown(params: Mapping[str, Any]) -> None:
 def is_own(params: str) -> bool:
     """Return whether rows with these parameters (JSON) are of users' own codes."""
     return '"codes"' in params and bool(json.loads(params).get("codes") == OWN["codes"])
+
+
+def left_out(params: str) -> dict[str, Any]:
+    """Return those parameters (JSON) of users' own codes that say which items their rankings lack."""
+    return {key: value for key, value in json.loads(params).items() if key in LEFT_OUT} if is_own(params) else {}
 
 
 def unshown(params: str) -> str:

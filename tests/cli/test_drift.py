@@ -90,7 +90,8 @@ def test_the_answer_is_that_of_comparing_both_scored_alone(hashbench, arrays):
         np.save(name, arrays[f"{age}-q"][:1])
     np.save("other/d.npy", arrays["new-d"])
     np.save("label.npy", arrays["ql"][:1])
-    assert printed(hashbench, *one, "--query-labels", "label.npy", *OF_LABELS[2:])["differences"] == {}
+    (answer,) = printed(hashbench, *one, "--query-labels", "label.npy", *OF_LABELS[2:])["differences"].values()
+    assert answer["sentence"].startswith("AP: no interval: ")
 
 
 def test_without_labels_only_bits_are_compared(hashbench, arrays):
@@ -138,3 +139,25 @@ def test_two_codes_files_of_hashbench_are_compared_on_their_dataset(hashbench, d
     done = hashbench("evaluate", path, "--drift", "codes.npy")
     assert (done.exit_code, done.stdout) == (1, "")
     assert "codes.npy is not a CODES.h5 of hashbench. Pass your own codes as arrays" in done.stderr
+
+
+def test_a_metric_without_an_interval_says_so_and_leaves_the_others(hashbench, arrays):
+    radius = ["--metric", "P@r1:skip", "--metric", "AP"]  # which is defined for other queries of the old codes
+    content = printed(hashbench, *IN_FOLDERS, *OF_LABELS, *radius)["differences"]
+    assert content["P@r1:skip"]["value"] is None
+    assert content["P@r1:skip"]["sentence"].startswith("P@r1:skip: no interval: P@r1:skip is defined for different")
+    assert content["AP"]["value"] > 0
+    labels = np.where(np.arange(30) == 3, arrays["dl"][0], 9)  # one query with relevant items
+    np.save("one.npy", labels)
+    one = ["--query-labels", "one.npy", *OF_LABELS[2:]]
+    done = hashbench(*IN_FOLDERS, *one)
+    assert done.exit_code == 0, done.stderr
+    assert "AP: no interval: AP is defined for 1 query" in " ".join(done.stdout.split())
+
+
+def test_arrays_of_one_file_are_named_by_their_keys(hashbench, arrays):
+    np.savez("both.npz", old=arrays["old-d"], new=arrays["new-d"], labels=arrays["dl"])
+    own = ["evaluate", "--query-codes", "both.npz:old", "--database-codes", "both.npz:old", "--drift", "both.npz:new"]
+    labels = ["--query-labels", "both.npz:labels", "--database-labels", "both.npz:labels"]
+    content = printed(hashbench, *own, *labels)["differences"]
+    assert content["AP"]["sentence"].startswith("both.npz:old is above both.npz:new by")

@@ -51,6 +51,14 @@ def test_good_files_are_counted(hashbench):
     assert (result.exit_code, result.stdout) == (0, "2 files with 3 rows: all is well.\n")
 
 
+def test_own_rows_have_the_content_of_the_others_unless_they_leave_items_out():
+    own = partial(digits_row, method="mine", dataset_fingerprint="0" * 16)
+    rows = {one.key: one for one in (digits_row(), own(params='{"codes": "own"}'))}
+    assert f"is over 200 queries of {'0' * 16}" in submissions.about_rows(rows)[0]
+    rows = {one.key: one for one in (digits_row(), own(params='{"codes": "own", "junk_label": "3"}'))}
+    assert submissions.about_rows(rows) == []
+
+
 @pytest.mark.usefixtures("empty_folder")
 def test_rows_of_an_older_version_are_refused(hashbench):
     store(digits_row(method="bre", method_version=1))

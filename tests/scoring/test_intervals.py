@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest, norm, t
 
 import hashbench
-from hashbench.affinity import Hierarchy, SameLabel
+from hashbench.affinity import Explicit, Hierarchy, SameLabel
 from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.intervals import Units, intervals, variance_of
 
@@ -23,6 +23,21 @@ def draw(rng, n_classes, n_copies):
 def shares_of(codes, classes):
     found = hashbench.thresholds(codes, codes, (classes, classes), exclude_self=True)
     return np.array([[getattr(match, name) for match in found.matches[:8]] for name in SHARES])
+
+
+def test_pairs_of_a_group_have_any_levels_and_queries_may_be_alike():
+    rng = np.random.default_rng(3)
+    codes, database = rng.random((6, N_BITS)) > 0.5, rng.random((40, N_BITS)) > 0.5
+    levels = np.where(np.arange(40) < 2, rng.integers(-1, 8, (6, 40)), rng.integers(0, 2, (6, 40)))  # 2 to 7 are rare
+    query, levels = np.repeat(codes, 3, axis=0), np.repeat(levels, 3, axis=0)
+    rule = Explicit(levels)
+    found, units = hashbench.thresholds(query, database, rule), Units.of(rule)
+    distances = (query[:, None] != database).sum(axis=2)
+    for group in range(units.n_groups):
+        is_touched = (units.of_query[:, None] == group) | (units.of_item == group)
+        for is_relevant, counts in enumerate(found.by_group[group]):
+            is_counted = is_touched & (levels >= 0) & ((levels > 0) == is_relevant)
+            assert counts.tolist() == np.bincount(distances[is_counted], minlength=N_BITS + 1).tolist()
 
 
 @pytest.mark.parametrize("split", [False, True])
