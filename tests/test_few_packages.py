@@ -39,7 +39,6 @@ OF_NUMPY = [
     ["evaluate", *LABELLED, "--distance", "cosine", "--format", "json"],
     ["evaluate", "--query-codes", "q.txt", "--database-codes", "d.lst", *LINES],
     ["evaluate", "--run", "run.txt", "--qrels", "qrels.txt"],
-    ["evaluate", *LABELLED, "--drift", "other"],
     ["list", "methods"],
     ["list", "scripts"],
     ["info", "itq"],
@@ -104,6 +103,13 @@ def test_commands_that_score_arrays_print_the_same_without_numba(folder, hashben
         assert expected.exit_code == 0
         assert found == [0, expected.stdout, expected.stderr], command
     monkeypatch.undo()
+
+
+def test_two_codes_are_scored_without_scipy_and_the_lack_of_an_interval_is_told(folder):
+    command = ["evaluate", *LABELLED, "--drift", "other"]
+    ((exit_code, stdout, _),) = json.loads(run_with_few_packages(COMMANDS, json.dumps([command]), cwd=folder)[0])
+    assert (exit_code, stdout.count(" AP ")) == (0, 4)
+    assert "AP: no interval: comparing evaluations needs scipy, which is not installed" in " ".join(stdout.split())
 
 
 def test_commands_say_what_to_install_before_any_work_and_write_nothing(folder):
