@@ -55,9 +55,6 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
             "vectors re-rank the nearest items of the whole database, but shards are read one after the other; leave "
             "the vectors out, or pass the database as one file."
         )
-    of_queries, of_database = files.by_role
-    refuse_other_order([spec] for spec in of_queries)
-    refuse_other_order(find_shards(spec) or [spec] for spec in of_database)
     stored = ShardedArray(find_shards(files.database_codes) or [files.database_codes], CODE_KEYS)
     form = files.bit_order, files.encoding
     query, _, width = as_packed_pair(read_codes(files.query_codes), stored[:_TRIED], files.n_bits, *form)
@@ -72,6 +69,9 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
         judge, _ = load_dataset(files.dataset)
         check_judge(judge, files.dataset, (len(query), len(database)), relevance)
         relevance = judge.affinity()
+    of_queries, of_database = files.by_role
+    refuse_other_order([spec] for spec in of_queries)
+    refuse_other_order(find_shards(spec) or [spec] for spec in of_database)
     count = count_shard if cluster is None else partial(count_on_workers, cluster=cluster)
     relevance, _ = files.reduced(relevance)
     return ShardedCodes(query, database, width, relevance, count, on_progress)
