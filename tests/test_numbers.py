@@ -320,6 +320,9 @@ def test_speed_told_is_that_of_the_benchmarks():
         for table in tables("Side by side")
     )
     assert states(SPEED, "10,000 x 50,000", "64 bits", f"{intel:.1f}", "Intel", f"{amd:.1f}", "AMD")
+    (narrow,) = tables("Without AVX-512: papers' shapes")
+    spread = [float(row["faiss k=100"]) for row in narrow if (row["codes"], row["bits"]) == ("spread", "64")]
+    assert states(SPEED, "AVX2", f"{min(spread):.1f} to {max(spread):.1f} times", "at 64 bits")
     peers = ["{:.0f} to {:.0f}".format(*ratios(column, bits="64")) for column in ("argsort", "stable", "ndcg_score")]
     assert states(SPEED, "64 bits", "argsort", peers[0], "stable sort", peers[1], "ndcg_score", peers[2])
     (more,) = tables("Long codes, many labels, few queries")
