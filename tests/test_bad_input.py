@@ -663,7 +663,6 @@ COMMANDS = f"""
 2 | evaluate --drift codes.npy | give CODES.h5, or both --query-codes and --database-codes.
 2 | {LABELLED} --drift codes.npy --format csv | --drift prints two tables, which --format csv cannot hold
 2 | {SHARDED} --drift codes.npy | --drift needs codes in one file each. Leave out --drift, or the shards.
-2 | {LABELLED} --drift codes.npy --exclude-self | --exclude-self does not go with --drift
 2 | {LABELLED} --drift codes.npy --distance cosine | --distance does not go with --drift
 2 | {LABELLED} --drift codes.npy --wanted-recall .9 --metric R@5 | --wanted-recall does not go with --drift
 2 | {LABELLED} --drift codes.npy --save mine --dataset flowers | --save does not go with --drift

@@ -235,7 +235,6 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
         *(
             "run",
             "distance",
-            "exclude_self",
             "random_orders",
             "wanted_recall",
             "per_query",
@@ -386,7 +385,8 @@ def _compare_codes(
     else:
         roles = "query_codes", "database_codes"
         of_scores = [own[key] for key in own if key not in (*_NO_FILES, *roles)] + [own["junk_label"] or None, dataset]
-        is_scored = bool(metrics) or undefined != "skip" or any(value is not None for value in of_scores)
+        is_asked = bool(metrics) or undefined != "skip" or own["exclude_self"]
+        is_scored = is_asked or any(value is not None for value in of_scores)
         specs = [own[role] for role in roles if own[role] is not None]
         if len(specs) < 1 + is_scored:
             raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")

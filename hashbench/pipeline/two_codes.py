@@ -11,6 +11,7 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.own_codes import OwnCodes, OwnFiles, dataset_of, read_file, read_own, read_packed
 from hashbench.scoring.drift import Drift, check_same, drift_packed
 from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import get_metric
 from hashbench.sources.array_files import split_spec
 from hashbench.sources.pair_files import refuse_other_order
@@ -65,8 +66,15 @@ def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
     others = other_files(files, other)
     refuse_other_order([[files.query_codes], [others.query_codes]])
     refuse_other_order([[files.database_codes], [others.database_codes]])
-    own = read_own(files) if files.needs_relevance else None
+    own = read_own(replace(files, exclude_self=False)) if files.needs_relevance else None
     these = read_packed(files) if own is None else (own.query, own.database, own.n_bits)
+    if own is not None and files.exclude_self:
+        if not np.array_equal(own.query, own.database):
+            raise HashbenchError(
+                "--exclude-self needs the same codes as queries and database. Give them as both, or leave it out."
+            )
+        rows = np.arange(len(own.query))  # as ids, since queries of one code meet a database of the other
+        own = replace(own, affinity=leave_out(own.affinity, exclude_same_id=(rows, rows)))
     first, second = (str(split_spec(of.database_codes)[0]) for of in (files, others))
     names = (first, second) if first != second else (files.database_codes, others.database_codes)
     return _checked(*these, *read_packed(others), names, own)

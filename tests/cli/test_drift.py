@@ -141,6 +141,24 @@ def test_two_codes_files_of_hashbench_are_compared_on_their_dataset(hashbench, d
     assert "codes.npy is not a CODES.h5 of hashbench. Pass your own codes as arrays" in done.stderr
 
 
+def test_items_searched_among_themselves_leave_themselves_out(hashbench, arrays):
+    own = ["evaluate", "--query-codes", "old/d.npy", "--database-codes", "old/d.npy", "--drift", "new/d.npy"]
+    labels = ["--query-labels", "dl.npy", "--database-labels", "dl.npy", "--exclude-self"]
+    content = printed(hashbench, *own, *labels)
+    classes, found = arrays["dl"], [of["scores"]["AP"]["mean"] for of in content["scores"]]
+    ids = np.arange(len(classes))
+    for number, (query, database) in enumerate((q, d) for q in ("old-d", "new-d") for d in ("old-d", "new-d")):
+        codes = arrays[query], arrays[database], (classes, classes)
+        expected = package.evaluate(*codes, ["AP"], exclude_same_id=(ids, ids))["AP"].mean
+        if query == database:
+            assert package.evaluate(*codes, ["AP"], exclude_self=True)["AP"].mean == pytest.approx(expected)
+        assert found[number] == pytest.approx(expected)
+    assert content["differences"]["AP"]["value"] == pytest.approx(found[0] - found[3])
+    differ = hashbench(*IN_FOLDERS, *OF_LABELS, "--exclude-self")
+    assert differ.exit_code == 1
+    assert "--exclude-self needs the same codes as queries and database" in differ.stderr
+
+
 def test_a_metric_without_an_interval_says_so_and_leaves_the_others(hashbench, arrays):
     radius = ["--metric", "P@r1:skip", "--metric", "AP"]  # which is defined for other queries of the old codes
     content = printed(hashbench, *IN_FOLDERS, *OF_LABELS, *radius)["differences"]
