@@ -273,6 +273,8 @@ def test_unknown_table_and_empty_table_are_refused():
         table(*SMALL, name="table11")
     with pytest.raises(HashbenchError, match="no results for table2: AP@1000"):
         table(*SMALL, name="table2")
+    with pytest.raises(HashbenchError, match=r"AP at 20 bits\. Choose other lengths with --bits \(results have 16"):
+        table(*SMALL[:1], n_bits=[20])
 
 
 @pytest.fixture

@@ -159,7 +159,8 @@ def make_table(results: pd.DataFrame, name: str, selection: Selection | None = N
     selection = selection or Selection()
     table = _table(results, name, selection)
     if table.cells.empty:
-        raise _no_results(table.layout, table.published, name, selection)
+        of_metrics = results.loc[results["metric"].isin(table.layout.metrics), "n_bits"]
+        raise _no_results(table.layout, table.published, name, selection, sorted(of_metrics.unique().tolist()))
     return table
 
 
@@ -304,15 +305,19 @@ def _lines(
     return pd.concat([main_lines(part, everything) for _, part in cells.groupby(pd.Series(roles, cells.index))])
 
 
-def _no_results(layout: TableLayout, published: Sequence[Published], name: str, selection: Selection) -> HashbenchError:
+def _no_results(
+    layout: TableLayout, published: Sequence[Published], name: str, selection: Selection, others: Sequence[int]
+) -> HashbenchError:
+    """Return an error that lists the ``others``, code lengths that have results of the table's metrics."""
     lengths = list(selection.n_bits or layout.n_bits) or [32]
     of_paper = [value.our_method for value in published if not layout.is_open and value.our_method in method_names()]
     datasets = ["digits-unseen3-fold0"] if layout.is_over_folds else selection.datasets
     making = replace(selection, methods=[min(of_paper, default="itq")], n_bits=lengths[:1], datasets=datasets)
     several = ", with several settings of one method" if layout.is_ablation else ""
+    there = f" (results have {', '.join(map(str, others))})" if others and not {*others} <= {*lengths} else ""
     return HashbenchError(
         f"there are no results for {name}: {' or '.join(layout.metrics)} at {', '.join(map(str, lengths))} "
-        f"bits{several}. Choose other lengths with --bits, or make some: {making.command(layout.metrics[0])}."
+        f"bits{several}. Choose other lengths with --bits{there}, or make some: {making.command(layout.metrics[0])}."
     )
 
 
