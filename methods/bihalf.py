@@ -45,7 +45,7 @@ class BiHalf(_Unlabelled):
     gamma / 2 times the mean of (u - b)^2. The first half of a batch is paired with its second, and (cos(b_i, b_j) -
     cos(x_i, x_j))^2 is minimised, x the output of the front end before training (centred features). The authors' x are
     features of VGG-16 after a rectifier, whose cosines are all positive. Items are encoded by the sign of u.
-    By AP of classes alone, weight_decay=5e-3 and gamma=2 led, but they find few nearest neighbours with long codes.
+    By AP of classes alone, weight_decay=5e-3 and gamma=2 led; with these, long codes find few nearest neighbours.
     ``presets["paper"]`` has the authors' settings for CIFAR-10, but halves the rate every 36 epochs: to an eighth by
     epoch 120, where the authors divide it by ten once.
 

@@ -28,7 +28,7 @@ class GreedyHashUnsupervised(_Unlabelled):
     with the gradient of u, x the output of the front end before training (centred features), plus alpha times the mean
     of ||u_k| - 1|^3. The authors' x are features of VGG-16 after a rectifier and not centred; their cosines are all
     positive, unlike those of balanced codes. By AP of classes alone, learning_rate=0.3, weight_decay=2e-3 and alpha=0.3
-    led, but they find few nearest neighbours with long codes. ``presets["paper"]`` has the authors' settings, with
+    led; with these, long codes find few nearest neighbours. ``presets["paper"]`` has the authors' settings, with
     their constant rate.
 
     References

@@ -9,7 +9,6 @@ from tests.helpers.paths import ROOT
 from tests.helpers.result_files import rows_in
 
 RESULTS = ROOT / "results"
-WITHOUT_DEVIATION: set[tuple[str, str]] = set()
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def settings_of(job):
 
 def test_every_row_has_its_shuffle_deviation(rows):
     without = {(row["dataset"], row["method"]) for row in rows if row["tie_sd"] == ""}
-    assert without == WITHOUT_DEVIATION  # made before deviations were
+    assert without == set()
 
 
 def test_results_check_accepts_the_committed_rows(hashbench):

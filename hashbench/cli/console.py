@@ -1,7 +1,6 @@
 """Runs with their progress, and scores as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,14 +157,13 @@ def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
 def format_drift(
     drifts: Mapping[str, "Drift"],
     scored: Sequence[tuple[str, str, "Evaluation"]],
-    names: tuple[str, str],
+    answers: Mapping[str, Mapping[str, Any]],
     form: str,
 ) -> str:
     """Return how two codes differ, by role, and the scores of queries of each in a database of each, as text.
 
-    The first and the last of ``scored`` are of codes that are not mixed, whose ``names`` are given.
+    ``answers`` are those of `hashbench.pipeline.two_codes.TwoCodes.differences`.
     """
-    answers = _answers(scored[0][2], scored[-1][2], names) if scored else {}
     if form == "json":
         pairs = [{"queries": query, "database": database, "scores": _by_name(of)} for query, database, of in scored]
         whole = {"scores": pairs, "differences": answers}
@@ -198,23 +196,6 @@ def format_drift(
         notes.append(_without_relevant(evaluation))
     notes += ["", *(wrapped(str(answer["sentence"])) for answer in answers.values())]
     return f"{text}\n\n{_laid_out(header, lines, notes, form, n_left=3)}"
-
-
-def _answers(first: "Evaluation", second: "Evaluation", names: tuple[str, str]) -> dict[str, dict[str, Any]]:
-    """Return the difference of two codes in each metric, or a sentence that says why there is no interval."""
-    from hashbench.scoring.comparison import compare
-
-    parts = "value", "low", "high", "p", "tie_sd", "n_queries", "is_shown"
-    answers = {}
-    for metric in first.scores:
-        one, other = (replace(codes, scores={metric: codes.scores[metric]}) for codes in (first, second))
-        try:
-            difference = compare(one, other, names=names)[metric]
-        except HashbenchError as error:
-            answers[metric] = dict.fromkeys(parts) | {"sentence": f"{metric}: no interval: {error}"}
-        else:
-            answers[metric] = {part: getattr(difference, part) for part in parts} | {"sentence": str(difference)}
-    return answers
 
 
 def _drift_numbers(found: "Drift") -> dict[str, Any]:

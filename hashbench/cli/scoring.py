@@ -403,7 +403,8 @@ def _compare_codes(
         scored = [*two.evaluations(chosen, undefined, progress.update)]
     for note in dict.fromkeys([*notes, *(note for _, _, evaluation in scored for note in evaluation.notes)]):
         click.echo(note, err=True)
-    return console.format_drift(two.drifts(), scored, two.names, form)
+    answers = two.differences(scored[0][2], scored[-1][2]) if scored else {}
+    return console.format_drift(two.drifts(), scored, answers, form)
 
 
 def _count_candidates(

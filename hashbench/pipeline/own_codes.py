@@ -128,12 +128,10 @@ class OwnFiles:
     @property
     def by_role(self) -> tuple[list[str], list[str]]:
         """Files of the queries, and of the database, that may have ids beside an entry per item."""
-        queries = self.query_codes, self.query_labels, self.query_coarse, self.query_groups, self.query_vectors
-        database = (
-            *(self.database_codes, self.database_labels, self.database_coarse, self.database_groups),
-            self.database_vectors,
-        )
-        return [*filter(None, (*queries, self.query_outputs))], [*filter(None, database)]
+        kinds = "codes", "labels", "coarse", "groups", "vectors", "outputs"
+        specs = ([getattr(self, f"{role}_{kind}", None) for kind in kinds] for role in ("query", "database"))
+        queries, database = ([spec for spec in of_role if spec] for of_role in specs)
+        return queries, database
 
     @property
     def label_files(self) -> list[tuple[dict[str, str], tuple[str, ...]]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from hashbench.scoring.drift import Drift, check_same, drift_packed
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.self_pairs import check_self
 from hashbench.sources.array_files import split_spec
 from hashbench.sources.pair_files import refuse_other_order
 
@@ -52,6 +54,25 @@ class TwoCodes:
                 codes = replace(self.own, query=query, database=database)
                 yield of_queries, of_database, codes.evaluate(metrics, undefined, on_progress=on_progress)
 
+    def differences(self, first: Evaluation, second: Evaluation) -> dict[str, dict[str, Any]]:
+        """Compare the scores of both codes, each without the other, in each metric.
+
+        Where there is no interval, a sentence says why, and the numbers are None.
+        """
+        from hashbench.scoring.comparison import compare
+
+        parts = "value", "low", "high", "p", "tie_sd", "n_queries", "is_shown"
+        answers = {}
+        for metric in first.scores:
+            one, other = (replace(codes, scores={metric: codes.scores[metric]}) for codes in (first, second))
+            try:
+                difference = compare(one, other, names=self.names)[metric]
+            except HashbenchError as error:
+                answers[metric] = dict.fromkeys(parts) | {"sentence": f"{metric}: no interval: {error}"}
+            else:
+                answers[metric] = {part: getattr(difference, part) for part in parts} | {"sentence": str(difference)}
+        return answers
+
 
 def read_two_files(path: Path, other: Path, dataset: str) -> TwoCodes:
     """Read two codes files of hashbench and their dataset."""
@@ -66,15 +87,13 @@ def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
     others = other_files(files, other)
     refuse_other_order([[files.query_codes], [others.query_codes]])
     refuse_other_order([[files.database_codes], [others.database_codes]])
-    own = read_own(replace(files, exclude_self=False)) if files.needs_relevance else None
+    own = read_own(files) if files.needs_relevance else None
     these = read_packed(files) if own is None else (own.query, own.database, own.n_bits)
     if own is not None and files.exclude_self:
-        if not np.array_equal(own.query, own.database):
-            raise HashbenchError(
-                "--exclude-self needs the same codes as queries and database. Give them as both, or leave it out."
-            )
+        check_self(own.query, own.database, own.affinity)
         rows = np.arange(len(own.query))  # as ids, since queries of one code meet a database of the other
-        own = replace(own, affinity=leave_out(own.affinity, exclude_same_id=(rows, rows)))
+        rest, _ = replace(files, exclude_self=False).reduced(own.affinity.plain)
+        own = replace(own, affinity=leave_out(rest, exclude_same_id=(rows, rows)))
     first, second = (str(split_spec(of.database_codes)[0]) for of in (files, others))
     names = (first, second) if first != second else (files.database_codes, others.database_codes)
     return _checked(*these, *read_packed(others), names, own)

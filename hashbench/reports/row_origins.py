@@ -95,11 +95,11 @@ def origin_table(folder: Path, dataset: str, method: str) -> str:
             f"there are no results of {method!r} on {dataset!r} in {folder}. Make some: hashbench run --dataset "
             f"{dataset} --method {method}."
         )
+    if all(is_own(row.params) for row in rows):
+        raise HashbenchError(f"{method} are saved codes, whose origin is not recorded. See the files they came from.")
     path = results_path(folder, dataset, method)
     jobs = {job_key(row.key): row for row in rows}
     origins = [origin for key, origin in read_job_records(path).items() if key in jobs]
-    if all(is_own(row.params) for row in rows):
-        raise HashbenchError(f"{method} are saved codes, whose origin is not recorded. See the files they came from.")
     if not origins:
         raise HashbenchError(
             f"{jobs_path(path)} does not record the origin of the {counted(len(jobs), 'job')} of {method} on "

@@ -39,13 +39,14 @@ def refuse_other_order(arrays: Iterable[Sequence[str]]) -> None:
     Each array lies in one file, or in several shards.
     """
     files = dict.fromkeys(tuple(split_spec(spec)[0] for spec in specs) for specs in arrays)
-    with_ids = [paths for paths in files if all(map(_name_of_ids, paths))]
+    named = [[(path, name) for path in paths if (name := _name_of_ids(path))] for paths in files]
+    with_ids = [shards for shards, paths in zip(named, files, strict=True) if len(shards) == len(paths)]
     if len(with_ids) < 2:
         return
-    (first, (ordered, unordered)), *others = [(paths, _digest_of_ids(paths)) for paths in with_ids]
-    for paths, other in others:
+    (first, (ordered, unordered)), *others = [(shards, _digest_of_ids(shards)) for shards in with_ids]
+    for shards, other in others:
         if other[1] == unordered and other[0] != ordered:
-            pairs = zip(_rows_of_ids(first), _rows_of_ids(paths), strict=True)
+            pairs = zip(_rows_of_ids(first), _rows_of_ids(shards), strict=True)
             row, (ids, other_ids) = next((row, pair) for row, pair in enumerate(pairs) if pair[0][1] != pair[1][1])
             raise HashbenchError(
                 f"{ids[0]} and {other_ids[0]} have the same ids in different orders, first in row {row:,} (the first "
@@ -53,18 +54,18 @@ def refuse_other_order(arrays: Iterable[Sequence[str]]) -> None:
             )
 
 
-def _digest_of_ids(paths: Sequence[Path]) -> tuple[bytes, int]:
+def _digest_of_ids(shards: Sequence[tuple[Path, str]]) -> tuple[bytes, int]:
     """Return a digest of ids in their order, and one that does not depend on it."""
     ordered, unordered = sha256(), 0
-    for _, cell in _rows_of_ids(paths):
+    for _, cell in _rows_of_ids(shards):
         ordered.update(f"{len(cell)}:{cell}".encode())
         unordered += hash(cell)
     return ordered.digest(), unordered
 
 
-def _rows_of_ids(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    for path in paths:
-        yield from ((path, cell) for cell in _ids(path, str(_name_of_ids(path))))
+def _rows_of_ids(shards: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
+    for path, name in shards:
+        yield from ((path, cell) for cell in _ids(path, name))
 
 
 def _name_of_ids(path: Path) -> str | None:

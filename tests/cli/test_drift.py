@@ -82,8 +82,7 @@ def test_the_answer_is_that_of_comparing_both_scored_alone(hashbench, arrays):
         assert answer["is_shown"] == (test.pvalue < 0.05)
         assert answer["sentence"].startswith(f"{Path('old/d.npy')} is above {Path('new/d.npy')} by")
     assert [*content] == ["AP", "P@5"]
-    told = " ".join(hashbench(*IN_FOLDERS, *OF_LABELS).stdout.split())
-    assert content["AP"]["sentence"] in told
+    assert content["AP"]["sentence"] in " ".join(hashbench(*IN_FOLDERS, *OF_LABELS).stdout.split())
     one = ["evaluate", "--query-codes", "one.npy", "--database-codes", "old/d.npy", "--drift", "other"]
     Path("other").mkdir()
     for name, age in (("one.npy", "old"), ("other/one.npy", "new")):
@@ -156,7 +155,11 @@ def test_items_searched_among_themselves_leave_themselves_out(hashbench, arrays)
     assert content["differences"]["AP"]["value"] == pytest.approx(found[0] - found[3])
     differ = hashbench(*IN_FOLDERS, *OF_LABELS, "--exclude-self")
     assert differ.exit_code == 1
-    assert "--exclude-self needs the same codes as queries and database" in differ.stderr
+    assert "excluding self-matches needs the same items as queries and database, in the same order" in differ.stderr
+    np.save("other-labels.npy", classes[::-1])
+    differ = hashbench(*own, *labels[:2], "--database-labels", "other-labels.npy", "--exclude-self")
+    assert differ.exit_code == 1
+    assert "but their labels differ" in differ.stderr
 
 
 def test_a_metric_without_an_interval_says_so_and_leaves_the_others(hashbench, arrays):

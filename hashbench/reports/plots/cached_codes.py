@@ -39,9 +39,9 @@ def find_codes(block: FigureBlock) -> list[CodesFile]:
 
     The commands that make missing codes are added to the block's notes, or, if all are missing, to the HashbenchError.
     """
-    files = cached_files(block)
     if block.rows["params"].map(result_rows.left_out).any():
         raise HashbenchError(f"rows of {block.dataset} that leave items out have no figures of codes.")
+    files = cached_files(block)
     if len(files) < len(block.rows):
         what = f"{len(block.rows) - len(files)} of {len(block.rows)}" if files else "the"
         note = (
