@@ -29,6 +29,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -44,7 +45,7 @@ from hashbench.dataset import Dataset
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.one_job import load_once
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.tuning import LEAD, SCORES, Trial, failure_of, run_trials, settings_to_try, split_file
+from hashbench.pipeline.tuning import LEAD, SCORES, failure_of, run_trials, settings_to_try, split_file
 from hashbench.reports.formatting import markdown_table
 from hashbench.store.files import locked, write_text
 
@@ -145,12 +146,10 @@ def judge(trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
     dataset = load_once(trial["dataset"], trial["dataset_fingerprint"])
     common = {"epochs": trial["epochs"]} if weights is None else network(weights, trial["epochs"])
     params = {"device": "cpu"} | common | json.loads(trial["setting"])
-    split, path = split_file(dataset, trial["seed"])
+    path = split_file(dataset, trial["seed"])
     (job,) = grid([str(path)], [(trial["method"], params)], [trial["n_bits"]], [trial["seed"]], {})
     with TemporaryDirectory() as folder:
-        how = job.card, job.n_bits, job.seed, job.params
-        one = Trial(str(path), *how, whole=trial["dataset"], made=job.provenance(split))
-        (outcome,) = run_trials([one], ["AP"], Path(folder))
+        (outcome,) = run_trials([replace(job, whole=trial["dataset"])], ["AP"], Path(folder))
     if failure := failure_of(outcome, "AP"):
         return {**trial, "failure": failure}
     scores = zip(SCORES, (float(row.value) for row in outcome.rows), strict=True)

@@ -157,7 +157,7 @@ def tune(
     params : mapping, optional
         Parameters of all methods, or of one as ``METHOD:NAME``, like those in ``methods``.
     resume : bool, default=False
-        Skip trials that failed before, and continue interrupted training.
+        Continue interrupted training after its last epoch.
     datasets, n_jobs, workers, trust_workers
         As in `run`.
 

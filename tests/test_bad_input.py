@@ -251,13 +251,10 @@ def lay_out(folder):
     (folder / "qrels.txt").write_text("q 0 a 1\n")
     (folder / "qrels-half.txt").write_text("q 0 a 0.5\n")
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
-    (folder / "t").mkdir()
-    (folder / "t" / "failures.json").write_text('{"a": {"method": "itq"}}')
-    for name in ("grid", "rows", "dir", "no-grid", "pipes"):
+    for name in ("grid", "rows", "no-grid", "pipes"):
         (folder / f"tuning-{name}").mkdir()
     (folder / "tuning-rows" / "digits.csv").write_text(RESULTS["above"])
     (folder / "tuning-grid" / "grid.toml").write_text('bits = 8\nmethods = ["itq"]\n')
-    (folder / "tuning-dir" / "failures.json").mkdir()
     (folder / "tuning-no-grid" / "grid.toml").mkdir()
     os.mkfifo(folder / "tuning-pipes" / "grid.toml")
     (folder / "text.h5").write_text("hello")
@@ -773,12 +770,10 @@ COMMANDS = f"""
 1 | tune --method itq --bits 8 --param n_itr=1,2 | unknown itq parameter 'n_itr' | 'n_iter'
 1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
-1 | tune --method itq --bits 8 --output t | t/failures.json is not a file of failed trials | Move it
 1 | tune --method itq --bits 8 --output tuning-rows | tuning-rows/digits.settings.json is missing | Restore it
 1 | tune --method csq --bits 8 --param 'head="None"' | a value of csq's head is the text 'None', which grid.toml cannot
 1 | tune --method csq --bits 8 --param 'head=mlp,"None"' | a value of csq's head is the text 'None' | another name
 1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
-1 | tune --method itq --bits 8 --output tuning-dir | cannot write tuning-dir/failures.json: Is a directory
 1 | tune --method itq --bits 8 --output tuning-no-grid | cannot write tuning-no-grid/grid.toml: Is a directory
 1 | tune --method itq --bits 8 --output tuning-pipes | cannot write tuning-pipes/grid.toml: it is a pipe or a device
 2 | info | Missing argument

@@ -33,11 +33,7 @@ if TYPE_CHECKING:
     "How to run",
     options.DEVICE,
     options.JOBS,
-    option(
-        "--resume",
-        is_flag=True,
-        help="Skip trials that failed before; continue interrupted training.",
-    ),
+    options.RESUME,
     options.LOCK_TIMEOUT,
 )
 @options.CLUSTER

@@ -39,10 +39,11 @@ class Job:
     seed: int = 0  # 0 for a method without randomness
     params: Mapping[str, Any] = field(default_factory=dict)  # that differ from the method's defaults
     n_trials: int = 0  # how many settings were tried to choose these, from a grid file; 0 if unknown
+    whole: str = ""  # the dataset that its own is cut out of, as users call it, for a trial
 
     def __str__(self) -> str:
         params = "".join(f" {key}={value}" for key, value in sorted(self.params.items()))
-        return f"{self.dataset} {self.method}{params} {self.n_bits} bits seed {self.seed}"
+        return f"{self.whole or self.dataset} {self.method}{params} {self.n_bits} bits seed {self.seed}"
 
     @property
     def method(self) -> str:
@@ -58,20 +59,20 @@ class Job:
         return estimator
 
     @cached_property
-    def _recorded(self) -> dict[str, Any]:
-        """The parameters that identify codes."""
+    def recorded(self) -> str:
+        """The parameters that identify codes, as canonical JSON; the method is constructed only if it must be."""
         if not self.card.is_plain:
-            return self.estimator.recorded_params()
+            return canonical_json(self.estimator.recorded_params())
         params = {**self.card.params, **self.params}
-        return {key: params[key] for key in params if key not in ("n_bits", "random_state")}
+        return canonical_json({key: params[key] for key in params if key not in _OPTIONS})
 
     def provenance(self, dataset: Dataset | PreparedDataset) -> Provenance:
-        """Return the provenance of this job's codes; the method is constructed only if its card does not suffice."""
+        """Return the provenance of this job's codes."""
         return Provenance(
             dataset=dataset.name,
             features=dataset.features_name,
             method=self.method,
-            params=canonical_json(self._recorded),
+            params=self.recorded,
             n_bits=self.n_bits,
             seed=self.seed,
             dataset_fingerprint=dataset.fingerprint,

@@ -26,10 +26,8 @@ from hashbench.pipeline.study import DEFAULT_DATASETS, Study
 from hashbench.scoring.metrics import is_error
 from hashbench.store import hdf5
 from hashbench.store.artifact import cached
-from hashbench.store.files import data_dir, file_behind, locked, locked_folder, write_text
+from hashbench.store.files import data_dir, file_behind, locked, write_text
 from hashbench.store.inputs import reading
-from hashbench.store.provenance import Provenance, digest
-from hashbench.store.result_files import settings_text
 from hashbench.store.result_rows import Row
 from hashbench.store.results import merge_rows, read_folder
 
@@ -37,19 +35,8 @@ HELD_OUT = 0.2  # of the training items
 LEAD = 0.01  # by more than this, the best settings must lead the default ones: docs/explanation/numbers.md
 # What held-out queries rank, by the name of the score.
 SCORES = {"among_held_out": "the other held-out items", "to_trained": "the items learned from"}
-FAILURES, GRID = "failures.json", "grid.toml"  # what tune writes beside the rows of trials
+GRID = "grid.toml"  # what tune writes beside the rows of trials
 FIRST_WORDS = "# Chosen by hashbench tune:"  # of a grid file that tune wrote and may overwrite
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Trial(Job):
-    """A job on a split of training items."""
-
-    whole: str  # the dataset, as users call it
-    made: Provenance  # of its codes
-
-    def __str__(self) -> str:
-        return str(Job(self.whole, self.card, self.n_bits, self.seed, self.params))
 
 
 @dataclass(frozen=True)
@@ -191,30 +178,25 @@ def about_effort(study: Study, n_trials: int, option: str) -> Iterator[str]:
             yield f"{card.name}: {n_trials} of {number} settings are tried; {option}{number} tries all."
 
 
-def plan(study: Study, n_trials: int) -> list[Trial]:
+def plan(study: Study, n_trials: int) -> list[Job]:
     """Return the trials of a study: a method's settings are the same for all code lengths, datasets and seeds."""
     variants: list[tuple[str, Mapping[str, Any]]] = []
     for card, fixed, space, _ in spaces(study):
         settings = settings_to_try(space, card.params, n_trials, study.seeds[0])
         variants += [(card.name, {**fixed, **setting}) for setting in settings]
     specs, seeds = dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS)), dict.fromkeys(study.seeds)
-    for spec in specs:
-        if spec != spec.encode(errors="ignore").decode():
-            raise HashbenchError(f"dataset {spec!r} has a name that is not UTF-8, as {GRID} is. Rename the file.")
     jobs = {key: grid([key[0]], variants, study.n_bits, [key[1]], {}) for key in product(specs, seeds)}
     trials = []
     for spec in specs:  # errors of jobs have been raised before anything is written
         dataset, _ = load_dataset(spec)
         for seed in seeds:
-            split, path = split_file(dataset, seed)
-            for job in jobs[spec, seed]:
-                how, made = (job.card, job.n_bits, job.seed, job.params), job.provenance(split)
-                trials.append(Trial(str(path), *how, whole=spec, made=made))
+            path = str(split_file(dataset, seed))
+            trials += [replace(job, dataset=path, whole=spec) for job in jobs[spec, seed]]
     return trials
 
 
-def split_file(dataset: Dataset, seed: int) -> tuple[Dataset, Path]:
-    """Return the split of a dataset and its file, which is written unless it is there."""
+def split_file(dataset: Dataset, seed: int) -> Path:
+    """Return the file of the split of a dataset, which is written unless it is there."""
     split = hold_out(dataset, seed)
     path = data_dir() / "held-out" / f"{split.name}.h5"
     with locked(path):
@@ -223,11 +205,11 @@ def split_file(dataset: Dataset, seed: int) -> tuple[Dataset, Path]:
             hdf5.write_dataset(split, path)
             return path
 
-        return split, cached(path, "dataset", {"fingerprint": split.fingerprint}, lambda found: path, make)[0]
+        return cached(path, "dataset", {"fingerprint": split.fingerprint}, lambda found: path, make)[0]
 
 
 def run_trials(
-    trials: Sequence[Trial],
+    trials: Sequence[Job],
     metric_names: Sequence[str],
     folder: Path,
     n_jobs: int = 1,
@@ -238,8 +220,7 @@ def run_trials(
 ) -> Iterator[Outcome]:
     """Run trials as `hashbench.pipeline.runner.run_all` runs jobs; outcomes have rows of both scores.
 
-    As soon as a trial is done, its rows are added to the folder, which is one of results, or its failure to the file of
-    failures there. With ``resume``, trials of that file are skipped.
+    As soon as a trial is done, its rows are added to the folder, which is one of results.
     """
     demands = Demands(metric_names, resume=resume)
     if demands.needs_outputs:
@@ -247,38 +228,32 @@ def run_trials(
             f"trials are judged by codes of held-out items, which {', '.join(demands.metrics)} needs more than. Choose "
             "a metric without :dot and :sigmoid."
         )
-    known = read_failures(folder / FAILURES) if resume else {}
-    keys = {id(trial): digest([trial.made.attributes(), demands.metrics]) for trial in trials}
-    yield from (Outcome(trial, None, known[keys[id(trial)]][1]) for trial in trials if keys[id(trial)] in known)
-    todo = {id(trial): trial for trial in trials if keys[id(trial)] not in known}
-    for outcome in run_all([*todo.values()], demands, on_progress, n_jobs, cluster):
-        trial = todo[id(outcome.job)]
-        outcome = _with_both_scores(trial, outcome, demands.metrics)
+    for outcome in run_all(trials, demands, on_progress, n_jobs, cluster):
+        outcome = _with_both_scores(outcome, demands.metrics)
         for (name, fingerprint), rows in groupby(outcome.rows, key=lambda row: (row.dataset, row.dataset_fingerprint)):
             made = outcome.made and outcome.made._replace(dataset=name, dataset_fingerprint=fingerprint)
             merge_rows(folder, rows, made)
-        _note_failure(folder / FAILURES, keys[id(trial)], trial.made, outcome.refusal)
         yield outcome
 
 
-def _with_both_scores(trial: Trial, outcome: Outcome, names: Sequence[str]) -> Outcome:
+def _with_both_scores(outcome: Outcome, names: Sequence[str]) -> Outcome:
     """Add the rows of held-out items among themselves; a failure names the dataset as users do."""
-    rows, failure = outcome.rows, outcome.refusal
+    rows, failure, path = outcome.rows, outcome.refusal, outcome.job.dataset
     if rows and outcome.codes:
         try:
-            rows = (*_rows_among_held_out(outcome.codes, trial, names), *rows)
+            rows = (*_rows_among_held_out(outcome.codes, path, names), *rows)
         except HashbenchError as error:
             rows, failure = (), str(error)
-    for name in (trial.dataset, trial.made.dataset):
-        failure = failure.replace(name, trial.whole)
+    for name in (path, Path(path).stem):
+        failure = failure.replace(name, outcome.job.whole)
     return replace(outcome, rows=rows, refusal=one_line(failure))
 
 
-def _rows_among_held_out(path: Path, trial: Trial, names: Sequence[str]) -> tuple[Row, ...]:
+def _rows_among_held_out(path: Path, dataset: str, names: Sequence[str]) -> tuple[Row, ...]:
     from hashbench.scoring.evaluator import evaluate_packed
 
-    split = _read_among_held_out(trial.dataset, trial.made.dataset_fingerprint)
     with hdf5.open_codes(path) as codes:
+        split = _read_among_held_out(dataset, codes.made.dataset_fingerprint)
         query, database = np.split(codes.query, [len(split.query)])
         vectors = vectors_of(split, names)
         scored = evaluate_packed(query, database, codes.n_bits, split.affinity(), names, vectors=vectors)
@@ -293,7 +268,6 @@ def _read_among_held_out(path: str, fingerprint: str) -> Dataset:
 def check_folder(folder: Path) -> None:
     """Refuse, before any work, a folder with a grid file that tune did not write, or with files it cannot read."""
     read_folder(folder)
-    read_failures(file_behind(folder / FAILURES))
     path = file_behind(folder / GRID)
     with reading(path):
         if path.exists() and not path.read_bytes().startswith(FIRST_WORDS.encode()):
@@ -301,29 +275,6 @@ def check_folder(folder: Path) -> None:
                 f"{path} does not begin with {FIRST_WORDS!r}, so tune did not write it and does not replace it. Move "
                 "it, or choose another folder with --output."
             )
-
-
-def read_failures(path: Path) -> dict[str, tuple[Provenance, str]]:
-    """Read what failed and why, by a digest of what was asked; empty if there is no file."""
-    if not path.exists():
-        return {}
-    with reading(path):
-        content = path.read_bytes()
-    try:
-        entries = json.loads(content).items()
-        return {key: (Provenance.read(entry), str(entry["failure"])) for key, entry in entries}
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise HashbenchError(f"{path} is not a file of failed trials as tune writes it. Move it.") from error
-
-
-def _note_failure(path: Path, key: str, made: Provenance, failure: str) -> None:
-    """Add a failure to a file; if there is none, remove an earlier one."""
-    with locked_folder(path.parent):
-        failures = read_failures(path)
-        if failures.pop(key, None) or failure:
-            failures |= {key: (made, failure)} if failure else {}
-            entries = {name: made.attributes() | {"failure": why} for name, (made, why) in failures.items()}
-            write_text(path, settings_text(entries))
 
 
 def choose(outcomes: Sequence[Outcome], metric_names: Sequence[str]) -> list[Choice]:
@@ -384,7 +335,7 @@ def criterion(metric_names: Sequence[str]) -> str:
 
 
 def conclude(
-    study: Study, trials: Sequence[Trial], outcomes: Sequence[Outcome], metric_names: Sequence[str], folder: Path
+    study: Study, trials: Sequence[Job], outcomes: Sequence[Outcome], metric_names: Sequence[str], folder: Path
 ) -> list[Choice]:
     """Choose settings for each method, and write them to a grid file in the folder of the trials.
 
@@ -409,13 +360,13 @@ def about_left_out(choices: Sequence[Choice]) -> str:
     )
 
 
-def _settings_tried(trials: Sequence[Trial], folder: Path) -> dict[str, set[str]]:
-    """Return the settings of each method in a folder, of the same contents of datasets and code lengths as trials."""
-    splits = tuple({trial.made.dataset.rpartition("-s")[0] for trial in trials})  # of any seed
-    tried: dict[str, set[str]] = {trial.method: set() for trial in trials}
-    rows: list[Row | Provenance] = [*read_folder(folder).values()]
-    rows += [made for made, _ in read_failures(folder / FAILURES).values()]
-    for row in rows:
+def _settings_tried(trials: Sequence[Job], folder: Path) -> dict[str, set[str]]:
+    """Return the settings of each method in trials, and in a folder's rows of the same contents and code lengths."""
+    splits = tuple({Path(trial.dataset).stem.rpartition("-s")[0] for trial in trials})  # of any seed
+    tried: dict[str, set[str]] = {}
+    for trial in trials:
+        tried.setdefault(trial.method, set()).add(trial.recorded)
+    for row in read_folder(folder).values():
         if row.method in tried and row.dataset.startswith(splits) and row.n_bits in {trial.n_bits for trial in trials}:
             tried[row.method].add(row.params)
     return tried
