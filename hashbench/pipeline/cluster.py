@@ -142,10 +142,7 @@ class Tasks:
     def start(self, work: Any, workers: list[str] | None = None) -> None:
         """Send a piece of work."""
         placed = {"pure": False, "workers": workers, "allow_other_workers": workers is not None}  # they may be gone
-        self.watch(self._send(work, placed), work)
-
-    def watch(self, future: "Future", work: Any) -> None:
-        """Yield a future, too, once it is done."""
+        future = self._send(work, placed)
         self.under_way[future] = work
         self._running.add(future)
 

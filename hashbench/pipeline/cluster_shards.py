@@ -1,9 +1,10 @@
-"""Shards of a database on the workers of a Dask cluster: counted there, added up in a tree.
+"""Shards of a database on the workers of a Dask cluster: counted there, added up here.
 
 Only paths of files, codes of queries and counts are sent; workers open the shards.
 """
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from distributed import Future
 
 TASK_ROWS = 1 << 22  # most rows of a database for one worker at a time
-_ADDED = 8  # histograms added in one task
 _AHEAD = 4  # parts of a database per worker that are submitted before others are done
 _SCORING = ("numpy", "numba")  # libraries that counts depend on
 
@@ -40,7 +40,7 @@ def count_on_workers(
     cluster: Cluster,
     on_progress: Progress = silent,
 ) -> Shard:
-    """Count as `hashbench.scoring.shards.count_shard` does, some rows per worker, and add up in a tree.
+    """Count as `hashbench.scoring.shards.count_shard` does, some rows per worker, and add up.
 
     Every row is read by one worker. Of an affinity in memory, a worker gets only its rows.
     """
@@ -64,27 +64,21 @@ def count_on_workers(
         tasks, waiting = Tasks(client, cluster.scheduler, on_progress, send), iter(range(len(parts)))
         for number in islice(waiting, _AHEAD * n_workers):
             tasks.start(number)
-        counted: list[Future] = []
-        n_done = 0
-        for done, future in tasks:  # the number of a part, None of a sum
-            error = future.exception()  # the histogram stays on the worker
-            if isinstance(error, KilledWorker):
-                raise HashbenchError(
-                    "workers were killed while counting, probably out of memory. Give them more, or fewer queries."
-                ) from error
-            if error is not None:
-                raise error
-            counted.append(future)
-            if done is not None:
-                n_done += 1
+
+        def counted() -> Iterator[Shard]:
+            for n_done, (_, future) in enumerate(tasks, start=1):
+                try:
+                    shard: Shard = future.result()
+                except KilledWorker as error:
+                    raise HashbenchError(
+                        "workers were killed while counting, probably out of memory. Give them more, or fewer queries."
+                    ) from error
+                yield shard
                 on_progress("parts of the database counted", n_done, len(parts))
                 for number in islice(waiting, 1):
                     tasks.start(number)
-            if len(counted) == _ADDED or (len(counted) > 1 and not tasks.under_way):
-                tasks.watch(client.submit(_added, *counted, pure=False), None)
-                counted.clear()
-        total: Shard = counted[0].result()
-        return total
+
+        return reduce(add, counted())
 
 
 def _count(expected: tuple[int, dict[str, str]], *args: Any) -> Shard:
@@ -98,10 +92,6 @@ def _count(expected: tuple[int, dict[str, str]], *args: Any) -> Shard:
     except Exception as error:
         reason = str(error) if isinstance(error, HashbenchError) else f"{type(error).__name__}: {one_line(error)}"
         raise HashbenchError(f"worker {worker}: {reason}") from error
-
-
-def _added(*shards: Shard) -> Shard:
-    return reduce(add, shards)
 
 
 @dataclass(frozen=True)
