@@ -300,7 +300,7 @@ def read_pins():
 
 
 def values_of(case):
-    with mock.patch.object(steps.Origin, "here", return_value=None):  # it calls git
+    with mock.patch.object(steps, "origin_here", return_value=None):  # it calls git
         return rounded(case.compute())
 
 

@@ -20,11 +20,11 @@ from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation, arrays_of,
 from hashbench.scoring.metrics import get_metric
 from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
-from hashbench.store.artifact import Artifact, cached, read_record
+from hashbench.store.artifact import Artifact, cached
 from hashbench.store.files import data_dir, identities, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
-from hashbench.store.origin import Origin
+from hashbench.store.origin import origin_here
 from hashbench.store.provenance import Provenance, digest
 from hashbench.store.result_rows import Row, check_numbers
 
@@ -61,12 +61,6 @@ def codes_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
         folder = stem_of(job.dataset)
     suffix = f"-{digest(job.params)[:8]}" if job.params else ""
     return data_dir() / "codes" / folder / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
-
-
-def seconds_taken(dataset: Dataset | PreparedDataset, job: Job) -> float:
-    """Return how long fitting and encoding took for a job's cached codes, outdated or not; infinity without any."""
-    attributes = read_record(codes_path(dataset, job))
-    return float(attributes.get("fit_seconds", np.inf) + attributes.get("encode_seconds", 0))
 
 
 def model_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
@@ -130,7 +124,7 @@ def encode(
         made=provenance,
         fit_seconds=fit_end - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fit_end,
-        origin=Origin.here(device),
+        origin=origin_here(device),
         query_outputs=np.concatenate(outputs) if outputs else None,
         **_held_out(method),
     )

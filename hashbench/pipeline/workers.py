@@ -13,7 +13,7 @@ from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.one_job import Outcome, finish, load, load_once, remaining
 from hashbench.pipeline.preparation import find_dataset
-from hashbench.pipeline.steps import Demands, seconds_taken
+from hashbench.pipeline.steps import Demands
 from hashbench.store.files import data_dir, data_folder, lock_timeout
 from hashbench.store.provenance import Provenance
 
@@ -23,7 +23,7 @@ def side_by_side(
 ) -> Iterator[Outcome]:
     """Run unfinished jobs ``n_jobs`` at a time, each with its share of the processors, or on the workers of a cluster.
 
-    New jobs come first, then those that took longest. If a process is killed (out of memory, say), only its job fails.
+    Longer codes come first. If a process is killed (out of memory, say), only its job fails.
     """
     numbered: dict[int, tuple[Job, Provenance]] = {}
     for job, provenance in _prepared(jobs, on_progress):
@@ -57,7 +57,7 @@ def _by_dataset(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def _prepared(jobs: Sequence[Job], on_progress: Progress) -> Iterator[tuple[Job, Provenance | HashbenchError]]:
-    """Prepare the datasets; yield the jobs, the longest of each dataset first, with their provenance or an error."""
+    """Prepare the datasets; yield the jobs, the longest codes of each first, with their provenance or an error."""
     for of_dataset in _by_dataset(jobs):
         spec = of_dataset[0].dataset
         try:
@@ -66,10 +66,9 @@ def _prepared(jobs: Sequence[Job], on_progress: Progress) -> Iterator[tuple[Job,
             dataset = error
         if isinstance(dataset, HashbenchError):
             yield from ((job, dataset) for job in of_dataset)
-            continue
-        seconds = {id(job): (seconds_taken(dataset, job), job.n_bits) for job in of_dataset}
-        longest_last = sorted(of_dataset, key=lambda job: seconds[id(job)])
-        yield from ((job, job.provenance(dataset)) for job in reversed(longest_last))
+        else:
+            longest_first = sorted(of_dataset, key=lambda job: -job.n_bits)
+            yield from ((job, job.provenance(dataset)) for job in longest_first)
 
 
 def _surviving(

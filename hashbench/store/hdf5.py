@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from hashbench.errors import HashbenchError
 from hashbench.store import artifact
 from hashbench.store.artifact import Artifact
 from hashbench.store.files import data_dir
-from hashbench.store.origin import JobRecord, Origin
+from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import Provenance
 
 _SPLIT = ("query", "database", "train")
@@ -41,7 +41,7 @@ class Codes:
     made: Provenance
     fit_seconds: float = float("nan")
     encode_seconds: float = float("nan")  # of queries and database
-    origin: Origin | None = None  # None if not known, as for users' own codes
+    origin: Mapping[str, Any] | None = None  # of `origin_here`; None if not known, as for users' own codes
     held_out: float | None = None  # score of items that were held out to choose the epoch, as queries to the others
     held_out_metric: str = ""  # of this score
     query_outputs: FloatArray | None = None  # (n_queries, n_bits), whose signs are the codes; only where asked for
@@ -121,7 +121,7 @@ def write_codes(codes: Codes, path: Path) -> None:
     values = {key: getattr(codes, key) for key in _OF_CODES}
     record |= {key: value for key, value in values.items() if str(value) not in ("None", "", "nan")}
     if codes.origin is not None:
-        record["origin"] = asdict(codes.origin)
+        record["origin"] = codes.origin
     arrays = {"query/codes": codes.query, "database/codes": codes.database}
     if codes.query_outputs is not None:
         arrays[_OUTPUTS] = codes.query_outputs
@@ -148,11 +148,12 @@ def key_of(made: Provenance) -> artifact.Key:
 def codes_of(found: Artifact) -> Codes:
     """Return the codes in an open file."""
     record = found.record
-    values = {key: kind(record[key]) for key, kind in _OF_CODES.items() if key in record}
-    origin = Origin(**record["origin"]) if "origin" in record else None
+    values: dict[str, Any] = {key: kind(record[key]) for key, kind in _OF_CODES.items() if key in record}
     query, database = found.array("query/codes"), found.stored("database/codes")
     outputs = found.array(_OUTPUTS) if _OUTPUTS in record["arrays"] else None
-    codes = Codes(query, database, Provenance.read(record), **values, origin=origin, query_outputs=outputs)
+    codes = Codes(
+        query, database, Provenance.read(record), **values, origin=record.get("origin"), query_outputs=outputs
+    )
     check_packed(codes.query, codes.n_bits, f"query codes of {found.path}")
     vars(codes)["content"] = str(record["content"])  # the digest of the file vouches for it
     return codes

@@ -5,7 +5,6 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -17,22 +16,16 @@ from hashbench.store.provenance import Provenance, settings_name
 _LEVELS = {"AVX512F": "avx512", "AVX2": "avx2", "AVX": "avx", "SSE42": "sse4.2", "SVE": "sve", "ASIMD": "neon"}
 
 
-@dataclass(frozen=True)
-class Origin:
-    """What made codes besides what `Provenance` records; no host and no person."""
-
-    commit: str  # of hashbench's source tree, with + if a file of the package differs; empty if installed
-    hashbench: str  # its version
-    processor: str  # architecture, vendor and instruction level
-    threads: int  # of numerical libraries
-    device: str  # cpu or cuda
-    date: str  # the day, in UTC
-
-    @classmethod
-    def here(cls, device: str = "cpu") -> Self:
-        """Return the origin of codes that are made now, on this machine."""
-        today = datetime.now(UTC).date().isoformat()
-        return cls(_commit(), version("hashbench"), processor_class(), _n_threads(), device, today)
+def origin_here(device: str = "cpu") -> dict[str, Any]:
+    """Return what makes codes now, on this machine, besides what `Provenance` records; no host and no person."""
+    return {
+        "commit": _commit(),
+        "hashbench": version("hashbench"),
+        "processor": processor_class(),
+        "threads": _n_threads(),
+        "device": device,
+        "date": datetime.now(UTC).date().isoformat(),
+    }
 
 
 class JobRecord(NamedTuple):
@@ -45,24 +38,23 @@ class JobRecord(NamedTuple):
     seed: int
     dataset_fingerprint: str
     method_version: int
-    commit: str
-    hashbench: str
+    commit: str  # of hashbench's source tree, with + if a file of the package differs; empty if installed
+    hashbench: str  # its version
     libraries: str  # that affect the codes, name=version; a plug-in as name=sha256:digest
-    processor: str
-    threads: int
-    device: str
-    date: str
+    processor: str  # architecture, vendor and instruction level
+    threads: int  # of numerical libraries
+    device: str  # cpu or cuda
+    date: str  # the day, in UTC
     seconds: str  # to fit and encode
     trials: int = 0  # settings that were tried to choose these; 0 if none, or if not known
 
     @classmethod
-    def of(cls, made: Provenance, origin: Origin, seconds: float) -> Self:
-        """Return the record for rows of codes of that provenance and origin."""
+    def of(cls, made: Provenance, origin: Mapping[str, Any], seconds: float) -> Self:
+        """Return the record for rows of codes of that provenance and of what `origin_here` returned."""
         key = made.dataset, made.features, settings_name(made.params), made.n_bits, made.seed
+        content = made.dataset_fingerprint, made.method_version
         libraries = " ".join(f"{name}={version}" for name, version in sorted(json.loads(made.libraries).items()))
-        place = origin.processor, origin.threads, origin.device, origin.date
-        content = made.dataset_fingerprint, made.method_version, origin.commit, origin.hashbench
-        return cls(*key, *content, libraries, *place, f"{seconds:.2f}")
+        return cls(*key, *content, libraries=libraries, seconds=f"{seconds:.2f}", **origin)
 
     @classmethod
     def read(cls, cells: Sequence[str]) -> Self:

@@ -5,14 +5,12 @@ import sys
 import pytest
 from helpers.jobs import Deadly, rows_of_jobs
 
-from hashbench._typing import silent
 from hashbench.errors import HashbenchError
 from hashbench.pipeline import workers
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.runner import run, run_all
 from hashbench.pipeline.steps import Demands
-from hashbench.store import hdf5
 
 pytestmark = pytest.mark.slow
 
@@ -52,16 +50,6 @@ def test_a_dataset_that_cannot_be_prepared_fails_its_own_jobs(tmp_path, monkeypa
     refusals = {outcome.refusal for outcome in outcomes if outcome.job in jobs[:2]}
     assert refusals == {outcome.refusal for outcome in run(jobs[:2], ["AP"])}
     assert all(outcome.rows for outcome in outcomes if outcome.job in jobs[2:])
-
-
-def test_the_longest_jobs_go_first_after_those_never_done():
-    jobs = grid(["digits"], ["lsh"], [4, 6, 8], [0], {})
-    for job, seconds in ((jobs[0], 9.0), (jobs[1], 5.0)):
-        (outcome,) = run([job], Demands([]))
-        with hdf5.open_codes(outcome.codes) as codes:
-            content = {"query": codes.query, "database": codes.database[:], "made": codes.made}
-        hdf5.write_codes(hdf5.Codes(**content, fit_seconds=seconds, encode_seconds=0.0), outcome.codes)
-    assert [job.n_bits for job, _ in workers._prepared(jobs, silent)] == [8, 4, 6]
 
 
 @pytest.mark.parametrize("n_jobs", [0, -2])
