@@ -6,8 +6,7 @@ study           what spans a grid, from options or a TOML file
 steps           encoding and scoring one job, each step cached by its provenance, and the rows of its scores
 failures        errors of plug-ins in one sentence, with the traceback in a log file
 one_job         one job, from its dataset to rows
-runner          the jobs of a grid, one after the other or side by side
-workers         jobs side by side, in processes or on a cluster
+runner          the jobs of a grid, one after the other, in processes or on a cluster
 cluster         connecting to a Dask cluster, and leaving out unfit workers
 cluster_jobs    jobs on the workers of a cluster
 cluster_shards  shards of a database on the workers of a cluster

@@ -6,7 +6,7 @@ import pytest
 from helpers.jobs import Deadly, rows_of_jobs
 
 from hashbench.errors import HashbenchError
-from hashbench.pipeline import workers
+from hashbench.pipeline import runner
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.runner import run, run_all
@@ -43,7 +43,7 @@ def in_this_process(jobs, n_jobs, demands):
 
 
 def test_a_dataset_that_cannot_be_prepared_fails_its_own_jobs(tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "_surviving", in_this_process)
+    monkeypatch.setattr(runner, "_surviving", in_this_process)
     (tmp_path / "damaged.h5").write_bytes(b"no HDF5")
     jobs = grid([str(tmp_path / "damaged.h5"), "digits"], ["lsh"], [4, 8], [0], {})
     outcomes = [*run_all(jobs, Demands(["AP"]), n_jobs=2)]
