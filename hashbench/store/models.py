@@ -4,7 +4,7 @@ Nothing in them is code: no pickles are written or read.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -82,17 +82,12 @@ def read_model(path: str | Path) -> Model:
     path = Path(path)
     made, writer, parameters, state, arrays = artifact.read(path, "model", _parts_of)
     cls = get_method(made.method)
-    is_same_code = made.plugin == method_digests(made.method, cls)
-    if not is_same_code or made.codes_version != CODES_VERSION:
+    code = made.method_version, made.codes_version, made.plugin
+    if code != (cls.version, CODES_VERSION, method_digests(made.method, cls)):
         raise HashbenchError(
-            f"{path} was fitted by other code of {made.method} (hashbench {writer}) than is here, which may give other "
-            "codes. Fit it again with --keep-model."
-        )
-    if cls.version != made.method_version:
-        raise HashbenchError(
-            f"{path} was fitted by version {made.method_version} of {made.method} (hashbench {writer}), "
-            f"here is version {cls.version}, which may give other codes. Fit it again with --keep-model, or install "
-            "that hashbench."
+            f"{path} was fitted by version {made.method_version} of {made.method} (hashbench {writer}), here is "
+            f"version {cls.version} or other code, which may give other codes. Fit it again with --keep-model, or "
+            "install what fitted it."
         )
     with artifact.parsing(path, "model"):
         return Model(from_arrays(cls, parameters, state, arrays), made)
@@ -143,44 +138,30 @@ def _to_json(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) -> A
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, np.ndarray):
-        is_text = value.dtype == object and all(isinstance(item, str) for item in value.flat)
-        if not (is_text or value.dtype.kind in "biufcSU"):
-            raise HashbenchError(
-                f"{cls.__name__} cannot be saved: {name} is an array of {value.dtype}s, expected numbers or texts."
-            )
-        place = f"state/{name.replace('/', ':')}"
-        while place in arrays:
-            place += "'"
-        arrays[place] = np.char.encode(value.astype(str), "utf-8") if is_text or value.dtype.kind == "U" else value
-        return {"array": place, "text": value.dtype.str} if arrays[place] is not value else {"array": place}
-    parts = _parts(value)
-    if parts is None:
-        raise HashbenchError(
-            f"{cls.__name__} cannot be saved: {name} is a {type(value).__name__}, expected arrays, numbers, strings, "
-            "lists, dicts or dataclasses. Convert it in fitted_state and set_fitted_state."
-        )
-    kind, content = parts
-    named = content.items() if isinstance(content, dict) else enumerate(content)
-    if kind == "dict" and (other_keys := [key for key in content if not isinstance(key, str)]):
-        raise HashbenchError(
-            f"{cls.__name__} cannot be saved: {name} is a dict with the key {other_keys[0]!r}, expected strings as "
-            "keys. Convert it in fitted_state and set_fitted_state."
-        )
-    inner = {str(key): _to_json(part, f"{name}.{key}", arrays, cls) for key, part in named}
-    if ":" in kind:
-        return {"class": kind, "fields": inner}
-    return {kind: inner if kind == "dict" else list(inner.values())}
+        is_text = value.dtype.kind in "UO" and all(isinstance(item, str) for item in value.flat)
+        if is_text or value.dtype.kind in "biufcS":
+            place = f"state/{name.replace('/', ':')}"
+            while place in arrays:
+                place += "'"
+            arrays[place] = np.char.encode(value.astype(str), "utf-8") if is_text else value
+            return {"array": place, "text": value.dtype.str} if is_text else {"array": place}
 
+    def converted(parts: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+        return {key: _to_json(part, f"{name}.{key}", arrays, cls) for key, part in parts}
 
-def _parts(value: Any) -> tuple[str, Any] | None:
-    """Return the kind of a value that has parts, and the parts; None for any other."""
-    cls = type(value)
-    name = f"{cls.__module__}:{cls.__qualname__}"
-    if is_dataclass(value):
-        return name, {field.name: getattr(value, field.name) for field in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return name, value._asdict()
-    return (cls.__name__, value) if cls in (list, tuple, dict) else None
+    kind = type(value)
+    if kind is dict and all(isinstance(key, str) for key in value):
+        return {"dict": converted(value.items())}
+    if kind in (list, tuple):
+        return {kind.__name__: [*converted(enumerate(value)).values()]}
+    if is_dataclass(value) or hasattr(value, "_asdict"):
+        names = value._fields if hasattr(value, "_fields") else [field.name for field in fields(value)]
+        parts = ((key, getattr(value, key)) for key in names)
+        return {"class": f"{kind.__module__}:{kind.__qualname__}", "fields": converted(parts)}
+    raise HashbenchError(
+        f"{cls.__name__} cannot be saved: {name} is {value!r:.60}, expected arrays of numbers or texts, numbers, "
+        "strings, lists, dicts with strings as keys, or dataclasses. Convert it in fitted_state and set_fitted_state."
+    )
 
 
 def _from_json(value: Any, arrays: Mapping[str, AnyArray], cls: type) -> Any:
