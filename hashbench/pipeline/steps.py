@@ -68,20 +68,10 @@ def model_path(dataset: Dataset | PreparedDataset, job: Job) -> Path:
     return codes_path(dataset, job).with_suffix(SUFFIX)
 
 
-def encode(
-    dataset: Dataset,
-    job: Job,
-    *,
-    model: Path | None = None,
-    resume: bool = False,
-    keep_outputs: bool = False,
-    on_progress: Progress = silent,
-) -> Codes:
+def encode(dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress: Progress = silent) -> Codes:
     """Fit a job's method on a dataset's training items and encode queries and database.
 
-    ``resume`` continues from the checkpoint of an interrupted training, if there is one. ``model`` is the file to keep
-    the fitted method in, if any. With ``keep_outputs`` the codes hold the projections of queries, too. Progress counts
-    epochs, then encoded items. Raises Refusal if the method cannot run on this dataset.
+    Progress counts epochs, then encoded items. Raises Refusal if the method cannot run on this dataset.
     """
     from sklearn.base import clone
     from sklearn.utils import gen_batches
@@ -91,7 +81,7 @@ def encode(
     if reason is not None:
         raise Refusal(reason)
     provenance = job.provenance(dataset)
-    _open_session(method, provenance, _checkpoint_path(dataset, job), resume, on_progress)
+    _open_session(method, provenance, _checkpoint_path(dataset, job), demands.resume, on_progress)
     start = time.perf_counter()
     supervision: Any = dataset.train_affinity() if method.supervision == "affinity" else None
     if method.supervision == "labels" and dataset.labels is not None:
@@ -109,13 +99,13 @@ def encode(
             codes = method.transform(inputs)
             check_codes(codes, (rows.stop - rows.start, job.n_bits), f"method {job.method!r}")
             parts.append(pack(codes))
-            if keep_outputs and role == "query":
+            if demands.needs_outputs and role == "query":
                 outputs.append(method.project(inputs))
             n_done += rows.stop - rows.start
             on_progress("items", n_done, n_items)
         packed[role] = np.concatenate(parts)
-    if model is not None:
-        write_model(method, provenance, model)
+    if demands.keep_models:
+        write_model(method, provenance, model_path(dataset, job))
     device = str(getattr(method, "device", "cpu"))
     device = find_device(device).type if device == "auto" else device.partition(":")[0]
     return Codes(
@@ -165,22 +155,20 @@ def codes_of(
 
 def _encoded(dataset: Dataset, job: Job, demands: Demands, on_progress: Progress) -> tuple[Codes, str]:
     """Encode, and write the codes and the model; return them with what was done in words, if there is more to say."""
-    path, model, checkpoint = codes_path(dataset, job), model_path(dataset, job), _checkpoint_path(dataset, job)
-    new_model, words = model if demands.keep_models else None, ""
-    options: Any = {"model": new_model, "keep_outputs": demands.needs_outputs, "on_progress": on_progress}
+    model, checkpoint, words = model_path(dataset, job), _checkpoint_path(dataset, job), ""
     try:
         try:
-            codes = encode(dataset, job, resume=demands.resume, **options)
+            codes = encode(dataset, job, demands, on_progress)
         except Damaged as error:
             reason = "of another version" if isinstance(error, OtherForm) else "damaged"
             words = f"encoded from scratch (checkpoint {reason})"
-            codes = encode(dataset, job, **options)
+            codes = encode(dataset, job, replace(demands, resume=False), on_progress)
     except TrainingFailure:
         checkpoint.unlink(missing_ok=True)
         raise
     if not (demands.keep_models or holds_model(model, codes.made)):
         model.unlink(missing_ok=True)
-    hdf5.write_codes(codes, path)
+    hdf5.write_codes(codes, codes_path(dataset, job))
     checkpoint.unlink(missing_ok=True)
     return codes, words
 
@@ -222,23 +210,16 @@ def scores_of(
     from hashbench.scoring.code_statistics import usage_notes
 
     with score_cache.locked_scores(codes):
-        earlier: dict[str, AnyArray] = {}
-
-        def find(found: Artifact) -> dict[str, AnyArray] | None:
-            earlier.update(score_cache.scores_of(found))
-            return earlier if earlier.keys() >= {*demands.metrics} else None
-
-        def compute() -> dict[str, AnyArray]:
-            scored = _score(dataset, codes, [name for name in demands.metrics if name not in earlier], on_progress)
+        known = {} if demands.force else score_cache.read(codes)
+        missing = [name for name in demands.metrics if name not in known]
+        if missing:
+            scored = _score(dataset, codes, missing, on_progress)
             built_in = [name for name in scored.scores if get_metric(name).is_built_in]
             if built_in:
-                score_cache.write(codes, earlier | arrays_of(scored, built_in))
-            return earlier | arrays_of(scored)
-
-        path, key = score_cache.place(codes)
-        known, words = cached(path, "scores", key, find, compute, force=demands.force)
+                score_cache.write(codes, known | arrays_of(scored, built_in))
+            known |= arrays_of(scored)
     notes = usage_notes(codes.query, codes.database, codes.n_bits)
-    return replace(evaluation_of(known, demands.metrics), notes=notes), words
+    return replace(evaluation_of(known, demands.metrics), notes=notes), "computed" if missing else ""
 
 
 def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:

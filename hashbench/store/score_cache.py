@@ -32,12 +32,11 @@ def read(codes: Codes) -> dict[str, AnyArray]:
     """Read the scores of codes that `write` wrote; empty if there are none, or if they are damaged."""
     path, made = place(codes)
     with suppress(Damaged):
-        return artifact.read(path, "scores", scores_of, made) or {}
+        return artifact.read(path, "scores", _scores_of, made) or {}
     return {}
 
 
-def scores_of(found: Artifact) -> dict[str, AnyArray]:
-    """Return the scores in an open file."""
+def _scores_of(found: Artifact) -> dict[str, AnyArray]:
     return {name: found.array(name) for name in found.record["arrays"]}
 
 
@@ -72,7 +71,7 @@ def find(row: Row) -> dict[str, AnyArray] | None:
     candidates = []
     for path in sorted(_folder(row.key[:6]).glob("*.h5")):
         try:
-            scores = artifact.read(path, "scores", scores_of, made) or {}
+            scores = artifact.read(path, "scores", _scores_of, made) or {}
         except HashbenchError:  # the next scoring replaces this damaged file
             continue
         values = scores.get(row.metric)
