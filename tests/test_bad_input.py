@@ -80,7 +80,7 @@ STUDIES = {
     "methods.itq.tuned = true": "tuned of itq is True, expected the number",
     "methods.itq.tuned = -1": "tuned of itq is -1, expected the number",
     "methods.itq.tuned = [9, 10]": "tuned of itq is (9, 10), expected the number",
-    "methods.itq.tunned = 9": "unknown itq parameter 'tunned'. Did you mean 'tuned'?",
+    "methods.itq.tunned = 9": "unknown itq parameter 'tunned'. Known itq parameters: n_iter",
 }
 
 
@@ -560,9 +560,9 @@ COMMANDS = f"""
 1 | evaluate empty.h5 | empty.h5 is damaged, or was not written by hashbench: it is not HDF5
 1 | evaluate foreign.h5 | was not written by hashbench
 1 | {OWN} | define what is relevant
-1 | {OWN} --query-labels labels.npy | labels are needed for both: --query-labels and | add --database-labels
+1 | {OWN} --query-labels labels.npy | labels are needed for both: --query-labels and --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
-1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
+1 | {OWN} --affinity levels.npy {COARSE} | need --query-labels
 1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | such as 'c3'; the nearest there is 'c3 '
 1 | {OWN} --query-labels small-hashes.npy --database-labels labels.npy | no class of the queries
 1 | thresholds {OWN[9:]} --query-labels small-hashes.npy --database-labels labels.npy | such as 2; the database has
@@ -594,7 +594,7 @@ COMMANDS = f"""
 2 | {LABELLED} --distance euclidean | '--distance': 'euclidean' is not one of 'hamming', 'cosine', 'dot'
 1 | {LABELLED} --dataset own | unknown dataset 'own'
 1 | {LABELLED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
-1 | {OWN} --query-labels QL.npy --dataset digits | got --query-labels and --dataset
+1 | {OWN} --query-labels QL.npy --dataset digits | labels are needed for both
 1 | {SHARDED.replace("code[s]", "no-*")} | no file matches no-*.npy. Fix the pattern
 1 | {SHARDED.replace("code[s]", "[cm]*s")} | masks.npy holds uint8 of shape | all shards need one dtype
 1 | {SHARDED.replace("code[s].npy", "twice.json")} | codes.npy comes twice among the shards | Name each once
@@ -607,7 +607,7 @@ COMMANDS = f"""
 1 | {SHARDED.replace("labels labels", "labels word-labels")} {COARSE} | superclasses in shards are strings
 1 | {SHARDED} {COARSE.replace("database-coarse coarse", "database-coarse short-labels")} | and superclasses for 5
 1 | {SHARDED} {COARSE.replace("coarse.npy", "crossed.npy")} | has items of several superclasses; it must lie in one
-1 | {SHARDED} --distance cosine | --distance cosine ranks the whole database at once
+1 | {SHARDED} --distance cosine | distances other than Hamming
 1 | {SHARDED} --metric LGAP@r2 | LGAP@r2 needs the size of every bucket
 1 | {LABELLED} --true-distance cosine | is the distance between --query-vectors and --database-vectors; add these
 1 | {LABELLED} --metric Recall@10:reranked=100 | give --query-vectors and --database-vectors
@@ -620,8 +620,8 @@ COMMANDS = f"""
 2 | {LABELLED} --query-outputs outputs.npy --metric AP | such as --metric AP:dot, or leave the outputs out
 1 | {LABELLED} --query-outputs X.npy --metric AP:dot | one for each query and bit
 1 | {LABELLED} --query-outputs outputs.npy --metric AP:dot --distance dot | leave one out
-1 | {SHARDED} --query-outputs X.npy | real-valued queries are compared with the whole database
-1 | {SHARDED} --query-vectors X.npy | vectors re-rank the nearest items of the whole database
+1 | {SHARDED} --query-outputs X.npy | real-valued outputs, vectors and
+1 | {SHARDED} --query-vectors X.npy | real-valued outputs, vectors and
 2 | {SHARDED} --save mine --dataset own | --save needs codes in one file
 2 | {LABELLED} --keep-codes | --keep-codes needs --save
 1 | {LABELLED} --save mine --dataset own --undefined paper | --undefined skip
@@ -892,9 +892,9 @@ COMMANDS += [
         for name in ("../mine", "a/b", "a:b", "süß", "'a b'", "a" * 300, "''")
     ),
     "1 | prepare --from X.npy --labels gaps.csv --name mine | 20 items of gaps.csv have no label, first item 1 | as NA",
-    "1 | prepare --from X.npy --name mine.h5 | 'mine.h5' reads like a file",
+    "1 | prepare --from X.npy --name mine.h5 | 'mine.h5' reads like a built-in dataset",
     *(
-        f"1 | prepare --from X.npy --name {name} | {name!r} is, or begins like, the name of a built-in dataset"
+        f"1 | prepare --from X.npy --name {name} | {name!r} reads like a built-in dataset"
         for name in ("digits", "digits-2", "Digits", "arrays")
     ),
     *(

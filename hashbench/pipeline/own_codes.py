@@ -14,7 +14,7 @@ import numpy as np
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, FloatArray, Progress, silent
 from hashbench._validation import check_labelled, check_name, is_sparse, summed_csr
-from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
+from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, counted
@@ -52,10 +52,6 @@ from hashbench.store.results import replace_own
 from hashbench.unseen import check_fold
 
 _RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # block of levels to compare at a time
-_LABELS_FOR = {  # labels that rate items as a dataset of this rule does
-    "shared-labels": "give multi-hot labels, or leave yours out",
-    "hierarchy": "give --query-coarse and --database-coarse, too, or leave yours out",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,25 +84,18 @@ class OwnFiles:
     def __post_init__(self) -> None:
         if not self.needs_relevance:
             return
-        labels = {"--query-labels": self.query_labels, "--database-labels": self.database_labels}
-        options = {**labels, "--affinity": self.affinity, "--dataset": self.dataset}
-        named = [option for option, value in options.items() if value is not None]
-        if (self.query_coarse or self.database_coarse) and not all(labels.values()):
+        for what, kind in {"labels": "labels", "superclasses": "coarse", "groups": "groups"}.items():
+            if (getattr(self, f"query_{kind}") is None) != (getattr(self, f"database_{kind}") is None):
+                raise HashbenchError(f"{what} are needed for both: --query-{kind} and --database-{kind}.")
+        if self.query_coarse and not self.query_labels:
             raise HashbenchError(
                 "superclasses (--query-coarse, --database-coarse) need --query-labels and --database-labels."
             )
-        missing = [option for option in labels if option not in named]
-        if len(missing) == 1 and self.dataset is None:
-            raise HashbenchError(f"labels are needed for both: --query-labels and --database-labels; add {missing[0]}.")
-        if named not in ([*labels], ["--affinity"], [*labels, "--dataset"], ["--affinity", "--dataset"], ["--dataset"]):
+        if (self.query_labels and self.affinity) or not (self.query_labels or self.affinity or self.dataset):
             raise HashbenchError(
-                f"got {' and '.join(named) or 'nothing'} to define what is relevant, expected one of: --query-labels "
-                "and --database-labels; --affinity; --dataset."
+                f"got {'both' if self.affinity else 'nothing'} to define what is relevant, expected one of: "
+                "--query-labels and --database-labels; --affinity; --dataset."
             )
-        if bool(self.query_coarse) != bool(self.database_coarse):
-            raise HashbenchError("superclasses are needed for both: --query-coarse and --database-coarse.")
-        if bool(self.query_groups) != bool(self.database_groups):
-            raise HashbenchError("groups are needed for both: --query-groups and --database-groups.")
 
     def reduced(self, affinity: Any) -> tuple[Any, dict[str, Any]]:
         """Leave out the pairs that queries ignore; return the affinity, and parameters that record what is left out."""
@@ -465,18 +454,12 @@ def check_rating(dataset: Dataset, spec: str, relevance: Relevance) -> None:
             if (own_levels == levels).all():
                 continue
             query, item = np.argwhere(own_levels != levels)[0]
-            if isinstance(own, (Explicit, type(expected))) or dataset.rule == "same-label":
-                reason = (
-                    "they are of other items, or in another order. Pass codes and labels in the order of its split "
-                    f"(hashbench info {spec})"
-                )
-            else:
-                advice = _LABELS_FOR.get(dataset.rule, "labels cannot express its levels; leave yours out")
-                reason = f"its rule is {dataset.rule}; {advice}"
             raise HashbenchError(
                 f"your labels or affinity give query {rows.start + query:,} and database item "
                 f"{columns.start + item:,} (counted from 0) level {own_levels[query, item]}, but {spec} gives them "
-                f"level {levels[query, item]}: {reason}."
+                f"level {levels[query, item]}: they are of other items, in another order, or not by its rule, "
+                f"{dataset.rule}. Pass codes and labels in the order of its split (hashbench info {spec}), or leave "
+                "yours out."
             )
 
 

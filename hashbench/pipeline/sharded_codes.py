@@ -40,20 +40,11 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
 
     Database items are counted in this process, or on the workers of a ``cluster``.
     """
-    if files.distance != "hamming":
+    needs_whole = files.query_outputs, files.query_vectors, files.database_vectors, files.true_distance
+    if files.distance != "hamming" or any(needs_whole):
         raise HashbenchError(
-            f"--distance {files.distance} ranks the whole database at once, but shards are read one after the other; "
-            "pass binary codes, or the database as one file."
-        )
-    if files.query_outputs:
-        raise HashbenchError(
-            "real-valued queries are compared with the whole database, but shards are read one after the other; leave "
-            "--query-outputs out, or pass the database as one file."
-        )
-    if files.query_vectors or files.database_vectors or files.true_distance:
-        raise HashbenchError(
-            "vectors re-rank the nearest items of the whole database, but shards are read one after the other; leave "
-            "the vectors out, or pass the database as one file."
+            "shards are read one after the other, but real-valued outputs, vectors and distances other than Hamming "
+            "need the whole database at once; leave them out, or pass the database as one file."
         )
     stored = ShardedArray(find_shards(files.database_codes) or [files.database_codes], CODE_KEYS)
     form = files.bit_order, files.encoding

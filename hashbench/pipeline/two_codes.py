@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from hashbench.sources.array_files import split_spec
 from hashbench.sources.pair_files import refuse_other_order
 
 THESE, OTHER = "these", "other"
+Packed = tuple[ByteArray, ByteArray, int]  # codes of queries and database, and their length
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,15 @@ class TwoCodes:
     n_bits: int
     names: tuple[str, str]  # the files of both
     own: OwnCodes | None = None  # these, with what is relevant to them, if that is known
+
+    @classmethod
+    def of(cls, these: Packed, others: Packed, names: tuple[str, str], own: OwnCodes | None) -> Self:
+        """Return two codes, each given by its queries, database and length; refuse those of other items or lengths."""
+        (query, database, n_bits), (other_query, other_database, n_other_bits) = these, others
+        check_same(len(query), n_bits, len(other_query), n_other_bits, "query ")
+        check_same(len(database), n_bits, len(other_database), n_other_bits, "database ")
+        queries, items = {THESE: query, OTHER: other_query}, {THESE: database, OTHER: other_database}
+        return cls(queries, items, n_bits, names, own)
 
     def drifts(self) -> dict[str, Drift]:
         """Count the bits that differ, by role; queries that are the database are counted once, as ``items``."""
@@ -77,9 +87,9 @@ class TwoCodes:
 def read_two_files(path: Path, other: Path, dataset: str) -> TwoCodes:
     """Read two codes files of hashbench and their dataset."""
     own, others = read_file(path, dataset), read_file(other, dataset_of(other, dataset))
-    codes = own.query, own.database, own.n_bits, others.query, others.database, others.n_bits
+    these, other_codes = ((codes.query, codes.database, codes.n_bits) for codes in (own, others))
     names = (path.name, other.name) if path.name != other.name else (str(path), str(other))
-    return _checked(*codes, names, own)
+    return TwoCodes.of(these, other_codes, names, own)
 
 
 def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
@@ -96,7 +106,7 @@ def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
         own = replace(own, affinity=leave_out(rest, exclude_same_id=(rows, rows)))
     first, second = (str(split_spec(of.database_codes)[0]) for of in (files, others))
     names = (first, second) if first != second else (files.database_codes, others.database_codes)
-    return _checked(*these, *read_packed(others), names, own)
+    return TwoCodes.of(these, read_packed(others), names, own)
 
 
 def other_files(files: OwnFiles, other: str) -> OwnFiles:
@@ -115,19 +125,3 @@ def other_files(files: OwnFiles, other: str) -> OwnFiles:
             f"named like yours, {Path(files.query_codes).name} and {Path(files.database_codes).name}."
         )
     return replace(files, query_codes=specs[0], database_codes=specs[1])
-
-
-def _checked(
-    query: ByteArray,
-    database: ByteArray,
-    n_bits: int,
-    other_query: ByteArray,
-    other_database: ByteArray,
-    n_other_bits: int,
-    names: tuple[str, str],
-    own: OwnCodes | None,
-) -> TwoCodes:
-    check_same(len(query), n_bits, len(other_query), n_other_bits, "query ")
-    check_same(len(database), n_bits, len(other_database), n_other_bits, "database ")
-    queries, items = {THESE: query, OTHER: other_query}, {THESE: database, OTHER: other_database}
-    return TwoCodes(queries, items, n_bits, names, own)
