@@ -64,9 +64,9 @@ def run_jobs(
 
 def warn_of(spec: str, progress: ProgressBar) -> None:
     """Print a warning if queries of a prepared dataset have copies in it."""
-    from hashbench.pipeline.preparation import find_warning
+    from hashbench.pipeline.preparation import find_dataset
 
-    if warning := find_warning(spec):
+    if (dataset := find_dataset(spec)) and (warning := dataset.warning):
         progress.print(f"Warning: in {spec}, {warning}")
 
 

@@ -76,9 +76,8 @@ def _failed(job: Job, error: BaseException) -> Outcome:
     elif isinstance(error, UnfitWorker):
         why = f"has no suitable worker: {error.worker} {error.why}"
     else:
-        is_lacking = isinstance(error, ImportError | AttributeError)
-        advice = "Install there what is installed here." if is_lacking else "Check that worker."
-        why = f"failed on a worker with {type(error).__name__}: {one_line(error).rstrip('.')}. {advice}"
+        reason = f"{type(error).__name__}: {one_line(error).rstrip('.')}"
+        why = f"failed on a worker with {reason}. Check that worker, and that it has what is installed here."
     return Outcome(job, None, f"{job} {why}", has_failed=True)
 
 

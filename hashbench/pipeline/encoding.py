@@ -85,16 +85,14 @@ def _of_folder(model: Model, folder: Path, on_progress: Progress) -> AnyArray:
     """Compute the features of the images of a folder, or read the images, as those of the dataset of a model."""
     made, kind = model.made, features_kind(model.made.features)
     learned = f"the model learned from {made.dataset} ({made.features})"
-    is_computed, path = kind in KINDS or is_model(kind), find_by_content(made.dataset_fingerprint)
-    if is_computed and path is None:
-        raise HashbenchError(
-            f"{folder} is a folder, and {learned} with content {made.dataset_fingerprint}, which is not prepared here. "
-            "Prepare it again, or give a file of such features."
-        )
-    attributes = read_record(path) if is_computed and path else {}
+    path = find_by_content(made.dataset_fingerprint) if kind in KINDS or is_model(kind) else None
+    attributes = read_record(path) if path else {}
     about, chosen = attributes.get("about", {}), attributes.get("chosen", {})
     if RECIPE not in about:
-        raise HashbenchError(f"{folder} is a folder, and {learned}. Give a file of such features.")
+        raise HashbenchError(
+            f"{folder} is a folder, and {learned} with content {made.dataset_fingerprint}, which was not computed from "
+            "images, or is not prepared here. Prepare it again, or give a file of such features."
+        )
     recipe = json.loads(about[RECIPE])
     options = Options(
         weights=Path(chosen["weights"]) if "weights" in chosen else None,

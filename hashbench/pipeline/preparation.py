@@ -210,13 +210,11 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
         with reading(source):
             if identities([path]) & identities([source]):
                 raise HashbenchError(f"{spec} is read and would be overwritten; choose another --name.")
-    folded = own.name.casefold()
-    if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):
-        raise HashbenchError(f"{own.name!r} is, or begins like, the name of a built-in dataset; choose another --name.")
-    if split_name(own.name)[1]:
-        raise HashbenchError(f"{own.name!r} reads like a dataset with unseen classes; choose another --name.")
-    if own.name.endswith(HDF5_SUFFIXES):
-        raise HashbenchError(f"{own.name!r} reads like a file; choose a --name without {Path(own.name).suffix}.")
+    known = [name for name in dataset_names() if f"{own.name}-".casefold().startswith(f"{name}-".casefold())]
+    if known or split_name(own.name)[1] or own.name.endswith(HDF5_SUFFIXES):
+        raise HashbenchError(
+            f"{own.name!r} reads like a built-in dataset, one with unseen classes, or a file; choose another --name."
+        )
     name = "ann-benchmarks" if _is_ann_benchmark(own) else "arrays"
     kinds = dataset_class(name).features
     kind = options.features or kinds[0]
@@ -267,9 +265,7 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
 
     Takes ``NAME``, ``NAME:FEATURES``, the name of a dataset of the user's own files, or the path of a dataset file.
     """
-    name, _, kind = spec_or_path.partition(":")
-    if is_known(name):
-        _refuse_unclear(name, kind)
+    if is_known(spec_or_path.partition(":")[0]):
         dataset, _, words = prepare(spec_or_path, Options(on_progress=on_progress))
         return dataset, words
     path = _file_of(spec_or_path)
@@ -281,23 +277,6 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
 def is_known(name: str) -> bool:
     """Return whether a dataset can be prepared by this name alone: a known one, or one with unseen classes."""
     return is_dataset(name) or split_name(name)[1] is not None
-
-
-def _refuse_unclear(name: str, kind: str) -> None:
-    """Refuse a dataset without its kind of features if only others than the first are prepared."""
-    base = split_name(name)[0]
-    if kind or not is_dataset(base):
-        return
-    kinds = dataset_class(base).features
-    for prefix in dict.fromkeys((name, base)):
-        specs = [f"{prefix}:{kind}" for kind in sorted(kinds)]
-        specs = [spec for spec in specs if dataset_path(spec).exists()] + _prepared_models(prefix)
-        others = [spec.partition(":")[2] for spec in specs]
-        if others and not dataset_path(prefix).exists():
-            raise HashbenchError(
-                f"dataset {prefix!r} is prepared only with features {', '.join(others)}. Name the ones you mean: "
-                f"{name}:{others[0]} (or {name}:{kinds[0]} to prepare those)."
-            )
 
 
 def _refuse_other_content(dataset: Dataset, path: Path) -> None:
@@ -339,23 +318,17 @@ class PreparedDataset:
     name: str
     features_name: str
     fingerprint: str
+    warning: str  # about copies; empty if there is none
 
 
 def find_dataset(spec_or_path: str) -> PreparedDataset | None:
     """Find a dataset as `load_dataset` does, but prepare nothing: None if it is not prepared or not current."""
-    name, _, kind = spec_or_path.partition(":")
-    if is_known(name):
-        _refuse_unclear(name, kind)
     attributes = _current(spec_or_path)
     if attributes is None:
         return None
-    return PreparedDataset(*(str(attributes.get(key)) for key in ("name", "features_name", "fingerprint")))
-
-
-def find_warning(spec_or_path: str) -> str:
-    """Read the warning about copies from a valid dataset file; "" if it has none."""
-    attributes = _current(spec_or_path) or {}
-    return str(attributes.get("about", {}).get(WARNING, ""))
+    name, features_name, fingerprint = (str(attributes.get(key)) for key in ("name", "features_name", "fingerprint"))
+    warning = str(attributes.get("about", {}).get(WARNING, ""))
+    return PreparedDataset(name, features_name, fingerprint, warning)
 
 
 def find_prepared() -> tuple[list[str], dict[str, str]]:

@@ -154,14 +154,12 @@ def check_stored(stored: "h5py.Dataset", name: str, *, in_slices: bool = False) 
     if n_bytes > _SMALL:
         check_fits(n_bytes, f"{name} of shape {stored.shape}")
     status = stored.id.get_space_status()
-    if stored.size and status == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
-        raise HashbenchError(f"{name} declares shape {stored.shape}, but none of its values were ever written.")
     has_fill_value = stored.id.get_create_plist().fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
-    if stored.size and status == h5py.h5d.SPACE_STATUS_PART_ALLOCATED and not has_fill_value:
-        n_chunks = math.prod(-(-length // step) for length, step in zip(stored.shape, stored.chunks, strict=True))
+    is_partial = status == h5py.h5d.SPACE_STATUS_PART_ALLOCATED and not has_fill_value
+    if stored.size and (is_partial or status == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED):
         raise HashbenchError(
-            f"{name} declares shape {stored.shape}, but only {stored.id.get_num_chunks():,} of its {n_chunks:,} chunks "
-            "were ever written. Write the others too; if they are meant to be zeros, set a fill value."
+            f"{name} declares shape {stored.shape}, but some of its values were never written. Write them too; if they "
+            "are meant to be zeros, set a fill value and write at least one."
         )
 
 

@@ -153,11 +153,11 @@ def test_a_folder_without_the_features_that_were_learned_from_is_refused(hashben
         assert (result.exit_code, (tmp_path / "new.npy").exists()) == (1, False)
         return result.stderr
 
-    assert "is a folder, and the model learned from digits (pixels). Give a file of such features" in refused(model)
+    assert "is a folder, and the model learned from digits (pixels) with content" in refused(model)
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(40, 8)))
     hashbench("prepare", "--from", tmp_path / "x.npy", "--name", "vectors")
     lines = hashbench("encode", "--method", "itq", "--bits", 4, "--dataset", "vectors", "--keep-model").stdout
-    assert "is a folder, and the model learned from vectors (features). Give a file" in refused(lines.split()[1])
+    assert "is a folder, and the model learned from vectors (features) with content" in refused(lines.split()[1])
     of_photos, _ = fitted_on(hashbench, photos, "pixels", ("--method", "itq"), "--image-size", 8)
     (tmp_path / "none").mkdir()
     assert f"there are no images in {tmp_path / 'none'}" in refused(of_photos, tmp_path / "none")

@@ -187,7 +187,7 @@ def test_a_table_larger_than_memory_is_refused_before_it_is_read(tmp_path, free)
 def test_a_tiny_file_that_declares_a_huge_array_is_refused_by_its_size(tmp_path, free):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("X", (10**7, 100), np.float32, chunks=(1000, 100), compression="gzip")
-    assert "declares shape (10000000, 100), but none of its values" in complaint(read_features, str(tmp_path / "a.h5"))
+    assert "declares shape (10000000, 100), but some of its values" in complaint(read_features, str(tmp_path / "a.h5"))
     with h5py.File(tmp_path / "a.h5", "a") as file:
         file["X"][:1000] = 1
     free(1 << 30)
@@ -218,7 +218,7 @@ def test_an_array_with_unwritten_chunks_is_refused_unless_it_has_a_fill_value(tm
     np.testing.assert_array_equal(read_array(f"{path}:grown", ()), X[:30])
     np.testing.assert_array_equal(read_array(f"{path}:filled", ())[:20], X[:20])
     text = complaint(read_array, f"{path}:half", ())
-    assert text.startswith(f"half of {path} declares shape (40, 3), but only 4 of its 6 chunks were ever written.")
+    assert text.startswith(f"half of {path} declares shape (40, 3), but some of its values were never written.")
 
 
 def test_a_zipped_or_matlab_bomb_is_refused_before_it_is_unpacked(tmp_path, free):
