@@ -57,23 +57,11 @@ class Refusal(HashbenchError):
 
 
 class JobFailure(Refusal):
-    """A job that failed; a grid runs the others, then exits with an error.
-
-    ``what`` happened is a sentence, ``log`` the file of the traceback, if there is one; the text has both.
-    """
-
-    def __init__(self, what: str, log: str = "") -> None:
-        super().__init__(with_log(what, log))
-        self.what, self.log = what, log
+    """A job that failed; a grid runs the others, then exits with an error."""
 
 
 class TrainingFailure(JobFailure):
     """Training that failed and would fail again; its checkpoint is of no use."""
-
-
-def with_log(what: str, log: str) -> str:
-    """Add to a sentence on a failure where its traceback is, if it has one."""
-    return f"{what} Fix it; its traceback is in {log}." if log else what
 
 
 def unknown_name(

@@ -109,7 +109,7 @@ def run(
     refusals = []
     for outcome in run_all(jobs, Demands(study.metrics, force, resume), n_jobs=n_jobs, cluster=cluster):
         if outcome.evaluation is None:
-            refusals.append(outcome.reason)
+            refusals.append(outcome.refusal)
             continue
         outcomes.append(outcome)
         if results is not None:

@@ -43,9 +43,9 @@ def run_jobs(
             if outcome.refusal:
                 n_failed += outcome.has_failed
                 if len(jobs) > 1:  # the reason of a single one is in the error below
-                    reason = outcome.reason if outcome.reason not in refusals else "As above."
+                    reason = outcome.refusal if outcome.refusal not in refusals else "As above."
                     progress.finish_job(f"{outcome.job}: {'failed' if outcome.has_failed else 'refused'}. {reason}")
-                refusals.append(outcome.reason)
+                refusals.append(outcome.refusal)
             else:
                 if outcome.job.dataset in unwarned:  # it is prepared by now
                     unwarned.remove(outcome.job.dataset)

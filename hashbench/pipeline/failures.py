@@ -23,7 +23,8 @@ def contained(plugin: str, job: str, check: str = "") -> Iterator[None]:
     except BaseException as error:
         hint = f"; {check} may say why" if check else ""
         raise JobFailure(
-            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no message'}{hint}.", _log(job, error)
+            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no message'}{hint}. Fix it; its "
+            f"traceback is in {_log(job, error)}."
         ) from error
 
 

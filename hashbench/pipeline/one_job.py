@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hashbench._typing import Progress, silent
 from hashbench.dataset import Dataset
-from hashbench.errors import HashbenchError, JobFailure, Refusal, with_log
+from hashbench.errors import HashbenchError, JobFailure, Refusal
 from hashbench.pipeline.failures import contained
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset, load_dataset
@@ -35,8 +35,7 @@ class Outcome:
 
     job: Job
     evaluation: Evaluation | None  # None if the method refused or failed, or only codes were wanted
-    refusal: str = ""  # why it refused or failed
-    log: str = ""  # file of the traceback, if a plug-in failed
+    refusal: str = ""  # why it refused or failed, and where the traceback is; empty if it did neither
     has_failed: bool = False  # whether something went wrong, such as training or a plug-in
     codes: Path | None = None  # their file
     model: Path | None = None  # file of the fitted method, if it was kept and only codes were wanted
@@ -45,11 +44,6 @@ class Outcome:
     hints: tuple[str, ...] = ()  # sentences that readers of the scores need
     notes: tuple[str, ...] = ()  # what was done and what was reused
     held_out: tuple[str, float] | None = None  # metric and score of the held-out items that chose the epoch, if any
-
-    @property
-    def reason(self) -> str:
-        """Why it refused or failed, and where the traceback is; empty if it did neither."""
-        return with_log(self.refusal, self.log)
 
     @property
     def is_new(self) -> bool:
@@ -82,10 +76,9 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
         if isinstance(dataset, HashbenchError):
             raise dataset
         return _finish(job, dataset, demands, on_progress, notes)
-    except JobFailure as error:
-        return Outcome(job, None, error.what, error.log, has_failed=True, notes=tuple(notes))
     except HashbenchError as error:
-        return Outcome(job, None, str(error), has_failed=not isinstance(error, Refusal), notes=tuple(notes))
+        has_failed = isinstance(error, JobFailure) or not isinstance(error, Refusal)
+        return Outcome(job, None, str(error), has_failed=has_failed, notes=tuple(notes))
 
 
 def _finish(job: Job, dataset: Dataset, demands: Demands, on_progress: Progress, notes: list[str]) -> Outcome:

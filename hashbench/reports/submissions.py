@@ -240,7 +240,7 @@ def rerun(job: Job, cell: Sequence[Row], origin: JobRecord | None = None) -> tup
         finally:
             data_folder.reset(token)
     if outcome.refusal:
-        return [f"{job} ends here with: {outcome.reason}"], []
+        return [f"{job} ends here with: {outcome.refusal}"], []
     again = {row.metric: row for row in outcome.rows}
     origins = _compare_origins(origin, outcome.made)
     tolerance = 0.0 if _is_exact(job.card) else _TOLERANCE

@@ -1,5 +1,4 @@
 import pickle
-from pathlib import Path
 
 import pytest
 from helpers.paths import built_in_methods
@@ -162,10 +161,9 @@ def test_a_log_has_a_valid_file_name_whatever_the_job_is_called(data):
     with pytest.raises(JobFailure, match="failed with ValueError: no") as caught, contained("x", "../é\0/" + 300 * "a"):
         raise ValueError("no")
     failure = pickle.loads(pickle.dumps(caught.value))  # as workers send it
-    assert failure.what == "x failed with ValueError: no."
-    assert str(failure) == f"{failure.what} Fix it; its traceback is in {failure.log}."
-    assert Path(failure.log).exists()
-    assert [path.name for path in (data / "logs").iterdir() if path.suffix == ".log"] == [100 * "a" + ".log"]
+    (path,) = (data / "logs").glob("*.log")
+    assert path.name == 100 * "a" + ".log"
+    assert str(failure) == f"x failed with ValueError: no. Fix it; its traceback is in {path}."
 
 
 def test_a_failure_is_reported_even_if_its_log_cannot_be_written(data):
