@@ -67,39 +67,25 @@ def hold_out(dataset: Dataset, seed: int) -> Dataset:
         raise HashbenchError(
             f"dataset {dataset.name!r} has {len(order)} training items, and at least 8 are needed to hold out a fifth."
         )
-    items: dict[str, Any] = {}
-    for key in ("features", "images", "labels", "coarse_labels"):
-        array = getattr(dataset, key)
-        items[key] = None if array is None else array[dataset.train]
-    return _with_roles(
-        dataset,
-        held_out,
-        others,
-        others,
-        dataset.n_neighbours / len(dataset.database),
-        **items,
-        name=f"{dataset.name[:50]}-held-out-{dataset.fingerprint}-s{seed}",
-        part_of="",
-        about={},
-    )
+    arrays = {key: getattr(dataset, key) for key in ("features", "images", "labels", "coarse_labels")}
+    items: dict[str, Any] = {key: array[dataset.train] for key, array in arrays.items() if array is not None}
+    items |= {"name": f"{dataset.name[:50]}-held-out-{dataset.fingerprint}-s{seed}", "part_of": "", "about": {}}
+    return _with_roles(dataset, held_out, others, others, **items)
 
 
 def among_held_out(split: Dataset) -> Dataset:
     """Return a dataset whose queries are the first half of a split's held-out items, and the second its database."""
     queries, others = np.array_split(split.query, 2)
-    share = split.n_neighbours / len(split.database)
-    return _with_roles(split, queries, others, split.train, share, name=f"{split.name}-among")
+    return _with_roles(split, queries, others, split.train, name=f"{split.name}-among")
 
 
-def _with_roles(
-    dataset: Dataset, query: IntArray, database: IntArray, train: IntArray, share: float, **changes: Any
-) -> Dataset:
-    """Change the roles of items; where each query has a list of neighbours, it is that share of the database."""
+def _with_roles(dataset: Dataset, query: IntArray, database: IntArray, train: IntArray, **changes: Any) -> Dataset:
+    """Change the roles of items; where each query has a list of neighbours, its share of the database stays."""
     features = changes.get("features", dataset.features)
     if dataset.rule == "neighbours" and features is not None:
         from hashbench.sources.neighbours import find_neighbours
 
-        n_neighbours = max(1, round(share * len(database)))
+        n_neighbours = max(1, round(dataset.n_neighbours / len(dataset.database) * len(database)))
         neighbours, _ = find_neighbours(features[query], features[database], n_neighbours, dataset.true_distance)
         changes["neighbours"] = neighbours
         changes["rule_params"] = {key: dataset.rule_params[key] for key in dataset.rule_params if key != N_NEIGHBOURS}
@@ -387,7 +373,7 @@ def failure_of(outcome: Outcome, metric: str) -> str:
     values = zip(SCORES.values(), _values(outcome, metric), strict=False)
     missing = [words for words, value in values if math.isnan(value)]
     if not missing:
-        return outcome.reason
+        return outcome.refusal
     reason = "every ball is empty, or nothing" if metric.endswith(":skip") else "nothing"
     return f"{metric} has no value for held-out queries among {' or '.join(missing)}: {reason} is relevant."
 
