@@ -66,7 +66,7 @@ class TwoCodes:
         for metric in first.scores:
             one, other = (replace(codes, scores={metric: codes.scores[metric]}) for codes in (first, second))
             try:
-                difference = compare(one, other, names=self.names)[metric]
+                difference = compare(one, other, names=self.names, draws_nothing=self.names)[metric]
             except HashbenchError as error:
                 answers[metric] = dict.fromkeys(parts) | {"sentence": f"{metric}: no interval: {error}"}
             else:
