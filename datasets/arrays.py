@@ -26,6 +26,7 @@ from hashbench.sources.features.transformers_models import is_model
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import read_tree, without_bad
 from hashbench.sources.neighbours import describe_neighbours, describe_ties, find_neighbours
+from hashbench.sources.pair_files import refuse_other_ids
 from hashbench.sources.splits import draw_any, draw_by_label, draw_split
 from hashbench.sources.tables import as_numbers
 from hashbench.store.inputs import reading
@@ -117,6 +118,8 @@ class Arrays(DatasetAdapter):
             raise HashbenchError(
                 f"features {self.kind!r} are computed from images, and {own.items} is not a folder of images."
             )
+        for items, of_labels in ((own.items, own.labels), (own.query_items, own.query_labels)):
+            refuse_other_ids([spec] for spec in (items, of_labels) if spec is not None)
         features, labels, left_out = read_items(own.items, own.labels, are_texts=is_text)
         if labels is not None:
             refuse_transposed(features, own.items, labels.shape)

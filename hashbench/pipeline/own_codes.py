@@ -39,7 +39,7 @@ from hashbench.sources.array_files import (
     refuse_transposed,
 )
 from hashbench.sources.formats import COARSE_KEYS, FEATURE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
-from hashbench.sources.pair_files import read_ids, read_pairs, refuse_other_order
+from hashbench.sources.pair_files import read_ids, read_pairs, refuse_other_ids
 from hashbench.sources.shards import read_in_slices
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import read_record
@@ -367,7 +367,7 @@ def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None
     """Read codes and what is relevant to them into memory; ``naming`` may add names to errors in the codes."""
     vectors = _read_vectors(files)
     for role in files.by_role:
-        refuse_other_order([spec] for spec in role)
+        refuse_other_ids([spec] for spec in role)
     judge = None if files.dataset is None else load_dataset(files.dataset)[0]
     labels = [[read_array(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
     sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]

@@ -13,7 +13,7 @@ from hashbench.pipeline.own_codes import OwnCodes, OwnFiles, Saving, read_own, r
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import checked_metrics
 from hashbench.sources.array_files import split_spec
-from hashbench.sources.pair_files import refuse_other_order
+from hashbench.sources.pair_files import refuse_other_ids
 
 _PLACE = re.compile(r"\{(bits|seed)\}")
 _Numbers = tuple[tuple[str, int], ...]  # such as (("bits", 32), ("seed", 0))
@@ -116,7 +116,7 @@ def _read(files: OwnFiles, pair: Pair, first_pair: Pair, first: OwnCodes | None)
     counts = len(first.query), len(first.database)
     with _naming(pair):
         for specs in zip(first_pair[:2], pair[:2], strict=True):
-            refuse_other_order([spec] for spec in specs)
+            refuse_other_ids([spec] for spec in specs)
         query, database, length = read_packed(files, [(count,) for count in counts])
         if (len(query), len(database)) != counts:
             raise HashbenchError(

@@ -20,7 +20,7 @@ from hashbench.pipeline.preparation import load_dataset
 from hashbench.scoring.shards import ShardedCodes, count_shard
 from hashbench.sources.array_files import read_array, read_codes, read_levels
 from hashbench.sources.formats import CODE_KEYS
-from hashbench.sources.pair_files import refuse_other_order
+from hashbench.sources.pair_files import refuse_other_ids
 from hashbench.sources.shards import ShardedArray, find_shards, read_in_slices
 
 MAY_BE_SHARDED = ("database_codes", "database_labels", "database_coarse", "database_groups")
@@ -61,8 +61,8 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
         check_judge(judge, files.dataset, (len(query), len(database)), relevance)
         relevance = judge.affinity()
     of_queries, of_database = files.by_role
-    refuse_other_order([spec] for spec in of_queries)
-    refuse_other_order(find_shards(spec) or [spec] for spec in of_database)
+    refuse_other_ids([spec] for spec in of_queries)
+    refuse_other_ids(find_shards(spec) or [spec] for spec in of_database)
     count = count_shard if cluster is None else partial(count_on_workers, cluster=cluster)
     relevance, _ = files.reduced(relevance)
     return ShardedCodes(query, database, width, relevance, count, on_progress)

@@ -16,7 +16,7 @@ from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.self_pairs import check_self
 from hashbench.sources.array_files import split_spec
-from hashbench.sources.pair_files import refuse_other_order
+from hashbench.sources.pair_files import refuse_other_ids
 
 THESE, OTHER = "these", "other"
 Packed = tuple[ByteArray, ByteArray, int]  # codes of queries and database, and their length
@@ -76,7 +76,7 @@ class TwoCodes:
         for metric in first.scores:
             one, other = (replace(codes, scores={metric: codes.scores[metric]}) for codes in (first, second))
             try:
-                difference = compare(one, other, names=self.names)[metric]
+                difference = compare(one, other, names=self.names, draws_nothing=self.names)[metric]
             except HashbenchError as error:
                 answers[metric] = dict.fromkeys(parts) | {"sentence": f"{metric}: no interval: {error}"}
             else:
@@ -95,8 +95,8 @@ def read_two_files(path: Path, other: Path, dataset: str) -> TwoCodes:
 def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
     """Read a user's own codes, with what is relevant to them if that is known, and other ones; see `other_files`."""
     others = other_files(files, other)
-    refuse_other_order([[files.query_codes], [others.query_codes]])
-    refuse_other_order([[files.database_codes], [others.database_codes]])
+    refuse_other_ids([[files.query_codes], [others.query_codes]])
+    refuse_other_ids([[files.database_codes], [others.database_codes]])
     own = read_own(files) if files.needs_relevance else None
     these = read_packed(files) if own is None else (own.query, own.database, own.n_bits)
     if own is not None and files.exclude_self:

@@ -12,6 +12,7 @@ from hashbench.affinity import Affinity, level_indices
 from hashbench.bits import n_words, to_words
 from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
+from hashbench.scoring.equal_rows import number_rows, sort_rows
 from hashbench.scoring.row_hashes import ODD, mixed, row_hashes
 
 N_SAMPLED = 1024  # items of a large database; docs/explanation/mean-over-queries.md states how exact it is
@@ -108,37 +109,48 @@ def _draw(database: SliceableCodes, n_bits: int, item_keys: IntArray) -> IntArra
     for rows, words in read_words(database, n_bits):
         codes[rows] = words[:, 0] << np.uint64(64 - min(n_bits, 64))
 
-    def keys_of(items: IntArray) -> tuple[WordArray, WordArray]:
+    def hashes_of(items: IntArray) -> WordArray:
         hashes = np.empty(len(items), dtype=np.uint64)
         for is_here, words in _words_at(items, database, n_bits):
             hashes[is_here] = row_hashes(words, item_keys[items[is_here]])
-        return (codes[items] & ~_LOW) | (hashes & _LOW), hashes
+        return hashes
 
-    candidates, places_there = _candidates(codes, places) if n_items >= _MANY else (np.arange(n_items), places)
-    if 2 * len(candidates) <= n_items:
-        keys, _ = keys_of(candidates)
-        order = np.argsort(keys)
-        in_order = keys[order]
-        is_tied = np.zeros(len(order) + 1, dtype=bool)  # with the item before
-        is_tied[1:-1] = in_order[1:] == in_order[:-1]
-        if not (is_tied[places_there] | is_tied[places_there + 1]).any():  # else all have a say in the order of ties
-            return np.asarray(candidates[order[places_there]])
-    keys, hashes = keys_of(np.arange(n_items))
-    order = np.argsort(keys)
-    in_order, hashes_in_order = keys[order], hashes[order]
-    if ((in_order[1:] == in_order[:-1]) & (hashes_in_order[1:] != hashes_in_order[:-1])).any():
-        order = np.lexsort((hashes, keys))  # which takes longer, and leaves nothing to the rows' order
-    return np.asarray(order[places])
+    items = np.arange(n_items)
+    if n_items >= _MANY:
+        n_bin_bits = min(n_items.bit_length() - 1, 16)
+        items, places = _narrowed(codes >> np.uint64(64 - n_bin_bits), places)
+    hashes, codes = hashes_of(items), codes[items] & ~_LOW
+    if len(items) >= _MANY and 2 * len(items) > n_items:  # since many have equal codes
+        number, first = number_rows([codes])
+        rank = np.argsort(np.argsort(codes[first])).astype(np.uint64)
+        n_hash_bits = max(min(len(items).bit_length() - len(first).bit_length(), 16), 0)
+        bins = (rank[number] << np.uint64(n_hash_bits)) | ((hashes & _LOW) >> np.uint64(16 - n_hash_bits))
+        kept, places = _narrowed(bins, places)
+        items, hashes, codes = items[kept], hashes[kept], codes[kept]
+    return np.asarray(items[_in_order(codes | (hashes & _LOW), hashes)[places]])
 
 
-def _candidates(codes: WordArray, places: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the items that can have these places in the order of codes, and their places among those.
+def _in_order(keys: WordArray, hashes: WordArray) -> IntArray:
+    """Return the order of items by keys, then by hashes; any item stands for those equal in both."""
+    number, first = number_rows([keys, hashes])
+    of_kinds = np.argsort(keys[first])
+    sorted_keys = keys[first[of_kinds]]
+    if (sorted_keys[1:] == sorted_keys[:-1]).any():
+        of_kinds = np.lexsort((hashes[first], keys[first]))  # which takes longer
+    if len(first) == len(keys):
+        return of_kinds
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[of_kinds] = np.arange(len(first))
+    return sort_rows([rank[number]])[0]
 
-    Items fall into bins by their first bits; only those of bins that hold a place need to be sorted.
+
+def _narrowed(bins: WordArray, places: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the items that can have these places in an order that begins with bins, and their places among those.
+
+    Only the items of bins that hold a place need to be sorted.
     """
-    n_bin_bits = min(len(codes).bit_length() - 1, 14)
-    bins = (codes >> np.uint64(64 - n_bin_bits)).view(np.int64)
-    sizes = np.bincount(bins, minlength=1 << n_bin_bits)
+    bins = bins.view(np.int64)
+    sizes = np.bincount(bins)
     ends = sizes.cumsum()
     bin_of_place = np.searchsorted(ends, places, side="right")
     is_wanted = np.zeros(len(sizes), dtype=bool)

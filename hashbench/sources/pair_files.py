@@ -1,7 +1,6 @@
 """Ids of items in files, and labelled pairs in tables: two ids, and whether they are the same."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -33,34 +32,30 @@ def read_ids(spec: str, n_codes: int) -> tuple[dict[str, int], str]:
     return rows, f"ids in {path}:{name}"
 
 
-def refuse_other_order(arrays: Iterable[Sequence[str]]) -> None:
-    """Refuse arrays of the same items, such as codes and labels, that have the same ids in different orders.
+def refuse_other_ids(arrays: Iterable[Sequence[str]]) -> None:
+    """Refuse arrays of the same items, such as codes and labels, whose files have different ids in some row.
 
-    Each array lies in one file, or in several shards.
+    Each array lies in one file, or in several shards. Ids that have none in common with the first array's are of
+    another kind, and are not compared.
     """
     files = dict.fromkeys(tuple(split_spec(spec)[0] for spec in specs) for specs in arrays)
     named = [[(path, name) for path in paths if (name := _name_of_ids(path))] for paths in files]
     with_ids = [shards for shards, paths in zip(named, files, strict=True) if len(shards) == len(paths)]
     if len(with_ids) < 2:
         return
-    (first, (ordered, unordered)), *others = [(shards, _digest_of_ids(shards)) for shards in with_ids]
-    for shards, other in others:
-        if other[1] == unordered and other[0] != ordered:
-            pairs = zip(_rows_of_ids(first), _rows_of_ids(shards), strict=True)
-            row, (ids, other_ids) = next((row, pair) for row, pair in enumerate(pairs) if pair[0][1] != pair[1][1])
+    differing: dict[int, str] = {}  # of each array after the first, where
+    for row, ((path, cell), *others) in enumerate(zip(*map(_rows_of_ids, with_ids), strict=False)):
+        for number, (other_path, other_cell) in enumerate(others, start=1):
+            if cell != other_cell and number not in differing:
+                place = f"first in row {row:,} (the first is 0): {cell} and {other_cell}"
+                differing[number] = f"{path} and {other_path} have different ids of the same items, {place}"
+    for number, sentence in differing.items():
+        known = {cell for _, cell in _rows_of_ids(with_ids[0])}
+        if any(cell in known for _, cell in _rows_of_ids(with_ids[number])):
             raise HashbenchError(
-                f"{ids[0]} and {other_ids[0]} have the same ids in different orders, first in row {row:,} (the first "
-                f"is 0): {ids[1]} and {other_ids[1]}. Put both files in the same order."
+                f"{sentence}. Give both the same items in the same order, or rename the ids of one if they are of "
+                "another kind."
             )
-
-
-def _digest_of_ids(shards: Sequence[tuple[Path, str]]) -> tuple[bytes, int]:
-    """Return a digest of ids in their order, and one that does not depend on it."""
-    ordered, unordered = sha256(), 0
-    for _, cell in _rows_of_ids(shards):
-        ordered.update(f"{len(cell)}:{cell}".encode())
-        unordered += hash(cell)
-    return ordered.digest(), unordered
 
 
 def _rows_of_ids(shards: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
@@ -72,10 +67,10 @@ def _name_of_ids(path: Path) -> str | None:
     if path.suffix.lower() == ".csv":  # which may be long
         check_file(path)
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            names = {cell.strip().strip('"') for cell in file.readline().split(",")}
-        return next((key for key in ID_KEYS if key in names), None)
+            names = [cell.strip().strip('"') for cell in file.readline().split(",")]
+        return next((name for name in names if name.lower() in ID_KEYS), None)
     with opened_arrays(path) as arrays:
-        return next((key for key in ID_KEYS if key in arrays), None)
+        return next((name for name in arrays if name.lower() in ID_KEYS), None)
 
 
 def _ids(path: Path, name: str) -> list[str]:

@@ -522,6 +522,18 @@ def test_a_missing_name_in_a_table_is_not_a_class(complaint, save_table):
     assert "1 items of" in complaint(save_table(label=with_value(NAMES.astype(object), 9, None)))
 
 
+@pytest.mark.parametrize("option", ["--labels", "--query-labels"])
+def test_labels_with_other_ids_than_their_items_are_refused(complaint, prepare, tmp_path, option):
+    items, same, other = (tmp_path / f"{name}.npz" for name in ("items", "same", "other"))
+    np.savez(items, X=X, y=LABELS, ID=np.arange(60))
+    np.savez(same, y=LABELS, id=np.arange(60))
+    np.savez(other, y=LABELS, id=np.roll(np.arange(60), 1))
+    queries = ["--query-from", items] if option == "--query-labels" else []
+    expected = "other.npz have different ids of the same items, first in row 0 (the first is 0): 0 and 59."
+    assert expected in complaint(items, *queries, option, other)
+    prepare(items, *queries, option, same)
+
+
 def test_a_rule_for_built_in_datasets_is_refused(save):
     own = OwnData("mine", str(save("X", X)), rule="hierarchy")
     with pytest.raises(HashbenchError, match=r"affinity rule 'hierarchy' .*same-label, shared-labels, distance"):

@@ -491,7 +491,7 @@ def test_superclasses_make_a_second_level(save, codes):
     assert read_own(**codes, **files).evaluate(["NDCG", "AP"]).summary == expected.summary
 
 
-def test_files_of_the_same_ids_in_different_orders_are_refused(hashbench, empty_folder):
+def test_files_with_different_ids_of_the_same_items_are_refused(hashbench, empty_folder):
     codes, labels = ["0x01", "0x03", "0x07", "0x0f"], [1, 1, 2, 2]
     for name, order in {"same": [0, 1, 2, 3], "other": [0, 2, 1, 3]}.items():
         for kind, values in {"hash": codes, "label": labels}.items():
@@ -505,19 +505,21 @@ def test_files_of_the_same_ids_in_different_orders_are_refused(hashbench, empty_
 
     assert scored("same").exit_code == 0
     differ = (
-        "same-hash.csv and other-{}.csv have the same ids in different orders, first in row 1 (the first is 0): item 1"
+        "same-hash.csv and other-{}.csv have different ids of the same items, first in row 1 (the first is 0): item 1"
     )
     assert differ.format("label") in scored("other").stderr
     assert scored("other").exit_code == 1
     assert hashbench("evaluate", *options(**own), "--drift", "same-hash.csv").exit_code == 0
     assert differ.format("hash") in hashbench("evaluate", *options(**own), "--drift", "other-hash.csv").stderr
     text = (empty_folder / "other-label.csv").read_text()
-    (empty_folder / "other-label.csv").write_text(text.replace("item 3", "another"))
-    assert scored("other").exit_code == 0  # ids of something else
+    (empty_folder / "other-label.csv").write_text(text.replace("item 0", "another"))
+    assert "row 0 (the first is 0): item 0 and another" in scored("other").stderr
+    (empty_folder / "other-label.csv").write_text(text.replace("item", "label"))
+    assert scored("other").exit_code == 0  # ids of another kind
     np.savez(empty_folder / "other.npz", label=labels, id=np.array([f"item {row}" for row in (0, 1, 3, 2)]))
     rated = options(query_labels="other.npz:label", database_labels="other.npz:label")
     refused = hashbench("evaluate", *options(**own), *rated)
-    assert "same-hash.csv and other.npz have the same ids in different orders, first in row 2" in refused.stderr
+    assert "same-hash.csv and other.npz have different ids of the same items, first in row 2" in refused.stderr
     objects = np.array([f"item {row}" for row in range(4)], dtype=object)
     np.savez(empty_folder / "one.npz", codes=np.eye(4, 8, dtype=bool), label=labels, id=objects)
     alone = options(query_codes="one.npz:codes", database_codes="one.npz:codes")
@@ -540,14 +542,14 @@ def test_ids_of_shards_and_of_files_of_several_lengths_are_compared_too(hashbenc
         files = options(database_codes="h-[01].h5:codes", database_labels=f"{name}-[01].h5:labels")
         return hashbench("evaluate", *query, *files, "--metric", "AP")
 
-    differ = "have the same ids in different orders, first in row 1 (the first is 0): 1 and 2. Put both files in"
+    differ = "have different ids of the same items, first in row 1 (the first is 0): 1 and 2. Give both"
     assert scored("h").exit_code == 0
     assert f"h-0.h5 and other-0.h5 {differ}" in scored("other").stderr
     with h5py.File(empty_folder / "whole.h5", "w") as file:  # the labels of all shards, two items exchanged
         file["labels"], file["id"] = np.tile(labels, 2), [0, 1, 2, 7, 4, 5, 6, 3]
     files = options(database_codes="h-[01].h5:codes", database_labels="whole.h5:labels")
     refused = hashbench("evaluate", *query, *files, "--metric", "AP")
-    assert "h-0.h5 and whole.h5 have the same ids in different orders, first in row 3" in refused.stderr
+    assert "h-0.h5 and whole.h5 have different ids of the same items, first in row 3" in refused.stderr
     rated = options(query_labels="h-0.h5:labels", database_labels="h-0.h5:labels")
     for name, code in (("h", 0), ("other", 1)):
         files = options(query_codes=f"{name}{{bits}}.npz:codes", database_codes=f"{name}{{bits}}.npz:codes")
