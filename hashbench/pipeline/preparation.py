@@ -210,11 +210,13 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
         with reading(source):
             if identities([path]) & identities([source]):
                 raise HashbenchError(f"{spec} is read and would be overwritten; choose another --name.")
-    known = [name for name in dataset_names() if f"{own.name}-".casefold().startswith(f"{name}-".casefold())]
-    if known or split_name(own.name)[1] or own.name.endswith(HDF5_SUFFIXES):
-        raise HashbenchError(
-            f"{own.name!r} reads like a built-in dataset, one with unseen classes, or a file; choose another --name."
-        )
+    folded = own.name.casefold()
+    if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):
+        raise HashbenchError(f"{own.name!r} is, or begins like, the name of a built-in dataset; choose another --name.")
+    if split_name(own.name)[1]:
+        raise HashbenchError(f"{own.name!r} reads like a dataset with unseen classes; choose another --name.")
+    if own.name.endswith(HDF5_SUFFIXES):
+        raise HashbenchError(f"{own.name!r} reads like a file; choose a --name without {Path(own.name).suffix}.")
     name = "ann-benchmarks" if _is_ann_benchmark(own) else "arrays"
     kinds = dataset_class(name).features
     kind = options.features or kinds[0]
@@ -265,7 +267,9 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
 
     Takes ``NAME``, ``NAME:FEATURES``, the name of a dataset of the user's own files, or the path of a dataset file.
     """
-    if is_known(spec_or_path.partition(":")[0]):
+    name, _, kind = spec_or_path.partition(":")
+    if is_known(name):
+        _refuse_unclear(name, kind)
         dataset, _, words = prepare(spec_or_path, Options(on_progress=on_progress))
         return dataset, words
     path = _file_of(spec_or_path)
@@ -277,6 +281,23 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
 def is_known(name: str) -> bool:
     """Return whether a dataset can be prepared by this name alone: a known one, or one with unseen classes."""
     return is_dataset(name) or split_name(name)[1] is not None
+
+
+def _refuse_unclear(name: str, kind: str) -> None:
+    """Refuse a dataset without its kind of features if only others than the first are prepared."""
+    base = split_name(name)[0]
+    if kind or not is_dataset(base):
+        return
+    kinds = dataset_class(base).features
+    for prefix in dict.fromkeys((name, base)):
+        specs = [f"{prefix}:{kind}" for kind in sorted(kinds)]
+        specs = [spec for spec in specs if dataset_path(spec).exists()] + _prepared_models(prefix)
+        others = [spec.partition(":")[2] for spec in specs]
+        if others and not dataset_path(prefix).exists():
+            raise HashbenchError(
+                f"dataset {prefix!r} is prepared only with features {', '.join(others)}. Name the ones you mean: "
+                f"{name}:{others[0]} (or {name}:{kinds[0]} to prepare those)."
+            )
 
 
 def _refuse_other_content(dataset: Dataset, path: Path) -> None:
@@ -323,6 +344,9 @@ class PreparedDataset:
 
 def find_dataset(spec_or_path: str) -> PreparedDataset | None:
     """Find a dataset as `load_dataset` does, but prepare nothing: None if it is not prepared or not current."""
+    name, _, kind = spec_or_path.partition(":")
+    if is_known(name):
+        _refuse_unclear(name, kind)
     attributes = _current(spec_or_path)
     if attributes is None:
         return None

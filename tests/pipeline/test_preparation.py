@@ -121,6 +121,15 @@ def test_the_first_kind_of_features_has_the_plain_name_and_others_their_own(toy,
     assert dataset_path("toy:far") == data / "datasets" / "toy-far.h5"
 
 
+def test_the_plain_name_does_not_prepare_another_kind_than_the_prepared_one(toy):
+    prepare("toy:far")
+    with pytest.raises(HashbenchError, match=r"'toy' is prepared only with features far.*toy:far \(or toy:near"):
+        load_dataset("toy")
+    assert len(toy) == 1
+    assert load_dataset("toy:near")[1]
+    assert not load_dataset("toy")[1]
+
+
 def test_each_kind_on_the_command_line_is_prepared(hashbench, data):
     result = hashbench("prepare", "toy", "--features", "far", "--features", "near")
     assert result.exit_code == 0
@@ -376,6 +385,13 @@ def test_unseen_classes_are_cut_again_when_the_whole_dataset_changed(toy, source
     assert prepare("toy-unseen1-fold0-all", force=True)[2] == "prepared"
 
 
+def test_unseen_classes_of_the_kind_that_is_prepared_are_meant(toy):
+    load_dataset("toy:far")
+    with pytest.raises(HashbenchError, match=r"prepared only with features far[.] .* toy-unseen1-fold0-all:far [(]or"):
+        load_dataset("toy-unseen1-fold0-all")
+    assert load_dataset("toy-unseen1-fold0-all:near")[0].features_name == "near"
+
+
 @pytest.mark.parametrize("name", ["tow-unseen1-fold0", "toy-unseen1-fold0:fra", "mine-unseen1-fold0"])
 def test_unseen_classes_of_unknown_datasets_are_refused(name):
     for find in (load_dataset, preparation.find_dataset, prepare):
@@ -392,7 +408,7 @@ def test_unseen_classes_of_own_data(hashbench, tmp_path, own):
     dataset, words = load_dataset("mine-unseen1-fold3-database-all")
     assert (len(dataset.query), len(dataset.database), len(dataset.train), words) == (2, 32, 24, "")
     assert "leave out --source" in hashbench("prepare", "mine-unseen1-fold3-database-all", "--source", tmp_path).stderr
-    assert "one with unseen classes" in hashbench("prepare", *own, "--name", "a-unseen1-fold3").stderr
+    assert "reads like a dataset with unseen" in hashbench("prepare", *own, "--name", "a-unseen1-fold3").stderr
     np.save(tmp_path / "X.npy", np.random.default_rng(1).normal(size=(40, 3)))
     assert hashbench("prepare", *own, "--name", "mine").exit_code == 0
     assert load_dataset("mine-unseen1-fold3-database-all")[1] == "prepared"
