@@ -116,6 +116,11 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
                 "code length. Run or evaluate both on the same, or choose other datasets, metrics and lengths."
             )
     answers = [answer for comparison in comparisons for answer in comparison.answers]
+    if missing := {*selection.n_bits} - {answer["n_bits"] for answer in answers}:
+        raise HashbenchError(
+            f"{' and '.join(names)} have no results to compare at {' or '.join(map(str, sorted(missing)))} bits; leave "
+            "that out, or run them there."
+        )
     if all(answer["value"] is None for answer in answers):
         answer = answers[0]
         raise HashbenchError(

@@ -290,6 +290,9 @@ def test_results_in_other_metrics_or_of_other_data_are_named(hashbench, tmp_path
     )
     other = diff_rows.refusal(hashbench(*command, "sph"))
     assert "lsh and sph have no results of the same data (dataset, features and fingerprint), metric and code" in other
+    diff_rows.write(tmp_path / "digits.csv", *rows, *several("lsh", (0.4, 0.41), n_bits=32))
+    few = diff_rows.refusal(hashbench(*command, "itq", "--bits", "16", "--bits", "32"))
+    assert "lsh and itq have no results to compare at 32 bits; leave that out, or run them there." in few
 
 
 def test_the_page_says_which_methods_have_one_seed(tmp_path):
