@@ -42,9 +42,9 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
     if form == "csv":
         return _csv(diff, only_changed).rstrip("\n")
     if form == "json":
-        parts = {"rows": diff.to_frame(only_changed=only_changed), "over_seeds": diff.over_seeds()}
+        frames = {"rows": diff.to_frame(only_changed=only_changed), "over_seeds": diff.over_seeds()}
         about = {"old": diff.old_name, "new": diff.new_name, "counts": diff.counts, "n_tested": diff.n_tested}
-        return json_text(about | {name: part.to_dict("records") for name, part in parts.items()})
+        return json_text(about | {name: part.to_dict("records") for name, part in frames.items()})
     tables = {title: table for title, table in _tables(diff).items() if len(table)}
     if only_changed:
         tables = {title: tables[title] for title in ("Changed", "Means over seeds") if title in tables}
