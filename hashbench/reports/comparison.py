@@ -171,7 +171,7 @@ def _side(rows: pd.DataFrame) -> Side:
 
 
 def _compare(place: tuple[str, ...], lengths: dict[int, Rows], by_class: bool) -> Comparison:
-    """Compare the first method of each code length with the others; by means over seeds if scores of any are missing."""
+    """Compare the first method of each length with the others; by means over seeds if scores of any are missing."""
     dataset, features, fingerprint, metric = place
     scores = {n: {name: _evaluations(of_name) for name, of_name in rows.items()} for n, rows in lengths.items()}
     is_known = all(side is not None for of_length in scores.values() for side in of_length.values())
