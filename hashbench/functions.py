@@ -393,7 +393,7 @@ def compare_results(
     ...     compare_results("itq", "lsh", results=folder)["answer"].tolist()
     ['better']
     """
-    from hashbench.reports.comparison import frame_of, read_and_compare
+    from hashbench.reports.comparison import read_and_compare
     from hashbench.reports.selection import Selection
 
     check_choice(by, ("query", "class"), "by")
@@ -406,10 +406,10 @@ def compare_results(
         n_bits=as_tuple(n_bits),
         metrics=as_tuple(metrics),
     )
-    columns = read_and_compare(Path(results), methods, selection, by == "class")
-    for note in dict.fromkeys(note for column in columns for note in column.notes):
+    comparison = read_and_compare(Path(results), methods, selection, by == "class")
+    for note in comparison.notes:
         warnings.warn(note, stacklevel=3)
-    return frame_of(columns)
+    return comparison.to_frame()
 
 
 @needing("hashbench.diff")

@@ -335,7 +335,7 @@ def test_compare_results_returns_what_the_command_prints(hashbench, few):
         frame = package.compare_results("itq", "lsh", results=few, n_bits=[16, 32])
     assert [warning.filename for warning in warned] == [__file__]  # the caller's line, which Python shows
     command = ["compare", "itq", "lsh", "--results", few, "--bits", 16, "--bits", 32, "--format", "json"]
-    (content,) = json.loads(hashbench(*command).stdout)
+    content = json.loads(hashbench(*command).stdout)
     keys = ["n_bits", "value", "low", "high", "p", "basis", "is_shown", "answer", "sentence", "second"]
     assert frame[keys].to_numpy().tolist() == [[row[key] for key in keys] for row in content["differences"]]
     assert frame["p_holm"].isna().all()

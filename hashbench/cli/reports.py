@@ -284,14 +284,14 @@ def compare(
     settings, those that tables show are compared; choose others by their label, as in `compare 'csq epochs=3' csq`.
     Scores of single queries come from your data folder. With several others, p is corrected by Holm's method.
     """
-    from hashbench.reports.comparison import format_columns, read_and_compare
+    from hashbench.reports.comparison import format_comparison, read_and_compare
     from hashbench.reports.selection import Selection
 
     selection = Selection(datasets, features=features, n_bits=n_bits, metrics=metrics)
-    columns = read_and_compare(results, names, selection, by == "class")
-    click.echo(format_columns(columns, form))
+    comparison = read_and_compare(results, names, selection, by == "class")
+    click.echo(format_comparison(comparison, form))
     if form == "csv":  # which has no place for notes
-        for note in dict.fromkeys(note for column in columns for note in column.notes):
+        for note in comparison.notes:
             click.echo(note, err=True)
 
 

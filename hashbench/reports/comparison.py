@@ -1,7 +1,7 @@
 """Two methods compared by their rows of results: the difference, and whether queries and seeds show it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from hashbench.reports.marks import mixed_methods, notes_on_code
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection, demand
 from hashbench.reports.uncertainty import verdict
+from hashbench.reports.view import grouped
 from hashbench.scoring.comparison import Difference, compare, holm, of_means, other_queries
 from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.scoring.metrics import is_error
@@ -61,19 +62,23 @@ class Side(NamedTuple):
     settings: str  # those that are not defaults
 
 
-@dataclass(frozen=True)
-class Column:
-    """The differences of one method from others, in one metric and block.
+class Comparison(NamedTuple):
+    """The differences of one method from others, and notes on them.
 
-    ``answers`` has a row per code length and other method: ``_FIELDS``, the titles of both sides, the ``sentence`` to
-    quote, and whether there is a difference, or only a reason why there is none.
+    ``answers`` has a row per dataset, metric, code length and other method: ``_FIELDS``, the titles of both sides, and
+    the ``sentence`` to quote. Where there is no difference, most are None, and the sentence has the reason.
     """
 
-    answers: Sequence[Mapping[str, Any]]
-    notes: Sequence[str] = ()
+    answers: list[dict[str, Any]]
+    notes: list[str]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``_FIELDS`` and the sentence of each answer."""
+        frame = pd.DataFrame(self.answers)[[*_FIELDS, "sentence"]]
+        return frame.astype(dict.fromkeys(("value", "low", "high", "p", "p_holm", "tie_sd"), float))
 
 
-def read_and_compare(results: Path, names: Sequence[str], selection: Selection, by_class: bool) -> list[Column]:
+def read_and_compare(results: Path, names: Sequence[str], selection: Selection, by_class: bool) -> Comparison:
     """Compare methods in a results folder as `compare_rows` does, in the metrics of the selection, by default AP."""
     names = list(dict.fromkeys(names))
     if len(names) < 2:
@@ -85,7 +90,7 @@ def read_and_compare(results: Path, names: Sequence[str], selection: Selection, 
     return compare_rows(rows, names, selection, by_class)
 
 
-def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selection, by_class: bool) -> list[Column]:
+def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selection, by_class: bool) -> Comparison:
     """Compare the first of some methods, or labels of lines, with the others, wherever two of them have rows.
 
     ``results`` are all rows, as `hashbench.reports.row_origins.with_origins` returns them; ``selection`` chooses some,
@@ -95,36 +100,34 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
     """
     first, *others = names
     chosen = _chosen(results, names, selection)
-    columns, compared = [], set()
-    for (dataset, features, fingerprint, metric), block in chosen.groupby([*BLOCK, "metric"], sort=False):
+    comparisons, compared = [], set()
+    for place, block in grouped(chosen, [*BLOCK, "metric"]):
         lengths = {
-            int(str(n_bits)): {name: part[part["name"] == name] for name in names if (part["name"] == name).any()}
-            for n_bits, part in block.groupby("n_bits")
+            int(str(n_bits)): dict(list(part.groupby("name", sort=False))) for n_bits, part in block.groupby("n_bits")
         }
-        lengths = {n: rows for n, rows in lengths.items() if first in rows and len(rows) > 1}
+        lengths = {n_bits: rows for n_bits, rows in lengths.items() if first in rows and len(rows) > 1}
         if lengths:
-            columns.append(_column((str(dataset), str(features), str(fingerprint)), str(metric), lengths, by_class))
-            compared |= {name for by_name in lengths.values() for name in by_name}
+            comparisons.append(_compare(place, lengths, by_class))
+        compared |= {name for rows in lengths.values() for name in rows}
     for name in others:
         if name not in compared:
             raise HashbenchError(
                 f"{first} and {name} have no results of the same data (dataset, features and fingerprint), metric and "
                 "code length. Run or evaluate both on the same, or choose other datasets, metrics and lengths."
             )
-    answers = [answer for column in columns for answer in column.answers]
-    for n_bits in selection.n_bits:
-        if n_bits not in {answer["n_bits"] for answer in answers}:
-            raise HashbenchError(
-                f"{' and '.join(names)} have no results to compare at {n_bits} bits; leave that length out, or run "
-                "them there."
-            )
-    if all(answer["value"] is None for answer in answers):
-        first_answer = answers[0]
+    answers = [answer for comparison in comparisons for answer in comparison.answers]
+    if missing := {*selection.n_bits} - {answer["n_bits"] for answer in answers}:
         raise HashbenchError(
-            f"{first_answer['dataset']} ({first_answer['features']}), {first_answer['metric']} at "
-            f"{first_answer['n_bits']} bits: {first_answer['sentence'].removeprefix('no interval: ')}"
+            f"{' and '.join(names)} have no results to compare at {' or '.join(map(str, sorted(missing)))} bits; leave "
+            "that out, or run them there."
         )
-    return columns
+    if all(answer["value"] is None for answer in answers):
+        answer = answers[0]
+        raise HashbenchError(
+            f"{answer['dataset']} ({answer['features']}), {answer['metric']} at {answer['n_bits']} bits: "
+            f"{answer['sentence'].removeprefix('no interval: ')}"
+        )
+    return Comparison(answers, [*dict.fromkeys(note for comparison in comparisons for note in comparison.notes)])
 
 
 def _chosen(results: pd.DataFrame, names: Sequence[str], selection: Selection) -> pd.DataFrame:
@@ -167,41 +170,43 @@ def _side(rows: pd.DataFrame) -> Side:
     return Side(name, name if name == row["label"] else f"{name} {settings}".strip(), settings)
 
 
-def _column(place: tuple[str, str, str], metric: str, lengths: dict[int, Rows], by_class: bool) -> Column:
-    evaluations = {
-        n_bits: {name: _evaluations(rows) for name, rows in by_name.items()} for n_bits, by_name in lengths.items()
-    }
-    is_known = all(side is not None for by_name in evaluations.values() for side in by_name.values())
-
-    def difference(n_bits: int, pair: tuple[str, str], names: tuple[str, str]) -> Difference:
-        classes = _classes(*place, metric, is_known) if by_class else None
-        rows = [lengths[n_bits][name] for name in pair]
-        for name, of_side in zip(names, rows, strict=True):
-            if mixed_methods(of_side):
-                raise HashbenchError(
-                    f"different code of {name} made its rows, so they are not of one method. Rerun them: hashbench "
-                    "results check lists them."
-                )
-        if not is_known:
-            return by_means(rows, names, metric)
-        sides = [evaluations[n_bits][name] or [] for name in pair]
-        return compare(*sides, names=names, draws_nothing=_fixed(rows, names), clusters=classes)[metric]
-
+def _compare(place: tuple[str, ...], lengths: dict[int, Rows], by_class: bool) -> Comparison:
+    """Compare the first method of each length with the others; by means over seeds if scores of any are missing."""
+    dataset, features, fingerprint, metric = place
+    scores = {n: {name: _evaluations(of_name) for name, of_name in rows.items()} for n, rows in lengths.items()}
+    is_known = all(side is not None for of_length in scores.values() for side in of_length.values())
     answers = []
-    for n_bits, by_name in lengths.items():
-        first, *others = by_name
-        sides = {name: _side(rows) for name, rows in by_name.items()}
+    for n_bits, rows in lengths.items():
+        sides = {name: _side(of_name) for name, of_name in rows.items()}
+        first, *others = sides
         found: list[Difference | HashbenchError] = []
         for other in others:
+            pair, shown = (first, other), (sides[first].name, sides[other].name)
             try:
-                found.append(difference(n_bits, (first, other), (sides[first].name, sides[other].name)))
+                _refuse_mixed(rows[first], rows[other])
+                classes = _classes(dataset, features, fingerprint, metric, is_known) if by_class else None
+                if is_known:
+                    evaluations = [scores[n_bits][name] or [] for name in pair]
+                    fixed = _fixed([rows[name] for name in pair], shown)
+                    found.append(compare(*evaluations, names=shown, draws_nothing=fixed, clusters=classes)[metric])
+                else:
+                    found.append(by_means([rows[name] for name in pair], shown, metric))
             except HashbenchError as error:
                 found.append(error)
-        here = {"dataset": place[0], "features": place[1], "metric": metric, "n_bits": n_bits}
-        for other, one in zip(others, _corrected(found), strict=True):
-            answers.append(make_answer(here, (sides[first], sides[other]), one))
-    notes = notes_on_code(pd.concat([rows for by_name in lengths.values() for rows in by_name.values()]))
-    return Column(answers, [*[_SEEDS_ONLY] * (not is_known), *notes])
+        here = {"dataset": dataset, "features": features, "metric": metric, "n_bits": n_bits}
+        for other, difference in zip(others, _corrected(found), strict=True):
+            answers.append(make_answer(here, (sides[first], sides[other]), difference))
+    notes = notes_on_code(pd.concat([of_name for rows in lengths.values() for of_name in rows.values()]))
+    return Comparison(answers, [*[_SEEDS_ONLY] * (not is_known), *notes])
+
+
+def _refuse_mixed(*sides: pd.DataFrame) -> None:
+    for rows in sides:
+        if mixed_methods(rows):
+            raise HashbenchError(
+                f"different code of {rows['method'].iloc[0]} made its rows, so they are not of one method. Rerun them: "
+                "hashbench results check lists them."
+            )
 
 
 def _corrected(found: Sequence[Difference | HashbenchError]) -> list[Difference | HashbenchError]:
@@ -216,7 +221,7 @@ def _corrected(found: Sequence[Difference | HashbenchError]) -> list[Difference 
 def make_answer(
     place: Mapping[str, Any], sides: tuple[Side, Side], found: Difference | HashbenchError
 ) -> dict[str, Any]:
-    """Return what is known of two methods, as `Column` has it."""
+    """Return what is known of two methods, as `Comparison` has it."""
     answer: dict[str, Any] = dict.fromkeys(_FIELDS) | dict(place)
     for key, side in zip(("first", "second"), sides, strict=True):
         answer |= {key: side.name, f"{key}_settings": side.settings, f"{key}_title": side.title}
@@ -279,30 +284,26 @@ def _classes(dataset: str, features: str, fingerprint: str, metric: str, is_know
     return np.asarray(data.labels)[data.query]
 
 
-def frame_of(columns: Sequence[Column]) -> pd.DataFrame:
-    """Return a row per answer: ``_FIELDS`` and the sentence."""
-    rows = [[answer[name] for name in (*_FIELDS, "sentence")] for column in columns for answer in column.answers]
-    frame = pd.DataFrame(rows, columns=[*_FIELDS, "sentence"])
-    return frame.astype(dict.fromkeys(("value", "low", "high", "p", "p_holm", "tie_sd"), float))
-
-
-def format_columns(columns: Sequence[Column], form: str) -> str:
-    """Write comparisons as a table, csv, json or markdown, without a final newline."""
+def format_comparison(comparison: Comparison, form: str) -> str:
+    """Write a comparison as a table, csv, json or markdown, without a final newline."""
     if form == "json":
-        return json_text([_content(column) for column in columns])
+        fields = (*_FIELDS, "sentence")
+        differences = [{name: answer[name] for name in fields} for answer in comparison.answers]
+        return json_text({"differences": differences, "notes": comparison.notes})
     if form == "csv":
-        rows = [[answer[name] for name in _FIELDS] for column in columns for answer in column.answers]
+        rows = [[answer[name] for name in _FIELDS] for answer in comparison.answers]
         return sheet_text(_FIELDS, [["" if pd.isna(value) else value for value in row] for row in rows]).rstrip("\n")
     table = markdown_table if form == "markdown" else plain_table
+    titles: dict[str, list[dict[str, Any]]] = {}
+    for answer in comparison.answers:
+        lower = ", lower is better" if is_error(answer["metric"]) else ""
+        title = f"{answer['dataset']} ({answer['features']}): {answer['metric']} of {answer['first_title']}{lower}"
+        titles.setdefault(title, []).append(answer)
     texts = []
-    for column in columns:
-        first = column.answers[0]
-        lower = ", lower is better" if is_error(first["metric"]) else ""
-        title = f"{first['dataset']} ({first['features']}): {first['metric']} of {first['first_title']}{lower}"
-        lines = table(_HEADER, [_line(answer) for answer in column.answers], n_left=2)
-        sentences = [wrapped(f"{answer['n_bits']} bits: {answer['sentence']}") for answer in column.answers]
-        texts.append("\n\n".join([title, lines, "\n".join(sentences), wrapped(" ".join([_ABOUT, *column.notes]))]))
-    return "\n\n".join(texts)
+    for title, answers in titles.items():
+        sentences = [wrapped(f"{answer['n_bits']} bits: {answer['sentence']}") for answer in answers]
+        texts += [title, table(_HEADER, list(map(_line, answers)), n_left=2), "\n".join(sentences)]
+    return "\n\n".join([*texts, wrapped(" ".join([_ABOUT, *comparison.notes]))])
 
 
 def _line(answer: Mapping[str, Any]) -> list[str]:
@@ -318,9 +319,3 @@ def _line(answer: Mapping[str, Any]) -> list[str]:
         "-" if np.isnan(tie_sd) else f"{tie_sd:.5f}",
         answer["answer"] + _SCOPES.get(answer["basis"], ""),
     ]
-
-
-def _content(column: Column) -> dict[str, Any]:
-    place = {key: column.answers[0][key] for key in ("dataset", "features", "metric")}
-    differences = [{key: answer[key] for key in (*_FIELDS, "sentence")} for answer in column.answers]
-    return {**place, "differences": differences, "notes": list(column.notes)}

@@ -1,6 +1,6 @@
 """What changed between two sets of results, and whether it matters."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -24,6 +24,7 @@ KEY = list(COLUMNS[:N_KEY])
 OF_SEEDS = [name for name in KEY if name != "seed"]  # what the seeds of a row share
 LISTED = ("changed", "not comparable", "new", "gone")
 STATUS = (*LISTED, "unchanged")
+CHECK_NAMES = "Check the names of folders, files and metrics; hashbench compare compares methods."
 _FIELDS, _TEST = COLUMNS[N_KEY:], ["p_value", "low", "high", "p_holm"]
 _OF_CHANGES = ["difference", "ties", "p_value", "p_holm", "low", "high"]
 
@@ -35,9 +36,9 @@ class Diff:
     ``rows`` has the key of each row, its ``status`` (one of ``STATUS``), its ``label`` and ``data`` in words, and each
     field of both sides, as ``value_old`` and ``value_new``. The changes of greatest loss come first, then rows by key.
     Where both sides have a row, there is ``other``, why the two are not comparable, or empty; the ``difference`` of
-    values; the ``loss``, how much worse the new one is; what ``ties`` leave open between the two; the ``marks`` of the
-    new one; and, with `with_tests`, ``p_value``, ``p_holm``, the 95 % interval from ``low`` to ``high``, and whether
-    the two ``is_unshown`` to differ.
+    values; and the ``loss``, how much worse the new one is. Changes have what ``ties`` leave open between the two, and
+    the ``marks`` of the new one; and, with `with_tests`, ``p_value``, ``p_holm``, the 95 % interval from ``low`` to
+    ``high``, and whether the two ``is_unshown`` to differ.
 
     Parameters
     ----------
@@ -64,10 +65,6 @@ class Diff:
     def of(self, status: str) -> pd.DataFrame:
         """Return the rows of a status."""
         return self.rows[self.rows["status"] == status]
-
-    def listed(self, *, only_changed: bool = False) -> pd.DataFrame:
-        """Return the rows that differ, those of a status together, or only the changed ones."""
-        return pd.concat([self.of(status) for status in LISTED[: 1 if only_changed else None]], ignore_index=True)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -98,7 +95,8 @@ class Diff:
             ``status``, the key of each row, ``old`` and ``new`` value, and ``other``, why they are not comparable. Of
             changes also the ``difference``, what ``ties`` leave open, ``p_value``, ``p_holm``, ``low`` and ``high``.
         """
-        rows = self.listed(only_changed=only_changed)
+        listed = LISTED[:1] if only_changed else LISTED
+        rows = pd.concat([self.of(status) for status in listed], ignore_index=True)
         rows = rows.assign(**_values(rows), ties=rows["ties"].map(ANSWERS), other=rows["other"].replace("", np.nan))
         rows[_OF_CHANGES] = rows[_OF_CHANGES].where(rows["status"] == "changed")
         return rows[["status", *KEY, "old", "new", *_OF_CHANGES, "other"]]
@@ -155,11 +153,9 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
 
     before, after = in_scope(old), in_scope(new)
     if before.empty and after.empty and any(side.rows or side.is_named for side in (old, new)):
-        other_methods = about_other_methods(*({row.method for row in side.rows.values()} for side in (old, new)))
         raise HashbenchError(
             f"there is nothing to compare: no results{' in ' * bool(metrics)}{' or '.join(metrics)} of one dataset "
-            f"{'and method ' * bool(other_methods)}in {old.name} and {new.name}. "
-            f"{other_methods or 'Check the names of folders, files and metrics.'}"
+            f"and method in {old.name} and {new.name}. {CHECK_NAMES}"
         )
     rows = before.merge(after, on=KEY, how="outer", suffixes=("_old", "_new"), indicator="sides")
     labels = method_labels(zip(rows["method"], rows["params"], strict=True))
@@ -169,13 +165,14 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
     rows["difference"] = (values["new"] - values["old"]).round(6)
     loss = -rows["difference"] * signs_of(rows["metric"])
     rows["loss"] = np.where(rows["difference"].notna(), loss, np.where(values["new"].isna(), np.inf, 0.0))
-    rows["ties"] = compare_ties(_score(rows, "old"), _score(rows, "new"))
     reasons = _moved(rows, "dataset_fingerprint") + ", " + _moved(rows, "method_version")
     rows["other"] = reasons.str.strip(", ")
     rows = rows.assign(status=_status(rows), is_unshown=False, **dict.fromkeys(_TEST, np.nan))
+    answers = compare_ties(_score(rows, "old"), _score(rows, "new"))
+    rows["ties"] = np.where(rows["status"] == "changed", answers, "")
     rows["greatest"] = rows["loss"].where(rows["status"] == "changed", -np.inf)
     rows = rows.sort_values(["greatest", *KEY], ascending=[False, *[True] * len(KEY)], ignore_index=True)
-    return Diff(old.name, new.name, _marked(rows.drop(columns=["greatest", "sides"])))
+    return Diff(old.name, new.name, add_marks(rows.drop(columns=["greatest", "sides"])))
 
 
 def _values(rows: pd.DataFrame) -> dict[str, "pd.Series[float]"]:
@@ -204,21 +201,6 @@ def _status(rows: pd.DataFrame) -> pd.Series:
     return pd.Series(status, index=rows.index, dtype=object)
 
 
-def _marked(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mark the changes as tables mark cells, compared with the old value."""
-    of_changes = rows["status"] == "changed"
-    marked = add_marks(rows.assign(ties=rows["ties"].where(of_changes, "")))
-    return rows.assign(marks=marked["marks"], ties=rows["ties"].where(of_changes, ""))
-
-
-def about_other_methods(old: Iterable[str], new: Iterable[str]) -> str:
-    """Return the command that compares two methods, if no method is on both sides."""
-    first, second = sorted(set(old)), sorted(set(new))
-    if not first or not second or set(first) & set(second):
-        return ""
-    return f"To compare methods, run: hashbench compare {first[0]} {second[0]}."
-
-
 def with_tests(diff: Diff, on_progress: Progress = silent) -> Diff:
     """Test each change with scores of every query on both sides; Holm's correction is over all of the tests."""
     changed, tests = diff.of("changed"), {}
@@ -231,7 +213,7 @@ def with_tests(diff: Diff, on_progress: Progress = silent) -> Diff:
     rows.loc[list(tests), _TEST[:3]] = np.array([*tests.values()]).reshape(-1, 3)
     rows.loc[list(tests), "p_holm"] = holm(rows.loc[list(tests), "p_value"])
     rows["is_unshown"] = rows["p_holm"] >= ALPHA
-    return replace(diff, rows=_marked(rows))
+    return replace(diff, rows=add_marks(rows))
 
 
 def _of_queries(change: "pd.Series[Any]") -> FloatArray | None:

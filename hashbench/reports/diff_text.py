@@ -1,11 +1,8 @@
 """A diff in words: for a terminal, a pull-request comment, or another program."""
 
-import json
-from typing import Any
-
 import pandas as pd
 
-from hashbench.reports.diff import KEY, Diff, about_other_methods
+from hashbench.reports.diff import CHECK_NAMES, Diff
 from hashbench.reports.formatting import (
     json_text,
     markdown_table,
@@ -16,9 +13,8 @@ from hashbench.reports.formatting import (
     wrapped,
 )
 from hashbench.reports.marks import explain
-from hashbench.reports.ties import ANSWERS, OPEN
+from hashbench.reports.ties import OPEN
 from hashbench.scoring.comparison import ALPHA
-from hashbench.store.result_rows import NUMBERS
 
 _LENGTHS = (50, 20, 5, 0)  # lines of a table in a comment, fewer where these make it too long
 _MOST = 65_000  # characters of a comment; GitHub takes 65,536
@@ -46,7 +42,9 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
     if form == "csv":
         return _csv(diff, only_changed).rstrip("\n")
     if form == "json":
-        return json_text(_content(diff, only_changed))
+        frames = {"rows": diff.to_frame(only_changed=only_changed), "over_seeds": diff.over_seeds()}
+        about = {"old": diff.old_name, "new": diff.new_name, "counts": diff.counts, "n_tested": diff.n_tested}
+        return json_text(about | {name: part.to_dict("records") for name, part in frames.items()})
     tables = {title: table for title, table in _tables(diff).items() if len(table)}
     if only_changed:
         tables = {title: tables[title] for title in ("Changed", "Means over seeds") if title in tables}
@@ -71,9 +69,7 @@ def summarise(diff: Diff) -> str:
         return f"no differences, {counts['unchanged']} rows unchanged."
     text = ", ".join(f"{count} {status}" for status, count in counts.items())
     if counts.keys() == {"new", "gone"}:
-        advice = about_other_methods(diff.of("gone")["method"], diff.of("new")["method"])
-        advice = advice or "Check that they are results of the same datasets and methods."
-        return f"{text}. The two sides share no row. {advice}"
+        return f"{text}. The two sides share no row. {CHECK_NAMES}"
     changed = diff.of("changed")
     if len(changed):
         text += (
@@ -157,58 +153,11 @@ def _markdown(title: str, table: pd.DataFrame, n_lines: int) -> str:
 
 
 def _csv(diff: Diff, only_changed: bool) -> str:
-    frame, rows = diff.to_frame(only_changed=only_changed), diff.listed(only_changed=only_changed)
+    frame = diff.to_frame(only_changed=only_changed)
     numbers = {
         name: frame[name].map(("{:.3g}" if name in ("p_value", "p_holm") else "{:.6f}").format)
         for name in map(str, frame)
         if pd.api.types.is_float_dtype(frame[name])
     }
-    numbers |= {"old": rows["value_old"], "new": rows["value_new"]}  # as the files have them
     texts = frame.assign(**numbers).astype(object).where(frame.notna(), "")
     return sheet_text(texts.columns, texts.to_numpy().tolist())
-
-
-def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:
-    content: dict[str, Any] = {
-        "old": diff.old_name,
-        "new": diff.new_name,
-        "counts": {status.replace(" ", "_"): count for status, count in diff.counts.items()},
-        "n_tested": diff.n_tested,
-        "changed": [
-            {
-                **_key(row),
-                **{end: _numbers(row, end) for end in ("old", "new")},
-                "difference": row["difference"],
-                "ties": ANSWERS[row["ties"]],
-                "test": _test(row),
-            }
-            for row in diff.of("changed").to_dict("records")
-        ],
-        "over_seeds": [
-            {**_key(row), **{name: row[name] for name in ("n_seeds", "n_changed", "old", "new", "difference")}}
-            for row in diff.over_seeds().to_dict("records")
-        ],
-    }
-    if not only_changed:
-        content["not_comparable"] = [
-            {**_key(row), "old": _numbers(row, "old"), "new": _numbers(row, "new"), "other": row["other"]}
-            for row in diff.of("not comparable").to_dict("records")
-        ]
-        for status, end in (("new", "new"), ("gone", "old")):
-            content[f"{status}_rows"] = [
-                {**_key(row), **_numbers(row, end)} for row in diff.of(status).to_dict("records")
-            ]
-    return content
-
-
-def _test(row: dict[Any, Any]) -> dict[str, Any] | None:
-    test = {name: row[name] for name in ("p_value", "p_holm", "low", "high")}
-    return None if pd.isna(row["p_holm"]) else {**test, "is_significant": row["p_holm"] < ALPHA}
-
-
-def _key(row: dict[Any, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in KEY if name in row} | {"params": json.loads(row["params"])}
-
-
-def _numbers(row: dict[Any, Any], end: str) -> dict[str, float]:
-    return {name: float(row[f"{name}_{end}"] or "nan") for name in NUMBERS}

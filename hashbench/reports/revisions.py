@@ -1,6 +1,5 @@
 """The two sides of a comparison: results at a git revision, in the working tree, or in any folder or file."""
 
-import re
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +44,8 @@ def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[
     if ends := _ends_of_range(old):
         if new is not None:
             raise HashbenchError(f"{old!r} gives both sides already; leave out {new!r}, or name one revision there.")
-        return _side_at(*ends[0], folder), _side_at(*ends[1], folder)
+        before, after = (_side_at(*end, folder) for end in ends)
+        return before, after
     first = read_side(old, folder)
     second = Side("working tree", read_folder(folder)) if new is None else read_side(new, folder)
     return (first, second) if results is None else (replace(first, is_named=True), replace(second, is_named=True))
@@ -83,24 +83,21 @@ def _commit(text: str) -> str:
     return parsed.stdout.decode().strip() if parsed.returncode == 0 else ""
 
 
-def _ends_of_range(text: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
-    """Return commit and name of both sides of ``A..B`` or ``A...B``; None if the text is not a range of revisions."""
-    match = re.fullmatch(r"(.*?)(\.{2,3})([^./].*|)", text)
-    if match is None or Path(text).exists() or _commit(text):
-        return None
-    first, second = match[1] or "HEAD", match[3] or "HEAD"
-    for name in (first, second):
-        if not _commit(name):
-            raise _unknown(name)
-    if match[2] == "..":
-        return (_commit(first), first), (_commit(second), second)
-    bases = _git("merge-base", "--all", first, second).stdout.decode().split()
+def _ends_of_range(text: str) -> list[tuple[str, str]]:
+    """Return commit and name of both sides of ``A..B`` or ``A...B``; none if the text is not a range of revisions."""
+    dots = "..." if "..." in text else ".."
+    first, _, second = (end or "HEAD" for end in text.partition(dots))
+    parsed = _git("rev-parse", "--revs-only", text, "--")
+    if parsed.returncode or dots not in text or Path(text).exists():
+        return []
+    end, *starts = parsed.stdout.decode().split()  # the second side, that of three dots also the first, and ^ bases
+    bases = [commit.removeprefix("^") for commit in starts if commit.startswith("^")]
     if len(bases) != 1:
         raise HashbenchError(
             f"{first} and {second} have {len(bases)} merge bases in this clone, expected one. Compare two commits: "
             f"hashbench diff {bases[0][:10] if bases else first} {second}."
         )
-    return (bases[0], f"merge base of {first} and {second}"), (_commit(second), second)
+    return [(bases[0], first if dots == ".." else f"merge base of {first} and {second}"), (end, second)]
 
 
 def _find_results() -> Path:
@@ -145,7 +142,7 @@ def _blobs(top: Path, oids: Sequence[str]) -> Iterable[bytes]:
 
 
 def _unknown(text: str) -> HashbenchError:
-    """Build the error for a side, or an end of a range, that does not exist."""
+    """Build the error for a side that does not exist."""
     refs = _git("for-each-ref", "--format=%(refname:short)")
     if refs.returncode:
         complaint = " ".join(refs.stderr.decode(errors="replace").removeprefix("fatal: ").split())

@@ -67,6 +67,11 @@ def write_sides(old, new):
     return write(Path("old.csv"), *old), write(Path("new.csv"), *new)
 
 
+def changes(content):
+    """Return the changed rows of a diff's JSON."""
+    return [row for row in content["rows"] if row["status"] == "changed"]
+
+
 def refusal(result):
     """Return the one sentence with which a command refused its arguments."""
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)

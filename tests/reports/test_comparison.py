@@ -14,7 +14,7 @@ from hashbench.cards import method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import all_lines
-from hashbench.reports.comparison import Column, Side, format_columns, make_answer
+from hashbench.reports.comparison import Comparison, Side, format_comparison, make_answer
 from hashbench.reports.html.content import make_content
 from hashbench.reports.plots import draw_figures
 from hashbench.reports.selection import Selection
@@ -118,12 +118,11 @@ def test_rows_alone_are_compared_by_their_seeds(hashbench, tmp_path):
     rows = [diff_rows.row(value, seed=seed, method=name) for name in values for seed, value in enumerate(values[name])]
     diff_rows.write(tmp_path / "digits.csv", *rows)
     content = json.loads(hashbench("compare", *values, "--results", tmp_path, "--format", "json").stdout)
-    (column,) = content
     p_values = [stats.ttest_ind(values["lsh"], values[other], equal_var=False).pvalue for other in ("itq", "sph")]
-    assert [found["p"] for found in column["differences"]] == pytest.approx(p_values)
-    assert [found["p_holm"] for found in column["differences"]] == pytest.approx(holm(p_values))
-    assert {found["basis"] for found in column["differences"]} == {"seeds"}
-    assert column["notes"][0].startswith("The data folder lacks the scores of single queries")
+    assert [found["p"] for found in content["differences"]] == pytest.approx(p_values)
+    assert [found["p_holm"] for found in content["differences"]] == pytest.approx(holm(p_values))
+    assert {found["basis"] for found in content["differences"]} == {"seeds"}
+    assert content["notes"][0].startswith("The data folder lacks the scores of single queries")
 
 
 @pytest.mark.parametrize(
@@ -147,9 +146,7 @@ def test_what_cannot_be_compared_is_refused(hashbench, tmp_path, names, complain
 
 
 def differences(hashbench, folder, *names):
-    """Return the differences of the only column."""
-    (column,) = json.loads(hashbench("compare", *names, "--results", folder, "--format", "json").stdout)
-    return column["differences"]
+    return json.loads(hashbench("compare", *names, "--results", folder, "--format", "json").stdout)["differences"]
 
 
 def several(method, values, **changes):
@@ -295,7 +292,7 @@ def test_results_in_other_metrics_or_of_other_data_are_named(hashbench, tmp_path
     assert "lsh and sph have no results of the same data (dataset, features and fingerprint), metric and code" in other
     diff_rows.write(tmp_path / "digits.csv", *rows, *several("lsh", (0.4, 0.41), n_bits=32))
     few = diff_rows.refusal(hashbench(*command, "itq", "--bits", "16", "--bits", "32"))
-    assert "lsh and itq have no results to compare at 32 bits; leave that length out, or run them there." in few
+    assert "lsh and itq have no results to compare at 32 bits; leave that out, or run them there." in few
 
 
 def test_the_page_says_which_methods_have_one_seed(tmp_path):
@@ -338,9 +335,9 @@ def test_an_interval_that_is_not_known_is_a_dash_and_an_empty_cell():
     seeds = np.array([0.5, 1.0]), np.array([0.25, 0.75])
     unknown = replace(of_means(*seeds, "AP", ("itq", "lsh"), 200, np.nan), low=np.nan, high=np.nan)
     place = {"dataset": "digits", "features": "pixels", "metric": "AP", "n_bits": 16}
-    columns = [Column([make_answer(place, (Side("itq", "itq", ""), Side("lsh", "lsh", "")), unknown)])]
-    assert re.search(r"lsh +\+0\.2500 +- +0\.\d{4} +- ", format_columns(columns, "table"))
-    assert ",itq,lsh,0.25,,," in format_columns(columns, "csv")
+    found = Comparison([make_answer(place, (Side("itq", "itq", ""), Side("lsh", "lsh", "")), unknown)], [])
+    assert re.search(r"lsh +\+0\.2500 +- +0\.\d{4} +- ", format_comparison(found, "table"))
+    assert ",itq,lsh,0.25,,," in format_comparison(found, "csv")
 
 
 def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, digits_data, empty_folder):

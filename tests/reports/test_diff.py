@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.diff_rows import git, keep, needs_git, row, side, write_sides
+from helpers.diff_rows import changes, git, keep, needs_git, row, side, write_sides
 from helpers.result_files import rows_in
 from helpers.thoroughness import slow
 from scipy import stats
@@ -175,12 +175,12 @@ def test_change_is_tested_on_the_scores_of_the_queries(run_lsh, hashbench, diff_
     monkeypatch.setattr(cls, "_project", lambda self, X: project(self, X[:, ::-1]))
     run_lsh(0)
     new = per_query("new.csv")
-    (change,) = diff_json("HEAD~1", "HEAD")["changed"]
+    (change,) = changes(diff_json("HEAD~1", "HEAD"))
     expected = stats.ttest_rel(new, old)
-    assert change["test"]["p_value"] == pytest.approx(expected.pvalue)
-    assert change["test"]["p_holm"] == pytest.approx(expected.pvalue)
-    assert change["test"]["low"] <= change["difference"] == pytest.approx(np.mean(new - old), abs=2e-6)
-    assert change["test"]["high"] >= change["difference"]
+    assert change["p_value"] == pytest.approx(expected.pvalue)
+    assert change["p_holm"] == pytest.approx(expected.pvalue)
+    assert change["low"] <= change["difference"] == pytest.approx(np.mean(new - old), abs=2e-6)
+    assert change["high"] >= change["difference"]
 
 
 @pytest.mark.parametrize(("noise", "is_significant"), [(0.05, True), *slow((0.25, False))])
@@ -190,12 +190,11 @@ def test_drop_of_a_hundredth_on_1000_queries_is_significant_as_scipy_says(
     rng = np.random.default_rng(3)
     old = rng.uniform(0.3, 0.7, 1000)
     new = old - 0.01 + noise * stats.zscore(rng.normal(size=1000))
-    (change,) = diff_json(*write_sides([keep(old)], [keep(new)]))["changed"]
+    (change,) = changes(diff_json(*write_sides([keep(old)], [keep(new)])))
     assert change["difference"] == pytest.approx(-0.01, abs=2e-6)
     expected = stats.ttest_rel(new, old).pvalue
-    assert change["test"]["p_value"] == pytest.approx(expected)
-    assert change["test"]["is_significant"] is bool(expected < 0.05) is is_significant
-    assert (change["test"]["high"] < 0) is is_significant
+    assert change["p_value"] == change["p_holm"] == pytest.approx(expected)
+    assert (change["p_holm"] < 0.05) is (change["high"] < 0) is is_significant
 
 
 def test_correction_counts_all_tests_of_the_diff(empty_folder, diff_json, hashbench):
@@ -204,8 +203,8 @@ def test_correction_counts_all_tests_of_the_diff(empty_folder, diff_json, hashbe
     old = [keep(values, seed=seed) for seed, values in enumerate(scores)]
     new = [keep(values + rng.normal(0.04, 0.1, 30), seed=seed) for seed, values in enumerate(scores)]
     sides = write_sides([*old, row(0.5, seed=9)], [*new, row(0.4, seed=9)])
-    untested, *tests = [change["test"] for change in diff_json(*sides)["changed"]]
-    assert untested is None  # seed 9, whose scores are not cached, has dropped most
+    untested, *tests = changes(diff_json(*sides))
+    assert untested["p_value"] is None  # seed 9, whose scores are not cached, has dropped most
     first, second, third = sorted(test["p_value"] for test in tests)
     corrected = [3 * first, max(3 * first, 2 * second), max(3 * first, 2 * second, third)]
     assert sorted(test["p_holm"] for test in tests) == pytest.approx(corrected)
@@ -218,5 +217,5 @@ def test_queries_without_relevant_items_are_left_out_of_the_test(empty_folder, d
     old = np.random.default_rng(5).uniform(size=12)
     new = old + np.linspace(-0.1, 0.3, 12)
     sides = write_sides(*([keep(np.insert(values, [0, 7], np.nan))] for values in (old, new)))
-    (change,) = diff_json(*sides)["changed"]
-    assert change["test"]["p_value"] == pytest.approx(stats.ttest_rel(new, old).pvalue)
+    (change,) = changes(diff_json(*sides))
+    assert change["p_value"] == pytest.approx(stats.ttest_rel(new, old).pvalue)

@@ -326,8 +326,7 @@ def block_of():
         cells = cells.assign(label=cells["group"] + cells["n"].astype(str), value=1 - cells["n"] / 100)
         cells["method"] = cells["label"]
         looks = choose_looks(cells)
-        names = dict.fromkeys(looks, "")
-        return FigureBlock(cells, cells, "", "", "", "AP", looks, names, [], ())
+        return FigureBlock(cells, cells, "", "", "", "AP", looks, ())
 
     return block_of
 

@@ -57,19 +57,19 @@ def test_seeds_of_different_code_are_not_compared(run, hashbench):
     run(drawing, 8, 16)
     edited = drawing.replace("X[:, :self", "-X[:, :self")
     run(edited, 16, seed=1)
-    (column,) = json.loads(compare("mine", "lsh").stdout)
-    at_8, at_16 = column["differences"]
+    comparison = json.loads(compare("mine", "lsh").stdout)
+    at_8, at_16 = comparison["differences"]
     assert at_8["p"] is not None
     assert at_16["answer"] == "no interval"
     assert at_16["sentence"].startswith("no interval: different code of mine made its rows, so they are not of one me")
-    assert column["notes"] == [MIXED]
+    assert comparison["notes"] == [MIXED]
     assert compare("mine", "lsh", form="csv").stderr == f"{MIXED}\n"
     assert MIXED in " ".join(compare("lsh", "mine", form="table").stdout.split())
     refused = hashbench("compare", "mine", "lsh", "--bits", "16")
     assert refused.exit_code == 1
     assert "16 bits: different code of mine made its rows" in refused.stderr
     run(edited, 16)
-    assert json.loads(compare("mine", "lsh").stdout)[0]["differences"][1]["p"] is not None
+    assert json.loads(compare("mine", "lsh").stdout)["differences"][1]["p"] is not None
 
 
 def notes_of_figure():

@@ -70,7 +70,6 @@ def test_pairs_are_counted_by_worst_case_shuffle_and_scripts():
     (counted,) = pairs(codes)
     assert (counted.n_pairs, counted.meet, counted.open) == (6, 3, 1)
     assert counted.turned == (("one", "two"), ("two", "three"))
-    assert counted.turned_at_end == (("one", "three"),)  # one at its highest, .51, and three at its end of ties, .47
 
 
 def test_cached_codes_are_shown_with_the_pairs_that_scripts_turn(hashbench, tiny_file, empty_folder):

@@ -62,7 +62,6 @@ class Pairs(NamedTuple):
     meet: int  # pairs whose ranges meet: in the worst case ties could reverse them
     open: int  # pairs that are not apart under a shuffle
     turned: tuple[tuple[str, str], ...]  # pairs that two scripts that sort can publish in either order
-    turned_at_end: tuple[tuple[str, str], ...]  # pairs for which one of the two is a script of the end of ties
 
 
 def spreads(
@@ -162,21 +161,13 @@ def pairs(all_spreads: Sequence[Spread]) -> list[Pairs]:
 def _pairs(key: tuple[int, str, str], group: Sequence[Spread]) -> Pairs:
     couples = list(combinations(group, 2))
     answers = [str(ties.compare(first, second)) for first, second in couples]
-    turned, at_end = [], []
-    for first, second in couples:
-        names = first.method, second.method
-        if first.highest > second.lowest and first.lowest < second.highest:
-            turned.append(names)
-        elif _with_end(first)[1] > _with_end(second)[0] and _with_end(first)[0] < _with_end(second)[1]:
-            at_end.append(names)
+    turned = [
+        (first.method, second.method)
+        for first, second in couples
+        if first.highest > second.lowest and first.lowest < second.highest
+    ]
     n_meet = sum(answer != ties.EVERY_ORDER for answer in answers)
-    return Pairs(*key, len(couples), n_meet, answers.count(ties.OPEN), tuple(turned), tuple(at_end))
-
-
-def _with_end(spread: Spread) -> tuple[float, float]:
-    """Return the lowest and highest value among all scripts."""
-    end = spread.end_of_ties
-    return float(np.fmin(spread.lowest, end)), float(np.fmax(spread.highest, end))
+    return Pairs(*key, len(couples), n_meet, answers.count(ties.OPEN), tuple(turned))
 
 
 def _sorting_scripts(name: str, n_fewest: int, n_items: int) -> dict[str, Scoring]:
@@ -226,7 +217,6 @@ def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
                 "ranges meet": str(group.meet),
                 "not apart": str(group.open),
                 "scripts that sort": str(len(group.turned)),
-                "with end of ties": str(len(group.turned) + len(group.turned_at_end)),
             }
             for group in all_pairs
         ]
@@ -249,6 +239,5 @@ _ABOUT = (
 )
 _ABOUT_PAIRS = (
     "Pairs of methods. Ranges meet: in the worst case. Not apart: a shuffle of the database may reverse the pair. "
-    "Scripts that sort: two of them put the pair in different orders. With end of ties: the same, with the scripts "
-    "that take the precision at the end of each tie."
+    "Scripts that sort: two of them put the pair in different orders."
 )

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, main_lines
 from hashbench.reports.html.content import USUAL_BITS, encode
 from hashbench.reports.plots.cached_codes import (
-    CodesFile,
     cached_files,
     find_codes,
     open_dataset,
@@ -61,11 +61,12 @@ def read_costs(blocks: Iterable[tuple[str, FigureBlock]]) -> dict[str, Any]:
     times: list[dict[Any, Any]] = []
     usage: list[dict[str, Any]] = []
     for name, block in blocks:
-        if files := cached_files(block):
+        files = cached_files(block)
+        if len(files):
             with suppress(HashbenchError):  # none record their times
                 times += read_times(files).assign(data=name).to_dict("records")
             with suppress(HashbenchError):
-                usage += [{"data": name, **file._asdict(), **_usage(sizes)} for file, sizes in read_usage(files)]
+                usage += [{**file, "data": name, **_usage(sizes)} for file, sizes in read_usage(files)]
     place = ["data", "label", "n_bits"]
     parts = {
         "times": pd.DataFrame(times, columns=[*place, "fit_seconds", "encode_seconds"]),
@@ -100,7 +101,7 @@ def read_queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
     order = sorted(scores, key=lambda label: (groups[label] == "baseline", -np.nan_to_num(np.nanmean(scores[label]))))
     matrix = np.array([scores[label] for label in order])  # (n_lines, n_queries)
     chosen = _choose_queries(matrix, n_queries)
-    histograms = {label: _count(block, file, chosen) for label, file in first_codes(block).items() if label in scores}
+    histograms = {label: _count(block, path, chosen) for label, path in first_codes(block).items() if label in scores}
     recomputed = {label: get_metric(block.metric).scores(histogram).mean for label, histogram in histograms.items()}
     return {
         "metric": block.metric,
@@ -118,10 +119,11 @@ def read_queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
     }
 
 
-def first_codes(block: FigureBlock) -> dict[str, CodesFile]:
+def first_codes(block: FigureBlock) -> dict[str, Path]:
     """Find the codes of the first seed of each line, whose scores are shown; by label."""
-    seeds = block.rows.groupby("label")["seed"].min()
-    return {file.label: file for file in find_codes(block) if file.seed == seeds[file.label]}
+    seeds, files = block.rows.groupby("label")["seed"].min(), find_codes(block)
+    first = files[files["seed"] == files["label"].map(seeds)]
+    return dict(zip(first["label"], first["path"], strict=True))
 
 
 def _choose_queries(scores: FloatArray, n_queries: int) -> IntArray:
@@ -142,9 +144,9 @@ def _short(scores: FloatArray) -> str:
     return base64.b64encode(steps.astype("<u2").tobytes()).decode()
 
 
-def _count(block: FigureBlock, file: CodesFile, queries: IntArray) -> TieHistogram:
+def _count(block: FigureBlock, path: Path, queries: IntArray) -> TieHistogram:
     affinity = open_dataset(block).affinity().part(queries)
-    with hdf5.open_codes(file.path) as codes:
+    with hdf5.open_codes(path) as codes:
         parts = database_blocks(codes.database, codes.n_bits, affinity)
         return count(codes.query[queries], parts, codes.n_bits, affinity, slice(0, len(queries)))
 

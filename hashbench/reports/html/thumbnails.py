@@ -35,10 +35,10 @@ def add_thumbnails(queries: dict[str, Any], block: FigureBlock) -> dict[str, byt
     of_query = {int(query): items.setdefault(int(dataset.query[query]), len(items)) for query in chosen}
     affinity = dataset.affinity().part(chosen)
     nearest: dict[str, list[Any]] = {}
-    for label, codes_file in first_codes(block).items():
+    for label, path in first_codes(block).items():
         if label not in queries["groups"]:
             continue
-        with hdf5.open_codes(codes_file.path) as codes:
+        with hdf5.open_codes(path) as codes:
             database, query_codes = to_words(np.asarray(codes.database[:])), to_words(codes.query[chosen])
         label_groups = nearest[label] = []
         for row, words in enumerate(query_codes):

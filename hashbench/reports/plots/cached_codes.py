@@ -1,9 +1,9 @@
 """Codes and datasets in the data folder that belong to results."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,16 +25,7 @@ from hashbench.store.files import data_dir
 _KEY = (*BLOCK, *LINE, "n_bits", "seed")
 
 
-class CodesFile(NamedTuple):
-    """A codes file and the cell of the results it belongs to."""
-
-    label: str  # of the line
-    n_bits: int
-    seed: int
-    path: Path
-
-
-def find_codes(block: FigureBlock) -> list[CodesFile]:
+def find_codes(block: FigureBlock) -> pd.DataFrame:
     """Find the cached codes behind a block's results, as `cached_files` does; at least one.
 
     The commands that make missing codes are added to the block's notes, or, if all are missing, to the HashbenchError.
@@ -43,27 +34,24 @@ def find_codes(block: FigureBlock) -> list[CodesFile]:
         raise HashbenchError(f"rows of {block.dataset} that leave items out have no figures of codes.")
     files = cached_files(block)
     if len(files) < len(block.rows):
-        what = f"{len(block.rows) - len(files)} of {len(block.rows)}" if files else "the"
+        what = "the" if files.empty else f"{len(block.rows) - len(files)} of {len(block.rows)}"
         note = (
             f"{what} codes of {block.dataset} ({block.features}) are not in the data folder. "
-            f"Make them: {'; '.join(_commands(block, files))}."
+            f"Make them: {'; '.join(_commands(block, block.rows.drop(files.index)))}."
         )
-        if not files:
+        if files.empty:
             raise HashbenchError(note)
         block.notes.append(note)
     return files
 
 
-def cached_files(block: FigureBlock) -> list[CodesFile]:
-    """Return the codes behind a block's results that the data folder has, in the order of the block's labels."""
+def cached_files(block: FigureBlock) -> pd.DataFrame:
+    """Return the results behind a block whose codes the data folder has, each with the ``path`` of these."""
     all_codes = sorted((data_dir() / "codes").glob("*/*.h5"), reverse=True)
     paths = {_key_of(_record(path, path.stat().st_mtime_ns)): path for path in all_codes}
-    files = []
-    for row in block.rows.to_dict("records"):
-        if path := paths.get(_key_of(row)):
-            files.append(CodesFile(row["label"], row["n_bits"], row["seed"], path))
-    rank = {label: position for position, label in enumerate(block.labels)}
-    return sorted(files, key=lambda file: (rank[file.label], file.n_bits, file.seed))
+    found = [paths.get(_key_of(row)) for row in block.rows.to_dict("records")]
+    files = block.rows.assign(path=pd.Series(found, dtype=object))
+    return files[files["path"].notna()]
 
 
 def read_curves(block: FigureBlock) -> pd.DataFrame:
@@ -75,40 +63,39 @@ def read_curves(block: FigureBlock) -> pd.DataFrame:
     files = find_codes(block)
     path = _dataset_path(block)
     frames = []
-    for position, file in enumerate(files):
+    for position, file in enumerate(files.to_dict("records")):
         block.on_progress(f"curves of {block.dataset}", position, len(files))
-        points = _curve(path, file.path, file.path.stat().st_mtime_ns)
-        frames.append(points.assign(label=file.label, n_bits=file.n_bits, n_seeds=file.seed))
+        points = _curve(path, file["path"], file["path"].stat().st_mtime_ns)
+        frames.append(points.assign(label=file["label"], n_bits=file["n_bits"], n_seeds=file["seed"]))
     block.on_progress(f"curves of {block.dataset}", len(files), len(files))
     by_point = pd.concat(frames).groupby(["label", "n_bits", "curve", "cutoff"], sort=False)
     return by_point.mean().assign(n_seeds=by_point["n_seeds"].nunique()).reset_index()
 
 
-def read_usage(files: Sequence[CodesFile]) -> Iterator[tuple[CodesFile, IntArray]]:
+def read_usage(files: pd.DataFrame) -> Iterator[tuple[Mapping[Any, Any], IntArray]]:
     """Count how often each distinct code of the database is used, in the first seed of each method.
 
-    Yields the file and the counts, (n_distinct,), the most frequent code first.
+    Yields the row of the file and the counts, (n_distinct,), the most frequent code first.
     """
-    first = {(file.label, file.n_bits): file for file in reversed(files)}
-    for file in reversed(first.values()):
-        with hdf5.open_codes(file.path) as codes:
+    for file in files.drop_duplicates(["label", "n_bits"]).to_dict("records"):
+        with hdf5.open_codes(file["path"]) as codes:
             yield file, bucket_sizes(np.asarray(codes.database[:]), codes.n_bits)
 
 
-def read_times(files: Sequence[CodesFile]) -> pd.DataFrame:
+def read_times(files: pd.DataFrame) -> pd.DataFrame:
     """Read how long it took to make codes.
 
     Returns for each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the ``n_timed``
     seeds whose codes are cached.
     """
     rows = []
-    for file in files:
-        record = _record(file.path, file.path.stat().st_mtime_ns)
+    for file in files.to_dict("records"):
+        record = _record(file["path"], file["path"].stat().st_mtime_ns)
         seconds = {key: record[key] for key in ("fit_seconds", "encode_seconds") if key in record}
         if seconds:  # users' own codes have no times
-            rows.append({"label": file.label, "n_bits": file.n_bits, "n_timed": file.seed, **seconds})
+            rows.append({"label": file["label"], "n_bits": file["n_bits"], "n_timed": file["seed"], **seconds})
     if not rows:
-        raise HashbenchError(f"no codes in {files[0].path.parent} record how long they took to make.")
+        raise HashbenchError(f"no codes in {files['path'].iloc[0].parent} record how long they took to make.")
     times = pd.DataFrame(rows).groupby(["label", "n_bits"], sort=False)
     return times.median().assign(n_timed=times["n_timed"].nunique()).reset_index()
 
@@ -159,15 +146,12 @@ def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
     return lay_out(score(dataset, path, names))
 
 
-def _commands(block: FigureBlock, files: Sequence[CodesFile]) -> Iterator[str]:
-    """Yield commands that make the missing codes of a block: the dataset first, then one per set of parameters."""
+def _commands(block: FigureBlock, missing: pd.DataFrame) -> Iterator[str]:
+    """Yield commands that make the codes of rows of a block: the dataset first, then one per set of parameters."""
     path = find_by_content(block.dataset_fingerprint, block.dataset_files)
     spec = str(path) if path in block.dataset_files else dataset_spec(block.dataset, block.features)
     if path is None:
         yield _preparation(block)
-    cached = {file[:3] for file in files}
-    keys = block.rows[["label", "n_bits", "seed"]].itertuples(index=False, name=None)
-    missing = block.rows[[key not in cached for key in keys]]
     is_own = missing["params"].map(result_rows.is_own)
     for method in sorted(missing.loc[is_own, "method"].unique()):
         yield f"hashbench evaluate --dataset {spec} --save {method} --keep-codes, with its codes as before"

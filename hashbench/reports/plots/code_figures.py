@@ -53,9 +53,9 @@ def usage_histograms(block: FigureBlock) -> Figure:
     used = list(read_usage(find_codes(block)))
     n_columns = block.layout.n_columns(len(used), _HISTOGRAM[0])
     n_letters = int(14 * (block.layout.width / n_columns - 0.4))
-    titles = [textwrap.fill(f"{block.names[file.label]}, {file.n_bits} bits", n_letters) for file, _ in used]
+    titles = [textwrap.fill(f"{block.names[file['label']]}, {file['n_bits']} bits", n_letters) for file, _ in used]
     n_items, widest = int(used[0][1].sum()), max(len(sizes) for _, sizes in used)
-    seeds = " or ".join(map(str, sorted({file.seed for file, _ in used})))
+    seeds = " or ".join(map(str, sorted({file["seed"] for file, _ in used})))
     figure = new_figure(
         block.layout,
         -(-len(used) // n_columns) * (_HISTOGRAM[1] + 0.3 + 0.14 * max(title.count("\n") + 1 for title in titles))
@@ -69,8 +69,8 @@ def usage_histograms(block: FigureBlock) -> Figure:
     )
     panels = add_panels(figure, len(used), n_columns, "rank of the code", "items")
     for axes, title, (file, sizes) in zip(panels, titles, used, strict=True):
-        colour = block.looks[file.label].colour
-        axes.stairs(sizes, np.arange(1, len(sizes) + 2), baseline=_FLOOR, fill=True, color=colour, label=file.label)
+        colour = block.looks[file["label"]].colour
+        axes.stairs(sizes, np.arange(1, len(sizes) + 2), baseline=_FLOOR, fill=True, color=colour, label=file["label"])
         axes.set(xscale="log", yscale="log", xlim=(1, widest * 1.5), ylim=(_FLOOR, n_items * 1.5))
         plain_powers(axes.xaxis)
         plain_powers(axes.yaxis)

@@ -5,6 +5,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -32,8 +33,6 @@ class FigureBlock(View):
     dataset_fingerprint: str
     metric: str
     looks: Mapping[str, Look]  # by label
-    names: Mapping[str, str]  # names as shown, by label
-    remarks: list[str]  # sentences on the settings that names omit
     stem: tuple[str, ...]  # unique part of its file names
     dataset_files: tuple[Path, ...] = ()  # those that the user named
     layout: FigureLayout = field(default_factory=FigureLayout)
@@ -50,11 +49,19 @@ class FigureBlock(View):
         """The code lengths, in order."""
         return sorted(self.cells["n_bits"].unique().tolist())
 
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The names of lines as shown, by label."""
+        return short_names(self.cells)[0]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences on the settings that names omit."""
+        return short_names(self.cells)[1]
+
     def only(self, labels: Iterable[str]) -> Self:
-        """Return the block with only the lines of these labels, and with names and remarks for them."""
-        block = self.of(self.cells[self.cells["label"].isin([*labels])])
-        names, remarks = short_names(block.cells)
-        return replace(block, names=names, remarks=remarks)
+        """Return the block with only the lines of these labels."""
+        return self.of(self.cells[self.cells["label"].isin([*labels])])
 
 
 def choose_blocks(results: pd.DataFrame, selection: Selection, usual_bits: int | None = None) -> list[FigureBlock]:
@@ -94,14 +101,14 @@ def make_block(
     stem: Sequence[str],
 ) -> FigureBlock:
     """Return the drawable cells of a dataset, features, fingerprint and metric as a block."""
-    cells, notes = _drawable(view.cells)
+    cells = view.cells[np.isfinite(view.cells["value"])]
+    n_missing = len(view.cells) - len(cells)
+    notes = [f"{n_missing} of {len(view.cells)} points have no value and are left out."] if n_missing else []
     if not selection.n_bits:
         cells = at_usual_length(cells, usual_bits)
-    names, remarks = short_names(cells)
-    view, metric = view.of(cells), place[-1]
-    stem = (*stem, *[metric.replace(":", "-")] * (metric != DEFAULT_METRIC))
+    stem = (*stem, *[place[-1].replace(":", "-")] * (place[-1] != DEFAULT_METRIC))
     notes += notes_on_code(cells)
-    return FigureBlock(view.cells, view.results, *place, looks, names, remarks, stem, notes=notes)
+    return FigureBlock(cells.reset_index(drop=True), view.results, *place, looks, stem, notes=notes)
 
 
 def at_usual_length(cells: pd.DataFrame, usual_bits: int | None) -> pd.DataFrame:
@@ -134,14 +141,6 @@ def short_names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
         methods.setdefault(" ".join(setting for setting in settings if setting not in shared), []).append(name)
     sentences = [f"All: {' '.join(sorted(shared))}."] if shared else []
     return names, sentences + [f"{', '.join(of_these)}: {own}." for own, of_these in methods.items() if own]
-
-
-def _drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the cells that have a value, and a note on the others."""
-    has_value = np.isfinite(cells["value"])
-    n_missing = int((~has_value).sum())
-    notes = [f"{n_missing} of {len(cells)} points have no value and are left out."] if n_missing else []
-    return cells[has_value], notes
 
 
 def stems_of(all_places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
