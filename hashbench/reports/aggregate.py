@@ -14,7 +14,7 @@ from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.registry import method_names
 from hashbench.scoring.metrics import is_error
-from hashbench.store.result_rows import OWN, SHOWN
+from hashbench.store.result_rows import OWN, SHOWN, left_out
 
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged
@@ -133,14 +133,18 @@ def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], s
 
 
 def changed_params(method: str, params: str) -> dict[str, Any]:
-    """Return the parameters (JSON) that are not a method's defaults; all of them if it is not installed."""
+    """Return the parameters (JSON) that are not a method's defaults; all of them if it is not installed.
+
+    Digests of the pairs that users' own codes ignore are not shown.
+    """
     card = known_card(method)
     defaults, shown = card.params if card else {}, own_shown(params)
-    left_out = {*shown, *(OWN if "label" in shown else ())}
+    unshown = {*shown, *(OWN if "label" in shown else ())}
+    digests = {key: "ignored" for key in left_out(params) if key in ("exclude_same_id", "groups")}
     return {
         key: value
-        for key, value in json.loads(params).items()
-        if key not in left_out and (key not in defaults or defaults[key] != value)
+        for key, value in (json.loads(params) | digests).items()
+        if key not in unshown and (key not in defaults or defaults[key] != value)
     }
 
 

@@ -40,8 +40,8 @@ _SEEDS_ONLY = (
     "compare over queries too, run or evaluate the methods here."
 )
 _ABOUT = (
-    "tie_sd: how far the difference in one random order of the database typically lies from this value. Ties add no "
-    "other uncertainty, since scores are means over all orders of tied items."
+    "tie_sd: how far the difference in one random order of the database typically lies from this value, or an upper "
+    "bound of that. Ties add no other uncertainty, since scores are means over all orders of tied items."
 )
 _HEADER = ["bits", "against", "difference", "95 % interval", "p", "tie_sd", "answer"]
 _OF_DIFFERENCE = ("value", "low", "high", "p", "p_holm", "tie_sd", "n_queries", "basis", "is_shown")

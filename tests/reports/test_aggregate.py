@@ -88,3 +88,15 @@ def test_labels_that_users_give_never_hide_which_method_is_meant():
     params = [json.dumps({"codes": "own", "label": label}) for label in ("Ours", "itq", "One")]
     lines = [("m1", params[0]), ("m2", params[0]), ("m3", params[1]), ("itq", "{}"), ("m4", params[2])]
     assert [method_labels(lines)[line] for line in lines] == ["Ours (m1)", "Ours (m2)", "itq (m3)", "itq (itq)", "One"]
+
+
+def test_codes_that_ignore_pairs_are_labelled_by_what_differs_and_not_by_digests():
+    params = [{"codes": "own", "label": "Ours", **more} for more in ({}, {"groups": "c738"}, {"exclude_self": True})]
+    lines = [("m", json.dumps(one)) for one in params]
+    labels = method_labels(lines)
+    assert [labels[line] for line in lines] == ["Ours", "Ours groups=ignored", "Ours exclude_self=True"]
+    lines = [("m", json.dumps({**params[1], "groups": digest})) for digest in ("c738", "d1")]
+    assert sorted(method_labels(lines).values()) == [
+        'Ours groups=ignored groups="c738"',
+        'Ours groups=ignored groups="d1"',
+    ]
