@@ -892,9 +892,9 @@ COMMANDS += [
         for name in ("../mine", "a/b", "a:b", "süß", "'a b'", "a" * 300, "''")
     ),
     "1 | prepare --from X.npy --labels gaps.csv --name mine | 20 items of gaps.csv have no label, first item 1 | as NA",
-    "1 | prepare --from X.npy --name mine.h5 | 'mine.h5' reads like a built-in dataset",
+    "1 | prepare --from X.npy --name mine.h5 | 'mine.h5' reads like a file",
     *(
-        f"1 | prepare --from X.npy --name {name} | {name!r} reads like a built-in dataset"
+        f"1 | prepare --from X.npy --name {name} | {name!r} is, or begins like, the name of a built-in dataset"
         for name in ("digits", "digits-2", "Digits", "arrays")
     ),
     *(
