@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ T = TypeVar("T")
 TUNED = "tuned"  # beside a method's parameters: how many settings were tried to choose them
 _OPTIONS = {"n_bits": "--bits", "random_state": "--seed"}  # of parameters that span the grid
 FOR_SOME = ("device", "preset", "validation")  # options that methods without them ignore
+_QUOTED_OR_CHARACTER = re.compile(r"""(?<!\w)(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|.""", re.DOTALL)
 _NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)  # the last three when deeply nested
 
 
@@ -153,6 +155,9 @@ def by_variant(
     _check_known(general, known)
     resolved = []
     for name, variant in variants:
+        for key in variant:
+            if suggestion(key, [TUNED]) and key not in known[name] | {TUNED}:
+                raise unknown_name(f"{name} parameter", key, {*cards[name].params, TUNED} - {*_OPTIONS}, meant=TUNED)
         shared = {key: value for key, value in general.items() if key in known[name]}
         settings = {**shared, **variant}
         n_trials = settings.pop(TUNED, 0)
@@ -168,7 +173,7 @@ def by_variant(
 def parse_params(texts: Iterable[str]) -> dict[str, Any]:
     """Read ``name=value`` options; a value is a Python literal such as ``50``, ``0.5``, ``True``, or else a string.
 
-    Several values separated by commas are a `Sweep`; text that contains a comma is quoted, and then all its values are.
+    Several values separated by commas are a `Sweep`; a comma inside brackets or quotes is part of its value.
 
     Examples
     --------
@@ -190,11 +195,15 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def _values(text: str) -> list[Any]:
-    """Read the values of a parameter: literals with commas between them, or else texts or literals."""
-    if not text.rstrip().endswith(","):
-        with suppress(*_NO_LITERAL):
-            return ast.literal_eval(f"[{text}]") or [text]
-    return [_value(part.strip()) for part in text.split(",")] if "," in text else [_value(text)]
+    """Read the values of a parameter, separated by commas outside brackets and quotes."""
+    parts, depth = [""], 0
+    for piece in _QUOTED_OR_CHARACTER.findall(text):
+        depth = max(0, depth + (piece in "([{") - (piece in ")]}"))
+        if piece == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return [_value(part.strip()) for part in parts] if len(parts) > 1 else [_value(text)]
 
 
 def _value(text: str) -> Any:

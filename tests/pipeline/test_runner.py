@@ -67,7 +67,7 @@ def test_a_method_without_randomness_runs_with_seed_0_whether_or_not_others_draw
     ("text", "value"),
     [
         *((repr(value), value) for value in (50, -0.5, True, None, "5", [1, 2], (1, 2), "a,b")),
-        *((text, text) for text in ("full", "", "a=b", "{[]: 1}", "{[1]}", "-" * 6_000 + "1", "(" * 10_000)),
+        *((text, text) for text in ("full", "", "a=b", "[x,y]", "{[]: 1}", "{[1]}", "-" * 6_000 + "1", "(" * 10_000)),
     ],
 )
 def test_parameter_is_a_python_literal_or_else_a_string(text, value):
@@ -84,7 +84,12 @@ def test_parameter_is_a_python_literal_or_else_a_string(text, value):
         ("[1,2],[3]", ([1, 2], [3])),
         ("full,simplified", ("full", "simplified")),
         ("5, full", (5, "full")),
-        ("'x,y','z'", ("x,y", "z")),
+        ("hello,(1,2)", ("hello", (1, 2))),
+        ("'x,y',z", ("x,y", "z")),
+        ('z,"it\'s,one"', ("z", "it's,one")),
+        (r"'a\',b',z", ("a',b", "z")),
+        ("{'a,(': [1, 2]},z", ({"a,(": [1, 2]}, "z")),
+        ("[x,y],z", ("[x,y]", "z")),
         ("it's,bob's", ("it's", "bob's")),
         ("a),b", ("a)", "b")),
     ],
