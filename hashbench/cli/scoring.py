@@ -452,7 +452,7 @@ def _save_several(
     from hashbench.cli import console
     from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline.own_codes import OwnFiles, save_all
-    from hashbench.pipeline.own_grid import evaluate_each, find_pairs
+    from hashbench.pipeline.own_grid import evaluate_each, find_pairs, missing_seeds
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.sources.array_files import split_spec
 
@@ -467,7 +467,7 @@ def _save_several(
 
     with ProgressBar() as progress, reporting_compilation(progress.update):
         scored = evaluate_each(files, pairs, saving, metrics, undefined, check, progress.update)
-    notes += [note for _, _, evaluation in scored for note in evaluation.notes]
+    notes += [*missing_seeds(pairs), *(note for _, _, evaluation in scored for note in evaluation.notes)]
     for note in dict.fromkeys([*notes, *save_all(scored)]):
         click.echo(note, err=True)
     return console.format_several([(codes.n_bits, each.seed, scores) for codes, each, scores in scored], form)

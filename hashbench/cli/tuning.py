@@ -91,7 +91,7 @@ def tune(
     choices = tuning.conclude(study, trials, outcomes, names, output)
     click.echo(_format(choices, names))
     command = f"hashbench run --grid {output / tuning.GRID}"
-    click.echo(f"Rows of all trials are in {output}. Run the chosen settings: {command}", err=True)
+    click.echo(f"Rows of finished trials are in {output}. Run the chosen settings: {command}", err=True)
     if left_out := tuning.about_left_out(choices):
         raise HashbenchError(left_out)
 

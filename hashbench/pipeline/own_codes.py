@@ -93,8 +93,8 @@ class OwnFiles:
             )
         if (self.query_labels and self.affinity) or not (self.query_labels or self.affinity or self.dataset):
             raise HashbenchError(
-                f"got {'both' if self.affinity else 'nothing'} to define what is relevant, expected one of: "
-                "--query-labels and --database-labels; --affinity; --dataset."
+                f"got {'labels and --affinity' if self.affinity else 'nothing'} to define what is relevant, expected "
+                "one of: --query-labels and --database-labels; --affinity; --dataset."
             )
 
     def reduced(self, affinity: Any) -> tuple[Any, dict[str, Any]]:

@@ -48,6 +48,16 @@ def find_pairs(query: str, database: str) -> list[Pair]:
     ]
 
 
+def missing_seeds(pairs: Sequence[Pair]) -> list[str]:
+    """Report the code lengths without files of a seed that other lengths have."""
+    notes = []
+    for n_bits in sorted({pair.n_bits for pair in pairs if pair.n_bits is not None}):
+        lacking = {pair.seed for pair in pairs} - {pair.seed for pair in pairs if pair.n_bits == n_bits}
+        seeds = ", ".join(map(str, sorted(seed for seed in lacking if seed is not None)))
+        notes += [f"{n_bits} bits: there is no file of seed {seeds}, which other lengths have."] if seeds else []
+    return notes
+
+
 def _found(spec: str) -> dict[_Numbers, str]:
     """Return the files that a name stands for, by the numbers in their names."""
     path, key = split_spec(spec)

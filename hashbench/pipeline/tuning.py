@@ -171,6 +171,9 @@ def plan(study: Study, n_trials: int) -> list[Job]:
         settings = settings_to_try(space, card.params, n_trials, study.seeds[0])
         variants += [(card.name, {**fixed, **setting}) for setting in settings]
     specs, seeds = dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS)), dict.fromkeys(study.seeds)
+    for spec in specs:
+        if spec != spec.encode(errors="ignore").decode():
+            raise HashbenchError(f"dataset {spec!r} has a name that is not UTF-8, as {GRID} is. Rename the file.")
     jobs = {key: grid([key[0]], variants, study.n_bits, [key[1]], {}) for key in product(specs, seeds)}
     trials = []
     for spec in specs:  # errors of jobs have been raised before anything is written

@@ -87,11 +87,11 @@ def _ends_of_range(text: str) -> list[tuple[str, str]]:
     """Return commit and name of both sides of ``A..B`` or ``A...B``; none if the text is not a range of revisions."""
     dots = "..." if "..." in text else ".."
     first, _, second = (end or "HEAD" for end in text.partition(dots))
-    parsed = _git("rev-parse", "--revs-only", text, "--")
-    if parsed.returncode or dots not in text or Path(text).exists():
+    end = _commit(second)
+    if dots not in text or Path(text).exists() or not (end and _commit(first)):
         return []
-    end, *starts = parsed.stdout.decode().split()  # the second side, that of three dots also the first, and ^ bases
-    bases = [commit.removeprefix("^") for commit in starts if commit.startswith("^")]
+    starts = _git("rev-parse", "--revs-only", text, "--").stdout.decode().split()  # of three dots also the first side
+    bases = [_commit(start.removeprefix("^")) for start in starts if start.startswith("^")]
     if len(bases) != 1:
         raise HashbenchError(
             f"{first} and {second} have {len(bases)} merge bases in this clone, expected one. Compare two commits: "

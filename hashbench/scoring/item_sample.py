@@ -131,7 +131,7 @@ def _draw(database: SliceableCodes, n_bits: int, item_keys: IntArray) -> IntArra
 
 
 def _in_order(keys: WordArray, hashes: WordArray) -> IntArray:
-    """Return the order of items by keys, then by hashes; any item stands for those equal in both."""
+    """Return the order of items by keys, then by hashes; items equal in both are interchangeable."""
     number, first = number_rows([keys, hashes])
     of_kinds = np.argsort(keys[first])
     sorted_keys = keys[first[of_kinds]]

@@ -1,5 +1,6 @@
 """Ids of items in files, and labelled pairs in tables: two ids, and whether they are the same."""
 
+import csv
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -35,10 +36,12 @@ def read_ids(spec: str, n_codes: int) -> tuple[dict[str, int], str]:
 def refuse_other_ids(arrays: Iterable[Sequence[str]]) -> None:
     """Refuse arrays of the same items, such as codes and labels, whose files have different ids in some row.
 
-    Each array lies in one file, or in several shards. Ids that have none in common with the first array's are of
+    Each array lies in one file, or in several shards. Ids that share nothing with the first array's are taken to be of
     another kind, and are not compared.
     """
     files = dict.fromkeys(tuple(split_spec(spec)[0] for spec in specs) for specs in arrays)
+    if len(files) < 2:
+        return
     named = [[(path, name) for path in paths if (name := _name_of_ids(path))] for paths in files]
     with_ids = [shards for shards, paths in zip(named, files, strict=True) if len(shards) == len(paths)]
     if len(with_ids) < 2:
@@ -49,32 +52,44 @@ def refuse_other_ids(arrays: Iterable[Sequence[str]]) -> None:
             if cell != other_cell and number not in differing:
                 place = f"first in row {row:,} (the first is 0): {cell} and {other_cell}"
                 differing[number] = f"{path} and {other_path} have different ids of the same items, {place}"
+        if len(differing) == len(others):
+            break
+    known = {cell for _, cell in _rows_of_ids(with_ids[0])} if differing else set()
     for number, sentence in differing.items():
-        known = {cell for _, cell in _rows_of_ids(with_ids[0])}
         if any(cell in known for _, cell in _rows_of_ids(with_ids[number])):
             raise HashbenchError(
-                f"{sentence}. Give both the same items in the same order, or rename the ids of one if they are of "
-                "another kind."
+                f"{sentence}. Give both the same items in the same order. If one file numbers its items differently, "
+                "rename its ids to something else than id."
             )
 
 
 def _rows_of_ids(shards: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
+    """Yield the file and the id of each item; numbers without leading zeros."""
     for path, name in shards:
-        yield from ((path, cell) for cell in _ids(path, name))
+        yield from ((path, cell.lstrip("0") or "0" if cell.isdigit() else cell) for cell in _ids(path, name))
 
 
 def _name_of_ids(path: Path) -> str | None:
     if path.suffix.lower() == ".csv":  # which may be long
         check_file(path)
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            names = [cell.strip().strip('"') for cell in file.readline().split(",")]
-        return next((name for name in names if name.lower() in ID_KEYS), None)
+            names: Iterable[str] = next(csv.reader(file), [])
+        return _first_of_ids(names)
     with opened_arrays(path) as arrays:
-        return next((name for name in arrays if name.lower() in ID_KEYS), None)
+        return _first_of_ids(arrays)
+
+
+def _first_of_ids(names: Iterable[str]) -> str | None:
+    """Return the name of ids, whatever its case if none is exact."""
+    by_name = {name.strip().lower(): name for name in names} | {name: name for name in names}
+    return next((by_name[key] for key in ID_KEYS if key in by_name), None)
 
 
 def _ids(path: Path, name: str) -> list[str]:
-    return [str(cell) for cell in read_array(f"{path}:{name}", ID_KEYS).ravel().tolist()]
+    ids = read_array(f"{path}:{name}", ID_KEYS).ravel()
+    if ids.dtype.kind == "f" and (ids == np.floor(ids)).all():  # as MATLAB stores numbers
+        ids = ids.astype(np.int64)
+    return [str(cell) for cell in ids.tolist()]
 
 
 def read_pairs(path: Path, ids: Sequence[tuple[dict[str, int], str]]) -> IntArray:

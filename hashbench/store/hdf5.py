@@ -21,7 +21,7 @@ from hashbench.errors import HashbenchError
 from hashbench.store import artifact
 from hashbench.store.artifact import Artifact
 from hashbench.store.files import data_dir
-from hashbench.store.origin import JobRecord
+from hashbench.store.origin import ORIGIN, JobRecord
 from hashbench.store.provenance import Provenance
 
 _SPLIT = ("query", "database", "train")
@@ -151,9 +151,10 @@ def codes_of(found: Artifact) -> Codes:
     values: dict[str, Any] = {key: kind(record[key]) for key, kind in _OF_CODES.items() if key in record}
     query, database = found.array("query/codes"), found.stored("database/codes")
     outputs = found.array(_OUTPUTS) if _OUTPUTS in record["arrays"] else None
-    codes = Codes(
-        query, database, Provenance.read(record), **values, origin=record.get("origin"), query_outputs=outputs
-    )
+    origin = record.get("origin")
+    if origin is not None and {*origin} != {*ORIGIN}:
+        raise ValueError(f"its origin has {', '.join(sorted(origin))}, expected {', '.join(sorted(ORIGIN))}")
+    codes = Codes(query, database, Provenance.read(record), **values, origin=origin, query_outputs=outputs)
     check_packed(codes.query, codes.n_bits, f"query codes of {found.path}")
     vars(codes)["content"] = str(record["content"])  # the digest of the file vouches for it
     return codes

@@ -159,7 +159,7 @@ def check_stored(stored: "h5py.Dataset", name: str, *, in_slices: bool = False) 
     if stored.size and (is_partial or status == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED):
         raise HashbenchError(
             f"{name} declares shape {stored.shape}, but some of its values were never written. Write them too; if they "
-            "are meant to be zeros, set a fill value and write at least one."
+            "are meant to be zeros, set a fill value and write at least one value."
         )
 
 

@@ -85,9 +85,9 @@ def read_model(path: str | Path) -> Model:
     code = made.method_version, made.codes_version, made.plugin
     if code != (cls.version, CODES_VERSION, method_digests(made.method, cls)):
         raise HashbenchError(
-            f"{path} was fitted by version {made.method_version} of {made.method} (hashbench {writer}), here is "
-            f"version {cls.version} or other code, which may give other codes. Fit it again with --keep-model, or "
-            "install what fitted it."
+            f"{path} was fitted by version {made.method_version} of {made.method} (hashbench {writer}). The method "
+            f"here is version {cls.version} or has other code, which may give other codes. Fit it again with "
+            "--keep-model, or install that hashbench."
         )
     with artifact.parsing(path, "model"):
         return Model(from_arrays(cls, parameters, state, arrays), made)

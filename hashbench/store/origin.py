@@ -13,19 +13,15 @@ from typing import Any, NamedTuple, Self
 
 from hashbench.store.provenance import Provenance, settings_name
 
+ORIGIN = ("commit", "hashbench", "processor", "threads", "device", "date")  # what makes codes besides `Provenance`
 _LEVELS = {"AVX512F": "avx512", "AVX2": "avx2", "AVX": "avx", "SSE42": "sse4.2", "SVE": "sve", "ASIMD": "neon"}
 
 
 def origin_here(device: str = "cpu") -> dict[str, Any]:
-    """Return what makes codes now, on this machine, besides what `Provenance` records; no host and no person."""
-    return {
-        "commit": _commit(),
-        "hashbench": version("hashbench"),
-        "processor": processor_class(),
-        "threads": _n_threads(),
-        "device": device,
-        "date": datetime.now(UTC).date().isoformat(),
-    }
+    """Return what makes codes now, on this machine, by ``ORIGIN``; no host and no person."""
+    today = datetime.now(UTC).date().isoformat()
+    parts = _commit(), version("hashbench"), processor_class(), _n_threads(), device, today
+    return dict(zip(ORIGIN, parts, strict=True))
 
 
 class JobRecord(NamedTuple):

@@ -516,6 +516,21 @@ def test_files_with_different_ids_of_the_same_items_are_refused(hashbench, empty
     assert "row 0 (the first is 0): item 0 and another" in scored("other").stderr
     (empty_folder / "other-label.csv").write_text(text.replace("item", "label"))
     assert scored("other").exit_code == 0  # ids of another kind
+    for name, ids in {
+        "codes": np.arange(150),
+        "matlab": np.arange(150.0),
+        "padded": [f"{row:03d}" for row in range(150)],
+    }.items():
+        given = np.array(ids)
+        for kind, order in {"": given, "-reversed": given[::-1]}.items():
+            np.savez(
+                empty_folder / f"{name}{kind}.npz", codes=np.eye(150, 8, dtype=bool), label=np.arange(150) % 3, id=order
+            )
+    numbered = options(query_codes="codes.npz:codes", database_codes="codes.npz:codes")
+    for name in ("matlab", "padded"):
+        for kind, code in {"": 0, "-reversed": 1}.items():
+            rated = options(query_labels=f"{name}{kind}.npz:label", database_labels=f"{name}{kind}.npz:label")
+            assert hashbench("evaluate", *numbered, *rated).exit_code == code
     np.savez(empty_folder / "other.npz", label=labels, id=np.array([f"item {row}" for row in (0, 1, 3, 2)]))
     rated = options(query_labels="other.npz:label", database_labels="other.npz:label")
     refused = hashbench("evaluate", *options(**own), *rated)

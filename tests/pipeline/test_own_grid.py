@@ -70,6 +70,13 @@ def test_packed_codes_have_the_length_of_their_name_in_files_of_queries_and_data
     assert saved_rows(empty_folder) == rows
 
 
+def test_a_seed_without_files_at_one_length_is_named(evaluate, empty_folder):
+    write()
+    assert "there is no file" not in evaluate(*BOTH, *SAVED).stderr
+    (empty_folder / "codes_8_3.npz").unlink()
+    assert "8 bits: there is no file of seed 3, which other lengths have." in evaluate(*BOTH, *SAVED).stderr
+
+
 @pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
 def test_scores_of_all_are_printed_in_every_format(evaluate, form):
     write()

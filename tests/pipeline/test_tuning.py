@@ -151,9 +151,17 @@ def test_a_failure_names_the_dataset_as_the_user_does(tmp_path, monkeypatch):
     (trial,) = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
     why = f"{trial}\r\nended:\u2028{Path(trial.dataset).stem!r} is bad."
     outcome = Outcome(trial, None, why, has_failed=True)
-    monkeypatch.setattr(tuning, "run_all", lambda *arguments: [outcome])
-    (failed,) = tuning.run_trials([trial], ["AP"], tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning, "run_all", lambda *arguments: [outcome])
+        (failed,) = tuning.run_trials([trial], ["AP"], tmp_path)
     assert failure_of(failed, "AP") == "digits itq 8 bits seed 0 ended: 'digits' is bad."
+    (repeated,) = tuning.run_trials([trial], ["AP"], tmp_path, resume=True)
+    assert repeated.rows
+
+
+def test_a_dataset_whose_name_a_grid_file_cannot_hold_is_refused():
+    with pytest.raises(HashbenchError, match=r"has a name that is not UTF-8, as grid\.toml is"):
+        plan(Study(datasets=("\udcff.h5",), methods=(("itq", {}),), n_bits=(8,)), 1)
 
 
 @pytest.mark.usefixtures("digits_data")

@@ -5,20 +5,21 @@ from hashbench.bits import pack, to_words
 from hashbench.scoring import item_sample
 from hashbench.scoring.row_hashes import row_hashes
 
-N_ITEMS, N_CHOSEN = 20_000, 1024
+N_CHOSEN = 1024
 
 
+@pytest.mark.parametrize("n_items", [2049, 16_384, 20_000])
 @pytest.mark.parametrize("n_distinct", [20_000, 3000, 5, 1])
 @pytest.mark.parametrize("n_bits", [3, 16, 64, 100])
-def test_sampled_items_lie_at_equal_distances_in_the_order_of_all(n_bits, n_distinct):
+def test_sampled_items_lie_at_equal_distances_in_the_order_of_all(n_bits, n_distinct, n_items):
     rng = np.random.default_rng(n_bits)
-    codes = (rng.random((n_distinct, n_bits)) < 0.5)[rng.integers(0, n_distinct, N_ITEMS)]
-    labels = rng.integers(0, 10, (N_ITEMS, 1))
+    codes = (rng.random((n_distinct, n_bits)) < 0.5)[rng.integers(0, n_distinct, n_items)]
+    labels = rng.integers(0, 10, (n_items, 1))
     words = to_words(pack(codes))
     of_code = words[:, 0] << np.uint64(64 - min(n_bits, 64)) >> np.uint64(16)  # the 48 last bits of the first word
     hashes = row_hashes(words, labels)
     order = np.lexsort((hashes, hashes & np.uint64(0xFFFF), of_code))
-    expected = order[(2 * np.arange(N_CHOSEN) + 1) * N_ITEMS // (2 * N_CHOSEN)]
+    expected = order[(2 * np.arange(N_CHOSEN) + 1) * n_items // (2 * N_CHOSEN)]
     chosen = item_sample._draw(pack(codes), n_bits, labels)
     np.testing.assert_array_equal(words[chosen], words[expected])  # of equal items, any
     np.testing.assert_array_equal(labels[chosen], labels[expected])

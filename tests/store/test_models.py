@@ -79,7 +79,7 @@ def version(number):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (version(9), r"fitted by version 9 of lsh \(hashbench 0.1.0\), here is version 1"),
+        (version(9), r"fitted by version 9 of lsh \(hashbench 0.1.0\). The method here is version 1"),
         (lambda record, arrays: record["made"].update(method="lhs"), "Did you mean 'lsh'"),
         (lambda record, arrays: record["parameters"].update(n_trees=3), "is damaged"),
         (lambda record, arrays: arrays.pop("state/mean_"), "is damaged"),

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from helpers.artifacts import record_in
 from helpers.diff_rows import git, needs_git
 from helpers.paths import ROOT
 from helpers.processes import printed_by
@@ -41,7 +42,7 @@ def test_codes_carry_where_they_come_from_and_keep_it_when_they_are_found_again(
     assert encode(digits, job).origin["date"] == "2000-01-01"
 
 
-def test_codes_of_unknown_origin_have_no_record(digits, data):
+def test_codes_of_unknown_origin_have_no_record_and_damaged_ones_are_told(digits, data):
     (job,) = grid(["digits"], ["lsh"], [8], [0], {})
     codes = encode(digits, job)
     path = codes_path(digits, job)
@@ -50,6 +51,9 @@ def test_codes_of_unknown_origin_have_no_record(digits, data):
         assert (stored.origin, stored.job_record) == (None, None)
     with codes_of(digits, job) as (_, words):
         assert words == ""
+    record_in(path, origin={"commit": 1})
+    with codes_of(digits, job) as (_, words):
+        assert words == "re-encoded damaged"
 
 
 def test_no_host_and_no_person_is_told():
