@@ -80,7 +80,7 @@ STUDIES = {
     "methods.itq.tuned = true": "tuned of itq is True, expected the number",
     "methods.itq.tuned = -1": "tuned of itq is -1, expected the number",
     "methods.itq.tuned = [9, 10]": "tuned of itq is (9, 10), expected the number",
-    "methods.itq.tunned = 9": "unknown itq parameter 'tunned'. Known itq parameters: n_iter",
+    "methods.itq.tunned = 9": "unknown itq parameter 'tunned'. Did you mean 'tuned'?",
 }
 
 
