@@ -59,7 +59,7 @@ def refuse_other_ids(arrays: Iterable[Sequence[str]]) -> None:
         if any(cell in known for _, cell in _rows_of_ids(with_ids[number])):
             raise HashbenchError(
                 f"{sentence}. Give both the same items in the same order. If one file numbers its items differently, "
-                "rename its ids to something else than id."
+                "give its ids another name than id."
             )
 
 
