@@ -120,6 +120,9 @@ class OwnFiles:
         kinds = "codes", "labels", "coarse", "groups", "vectors", "outputs"
         specs = ([getattr(self, f"{role}_{kind}", None) for kind in kinds] for role in ("query", "database"))
         queries, database = ([spec for spec in of_role if spec] for of_role in specs)
+        if self.exclude_same_id is not None:
+            queries.append(self.exclude_same_id[0])
+            database.append(self.exclude_same_id[1])
         return queries, database
 
     @property

@@ -140,7 +140,7 @@ def changed_params(method: str, params: str) -> dict[str, Any]:
     card = known_card(method)
     defaults, shown = card.params if card else {}, own_shown(params)
     unshown = {*shown, *(OWN if "label" in shown else ())}
-    digests = {key: "ignored" for key in left_out(params) if key in ("exclude_same_id", "groups")}
+    digests = {key: "left-out" for key in left_out(params) if key in ("exclude_same_id", "groups")}
     return {
         key: value
         for key, value in (json.loads(params) | digests).items()

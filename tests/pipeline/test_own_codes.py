@@ -531,6 +531,9 @@ def test_files_with_different_ids_of_the_same_items_are_refused(hashbench, empty
         for kind, code in {"": 0, "-reversed": 1}.items():
             rated = options(query_labels=f"{name}{kind}.npz:label", database_labels=f"{name}{kind}.npz:label")
             assert hashbench("evaluate", *numbered, *rated).exit_code == code
+    rated = options(query_labels="codes.npz:label", database_labels="codes.npz:label")
+    own_ids = "--exclude-same-id", "matlab-reversed.npz:id", "codes.npz:id"
+    assert "have different ids of the same items" in hashbench("evaluate", *numbered, *rated, *own_ids).stderr
     np.savez(empty_folder / "other.npz", label=labels, id=np.array([f"item {row}" for row in (0, 1, 3, 2)]))
     rated = options(query_labels="other.npz:label", database_labels="other.npz:label")
     refused = hashbench("evaluate", *options(**own), *rated)

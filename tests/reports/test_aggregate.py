@@ -94,9 +94,9 @@ def test_codes_that_ignore_pairs_are_labelled_by_what_differs_and_not_by_digests
     params = [{"codes": "own", "label": "Ours", **more} for more in ({}, {"groups": "c738"}, {"exclude_self": True})]
     lines = [("m", json.dumps(one)) for one in params]
     labels = method_labels(lines)
-    assert [labels[line] for line in lines] == ["Ours", "Ours groups=ignored", "Ours exclude_self=True"]
+    assert [labels[line] for line in lines] == ["Ours", "Ours groups=left-out", "Ours exclude_self=True"]
     lines = [("m", json.dumps({**params[1], "groups": digest})) for digest in ("c738", "d1")]
     assert sorted(method_labels(lines).values()) == [
-        'Ours groups=ignored groups="c738"',
-        'Ours groups=ignored groups="d1"',
+        'Ours groups=left-out groups="c738"',
+        'Ours groups=left-out groups="d1"',
     ]
