@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hashbench._typing import AnyArray
-from hashbench.errors import HashbenchError, TooLarge
+from hashbench.errors import HashbenchError, TooLarge, one_line
 from hashbench.registry import get_method
 from hashbench.store import artifact
 from hashbench.store.artifact import Artifact
@@ -159,8 +159,9 @@ def _to_json(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) -> A
         parts = ((key, getattr(value, key)) for key in names)
         return {"class": f"{kind.__module__}:{kind.__qualname__}", "fields": converted(parts)}
     raise HashbenchError(
-        f"{cls.__name__} cannot be saved: {name} is {value!r:.60}, expected arrays of numbers or texts, numbers, "
-        "strings, lists, dicts with strings as keys, or dataclasses. Convert it in fitted_state and set_fitted_state."
+        f"{cls.__name__} cannot be saved: {name} is {one_line(repr(value)):.60}, expected arrays of numbers or texts, "
+        "numbers, strings, lists, dicts with strings as keys, or dataclasses. Convert it in fitted_state and "
+        "set_fitted_state."
     )
 
 
