@@ -99,7 +99,7 @@ def evaluate_run(
     documents = list(dict.fromkeys(name for judged in ranking.lists for name in judged.documents))
     chosen, n_queries, n_documents = checked_metrics(metrics, undefined), len(queries), len(documents)
     names = np.array([zlib.crc32(name.encode(errors="surrogatepass")) for name in documents], dtype=np.int64)
-    items = ItemSums(chosen, n_queries, np.arange(n_documents), n_documents, keys=names)
+    items = ItemSums(chosen, n_queries, np.arange(n_documents), n_documents, keys=names[:, None])
     table = ScoreTable(chosen, undefined, n_queries, items)
     parts = chunks(0, n_queries, ranking.at_a_time)
     table.fill(parts, ranking.counted(documents), one_by_one=ranking.are_real)

@@ -287,3 +287,15 @@ def test_metrics_that_ask_for_more_than_a_list_are_refused(name):
 @pytest.mark.parametrize("metric", ["AP", "AP@5", "NDCG", "NDCG@5", "P@5", "RR"])
 def test_a_run_whose_lists_are_all_empty_scores_0(metric):
     assert hashbench.evaluate_run({"q": {}}, {"q": {"d": 1}}, [metric]).summary[metric].mean == 0
+
+
+def test_a_document_has_the_same_number_whatever_documents_follow():
+    run, qrels = {"q": {"a": 2.0, "b": 1.0, "c": 1.0}}, {"q": {"b": 1}}
+    few = hashbench.evaluate_run(run, qrels, ["AP"]).order_effects["AP"].items
+    more = (
+        hashbench.evaluate_run(run | {"p": {"d": 1.0, "e": 1.0}}, qrels | {"p": {"d": 1}}, ["AP"])
+        .order_effects["AP"]
+        .items
+    )
+    assert more[:3].tolist() == few.tolist()
+    assert len(set(more.tolist())) == 5
