@@ -7,6 +7,7 @@ from functools import cache, wraps
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
+from types import FunctionType
 from typing import Any, TypeVar
 
 from hashbench.errors import needing
@@ -174,7 +175,8 @@ def to_machine_code(function: Callable[..., Any]) -> Any:
     outlive an uninstall and hide an editable install. Each content of a source has its own folder, since numba pairs a
     file's new date with old machine code if it is killed between writing the two.
 
-    Where numba is missing, the loop raises HashbenchError when it is called.
+    Plain functions of its module that the loop calls are compiled with it. Where numba is missing, the loop raises
+    HashbenchError when it is called.
     """
     if numba_error() is not None:
         return _in_need_of_numba
@@ -187,9 +189,20 @@ def to_machine_code(function: Callable[..., Any]) -> Any:
         try:
             if folder.is_absolute():  # relative where there is no home directory
                 config.CACHE_DIR = str(folder)
-            return numba.njit(nogil=True, cache=True)(function)
+            return numba.njit(nogil=True, cache=True)(_with_helpers(function, numba.njit))
         finally:
             config.CACHE_DIR = chosen
+
+
+def _with_helpers(function: Callable[..., Any], compiler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a loop that calls compiled versions of the plain functions of its module that it calls, and so on."""
+    known = function.__globals__
+    called = {name: known[name] for name in function.__code__.co_names if isinstance(known.get(name), FunctionType)}
+    plain = {name: helper for name, helper in called.items() if helper.__module__ == function.__module__}
+    if not plain:
+        return function
+    helpers = {name: compiler(_with_helpers(helper, compiler)) for name, helper in plain.items()}
+    return FunctionType(function.__code__, known | helpers, function.__name__, function.__defaults__)
 
 
 def _loops_of(source: str) -> Path:

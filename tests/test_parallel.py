@@ -89,6 +89,20 @@ def test_a_loop_is_plain_until_loops_of_the_process_have_taken_long_and_longer_w
     assert calls_before_it_is_loaded() == 6
 
 
+def test_functions_that_a_loop_calls_are_compiled_with_it(loops, tmp_path):
+    path = tmp_path / "source.py"
+    text = "def twice(x):\n    return x + x\ndef more(x):\n    return twice(x) + 1\n"
+    path.write_text(text + "def function(x):\n    return more(x) + twice(x)\n", encoding="utf-8")
+    source = importlib.util.spec_from_file_location("of_test", path)
+    module = importlib.util.module_from_spec(source)
+    source.loader.exec_module(module)
+    loop = _parallel.to_machine_code(module.function)
+    assert loop(3) == module.function(3) == 13
+    assert loop.nopython_signatures
+    assert module.more(3) == 7  # which is left as it is
+    assert list(loops.glob("**/*.nbi"))
+
+
 def test_a_thread_waits_until_another_has_imported_numba(monkeypatch):
     n_importing, most = 0, 0
 

@@ -132,32 +132,6 @@ class TieHistogram:
         return TieHistogram(self.counts[queries], self.levels, self.by_radius, largest, unretrieved, candidates)
 
     @property
-    def dense(self) -> "TieHistogram":
-        """The same ranking without groups that are empty for all queries, if these are half of them (long codes)."""
-        return self if self._dense is None else self._dense
-
-    @cached_property
-    def _dense(self) -> "TieHistogram | None":
-        if 2 * np.count_nonzero(self._is_used) > self._is_used.size:
-            return None  # not itself: large arrays would stay until the garbage collector finds the cycle
-        counts = self.counts.compress(self._is_used, axis=2)  # contiguous, for which loops are compiled
-        return TieHistogram(counts, self.levels, by_radius=False, unretrieved=self.unretrieved)
-
-    @cached_property
-    def _is_used(self) -> npt.NDArray[np.bool_]:
-        is_used = np.asarray(self.size.any(axis=0))
-        is_used[:1] = True  # one group remains if all lists are empty
-        return is_used
-
-    def spread(self, values: FloatArray) -> FloatArray:
-        """Return values of the groups of ``dense``, (n_queries, n_dense), for all groups; 0 in empty ones."""
-        if self._dense is None:
-            return values
-        spread = np.zeros(self.size.shape)
-        spread[:, self._is_used] = values
-        return spread
-
-    @property
     def n_queries(self) -> int:
         """The number of queries."""
         return len(self.counts)

@@ -321,7 +321,7 @@ def test_the_variance_of_a_discounted_gain_is_that_of_each_rank_however_deep(sta
     counts = np.array([[[start, size - 1], [0, 1]]])  # one relevant item
     out, slopes = np.empty((4, 1)), np.zeros((1, 2))
     sums = discount_sums(k), discount_sums(k, power=2), weighted_discount_sums(k)
-    _loops.discounted_gains(counts, np.array([0.0, 1.0]), np.array([[0, start]]), *sums, out, slopes)
+    _loops.discounted_gains(counts, np.array([0.0, 1.0]), *sums, out, slopes)
     expected = float(((whole - whole.mean()) ** 2).sum()) / size
     assert out[3, 0] == pytest.approx(expected, rel=1e-6, abs=1e-18)
     if size > 1:

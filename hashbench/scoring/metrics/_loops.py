@@ -3,108 +3,144 @@
 import math
 
 from hashbench._parallel import compiled_or_python
+from hashbench._typing import FloatArray
+
+
+def _harmonic(first: int, n: int, table: FloatArray) -> float:
+    """Sum 1/t over the n ranks after ``first``; ``table`` holds H(0), H(1), ... up to H(60) or beyond."""
+    cut, last, total = len(table) - 1, first + n, 0.0
+    if first < cut:
+        total = table[min(last, cut)] - table[first]
+        first = cut
+    if last > first:
+        x, y = first + 0.5, last + 0.5
+        x2, y2 = 1 / (x * x), 1 / (y * y)
+        low, high = y2 - x2, y2 + x2  # differences of squares and cubes by their factors
+        total += math.log1p((last - first) / x)
+        total += low * (1 / 24 - high * (7 / 960) + (high * high - x2 * y2) * (31 / 8064))
+    return total
 
 
 @compiled_or_python(3e-7)
 def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
-    """Sum 1/t over the ranks t = before + 1 to before + size; ``table`` holds H(0), H(1), ... up to H(60) or beyond."""
-    cut = len(table) - 1
+    """Sum 1/t over the ranks t = before + 1 to before + size."""
     for i in range(len(size)):
-        first, last = before[i], before[i] + size[i]
-        total = 0.0
-        if first < cut:
-            total = table[min(last, cut)] - table[first]
-            first = cut
-        if last > first:
-            x, y = first + 0.5, last + 0.5
-            x2, y2 = 1 / (x * x), 1 / (y * y)
-            low, high = y2 - x2, y2 + x2  # differences of squares and cubes by their factors
-            total += math.log1p((last - first) / x)
-            total += low * (1 / 24 - high * (7 / 960) + (high * high - x2 * y2) * (31 / 8064))
-        out[i] = total
+        out[i] = _harmonic(before[i], size[i], table)
+
+
+def _squares(first: int, n: int, table: FloatArray) -> float:
+    """Sum 1/t^2 over the n ranks after ``first``; ``table`` holds the sums up to rank 0, 1, ... 60 or beyond.
+
+    From there on they are a difference of the trigamma function's expansion around half-integers, psi'(x + 1/2) = 1/x -
+    1/(12 x^3) + 7/(240 x^5) - 31/(1344 x^7) + ...
+    """
+    cut, last, total = len(table) - 1, first + n, 0.0
+    if first < cut:
+        total = table[min(last, cut)] - table[first]
+        first = cut
+    if last > first:
+        x, y = 1 / (first + 0.5), 1 / (last + 0.5)
+        x2, y2, xy = x * x, y * y, x * y
+        series = 1 - (x2 + xy + y2) / 12 + (x2 * x2 + x2 * xy + x2 * y2 + xy * y2 + y2 * y2) * (7 / 240)
+        total += (last - first) * xy * (series - 7 * (31 / 1344) * x2 * xy * y2)
+    return total
+
+
+def _effects_of_places(before: int, ahead: float, n: int, c: int, a: float, b: float) -> tuple[float, ...]:
+    """Compute the effects of single places of a tie of n items with c slots; see `precision_sums`.
+
+    They are (N + 1) w_k + (r - 1) u_k for r relevant items, where ``ahead`` is N + 1; w_k is 1 / rank above the cut and
+    0 below it, a the sum of w_k and b that of w_k^2. The result is the sum of their squares as coefficients of 1, r - 1
+    and (r - 1)^2, that of the effects of pairs of places, then the coefficients of 1 and r - 1 of the slope.
+    """
+    first = before + 1.0
+    n0 = 1.0 / n
+    n1, n2 = 1.0 / (n - 1), 1.0 / max(n - 2, 1)
+    squares = max(b - a * a * n0, 0.0)  # of w_k about their mean
+    if n == 2:
+        w1, w2 = 1 / first, 1 / (first + 1) if c == 2 else 0.0
+        squares = (w1 - w2) * (w1 - w2) / 2
+    constant, linear, quadratic, of_pairs = ahead * ahead * squares, 0.0, 0.0, 0.0
+    if n > 2:
+        pairs = (a * a - b) / 2  # sum of w_j w_k over j < k
+        later = c - first * a  # sum of (k - 1) w_k: of the pairs j < k, each with the weight of the later one
+        with_self = a - first * b  # sum of (k - 1) w_k^2
+        of_both = later - first * pairs  # sum over k of (k - 1) w_k times the weights after k
+        place_squares = (c - 2 * first * a + first * first * b) + 2 * of_both + (with_self + 2 * of_both)
+        average = 2 * later * n0  # of B_k = (k - 1) w_k + the weights after k
+        linear = 2 * ahead * ((with_self + pairs) - average * a) * n2
+        quadratic = max((place_squares - n * average * average) * (n2 * n2), 0.0)
+        if n > 3:
+            of_pairs = max(with_self - average * average * n * n1 / 2 - (n - 2) * quadratic, 0.0)
+    middle, per_one, per_more = (n + 1) / 2, 0.0, 0.0
+    if c == n and before > 32 * n:  # far below the top: differences of large sums would keep no digits
+        x = 1 / (before + middle)
+        second = n * (n * n - 1.0) / 12  # sum of (k - middle)^2
+        fourth = second * (3.0 * n * n - 7) / 20
+        per_one = -(second + fourth * (x * x)) * (x * x)
+        per_more = (2 * fourth / 3 - second / 6) * (x * x * x) * n2 + per_one / 2
+    else:
+        later = c - first * a
+        per_one = c - (before + middle) * a  # sum of w_k (k - middle)
+        ends = c * (c + 1.0) / 2 - c * first + before * first * a  # sum of k (k - 1) w_k
+        per_more = (1.5 * ends - 2 * middle * later) * n2
+    if n == 2:
+        per_more = 0.0
+    per_one, per_more = ahead * per_one / (n * n - 1.0), per_more / (n * n - 1.0)
+    return constant, linear, quadratic, of_pairs, per_one, per_more
 
 
 @compiled_or_python(4e-6)
-def tie_moments(  # type: ignore[no-untyped-def]
-    before, rel_before, size, n_rel, slots, harmonic, table, effects, mean, variance, slope
+def precision_sums(  # type: ignore[no-untyped-def]
+    before, rel_before, size, n_rel, slots, n_ties, table, squares, out, slope, effects
 ):
-    """Compute mean and variance of the sum of precision at the relevant items in the first ``slots`` places of a tie.
+    """Sum the precision at the relevant items in the first ``slots`` places of each query's first ``n_ties`` ties.
 
-    Also its slope (see `Slopes`), from the effects of single places. Of a whole tie far below the top, these are their
-    series about the middle, since differences of large sums would keep no digits.
+    ``size``, ``n_rel`` and ``slots`` are (n_queries, n_groups); ``before`` items, ``rel_before`` of them relevant,
+    precede the first tie. ``out``, (4, n_queries), gets the parts of `Sums`; ``slope``, (n_queries, n_groups) and
+    filled with 0, that of each tie (see `Slopes`); ``effects``, (n_queries, 6) and filled with 0, the
+    `_effects_of_places` of the last. ``table`` and ``squares`` are those of `_harmonic` and `_squares`.
 
     The mean: place t holds a relevant item with probability n_rel / size; then rel_before + 1 relevant items are
-    certain up to it, and each of the t - 1 places before it holds one with probability ``chance``.
-
-    The variance is that of the effects of single places, which are (N + 1) w_k + (r - 1) u_k for r relevant items, and
-    of pairs of places; w_k is 1 / rank above the cut and 0 below it. ``effects`` gets a row a tie: the sum of the
-    squares of the former as coefficients of 1, r - 1 and (r - 1)^2, and the latter's, then the coefficients of 1 and
-    r - 1 of the slope; if it has one row, that of the last. ``harmonic`` is the sum of w_k. ``table`` holds the sums of
-    1/t^2 up to rank 0, 1, ... 60 or beyond; from
-    there on they are a difference of the trigamma function's expansion around half-integers, psi'(x + 1/2) = 1/x -
-    1/(12 x^3) + 7/(240 x^5) - 31/(1344 x^7) + ...
+    certain up to it, and each of the t - 1 places before it holds one with probability ``chance``. The variance is that
+    of the effects of single places, and of pairs of places. The extremes put relevant items last or first. Rounding
+    errors are added up and added back at the end, and empty ties are passed over, so they do not affect the
+    last bit.
     """
-    cut, last_row = len(table) - 1, len(effects) - 1
-    for i in range(len(size)):
-        n, r, c, a = size[i], n_rel[i], slots[i], harmonic[i]
-        first, ahead = before[i] + 1.0, rel_before[i] + 1.0
-        mean[i] = variance[i] = slope[i] = 0.0
-        if r < 1:
-            continue
-        chance = (r - 1) / max(n - 1, 1)
-        mean[i] = r / n * (chance * c + (ahead - chance * first) * a)
-        if r >= n or c < 1:
-            continue
-        b, start, end = 0.0, before[i], before[i] + c  # the sum of w_k^2
-        if start < cut:
-            b = table[min(end, cut)] - table[start]
-            start = cut
-        if end > start:
-            x, y = 1 / (start + 0.5), 1 / (end + 0.5)
-            x2, y2, xy = x * x, y * y, x * y
-            series = 1 - (x2 + xy + y2) / 12 + (x2 * x2 + x2 * xy + x2 * y2 + xy * y2 + y2 * y2) * (7 / 240)
-            b += (end - start) * xy * (series - 7 * (31 / 1344) * x2 * xy * y2)
-        n0 = 1.0 / n
-        n1, n2, n3 = 1.0 / (n - 1), 1.0 / max(n - 2, 1), 1.0 / max(n - 3, 1)
-        squares = max(b - a * a * n0, 0.0)  # of w_k about their mean
-        if n == 2:
-            w1, w2 = 1 / first, 1 / (first + 1) if c == 2 else 0.0
-            squares = (w1 - w2) * (w1 - w2) / 2
-        constant, linear, quadratic, of_pairs = ahead * ahead * squares, 0.0, 0.0, 0.0
-        if n > 2:
-            pairs = (a * a - b) / 2  # sum of w_j w_k over j < k
-            later = c - first * a  # sum of (k - 1) w_k: of the pairs j < k, each with the weight of the later one
-            with_self = a - first * b  # sum of (k - 1) w_k^2
-            of_both = later - first * pairs  # sum over k of (k - 1) w_k times the weights after k
-            place_squares = (c - 2 * first * a + first * first * b) + 2 * of_both + (with_self + 2 * of_both)
-            average = 2 * later * n0  # of B_k = (k - 1) w_k + the weights after k
-            linear = 2 * ahead * ((with_self + pairs) - average * a) * n2
-            quadratic = max((place_squares - n * average * average) * (n2 * n2), 0.0)
-            if n > 3:
-                of_pairs = max(with_self - average * average * n * n1 / 2 - (n - 2) * quadratic, 0.0)
-        middle, per_one, per_more = (n + 1) / 2, 0.0, 0.0
-        if c == n and before[i] > 32 * n:
-            x = 1 / (before[i] + middle)
-            second = n * (n * n - 1.0) / 12  # sum of (k - middle)^2
-            fourth = second * (3.0 * n * n - 7) / 20
-            per_one = -(second + fourth * (x * x)) * (x * x)
-            per_more = (2 * fourth / 3 - second / 6) * (x * x * x) * n2 + per_one / 2
-        else:
-            later = c - first * a
-            per_one = c - (before[i] + middle) * a  # sum of w_k (k - middle)
-            ends = c * (c + 1.0) / 2 - c * first + before[i] * first * a  # sum of k (k - 1) w_k
-            per_more = (1.5 * ends - 2 * middle * later) * n2
-        if n == 2:
-            per_more = 0.0
-        per_one, per_more = ahead * per_one / (n * n - 1.0), per_more / (n * n - 1.0)
-        slope[i] = per_one + (r - 1) * per_more
-        row = min(i, last_row)
-        effects[row, 0], effects[row, 1], effects[row, 2], effects[row, 3] = constant, linear, quadratic, of_pairs
-        effects[row, 4], effects[row, 5] = per_one, per_more
-        others, more = float(n - r), r - 1.0  # irrelevant items, and relevant ones besides the first
-        of_places = max(constant + more * (linear + more * quadratic), 0.0)
-        total = (of_places + of_pairs * (more * (others - 1)) * (n2 * n3)) * (r * others) * (n0 * n1)
-        variance[i] = total
+    for q in range(len(size)):
+        start, rel_start = before[q], rel_before[q]
+        mean, low, high, variance = 0.0, 0.0, 0.0, 0.0
+        rest_of_mean, rest_of_low, rest_of_high, rest_of_variance = 0.0, 0.0, 0.0, 0.0
+        for g in range(n_ties[q]):
+            n, r, c = size[q, g], n_rel[q, g], slots[q, g]
+            if r > 0:
+                a, ahead = _harmonic(start, c, table), rel_start + 1.0
+                chance = (r - 1) / max(n - 1, 1)
+                term = r / n * (chance * c + (ahead - chance * (start + 1.0)) * a)
+                mean, rest_of_mean = _plus(mean, rest_of_mean, term)
+                in_front = _harmonic(start, r, table)
+                term = r + (rel_start - start) * in_front
+                high, rest_of_high = _plus(high, rest_of_high, term)
+                if r < n:
+                    term = r + (rel_start - (start + n - r)) * _harmonic(start + n - r, r, table)
+                low, rest_of_low = _plus(low, rest_of_low, term)
+                if r < n and c > 0:
+                    b = _squares(start, c, squares)
+                    constant, linear, quadratic, of_pairs, per_one, per_more = _effects_of_places(
+                        start, ahead, n, c, a, b
+                    )
+                    slope[q, g] = per_one + (r - 1) * per_more
+                    effects[q, 0], effects[q, 1], effects[q, 2] = constant, linear, quadratic
+                    effects[q, 3], effects[q, 4], effects[q, 5] = of_pairs, per_one, per_more
+                    others, more = float(n - r), r - 1.0  # irrelevant items, and relevant ones besides the first
+                    of_places = max(constant + more * (linear + more * quadratic), 0.0)
+                    n0, n1, n2, n3 = 1.0 / n, 1.0 / (n - 1), 1.0 / max(n - 2, 1), 1.0 / max(n - 3, 1)
+                    term = (of_places + of_pairs * (more * (others - 1)) * (n2 * n3)) * (r * others) * (n0 * n1)
+                    variance, rest_of_variance = _plus(variance, rest_of_variance, term)
+            start += n
+            rel_start += r
+        out[0, q], out[1, q] = mean + rest_of_mean, low + rest_of_low
+        out[2, q], out[3, q] = high + rest_of_high, variance + rest_of_variance
 
 
 @compiled_or_python(5e-5)
@@ -117,8 +153,9 @@ def hypergeometric_ratio(  # type: ignore[no-untyped-def]
     probabilities are built by their ratios from the mode outward, so nothing over- or underflows; terms below 1e-19 of
     the largest are left out. ``out``, (4, n_queries), gets this mean; the variance of the ratio whose numerator has,
     about its mean given m, ``variance`` plus that of a tie of ``slots`` items, m of them relevant, with these
-    ``effects``, as `tie_moments` gives them; the mean of 1 / (rel_before + m); and the slope of the cut tie: given m,
-    the numerator has that of the tie of the slots, and the relevant items' places add up to a constant less m size / 2.
+    ``effects``, as `precision_sums` gives them; the mean of 1 / (rel_before + m); and the slope of the cut tie: given
+    m, the numerator has that of the tie of the slots, and the relevant items' places add up to a constant less
+    m size / 2.
     """
     for q in range(len(size)):
         n, r, s, c = size[q], n_rel[q], slots[q], rel_before[q]
@@ -254,7 +291,7 @@ def probability_of_none(size, n_rel, slots, out):  # type: ignore[no-untyped-def
 
 
 @compiled_or_python(2e-6)
-def discounted_gains(counts, gains, before, sums, squares, weighted, out, slopes):  # type: ignore[no-untyped-def]
+def discounted_gains(counts, gains, sums, squares, weighted, out, slopes):  # type: ignore[no-untyped-def]
     """Sum the discounted gains of ``counts`` (n_queries, n_levels, n_groups), and compute each tie's slope.
 
     ``out``, (4, n_queries), gets the expected sum, the least and the largest, and its variance; ``slopes``, (n_queries,
@@ -270,8 +307,9 @@ def discounted_gains(counts, gains, before, sums, squares, weighted, out, slopes
     for q in range(len(counts)):
         mean, low, high, variance = 0.0, 0.0, 0.0, 0.0
         rest_of_mean, rest_of_low, rest_of_high = 0.0, 0.0, 0.0
+        after = 0
         for g in range(n_groups):
-            start = before[q, g]
+            start = after
             if start >= k:
                 break
             size, total_gain, worst, best = 0, 0.0, 0.0, 0.0
@@ -282,6 +320,7 @@ def discounted_gains(counts, gains, before, sums, squares, weighted, out, slopes
                     size += n
                     total_gain += n * gains[level]
                     worst += gains[level] * (sums[min(start + size, k)] - sums[first])
+            after = start + size
             if total_gain == 0.0:
                 continue
             first = start
@@ -294,16 +333,9 @@ def discounted_gains(counts, gains, before, sums, squares, weighted, out, slopes
             end = min(start + size, k)
             n = end - start  # ranks that count
             total, gain = sums[end] - sums[start], total_gain / size
-            both = mean + gain * total
-            back = both - mean
-            rest_of_mean += (mean - (both - back)) + (gain * total - back)
-            mean, both = both, low + worst
-            back = both - low
-            rest_of_low += (low - (both - back)) + (worst - back)
-            low, both = both, high + best
-            back = both - high
-            rest_of_high += (high - (both - back)) + (best - back)
-            high = both
+            mean, rest_of_mean = _plus(mean, rest_of_mean, gain * total)
+            low, rest_of_low = _plus(low, rest_of_low, worst)
+            high, rest_of_high = _plus(high, rest_of_high, best)
             of_gains = 0.0
             for level in range(n_levels):
                 of_gains += counts[q, level, g] * (gains[level] - gain) * (gains[level] - gain)
@@ -331,21 +363,24 @@ def discounted_gains(counts, gains, before, sums, squares, weighted, out, slopes
         out[3, q] = variance
 
 
-@compiled_or_python(3e-7)
-def sums_above(parts, group, out):  # type: ignore[no-untyped-def]
-    """Sum the groups above each query's ``group``, of parts (n_parts, n_queries, n_groups).
+def _plus(total: float, rest: float, term: float) -> tuple[float, float]:
+    """Add a term to a sum, and the rounding error to the rest (Knuth)."""
+    both = total + term
+    back = both - total
+    return both, rest + ((total - (both - back)) + (term - back))
 
-    Rounding errors are added up and added back at the end (Neumaier), and adding 0 changes nothing: empty groups do not
-    affect the last bit.
+
+@compiled_or_python(3e-7)
+def sum_groups(parts, out):  # type: ignore[no-untyped-def]
+    """Sum the groups of parts, (n_parts, n_queries, n_groups).
+
+    Rounding errors are added up and added back at the end, so groups of 0 do not affect the last bit.
     """
     for part in range(len(parts)):
-        for q in range(len(group)):
+        for q in range(out.shape[1]):
             total, rest = 0.0, 0.0
-            for g in range(group[q]):
-                term = parts[part, q, g]
-                both = total + term
-                rest += (total - both) + term if abs(total) >= abs(term) else (term - both) + total
-                total = both
+            for g in range(parts.shape[2]):
+                total, rest = _plus(total, rest, parts[part, q, g])
             out[part, q] = total + rest
 
 

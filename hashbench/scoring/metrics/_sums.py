@@ -15,7 +15,7 @@ from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores
 
 _one_at_a_time = Lock()
-_TABLE = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])  # harmonic numbers H(0) to H(64)
+HARMONIC = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])  # harmonic numbers H(0) to H(64)
 SQUARES = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65) ** 2)])  # sums of 1/t^2 up to rank 0 to 64
 
 
@@ -34,7 +34,7 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
     if first.shape != count.shape:
         first, count = np.broadcast_arrays(first, count)
     sums = np.empty(first.size)
-    _loops.harmonic(first.ravel(), count.ravel(), _TABLE, sums)
+    _loops.harmonic(first.ravel(), count.ravel(), HARMONIC, sums)
     return sums.reshape(first.shape)
 
 
@@ -81,10 +81,10 @@ def _discount_sums(n_ranks: int, power: int) -> FloatArray:
     return sums
 
 
-def sum_groups(parts: FloatArray, up_to: IntArray | None = None) -> FloatArray:
-    """Sum all groups of each query, or the first ``up_to``: (n_parts, n_queries, n_groups) to (n_parts, n_queries)."""
+def sum_groups(parts: FloatArray) -> FloatArray:
+    """Sum the groups of each query: (n_parts, n_queries, n_groups) to (n_parts, n_queries)."""
     sums = np.empty(parts.shape[:2])
-    _loops.sums_above(parts, np.full(parts.shape[1], parts.shape[2]) if up_to is None else up_to, sums)
+    _loops.sum_groups(parts, sums)
     return sums
 
 

@@ -1,31 +1,32 @@
 """Average precision of the whole ranking and of its first k items."""
 
+from typing import NamedTuple, Self
+
 import numpy as np
 
 from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
-from hashbench.scoring.metrics._sums import SQUARES, Cut, Sums, cut_at, harmonic_range, harmonic_sums, sum_groups
+from hashbench.scoring.metrics._sums import HARMONIC, SQUARES, Cut, Sums, cut_at, harmonic_range, harmonic_sums
 
 
 def _slopes(histogram: TieHistogram, ties: str = "ranked") -> Slopes:
     slope = np.zeros(histogram.size.shape)
     if ties == "ranked":
-        slope = histogram.spread(_whole_groups(histogram.dense)[4]) / histogram.n_relevant[:, None]
+        slope = _of_ties(histogram).slope / histogram.n_relevant[:, None]
     return Slopes.of_relevance(slope, histogram)
 
 
 def _slopes_at(histogram: TieHistogram, k: int | None, divisor: str = "retrieved") -> Slopes:
-    dense = histogram.dense
-    cut, n_groups = cut_at(dense, k), dense.size.shape[1]
-    slope = np.where(np.arange(n_groups) < cut.group[:, None], _whole_groups(dense)[4], 0.0)
+    cut, above, n_groups = cut_at(histogram, k), _above(histogram, k), histogram.size.shape[1]
     if divisor == "retrieved":
-        _, _, reciprocal, cut_slope = _over_retrieved(dense, k)
-        slope = slope * reciprocal[:, None] + cut.in_group(cut_slope, n_groups)
+        _, _, reciprocal, of_cut = _over_retrieved(histogram, k)
+        slope = above.slope * reciprocal[:, None] + cut.in_group(of_cut, n_groups)
     else:
-        slope = (slope + cut.in_group(_in_cut(dense, k)[2], n_groups)) / _divisor(histogram, k, divisor)[:, None]
-    return Slopes.of_relevance(histogram.spread(slope), histogram)
+        of_cut = _in_cut(histogram, k).slope[:, 0]
+        slope = (above.slope + cut.in_group(of_cut, n_groups)) / _divisor(histogram, k, divisor)[:, None]
+    return Slopes.of_relevance(slope, histogram)
 
 
 @register_metric(
@@ -63,7 +64,7 @@ def average_precision(histogram: TieHistogram, ties: str = "ranked") -> Scores:
         n_rel_within = histogram.rel_before + histogram.n_rel
         value = (histogram.n_rel * n_rel_within / n_within).sum(axis=1) / histogram.n_relevant
         return Scores.without_ties(value)
-    return Sums(*sum_groups(_whole_groups(histogram.dense)[:4])).over(histogram.n_relevant)
+    return _of_ties(histogram).sums.over(histogram.n_relevant)
 
 
 @register_metric(
@@ -93,10 +94,9 @@ def average_precision_at(histogram: TieHistogram, k: int | None, divisor: str = 
     >>> average_precision_at(histogram, 6).high  # none of the tie's relevant items above the cut
     array([1.])
     """
-    dense = histogram.dense
-    cut, sums = cut_at(dense, k), _above(dense, k)
+    cut, sums = cut_at(histogram, k), _above(histogram, k).sums
     if divisor != "retrieved":
-        mean, variance, _ = _in_cut(dense, k)
+        mean, _, _, variance = _in_cut(histogram, k).sums
         low, high = sums.low + _worst_of(cut, cut.fewest), sums.high + _best_of(cut, cut.most)
         return Sums(sums.mean + mean, low, high, sums.variance + variance).over(_divisor(histogram, k, divisor))
     cutoff, n_worst = cut.before + cut.slots, np.empty_like(cut.slots)
@@ -106,7 +106,7 @@ def average_precision_at(histogram: TieHistogram, k: int | None, divisor: str = 
     high = np.max(
         [(sums.high + _best_of(cut, m)) / np.maximum(cut.rel_before + m, 1) for m in (cut.fewest, cut.most)], axis=0
     )
-    mean, variance, _, _ = _over_retrieved(dense, k)
+    mean, variance, _, _ = _over_retrieved(histogram, k)
     return Scores(mean, low, high, np.sqrt(np.maximum(variance, 0)))
 
 
@@ -132,23 +132,37 @@ def average_precision_at_r(histogram: TieHistogram) -> Scores:
     return average_precision_at(histogram, None, "relevant")
 
 
+class _Precisions(NamedTuple):
+    """Sums of the precision at the relevant items of some ties."""
+
+    sums: Sums
+    slope: FloatArray  # of each tie, (n_queries, n_groups)
+    effects: FloatArray  # (n_queries, 6), of single places of the last tie
+
+    @classmethod
+    def of(
+        cls, before: IntArray, rel_before: IntArray, ties: tuple[IntArray, IntArray, IntArray], n_ties: IntArray
+    ) -> Self:
+        """Sum over each query's first ties: their items, relevant items and slots, each (n_queries, n_groups)."""
+        sums, slope, effects = np.empty((4, len(n_ties))), np.zeros(ties[0].shape), np.zeros((len(n_ties), 6))
+        _loops.precision_sums(before, rel_before, *ties, n_ties, HARMONIC, SQUARES, sums, slope, effects)
+        return cls(Sums(*sums), slope, effects)
+
+    @classmethod
+    def of_cut(cls, cut: Cut, size: IntArray, n_rel: IntArray) -> Self:
+        """Sum over the first slots of the cut tie, of so many items and relevant ones."""
+        ties = size[:, None], n_rel[:, None], cut.slots[:, None]
+        return cls.of(cut.before, cut.rel_before, ties, np.ones_like(size))
+
+
 @once_per_histogram
-def _whole_groups(histogram: TieHistogram) -> FloatArray:
-    """Sum the precision at the relevant items of each tie: the parts of `Sums` and slopes, (5, n_queries, n_groups)."""
-    before, rel_before, size, n_rel = histogram.before, histogram.rel_before, histogram.size, histogram.n_rel
-    mean, variance, slope = _moments(before, rel_before, size, n_rel, size, np.empty((1, 6)))
-    low, high = _in_a_row(before + size - n_rel, rel_before, n_rel), _in_a_row(before, rel_before, n_rel)
-    return np.stack([mean, low, high, variance, slope])
+def _of_ties(histogram: TieHistogram) -> _Precisions:
+    return _of_first(histogram, np.full(histogram.n_queries, histogram.size.shape[1]))
 
 
-def _moments(
-    before: IntArray, rel_before: IntArray, size: IntArray, n_rel: IntArray, slots: IntArray, effects: FloatArray
-) -> FloatArray:
-    """Compute mean, variance and slope of the sum of precision at each tie's relevant items in its first ``slots``."""
-    moments = np.empty((3, *size.shape))
-    arrays = before, rel_before, size, n_rel, slots, harmonic_range(before, slots * (n_rel > 0))  # else of no use
-    _loops.tie_moments(*(array.ravel() for array in arrays), SQUARES, effects, *moments.reshape(3, -1))
-    return moments
+def _of_first(histogram: TieHistogram, n_ties: IntArray) -> _Precisions:
+    none = np.zeros_like(n_ties)
+    return _Precisions.of(none, none, (histogram.size, histogram.n_rel, histogram.size), n_ties)
 
 
 def _in_a_row(before: IntArray, rel_before: IntArray, n_rel: IntArray) -> FloatArray:
@@ -167,24 +181,21 @@ def _best_of(cut: Cut, n_above: IntArray) -> FloatArray:
 
 
 @once_per_histogram
-def _above(histogram: TieHistogram, k: int | None) -> Sums:
-    """Sum the precision at the relevant items of the ties above the cut one."""
-    return Sums(*sum_groups(_whole_groups(histogram)[:4], cut_at(histogram, k).group))
+def _above(histogram: TieHistogram, k: int | None) -> _Precisions:
+    return _of_first(histogram, cut_at(histogram, k).group)
 
 
 @once_per_histogram
-def _in_cut(histogram: TieHistogram, k: int | None) -> FloatArray:
-    """Compute mean, variance and slope of the sum of precision at the cut tie's relevant items above the cutoff."""
+def _in_cut(histogram: TieHistogram, k: int | None) -> _Precisions:
     cut = cut_at(histogram, k)
-    return _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 6)))
+    return _Precisions.of_cut(cut, cut.size, cut.n_rel)
 
 
 @once_per_histogram
 def _over_retrieved(histogram: TieHistogram, k: int | None) -> FloatArray:
     """Compute mean and variance of AP@k:retrieved, the mean of one over its divisor, and the slope of the cut tie."""
-    cut, sums, ratio = cut_at(histogram, k), _above(histogram, k), np.empty((4, histogram.n_queries))
-    effects, some = np.zeros((len(cut.slots), 6)), np.minimum(cut.slots - 1, 1)
-    _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects)  # a tie of all slots
+    cut, sums, ratio = cut_at(histogram, k), _above(histogram, k).sums, np.empty((4, histogram.n_queries))
+    effects = _Precisions.of_cut(cut, cut.slots, np.minimum(cut.slots - 1, 1)).effects  # a tie of all slots
     drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
     _loops.hypergeometric_ratio(*drawn, sums.mean, *_given_hits(cut), sums.variance, effects, ratio)
     return ratio
@@ -193,7 +204,7 @@ def _over_retrieved(histogram: TieHistogram, k: int | None) -> FloatArray:
 def _given_hits(cut: Cut) -> tuple[FloatArray, FloatArray]:
     """Return the parts of the cut tie's expected sum of precision, per_one m + per_pair m (m - 1).
 
-    Given m relevant items in all slots, place t holds one with probability m / slots, and so on as in `tie_moments`.
+    Given m relevant items in all slots, place t holds one with probability m / slots, and so on as in `precision_sums`.
     """
     harmonic, slots = harmonic_range(cut.before, cut.slots), np.maximum(cut.slots, 1)
     per_one = (cut.rel_before + 1) * harmonic / slots

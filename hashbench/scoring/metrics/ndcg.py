@@ -35,20 +35,19 @@ class _Gains(NamedTuple):
         parts = self.mean, self.low, self.high, np.sqrt(self.variance)
         return Scores(*(np.where(self.ideal > 0, part / self.ideal, 1.0) for part in parts))
 
-    def slopes(self, histogram: TieHistogram, gains: FloatArray) -> Slopes:
-        """Return the slopes of the gain over the ideal one, of all groups of the histogram."""
-        slope = np.where(self.ideal[:, None] > 0, self.slope / self.ideal[:, None], 0.0)
-        return Slopes(histogram.spread(slope), gains)
+    def slopes(self, gains: FloatArray) -> Slopes:
+        """Return the slopes of the gain over the ideal one."""
+        return Slopes(np.where(self.ideal[:, None] > 0, self.slope / self.ideal[:, None], 0.0), gains)
 
 
 def _slopes(histogram: TieHistogram, gain: str = "exponential") -> Slopes:
     if gain == "linear":
-        return _linear(histogram.dense).slopes(histogram, histogram.levels.astype(np.float64))
+        return _linear(histogram).slopes(histogram.levels.astype(np.float64))
     return _slopes_at(histogram, _n_ranks(histogram), gain)
 
 
 def _slopes_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Slopes:
-    return _logarithmic(histogram.dense, k, gain).slopes(histogram, _gains(histogram, gain))
+    return _logarithmic(histogram, k, gain).slopes(_gains(histogram, gain))
 
 
 @register_metric(
@@ -85,7 +84,7 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     """
     if gain == "linear":
         check_whole(histogram, "NDCG:linear")
-        return _linear(histogram.dense).scores
+        return _linear(histogram).scores
     return ndcg_at(histogram, _n_ranks(histogram), gain)
 
 
@@ -102,7 +101,7 @@ def ndcg_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Score
 
     Gains are as in `ndcg`; a cutoff beyond the database is cut to it.
     """
-    return _logarithmic(histogram.dense, k, gain).scores
+    return _logarithmic(histogram, k, gain).scores
 
 
 def _gains(histogram: TieHistogram, gain: str) -> FloatArray:
@@ -146,7 +145,7 @@ def _logarithmic(histogram: TieHistogram, k: int, gain: str) -> _Gains:
     up_to = discount_sums(n_ranks)[:n_counted]
     others = discount_sums(n_ranks, power=2)[:n_counted], weighted_discount_sums(n_ranks)[:n_counted]
     unit = np.exp2(np.frexp(gains[-1])[1])  # a power of two, so that squares overflow nothing and round as they would
-    _loops.discounted_gains(histogram.counts, gains / unit, histogram.before, up_to, *others, sums, slope)
+    _loops.discounted_gains(histogram.counts, gains / unit, up_to, *others, sums, slope)
     mean, low, high, variance = sums
     return _Gains(mean, low, high, variance, _ideal(histogram, gains / unit, up_to), slope / unit)
 
