@@ -20,9 +20,9 @@ def sort_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
 def sort_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
     """Sort rows by their keys, the last key first; return the order and where each run of equal rows begins."""
     shortened = [_shortened(key) for key in keys]
-    order = np.argsort(shortened[0], kind="stable")
+    order = _sort(shortened[0])
     for key in shortened[1:]:
-        order = order[np.argsort(key[order], kind="stable")]
+        order = order[_sort(key[order])]
     is_first = np.zeros(len(order), dtype=bool)
     is_first[:1] = True
     for key in shortened:
@@ -32,10 +32,29 @@ def sort_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
 
 
 def _shortened(key: AnyArray) -> AnyArray:
-    """Return a key in 8 or 16 bits if its range allows it: these are counted to be sorted, not compared."""
+    """Return a key in 16 bits if its range allows it: these are counted to be sorted, not compared."""
     low, high = key.min(initial=0), key.max(initial=0)
-    extent = int(high) - int(low)
-    return key if extent >= 1 << 16 else (key - low).astype(np.uint8 if extent < 1 << 8 else np.uint16)
+    return key if int(high) - int(low) >= 1 << 16 else (key - low).astype(np.uint16)
+
+
+def _sort(key: AnyArray) -> IntArray:
+    return np.asarray(_sort_counted(key) if key.dtype == np.uint16 else np.argsort(key, kind="stable"))
+
+
+@compiled_or(lambda key: np.argsort(key, kind="stable"), 1e-8)
+def _sort_counted(key):  # type: ignore[no-untyped-def]
+    """Sort a key of 16 bits; equal ones stay in order."""
+    most = np.int64(key.max()) if len(key) else np.int64(0)
+    fill = np.zeros(most + 2, np.int64)
+    for i in range(len(key)):
+        fill[np.int64(key[i]) + 1] += 1
+    for value in range(most):
+        fill[value + 1] += fill[value]
+    order = np.empty(len(key), np.int64)
+    for i in range(len(key)):
+        order[fill[key[i]]] = i
+        fill[key[i]] += 1
+    return order
 
 
 def merge_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:

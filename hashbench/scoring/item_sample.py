@@ -7,19 +7,19 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from hashbench._parallel import compiled_or
 from hashbench._typing import BoolArray, ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
 from hashbench.affinity import Affinity, level_indices
 from hashbench.bits import n_words, to_words
 from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
-from hashbench.scoring.equal_rows import number_rows, sort_rows
+from hashbench.scoring.equal_rows import number_rows
 from hashbench.scoring.row_hashes import ODD, mixed, row_hashes
 
 N_SAMPLED = 1024  # items of a large database; docs/explanation/mean-over-queries.md states how exact it is
 
 _ALL = slice(None)
 _LOW = np.uint64(0xFFFF)
-_MANY = 1 << 14  # items that take longer to be sorted than to be split into bins
 _IN_ANY_ORDER = 1 << 22  # items among which the same are drawn in any order; of more, rows have a say
 
 
@@ -109,55 +109,123 @@ def _draw(database: SliceableCodes, n_bits: int, item_keys: IntArray) -> IntArra
     for rows, words in read_words(database, n_bits):
         codes[rows] = words[:, 0] << np.uint64(64 - min(n_bits, 64))
 
-    def hashes_of(items: IntArray) -> WordArray:
-        hashes = np.empty(len(items), dtype=np.uint64)
-        for is_here, words in _words_at(items, database, n_bits):
-            hashes[is_here] = row_hashes(words, item_keys[items[is_here]])
-        return hashes
-
-    items = np.arange(n_items)
-    if n_items >= _MANY:
-        n_bin_bits = min(n_items.bit_length() - 1, 16)
-        items, places = _narrowed(codes >> np.uint64(64 - n_bin_bits), places)
-    hashes, codes = hashes_of(items), codes[items] & ~_LOW
-    if len(items) >= _MANY and 2 * len(items) > n_items:  # since many have equal codes
-        number, first = number_rows([codes])
-        rank = np.argsort(np.argsort(codes[first])).astype(np.uint64)
-        n_hash_bits = max(min(len(items).bit_length() - len(first).bit_length(), 16), 0)
-        bins = (rank[number] << np.uint64(n_hash_bits)) | ((hashes & _LOW) >> np.uint64(16 - n_hash_bits))
-        kept, places = _narrowed(bins, places)
-        items, hashes, codes = items[kept], hashes[kept], codes[kept]
-    return np.asarray(items[_in_order(codes | (hashes & _LOW), hashes)[places]])
-
-
-def _in_order(keys: WordArray, hashes: WordArray) -> IntArray:
-    """Return the order of items by keys, then by hashes; items equal in both are interchangeable."""
-    number, first = number_rows([keys, hashes])
-    of_kinds = np.argsort(keys[first])
-    sorted_keys = keys[first[of_kinds]]
-    if (sorted_keys[1:] == sorted_keys[:-1]).any():
-        of_kinds = np.lexsort((hashes[first], keys[first]))  # which takes longer
-    if len(first) == len(keys):
-        return of_kinds
+    items, places = _narrowed(codes, np.uint64(64 - min(n_items.bit_length() - 1, 16)), places)
+    hashes = np.empty(len(items), dtype=np.uint64)
+    for rows, words in read_words(database, n_bits):
+        here = slice(*np.searchsorted(items, (rows.start, rows.stop)))
+        hashes[here] = row_hashes(words[items[here] - rows.start], item_keys[items[here]])
+    number, first = number_rows([codes[items] & ~_LOW])
     rank = np.empty(len(first), dtype=np.int64)
-    rank[of_kinds] = np.arange(len(first))
-    return sort_rows([rank[number]])[0]
+    rank[np.argsort(codes[items[first]] & ~_LOW)] = np.arange(len(first))
+    return np.asarray(items[_at_places(rank[number], hashes, places)])
 
 
-def _narrowed(bins: WordArray, places: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the items that can have these places in an order that begins with bins, and their places among those.
-
-    Only the items of bins that hold a place need to be sorted.
-    """
-    bins = bins.view(np.int64)
+def _narrowed_by_sizes(codes: WordArray, shift: np.uint64, places: IntArray) -> tuple[IntArray, IntArray]:
+    bins = (codes >> shift).view(np.int64)
     sizes = np.bincount(bins)
     ends = sizes.cumsum()
     bin_of_place = np.searchsorted(ends, places, side="right")
     is_wanted = np.zeros(len(sizes), dtype=bool)
     is_wanted[bin_of_place] = True
-    wanted = np.flatnonzero(is_wanted)
-    n_left_out = ends[wanted] - sizes[wanted].cumsum()  # items of other bins before each
-    return np.flatnonzero(is_wanted.take(bins)), places - n_left_out[np.searchsorted(wanted, bin_of_place)]
+    n_left_out = np.cumsum(np.where(is_wanted, 0, sizes))
+    return np.flatnonzero(is_wanted[bins]), places - n_left_out[bin_of_place]
+
+
+@compiled_or(_narrowed_by_sizes, 1e-8)
+def _narrowed(codes, shift, places):  # type: ignore[no-untyped-def]
+    """Return the items that can have these places in the order of codes, and their places among those.
+
+    Codes fall into bins by the bits above ``shift``. Only the items of bins that hold a place need to be sorted.
+    """
+    sizes = np.zeros(np.int64(1) << (64 - np.int64(shift)), np.int32)
+    for i in range(len(codes)):
+        sizes[codes[i] >> shift] += 1
+    places_left = places.copy()
+    n_before, n_kept, place = 0, 0, 0
+    for value in range(len(sizes)):
+        n, is_wanted = sizes[value], 0
+        while place < len(places) and places[place] < n_before + n:
+            places_left[place] += n_kept - n_before
+            place += 1
+            is_wanted = 1
+        n_before += n
+        n_kept += is_wanted * n
+        sizes[value] = is_wanted
+    items = np.empty(n_kept + 1, np.int64)
+    n_kept = 0
+    for i in range(len(codes)):
+        items[n_kept] = i
+        n_kept += sizes[codes[i] >> shift]
+    return items[:n_kept], places_left
+
+
+def _at_places_by_sorting(groups: IntArray, hashes: WordArray, places: IntArray) -> IntArray:
+    return np.lexsort((hashes, hashes & _LOW, groups))[places]
+
+
+@compiled_or(_at_places_by_sorting)
+def _at_places(groups, hashes, places):  # type: ignore[no-untyped-def]
+    """Return the items at places, ascending, in the order of groups, last 16 bits of the hashes, and whole hashes.
+
+    Groups are numbered from 0 without gaps. Inside a group, hashes fall into bins of a few; bins that hold no place
+    are not sorted.
+    """
+    ends = np.zeros(groups.max() + 1, np.int64)
+    for i in range(len(groups)):
+        ends[groups[i]] += 1
+    for group in range(1, len(ends)):
+        ends[group] += ends[group - 1]
+    items, fill = np.empty(len(groups), np.int64), ends.copy()
+    for step in range(len(groups)):
+        i = len(groups) - 1 - step
+        fill[groups[i]] -= 1
+        items[fill[groups[i]]] = i
+    binned, counts = np.empty(len(groups), np.int64), np.zeros((1 << 16) + 1, np.int64)
+    out = np.empty(len(places), np.int64)
+    place, group = 0, 0
+    while place < len(places):
+        while ends[group] <= places[place]:
+            group += 1
+        start, end = ends[group - 1] if group else np.int64(0), ends[group]
+        shift = 16
+        while shift > 0 and (end - start) >> (18 - shift):
+            shift -= 1
+        low, high = np.uint64(_LOW), np.uint64(shift)
+        n_bins = 1 << (16 - shift)
+        counts[: n_bins + 1] = 0
+        for at in range(start, end):
+            counts[np.int64((hashes[items[at]] & low) >> high) + 1] += 1
+        for value in range(n_bins):
+            counts[value + 1] += counts[value]
+        for at in range(start, end):
+            bin_of_item = np.int64((hashes[items[at]] & low) >> high)
+            binned[start + counts[bin_of_item]] = items[at]
+            counts[bin_of_item] += 1
+        first = start
+        for value in range(n_bins):
+            last = start + counts[value]
+            if place < len(places) and places[place] < last:
+                _sort_by_hashes(binned[first:last], hashes)
+            while place < len(places) and places[place] < last:
+                out[place] = binned[places[place]]
+                place += 1
+            first = last
+    return out
+
+
+def _sort_by_hashes(items: IntArray, hashes: WordArray) -> None:
+    """Sort a few items by the last 16 bits of their hashes, then by all; equal ones stay in order."""
+    low = np.uint64(_LOW)
+    for i in range(1, len(items)):
+        item, at = items[i], i
+        mine = hashes[item]
+        while at > 0:
+            other = hashes[items[at - 1]]
+            if other & low < mine & low or (other & low == mine & low and other <= mine):
+                break
+            items[at] = items[at - 1]
+            at -= 1
+        items[at] = item
 
 
 def _words_at(chosen: IntArray, database: SliceableCodes, n_bits: int) -> Iterator[tuple[BoolArray, WordArray]]:

@@ -4,6 +4,7 @@ from itertools import chain
 
 import numpy as np
 
+from hashbench._parallel import compiled_or
 from hashbench._typing import IntArray, WordArray
 
 ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: multiplied by it, near numbers lie far apart
@@ -13,8 +14,22 @@ def row_hashes(*tables: WordArray | IntArray) -> WordArray:
     """Hash rows of tables, (n_rows, n_columns) each; equal ones alike."""
     hashes = np.zeros(len(tables[0]), dtype=np.uint64)
     for column in chain(*(table.T for table in tables)):
-        hashes = mixed((hashes + ODD) ^ column.astype(np.uint64))
+        _mix_in(hashes, column.astype(np.uint64), ODD)
     return hashes
+
+
+def _mix_in_whole(hashes: WordArray, column: WordArray, odd: np.uint64) -> None:
+    hashes[:] = mixed((hashes + odd) ^ column)
+
+
+@compiled_or(_mix_in_whole, 1e-8)
+def _mix_in(hashes, column, odd):  # type: ignore[no-untyped-def]
+    """Mix a column into the hashes of rows, as `mixed` does."""
+    for row in range(len(hashes)):
+        word = (hashes[row] + odd) ^ column[row]
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        hashes[row] = word ^ (word >> np.uint64(31))
 
 
 def mixed(words: WordArray) -> WordArray:
