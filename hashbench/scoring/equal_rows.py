@@ -32,19 +32,22 @@ def sort_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
 
 
 def _shortened(key: AnyArray) -> AnyArray:
-    """Return a key in 16 bits if its range allows it: these are counted to be sorted, not compared."""
+    """Return a key in 16 bits if its range allows it: few values are counted to be sorted, not compared."""
     low, high = key.min(initial=0), key.max(initial=0)
     return key if int(high) - int(low) >= 1 << 16 else (key - low).astype(np.uint16)
 
 
 def _sort(key: AnyArray) -> IntArray:
-    return np.asarray(_sort_counted(key) if key.dtype == np.uint16 else np.argsort(key, kind="stable"))
+    """Return the order of a key of `_shortened`; equal ones stay in order."""
+    if key.dtype == np.uint16 and key.max(initial=0) < len(key):
+        return np.asarray(_sort_counted(key))
+    return np.argsort(key, kind="stable")
 
 
 @compiled_or(lambda key: np.argsort(key, kind="stable"), 1e-8)
 def _sort_counted(key):  # type: ignore[no-untyped-def]
-    """Sort a key of 16 bits; equal ones stay in order."""
-    most = np.int64(key.max()) if len(key) else np.int64(0)
+    """Sort a key of 16 bits, (n_rows,), by counting its values."""
+    most = np.int64(key.max())
     fill = np.zeros(most + 2, np.int64)
     for i in range(len(key)):
         fill[np.int64(key[i]) + 1] += 1

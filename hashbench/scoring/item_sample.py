@@ -114,10 +114,11 @@ def _draw(database: SliceableCodes, n_bits: int, item_keys: IntArray) -> IntArra
     for rows, words in read_words(database, n_bits):
         here = slice(*np.searchsorted(items, (rows.start, rows.stop)))
         hashes[here] = row_hashes(words[items[here] - rows.start], item_keys[items[here]])
-    number, first = number_rows([codes[items] & ~_LOW])
+    coarse, keys = codes[items] & ~_LOW, (hashes << np.uint64(48)) | (hashes >> np.uint64(16))
+    number, first = number_rows([coarse])
     rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(codes[items[first]] & ~_LOW)] = np.arange(len(first))
-    return np.asarray(items[_at_places(rank[number], hashes, places)])
+    rank[np.argsort(coarse[first])] = np.arange(len(first))
+    return np.asarray(items[_at_places(rank[number], keys, places)])
 
 
 def _narrowed_by_sizes(codes: WordArray, shift: np.uint64, places: IntArray) -> tuple[IntArray, IntArray]:
@@ -135,7 +136,8 @@ def _narrowed_by_sizes(codes: WordArray, shift: np.uint64, places: IntArray) -> 
 def _narrowed(codes, shift, places):  # type: ignore[no-untyped-def]
     """Return the items that can have these places in the order of codes, and their places among those.
 
-    Codes fall into bins by the bits above ``shift``. Only the items of bins that hold a place need to be sorted.
+    ``codes``, (n_items,), fall into bins by the bits above ``shift``. Only the items of bins that hold one of
+    ``places``, (n_places,) and ascending, need to be sorted.
     """
     sizes = np.zeros(np.int64(1) << (64 - np.int64(shift)), np.int32)
     for i in range(len(codes)):
@@ -159,16 +161,16 @@ def _narrowed(codes, shift, places):  # type: ignore[no-untyped-def]
     return items[:n_kept], places_left
 
 
-def _at_places_by_sorting(groups: IntArray, hashes: WordArray, places: IntArray) -> IntArray:
-    return np.lexsort((hashes, hashes & _LOW, groups))[places]
+def _at_places_by_sorting(groups: IntArray, keys: WordArray, places: IntArray) -> IntArray:
+    return np.lexsort((keys, groups))[places]
 
 
 @compiled_or(_at_places_by_sorting)
-def _at_places(groups, hashes, places):  # type: ignore[no-untyped-def]
-    """Return the items at places, ascending, in the order of groups, last 16 bits of the hashes, and whole hashes.
+def _at_places(groups, keys, places):  # type: ignore[no-untyped-def]
+    """Return the items at places in the order of groups, then of keys; equal ones stay in order.
 
-    Groups are numbered from 0 without gaps. Inside a group, hashes fall into bins of a few; bins that hold no place
-    are not sorted.
+    ``groups`` and ``keys`` are (n_items,), ``places``, (n_places,), ascend; groups are numbered from 0 without gaps.
+    Inside a group, items fall into bins by the first bits of their keys. Bins that hold no place are not sorted.
     """
     ends = np.zeros(groups.max() + 1, np.int64)
     for i in range(len(groups)):
@@ -180,32 +182,31 @@ def _at_places(groups, hashes, places):  # type: ignore[no-untyped-def]
         i = len(groups) - 1 - step
         fill[groups[i]] -= 1
         items[fill[groups[i]]] = i
-    binned, counts = np.empty(len(groups), np.int64), np.zeros((1 << 16) + 1, np.int64)
+    binned, bin_ends = np.empty(len(groups), np.int64), np.zeros((1 << 16) + 1, np.int64)
     out = np.empty(len(places), np.int64)
     place, group = 0, 0
     while place < len(places):
         while ends[group] <= places[place]:
             group += 1
         start, end = ends[group - 1] if group else np.int64(0), ends[group]
-        shift = 16
-        while shift > 0 and (end - start) >> (18 - shift):
-            shift -= 1
-        low, high = np.uint64(_LOW), np.uint64(shift)
-        n_bins = 1 << (16 - shift)
-        counts[: n_bins + 1] = 0
+        n_bits = 0
+        while n_bits < 16 and (end - start) >> (n_bits + 2):  # bins of about two items
+            n_bits += 1
+        shift, n_bins = np.uint64(63 - n_bits), 1 << n_bits
+        bin_ends[: n_bins + 1] = 0
         for at in range(start, end):
-            counts[np.int64((hashes[items[at]] & low) >> high) + 1] += 1
+            bin_ends[np.int64(keys[items[at]] >> np.uint64(1) >> shift) + 1] += 1
         for value in range(n_bins):
-            counts[value + 1] += counts[value]
+            bin_ends[value + 1] += bin_ends[value]
         for at in range(start, end):
-            bin_of_item = np.int64((hashes[items[at]] & low) >> high)
-            binned[start + counts[bin_of_item]] = items[at]
-            counts[bin_of_item] += 1
+            bin_of_item = np.int64(keys[items[at]] >> np.uint64(1) >> shift)
+            binned[start + bin_ends[bin_of_item]] = items[at]
+            bin_ends[bin_of_item] += 1
         first = start
         for value in range(n_bins):
-            last = start + counts[value]
+            last = start + bin_ends[value]
             if place < len(places) and places[place] < last:
-                _sort_by_hashes(binned[first:last], hashes)
+                _sort_by_keys(binned[first:last], keys)
             while place < len(places) and places[place] < last:
                 out[place] = binned[places[place]]
                 place += 1
@@ -213,16 +214,14 @@ def _at_places(groups, hashes, places):  # type: ignore[no-untyped-def]
     return out
 
 
-def _sort_by_hashes(items: IntArray, hashes: WordArray) -> None:
-    """Sort a few items by the last 16 bits of their hashes, then by all; equal ones stay in order."""
-    low = np.uint64(_LOW)
+def _sort_by_keys(items: IntArray, keys: WordArray) -> None:
+    """Sort items, (n_items,), by their keys; equal ones stay in order."""
+    if len(items) > 64:  # of few keys, each of many items
+        items[:] = items[np.argsort(keys[items], kind="mergesort")]
+        return
     for i in range(1, len(items)):
         item, at = items[i], i
-        mine = hashes[item]
-        while at > 0:
-            other = hashes[items[at - 1]]
-            if other & low < mine & low or (other & low == mine & low and other <= mine):
-                break
+        while at > 0 and keys[items[at - 1]] > keys[item]:
             items[at] = items[at - 1]
             at -= 1
         items[at] = item

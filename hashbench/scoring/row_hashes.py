@@ -14,22 +14,19 @@ def row_hashes(*tables: WordArray | IntArray) -> WordArray:
     """Hash rows of tables, (n_rows, n_columns) each; equal ones alike."""
     hashes = np.zeros(len(tables[0]), dtype=np.uint64)
     for column in chain(*(table.T for table in tables)):
-        _mix_in(hashes, column.astype(np.uint64), ODD)
+        _mix_in(hashes, column.astype(np.uint64))
     return hashes
 
 
-def _mix_in_whole(hashes: WordArray, column: WordArray, odd: np.uint64) -> None:
-    hashes[:] = mixed((hashes + odd) ^ column)
+def _mix_in_whole(hashes: WordArray, column: WordArray) -> None:
+    hashes[:] = mixed((hashes + ODD) ^ column)
 
 
 @compiled_or(_mix_in_whole, 1e-8)
-def _mix_in(hashes, column, odd):  # type: ignore[no-untyped-def]
-    """Mix a column into the hashes of rows, as `mixed` does."""
+def _mix_in(hashes, column):  # type: ignore[no-untyped-def]
+    """Mix a column, (n_rows,), into the hashes of rows, (n_rows,)."""
     for row in range(len(hashes)):
-        word = (hashes[row] + odd) ^ column[row]
-        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        hashes[row] = word ^ (word >> np.uint64(31))
+        hashes[row] = mixed((hashes[row] + ODD) ^ column[row])
 
 
 def mixed(words: WordArray) -> WordArray:

@@ -3,6 +3,7 @@ import pytest
 
 from hashbench.bits import pack, to_words
 from hashbench.scoring import item_sample
+from hashbench.scoring import row_hashes as row_hashes_module
 from hashbench.scoring.row_hashes import row_hashes
 
 N_CHOSEN = 1024
@@ -28,7 +29,21 @@ def test_sampled_items_lie_at_equal_distances_in_the_order_of_all(n_bits, n_dist
     np.testing.assert_array_equal(chosen, expected)
 
 
-def test_hashes_of_rows_mix_each_column_in_as_splitmix64_does():
+@pytest.mark.parametrize("n_items", [1, 70, 5000])
+def test_items_at_places_are_those_of_a_plain_sort_where_few_keys_share_their_first_bits(n_items):
+    rng = np.random.default_rng(n_items)
+    groups = np.unique(rng.integers(0, 3, n_items), return_inverse=True)[1]
+    keys = rng.integers(0, 3, n_items).astype(np.uint64) + np.uint64(7 << 50)
+    places = np.arange(0, n_items, 3)
+    expected = sorted(range(n_items), key=lambda item: (groups[item], keys[item], item))
+    for at_places in (item_sample._at_places, item_sample._at_places_by_sorting):
+        assert at_places(groups, keys, places).tolist() == expected[::3]
+
+
+@pytest.mark.parametrize("loops", ["compiled", "plain"])
+def test_hashes_of_rows_mix_each_column_in_as_splitmix64_does(loops, monkeypatch):
+    if loops == "plain":
+        monkeypatch.setattr(row_hashes_module, "_mix_in", row_hashes_module._mix_in_whole)
     rng, mask = np.random.default_rng(0), 2**64 - 1
     words, keys = rng.integers(0, 2**64, (20, 2), dtype=np.uint64), rng.integers(-(2**63), 2**63, (20, 1))
 
