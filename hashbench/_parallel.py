@@ -175,8 +175,8 @@ def to_machine_code(function: Callable[..., Any]) -> Any:
     outlive an uninstall and hide an editable install. Each content of a source has its own folder, since numba pairs a
     file's new date with old machine code if it is killed between writing the two.
 
-    Plain functions of its module that the loop calls are compiled with it. Where numba is missing, the loop raises
-    HashbenchError when it is called.
+    Plain functions of its module that the loop calls, defined above it, are compiled with it; they must not call
+    themselves. Where numba is missing, the loop raises HashbenchError when it is called.
     """
     if numba_error() is not None:
         return _in_need_of_numba
@@ -198,11 +198,15 @@ def _with_helpers(function: Callable[..., Any], compiler: Callable[..., Any]) ->
     """Return a loop that calls compiled versions of the plain functions of its module that it calls, and so on."""
     known = function.__globals__
     called = {name: known[name] for name in function.__code__.co_names if isinstance(known.get(name), FunctionType)}
-    plain = {name: helper for name, helper in called.items() if helper.__module__ == function.__module__}
+    plain = {
+        name: helper for name, helper in called.items() if helper.__code__.co_filename == function.__code__.co_filename
+    }
     if not plain:
         return function
     helpers = {name: compiler(_with_helpers(helper, compiler)) for name, helper in plain.items()}
-    return FunctionType(function.__code__, known | helpers, function.__name__, function.__defaults__)
+    return FunctionType(
+        function.__code__, known | helpers, function.__name__, function.__defaults__, function.__closure__
+    )
 
 
 def _loops_of(source: str) -> Path:

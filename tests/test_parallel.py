@@ -100,7 +100,9 @@ def test_functions_that_a_loop_calls_are_compiled_with_it(loops, tmp_path):
     assert loop(3) == module.function(3) == 13
     assert loop.nopython_signatures
     assert module.more(3) == 7  # which is left as it is
-    assert list(loops.glob("**/*.nbi"))
+    again = _parallel.to_machine_code(module.function)
+    assert again(4) == 17
+    assert sum(again.stats.cache_hits.values()) == 1
 
 
 def test_a_thread_waits_until_another_has_imported_numba(monkeypatch):

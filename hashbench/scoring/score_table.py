@@ -103,7 +103,8 @@ class ScoreTable:
 class ItemSums:
     """Sums over queries of the covariances of their scores with the key of each of some items of ``n_items``.
 
-    ``n_alike`` is how many queries each stands for. ``keys`` differ where a row of other data holds another item.
+    ``n_alike`` is how many queries each stands for. ``keys``, (n_rows, n_keys), differ where a row of other data holds
+    another item.
     """
 
     def __init__(

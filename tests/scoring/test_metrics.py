@@ -445,3 +445,15 @@ def test_scores_are_float64_one_a_query(pattern):
     for part in result:
         assert (part.dtype, part.shape) == (np.float64, (2,))
         assert np.isnan(part).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("name", ["AP", "AP@20", "AP@20:relevant", "NDCG", "NDCG@20", "NDCG:linear", "P@20", "RR"])
+def test_empty_groups_change_no_bit(name):
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 9, (50, 3, 8))
+    wide = np.zeros((50, 3, 100), dtype=np.int64)
+    wide[:, :, 5:85:10] = counts
+    levels, metric = np.arange(3), get_metric(name)
+    few, many = TieHistogram(counts, levels), TieHistogram(wide, levels)
+    np.testing.assert_array_equal(metric.scores(many), metric.scores(few))
+    np.testing.assert_array_equal(metric.slopes(many).slope[:, 5:85:10], metric.slopes(few).slope)

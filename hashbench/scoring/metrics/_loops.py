@@ -46,7 +46,14 @@ def _squares(first: int, n: int, table: FloatArray) -> float:
     return total
 
 
-def _effects_of_places(before: int, ahead: float, n: int, c: int, a: float, b: float) -> tuple[float, ...]:
+def _in_a_row(before: int, rel_before: int, n_rel: int, harmonics: FloatArray) -> float:
+    """Sum the precision at relevant items that follow each other, the first at rank before + 1."""
+    return n_rel + (rel_before - before) * _harmonic(before, n_rel, harmonics)
+
+
+def _effects_of_places(
+    before: int, ahead: float, n: int, c: int, a: float, b: float
+) -> tuple[float, float, float, float, float, float]:
     """Compute the effects of single places of a tie of n items with c slots; see `precision_sums`.
 
     They are (N + 1) w_k + (r - 1) u_k for r relevant items, where ``ahead`` is N + 1; w_k is 1 / rank above the cut and
@@ -75,7 +82,7 @@ def _effects_of_places(before: int, ahead: float, n: int, c: int, a: float, b: f
     middle, per_one, per_more = (n + 1) / 2, 0.0, 0.0
     if c == n and before > 32 * n:  # far below the top: differences of large sums would keep no digits
         x = 1 / (before + middle)
-        second = n * (n * n - 1.0) / 12  # sum of (k - middle)^2
+        second = n * (n * (n + 0.0) - 1.0) / 12  # sum of (k - middle)^2
         fourth = second * (3.0 * n * n - 7) / 20
         per_one = -(second + fourth * (x * x)) * (x * x)
         per_more = (2 * fourth / 3 - second / 6) * (x * x * x) * n2 + per_one / 2
@@ -86,26 +93,26 @@ def _effects_of_places(before: int, ahead: float, n: int, c: int, a: float, b: f
         per_more = (1.5 * ends - 2 * middle * later) * n2
     if n == 2:
         per_more = 0.0
-    per_one, per_more = ahead * per_one / (n * n - 1.0), per_more / (n * n - 1.0)
+    per_one, per_more = ahead * per_one / (n * (n + 0.0) - 1.0), per_more / (n * (n + 0.0) - 1.0)
     return constant, linear, quadratic, of_pairs, per_one, per_more
 
 
-@compiled_or_python(4e-6)
+@compiled_or_python(lambda before, rel_before, size, n_rel, slots, n_ties, *others: 5e-6 * n_ties.sum())
 def precision_sums(  # type: ignore[no-untyped-def]
-    before, rel_before, size, n_rel, slots, n_ties, table, squares, out, slope, effects
+    before, rel_before, size, n_rel, slots, n_ties, harmonics, squares, out, slope, effects
 ):
     """Sum the precision at the relevant items in the first ``slots`` places of each query's first ``n_ties`` ties.
 
     ``size``, ``n_rel`` and ``slots`` are (n_queries, n_groups); ``before`` items, ``rel_before`` of them relevant,
-    precede the first tie. ``out``, (4, n_queries), gets the parts of `Sums`; ``slope``, (n_queries, n_groups) and
-    filled with 0, that of each tie (see `Slopes`); ``effects``, (n_queries, 6) and filled with 0, the
-    `_effects_of_places` of the last. ``table`` and ``squares`` are those of `_harmonic` and `_squares`.
+    precede the first tie. ``out``, (4, n_queries), gets the parts of `Sums`, of which low and high are of whole ties;
+    ``slope``, (n_queries, n_groups) and filled with 0, that of each tie (see `Slopes`); ``effects``, (n_queries, 6) and
+    filled with 0, the `_effects_of_places` of the last tie whose order matters. ``harmonics`` and ``squares`` are the
+    tables of `_harmonic` and `_squares`.
 
     The mean: place t holds a relevant item with probability n_rel / size; then rel_before + 1 relevant items are
     certain up to it, and each of the t - 1 places before it holds one with probability ``chance``. The variance is that
     of the effects of single places, and of pairs of places. The extremes put relevant items last or first. Rounding
-    errors are added up and added back at the end, and empty ties are passed over, so they do not affect the
-    last bit.
+    errors are added up and added back at the end, and empty ties are passed over, so they do not affect the last bit.
     """
     for q in range(len(size)):
         start, rel_start = before[q], rel_before[q]
@@ -114,20 +121,17 @@ def precision_sums(  # type: ignore[no-untyped-def]
         for g in range(n_ties[q]):
             n, r, c = size[q, g], n_rel[q, g], slots[q, g]
             if r > 0:
-                a, ahead = _harmonic(start, c, table), rel_start + 1.0
+                a, ahead = _harmonic(start, c, harmonics), rel_start + 1.0
                 chance = (r - 1) / max(n - 1, 1)
                 term = r / n * (chance * c + (ahead - chance * (start + 1.0)) * a)
                 mean, rest_of_mean = _plus(mean, rest_of_mean, term)
-                in_front = _harmonic(start, r, table)
-                term = r + (rel_start - start) * in_front
-                high, rest_of_high = _plus(high, rest_of_high, term)
-                if r < n:
-                    term = r + (rel_start - (start + n - r)) * _harmonic(start + n - r, r, table)
-                low, rest_of_low = _plus(low, rest_of_low, term)
+                best = _in_a_row(start, rel_start, r, harmonics)
+                high, rest_of_high = _plus(high, rest_of_high, best)
+                worst = _in_a_row(start + n - r, rel_start, r, harmonics) if r < n else best
+                low, rest_of_low = _plus(low, rest_of_low, worst)
                 if r < n and c > 0:
-                    b = _squares(start, c, squares)
                     constant, linear, quadratic, of_pairs, per_one, per_more = _effects_of_places(
-                        start, ahead, n, c, a, b
+                        start, ahead, n, c, a, _squares(start, c, squares)
                     )
                     slope[q, g] = per_one + (r - 1) * per_more
                     effects[q, 0], effects[q, 1], effects[q, 2] = constant, linear, quadratic
@@ -350,7 +354,7 @@ def discounted_gains(counts, gains, sums, squares, weighted, out, slopes):  # ty
                 slope = -math.log(2.0) / (x * log * log)
                 curve = -slope * (1 + 2 / log) / x
                 third = slope * (2 + 6 / log + 6 / (log * log)) / (x * x)
-                second = n * (n * n - 1.0) / 12  # sum of (t - middle)^2
+                second = n * (n * (n + 0.0) - 1.0) / 12  # sum of (t - middle)^2
                 fourth = second * (3.0 * n * n - 7) / 20
                 of_discounts = slope * slope * second + curve * curve / 4 * (fourth - second * second / n)
                 of_discounts += slope * third / 3 * fourth

@@ -19,13 +19,14 @@ def _slopes(histogram: TieHistogram, ties: str = "ranked") -> Slopes:
 
 
 def _slopes_at(histogram: TieHistogram, k: int | None, divisor: str = "retrieved") -> Slopes:
-    cut, above, n_groups = cut_at(histogram, k), _above(histogram, k), histogram.size.shape[1]
+    cut, n_groups = cut_at(histogram, k), histogram.size.shape[1]
+    slope = np.where(np.arange(n_groups) < cut.group[:, None], _of_ties(histogram).slope, 0.0)
     if divisor == "retrieved":
-        _, _, reciprocal, of_cut = _over_retrieved(histogram, k)
-        slope = above.slope * reciprocal[:, None] + cut.in_group(of_cut, n_groups)
+        _, _, reciprocal, cut_slope = _over_retrieved(histogram, k)
+        slope = slope * reciprocal[:, None] + cut.in_group(cut_slope, n_groups)
     else:
-        of_cut = _in_cut(histogram, k).slope[:, 0]
-        slope = (above.slope + cut.in_group(of_cut, n_groups)) / _divisor(histogram, k, divisor)[:, None]
+        cut_slope = _in_cut(histogram, k).slope[:, 0]
+        slope = (slope + cut.in_group(cut_slope, n_groups)) / _divisor(histogram, k, divisor)[:, None]
     return Slopes.of_relevance(slope, histogram)
 
 
@@ -94,7 +95,7 @@ def average_precision_at(histogram: TieHistogram, k: int | None, divisor: str = 
     >>> average_precision_at(histogram, 6).high  # none of the tie's relevant items above the cut
     array([1.])
     """
-    cut, sums = cut_at(histogram, k), _above(histogram, k).sums
+    cut, sums = cut_at(histogram, k), _above(histogram, k)
     if divisor != "retrieved":
         mean, _, _, variance = _in_cut(histogram, k).sums
         low, high = sums.low + _worst_of(cut, cut.fewest), sums.high + _best_of(cut, cut.most)
@@ -137,7 +138,7 @@ class _Precisions(NamedTuple):
 
     sums: Sums
     slope: FloatArray  # of each tie, (n_queries, n_groups)
-    effects: FloatArray  # (n_queries, 6), of single places of the last tie
+    effects: FloatArray  # (n_queries, 6), of single places of the last tie whose order matters
 
     @classmethod
     def of(
@@ -150,7 +151,7 @@ class _Precisions(NamedTuple):
 
     @classmethod
     def of_cut(cls, cut: Cut, size: IntArray, n_rel: IntArray) -> Self:
-        """Sum over the first slots of the cut tie, of so many items and relevant ones."""
+        """Sum over the slots of the cut tie, which has these items and relevant ones; low and high lack the cut."""
         ties = size[:, None], n_rel[:, None], cut.slots[:, None]
         return cls.of(cut.before, cut.rel_before, ties, np.ones_like(size))
 
@@ -161,8 +162,8 @@ def _of_ties(histogram: TieHistogram) -> _Precisions:
 
 
 def _of_first(histogram: TieHistogram, n_ties: IntArray) -> _Precisions:
-    none = np.zeros_like(n_ties)
-    return _Precisions.of(none, none, (histogram.size, histogram.n_rel, histogram.size), n_ties)
+    zeros = np.zeros_like(n_ties)
+    return _Precisions.of(zeros, zeros, (histogram.size, histogram.n_rel, histogram.size), n_ties)
 
 
 def _in_a_row(before: IntArray, rel_before: IntArray, n_rel: IntArray) -> FloatArray:
@@ -181,8 +182,9 @@ def _best_of(cut: Cut, n_above: IntArray) -> FloatArray:
 
 
 @once_per_histogram
-def _above(histogram: TieHistogram, k: int | None) -> _Precisions:
-    return _of_first(histogram, cut_at(histogram, k).group)
+def _above(histogram: TieHistogram, k: int | None) -> Sums:
+    """Sum over the ties above the cut one."""
+    return _of_first(histogram, cut_at(histogram, k).group).sums
 
 
 @once_per_histogram
@@ -194,7 +196,7 @@ def _in_cut(histogram: TieHistogram, k: int | None) -> _Precisions:
 @once_per_histogram
 def _over_retrieved(histogram: TieHistogram, k: int | None) -> FloatArray:
     """Compute mean and variance of AP@k:retrieved, the mean of one over its divisor, and the slope of the cut tie."""
-    cut, sums, ratio = cut_at(histogram, k), _above(histogram, k).sums, np.empty((4, histogram.n_queries))
+    cut, sums, ratio = cut_at(histogram, k), _above(histogram, k), np.empty((4, histogram.n_queries))
     effects = _Precisions.of_cut(cut, cut.slots, np.minimum(cut.slots - 1, 1)).effects  # a tie of all slots
     drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
     _loops.hypergeometric_ratio(*drawn, sums.mean, *_given_hits(cut), sums.variance, effects, ratio)
