@@ -216,8 +216,11 @@ def _at_places(groups, keys, places):  # type: ignore[no-untyped-def]
 
 def _sort_by_keys(items: IntArray, keys: WordArray) -> None:
     """Sort items, (n_items,), by their keys; equal ones stay in order."""
-    if len(items) > 64:  # of few keys, each of many items
-        items[:] = items[np.argsort(keys[items], kind="mergesort")]
+    of_items = keys[items]
+    if (of_items[1:] >= of_items[:-1]).all():  # as where all are equal
+        return
+    if len(items) > 64:
+        items[:] = items[np.argsort(of_items, kind="mergesort")]
         return
     for i in range(1, len(items)):
         item, at = items[i], i
