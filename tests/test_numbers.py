@@ -329,7 +329,7 @@ def test_speed_told_is_that_of_the_benchmarks():
     (more,) = tables("Long codes, many labels, few queries")
     by_shape = {row["shape"]: (float(row["spread"]), float(row["collapsed"])) for row in more}
     long = [ratio for shape, pair in by_shape.items() if shape.endswith(" bits") for ratio in pair]
-    assert states(SPEED, "256 to 1,024 bits", f"{min(long):.2f} to {max(long):.2f} times faster")
+    assert states(SPEED, "256 to 1,024 bits", f"{min(long):.2f} to {max(long):.2f} times as fast")
     for words, shape in {"374 labels": "2,000 x 50,000, 374 labels"}.items() | {
         (shape, shape) for shape in ("200 x 1,600", "100 x 50,000", "10 x 50,000", "1 x 50,000")
     }:
