@@ -57,6 +57,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
     "hashbench.scoring.evaluator": ("evaluate",),
     "hashbench.scoring.histogram": ("TieHistogram",),
+    "hashbench.scoring.may_be_best": ("MayBeBest", "may_be_best"),
     "hashbench.scoring.metrics": ("Scores", "Slopes", "register_metric"),
     "hashbench.scoring.rankings": ("evaluate_ranking",),
     "hashbench.scoring.runs": ("evaluate_run",),
@@ -121,6 +122,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     from hashbench.scoring.evaluation import Evaluation as Evaluation, Summary as Summary
     from hashbench.scoring.evaluator import evaluate as evaluate
     from hashbench.scoring.histogram import TieHistogram as TieHistogram
+    from hashbench.scoring.may_be_best import MayBeBest as MayBeBest, may_be_best as may_be_best
     from hashbench.scoring.metrics import Scores as Scores, Slopes as Slopes, register_metric as register_metric
     from hashbench.scoring.rankings import evaluate_ranking as evaluate_ranking
     from hashbench.scoring.runs import evaluate_run as evaluate_run

@@ -39,7 +39,7 @@ _VARIANTS = option("--variants", is_flag=True, help="Show all parameters and ver
     option(
         "--significance",
         is_flag=True,
-        help="Test against the best, and show 95 % intervals, over queries and seeds (or only seeds, if your data "
+        help="Mark what may be the best, and show 95 % intervals, over queries and seeds (or only seeds, if your data "
         "folder lacks the scores of queries).",
     ),
     option(

@@ -9,13 +9,15 @@ from hashbench.errors import counted
 from hashbench.reports.aggregate import BLOCK, LINE, known_card
 from hashbench.reports.folds import most_folds
 from hashbench.reports.ties import OPEN, UNKNOWN
-from hashbench.reports.uncertainty import IN_WORDS, UNTESTED, draw_at_random
+from hashbench.reports.uncertainty import IN_WORDS, SEEDS, UNTESTED, draw_at_random
 from hashbench.scoring.comparison import ALPHA
 
-BEST = "the best"
+OTHERS = "the others"  # what is tested against, unless one was named
 SIGNS = {  # in the order in which they stand beside a value, with what it is compared with, and tests are corrected for
     "†": "a shuffle of the database may reverse this value and {best}.",
-    "‡": f"tested, and not shown to differ from {{against}} (p >= {ALPHA}, corrected {{correction}}).",
+    "★": "may be the best: each best of a column is marked with about 95 % confidence ({about}). What is not marked is "
+    "shown not to be the best; what is marked is not shown to be equal. Each column stands for itself.",
+    "‡": f"tested, and not shown to differ from {{against}} (p >= {ALPHA}, corrected by Holm's method).",
     "°": "not tested against {against}:",  # and why
     "§": "one seed of a method that draws at random; the value is of these codes only.",
     "¶": "a mean over other folds than most of its column, so not compared.",
@@ -34,7 +36,7 @@ def add_marks(cells: pd.DataFrame) -> pd.DataFrame:
 def decide(cells: pd.DataFrame) -> "dict[str, pd.Series[bool]]":
     """Decide which cells have which of the ``SIGNS``.
 
-    Columns that cells may lack are ``n_seeds``, ``folds``, and those of tests: ``is_unshown`` and ``untested``. One
+    Columns that cells may lack are ``n_seeds``, ``folds``, and those of `add_uncertainty`. One
     seed of a method that draws at random is marked where other lines of its block have several.
     """
     nowhere = pd.Series(False, index=cells.index)
@@ -44,6 +46,7 @@ def decide(cells: pd.DataFrame) -> "dict[str, pd.Series[bool]]":
         is_single = has_several & (cells["n_seeds"] == 1) & draw_at_random(cells)
     return {
         "†": cells["ties"] == OPEN,
+        "★": cells.get("may_be_best", nowhere),
         "‡": cells.get("is_unshown", nowhere),
         "°": cells["untested"] != "" if "untested" in cells else nowhere,
         "§": is_single,
@@ -51,13 +54,16 @@ def decide(cells: pd.DataFrame) -> "dict[str, pd.Series[bool]]":
     }
 
 
-def explain(cells: pd.DataFrame, best: str = BEST) -> dict[str, str]:
+def explain(cells: pd.DataFrame, best: str = "the best") -> dict[str, str]:
     """Explain each sign of marked cells, in the order of ``SIGNS``; ``best`` is what they are compared with."""
-    used, against = set("".join(cells["marks"])), cells["against"].iloc[0] if "against" in cells else best
-    if "p_value" in cells and cells["p_value"].notna().any():
+    used, against = set("".join(cells["marks"])), cells["against"].iloc[0] if "against" in cells else OTHERS
+    if against != OTHERS and cells["p_value"].notna().any():
         used.add("‡")  # what has none differs
-    correction = "for all pairs of its column" if against == BEST else "by Holm's method"
-    words = {"best": best, "against": against, "correction": correction}
+    words = {"best": best, "against": against}
+    if "★" in used:
+        tested = cells[cells["p_value"].notna()]
+        drawn = tested.loc[draw_at_random(tested) if "params" in tested else slice(None), "n_seeds"]
+        words["about"] = ", ".join([*[seeds_in_words(drawn)] * bool(len(drawn)), bases_in_words(tested)])
     key = {sign: text.format(**words) for sign, text in SIGNS.items() if sign in used}
     if "°" in key:
         reasons = [text for reason, text in UNTESTED.items() if (cells["untested"] == reason).any()]
@@ -76,9 +82,17 @@ def is_of_most_folds(cells: pd.DataFrame) -> "pd.Series[bool]":
 
 def notes_of(cells: pd.DataFrame) -> list[str]:
     """Return sentences on what readers of some cells must know of them, in any view."""
-    has_intervals = "from_" in cells and bool(cells["from_"].notna().any())
-    tests = [f"Tests and intervals: {bases_in_words(cells)}."] if has_intervals else []
-    return [*tests, *_notes_on_ties(cells), *notes_on_code(cells)]
+    known = cells[cells["from_"].notna()] if "from_" in cells else cells[:0]
+    tests = [f"Tests and intervals: {bases_in_words(known)}."] if len(known) else []
+    return [*tests, *_notes_on_holes(cells), *_notes_on_ties(cells), *notes_on_code(cells)]
+
+
+def _notes_on_holes(cells: pd.DataFrame) -> list[str]:
+    """Name the code lengths at which too few methods were run to name the best."""
+    few = cells[~cells["is_whole"] & cells["value"].notna()] if "is_whole" in cells else cells[:0]
+    counts = few.groupby("n_bits").agg(n=("n_rivals", "first"), of=("n_block", "first"))
+    lengths = [f"{row.n} of {row.of} methods at {n_bits} bits" for n_bits, row in counts.iterrows()]
+    return [f"No best is named where too few methods were run: {', '.join(lengths)}."] if lengths else []
 
 
 def _notes_on_ties(cells: pd.DataFrame) -> list[str]:
@@ -129,10 +143,10 @@ def seeds_in_words(n_seeds: Iterable[int]) -> str:
 
 
 def bases_in_words(cells: pd.DataFrame) -> str:
-    """Return what intervals and tests of cells are over, by code length where that differs."""
-    lengths: dict[str, list[str]] = {}
-    for n_bits, basis in cells[["n_bits", "basis"]].drop_duplicates().sort_values("n_bits").itertuples(index=False):
-        lengths.setdefault(basis, []).append(str(n_bits))
-    if len(lengths) == 1:
-        return IN_WORDS[next(iter(lengths))]
-    return "; ".join(f"at {', '.join(numbers)} bits {IN_WORDS[basis]}" for basis, numbers in lengths.items())
+    """Return what intervals and tests of cells are over; the lines that the data folder lacks scores of are named."""
+    bases = [basis for basis in IN_WORDS if (cells["basis"] == basis).any()]
+    if len(bases) == 1 or "label" not in cells:
+        return "; ".join(IN_WORDS[basis] for basis in bases)
+    few = sorted(cells.loc[cells["basis"] == SEEDS, "label"].unique())
+    named = ", ".join(few) if len(few) <= _MOST_NAMES else f"{len(few)} lines"
+    return f"{IN_WORDS[bases[0]]}; {named}: {IN_WORDS[SEEDS]}, as the data folder lacks their scores of single queries"

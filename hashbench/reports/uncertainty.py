@@ -1,29 +1,24 @@
-"""Intervals of means, and tests against one of a column: over queries and seeds, or over what of these is known.
+"""Intervals of means, which methods may be the best of a column, and tests against one that was named beforehand.
 
-The formulas are those of `hashbench.scoring.comparison`. All cells of a column have one basis: queries and seeds, if
-the data folder has the scores of single queries of all lines; only queries, if moreover no line has several seeds;
-else only seeds.
+The formulas are those of `hashbench.scoring.comparison` and `hashbench.scoring.may_be_best`. Two cells are compared
+over queries and seeds if the data folder has the scores of single queries of both, else over seeds, on these queries.
+Where no method of a column has several seeds, the claim is about the codes.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from hashbench._typing import AnyArray, BoolArray, FloatArray, IntArray, Progress, silent
-from hashbench.reports.aggregate import draws
-from hashbench.scoring.comparison import (
-    ALPHA,
-    Difference,
-    holm,
-    interval,
-    interval_over_queries,
-    interval_over_seeds,
-    moments,
-    of_seed_variances,
-)
+from hashbench._typing import AnyArray, BoolArray, FloatArray, Progress, silent
+from hashbench.registry import built_in_methods
+from hashbench.reports.aggregate import BLOCK, CELL, LINE, draws, signs_of
+from hashbench.scoring.comparison import ALPHA, Difference, Moments, holm, interval, moments
+from hashbench.scoring.may_be_best import Chance, chance_of_queries, corrected_p_values, p_values_of_pairs
 from hashbench.scoring.metrics import is_error
+from hashbench.scoring.seed_variances import seed_variances
 from hashbench.store.result_rows import as_row
 from hashbench.store.score_cache import find_scores
 
@@ -31,109 +26,195 @@ BOTH, QUERIES, SEEDS = "queries and seeds", "queries", "seeds"
 IN_WORDS = {  # of what intervals and tests are
     BOTH: "over queries and seeds",
     QUERIES: "over queries, for these codes",
-    SEEDS: "over seeds, on these queries (the data folder lacks the scores of single queries of some lines)",
+    SEEDS: "over seeds, on these queries",
 }
-UNTESTED = {  # reasons why a cell is not tested against a reference
-    "unpaired": "the two are means over other queries",
-    "single": "one of the two has a single seed",
-    "lacking": "one of the two has a single seed or draws nothing, and the data folder lacks scores of single queries",
-    "absent": "it has no value there",
+UNTESTED = {  # reasons why a cell is not tested
+    "unpaired": "a mean over other queries than most of its column",
+    "single": "one seed",
+    "lacking": "one seed, and the data folder lacks the scores of single queries",
+    "absent": "the other one has no value there",
 }
-SEED_COLUMNS = ("value", "spread", "n_seeds")  # of cells, which `welch_tests` takes
 
 
 class Uncertainty(NamedTuple):
     """What is known of the cells of a column, in order; NaN where it is not."""
 
-    basis: str  # a key of ``IN_WORDS``
+    basis: AnyArray  # a key of ``IN_WORDS``, of the interval and of tests against others that have the same
     from_: FloatArray  # 95 % interval of the mean
     to: FloatArray
-    p_value: FloatArray  # of the difference to the reference, corrected
-    untested: AnyArray  # a key of ``UNTESTED`` where p is not known, else empty
+    p_value: FloatArray  # that no other method is better, or of the difference to the reference; corrected
+    untested: AnyArray  # a key of ``UNTESTED`` where p should be known and is not, else empty
 
 
 def add_uncertainty(
     cells: pd.DataFrame,
-    rows: Sequence[pd.DataFrame],
+    rows: Sequence[pd.DataFrame] | None,
+    results: pd.DataFrame,
     column: Sequence[str],
     is_reference: "pd.Series[bool] | None" = None,
     *,
-    is_named: bool = False,
     on_progress: Progress = silent,
 ) -> pd.DataFrame:
-    """Add what `assess` finds to cells, column by column, each with its first reference, if any, to test against.
+    """Add what `assess` finds to cells, column by column: one has equal values in all of ``column``.
 
-    A column has equal values in all of ``column``. Other new columns are ``is_reference``, and ``is_unshown``: whether
-    the cell was tested, and is not shown to differ from its reference. ``untested`` is empty where nothing is compared.
+    ``rows`` are the results behind each cell, whose scores of single queries are looked up; None for seeds only.
+    ``results`` are those of all code lengths, from which variances are learned. Without references, ``may_be_best``
+    says so of each cell. With them, each other cell of their columns ``is_unshown`` if it is not shown to differ, and
+    those of other columns are untested.
     """
-    is_reference = pd.Series(False, index=cells.index) if is_reference is None else is_reference
-    is_reference = is_reference & ~cells.assign(is_reference=is_reference).duplicated([*column, "is_reference"])
+    cells = cells.merge(variances_of(results, cells), how="left", on=[*CELL])
     parts, columns = [], cells.groupby(list(column), sort=False)
     for number, (_, part) in enumerate(columns, start=1):
-        places = np.flatnonzero(is_reference[part.index])
-        reference = int(places[0]) if len(places) else None
-        found = assess(part, [rows[cell] for cell in part.index], reference, is_named=is_named)
+        places = [] if is_reference is None else np.flatnonzero(is_reference[part.index])
+        reference = None if is_reference is None else int(places[0]) if len(places) else -1
+        scores = [None if rows is None else _scores(rows[cell]) for cell in part.index]
+        found = assess(part, scores, reference)
         parts.append(pd.DataFrame(found._asdict(), part.index))
         on_progress("columns compared", number, len(columns))
-    cells = cells.join(pd.concat(parts)).assign(is_reference=is_reference)
-    has_reference = cells.groupby(list(column))["is_reference"].transform("any")
-    is_rival = (cells["group"] != "baseline") & cells["value"].notna() & ~is_reference
-    untested = cells["untested"].where(is_rival & has_reference, "")
-    if is_named:  # in a column without the named line nothing is tested
-        untested = untested.mask(is_rival & ~has_reference, "absent")
-    return cells.assign(is_unshown=is_rival & has_reference & (cells["p_value"] >= ALPHA), untested=untested)
+    cells = cells.join(pd.concat(parts)).drop(columns=["seed_variance", "seed_freedom", "is_fixed", "is_borrowed"])
+    is_high = cells["p_value"] >= ALPHA
+    nowhere = pd.Series(False, index=cells.index)
+    if is_reference is None:
+        return cells.assign(may_be_best=is_high, is_unshown=nowhere)
+    return cells.assign(may_be_best=nowhere, is_unshown=is_high)
 
 
-def assess(
-    cells: pd.DataFrame, rows: Sequence[pd.DataFrame], reference: int | None = None, *, is_named: bool = False
-) -> Uncertainty:
-    """Compute intervals of the cells of a column, and test the one at a position against all others but baselines.
+def variances_of(results: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the variance of a single seed of each cell of the blocks and metrics of some cells, all lengths together.
 
-    ``rows`` are the results behind each cell, one per seed. If the reference ``is_named``, it was chosen beforehand,
-    and its tests are corrected together. Else it is the best by the same scores, and all pairs are corrected together.
-    Over queries and seeds, a method that draws at random needs several seeds to be tested.
+    Columns besides the key are ``seed_variance`` and ``seed_freedom`` (degrees of freedom), NaN for a single seed, and
+    ``is_borrowed``, whether lengths of a method borrow from each other; ``is_fixed`` if the method draws nothing.
+    Equal scores of all seeds at all lengths show that a built-in method draws nothing on these data; of other methods
+    they count as one seed, since it may have been forgotten.
     """
-    scores = {place: values for place, behind in enumerate(rows) if (values := _scores(behind)) is not None}
-    n_seeds = count_seeds(cells)
-    rivals = np.flatnonzero((cells["group"] != "baseline") & cells["value"].notna())
-    needed = {*rivals.tolist(), *([] if reference is None else [reference])} or {*range(len(cells))}
-    basis = SEEDS if not scores.keys() >= needed else BOTH if (n_seeds[[*needed]] > 1).any() else QUERIES
-    ends = np.full((len(cells), 2), np.nan)
-    for place, behind in enumerate(rows):
-        if basis != SEEDS and place in scores:
-            ends[place] = interval_over_queries(scores[place])
-        elif basis == SEEDS and n_seeds[place] > 1:
-            ends[place] = interval_over_seeds(behind["value"].to_numpy(dtype=float))
-    p_value, untested = np.full(len(cells), np.nan), np.full(len(cells), "", dtype=object)
-    others = rivals[rivals != reference]
-    untested[others] = "lacking"
-    if reference is not None and basis == SEEDS:
-        is_same = score_as_many(cells.iloc[others], cells.iloc[reference]).to_numpy()
-        untested[others[~is_same]], alike = "unpaired", others[is_same]
-        tested = cells.assign(n_seeds=n_seeds)[[*SEED_COLUMNS]].to_numpy(dtype=float)[[reference, *alike]]
-        p_value[alike] = welch_tests(*tested.T, is_named=is_named)
-    elif reference in scores:
-        is_defined = ~np.isnan(scores[reference][0])
-        is_paired = [is_defined.sum() > 1 and np.array_equal(~np.isnan(scores[i][0]), is_defined) for i in others]
-        is_single = ((n_seeds[others] == 1) | (n_seeds[reference] == 1)) & (basis == BOTH)
-        untested[others] = np.select([np.logical_not(is_paired), is_single], ["unpaired", "single"], "")
-        paired = others[untested[others] == ""]
-        p_value[paired] = _over_queries([scores[i][:, is_defined] for i in (reference, *paired)], is_named)
-    untested[~np.isnan(p_value)] = ""
-    return Uncertainty(basis, ends[:, 0], ends[:, 1], p_value, untested)
+    of_block = [*BLOCK, "metric"]
+    chosen = results.merge(cells[of_block].drop_duplicates())
+    return pd.concat(
+        [_variances_of_block(block) for _, block in chosen.groupby(of_block, sort=False)]
+        or [pd.DataFrame(columns=[*CELL, "seed_variance", "seed_freedom", "is_fixed", "is_borrowed"])],
+        ignore_index=True,
+    )
 
 
-def welch_tests(values: FloatArray, spreads: FloatArray, n_seeds: IntArray, *, is_named: bool = False) -> FloatArray:
-    """Return corrected p values of the first mean over seeds against each other one, by Welch's test.
+def _variances_of_block(rows: pd.DataFrame) -> pd.DataFrame:
+    table = rows.pivot_table(index=[*BLOCK, "metric", *LINE], columns=["n_bits", "seed"], values="value")
+    lengths, seeds = (table.columns.unique(level).sort_values() for level in table.columns.names)
+    everywhere = pd.MultiIndex.from_product([lengths, seeds])
+    scores = table.reindex(columns=everywhere).to_numpy(dtype=float, copy=True)
+    scores = scores.reshape(len(table), len(lengths), len(seeds))
+    lines = table.index.to_frame(index=False)
+    is_drawn = draw_at_random(lines)
+    n_seeds = (~np.isnan(scores)).sum(axis=2)
+    spread = np.nanmax(scores, axis=2, initial=-np.inf) - np.nanmin(scores, axis=2, initial=np.inf)
+    is_equal = is_drawn & (n_seeds > 1).any(axis=1) & ~((spread > 0) & (n_seeds > 1)).any(axis=1)
+    is_fixed = ~is_drawn | (is_equal & lines["method"].isin(built_in_methods()).to_numpy())
+    scores[is_equal | ~is_drawn, :, 1:] = np.nan  # one seed
+    scores[is_fixed] = np.nan
+    variance, freedom, is_borrowed = seed_variances(scores)
+    cells = lines.loc[lines.index.repeat(len(lengths))].reset_index(drop=True)
+    cells = cells.assign(
+        n_bits=np.tile(lengths, len(lines)),
+        seed_variance=np.where(is_fixed[:, None], 0.0, variance).ravel(),
+        seed_freedom=np.where(is_fixed[:, None], np.inf, freedom).ravel(),
+        is_fixed=np.repeat(is_fixed, len(lengths)),
+        is_borrowed=is_borrowed,
+    )
+    return cells[(n_seeds > 0).ravel()]
 
-    ``spreads`` are standard deviations over seeds; ``n_seeds`` are those of `count_seeds`. NaN where a method has one
-    seed, or two draw nothing. See `assess` for ``is_named``.
+
+def assess(cells: pd.DataFrame, scores: Sequence[FloatArray | None], reference: int | None = None) -> Uncertainty:
+    """Compute intervals of the cells of a column, and test them: baselines are not.
+
+    ``scores`` are those of the queries of each cell, (n_seeds, n_queries), if they are known. Without a ``reference``,
+    p is that no other cell is better. With its position, which must be chosen before results are seen, p is that of
+    the difference to it, corrected by Holm's method; -1 is that of a method that is not there.
     """
-    variances = np.where(n_seeds > 0, spreads**2 / np.maximum(n_seeds, 1), 0.0)
-    first, second = _pairs(len(values), is_named)
-    parts, seeds = np.stack([variances[first], variances[second]], 1), np.stack([n_seeds[first], n_seeds[second]], 1)
-    p_values = interval(values[first] - values[second], *of_seed_variances(parts, seeds))[2]
-    return _of_first(np.where(seeds.any(axis=1), p_values, np.nan), len(values))
+    is_fixed, of_one = cells["is_fixed"].to_numpy(dtype=bool), cells["seed_variance"].to_numpy(dtype=float)
+    is_drawn = ~is_fixed & ~np.isnan(of_one)
+    variances = np.where(is_drawn, of_one / cells["n_seeds"].to_numpy(), 0.0)
+    freedom = np.where(is_drawn, cells["seed_freedom"].to_numpy(dtype=float), np.inf)
+    scores = [values if values is None or drawn else values[:1] for values, drawn in zip(scores, is_drawn, strict=True)]
+    has_scores = np.array([values is not None for values in scores], dtype=bool)
+    is_rival = ((cells["group"] != "baseline") & cells["value"].notna()).to_numpy()
+    is_tested = is_rival | (np.arange(len(cells)) == (-1 if reference is None else reference))
+    has_seeds = bool((is_drawn & is_tested).any())
+    untested = np.full(len(cells), "", dtype=object)
+    untested[~is_fixed & ~is_drawn & (has_seeds | ~has_scores)] = "single" if has_seeds else "lacking"
+    is_testable = is_tested & (untested == "")
+    queries = _defined_queries(cells, scores, is_testable)
+    untested[is_testable & ~queries.is_same] = "unpaired"
+    places = np.flatnonzero(is_testable & queries.is_same)
+    chance = _chance([scores[place] for place in places], queries.is_defined, variances[places], freedom[places])
+    chance = chance._replace(is_careful=not cells["is_borrowed"].any())
+    values = (cells["value"] * signs_of(cells["metric"])).to_numpy()[places]
+    p_value = np.full(len(cells), np.nan)
+    if reference is None:
+        p_value[places] = corrected_p_values(values, chance) if len(places) > 1 else np.nan
+    elif reference in places:
+        at, others = int(np.flatnonzero(places == reference)[0]), places != reference
+        one_sided = p_values_of_pairs(values, chance)
+        two_sided = np.minimum(2 * np.minimum(one_sided[at], one_sided[:, at]), 1.0)
+        p_value[places[others]] = holm(two_sided[others])
+    else:
+        untested[:] = untested[reference] if reference >= 0 else "absent"
+    is_asked = is_rival & (np.arange(len(cells)) != reference)
+    moments_of_cells = zip(cells["value"], scores, variances, freedom, strict=True)
+    from_, to = np.array([_interval(*each) for each in moments_of_cells]).reshape(-1, 2).T
+    basis = np.where(has_scores, BOTH if has_seeds else QUERIES, SEEDS)
+    return Uncertainty(basis, from_, to, np.where(is_asked, p_value, np.nan), np.where(is_asked, untested, ""))
+
+
+class _Queries(NamedTuple):
+    """Which queries most cells of a column are means over."""
+
+    is_same: BoolArray  # (n_cells,) whether a cell is a mean over these, in all seeds
+    is_defined: BoolArray  # (n_queries,) of those whose scores of single queries are known
+
+
+def _defined_queries(cells: pd.DataFrame, scores: Sequence[FloatArray | None], is_testable: BoolArray) -> _Queries:
+    """Find the queries of most testable cells: their number, and which they are where single scores are known."""
+    least, most = cells["least_undefined"].to_numpy(), cells["n_undefined"].to_numpy()
+    numbers = Counter(most[is_testable & (least == most)].tolist())
+    usual = max(numbers, key=lambda number: (numbers[number], -number), default=-1)
+    is_same = (least == most) & (most == usual)
+    masks = [None if values is None else ~np.isnan(values[0]) for values in scores]
+    of_masks = Counter(
+        mask.tobytes() for mask, same in zip(masks, is_same & is_testable, strict=True) if same and mask is not None
+    )
+    if not of_masks:
+        return _Queries(is_same, np.zeros(0, dtype=bool))
+    usual_mask = np.frombuffer(max(of_masks, key=lambda mask: (of_masks[mask], mask)), dtype=bool)
+    is_same &= [mask is None or np.array_equal(mask, usual_mask) for mask in masks]
+    return _Queries(is_same, usual_mask)
+
+
+def _chance(
+    scores: Sequence[FloatArray | None], is_defined: BoolArray, variances: FloatArray, freedom: FloatArray
+) -> Chance:
+    """Return what could move cells, of some of which the scores of single queries are known."""
+    chance = Chance.over_seeds(variances, freedom)
+    known = np.array([place for place, values in enumerate(scores) if values is not None], dtype=int)
+    if len(known) and is_defined.sum() > 1:
+        both = np.ix_(known, known)
+        of_queries, interactions = chance_of_queries([values[:, is_defined] for values in scores if values is not None])
+        chance.of_queries[both], chance.interactions[both] = of_queries, interactions
+        chance.n_queries[both] = is_defined.sum()
+    return chance
+
+
+def _interval(value: float, scores: FloatArray | None, variance: float, freedom: float) -> tuple[float, float]:
+    """Return the interval of a cell, NaN if nothing says how far another mean would be."""
+    found = Moments(value, 0.0, (variance, 0.0), (0.0, 0.0), (1.0, freedom, 1.0))
+    if scores is not None:
+        kept = scores[:, ~np.isnan(scores[0])]
+        if kept.shape[1] < 2:
+            return np.nan, np.nan
+        found = moments(kept, np.zeros_like(kept[:1]))
+        found = found._replace(of_seeds=(variance, 0.0), degrees=(found.degrees[0], freedom, 1.0))
+    elif not variance:
+        return np.nan, np.nan
+    low, high, _ = interval(value, found.variance, found.freedom)
+    return float(low), float(high)
 
 
 def verdict(difference: Difference) -> str:
@@ -141,17 +222,6 @@ def verdict(difference: Difference) -> str:
     if not difference.is_shown:
         return "not shown"
     return "better" if (difference.value > 0) != is_error(difference.metric) else "worse"
-
-
-def score_as_many(first: Any, second: Any) -> Any:
-    """Return whether two cells have scores of as many queries in all seeds; of fewer, their means do not compare."""
-    least, most = first.least_undefined, first.n_undefined
-    return (least == most) & (second.least_undefined == most) & (second.n_undefined == most)
-
-
-def count_seeds(cells: pd.DataFrame) -> IntArray:
-    """Return the seeds of each cell, 0 if its method draws nothing."""
-    return np.where(draw_at_random(cells), cells["n_seeds"], 0)
 
 
 def draw_at_random(cells: pd.DataFrame) -> BoolArray:
@@ -167,26 +237,7 @@ def _scores(rows: pd.DataFrame) -> FloatArray | None:
     """
     scores = [find_scores(as_row(row)) for row in rows.to_dict("records")]
     cached = [values for values in scores if values is not None]
-    if len(cached) < len(scores):
+    if len(cached) < len(scores) or not cached:
         return None
     is_same = all(np.array_equal(np.isnan(values), np.isnan(cached[0])) for values in cached)
     return np.stack(cached) if is_same else np.full((len(cached), len(cached[0])), np.nan)
-
-
-def _pairs(n: int, is_named: bool) -> tuple[IntArray, IntArray]:
-    """Return the pairs to correct together, those of the first with each other one before all others."""
-    first, second = np.triu_indices(n, 1)
-    return (first[: n - 1], second[: n - 1]) if is_named else (first, second)
-
-
-def _of_first(p_values: FloatArray, n: int) -> FloatArray:
-    """Correct the p values of pairs, NaN for some, and return those of the first with each other one."""
-    is_known = ~np.isnan(p_values)
-    p_values[is_known] = holm(p_values[is_known])
-    return p_values[: n - 1]
-
-
-def _over_queries(scores: Sequence[FloatArray], is_named: bool) -> FloatArray:
-    pairs = [moments(scores[i], scores[k]) for i, k in zip(*_pairs(len(scores), is_named), strict=True)]
-    numbers = np.array([(pair.value, pair.variance, pair.freedom) for pair in pairs]).reshape(-1, 3)
-    return _of_first(interval(*numbers.T)[2], len(scores))

@@ -17,7 +17,7 @@ import pandas as pd
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, all_lines, main_lines, mean_over_seeds, signs_of
-from hashbench.reports.marks import BEST, add_marks, is_of_most_folds
+from hashbench.reports.marks import OTHERS, add_marks, is_of_most_folds
 from hashbench.reports.selection import Selection
 from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 from hashbench.reports.uncertainty import add_uncertainty
@@ -33,8 +33,8 @@ class View:
     """Cells in the order in which they are shown, and the results that they are made of.
 
     ``cells`` has the columns of `hashbench.reports.aggregate.mean_over_seeds`, the ``label`` of each line, whether a
-    cell ``is_best`` of its ``COLUMN``, what ``ties`` leave open between it and the best (a key of
-    `hashbench.reports.ties.ANSWERS`, empty where nothing is compared), and its ``marks``. `tested` adds more.
+    cell ``is_best`` of its ``COLUMN``, whether that ``is_whole``, what ``ties`` leave open between it and the best (a
+    key of `hashbench.reports.ties.ANSWERS`, empty where nothing is compared), and its ``marks``. `tested` adds more.
     """
 
     cells: pd.DataFrame
@@ -58,18 +58,19 @@ class View:
 
     def with_intervals(self) -> Self:
         """Return the view with 95 % intervals: the columns of `hashbench.reports.uncertainty.add_uncertainty`."""
-        return replace(self, cells=add_uncertainty(self.cells, self.rows_of_cells, COLUMN))
+        return replace(self, cells=add_uncertainty(self.cells, self.rows_of_cells, self.results, COLUMN))
 
     def tested(self, against: str = "", on_progress: Progress = silent) -> Self:
         """Return the view with intervals, tests and their marks, and ``against``, what the others are tested against.
 
-        ``against`` is the method, or the label of a line, to test the others against, chosen before the results were
-        seen: its p values are corrected by Holm. By default it is the best of each column, corrected for all pairs.
+        By default, the tests find those that may be the best of each column. ``against`` is a method, or the label of a
+        line, to test the others against, chosen before the results were seen.
         """
-        label, is_reference = self._named(against) if against else (BEST, self.cells["is_best"])
+        label, is_reference = self._named(against) if against else (OTHERS, None)
         cells = add_uncertainty(
-            self.cells, self.rows_of_cells, COLUMN, is_reference, is_named=bool(against), on_progress=on_progress
+            self.cells, self.rows_of_cells, self.results, COLUMN, is_reference, on_progress=on_progress
         )
+        cells["may_be_best"] &= cells["is_whole"]
         return replace(self, cells=add_marks(cells.assign(against=label)))
 
     def _named(self, against: str) -> tuple[str, "pd.Series[bool]"]:
@@ -135,7 +136,8 @@ def view_of(
 def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     """Mark the best cell of each column with several, baselines aside, and how ties compare the others with it.
 
-    Means over other folds than most are not compared.
+    Means over other folds than most are not compared, nor are columns in which less than two thirds of the lines have
+    a value: the best of all may not have been run.
     """
     column = [cells[key] for key in COLUMN]
     is_compared = is_of_most_folds(cells)
@@ -143,7 +145,11 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
         is_compared & (cells["group"] != "baseline")
     )
     rivals = candidates.groupby(column)
-    is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)
+    n_rivals = rivals.transform("count")
+    line = cells.groupby(list(LINE)).ngroup().where(candidates.notna())
+    n_lines = line.groupby([cells[key] for key in COLUMN if key != "n_bits"]).transform("nunique")
+    is_whole = 3 * n_rivals >= 2 * n_lines
+    is_best = (candidates == rivals.transform("max")) & (n_rivals > 1) & is_whole
     is_rival = is_compared & ~is_best & cells["value"].notna() & is_best.groupby(column).transform("any")
     rank = is_best.groupby(column).cumsum().where(is_best)
     answers = pd.Series("", index=cells.index)
@@ -152,7 +158,7 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
         answer = pd.Series(compare(cells, best), cells.index)
         is_more_open = answers.map(_OPENNESS) < answer.map(_OPENNESS)
         answers = answers.mask(is_rival & best["value"].notna() & is_more_open, answer)
-    return cells.assign(is_best=is_best, ties=answers)
+    return cells.assign(is_best=is_best, is_whole=is_whole, n_rivals=n_rivals, n_block=n_lines, ties=answers)
 
 
 def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Any:

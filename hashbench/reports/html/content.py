@@ -1,8 +1,7 @@
 """The content of the page as plain values for JSON: results averaged over seeds, the papers' values, and changes."""
 
-import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,21 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, CELL, known_card, main_lines, own_shown
-from hashbench.reports.comparison import by_means
+from hashbench.reports.aggregate import BLOCK, CELL, known_card, main_lines
 from hashbench.reports.diff import OF_SEEDS, STATUS, Diff
 from hashbench.reports.diff_text import footnotes, headline, summarise
 from hashbench.reports.folds import fold_cells
-from hashbench.reports.marks import explain
+from hashbench.reports.marks import add_marks, explain
 from hashbench.reports.plots.figure_selection import at_usual_length
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.published import make_pairs, published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, reach
-from hashbench.reports.uncertainty import SEED_COLUMNS, count_seeds, score_as_many, welch_tests
-from hashbench.reports.view import records_by, view_of
+from hashbench.reports.uncertainty import IN_WORDS, SEEDS, add_uncertainty
+from hashbench.reports.view import COLUMN, view_of
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import COLUMNS, NUMBERS
@@ -54,7 +51,7 @@ _LEARNS: dict[str, str] = {  # what users' own codes of a group learn from, as m
 _OF_THEME = {"#000000": "var(--ink)", "#882255": "var(--wine)"}  # too dark for dark paper
 _ABOUT = {  # what an answer says of two methods
     EVERY_ORDER: "Their ranges do not meet: no order of ties reverses the two.",
-    SHUFFLE: "A shuffle of the database does not reverse the two; an order that depends on the classes might.",
+    SHUFFLE: "A shuffle of the database rarely reverses the two; an order that depends on the classes might.",
     OPEN: "A shuffle of the database may reverse the two.",
     UNKNOWN: "Whether a shuffle of the database may reverse the two is unknown: one has no value or no tie_sd.",
 }
@@ -76,6 +73,9 @@ def make_content(
     """
     cells = cells.assign(cell=range(len(cells)), supervision=_supervision(cells), is_main=0)
     cells.loc[cells.index[main_lines(cells, cells)["cell"]], "is_main"] = 1
+    main = add_uncertainty(cells[cells["is_main"] == 1].reset_index(drop=True), None, results, COLUMN)
+    best = main.loc[main["may_be_best"] & main["is_whole"], "cell"]
+    cells = add_marks(cells.assign(may_be_best=cells["cell"].isin(best)))
     every_line, lines = lines, lines.drop_duplicates("label")  # versions that do not meet in a block share one
     rows = results.merge(cells[[*CELL, "cell"]]).sort_values(["cell", "seed"])
     names, metrics = block_names(cells), metrics_of(cells)
@@ -91,12 +91,12 @@ def make_content(
         "metrics": [{"name": name, "is_error": is_error(name)} for name in metrics],
         "lines": _lines(lines, choose_looks(_in_order(lines, cells, next(iter(names))))),
         "cells": _placed(shown, place, ["data", "is_main", "n_rows"]),
-        "pairs": _pairs(cells[cells["is_main"] == 1], rows),
         "rows": encode(rows[["seed", "value", "low", "high"]].assign(made=[*_origins(rows, origins)])),
         "folds": _folds(results, every_line, place),
         "published": _published(cells),
         "ties": {"answers": ANSWERS, "about": _ABOUT},
-        "signs": explain(pd.DataFrame({"marks": ["†§¶"]})),  # those that need no tests
+        "signs": explain(pd.DataFrame({"marks": ["†★§¶"], "basis": SEEDS, "p_value": 1.0, "n_seeds": 3})),
+        "about_best": IN_WORDS[SEEDS],
         "verdicts": _VERDICTS,
     }
 
@@ -219,46 +219,6 @@ def _folds(results: pd.DataFrame, lines: pd.DataFrame, place: Mapping[str, Calla
     cells = view_of(cells.assign(rivals=cells["n_unseen"].astype(str)), results, lines=lines).cells
     cells = cells.assign(base=cells["base"] + ":" + cells["features"])
     return _placed(cells, place, ["base", "scope", "folds"])
-
-
-def _pairs(cells: pd.DataFrame, rows: pd.DataFrame) -> dict[str, list[Any]]:
-    """Return whether seeds show a difference of the best two of each column, and of the best two of its parts.
-
-    Parts are groups, and methods that learn from one thing. A sentence is `hashbench.scoring.comparison.Difference`'s.
-    """
-    rivals = cells[(cells["group"] != "baseline") & cells["value"].notna()]
-    rivals = rivals.assign(n_seeds=count_seeds(rivals))
-    starts = np.searchsorted(rows["cell"], np.arange(len(cells) and cells["cell"].max() + 2))
-    sentences = dict[tuple[int, int], str]()
-    for (*_, metric, _), column in records_by(rivals, [*BLOCK, "metric", "n_bits"]).items():
-        column.sort(key=lambda cell: cell.value if is_error(metric) else -cell.value)
-        parts: dict[Any, list[Any]] = {"": column}
-        for cell in column:
-            parts.setdefault(("group", cell.group), []).append(cell)
-            parts.setdefault(("supervision", cell.supervision), []).append(cell)
-        for part in (part for part in parts.values() if len(part) > 1):
-            first, second = part[:2]
-            if (first.cell, second.cell) not in sentences:
-                tested = [first, *(cell for cell in part[1:] if score_as_many(cell, first))]
-                p_values = welch_tests(*(np.array([getattr(cell, key) for cell in tested]) for key in SEED_COLUMNS))
-                seeds = [rows[starts[cell.cell] : starts[cell.cell + 1]] for cell in (first, second)]
-                p_holm = float(p_values[0]) if len(tested) > 2 else None
-                sentences[first.cell, second.cell] = _sentence((first, second), seeds, p_holm)
-    return {
-        "first": [first for first, _ in sentences],
-        "second": [second for _, second in sentences],
-        "sentence": list(sentences.values()),
-    }
-
-
-def _sentence(pair: tuple[Any, Any], seeds: Sequence[pd.DataFrame], p_holm: float | None) -> str:
-    """Return what the means of seeds say of two cells, by the names that `hashbench compare` takes."""
-    first, second = (cell.label if "label" in own_shown(cell.params) else cell.method for cell in pair)
-    try:
-        return str(replace(by_means(seeds, (first, second), pair[0].metric), p_holm=p_holm))
-    except HashbenchError as error:
-        reason = str(error).partition(". ")[0].removesuffix(".")
-        return f"Not compared over seeds: {reason}; see {shlex.join(['hashbench', 'compare', first, second])}."
 
 
 def _published(cells: pd.DataFrame) -> dict[str, Any]:

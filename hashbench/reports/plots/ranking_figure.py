@@ -30,7 +30,7 @@ _PLACES = (0.5, 0.9, 0.1, 0.99, 0.01, 0.999, 0.001, 0.7, 0.3, 0.97, 0.03, 0.95, 
 def ranking(block: FigureBlock) -> Figure:
     """Draw a row per method, sorted by score: the mean, its 95 % interval, the worst case of ties, and single seeds.
 
-    There is a panel per code length. What is not shown to differ from its best is marked.
+    There is a panel per code length. What may be the best of it is marked.
     """
     block, baselines = set_apart_baselines(block)
     if len(block.labels) < 2:

@@ -9,7 +9,7 @@ from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, LINE, common_settings, setting_text
 from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, most_folds
 from hashbench.reports.formatting import p_text
-from hashbench.reports.marks import bases_in_words, explain, notes_of, queries_in_words, seeds_in_words
+from hashbench.reports.marks import OTHERS, bases_in_words, explain, notes_of, queries_in_words, seeds_in_words
 from hashbench.reports.row_origins import N_TRIALS, TRIED_ON, has_tried_settings
 from hashbench.reports.tables.layout import TableLayout
 from hashbench.reports.tables.published import Pair, Published, count_verdicts, is_own, make_pairs, values_beside
@@ -71,7 +71,9 @@ def make_blocks(
 def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
     """Lay out the uncertainty of cells: a column per kind, and one for p."""
     kinds = ("sd over seeds", "95 % interval", "tie_sd", "worst case of ties")
-    spans = [Span(name) for name in ("value", *kinds, f"p against {cells['against'].iloc[0]}")]
+    against = cells["against"].iloc[0]
+    spans = [Span(name) for name in ("value", *kinds, f"p against {against}")]
+    meaning = "that no other method is better" if against == OTHERS else f"that it does not differ from {against}"
 
     def line(cell: Any) -> Line:
         entries = [
@@ -93,7 +95,7 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
         notes = [
             f"95 % interval: {bases_in_words(block)}. tie_sd: how far the score in one random order of the database "
             "typically lies from the value. Worst case: every query's ties broken in the worst or best way. p: "
-            "corrected as ‡ says."
+            f"{meaning}, corrected for the number of tests."
         ]
         title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
         blocks.append(TableBlock(title, title, spans, groups, notes, data=keys[2], is_detail=True))
@@ -180,13 +182,18 @@ def _without_common_settings(block: pd.DataFrame) -> tuple[pd.DataFrame, list[st
 
 
 def _with_effort(block: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Add to labels how many settings were tried on the data; return a key, too."""
+    """Return a key that says how many settings were tried on the data; labels say so only where numbers differ."""
     if "trials" not in block:
         return block, {}
-    trials = block.groupby(list(LINE))["trials"].transform("max")
-    tuned = " tuned=" + trials.astype(int).astype(str)
-    block, key = block.assign(label=block["label"] + tuned.where(trials > 0, "")), {}
-    if any(trials > 0):
+    trials, key = block.groupby(list(LINE))["trials"].transform("max").astype(int), {}
+    numbers = sorted({*trials} - {0})
+    if len(numbers) == 1:
+        tuned = sorted(block.loc[trials > 0, "label"].unique())
+        key["Tuned"] = (
+            f"settings chosen among {numbers[0]} tried on held-out training items of this dataset: {', '.join(tuned)}."
+        )
+    elif numbers:
+        block = block.assign(label=block["label"] + (" tuned=" + trials.astype(str)).where(trials > 0, ""))
         key["tuned="] = "number of settings tried on held-out training items of this dataset; unknown for other rows."
     untried = block.loc[block["trials"] == 0, ["method", "params", "n_bits"]].itertuples(index=False)
     if any(has_tried_settings(*settings) for settings in untried):

@@ -22,6 +22,7 @@ _LATEX = str.maketrans(
         "¶": r"$^{\P}$",
         "±": r"$\pm$",
         "†": r"$^{\dagger}$",
+        "★": r"$^{\star}$",
         "‡": r"$^{\ddagger}$",
         "°": r"$^{\circ}$",
         "§": r"$^{\S}$",

@@ -54,9 +54,12 @@ function ties(a, b) {
 
 const isRival = (cell) => cell.line.group !== "baseline" && cell.value !== null && !cell.marks.includes("¶");
 
-/** Give the marks of a cell among others, which come with the best first: it is the best, or a shuffle may reverse both. */
-function marksOf(cell, rivals) {
-  const firsts = rivals.filter((rival) => rival.value === rivals[0].value);
+/** Say whether so many of some methods have a value in a column that the best of all may be named. */
+const isWhole = (n, nMethods) => 3 * n >= 2 * nMethods;
+
+/** Give the marks of a cell among others, which come with the best first, if that is known: it is it, or may be reversed. */
+function marksOf(cell, rivals, isKnown) {
+  const firsts = isKnown ? rivals.filter((rival) => rival.value === rivals[0].value) : [];
   const isBest = firsts.includes(cell);
   return {isBest, isOpen: !isBest && firsts.some((first) => ties(first, cell) === "open")};
 }
@@ -97,13 +100,8 @@ const foldCells = objectsOf(data.folds, "value", "tie_sd", "low", "high", "sprea
 }));
 objectsOf(data.published).forEach((paper) => cells[paper.cell].papers.push(paper));
 
-// ---- whether seeds show a difference of two cells: sentences made in Python, of those that come first somewhere
-const sentences = new Map(objectsOf(data.pairs).map((pair) => [`${pair.first} ${pair.second}`, pair.sentence]));
-
-/** Say whether seeds show a difference of two cells, or which command compares their methods. */
+/** Say which command compares the methods of two cells. */
 function comparisonOf(a, b) {
-  const sentence = sentences.get(`${a.i} ${b.i}`) ?? sentences.get(`${b.i} ${a.i}`);
-  if (sentence) return sentence;
   const names = [a, b].map(({line}) => (/^[\w.-]+$/.test(line.label) ? line.label : `"${line.label}"`));
   return ["Whether another sample would show it: ", h("code", {}, `hashbench compare ${names.join(" ")}`), "."];
 }

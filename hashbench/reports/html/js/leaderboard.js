@@ -1,7 +1,20 @@
 // The leaderboard: methods by their scores at each code length, each with its tie range, spread and the papers' values.
 
-/** Say in sentences which two methods come first, whether seeds show a difference, and what a shuffle could do. */
-function verdict([first, second], bits) {
+/** Say which methods may be the best of all in a column, whether they are shown or not. */
+function mayBeBest(block, metric, bits) {
+  const main = block.cells.filter((cell) => cell.is_main && cell.metric === metric && isRival(cell));
+  const here = main.filter((cell) => cell.bits === bits);
+  const all = linesOf(main).length;
+  if (!isWhole(here.length, all)) return `Only ${here.length} of ${all} methods were run at ${bits} bits: no best is named.`;
+  const best = here.filter((cell) => cell.marks.includes("★")).sort(bestFirst);
+  if (!best.length) return "";
+  const names = best.map((cell) => cell.line.label).join(", ");
+  const tested = here.filter((cell) => !cell.marks.includes("§"));
+  return `May be the best of ${count(tested.length, "method", "methods")}, with about 95 % confidence, ${data.about_best}: ${names}.`;
+}
+
+/** Say in sentences which two methods come first, which may be the best, and what a shuffle could do. */
+function verdict([first, second], bits, best) {
   if (!first) return "";
   const told = (cell) => [h("strong", {}, cell.line.label), ` (${shown(cell.value)})`];
   const answer = second && ties(first, second);
@@ -10,7 +23,7 @@ function verdict([first, second], bits) {
     {"data-test": "verdict", class: answer === "open" ? "verdict open" : "verdict"},
     ...[`At ${bits} bits the first is `, told(first)],
     second
-      ? [", then ", told(second), ". ", comparisonOf(first, second), " ", h("em", {}, data.ties.about[answer])]
+      ? [", then ", told(second), ". ", h("em", {}, data.ties.about[answer]), " ", best]
       : "; there is no other.",
   );
 }
@@ -91,7 +104,8 @@ views.leaderboard = {
     for (const cell of some) rowOf.get(cell.line).at[cell.bits] = cell;
     const scores = lengths.map((bits) => {
       const rivals = rivalsAt(bits);
-      const marks = (row) => (row.at[bits] ? marksOf(row.at[bits], rivals) : {});
+      const isKnown = isWhole(rivals.length, linesOf(some.filter(isRival)).length);
+      const marks = (row) => (row.at[bits] ? marksOf(row.at[bits], rivals, isKnown) : {});
       const papers = (row) => row.at[bits]?.papers.map((paper) => paper.value).join(" ");
       return numeric("b" + bits, `${bits} bits`, (row) => row.at[bits]?.value, 4, {
         node: (row) => scoreNode(row.at[bits], reach, marks(row)),
@@ -109,7 +123,7 @@ views.leaderboard = {
     const judge = (key) => {
       const bits = lengths.find((length) => "b" + length === key) ?? usual;
       inRank = rivalsAt(bits);
-      sentence.replaceChildren(verdict(inRank, bits));
+      sentence.replaceChildren(verdict(inRank, bits, mayBeBest(block, metric, bits)));
     };
     judge(state.params.get("sort"));
     const rankOf = ({line}) => {

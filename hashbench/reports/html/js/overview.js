@@ -11,11 +11,13 @@ views.overview = {
     return [FIELDS.metric(cells), length, FIELDS.flag("all", "All methods")];
   },
   body({metric, length, all}) {
-    const isShown = (cell) => cell.is_main && isRival(cell) && cell.metric.name === metric && cell.bits === +length;
+    const isRun = (cell) => cell.is_main && isRival(cell) && cell.metric.name === metric;
+    const isShown = (cell) => isRun(cell) && cell.bits === +length;
     const ofFolds = foldCells.filter(isShown);
     const whole = namesOf(data.data.filter((block) => !block.is_fold));
     const panels = unique([...whole, ...foldCells.map((cell) => cell.base)]).map((name) => {
-      const own = groupsIn(blockOf.get(name)?.cells.filter(isShown) ?? [], all);
+      const run = blockOf.get(name)?.cells.filter(isRun) ?? [];
+      const own = groupsIn(run.filter(isShown), all, run);
       const folds = ofFolds.filter((cell) => cell.base === name);
       const inScope = (scope) => groupsIn(folds.filter((cell) => cell.scope === scope), all);
       const scopes = unique(folds.map((cell) => cell.scope)).map((scope) => [scope, inScope(scope)]);
@@ -42,10 +44,11 @@ views.overview = {
 };
 
 /** Sort cells into groups by what their methods learn from, each with the best first. */
-function groupsIn(some, all) {
+function groupsIn(some, all, run = some) {
   const ofKind = ([kind, learns]) => {
-    const own = some.filter((cell) => supervisionName(cell.line) === kind).sort(bestFirst);
-    return {learns, n: own.length, cells: all ? own : own.slice(0, N_BEST)};
+    const isOfKind = (cell) => supervisionName(cell.line) === kind;
+    const own = some.filter(isOfKind).sort(bestFirst);
+    return {learns, n: own.length, nMethods: linesOf(run.filter(isOfKind)).length, cells: all ? own : own.slice(0, N_BEST)};
   };
   return Object.entries(LEARNS).map(ofKind).filter((group) => group.n);
 }
@@ -66,24 +69,30 @@ function dotsOf(groups, learns) {
   const endsOf = ({value, spread}) => [value - (spread ?? 0), value + (spread ?? 0)]; // over seeds, or folds
   const lastOf = (cells) => Math.max(...cells.flatMap(endsOf));
   const span = Math.max(...groups.map(({cells}) => lastOf(cells) - Math.min(...cells.flatMap(endsOf)))) || 1;
-  const [best] = groups.map(({cells}) => cells[0]).sort(bestFirst);
-  const row = (cell, rivals) => {
-    const [marks, last] = [marksOf(cell, rivals), lastOf(rivals)];
+  const isKnown = ({n, nMethods}) => isWhole(n, nMethods);
+  const [best] = groups.every(isKnown) ? groups.map(({cells}) => cells[0]).sort(bestFirst) : [];
+  const row = (cell, group) => {
+    const [marks, last] = [marksOf(cell, group.cells, isKnown(group)), lastOf(group.cells)];
     const place = (value) => 100 * (1 - (last - value) / span) + "%";
     const [left, right] = endsOf(cell).map(place);
     const bar = h("i", {style: {left, width: `calc(${right} - ${left})`}});
     return h(
       "li",
-      {class: [marks.isBest && "first", cell.value === best.value && "best"].filter(Boolean).join(" ")},
+      {class: [marks.isBest && "first", cell.value === best?.value && "best"].filter(Boolean).join(" ")},
       ...[sign(cell.line), lineLink(cell.line)],
       h("span", {class: "track", ...pointing(cell)}, bar, h("b", {style: {left: place(cell.value)}})),
       h("span", {class: "value"}, h("span", {}, shown(cell.value)), signsOf(cell, marks)),
       h("span", {class: "spread"}, spreadText(cell)),
     );
   };
-  const column = ({learns, n, cells}) => [
-    h("p", {class: "muted"}, `learn from ${learns}`, n > cells.length && `: the best ${cells.length} of ${n}`),
-    h("ol", {}, cells.map((cell) => row(cell, cells))),
+  const about = ({learns, n, nMethods, cells}) => {
+    const here = `${count(n, "method", "methods")} run`;
+    const run = isWhole(n, nMethods) ? here : `${here}, of ${nMethods} at other lengths`;
+    return `learn from ${learns}: ${n > cells.length ? `the best ${cells.length} of ` : ""}${run}`;
+  };
+  const column = (group) => [
+    h("p", {class: "muted"}, about(group)),
+    h("ol", {}, group.cells.map((cell) => row(cell, group))),
   ];
   const columns = learns.map((text) => groups.filter((group) => group.learns === text).map(column));
   return groups.length > 0 && h("div", {class: "dots"}, columns.map((inside) => h("div", {}, inside)));

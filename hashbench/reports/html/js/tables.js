@@ -150,7 +150,7 @@ const textsOf = (columns, rows, escaped, bold) =>
   rows.map((row) =>
     columns.map((column) => {
       const text = escaped(textOf(column, row));
-      return column.cellClass?.(row) === "best" ? text.replace(/^\S+/, bold) : text;
+      return column.cellClass?.(row) === "best" ? text.replace(/^[\d.]+/, bold) : text;
     }),
   );
 
@@ -165,9 +165,9 @@ function markdownOf(columns, rows) {
 function latexOf(columns, rows) {
   const escapes = {
     ...{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"},
-    ...{"–": "--", "−": "$-$", "±": "$\\pm$", "→": "$\\rightarrow$", "†": "$^\\dagger$"},
+    ...{"–": "--", "−": "$-$", "±": "$\\pm$", "→": "$\\rightarrow$", "†": "$^\\dagger$", "★": "$^\\star$"},
   };
-  const escaped = (text) => text.replace(/[\\~^–−±→†&%$#_{}]/g, (letter) => escapes[letter] ?? "\\" + letter);
+  const escaped = (text) => text.replace(/[\\~^–−±→†★&%$#_{}]/g, (letter) => escapes[letter] ?? "\\" + letter);
   const line = (texts) => texts.join(" & ") + " \\\\\n";
   const kinds = columns.map((column) => (column.isText ? "l" : "r")).join("");
   const head = line(labelsOf(columns).map(escaped));
