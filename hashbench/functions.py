@@ -546,10 +546,15 @@ def explain_cached(
         ``codes``: the exact value of each, and the lowest and highest among scripts. ``pairs``: how many pairs of
         methods a shuffle may reverse (``open``), and which pairs two scripts put in either order (``turned``).
 
+    Warns
+    -----
+    UserWarning
+        If a metric is left out, which no script that sorts gives.
+
     Raises
     ------
     HashbenchError
-        If no codes are cached, or no script that sorts gives a metric.
+        If no codes are cached, or no script that sorts gives any of the metrics.
 
     Examples
     --------
@@ -562,7 +567,10 @@ def explain_cached(
     from hashbench.reports.explain import spreads
 
     orders = None if database_order is None else [database_order]
-    cells = spreads.explain_cached(str(dataset), as_tuple(n_bits), as_tuple(methods), seed, as_tuple(metrics), orders)
+    which = as_tuple(n_bits), as_tuple(methods)
+    cells, notes = spreads.explain_cached(str(dataset), *which, seed, as_tuple(metrics), orders)
+    for note in notes:
+        warnings.warn(note, stacklevel=4)
     return {"codes": pd.DataFrame(cells), "pairs": pd.DataFrame(spreads.pairs(cells))}
 
 
@@ -583,7 +591,7 @@ def explain_run(
     run, qrels
         As in `hashbench.evaluate_run`, documents in the order of the file.
     metrics : str or sequence of str, optional
-        By default AP and NDCG:trec.
+        By default AP and NDCG:trec; ``NDCG`` is ``NDCG:trec``, as in `hashbench.evaluate_run`.
     scripts : str or sequence of str, optional
         Some of trec_eval, pytrec_eval, ir_measures, ranx-here, ranx-run-here and ranx-comparable-here.
     value : str, optional
