@@ -195,13 +195,17 @@ def output_format(*forms: str) -> OptionDecorator:
 
 
 def _note_readings(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Print which meaning names of metrics with several have."""
+    """Print notes on names of metrics with several meanings."""
     if names and not ctx.resilient_parsing:
-        from hashbench.scoring.metrics import get_metric, readings
-
-        for note in readings(map(get_metric, names)):
-            click.echo(note, err=True)
+        _print_readings(names)
     return names
+
+
+def _print_readings(names: Sequence[str]) -> None:
+    from hashbench.scoring.metrics import get_metric, readings
+
+    for note in readings(map(get_metric, names)):
+        click.echo(note, err=True)
 
 
 def metric_option(**attributes: Any) -> OptionDecorator:
@@ -350,6 +354,8 @@ def study_of(
     own_options = {"preset": preset, "validation": validation, "device": device}
     texts = [*params, *(f"{name}={value}" for name, value in own_options.items() if value is not None)]
     study = Study() if grid is None else read_study(grid)
+    if not metrics:
+        _print_readings(study.metrics)
     study = study.changed(**axes, metrics=metrics, params=parse_params(texts))
     for name, key in {"methods": "methods", "n_bits": "bits"}.items():
         if not getattr(study, name):

@@ -123,7 +123,7 @@ class RankedRun(dict[str, dict[str, Any]]):
 
     @classmethod
     def of(cls, run: Mapping[str, dict[str, Any]], ranks: Mapping[str, Sequence[float]]) -> Self:
-        """Return a run, given the ranks of its documents in their order; NaN ranks and equal ones say nothing."""
+        """Return a run, given the ranks of its documents in their order; NaN ranks and equal ones do not count."""
         ranked = cls(run)
         for query, documents in run.items():
             rank, score = (np.array([*values], dtype=np.float64) for values in (ranks[query], documents.values()))

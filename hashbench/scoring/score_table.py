@@ -106,7 +106,7 @@ class ScoreTable:
         )
 
     def readings(self, origin: Rows = _ALL) -> list[str]:
-        """Say which meaning each spelling with several has, with the means of all over the queries."""
+        """Return notes on spellings with several meanings, with the means of all of them over the queries."""
         means = {name: parts.mean for name, parts in self.scores.items()} | self._means
         return readings(self.metrics, {name: mean[origin] for name, mean in means.items()})
 

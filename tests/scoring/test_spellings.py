@@ -8,7 +8,7 @@ import pytest
 from helpers.affinity_examples import N_BITS, database, matrix, query
 from helpers.json_output import scores_in
 
-from hashbench import HashbenchError, evaluate, evaluate_ranking, explain
+from hashbench import HashbenchError, evaluate, evaluate_ranking, explain, run
 from hashbench.affinity import Explicit
 from hashbench.bits import pack
 from hashbench.scoring.metrics import get_metric, readings
@@ -95,6 +95,9 @@ def test_commands_say_it_on_stderr_and_keep_stdout_clean(hashbench, files):
     explained = hashbench("explain", *files, "--metric", "Recall@3", "--format", "json")
     assert {one["metric"] for one in json.loads(explained.stdout)} == {"R@3"}
     assert "Recall@3 is read as R@3 (share of the relevant items found); in metric learning" in explained.stderr
+    Path("study.toml").write_text('methods = ["itq"]\nbits = [8]\nmetrics = ["Recall@3"]\n')
+    done = hashbench("run", "--grid", "study.toml", "--dry-run")
+    assert (done.exit_code, done.stderr.count("Recall@3 is read as R@3 (")) == (0, 1)
     for command in ("run --method itq --bits 8 --dry-run", "tables", "compare itq lsh", "diff"):
         done = hashbench(*command.split(), "--metric", "Recall@3")
         assert done.stderr.count("Recall@3 is read as R@3 (") == 1, command
@@ -107,6 +110,12 @@ def test_explain_looks_for_a_value_in_the_other_meaning_too(hashbench, files):
     searched, explained = (explain(query, database, LEVELS, "Recall@3", value=text).scripts for text in (value, None))
     assert set(searched["metric"]) == {"R@3", "Hit@3"}
     assert set(explained["metric"]) == {"R@3"}
+
+
+def test_running_from_python_warns(digits_data):
+    with pytest.warns(UserWarning, match=r"Recall@3 is read as R@3 \(.*\); in metric learning it is Hit@3") as warned:
+        assert run("lsh", 8, metrics="Recall@3")["metric"].tolist() == ["R@3"]
+    assert [warning.filename for warning in warned] == [__file__]
 
 
 def test_several_codes_scored_in_one_command_say_it_once(hashbench, files):

@@ -26,6 +26,7 @@ from hashbench.reports.explain.ranking import Query, Scoring, Sort, n_left, scor
 from hashbench.reports.explain.scripts import EVALUATORS, twins_of
 from hashbench.reports.formatting import json_text
 from hashbench.scoring.evaluator import evaluate_packed
+from hashbench.scoring.metrics import get_metric, readings
 from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
 from hashbench.store.hdf5 import open_codes
@@ -119,6 +120,7 @@ def explain_cached(
     loaded, _ = load_dataset(dataset)
     affinity = loaded.affinity()
     n_items = affinity.n_database
+    meanings = readings(map(get_metric, metrics))
     missing = [name for name in metrics if not _sorting_scripts(name, n_items, n_items)]
     forms = f"of {n_items:,} items; ask for AP, AP@k, NDCG or P@k."
     notes = [f"no script that sorts gives {name} {forms}" for name in missing]
@@ -149,7 +151,7 @@ def explain_cached(
             query, database = codes.query[:], codes.database[:]
         all_spreads += spreads(label, query, database, length, affinity, metrics, database_orders)
     on_progress("codes explained", len(cached), len(cached))
-    return all_spreads, [f"Left out: {note}" for note in notes]
+    return all_spreads, [*meanings, *(f"Left out: {note}" for note in notes)]
 
 
 def pairs(all_spreads: Sequence[Spread]) -> list[Pairs]:

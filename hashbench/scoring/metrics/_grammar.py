@@ -354,9 +354,9 @@ def get_metric(name: str, *, of_run: bool = False) -> Metric:
 
     Names are ``NAME[@cutoff][:option][:reranked=m][:form]``, such as ``AP``, ``NDCG@100``, ``P@r2``,
     ``AP@1000:relevant``, ``Recall@10:reranked=100`` or ``AP:dot``; ``@all`` and ``@ALL`` are read as no cutoff. Names
-    of trec_eval, such as ``ndcg_cut_10``, are read as the metrics that equal them. ``of_run``, ``NDCG`` has linear
-    gains, as other tools for runs have it, and is called ``NDCG:trec``; otherwise ``ndcg`` is refused, which would
-    differ from ``nDCG`` only in case.
+    of trec_eval, such as ``ndcg_cut_10``, are read as the metrics that equal them. With ``of_run``, ``NDCG`` is
+    ``NDCG:trec``, as in other tools for runs, and ``NDCG:exponential`` keeps its option. Without, ``ndcg`` is refused,
+    as it would differ from ``nDCG`` only in case.
     """
     if not isinstance(name, str):
         raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {name!r}.")
@@ -420,9 +420,10 @@ def checked_metrics(metrics: Iterable[str], undefined: str, *, of_run: bool = Fa
 
 
 def readings(metrics: Iterable[Metric], means: Mapping[str, FloatArray] | None = None) -> list[str]:
-    """Say which meaning each spelling with several has here, and what the others are called.
+    """Return a note for each spelling with several meanings: which was taken, and what the others are called.
 
-    ``means`` of some queries, by metric, are told; where they are equal, or all meanings were asked for, nothing is.
+    ``means`` are those of each query, by metric; notes then hold their means. There is no note where all meanings have
+    equal values, or were asked for.
     """
     asked, notes = {metric.name: metric for metric in metrics}, []
 
