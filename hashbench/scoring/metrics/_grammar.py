@@ -404,8 +404,8 @@ def get_metric(name: str, *, of_run: bool = False) -> Metric:
     numbers = (min(number, _LARGEST_CUTOFF) for number in (cutoff, n_reranked) if number is not None)
     is_plain = name == match[0] and not any(match[part] for part in ("radius", "option", "reranked", "form"))
     pattern = match["stem"] + ("" if cutoff is None else "@k")
-    known = (_ELSEWHERE_OF_RUNS if of_run else _ELSEWHERE).get(pattern, {}) if is_plain else {}
-    elsewhere = {other.replace("@k", f"@{cutoff}"): words for other, words in known.items()}
+    others = (_ELSEWHERE_OF_RUNS if of_run else _ELSEWHERE).get(pattern, {}) if is_plain else {}
+    elsewhere = {other.replace("@k", f"@{cutoff}"): words for other, words in others.items()}
     return Metric(canonical, family, (*numbers, *([option] if option else [])), form, name, elsewhere)
 
 
