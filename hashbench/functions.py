@@ -15,7 +15,7 @@ from hashbench.errors import HashbenchError, needing
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.scoring.ignored import leave_out
-from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.metrics import get_metric, readings
 from hashbench.scoring.runs import as_lists
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def run(
     Warns
     -----
     UserWarning
-        For each job that cannot run, or fails; the others still run.
+        For each job that cannot run, or fails; the others still run. For each metric whose name has two meanings.
 
     Raises
     ------
@@ -173,8 +173,8 @@ def tune(
     Warns
     -----
     UserWarning
-        If a method has fewer settings than trials, listed values are not all tried, or no settings of a method finished
-        all their trials.
+        If the name of a metric has two meanings, a method has fewer settings than trials, listed values are not all
+        tried, or no settings of a method finished all their trials.
 
     Raises
     ------
@@ -546,10 +546,15 @@ def explain_cached(
         ``codes``: the exact value of each, and the lowest and highest among scripts. ``pairs``: how many pairs of
         methods a shuffle may reverse (``open``), and which pairs two scripts put in either order (``turned``).
 
+    Warns
+    -----
+    UserWarning
+        If a metric is left out, which no script that sorts gives.
+
     Raises
     ------
     HashbenchError
-        If no codes are cached, or no script that sorts gives a metric.
+        If no codes are cached, or no script that sorts gives any of the metrics.
 
     Examples
     --------
@@ -562,7 +567,10 @@ def explain_cached(
     from hashbench.reports.explain import spreads
 
     orders = None if database_order is None else [database_order]
-    cells = spreads.explain_cached(str(dataset), as_tuple(n_bits), as_tuple(methods), seed, as_tuple(metrics), orders)
+    which = as_tuple(n_bits), as_tuple(methods)
+    cells, notes = spreads.explain_cached(str(dataset), *which, seed, as_tuple(metrics), orders)
+    for note in notes:
+        warnings.warn(note, stacklevel=4)
     return {"codes": pd.DataFrame(cells), "pairs": pd.DataFrame(spreads.pairs(cells))}
 
 
@@ -583,7 +591,7 @@ def explain_run(
     run, qrels
         As in `hashbench.evaluate_run`, documents in the order of the file.
     metrics : str or sequence of str, optional
-        By default AP and NDCG:trec.
+        By default AP and NDCG:trec; ``NDCG`` is ``NDCG:trec``, as in `hashbench.evaluate_run`.
     scripts : str or sequence of str, optional
         Some of trec_eval, pytrec_eval, ir_measures, ranx-here, ranx-run-here and ranx-comparable-here.
     value : str, optional
@@ -649,13 +657,16 @@ def read_codes(path: str | Path, dataset: str | Path | None = None) -> tuple[Boo
 def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, params: Any) -> Study:
     from hashbench.pipeline.study import Study, nonempty_tuple, read_methods, read_params
 
+    metrics = _names(metrics, "metrics")
+    for note in readings(map(get_metric, metrics)):
+        warnings.warn(note, stacklevel=4)
     settings = methods if isinstance(methods, Mapping) else {name: {} for name in _names(methods, "methods")}
     return Study(
         datasets=_names(datasets, "datasets"),
         methods=read_methods(settings, "methods"),
         n_bits=nonempty_tuple(n_bits, "n_bits"),
         seeds=nonempty_tuple(seeds, "seeds"),
-        metrics=_names(metrics, "metrics"),
+        metrics=metrics,
         params=read_params(params or {}, "params"),
     )
 

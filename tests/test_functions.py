@@ -274,6 +274,13 @@ def test_explain_cached_returns_the_tables_of_the_command(hashbench, digits_data
             {key: pytest.approx(value, abs=1e-14) if isinstance(value, float) else value for key, value in row.items()}
             for row in content[name]
         ]
+    left_out = "Left out: no script that sorts gives RR of 1,597 items; ask for AP, AP@k, NDCG or P@k."
+    with pytest.warns(UserWarning, match=left_out):
+        found = package.explain_cached("digits", 12, metrics=["RR", "AP"], database_order="given")
+    assert set(found["codes"]["metric"]) == {"AP"}
+    done = hashbench(*command[:5], "--metric", "RR", "--metric", "AP")
+    assert done.exit_code == 0
+    assert left_out in done.stderr.splitlines()
     with pytest.raises(HashbenchError, match="no matching codes of digits with seed 1 are cached"):
         package.explain_cached("digits", seed=1)
 

@@ -9,7 +9,7 @@ import click
 import cloup
 from cloup import option, option_group
 
-from hashbench.cli.options import METHOD, METRIC, SEEDS, NotWith, lengths, output_format, several
+from hashbench.cli.options import METHOD, METRIC_TO_SCORE, SEEDS, NotWith, lengths, output_format, several
 from hashbench.cli.scoring import (
     CODES,
     DATASET,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @option_group(
     "What to explain",
     DATASET,
-    METRIC,
+    METRIC_TO_SCORE,
     several(
         "--script",
         names="scripts",
@@ -107,7 +107,10 @@ def explain(
             raise click.UsageError("--script and --value explain one file of codes; give it.")
         with progress:
             orders = None if database_order is None else [database_order]
-            cells = explain_cached(dataset, n_bits, methods, seed or 0, metrics or ("AP",), orders, progress.update)
+            chosen = metrics or ("AP",)
+            cells, notes = explain_cached(dataset, n_bits, methods, seed or 0, chosen, orders, progress.update)
+        for note in notes:
+            click.echo(note, err=True)
         click.echo(format_spreads(cells, form))
         return
     elif len(n_bits) > 1:

@@ -194,19 +194,28 @@ def output_format(*forms: str) -> OptionDecorator:
     return option("--format", "form", type=Choice(forms), default=forms[0], help="Format of the output.")
 
 
-def _note_case(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Print a note on a name of trec_eval that differs from another metric's only in case."""
-    if "ndcg" in names:
-        click.echo("ndcg is read as trec_eval's, NDCG:trec, with linear gains; NDCG has gains 2^level - 1.", err=True)
+def _note_readings(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Print notes on names of metrics with several meanings."""
+    if names and not ctx.resilient_parsing:
+        _print_readings(names)
     return names
 
 
-METRIC = several(
-    "--metric",
-    names="metrics",
-    callback=_note_case,
-    help="Metric such as AP or NDCG@100, repeatable; see `hashbench list metrics`.",
-)
+def _print_readings(names: Sequence[str]) -> None:
+    from hashbench.scoring.metrics import get_metric, readings
+
+    for note in readings(map(get_metric, names)):
+        click.echo(note, err=True)
+
+
+def metric_option(**attributes: Any) -> OptionDecorator:
+    """Return the option --metric."""
+    text = "Metric such as AP or NDCG@100, repeatable; see `hashbench list metrics`."
+    return several("--metric", names="metrics", help=text, **attributes)
+
+
+METRIC = metric_option(callback=_note_readings)
+METRIC_TO_SCORE = metric_option()  # whose scores come with such notes
 METHOD = several(
     "--method", "-m", names="methods", help="Method such as itq or csq, repeatable; see `hashbench list methods`."
 )
@@ -345,6 +354,8 @@ def study_of(
     own_options = {"preset": preset, "validation": validation, "device": device}
     texts = [*params, *(f"{name}={value}" for name, value in own_options.items() if value is not None)]
     study = Study() if grid is None else read_study(grid)
+    if not metrics:
+        _print_readings(study.metrics)
     study = study.changed(**axes, metrics=metrics, params=parse_params(texts))
     for name, key in {"methods": "methods", "n_bits": "bits"}.items():
         if not getattr(study, name):

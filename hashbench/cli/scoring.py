@@ -166,7 +166,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 @option_group(
     "What to score",
     DATASET,
-    options.METRIC,
+    options.METRIC_TO_SCORE,
     option(
         "--undefined",
         type=Choice(UNDEFINED),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.own_codes import OwnCodes, OwnFiles, Saving, read_own, read_packed
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import checked_metrics
 from hashbench.sources.array_files import split_spec
 from hashbench.sources.pair_files import refuse_other_ids
@@ -113,6 +113,8 @@ def evaluate_each(
             of_codes = saving if pair.seed is None else replace(saving, seed=pair.seed)
             check(codes, of_codes)
             scored.append((codes, of_codes, codes.evaluate(metrics, undefined)))
+        if metrics is not DEFAULT_METRICS:
+            metrics = [metric.name for metric in checked_metrics(metrics, undefined)]  # one note on each spelling
         on_progress("files", number, len(pairs))
     return scored
 

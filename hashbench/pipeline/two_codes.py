@@ -54,7 +54,8 @@ class TwoCodes:
         """Score queries of these and of the other codes in a database of each; none if nothing is known as relevant."""
         if self.own is None:
             return
-        for metric in map(get_metric, metrics):
+        chosen = [get_metric(name) for name in metrics]
+        for metric in chosen:
             if metric.form:
                 raise HashbenchError(
                     f"two codes are compared by Hamming distance, got metric {metric.name}; leave :{metric.form} out."
@@ -63,6 +64,7 @@ class TwoCodes:
             for of_database, database in self.database.items():
                 codes = replace(self.own, query=query, database=database)
                 yield of_queries, of_database, codes.evaluate(metrics, undefined, on_progress=on_progress)
+                metrics = [metric.name for metric in chosen]  # one note on each spelling
 
     def differences(self, first: Evaluation, second: Evaluation) -> dict[str, dict[str, Any]]:
         """Compare the scores of both codes, each without the other, in each metric.

@@ -127,7 +127,15 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
             f"{answer['dataset']} ({answer['features']}), {answer['metric']} at {answer['n_bits']} bits: "
             f"{answer['sentence'].removeprefix('no interval: ')}"
         )
-    return Comparison(answers, [*dict.fromkeys(note for comparison in comparisons for note in comparison.notes)])
+    compared_in, of_names = {answer["metric"] for answer in answers}, replace(selection, methods=names)
+    notes = [note for comparison in comparisons for note in comparison.notes]
+    notes += [
+        f"Left out: {first} and the others have no results of the same data and code length in {metric}. To make them: "
+        f"{of_names.command(metric)}."
+        for metric in selection.metrics
+        if metric not in compared_in
+    ]
+    return Comparison(answers, [*dict.fromkeys(notes)])
 
 
 def _chosen(results: pd.DataFrame, names: Sequence[str], selection: Selection) -> pd.DataFrame:

@@ -122,16 +122,20 @@ class Summary(NamedTuple):
 class ByMetric(dict[str, T]):
     """Values by the canonical name of a metric; its other names work too, such as ``mAP`` for ``AP``."""
 
+    def __init__(self, values: Mapping[str, T], *, of_run: bool = False) -> None:
+        super().__init__(values)
+        self._of_run = of_run
+
     def __missing__(self, name: Any) -> T:
         if name not in self:
             raise KeyError(name)
-        return self[get_metric(name).name]
+        return self[get_metric(name, of_run=self._of_run).name]
 
     def __contains__(self, name: object) -> bool:
         if super().__contains__(name) or not isinstance(name, str):
             return super().__contains__(name)
         try:
-            return super().__contains__(get_metric(name).name)
+            return super().__contains__(get_metric(name, of_run=self._of_run).name)
         except HashbenchError:
             return False
 
@@ -168,6 +172,8 @@ class Evaluation:
         The first query with the same labels, of each query, or with what else makes items relevant; if it is known.
     n_empty : dict of str to int
         The number of scored queries without any item in the Hamming ball, by metric ``P@rN``, if they were counted.
+    of_run : bool
+        Whether it is of a run, where ``NDCG`` is ``NDCG:trec``.
 
     Examples
     --------
@@ -192,10 +198,11 @@ class Evaluation:
     random_orders: dict[str, FloatArray] = field(default_factory=dict)
     order_effects: dict[str, OrderEffect] = field(default_factory=dict)
     n_empty: dict[str, int] = field(default_factory=dict)
+    of_run: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scores", ByMetric(self.scores))
-        object.__setattr__(self, "random_orders", ByMetric(self.random_orders))
+        object.__setattr__(self, "scores", ByMetric(self.scores, of_run=self.of_run))
+        object.__setattr__(self, "random_orders", ByMetric(self.random_orders, of_run=self.of_run))
 
     def __repr__(self) -> str:
         lines = [
@@ -221,7 +228,7 @@ class Evaluation:
     @property
     def summary(self) -> dict[str, Summary]:
         """Means over the queries, by metric as ``scores``; NaN where no query is defined."""
-        return ByMetric({name: self._summary(name) for name in self.scores})
+        return ByMetric({name: self._summary(name) for name in self.scores}, of_run=self.of_run)
 
     @property
     def kind(self) -> IntArray:

@@ -250,7 +250,7 @@ def evaluate_packed(
             for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, n_reranked):
                 absolute = slice(queries.start + part.start, queries.start + part.stop)
                 fill(absolute, replace(histogram.part(part), candidates=candidates))
-    notes += [*notes_on_ignored(all_affinity, table.n_left[origin]), *left_out]
+    notes += [*notes_on_ignored(all_affinity, table.n_left[origin]), *left_out, *table.readings(origin)]
     evaluation = replace(kinds.noted(table, origin, all_query, all_affinity), notes=notes)
     others = []
     for form in dict.fromkeys(metric.form for metric in by_outputs):

@@ -94,7 +94,7 @@ def measure(
     ``alike``, by default of one kind, are scored once. The orders are the same each time, and `check_orders` has
     allowed them. Of levels that ``are_real`` there may be one for each item: queries are then counted one by one.
     """
-    metrics = [get_metric(name).without_form() for name in evaluation.scores]
+    metrics = [get_metric(name, of_run=evaluation.of_run).without_form() for name in evaluation.scores]
     _, first, sizes = np.unique(evaluation.kind if alike is None else alike, return_index=True, return_counts=True)
     varying = [metric for metric in metrics if _varies(evaluation, metric)]
     at_a_time = 1 if are_real else max(_MEMORY // (32 * n_items), 1)

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -29,6 +29,7 @@ _DOCUMENT = ("doc_id", "docno", "docid")
 _SCORE = ("score",)
 _GRADE = ("relevance", "rel", "label", "score")
 _AT_A_TIME = 64  # queries
+_FEWEST_RISES = 2  # of scores, in the order of a dict, before this is not taken for chance
 
 
 @reporting_compilation()
@@ -53,8 +54,9 @@ def evaluate_run(
         real one, at most 1,000 different ones per query. Documents that are not judged have grade 0, and so have
         negative whole grades. A DataFrame has columns ``query_id``, ``doc_id`` and ``relevance``.
     metrics : iterable of str
-        Names such as ``AP``, ``NDCG@10:trec``, ``P@10``; none in a Hamming radius, and none that counts items below
-        the last one of a list.
+        Names such as ``AP``, ``NDCG@10``, ``P@10``; none in a Hamming radius, and none that counts items below the
+        last one of a list. As in other tools for runs, ``NDCG`` is ``NDCG:trec``, with linear gains; that of codes is
+        ``NDCG:exponential``.
     complete : bool, default=False
         Whether queries of the qrels that the run lacks count as empty lists, 0 in all metrics (trec_eval's ``-c``),
         or are left out.
@@ -91,13 +93,13 @@ def evaluate_run(
     <Evaluation of 1 query; AP: 0.2083 (0.1667 to 0.2500; tie_sd 0.0417)>
     """
     if random_orders:
-        check_orders(random_orders, checked_metrics(metrics, undefined))
+        check_orders(random_orders, checked_metrics(metrics, undefined, of_run=True))
     scores, grades = as_lists(run, qrels)
     shared = _shared_queries(scores, grades)
     queries = list(grades) if complete else shared
     ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
     documents = list(dict.fromkeys(name for judged in ranking.lists for name in judged.documents))
-    chosen, n_queries, n_documents = checked_metrics(metrics, undefined), len(queries), len(documents)
+    chosen, n_queries, n_documents = checked_metrics(metrics, undefined, of_run=True), len(queries), len(documents)
     names = np.array([zlib.crc32(name.encode(errors="surrogatepass")) for name in documents], dtype=np.int64)
     items = ItemSums(chosen, n_queries, np.arange(n_documents), n_documents, keys=names[:, None])
     table = ScoreTable(chosen, undefined, n_queries, items)
@@ -105,12 +107,50 @@ def evaluate_run(
     table.fill(parts, ranking.counted(documents), one_by_one=ranking.are_real)
     evaluation = table.evaluation()
     known = {document for by_query in (scores, grades) for documents in by_query.values() for document in documents}
-    notes = [*_missing(scores, grades, complete=complete), *ranking.notes(len(known)), *evaluation.notes]
-    evaluation = replace(evaluation, queries=queries, notes=notes)
+    notes = [*_missing(scores, grades, complete=complete), *order_notes(scores, queries), *ranking.notes(len(known))]
+    notes += evaluation.notes
+    evaluation = replace(evaluation, queries=queries, notes=notes, of_run=True)
     if not random_orders:
         return evaluation
     rankings = ranking.shuffled(documents)
     return measure(evaluation, rankings, n_documents, undefined, random_orders, are_real=ranking.are_real)
+
+
+class RankedRun(dict[str, dict[str, Any]]):
+    """A run with ranks beside the scores: in how many lists some scores rise, or fall, with the rank."""
+
+    n_rising = n_falling = 0
+
+    @classmethod
+    def of(cls, run: Mapping[str, dict[str, Any]], ranks: Mapping[str, Sequence[float]]) -> Self:
+        """Return a run, given the ranks of its documents in their order; NaN ranks and equal ones do not count."""
+        ranked = cls(run)
+        for query, documents in run.items():
+            rank, score = (np.array([*values], dtype=np.float64) for values in (ranks[query], documents.values()))
+            order = np.lexsort((-score, rank))
+            is_step = np.diff(rank[order]) > 0
+            before, after = score[order][:-1][is_step], score[order][1:][is_step]
+            ranked.n_rising += bool((before < after).any())
+            ranked.n_falling += bool((before > after).any())
+        return ranked
+
+
+def order_notes(run: Mapping[str, Mapping[str, Any]], queries: Sequence[str]) -> list[str]:
+    """Report lists whose scores rise with the rank or, without ranks, in the order of the documents, as distances do.
+
+    Documents of dicts need no order, so only one that all lists of the ``queries`` have is reported.
+    """
+    advice = "The highest score comes first, as in trec_eval; if scores are distances, negate them."
+    if isinstance(run, RankedRun) and (run.n_rising or run.n_falling):
+        note = f"In {run.n_rising:,} of {len(run):,} lists the ranks contradict the scores. {advice}"
+        return [note] if run.n_rising else []
+    n_rises = 0
+    for query in queries:
+        score = _numbers(run.get(query, {}), f"scores of query {query!r}")
+        if (score[1:] < score[:-1]).any():
+            return []
+        n_rises += int((score[1:] > score[:-1]).sum())
+    return [f"In all lists scores rise from the first document to the last. {advice}"] * (n_rises >= _FEWEST_RISES)
 
 
 def as_lists(run: Any, qrels: Any) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, Any]]]:
@@ -316,7 +356,13 @@ def _of_table(table: Any, what: str, names: tuple[str, ...]) -> dict[str, dict[s
         if str(document) in documents:
             raise HashbenchError(f"the {what} has document {document!r} a second time for query {query!r}; keep one.")
         documents[str(document)] = value
-    return result
+    has_ranks = names is _SCORE and "rank" in table.columns
+    if not has_ranks or any(table[column].dtype.kind not in "iuf" for column in ("rank", *_SCORE)):
+        return result
+    ranks: dict[str, list[float]] = {}
+    for query, rank in zip(columns[0], table["rank"].tolist(), strict=True):
+        ranks.setdefault(str(query), []).append(rank)
+    return RankedRun.of(result, ranks)
 
 
 def _numbers(values: Mapping[str, Any], what: str) -> FloatArray:

@@ -15,7 +15,7 @@ from hashbench._parallel import chunks, in_threads
 from hashbench._typing import FloatArray, IntArray, Rows
 from hashbench.scoring.evaluation import Evaluation, OrderEffect
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics import Metric, Scores, _loops
+from hashbench.scoring.metrics import Metric, Scores, _loops, get_metric, readings
 from hashbench.scoring.metrics._grammar import Slopes
 from hashbench.scoring.row_hashes import row_hashes
 
@@ -54,6 +54,9 @@ class ScoreTable:
         balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
         self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
         self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
+        elsewhere = {name for metric in metrics for name in metric.elsewhere} - self.scores.keys()
+        self._elsewhere = [get_metric(name, of_run=True) for name in sorted(elsewhere)]
+        self._means = {metric.name: np.empty(n_queries) for metric in self._elsewhere}
 
     def fill(self, parts: Sequence[slice], count: Callable[[slice], Counted], *, one_by_one: bool = False) -> None:
         """Score parts of the queries in threads; ``count`` counts one part, or one query of it at a time."""
@@ -82,6 +85,8 @@ class ScoreTable:
             scores = metric.scores(histogram, self.undefined)
             for out, values in zip(self.scores[metric.name], scores, strict=True):
                 out[queries] = values
+        for metric in self._elsewhere:
+            self._means[metric.name][queries] = metric.scores(histogram, self.undefined).mean
 
     def evaluation(self, origin: Rows = _ALL, kinds: IntArray | None = None) -> Evaluation:
         """Return the scores of all queries; of each query, those of the row ``origin``."""
@@ -89,6 +94,7 @@ class ScoreTable:
         n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
         effects, n_relevant = self.items.effects(origin) if self.items else {}, self.n_relevant[origin]
         notes = ["All items of each query tie: the scores are those of chance."] * bool(self.is_tied.all())
+        notes += self.readings(origin)
         return Evaluation(
             scores,
             int((n_relevant == 0).sum()),
@@ -98,6 +104,11 @@ class ScoreTable:
             n_empty=n_empty,
             order_effects=effects,
         )
+
+    def readings(self, origin: Rows = _ALL) -> list[str]:
+        """Return notes on spellings with several meanings, with the means of all of them over the queries."""
+        means = {name: parts.mean for name, parts in self.scores.items()} | self._means
+        return readings(self.metrics, {name: mean[origin] for name, mean in means.items()})
 
 
 class ItemSums:

@@ -146,7 +146,7 @@ class ShardedCodes:
         table.fill(items.parts(slice(0, histogram.n_queries), histogram.counts[0].size), counted)
         evaluation = self.kinds.noted(table, origin, self.query, self.relevance)
         notes += [*self._notes_on(shard), *notes_on_ignored(self.relevance, table.n_left[origin]), *left_out]
-        return replace(evaluation, notes=notes)
+        return replace(evaluation, notes=[*notes, *table.readings(origin)])
 
     def candidates(self, metric: str, wanted_recall: Sequence[float]) -> tuple[list[CandidateCount], Evaluation]:
         """Find how many candidates reach a recall, as `hashbench.candidates` does; and their evaluation."""

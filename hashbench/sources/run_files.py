@@ -2,11 +2,13 @@
 
 import gzip
 import math
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO, TypeVar, cast
 
 from hashbench.errors import HashbenchError
+from hashbench.scoring.runs import RankedRun
 from hashbench.store.inputs import check_file, check_fits, reading
 
 T = TypeVar("T")
@@ -22,9 +24,9 @@ _CHECKED = 1 << 26  # characters between two checks
 def read_run(path: Path | str) -> dict[str, dict[str, float]]:
     """Read a run: lines of query, Q0, document, rank, score and name, separated by blanks; plain or gzip.
 
-    Returns the score of each document that was retrieved for a query. The rank is ignored: the highest score is first.
-    Raises `HashbenchError` if a line has another form, a document comes twice for a query, or scores grow with the
-    rank, as distances do.
+    Returns the score of each document that was retrieved for a query. The highest score is first, whatever the rank;
+    `evaluate_run` reports lists whose ranks contradict that. Raises `HashbenchError` if a line has another form, a
+    document comes twice for a query, or scores only grow with the rank, as distances do.
 
     Examples
     --------
@@ -36,23 +38,20 @@ def read_run(path: Path | str) -> dict[str, dict[str, float]]:
     {'q1': {'d7': 0.9}}
     """
     run: dict[str, dict[str, float]] = {}
-    n_falling, first_rising, before = 0, 0, ("", 0.0, 0.0)
+    ranks: dict[str, array[float]] = {}
     for number, (query, _, document, rank, text, _) in _lines(Path(path), _RUN):
-        score, place = _number(text), _number(rank)
+        score = _number(text)
         if math.isnan(score):
             raise HashbenchError(f"{path} line {number}: the score {text!r} of document {document!r} is not a number.")
         _enter(run, query, document, score, path, number)
-        growth = (place - before[1]) * (score - before[2]) if query == before[0] else 0.0
-        n_falling += growth < 0
-        if growth > 0 and not first_rising:
-            first_rising = number
-        before = query, place, score
-    if first_rising and not n_falling:
+        ranks.setdefault(query, array("d")).append(_number(rank))
+    ranked = RankedRun.of(run, ranks)
+    if ranked.n_rising and not ranked.n_falling:
         raise HashbenchError(
-            f"{path} has scores that grow with the rank, first in line {first_rising}, as distances do. The highest "
-            "score comes first in a run; write minus the distance."
+            f"{path} has scores that grow with the rank in all lists, as distances do. The highest score comes first "
+            "in a run; write minus the distance."
         )
-    return run
+    return ranked
 
 
 def read_qrels(path: Path | str) -> dict[str, dict[str, float]]:

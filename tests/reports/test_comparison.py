@@ -288,6 +288,11 @@ def test_results_in_other_metrics_or_of_other_data_are_named(hashbench, tmp_path
     assert (
         "there are no results in P@100 of itq. There are results in AP at 16 bits on digits; choose others" in lacking
     )
+    done = hashbench(*command, "itq", "--metric", "P@100", "--metric", "AP")
+    assert done.exit_code == 0
+    assert "16 bits: lsh is" in done.stdout
+    left_out = "Left out: lsh and the others have no results of the same data and code length in P@100."
+    assert left_out in " ".join(done.stdout.split())
     other = diff_rows.refusal(hashbench(*command, "sph"))
     assert "lsh and sph have no results of the same data (dataset, features and fingerprint), metric and code" in other
     diff_rows.write(tmp_path / "digits.csv", *rows, *several("lsh", (0.4, 0.41), n_bits=32))

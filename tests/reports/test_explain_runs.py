@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+import hashbench
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain.run_tools import TOOLS, explain_run
 
@@ -40,7 +41,7 @@ def make_case(seed, *, has_all_queries=False):
 
 
 def values(run, qrels, name, metrics=METRICS):
-    explanations = explain_run(run, qrels, list(metrics), [name])
+    explanations, _ = explain_run(run, qrels, list(metrics), [name])
     return {explanation.metric: explanation.value for explanation in explanations}
 
 
@@ -60,9 +61,10 @@ def test_ir_measures_gives_the_value(seed):
     ir_measures = pytest.importorskip("ir_measures")
     run, qrels = make_case(seed)
     measures = {metric: ir_measures.parse_measure(names[1]) for metric, names in METRICS.items()}
+    measures["RR@3"] = ir_measures.RR @ 3  # of another provider: names ascend in ties, and scores have 64 bits
     scores = ir_measures.calc_aggregate(measures.values(), qrels, run)
     expected = {metric: scores[measure] for metric, measure in measures.items()}
-    assert values(run, qrels, "ir_measures") == pytest.approx(expected, abs=1e-12)
+    assert values(run, qrels, "ir_measures", measures) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.slow  # it is compiled on first use
@@ -70,7 +72,8 @@ def test_ir_measures_gives_the_value(seed):
 @pytest.mark.parametrize("seed", range(N_CASES))
 def test_ranx_gives_the_value(seed):
     ranx = pytest.importorskip("ranx", reason="ranx is not there: pip install -e '.[originals]'")
-    names = {metric: names[2] for metric, names in METRICS.items()} | {"NDCG": "ndcg_burges", "NDCG@3": "ndcg_burges@3"}
+    names = {metric: names[2] for metric, names in METRICS.items()} | {"RR@3": "mrr@3"}
+    names |= {"NDCG:exponential": "ndcg_burges", "NDCG@3:exponential": "ndcg_burges@3"}
     for tool, has_all_queries in (("ranx-here", True), ("ranx-run-here", True), ("ranx-comparable-here", False)):
         run, qrels = make_case(seed, has_all_queries=has_all_queries)
         inputs = (qrels, run) if tool == "ranx-here" else (ranx.Qrels(qrels), ranx.Run(run))
@@ -81,7 +84,7 @@ def test_ranx_gives_the_value(seed):
 
 @pytest.mark.parametrize("seed", range(N_CASES))
 def test_shares_add_up_and_the_value_lies_between_the_bounds(seed):
-    for explanation in explain_run(*make_case(seed), [*METRICS, "AP@3", "NDCG"]):
+    for explanation in explain_run(*make_case(seed), [*METRICS, "AP@3", "RR@3", "NDCG:exponential"])[0]:
         shares, bounds = sum(cause.share for cause in explanation.causes), explanation.script_range
         assert explanation.exact.mean + shares == pytest.approx(explanation.value, abs=1e-12)
         assert bounds.low - 1e-12 <= explanation.value <= bounds.high + 1e-12
@@ -91,7 +94,7 @@ def test_shares_add_up_and_the_value_lies_between_the_bounds(seed):
 def test_causes_are_named_one_by_one():
     run = {"q1": {"a": 1.0, "b": 1.0, "c": 1.0 + 1e-9}, "q2": {"a": 1.0}}
     qrels = {"q1": {"c": 1, "d": 1}, "q2": {"a": 0}, "q3": {"a": 1}}
-    (explanation,) = explain_run(run, qrels, ["AP@1"], ["ir_measures"])
+    ((explanation,), _) = explain_run(run, qrels, ["AP@1"], ["ir_measures"])
     assert [cause.words for cause in explanation.causes] == [
         "queries without relevant items count 0",
         "divisor: all relevant items",
@@ -100,14 +103,14 @@ def test_causes_are_named_one_by_one():
         "tie order",
     ]
     assert explanation.difference == pytest.approx(-1 / 2 - 1 / 4 - 1 / 12)
-    (explanation,) = explain_run(run, qrels, ["RR"], ["trec_eval"])  # by names: c, b, a
+    ((explanation,), _) = explain_run(run, qrels, ["RR"], ["trec_eval"])  # by names: c, b, a
     # of three switches; the order moves only what 32 bits tie, from 11/18 to 1, or half of it where q2 counts 0
     assert explanation.causes[-1] == ("tie order", pytest.approx((7 / 18) / 6 + (7 / 36) / 3))
 
 
 def test_tools_that_refuse_the_queries_are_left_out():
     run, qrels = make_case(0)
-    explained = {explanation.evaluator.name for explanation in explain_run(run, qrels, ["AP"])}
+    explained = {explanation.evaluator.name for explanation in explain_run(run, qrels, ["AP"])[0]}
     assert set(TOOLS) - explained == {"ranx-here", "ranx-run-here"}
     with pytest.raises(HashbenchError, match="choose the script ranx-comparable-here"):
         explain_run(run, qrels, ["AP"], ["ranx-here"])
@@ -132,13 +135,36 @@ def test_the_command_explains_a_run(hashbench, tmp_path):
     assert "trec_eval" in hashbench(*files).stdout  # nothing is relevant
 
 
+def test_a_metric_that_no_tool_gives_does_not_cost_the_others(hashbench, tmp_path):
+    (tmp_path / "run.txt").write_text("q Q0 a 1 2 r\nq Q0 b 2 2 r\nq Q0 c 3 1 r\n")
+    (tmp_path / "qrels.txt").write_text("q 0 a 1\n")
+    files = "explain", "--run", tmp_path / "run.txt", "--qrels", tmp_path / "qrels.txt", "--script", "trec_eval"
+    done = hashbench(*files, "--metric", "RR@10", "--metric", "NDCG@10", "--format", "json")
+    assert done.exit_code == 0
+    assert [explained["metric"] for explained in json.loads(done.stdout)] == ["NDCG@10:trec"]
+    assert "Left out: none of trec_eval gives RR@10; ask for AP, AP@k, NDCG:trec" in done.stderr
+    done = hashbench(*files, "--metric", "RR@10")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "none of trec_eval gives RR@10" in done.stderr
+
+
+def test_a_value_is_looked_for_in_all_meanings_of_a_spelling():
+    run, qrels = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}, {"q": {"a": 1, "b": 2, "c": 3}}
+    found = hashbench.explain_run(run, qrels, "nDCG", scripts="ranx-run-here", value="0.68")
+    assert dict(zip(found.scripts["metric"], found.scripts["verdict"], strict=True)) == {
+        "NDCG:trec": "not",
+        "NDCG:exponential": "gives",
+    }
+    assert hashbench.explain_run(run, qrels, "nDCG").scripts["metric"].unique().tolist() == ["NDCG:trec"]
+
+
 def test_a_query_without_a_list_and_without_relevant_documents_counts_0():
     run = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"a": 2.0, "b": 1.0}}
     qrels = {"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"b": 0}}
-    (explanation,) = explain_run(run, qrels, ["AP"], ["ir_measures"])
+    ((explanation,), _) = explain_run(run, qrels, ["AP"], ["ir_measures"])
     assert (explanation.exact.mean, explanation.value) == (pytest.approx(0.75), pytest.approx(0.5))
 
 
 def test_where_nothing_is_relevant_the_only_cause_is_the_mean():
-    (explanation,) = explain_run({"q": {"a": 1.0}}, {"q": {"a": 0}}, ["AP"], ["trec_eval"])
+    ((explanation,), _) = explain_run({"q": {"a": 1.0}}, {"q": {"a": 0}}, ["AP"], ["trec_eval"])
     assert [cause.words for cause in explanation.causes] == ["queries without relevant items count 0"]

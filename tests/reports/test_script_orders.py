@@ -75,7 +75,7 @@ def test_pairs_are_counted_by_worst_case_shuffle_and_scripts():
 def test_cached_codes_are_shown_with_the_pairs_that_scripts_turn(hashbench, tiny_file, empty_folder):
     of = "--dataset", str(tiny_file()), "--bits", 4
     hashbench("run", "--method", "lsh", "--method", "pcah", *of, "--metric", "AP", "--results", "r")
-    codes = explain_cached(of[1], [4])
+    codes, _ = explain_cached(of[1], [4])
     assert {spread.n_queries for spread in codes} == {8}
     assert [(spread.method, spread.database) for spread in codes] == [
         (name, order) for name in ("lsh", "pcah") for order in ("given", "by-class", "shuffled")

@@ -25,7 +25,8 @@ TREC = {
     "RPrec": "Rprec",
     "Hit@5": "success_5",
 }
-METRICS = ["AP", "AP@3:retrieved", "AP@3:relevant", "AP@9:capped", "NDCG", "NDCG:trec", "NDCG@3", "NDCG@9:trec"]
+METRICS = ["AP", "AP@3:retrieved", "AP@3:relevant", "AP@9:capped", "NDCG:trec", "NDCG@9:trec"]
+METRICS += ["NDCG:exponential", "NDCG@3:exponential"]
 METRICS += ["P@2", "P@9", "R@3", "R@9", "RPrec", "RR", "Hit@1", "Hit@9"]
 
 
@@ -62,9 +63,58 @@ def test_without_ties_scores_are_those_of_trec_eval(seed):
 
 def test_names_of_trec_eval_are_those_of_the_metrics_that_equal_them():
     for name, trec_name in TREC.items():
-        assert get_metric(trec_name).name == get_metric(trec_name.replace("_5", ".5")).name == name
+        spellings = trec_name, trec_name.replace("_5", ".5")
+        assert {get_metric(spelling, of_run=True).name for spelling in spellings} == {name}
     run, qrels = draw(0)
     assert hashbench.evaluate_run(run, qrels, TREC.values()).scores.keys() == TREC.keys()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ndcg_of_a_run_is_that_of_trec_eval_by_any_name(seed):
+    run, qrels = draw(seed, n_queries=20)
+    expected = trec_eval(run, qrels)
+    for name, names in (
+        ("NDCG:trec", "ndcg nDCG NDCG NDCG:trec nDCG@all"),
+        ("NDCG@5:trec", "ndcg_cut_5 ndcg_cut.5 nDCG@5 NDCG@5 NDCG@5:trec"),
+    ):
+        mean = np.mean([of_query[TREC[name]] for of_query in expected.values()])
+        for spelling in names.split():
+            found = hashbench.evaluate_run(run, qrels, [spelling])
+            assert list(found) == [name]
+            assert found[spelling].mean == pytest.approx(mean)
+
+
+def test_ndcg_of_a_run_equals_that_of_ir_measures():
+    ir_measures = pytest.importorskip("ir_measures")
+    run, qrels = draw(0, n_queries=20)
+    expected = ir_measures.calc_aggregate([ir_measures.nDCG @ 10], qrels, run)[ir_measures.nDCG @ 10]
+    assert hashbench.evaluate_run(run, qrels, ["nDCG@10"])["NDCG@10"].mean == pytest.approx(expected)
+
+
+def test_the_exponential_ndcg_of_a_run_has_a_name_of_its_own_and_the_value_of_codes():
+    run, qrels = draw(0, n_queries=20)
+    relevance = [[max(qrels[query].get(name, 0), 0) for name in run[query]] for query in run]
+    qrels = {  # only what is in the lists
+        query: dict(zip(run[query], levels, strict=True)) for query, levels in zip(run, relevance, strict=True)
+    }
+    found = hashbench.evaluate_run(run, qrels, ["NDCG:exponential", "NDCG", "NDCG@3:exponential"], random_orders=2)
+    assert list(found) == ["NDCG:exponential", "NDCG:trec", "NDCG@3:exponential"]
+    ranked = hashbench.evaluate_ranking(
+        relevance, [[*of_query.values()] for of_query in run.values()], ["NDCG", "NDCG@3"]
+    )
+    for name in ("NDCG", "NDCG@3"):
+        assert found[f"{name}:exponential"].mean == pytest.approx(ranked[name].mean)
+    assert not found.notes  # both were asked for
+    (note,) = hashbench.evaluate_run(run, qrels, ["NDCG@3"]).notes
+    assert "NDCG@3 is read as NDCG@3:trec (gain level: " in note
+    assert f"NDCG@3:exponential (gain 2^level - 1: {ranked['NDCG@3'].mean:.4f})." in note
+
+
+def test_ap_at_a_cut_of_a_run_names_the_divisor_of_trec_eval():
+    run, qrels = draw(0, n_queries=20)
+    *_, note = hashbench.evaluate_run(run, qrels, ["AP@5"]).notes
+    mean = hashbench.evaluate_run(run, qrels, ["AP@5:relevant"])["AP@5:relevant"].mean
+    assert f"in trec_eval it is AP@5:relevant (divided by all relevant items: {mean:.4f})" in note
 
 
 def test_other_names_of_trec_eval_stand_for_no_metric():
@@ -124,7 +174,7 @@ def test_queries_without_relevant_documents_are_undefined_here_and_0_in_trec_eva
 )
 def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_documents(name, unit):
     rng = np.random.default_rng(METRICS.index(name))
-    metric = get_metric(name)
+    metric = get_metric(name, of_run=True)
     cutoff = [argument for argument in metric.arguments if isinstance(argument, int)]
     option = [argument for argument in metric.arguments if isinstance(argument, str)]
     for _ in range(200 if thoroughness.ALL else 30):
@@ -179,6 +229,69 @@ def test_negative_grades_count_as_irrelevant_and_are_reported():
     assert result.summary == plain.summary
     assert result.notes == ["Grades below 0 count as 0, not relevant; there are 1."]
     assert plain.notes == []
+
+
+def table_of(run, ranks):
+    rows = [(query, name, score) for query, of_query in run.items() for name, score in of_query.items()]
+    table = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+    return table.assign(rank=[rank for query in run for rank in ranks[query]])
+
+
+ADVICE = "The highest score comes first, as in trec_eval; if scores are distances, negate them."
+
+
+@pytest.mark.parametrize(
+    ("lists", "is_reported"),
+    [
+        (([0.0, 3.0, 5.0],), True),
+        (([0.0, 3.0], [1.0, 1.0, 2.0], [4.0]), True),
+        (([0.0, 3.0, 5.0], [3.0, 1.0]), False),  # in any order
+        (([0.0, 3.0],), False),  # by chance
+        (([2.0, 2.0, 2.0], []), False),
+        (([5.0, 3.0, 3.0],), False),
+    ],
+)
+def test_dicts_whose_lists_all_begin_with_the_lowest_score_are_reported(lists, is_reported):
+    run = {f"q{i}": {f"d{j}": score for j, score in enumerate(scores)} for i, scores in enumerate(lists)}
+    qrels = {query: {"d0": 1} for query in run}
+    note = f"In all lists scores rise from the first document to the last. {ADVICE}"
+    assert (note in hashbench.evaluate_run(run, qrels, ["AP"]).notes) == is_reported
+    assert (note in hashbench.explain_run(run, qrels, "AP", scripts="trec_eval").notes) == is_reported
+    negated = {query: {name: -score for name, score in of_query.items()} for query, of_query in run.items()}
+    if is_reported:
+        assert not hashbench.evaluate_run(negated, qrels, ["AP"]).notes
+
+
+@pytest.mark.parametrize("read", ["file", "table"])
+@pytest.mark.parametrize(
+    ("ranks", "n_lists"),
+    [
+        ({"a": [1, 2, 3], "b": [1, 2, 3], "c": [0, 1]}, 2),
+        ({"a": [3, 2, 1], "b": [1, 2, 3], "c": [1, 1]}, 0),  # lines in another order than ranks
+        ({"a": [3, 2, 1], "b": [1, 2, 2], "c": [0, 9]}, 1),
+        ({"a": [3, 2, 1], "b": [1, 3, 2], "c": [1, 0]}, 1),
+    ],
+)
+def test_lists_whose_ranks_contradict_the_scores_are_counted(read, ranks, n_lists, tmp_path):
+    run = {
+        "a": {"x": 1.0, "y": 2.0, "z": 3.0},
+        "b": {"x": 9.0, "y": 5.0, "z": 4.0},
+        "c": {"x": 1, "y": 2},
+    }
+    qrels = {"a": {"x": 1}, "b": {"x": 1}}
+    if read == "table":
+        given = table_of(run, ranks)
+    else:
+        lines = [
+            f"{query} Q0 {name} {rank} {score} r\n"
+            for query, of_query in run.items()
+            for (name, score), rank in zip(of_query.items(), ranks[query], strict=True)
+        ]
+        (tmp_path / "run.txt").write_text("".join(lines))
+        given = hashbench.read_run(tmp_path / "run.txt")
+        assert given == run
+    notes = [f"In {n_lists} of 3 lists the ranks contradict the scores. {ADVICE}"] * (n_lists > 0)
+    assert [note for note in hashbench.evaluate_run(given, qrels, ["AP"]).notes if "ranks" in note] == notes
 
 
 def test_a_run_cut_inside_a_tie_is_reported():

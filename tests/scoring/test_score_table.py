@@ -19,8 +19,8 @@ from hashbench.scoring import item_sample, shards
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.shards import ShardedCodes
 
-NAMES = ["AP:ranked", "AP@3:retrieved", "AP@3:relevant", "AP@2:capped", "AP@R", "NDCG:exponential", "NDCG@3"]
-NAMES += ["NDCG:linear", "NDCG@3:trec"]
+NAMES = ["AP:ranked", "AP@3:retrieved", "AP@3:relevant", "AP@2:capped", "AP@R", "NDCG:exponential"]
+NAMES += ["NDCG@3:exponential", "NDCG:linear", "NDCG@3:trec"]
 NAMES += ["P@2", "R@3", "RPrec", "RR", "Hit@2", "PairwiseError"]
 
 

@@ -86,7 +86,7 @@ def test_what_is_unzipped_beyond_memory_is_refused_on_the_way(written, monkeypat
 
 def test_scores_that_only_grow_with_the_rank_are_taken_for_distances(written):
     rising = "a Q0 x 1 0 r\na Q0 y 2 3 r\na Q0 z 3 3 r\nb Q0 x 1 1 r\n"
-    with pytest.raises(HashbenchError, match="grow with the rank, first in line 2, as distances do"):
+    with pytest.raises(HashbenchError, match="grow with the rank in all lists, as distances do"):
         read_run(written(rising))
     assert read_run(written(rising + "b Q0 y 2 0.5 r\n"))["a"] == {"x": 0.0, "y": 3.0, "z": 3.0}
     assert read_run(written("a Q0 x 2 0 r\na Q0 y 1 3 r\n"))  # the last one first

@@ -1,6 +1,6 @@
 """Codes or a run through the scripts: what `hashbench explain` prints, and `hashbench.explain` returns."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,8 @@ from hashbench.reports.explain.run_tools import Run, explain_run
 from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
 from hashbench.scoring.evaluator import check_counts
 from hashbench.scoring.ignored import notes_on_ignored
-from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.metrics import Metric, get_metric, readings
+from hashbench.scoring.runs import order_notes
 from hashbench.scoring.self_pairs import check_self
 
 if TYPE_CHECKING:
@@ -134,7 +135,9 @@ def explain_codes(
     left = n_left(affinity)
     notes = [*check_self(query, database, affinity), *notes_on_ignored(affinity, left)]
     n_items, is_search = int(left.max()), value is not None and not metrics
-    searched = searched_metrics(n_items) if is_search else metrics or ("AP", "AP@1000")
+    asked = [get_metric(name) for name in metrics]
+    named_metrics = [metric.name for metric in asked] if value is None else _with_other_readings(asked)
+    searched = searched_metrics(n_items) if is_search else named_metrics or ("AP", "AP@1000")
     if is_search:  # as if each cut were the only one
         chosen = [replace(script, shares_cut=False) for script in chosen]
     orders = database_orders(affinity) if is_search else ["given"]
@@ -147,10 +150,15 @@ def explain_codes(
     of_order = by_order[orders[0]]
     computed = dict.fromkeys(explanation.metric for explanation in of_order)
     missing = [name for name in dict.fromkeys(metrics) if get_metric(name).name not in computed]
-    notes = [*(f"Left out: {describe_missing(name, chosen, n_items)}" for name in missing), *notes]
+    notes = [*readings(asked), *(f"Left out: {describe_missing(name, chosen, n_items)}" for name in missing), *notes]
     idle = {script.name for script in chosen} - {explanation.evaluator.name for explanation in of_order}
     notes += [f"{name} gives none of {', '.join(computed)}." for name in sorted(idle if scripts else ())]
     return Explained(by_order, notes, describe_order(orders[0], affinity), value)
+
+
+def _with_other_readings(metrics: Iterable[Metric]) -> list[str]:
+    """Return the names of metrics, and of those that their spellings mean elsewhere."""
+    return [name for metric in metrics for name in (metric.name, *metric.elsewhere)]
 
 
 def explain_lists(
@@ -159,9 +167,13 @@ def explain_lists(
     """Score a run by the tools for runs, as `explain_run` does, and search for the one that prints a value."""
     if value is not None:
         parse_printed(value)
-    explanations = explain_run(run, qrels, metrics or ("AP", "NDCG:trec"), scripts)
+    asked = [get_metric(name, of_run=True) for name in metrics]
+    searched = _with_other_readings(asked) if value is not None else [metric.name for metric in asked]
+    explanations, missing = explain_run(run, qrels, searched or ("AP", "NDCG:trec"), scripts)
     explained = {explanation.evaluator.name for explanation in explanations}
-    notes = [
+    notes = [*readings(asked), *order_notes(run, [query for query in qrels if query in run])]
+    notes += [f"Left out: {missing[metric.name]}" for metric in asked if metric.name in missing]
+    notes += [
         f"Left out: {name} gives none of the metrics, or refuses the queries of this run."
         for name in dict.fromkeys(map(str.casefold, scripts))
         if name not in explained

@@ -27,31 +27,31 @@ from hashbench.scoring.runs import evaluate_run
 
 Run = Mapping[str, Mapping[str, Any]]
 _METRICS = ("AP", "AP@k", "NDCG:trec", "NDCG@k:trec", "P@k", "R@k", "RR", "RPrec", "Hit@k")
+_OF_RANX = (*_METRICS, "RR@k", "NDCG:exponential", "NDCG@k:exponential")  # the last two are its ndcg_burges
 _MISSING = "queries that the run lacks count 0"
 _SINGLE = "scores in 32 bits"
 
 
 class RunTool(NamedTuple):
-    """A tool: trec_eval or one that calls it, or ranx, which sorts by numba."""
+    """A tool: trec_eval or one that calls it, ir_measures' own part, or ranx, which sorts by numba."""
 
     evaluator: Evaluator  # as tables show it
+    gives: tuple[str, ...] = _METRICS  # patterns of the metrics that it computes, by hashbench's names
+    is_trec_eval: bool = False  # which reads scores in 32 bits
     sorts_twice: bool = False
     counts_missing: bool = False  # queries that the run lacks count 0; ranx otherwise refuses such runs
 
     @property
     def is_ranx(self) -> bool:
-        """Whether it is ranx; trec_eval reads scores in 32 bits."""
+        """Whether it is ranx."""
         return self.evaluator.is_of_this_machine
 
-    @property
-    def gives(self) -> tuple[str, ...]:
-        """Patterns of the metrics that it computes, by hashbench's names."""
-        return (*_METRICS, "NDCG", "NDCG@k") if self.is_ranx else _METRICS  # the last two are its ndcg_burges
-
     def order(self, scores: Mapping[str, float]) -> list[str]:
-        """Return documents in its order: by name, descending, among equal scores, or as numba leaves them."""
-        if not self.is_ranx:
+        """Return documents in its order: by name, descending or ascending, among equal scores, or as numba does."""
+        if self.is_trec_eval:
             return sorted(scores, key=lambda name: (scores[name], name.encode()), reverse=True)
+        if not self.is_ranx:
+            return sorted(scores, key=lambda name: (-scores[name], name))
         names = list(scores)
         for _ in range(1 + self.sorts_twice):
             keys = -np.array([scores[name] for name in names], dtype=np.float64)
@@ -60,26 +60,31 @@ class RunTool(NamedTuple):
 
 
 _TREC, _RANX, _RANX_RUN = map(scripts.named, ("trec_eval", "ranx-here", "ranx-run-here"))
+_PYTREC = replace(_TREC, name="pytrec_eval", used_by="pytrec_eval, the mean over what it gives")
+_IR_MEASURES = replace(_TREC, name="ir_measures", used_by="ir_measures")
 _COMPARABLE = replace(_RANX_RUN, name="ranx-comparable-here", used_by="ranx of a Run, make_comparable=True")
 TOOLS = {
     tool.evaluator.name: tool
     for tool in (
-        RunTool(replace(_TREC, used_by="trec_eval")),
-        RunTool(replace(_TREC, name="pytrec_eval", used_by="pytrec_eval, the mean over what it gives")),
-        RunTool(replace(_TREC, name="ir_measures", used_by="ir_measures"), counts_missing=True),
-        RunTool(_RANX),
-        RunTool(_RANX_RUN),
-        RunTool(_COMPARABLE, sorts_twice=True, counts_missing=True),
+        RunTool(replace(_TREC, used_by="trec_eval"), is_trec_eval=True),
+        RunTool(_PYTREC, is_trec_eval=True),
+        RunTool(_IR_MEASURES, (*_METRICS, "RR@k"), is_trec_eval=True, counts_missing=True),
+        RunTool(_RANX, _OF_RANX),
+        RunTool(_RANX_RUN, _OF_RANX),
+        RunTool(_COMPARABLE, _OF_RANX, sorts_twice=True, counts_missing=True),
     )
 }
+_OWN_RR = RunTool(_IR_MEASURES, ("RR@k",), counts_missing=True)  # by its provider msmarco, as trec_eval has no RR@k
 
 
-def explain_run(run: Run, qrels: Run, metrics: Sequence[str], names: Sequence[str] = ()) -> list[Explanation]:
+def explain_run(
+    run: Run, qrels: Run, metrics: Sequence[str], names: Sequence[str] = ()
+) -> tuple[list[Explanation], dict[str, str]]:
     """Score a run by the tools of these names, or all, and explain each difference from the exact value.
 
     ``run`` and ``qrels`` are as for `hashbench.evaluate_run`, documents in the order of the file. Returns the
-    explanations metric by metric, tools in their order. Raises HashbenchError if a tool is not known, no tool computes
-    a metric, or run and qrels do not fit together.
+    explanations metric by metric, tools in their order, and a sentence on each metric that no tool computes. Raises
+    HashbenchError if a tool is not known, no tool computes any of the metrics, or run and qrels do not fit together.
     """
     for name in names:
         if name.casefold() not in TOOLS:
@@ -94,21 +99,27 @@ def explain_run(run: Run, qrels: Run, metrics: Sequence[str], names: Sequence[st
             "ranx refuses a run whose queries are not those of the qrels, unless it makes them comparable: "
             "choose the script ranx-comparable-here."
         )
-    explanations = []
-    for metric in dict.fromkeys(get_metric(metric).name for metric in metrics):
-        of_metric = [tool for tool in tools if metric_pattern(metric) in tool.gives]
+    explanations: list[Explanation] = []
+    missing: dict[str, str] = {}
+    for metric in dict.fromkeys(get_metric(name, of_run=True).name for name in metrics):
+        pattern = metric_pattern(metric, of_run=True)
+        of_metric = [tool for tool in tools if pattern in tool.gives]
+        explanations += [_explain(tool, run, qrels, metric) for tool in of_metric]
         if not of_metric:
-            raise HashbenchError(
+            missing[metric] = (
                 f"none of {', '.join(tool.evaluator.name for tool in tools)} gives {metric}; ask for "
                 f"{', '.join(dict.fromkeys(pattern for tool in tools for pattern in tool.gives))}."
             )
-        explanations += [_explain(tool, run, qrels, metric) for tool in of_metric]
-    return explanations
+    if not explanations:
+        raise HashbenchError(next(iter(missing.values())))
+    return explanations, missing
 
 
 def _explain(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
+    if tool.evaluator is _IR_MEASURES and name.startswith("RR@"):
+        tool = _OWN_RR
     divided = f"{name.partition(':')[0]}:relevant" if name.startswith("AP@") else name
-    single = run if tool.is_ranx else {query: _in_32_bits(scores) for query, scores in run.items()}
+    single = {query: _in_32_bits(scores) for query, scores in run.items()} if tool.is_trec_eval else run
     zero, divisor = MEANS["count_zero"].words, f"divisor: {DIVISOR_WORDS['relevant']}"
     is_used = {
         zero: True,

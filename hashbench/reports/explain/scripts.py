@@ -76,9 +76,9 @@ class Evaluator:
         return self.order in orders.OF_THIS_MACHINE
 
 
-def metric_pattern(name: str) -> str:
+def metric_pattern(name: str, *, of_run: bool = False) -> str:
     """Return the pattern of a metric as scripts have it: with its option, but AP@k without its divisor."""
-    metric = get_metric(name)
+    metric = get_metric(name, of_run=of_run)
     pattern, (_, colon, option) = metric.family.pattern, metric.name.partition(":")
     return pattern if pattern == "AP@k" else f"{pattern}{colon}{option}"
 

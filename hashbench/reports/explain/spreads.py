@@ -26,6 +26,7 @@ from hashbench.reports.explain.ranking import Query, Scoring, Sort, n_left, scor
 from hashbench.reports.explain.scripts import EVALUATORS, twins_of
 from hashbench.reports.formatting import json_text
 from hashbench.scoring.evaluator import evaluate_packed
+from hashbench.scoring.metrics import get_metric, readings
 from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
 from hashbench.store.hdf5 import open_codes
@@ -109,20 +110,23 @@ def explain_cached(
     metrics: Sequence[str] = ("AP",),
     database_orders: Sequence[str] | None = None,
     on_progress: Progress = silent,
-) -> list[Spread]:
+) -> tuple[list[Spread], list[str]]:
     """Score all cached codes of a dataset with a seed, as `spreads` does.
 
     ``n_bits`` and ``methods`` choose among them. Metrics are those that scripts compute by sorting, such as AP,
     AP@1000, NDCG or P@100. ``database_orders`` defaults to all ``DATABASE_ORDERS``, without ``by-class`` if items have
-    several labels. Returns spreads by length, method, database order and metric.
+    several labels. Returns spreads by length, method, database order and metric, and notes on metrics left out.
     """
     loaded, _ = load_dataset(dataset)
     affinity = loaded.affinity()
-    for name in metrics:
-        if not _sorting_scripts(name, affinity.n_database, affinity.n_database):
-            raise HashbenchError(
-                f"no script that sorts gives {name} of {affinity.n_database:,} items; ask for AP, AP@k, NDCG or P@k."
-            )
+    n_items = affinity.n_database
+    meanings = readings(map(get_metric, metrics))
+    missing = [name for name in metrics if not _sorting_scripts(name, n_items, n_items)]
+    forms = f"of {n_items:,} items; ask for AP, AP@k, NDCG or P@k."
+    notes = [f"no script that sorts gives {name} {forms}" for name in missing]
+    metrics = [name for name in metrics if name not in missing]
+    if not metrics:
+        raise HashbenchError(notes[0])
     if database_orders is None:
         database_orders = orders.database_orders(affinity)
     cached: list[tuple[int, str, Path, str]] = []
@@ -147,7 +151,7 @@ def explain_cached(
             query, database = codes.query[:], codes.database[:]
         all_spreads += spreads(label, query, database, length, affinity, metrics, database_orders)
     on_progress("codes explained", len(cached), len(cached))
-    return all_spreads
+    return all_spreads, [*meanings, *(f"Left out: {note}" for note in notes)]
 
 
 def pairs(all_spreads: Sequence[Spread]) -> list[Pairs]:

@@ -38,6 +38,7 @@ from hashbench.scoring.metrics._grammar import (
     get_metric,
     is_error,
     metric_names,
+    readings,
     register_metric,
 )
 
@@ -51,5 +52,6 @@ __all__ = [
     "get_metric",
     "is_error",
     "metric_names",
+    "readings",
     "register_metric",
 ]

@@ -1,8 +1,8 @@
 """The grammar of metric names, and the registry of their functions."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -109,7 +109,16 @@ class Family:
         return {"summary": self.summary, "options": self.options, "also": self.aliases, "source": self.source}
 
 
-ALIASES = {"Recall": "R", "Precision": "P", "MRR": "RR", "CMC": "Hit", "mAP": "AP", "MAP": "AP", "nDCG": "NDCG"}
+ALIASES = {
+    "Recall": "R",
+    "Precision": "P",
+    "MRR": "RR",
+    "CMC": "Hit",
+    "Hits": "Hit",
+    "mAP": "AP",
+    "MAP": "AP",
+    "nDCG": "NDCG",
+}
 TREC_NAMES = {  # of trec_eval, with the metric that equals each
     "map": "AP",
     "map_cut_k": "AP@k:relevant",
@@ -120,6 +129,32 @@ TREC_NAMES = {  # of trec_eval, with the metric that equals each
     "recip_rank": "RR",
     "Rprec": "RPrec",
     "success_k": "Hit@k",
+}
+_OPTIONS_OF_RUNS = {"NDCG": "trec", "NDCG@k": "trec"}  # the defaults there, by pattern
+_DIVISORS = {"AP@k:relevant": "in trec_eval it is {}", "AP@k:capped": "in sentence-transformers {}"}
+_LINEAR = "in trec_eval and scikit-learn it is {}"
+_ELSEWHERE = {  # spellings that have another meaning in use: the metrics that they are there
+    "Recall@k": {"Hit@k": "in metric learning it is {}"},
+    "Hits@k": {"R@k": "in link prediction, which ranks relevant items one by one, {} comes nearest"},
+    "mAP@k": _DIVISORS,
+    "MAP@k": _DIVISORS,
+    "nDCG": {"NDCG:trec": _LINEAR},
+    "nDCG@k": {"NDCG@k:trec": _LINEAR},
+}
+_EXPONENTIAL = "in hashing papers it is {}"
+_ELSEWHERE_OF_RUNS = _ELSEWHERE | {  # the same in runs, where others use hashbench's own names too
+    "AP@k": _DIVISORS,
+    **{stem: {"NDCG:exponential": _EXPONENTIAL} for stem in ("NDCG", "nDCG")},
+    **{f"{stem}@k": {"NDCG@k:exponential": _EXPONENTIAL} for stem in ("NDCG", "nDCG")},
+}
+_IN_WORDS = {  # metrics that share a spelling
+    "R@k": "share of the relevant items found",
+    "Hit@k": "any relevant item found",
+    "AP@k": "divided by the relevant items in the first k",
+    "AP@k:relevant": "divided by all relevant items",
+    "AP@k:capped": "divided by k at most",
+    "NDCG": "gain 2^level - 1",
+    "NDCG:trec": "gain level",
 }
 _OTHER_TREC_NAMES = {  # that no metric equals: what they are, and the nearest
     "11pt_avg": "averages interpolated precision at eleven recalls; the nearest metric is AP",
@@ -231,6 +266,8 @@ class Metric:
     family: Family
     arguments: tuple[int | str, ...] = ()  # cutoff, number of items re-ranked and option, as the function takes them
     form: str = ""  # how real-valued queries are compared with codes; empty for the Hamming distance
+    spelling: str = field(default="", compare=False)  # the name as it was written
+    elsewhere: Mapping[str, str] = field(default_factory=dict, compare=False)  # metrics that the spelling also means
 
     def scores(self, histogram: TieHistogram, undefined: str = "skip") -> Scores:
         """Score every query of a histogram; one without relevant items scores NaN, or as ``undefined="paper"`` has it.
@@ -282,6 +319,13 @@ class Metric:
             "none here; give --query-vectors and --database-vectors, or in Python vectors=(query, database)."
         )
 
+    @property
+    def in_words(self) -> str:
+        """What it is beside others that share its spelling."""
+        pattern = self.family.pattern.replace("NDCG@k", "NDCG")
+        options = [option for option in self.family.options[1:] if option in self.arguments]
+        return re.sub(r"\bk\b", str(next(iter(self.arguments), "")), _IN_WORDS[":".join([pattern, *options])])
+
     def without_form(self) -> Self:
         """Return this metric, of the same name, for histograms of rankings by its form."""
         return replace(self, form="")
@@ -305,17 +349,24 @@ _NAME = re.compile(
 )
 
 
-def get_metric(name: str) -> Metric:
+def get_metric(name: str, *, of_run: bool = False) -> Metric:
     """Return the metric of a name; raise HashbenchError if there is no such metric, cutoff or option.
 
     Names are ``NAME[@cutoff][:option][:reranked=m][:form]``, such as ``AP``, ``NDCG@100``, ``P@r2``,
     ``AP@1000:relevant``, ``Recall@10:reranked=100`` or ``AP:dot``; ``@all`` and ``@ALL`` are read as no cutoff. Names
-    of trec_eval, such as ``ndcg_cut_10``, are read as the metrics that equal them.
+    of trec_eval, such as ``ndcg_cut_10``, are read as the metrics that equal them. With ``of_run``, ``NDCG`` is
+    ``NDCG:trec``, as in other tools for runs, and ``NDCG:exponential`` keeps its option. Without, ``ndcg`` is refused,
+    as it would differ from ``nDCG`` only in case.
     """
     if not isinstance(name, str):
         raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {name!r}.")
     if len(name) > MAX_NAME:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
+    if name == "ndcg" and not of_run:
+        raise HashbenchError(
+            "metric 'ndcg' differs from nDCG only in case, and has two meanings: give NDCG (gain 2^level - 1), or "
+            "NDCG:trec (gain level), which is trec_eval's."
+        )
     match = _NAME.fullmatch(_without_trec_name(name))
     if match is None:
         if name in FAMILIES:
@@ -330,6 +381,8 @@ def get_metric(name: str) -> Metric:
             f"metric {name!r} scores {cutoff} items of {n_reranked} that are re-ranked; re-rank as many or more."
         )
     option, default = match["option"], next(iter(family.options), None)
+    if of_run and family.pattern in _OPTIONS_OF_RUNS:  # always named there
+        option, default = option or _OPTIONS_OF_RUNS[family.pattern], None
     if option and option not in family.options:
         known = [*family.options, *["reranked=m"] * (family.pattern + _RERANKED in FAMILIES)]
         known += FORMS if not match["radius"] else ()
@@ -349,17 +402,48 @@ def get_metric(name: str) -> Metric:
         )
     canonical += f":{form}" if form else ""
     numbers = (min(number, _LARGEST_CUTOFF) for number in (cutoff, n_reranked) if number is not None)
-    return Metric(canonical, family, (*numbers, *([option] if option else [])), form)
+    is_plain = name == match[0] and not any(match[part] for part in ("radius", "option", "reranked", "form"))
+    pattern = match["stem"] + ("" if cutoff is None else "@k")
+    others = (_ELSEWHERE_OF_RUNS if of_run else _ELSEWHERE).get(pattern, {}) if is_plain else {}
+    elsewhere = {other.replace("@k", f"@{cutoff}"): words for other, words in others.items()}
+    return Metric(canonical, family, (*numbers, *([option] if option else [])), form, name, elsewhere)
 
 
-def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
+def checked_metrics(metrics: Iterable[str], undefined: str, *, of_run: bool = False) -> Sequence[Metric]:
     """Return the metrics of names, each once; refuse unknown names and values of ``undefined``."""
     names = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
-    chosen = list({metric.name: metric for metric in map(get_metric, names)}.values())
+    chosen = list({metric.name: metric for metric in (get_metric(name, of_run=of_run) for name in names)}.values())
     if not chosen:
         raise HashbenchError("there are no metrics; name at least one, such as AP.")
     check_choice(undefined, UNDEFINED, "undefined")
     return chosen
+
+
+def readings(metrics: Iterable[Metric], means: Mapping[str, FloatArray] | None = None) -> list[str]:
+    """Return a note for each spelling with several meanings: which was taken, and what the others are called.
+
+    ``means`` are those of each query, by metric; notes then hold their means. There is no note where all meanings have
+    equal values, or were asked for.
+    """
+    asked, notes = {metric.name: metric for metric in metrics}, []
+
+    def described(metric: Metric) -> str:
+        mean = means[metric.name] if means else np.empty(0)
+        value = f": {np.nanmean(mean):.4f}" if (~np.isnan(mean)).any() else ""
+        return f"{metric.name} ({metric.in_words}{value})"
+
+    for metric in asked.values():
+        others = {get_metric(name, of_run=True): words for name, words in metric.elsewhere.items() if name not in asked}
+        if means:
+            others = {
+                other: words
+                for other, words in others.items()
+                if not np.allclose(means[other.name], means[metric.name], equal_nan=True)
+            }
+        if others:
+            meant = ", ".join(words.format(described(other)) for other, words in others.items())
+            notes.append(f"{metric.spelling} is read as {described(metric)}; {meant}.")
+    return notes
 
 
 def _find_family(name: str, match: re.Match[str]) -> Family:
