@@ -61,7 +61,7 @@ def code_usage(codes: npt.ArrayLike, n_bits: int | None = None) -> CodeUsage:
     codes : array of shape (n, n_bits), or packed uint8 with ``n_bits``
         As in `hashbench.evaluate`.
     n_bits : int, optional
-        Code length, needed only for packed codes.
+        Code length, needed only for packed codes and integers.
 
     Returns
     -------

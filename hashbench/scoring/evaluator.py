@@ -76,7 +76,7 @@ def evaluate(
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@100``, ``P@r2``; the default is without AP and P where levels are not whole.
     n_bits : int, optional
-        Code length, needed for packed codes, and for 0/255 in uint8.
+        Code length, needed for packed codes, for integers below 2**32, and for 0/255 in uint8.
     bit_order : {"little", "big"}, optional
         Whether the first bit of a packed byte is the least or the most significant; by default the least, in int8 the
         most. It matters if ``n_bits`` is not a multiple of 8.

@@ -175,14 +175,14 @@ def read_rows(spec: str, n_rows: int) -> IntArray:
     return different
 
 
-def read_codes(spec: str) -> AnyArray:
-    """Read codes in any form that `hashbench.bits.as_packed` takes, from ``PATH`` or ``PATH:KEY``."""
+def read_codes(spec: str, n_bits: int | None = None) -> AnyArray:
+    """Read codes of any form and length that `hashbench.bits.as_packed` takes, from ``PATH`` or ``PATH:KEY``."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
         name = _find_name(arrays, path, key, CODE_KEYS)
         if not isinstance(arrays, TableFile):
             return _whole(arrays[name], path)
-        codes = arrays.codes(name, spec)
+        codes = arrays.codes(name, spec, n_bits)
         is_lone = name not in arrays.columns and codes.shape[1] == 1
         if is_lone and (likely := arrays.find_codes()):  # beside numbers of items
             raise _unnamed(path, arrays.columns, likely)

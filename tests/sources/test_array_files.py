@@ -279,7 +279,9 @@ def test_a_table_of_one_long_text_in_many_rows_is_refused_before_it_is_written_o
 def test_hashes_with_a_gap_are_refused(tmp_path):
     table = pd.DataFrame({"hash": pd.array([None, *HASHES.view(np.int64).tolist()], dtype="Int64")})
     for name in ("a.csv", "a.parquet"):
-        assert "64-bit integers without empty cells" in complaint(read_codes, str(save_table(tmp_path / name, table)))
+        assert "whole numbers without empty cells and --bits" in complaint(
+            read_codes, str(save_table(tmp_path / name, table))
+        )
 
 
 def test_matlab_files_hold_names_and_sparse_matrices_too(tmp_path):
