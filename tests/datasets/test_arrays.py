@@ -569,7 +569,11 @@ def test_codes_that_are_all_equal_are_noted_whatever_the_format(hashbench, prepa
     grid = "--dataset", "mine", "--bits", 4, "--metric", "AP", "--results", tmp_path / "results"
     expected = "mine sign 4 bits seed 0: all 54 database codes are equal: every item ties, and the scores are those of"
     for form in ("table", "csv", "json"):  # computed, then cached
-        assert expected in hashbench("run", *grid, "--method", "sign", "--format", form).stderr
+        noted = " ".join(hashbench("run", *grid, "--method", "sign", "--format", form).stderr.split())
+        assert f"{expected} chance. Try --param threshold=mean: 0 does not suit features" in noted
+    centred = hashbench("run", *grid, "--method", "sign", "--param", "threshold=mean").stderr
+    assert "codes are equal" not in centred
+    assert "--param" not in centred
     assert "codes are equal" not in hashbench("run", *grid, "--method", "constant", "--method", "lsh").stderr
 
 
