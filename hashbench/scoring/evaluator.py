@@ -250,7 +250,8 @@ def evaluate_packed(
             for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, n_reranked):
                 absolute = slice(queries.start + part.start, queries.start + part.stop)
                 fill(absolute, replace(histogram.part(part), candidates=candidates))
-    notes += [*notes_on_ignored(all_affinity, table.n_left[origin]), *left_out]
+    has_relevant = bool(table.n_relevant.any())
+    notes += [*notes_on_ignored(all_affinity, table.n_left[origin], has_relevant=has_relevant), *left_out]
     evaluation = replace(kinds.noted(table, origin, all_query, all_affinity), notes=notes)
     others = []
     for form in dict.fromkeys(metric.form for metric in by_outputs):
@@ -350,7 +351,8 @@ def _evaluate_ranking(
     table.fill(chunks(0, n_queries, length), counted)
     kinds = QueryKinds.of(digests, affinity.query_keys())
     evaluation = kinds.noted(table, _ALL, digests, affinity)
-    evaluation = replace(evaluation, notes=[*evaluation.notes, *notes_on_ignored(affinity, table.n_left)])
+    ignored = notes_on_ignored(affinity, table.n_left, has_relevant=bool(table.n_relevant.any()))
+    evaluation = replace(evaluation, notes=[*evaluation.notes, *ignored])
     if not random_orders:
         return evaluation
     return measure(
