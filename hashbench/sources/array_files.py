@@ -337,12 +337,11 @@ def _find_name(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
     names = sorted(arrays.columns if isinstance(arrays, TableFile) else arrays, key=lambda name: "/" in name)
     if not names:
         raise HashbenchError(f"{path} holds no arrays.")
-    outer = [name for name in names if "/" not in name] or names  # arrays in groups must be named
     likely = [name for name in names if not (name in LABEL_KEYS or is_identifier(name))] or names
-    is_lone = len(outer) == 1 and outer[0] in likely
+    is_lone = len(names) == 1 and names[0] in likely
     chosen = next((name for name in keys if name in arrays), None)
     if chosen is None and (is_lone or "features" in arrays):
-        chosen = outer[0] if is_lone else "features"
+        chosen = names[0] if is_lone else "features"
     if isinstance(arrays, TableFile) and (chosen is None or (chosen == "features" and arrays.is_unclear(keys))):
         raise _unnamed(path, names, arrays.likely(keys), ", or remove that column" if chosen else "")
     if chosen is None:
