@@ -74,7 +74,7 @@ class Arrays(DatasetAdapter):
         if own.leave_out:
             images = items.get("images")
             roles = {"query": query, "database": database, "training": train}
-            is_left, words = _left_out(own, features, images, roles)
+            is_left, words = _left_out(own, n_items, features, images, roles)
             protocol += words
             left, rows = np.flatnonzero(is_left), np.flatnonzero(~is_left)
             query, database, train = (np.searchsorted(rows, role[~is_left[role]]) for role in roles.values())
@@ -206,11 +206,11 @@ class Arrays(DatasetAdapter):
 
 
 def _left_out(
-    own: OwnData, features: AnyArray | None, images: AnyArray | None, roles: Mapping[str, IntArray]
+    own: OwnData, n_items: int, features: AnyArray | None, images: AnyArray | None, roles: Mapping[str, IntArray]
 ) -> tuple[BoolArray, str]:
     """Choose the items to leave out, True for each, and describe the choice; copies are looked for among the others."""
-    is_left, words = np.zeros(len(images if features is None else features), dtype=bool), ""
-    for choice in sorted(as_tuple(own.leave_out), reverse=True):  # zeros first, which are copies of each other
+    words, is_left = "", np.zeros(n_items, dtype=np.bool_)
+    for choice in sorted({*as_tuple(own.leave_out)}, reverse=True):  # zeros first, which are copies of each other
         check_choice(choice, LEAVE_OUT, "leave_out")
         query, database, train = (rows[~is_left[rows]] for rows in roles.values())
         if choice == "duplicates":
@@ -223,7 +223,7 @@ def _left_out(
         elif features is None:
             raise HashbenchError("--leave-out zeros needs features, and these are images only; leave it out.")
         else:
-            is_left = ~features.any(axis=1)
+            is_left[~features.any(axis=1)] = True
             words += f"; {counted(int(is_left.sum()), 'item')} left out, since their features are all zero"
         for role, rows in roles.items():
             if is_left[rows].all():

@@ -93,11 +93,12 @@ def _finish(job: Job, dataset: Dataset, demands: Demands, on_progress: Progress,
             model = model_path(dataset, job) if demands.keep_models else None
             return Outcome(job, None, codes=path, model=model, notes=tuple(notes))
         with contained("scoring", str(job)):
-            scored, words = scores_of(dataset, codes, demands, job.estimator.advice, on_progress)
+            scored, words = scores_of(dataset, codes, demands, on_progress)
     notes.append(f"{words or 'reused'} scores")
     hints = []
     if scored.notes and job.estimator.group != "baseline":  # whose codes are as they should be
-        hints = [f"{job}: {note[0].lower()}{note[1:]}" for note in scored.notes]
+        advice = job.estimator.advice
+        hints = [f"{job}: {note[0].lower()}{note[1:]} {advice}".rstrip() for note in scored.notes]
     made = codes.job_record
     return Outcome(
         job,

@@ -201,11 +201,9 @@ def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
 
 
 def scores_of(
-    dataset: Dataset, codes: Codes, demands: Demands, advice: str = "", on_progress: Progress = silent
+    dataset: Dataset, codes: Codes, demands: Demands, on_progress: Progress = silent
 ) -> tuple[Evaluation, str]:
     """Return the scores of a dataset's codes, with notes on the codes, and what was done in words: "" if cached.
-
-    The notes give ``advice`` if the codes rank little or nothing.
 
     Only metrics that are not cached are computed.
     """
@@ -220,7 +218,7 @@ def scores_of(
             if built_in:
                 score_cache.write(codes, known | arrays_of(scored, built_in))
             known |= arrays_of(scored)
-    notes = usage_notes(codes.query, codes.database, codes.n_bits, advice)
+    notes = usage_notes(codes.query, codes.database, codes.n_bits, advice="")
     return replace(evaluation_of(known, demands.metrics), notes=notes), "computed" if missing else ""
 
 

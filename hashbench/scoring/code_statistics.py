@@ -18,7 +18,7 @@ _ROWS = 1 << 16  # unpacked at a time
 _FEW_ROWS = 256  # in which all bits of most codes vary
 _N_RUNS = 16  # parts of the database that a sample of so few rows is from
 _LEAST_ITEMS = 8  # in fewer, bits may be constant and codes equal by chance
-_ADVICE = "If bits are signs of real values, subtract the mean of each column before taking signs."
+ADVICE = "If bits are signs of real values, subtract the mean of each column before taking signs."
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> IntArray:
     return np.sort(np.diff(first, append=len(order)))[::-1]
 
 
-def usage_notes(query: ByteArray, database: "SliceableCodes", n_bits: int, advice: str | None = None) -> list[str]:
-    """Report packed codes that rank little or nothing; ``advice``, a sentence, is by default for codes of any origin.
+def usage_notes(query: ByteArray, database: "SliceableCodes", n_bits: int, advice: str = ADVICE) -> list[str]:
+    """Report packed codes that rank little or nothing, with ``advice``, by default that for codes of any origin.
 
     They do if all are equal, or, of at least 8 items, if more than half are equal or a quarter of the bits is constant.
     """
@@ -123,7 +123,7 @@ def usage_notes(query: ByteArray, database: "SliceableCodes", n_bits: int, advic
 
 
 def notes_on_bits(
-    query: ByteArray, n_items: int, seen: ByteArray, n_bits: int, n_equal: int = 0, advice: str | None = None
+    query: ByteArray, n_items: int, seen: ByteArray, n_bits: int, n_equal: int = 0, advice: str = ADVICE
 ) -> list[str]:
     """Report as `usage_notes` does, given what is known of the database codes.
 
@@ -131,15 +131,14 @@ def notes_on_bits(
     """
     n_constant = n_bits - _n_varying(seen)
     if n_items > 1 and n_constant == n_bits:
-        words = f"All {n_items:,} database codes are equal: every item ties, and the scores are those of chance."
-        return [f"{words} {advice or ''}".rstrip()]
+        return [f"All {n_items:,} database codes are equal: every item ties, and the scores are those of chance."]
     notes, faults = [], []
     if 2 * n_equal > n_items:
         faults.append(f"{n_equal:,} of {n_items:,} database codes are equal and always tie")
     if n_items >= _LEAST_ITEMS and 4 * n_constant >= n_bits:
         faults.append(f"{n_constant:,} of {n_bits:,} bits are the same in all {n_items:,} database codes")
     if faults:
-        notes.append(f"{', and '.join(faults)}. {_ADVICE if advice is None else advice}".rstrip())
+        notes.append(f"{', and '.join(faults)}. {advice}".rstrip())
     if len(query) > 1 and not _n_varying(_all_bits_seen(query, n_bits)):
         notes.append(f"All {len(query):,} query codes are equal: every query ranks the database alike.")
     return notes
