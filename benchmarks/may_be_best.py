@@ -112,7 +112,12 @@ def sets_of(scores: Scores, length: int) -> tuple[npt.NDArray[np.bool_], npt.NDA
     sets = []
     for variance, freedom, _ in (seed_variances(scores), seed_variances(scores[:, length : length + 1])):
         column = length if variance.shape[1] > 1 else 0
-        sets.append(corrected_p_values(means, Chance(variance[:, column] / N_SEEDS, freedom[:, column])) >= ALPHA)
+        sets.append(
+            corrected_p_values(
+                means, Chance.over_seeds(variance[:, column] / N_SEEDS, freedom[:, column], is_careful=False)
+            )
+            >= ALPHA
+        )
     return sets[0], sets[1]
 
 

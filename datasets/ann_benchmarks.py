@@ -104,7 +104,8 @@ class AnnBenchmarks(DatasetAdapter):
         other = (own.labels, own.query_items, own.query_labels, own.true_distance)
         counts = (own.n_queries, own.queries_per_label, own.train_per_label)
         is_other_rule = own.rule not in (None, "neighbours")
-        if own.skip_bad_images or is_other_rule or any(choice is not None for choice in (*other, *counts)):
+        is_cleaned = own.skip_bad_images or own.leave_out
+        if is_cleaned or is_other_rule or any(choice is not None for choice in (*other, *counts)):
             raise HashbenchError(
                 f"{own.items} is a file of ann-benchmarks, which has queries and neighbours; only --neighbours, "
                 "--neighbour-ties, --train, --train-index and --seed can be chosen."

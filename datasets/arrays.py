@@ -1,18 +1,20 @@
 """Users' own features and labels, or folders of images."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hashbench._choices import OWN_RULES
-from hashbench._typing import AnyArray, IntArray
-from hashbench._validation import as_int64, check_labelled, multi_hot, number_words
+from hashbench._choices import LEAVE_OUT, OWN_RULES
+from hashbench._typing import AnyArray, BoolArray, IntArray
+from hashbench._validation import as_int64, as_tuple, check_choice, check_labelled, multi_hot, number_words
 from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.affinity import as_affinity
 from hashbench.dataset import N_NEIGHBOURS, Dataset, check_finite
 from hashbench.datasets._unlabelled import distance_rule
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, counted
 from hashbench.sources.array_files import (
     read_array,
     read_items,
@@ -25,6 +27,7 @@ from hashbench.sources.features.extraction import KINDS, extract, extract_texts
 from hashbench.sources.features.transformers_models import is_model
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import read_tree, without_bad
+from hashbench.sources.inspection import LEFT_OUT, find_copies
 from hashbench.sources.neighbours import describe_neighbours, describe_ties, find_neighbours
 from hashbench.sources.pair_files import refuse_other_ids
 from hashbench.sources.splits import draw_any, draw_by_label, draw_split
@@ -68,6 +71,18 @@ class Arrays(DatasetAdapter):
             protocol += f"; folders {', '.join(sorted(set(folders)))} pooled"
         if n_bad:
             protocol += f"; {n_bad:,} of {n_items + n_bad:,} images left out, since they cannot be decoded"
+        if own.leave_out:
+            images = items.get("images")
+            roles = {"query": query, "database": database, "training": train}
+            is_left, words = _left_out(own, n_items, features, images, roles)
+            protocol += words
+            left, rows = np.flatnonzero(is_left), np.flatnonzero(~is_left)
+            query, database, train = (np.searchsorted(rows, role[~is_left[role]]) for role in roles.values())
+            features, images, labels = (array if array is None else array[rows] for array in (features, images, labels))
+            is_own = left >= n_items - n_own
+            by_file = {"items": left[~is_own].tolist(), "queries": (left[is_own] - (n_items - n_own)).tolist()}
+            items |= {"features": features, "images": images}
+            items["about"] |= {LEFT_OUT: json.dumps(by_file)}
         rule = _rule(own, labels)
         n_minus = 0 if labels is None else np.sum(labels == -1)
         if n_minus and len(np.unique(labels)) > 2:
@@ -188,6 +203,34 @@ class Arrays(DatasetAdapter):
             "remark": extracted.remark,
             "about": extracted.about,
         }
+
+
+def _left_out(
+    own: OwnData, n_items: int, features: AnyArray | None, images: AnyArray | None, roles: Mapping[str, IntArray]
+) -> tuple[BoolArray, str]:
+    """Choose the items to leave out, True for each, and describe the choice; copies are looked for among the others."""
+    words, is_left = "", np.zeros(n_items, dtype=np.bool_)
+    for choice in sorted({*as_tuple(own.leave_out)}, reverse=True):  # zeros first, which are copies of each other
+        check_choice(choice, LEAVE_OUT, "leave_out")
+        query, database, train = (rows[~is_left[rows]] for rows in roles.values())
+        if choice == "duplicates":
+            if features is not None:
+                check_finite(features, own.name)
+            has_copy = find_copies(features, images, query, {"database": database, "train": train})[2]
+            is_left[query[has_copy]] = True
+            words += f"; {has_copy.sum():,} of {counted(len(query), 'query', 'queries')} left out, since they equal or "
+            words += "nearly equal database or training items"
+        elif features is None:
+            raise HashbenchError("--leave-out zeros needs features, and these are images only; leave it out.")
+        else:
+            is_left[~features.any(axis=1)] = True
+            words += f"; {counted(int(is_left.sum()), 'item')} left out, since their features are all zero"
+        for role, rows in roles.items():
+            if is_left[rows].all():
+                raise HashbenchError(
+                    f"--leave-out {choice} leaves no {role} items. Choose other items, or leave it out."
+                )
+    return is_left, words
 
 
 def _rule(own: OwnData, labels: AnyArray | None) -> str:

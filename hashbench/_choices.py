@@ -4,6 +4,7 @@ DISTANCES = ("hamming", "cosine", "dot")  # of codes, or of outputs before the s
 TRUE_DISTANCES = ("euclidean", "cosine", "dot")  # of features
 OWN_RULES = ("same-label", "shared-labels", "distance", "neighbours")  # affinity rules for the user's own data
 NEIGHBOUR_TIES = ("first", "all")  # which items as near as the last neighbour are relevant
+LEAVE_OUT = ("duplicates", "zeros")  # of the user's own data: queries with copies, items whose features are all 0
 DEVICES = ("auto", "cpu", "cuda")
 BIT_ORDERS = ("little", "big")
 ENCODINGS = ("base64",)  # of packed codes as strings

@@ -41,6 +41,9 @@ class OwnData:
         Seed of the draw.
     skip_bad_images : bool
         Whether images that cannot be decoded are left out, and counted.
+    leave_out : tuple of str
+        What is left out once roles are drawn: ``duplicates``, the queries that equal or nearly equal a database or
+        training item, and ``zeros``, the items whose features are all zero.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class OwnData:
     train_index: str | None = None
     seed: int = 0
     skip_bad_images: bool = False
+    leave_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

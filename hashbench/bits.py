@@ -131,11 +131,11 @@ def as_packed(
     Forms: booleans, 0/1, -1/+1 or 0/255 of any numeric dtype, (n_samples, n_bits), or square, (n_samples, k, k), as in
     imagehash; packed uint8, or int8 that are 128 less, as sentence-transformers' ``binary``, (n_samples,
     ceil(n_bits / 8)), or strings of these bytes in the ``encoding`` base64; strings of hexadecimal digits, or of 0b, 0
-    and 1, the first bit first; integers of 64 bits, or unsigned of 16 or 32, the most significant bit first.
+    and 1, the first bit first; integers, of which the last ``n_bits`` are the code, the most significant bit first.
 
-    ``n_bits`` is needed for packed codes, for uint8 of 0/255, which may be packed, and for integers of 64 bits that are
-    all below 2**32, or of fewer bits, which may be something else. ``bit_order`` is that of packed bytes, by default
-    little, of int8 big.
+    ``n_bits`` is needed for packed codes, for uint8 of 0/255, which may be packed, and for integers, unless they are of
+    64 bits and one is 2**32 or more, since smaller ones may be something else. ``bit_order`` is that of packed bytes,
+    by default little, of int8 big.
 
     >>> as_packed([[-1, 1, 1]])
     (array([[6]], dtype=uint8), 3)
@@ -144,10 +144,10 @@ def as_packed(
     >>> as_packed(["3"], 3), as_packed(["0b011"]), as_packed(["Bg=="], 3, encoding="base64")
     ((array([[6]], dtype=uint8), 3), (array([[6]], dtype=uint8), 3), (array([[6]], dtype=uint8), 3))
 
-    An integer of 64 bits and its 16 hexadecimal digits are one code:
+    An integer, signed or not, and its hexadecimal digits are one code:
 
-    >>> (as_packed(np.array([2**63 + 1], dtype=np.uint64))[0] == as_packed(["8000000000000001"])[0]).all()
-    np.True_
+    >>> [as_packed(code, 32)[0].tobytes().hex() for code in ([2**32 - 2], [-2], ["fffffffe"])]
+    ['ffffff7f', 'ffffff7f', 'ffffff7f']
     """
     packed, length, _ = _pack_any(codes, n_bits, name, bit_order, encoding)
     return packed, length
@@ -176,16 +176,14 @@ def _pack_any(
         return _pack_texts(array, n_bits, name)
     if form == _WORDS:
         _refuse_order(bit_order, form, name)
-        return *_pack_words(array, name), form
+        return *_pack_words(array, n_bits or 8 * array.itemsize, name), form
     if array.ndim != 2:
         hint = ""
         if array.ndim > 2:
             hint = " Booleans may also be squares, (n_samples, k, k); reshape others: codes.reshape(len(codes), -1)."
         elif array.ndim == 1 and array.dtype.kind in "iufO" and array.size:
-            hint = (
-                " If each is a hash of 16, 32 or 64 bits, give uint16, uint32, uint64 or int64, and this number of "
-                "bits: --bits, n_bits=."
-            )
+            integers = "" if array.dtype.kind in "iu" else "give integers, and "
+            hint = f" If each is a hash, {integers}say how many bits it has: --bits, or n_bits= in Python."
         raise HashbenchError(f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits).{hint}")
     if 0 in array.shape:
         raise HashbenchError(f"{name} are empty: shape {array.shape}. At least one row and one bit are needed.")
@@ -231,6 +229,7 @@ _BITS, _TEXT = "a column for each bit", "strings"
 _PACKED, _SIGNED = "packed bytes", "packed signed bytes"
 _WORDS = "integers, one per code"
 _LARGE = 1 << 32  # beyond class labels and counts, below nearly all random hashes
+_SHORT = 32  # bits of an integer that tables may keep in 64
 
 
 def _form(array: npt.NDArray[Any], n_bits: int | None) -> str:
@@ -240,8 +239,7 @@ def _form(array: npt.NDArray[Any], n_bits: int | None) -> str:
     is_column = array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1)
     if array.dtype.kind in "iu" and is_column and array.size:
         is_large = array.itemsize == 8 and (array.max() >= _LARGE or array.min() <= -_LARGE)
-        is_of_length = n_bits == 8 * array.itemsize and (n_bits == 64 or (n_bits > 8 and array.dtype.kind == "u"))
-        if is_of_length or (is_large and n_bits is None):
+        if is_large if n_bits is None else array.ndim == 1 or n_bits > 8:
             return _WORDS
     if n_bits is None or array.ndim != 2 or array.shape[1] == n_bits or array.dtype == np.bool_:
         return _BITS
@@ -386,16 +384,34 @@ def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
     return list(digits), is_binary, kinds[0]
 
 
-def _pack_words(array: npt.NDArray[Any], name: str) -> tuple[ByteArray, int]:
-    """Pack integers, the most significant bit first, as in their hexadecimal digits."""
-    largest = array.max()
-    if largest >= _LARGE and all(set(str(number)) <= {"0", "1"} for number in (largest, *array.flat)):
+def _pack_words(array: npt.NDArray[Any], n_bits: int, name: str) -> tuple[ByteArray, int]:
+    """Pack the last bits of integers, the most significant bit first, as in their hexadecimal digits."""
+    low, high, width = int(array.min()), int(array.max()), 8 * array.itemsize
+    fits = -(1 << n_bits - 1) <= low and high < 1 << n_bits - (low < 0)
+    if (high >= _LARGE or not fits) and all(set(str(number)) <= {"0", "1"} for number in (high, *array.flat)):
         raise HashbenchError(
-            f"{name} are integers whose digits are all 0 and 1, such as {largest}: strings of bits that lost leading "
+            f"{name} are integers whose digits are all 0 and 1, such as {high}: strings of bits that lost leading "
             "zeros when they were read as numbers. Read them as strings, in pandas with dtype=str."
         )
-    big = array.ravel().astype(array.dtype.newbyteorder(">"))
-    return _REVERSED[big.view(np.uint8).reshape(len(big), array.itemsize)], 8 * array.itemsize
+    if n_bits > width:
+        raise HashbenchError(
+            f"{name} are {array.dtype}, which hold at most {width} bits, expected {n_bits}. Check the number of bits."
+        )
+    if not fits:
+        half = 1 << n_bits - 1
+        raise HashbenchError(
+            f"{name} are integers from {low:,} to {high:,}, expected {n_bits} bits: 0 to {2 * half - 1:,}, or signed "
+            f"ones from {-half:,} to {half - 1:,}. Check the number of bits."
+        )
+    if n_bits > _SHORT and -(1 << _SHORT - 1) <= low < 0 and high < 1 << _SHORT - 1:
+        raise HashbenchError(
+            f"{name} are signed integers of at most {_SHORT} bits, which {n_bits} bits would fill with copies of the "
+            f"sign. Give --bits {_SHORT}, or n_bits={_SHORT} in Python; if they have {n_bits} bits, give "
+            "codes.view(np.uint64)."
+        )
+    first = array.ravel().astype(f"u{array.itemsize}") << np.array(width - n_bits, f"u{array.itemsize}")
+    big = first.astype(first.dtype.newbyteorder(">")).view(np.uint8).reshape(len(first), array.itemsize)
+    return _REVERSED[big[:, : n_bytes(n_bits)]], n_bits
 
 
 def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:

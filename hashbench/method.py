@@ -134,6 +134,11 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Name of a method that is built in or a plug-in, else of the class."""
         return self._name()
 
+    @property
+    def advice(self) -> str:
+        """What to change, in a sentence, if most of its codes are equal or many of its bits constant; may be empty."""
+        return ""
+
     def check_parameters(self) -> None:
         """Raise HashbenchError for a parameter of a wrong type or out of range, with its name and allowed values."""
         check_n_bits(self.n_bits)

@@ -59,6 +59,13 @@ class Sign(HashMethod):
     rotate: bool = setting(False, bool)
     random_state: int = 0
 
+    @property
+    def advice(self) -> str:
+        """Which threshold suits features that are never negative; see `HashMethod.advice`."""
+        if self.threshold != "zero":
+            return ""
+        return "Try --param threshold=mean: 0 does not suit features that are never negative."
+
     def _fit(self, X: FloatArray, y: Any) -> None:
         if self.n_bits > X.shape[1] and not self.rotate:
             raise Refusal(

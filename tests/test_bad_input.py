@@ -823,7 +823,7 @@ COMMANDS += [
             "wide": "in wide.npy have 16 columns | in codes.npy 8",
             "few": "3 query codes | 6",
             "flat": "two dimensions",
-            "small-hashes": "If each is a hash of 16, 32 or 64 bits, give uint16, uint32, uint64 or int64, and this",
+            "small-hashes": "If each is a hash, say how many bits it has: --bits, or n_bits= in Python.",
             "none": "query codes are empty: shape (0, 8)",
             "threes": "20 values that are not 0 or 1, first 3 in row 0, column 1",
             "mixed": "query codes hold",

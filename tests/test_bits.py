@@ -264,14 +264,34 @@ def test_hashes_of_64_bits_are_the_same_codes_in_every_form(codes, n_bits):
     np.testing.assert_array_equal(bits.unpack(packed, 64), OF_HASHES)
 
 
-@pytest.mark.parametrize("n_bits", [16, 32])
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
-def test_unsigned_integers_are_hashes_of_their_own_length(n_bits, order, shape):
-    hashes = HASHES.astype(f"{order}u{n_bits // 8}").reshape(shape)
-    packed, length = bits.as_packed(hashes, n_bits)
-    assert length == n_bits
-    np.testing.assert_array_equal(bits.unpack(packed, n_bits), OF_HASHES[:, 64 - n_bits :])
+@pytest.mark.parametrize(
+    ("kind", "n_bits"),
+    [
+        *[(f"{order}{kind}", 16) for order in "<>" for kind in ("u2", "i2")],
+        *[(kind, 32) for kind in (">u4", "<i4", ">i4", "u4", "u8", "i8")],
+        *[(kind, n_bits) for kind in ("u8", ">i8") for n_bits in (1, 7, 12, 33, 48, 63)],
+        ("u1", 8),
+        ("i1", 8),
+        ("i4", 12),
+        (">u4", 31),
+    ],
+)
+def test_integers_of_any_width_are_hashes_of_the_length_that_is_said(kind, n_bits):
+    hashes = (HASHES % np.uint64(2**n_bits)).astype(kind)
+    for shaped in (hashes, hashes[:, None])[: 1 + (n_bits > 8)]:  # a column of fewer bits is one of bytes
+        packed, length = bits.as_packed(shaped, n_bits)
+        assert length == n_bits
+        np.testing.assert_array_equal(bits.unpack(packed, n_bits), OF_HASHES[:, 64 - n_bits :])
+        bits.check_packed(packed, n_bits, "codes")
+
+
+@pytest.mark.parametrize("n_bits", [12, 16, 31, 32])
+@pytest.mark.parametrize("kind", ["i4", "i8"])
+def test_signed_integers_that_were_widened_lose_the_copies_of_their_sign(n_bits, kind):
+    unsigned = HASHES % np.uint64(2**n_bits)
+    signed = np.where(unsigned < 2 ** (n_bits - 1), unsigned, unsigned.astype(np.int64) - 2**n_bits).astype(kind)
+    assert signed.min() < 0
+    np.testing.assert_array_equal(bits.as_packed(signed, n_bits)[0], bits.as_packed(unsigned, n_bits)[0])
 
 
 def test_integers_and_hexadecimal_texts_may_be_compared():
@@ -285,11 +305,21 @@ def test_integers_and_hexadecimal_texts_may_be_compared():
 @pytest.mark.parametrize(
     ("codes", "n_bits", "message"),
     [
-        (HASHES, 32, "two dimensions.* If each is a hash of 16, 32 or 64 bits"),
-        (HASHES.astype(np.uint32), 16, "two dimensions.* give uint16, uint32"),
-        (HASHES.astype(np.uint32), None, "two dimensions.* give uint16, uint32, uint64 or int64, and this number"),
-        (np.arange(5, dtype=np.int32), 32, "two dimensions.* give uint16, uint32"),  # such as labels
-        (HASHES.astype(float), None, "two dimensions.* If each is a hash of 16, 32 or 64 bits"),
+        (
+            HASHES,
+            32,
+            "are integers from 3 to [0-9,]*, expected 32 bits: 0 to 4,294,967,295, or signed ones from -2,147",
+        ),
+        (HASHES.astype(np.uint32), 16, "expected 16 bits: 0 to 65,535, or signed ones from -32,768 to 32,767"),
+        (np.array([-1, 2**31]), 32, "from -1 to 2,147,483,648, expected 32 bits"),  # neither signed nor unsigned
+        (np.array([-(2**31) - 1]), 32, "expected 32 bits"),
+        (HASHES.astype(np.int32), 64, r"are int32, which hold at most 32 bits, expected 64\. Check the number"),
+        (BYTES[:, :1], 24, "are uint8, which hold at most 8 bits, expected 24"),
+        (HASHES.astype(np.int32).astype(np.int64), 64, r"copies of the sign.*--bits 32, .*view\(np.uint64\)"),
+        (np.array([-1, 2**31 - 1]), 33, "are signed integers of at most 32 bits, .* 33 bits"),
+        (HASHES.astype(np.uint32), None, "two dimensions.* If each is a hash, say how many bits it has"),
+        (np.arange(5, dtype=np.int32), None, "If each is a hash, say how many bits it has: --bits, or n_bits="),
+        (HASHES.astype(float), None, "two dimensions.* If each is a hash, give integers, and say how many bits"),
         (np.zeros((2, 8, 7), dtype=bool), None, r"codes have shape \(2, 8, 7\), expected two dimensions"),
         (np.zeros((2, 8, 8), dtype=np.uint8), None, r"codes have shape \(2, 8, 8\), expected two dimensions"),
         (np.zeros((0, 8, 8), dtype=bool), None, "codes are empty"),

@@ -145,12 +145,12 @@ def describe_dataset(dataset: "Dataset") -> str:
     """Describe a dataset."""
     from hashbench.dataset import N_NEIGHBOURS
     from hashbench.sources.features.extraction import RECIPE
-    from hashbench.sources.inspection import WARNING, inspect, warning_of
+    from hashbench.sources.inspection import LEFT_OUT, WARNING, inspect, warning_of
 
     order = ("summary", "protocol", "source", "features", "licence", "citation", *sorted(dataset.about))
     facts = {
         "dataset": dataset.name,
-        **{key: dataset.about[key] for key in order if key in dataset.about and key not in (WARNING, RECIPE)},
+        **{key: dataset.about[key] for key in order if key in dataset.about and key not in (WARNING, RECIPE, LEFT_OUT)},
         "items": _describe_items(dataset),
         "split": f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training",
         "affinity": dataset.rule,
@@ -191,13 +191,14 @@ def describe_dataset(dataset: "Dataset") -> str:
 
 
 def _content_of(dataset: "Dataset") -> dict[str, Any]:
-    from hashbench.sources.inspection import inspect
+    from hashbench.sources.inspection import LEFT_OUT, inspect
 
     inspection = inspect(dataset)
     return {
         "kind": "dataset",
         "name": dataset.name,
-        "about": dataset.about,
+        "about": {key: text for key, text in dataset.about.items() if key != LEFT_OUT},
+        "left_out": json.loads(dataset.about.get(LEFT_OUT, "null")),
         "n_items": dataset.n_samples,
         "features": dataset.features_name,
         "n_features": None if dataset.features is None else dataset.features.shape[1],

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 @cloup.command()
 @CODES
-@own_codes_group(lengths("Code length of packed codes; of cached codes, repeatable.", show_default="all"), EXCLUDE_SELF)
+@own_codes_group(
+    lengths("Code length of packed codes or integers; of cached ones, repeatable.", show_default="all"), EXCLUDE_SELF
+)
 @RELEVANCE
 @option_group(
     "Cached codes of a dataset",

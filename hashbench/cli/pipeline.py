@@ -12,7 +12,7 @@ import cloup
 from click import Choice, IntRange
 from cloup import option, option_group
 
-from hashbench._choices import CLASSES_OF, DEVICES, NEIGHBOUR_TIES, OWN_RULES, TRUE_DISTANCES
+from hashbench._choices import CLASSES_OF, DEVICES, LEAVE_OUT, NEIGHBOUR_TIES, OWN_RULES, TRUE_DISTANCES
 from hashbench.cli import options
 from hashbench.cli.outputs import refuse_outputs
 from hashbench.errors import counted
@@ -69,6 +69,13 @@ _COUNT = IntRange(1)
     option("--train-index", metavar="FILE[:KEY]", help="Row numbers of the training items in the database, from 0."),
     option("--seed", type=options.SEEDS, default=0, help="Seed for drawing queries and training items."),
     option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them."),
+    option(
+        "--leave-out",
+        type=Choice(LEAVE_OUT),
+        multiple=True,
+        help="What to leave out: duplicates (queries that equal or nearly equal database or training items), zeros "
+        "(items whose features are all zero); repeatable.",
+    ),
     constraint=options.OnlyWith("--from"),
 )
 @option_group(

@@ -134,7 +134,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 @cloup.command()
 @CODES
 @own_codes_group(
-    option("--bits", "n_bits", type=int, help="Code length of packed codes."),
+    option("--bits", "n_bits", type=int, help="Code length of packed codes and integers."),
     option(
         "--distance",
         type=Choice(DISTANCES),

@@ -43,7 +43,7 @@ _MORE = 3  # radii shown beyond those that were asked for
 
 @cloup.command()
 @CODES
-@own_codes_group(option("--bits", "n_bits", type=int, help="Code length of packed codes."), EXCLUDE_SELF)
+@own_codes_group(option("--bits", "n_bits", type=int, help="Code length of packed codes and integers."), EXCLUDE_SELF)
 @RELEVANCE
 @option_group(
     "What to look for",

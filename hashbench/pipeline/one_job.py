@@ -97,7 +97,8 @@ def _finish(job: Job, dataset: Dataset, demands: Demands, on_progress: Progress,
     notes.append(f"{words or 'reused'} scores")
     hints = []
     if scored.notes and job.estimator.group != "baseline":  # whose codes are as they should be
-        hints = [f"{job}: {note[0].lower()}{note[1:]}" for note in scored.notes]
+        advice = job.estimator.advice
+        hints = [f"{job}: {note[0].lower()}{note[1:]} {advice}".rstrip() for note in scored.notes]
     made = codes.job_record
     return Outcome(
         job,

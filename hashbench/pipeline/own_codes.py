@@ -405,7 +405,7 @@ def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple
     for option, value in (("--bits", n_bits), ("--bit-order", files.bit_order), ("--encoding", files.encoding)):
         if distance != "hamming" and value is not None:
             raise HashbenchError(f"--distance {distance} ranks real-valued outputs, which have no {option}; drop it.")
-    query, database = read_codes(files.query_codes), read_codes(files.database_codes)
+    query, database = read_codes(files.query_codes, n_bits), read_codes(files.database_codes, n_bits)
     for spec, codes, size in zip((files.query_codes, files.database_codes), (query, database), sizes, strict=False):
         refuse_transposed(codes, spec, size)
     are_tables = all(codes.ndim == 2 and codes.dtype.kind not in "USO" for codes in (query, database))

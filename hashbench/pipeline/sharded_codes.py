@@ -48,7 +48,8 @@ def read_sharded(files: OwnFiles, *, cluster: Cluster | None = None, on_progress
         )
     stored = ShardedArray(find_shards(files.database_codes) or [files.database_codes], CODE_KEYS)
     form = files.bit_order, files.encoding
-    query, _, width = as_packed_pair(read_codes(files.query_codes), stored[:_TRIED], files.n_bits, *form)
+    query_codes = read_codes(files.query_codes, files.n_bits)
+    query, _, width = as_packed_pair(query_codes, stored[:_TRIED], files.n_bits, *form)
     are_integers = len(stored.shape) == 1 and stored.dtype.kind in "iu"  # those of a slice may all be small
     database = _PackedSlices(stored, width, width if are_integers else files.n_bits, *form)
     relevance: Any = None

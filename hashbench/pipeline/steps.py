@@ -218,7 +218,7 @@ def scores_of(
             if built_in:
                 score_cache.write(codes, known | arrays_of(scored, built_in))
             known |= arrays_of(scored)
-    notes = usage_notes(codes.query, codes.database, codes.n_bits)
+    notes = usage_notes(codes.query, codes.database, codes.n_bits, advice="")
     return replace(evaluation_of(known, demands.metrics), notes=notes), "computed" if missing else ""
 
 

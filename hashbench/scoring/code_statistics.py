@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _ROWS = 1 << 16  # unpacked at a time
 _FEW_ROWS = 256  # in which all bits of most codes vary
+_N_RUNS = 16  # parts of the database that a sample of so few rows is from
+_LEAST_ITEMS = 8  # in fewer, bits may be constant and codes equal by chance
+ADVICE = "If bits are signs of real values, subtract the mean of each column before taking signs."
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def code_usage(codes: npt.ArrayLike, n_bits: int | None = None) -> CodeUsage:
     codes : array of shape (n, n_bits), or packed uint8 with ``n_bits``
         As in `hashbench.evaluate`.
     n_bits : int, optional
-        Code length, needed only for packed codes.
+        Code length, needed only for packed codes and integers.
 
     Returns
     -------
@@ -109,21 +112,33 @@ def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> IntArray:
     return np.sort(np.diff(first, append=len(order)))[::-1]
 
 
-def usage_notes(query: ByteArray, database: "SliceableCodes", n_bits: int) -> list[str]:
-    """Report packed codes that rank little or nothing: all equal, or more than half of their bits constant."""
-    return notes_on_bits(query, int(database.shape[0]), _all_bits_seen(database, n_bits), n_bits)
+def usage_notes(query: ByteArray, database: "SliceableCodes", n_bits: int, advice: str = ADVICE) -> list[str]:
+    """Report packed codes that rank little or nothing, with ``advice``, by default that for codes of any origin.
+
+    They do if all are equal, or, of at least 8 items, if more than half are equal or a quarter of the bits is constant.
+    """
+    n_items = int(database.shape[0])
+    n_equal = _n_most_frequent(database) if n_items >= _LEAST_ITEMS else 0
+    return notes_on_bits(query, n_items, _all_bits_seen(database, n_bits), n_bits, n_equal, advice)
 
 
-def notes_on_bits(query: ByteArray, n_items: int, seen: ByteArray, n_bits: int) -> list[str]:
-    """Report as `usage_notes` does, given the number of database items and the `bits_seen` of their codes."""
+def notes_on_bits(
+    query: ByteArray, n_items: int, seen: ByteArray, n_bits: int, n_equal: int = 0, advice: str = ADVICE
+) -> list[str]:
+    """Report as `usage_notes` does, given what is known of the database codes.
+
+    This is their number, the `bits_seen`, and how many have the most frequent code, or 0 if nobody counted.
+    """
     n_constant = n_bits - _n_varying(seen)
     if n_items > 1 and n_constant == n_bits:
         return [f"All {n_items:,} database codes are equal: every item ties, and the scores are those of chance."]
-    notes = []
-    if n_items > 1 and 2 * n_constant > n_bits:
-        notes.append(
-            f"{n_constant:,} of {n_bits:,} bits are the same in all {n_items:,} database codes; only the others rank."
-        )
+    notes, faults = [], []
+    if 2 * n_equal > n_items:
+        faults.append(f"{n_equal:,} of {n_items:,} database codes are equal and always tie")
+    if n_items >= _LEAST_ITEMS and 4 * n_constant >= n_bits:
+        faults.append(f"{n_constant:,} of {n_bits:,} bits are the same in all {n_items:,} database codes")
+    if faults:
+        notes.append(f"{', and '.join(faults)}. {advice}".rstrip())
     if len(query) > 1 and not _n_varying(_all_bits_seen(query, n_bits)):
         notes.append(f"All {len(query):,} query codes are equal: every query ranks the database alike.")
     return notes
@@ -146,6 +161,21 @@ def _all_bits_seen(codes: "SliceableCodes", n_bits: int) -> ByteArray:
         if _n_varying(seen) == n_bits:
             break
     return seen
+
+
+def _n_most_frequent(codes: "SliceableCodes") -> int:
+    """Count the code that is most frequent in a sample; return 0 if it is there on less than a quarter of the rows."""
+    n_codes = int(codes.shape[0])
+    n_runs = _N_RUNS if n_codes > _FEW_ROWS else 1
+    n_rows = _FEW_ROWS // n_runs
+    starts = np.linspace(0, max(n_codes - n_rows, 0), n_runs, dtype=np.int64).tolist()
+    sample = np.concatenate([np.asarray(codes[start : start + n_rows]) for start in starts])
+    different, counts = np.unique(sample, axis=0, return_counts=True)
+    if 4 * counts.max() < len(sample):
+        return 0
+    frequent = different[counts.argmax()]
+    parts = chunks(0, n_codes, _ROWS)
+    return sum(int((np.asarray(codes[rows]) == frequent).all(axis=1).sum()) for rows in parts)
 
 
 def _moments(packed: ByteArray, n_bits: int) -> tuple[FloatArray, FloatArray]:

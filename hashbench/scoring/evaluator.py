@@ -76,7 +76,7 @@ def evaluate(
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@100``, ``P@r2``; the default is without AP and P where levels are not whole.
     n_bits : int, optional
-        Code length, needed for packed codes, and for 0/255 in uint8.
+        Code length, needed for packed codes, for integers below 2**32, and for 0/255 in uint8.
     bit_order : {"little", "big"}, optional
         Whether the first bit of a packed byte is the least or the most significant; by default the least, in int8 the
         most. It matters if ``n_bits`` is not a multiple of 8.
@@ -250,7 +250,8 @@ def evaluate_packed(
             for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, n_reranked):
                 absolute = slice(queries.start + part.start, queries.start + part.stop)
                 fill(absolute, replace(histogram.part(part), candidates=candidates))
-    notes += [*notes_on_ignored(all_affinity, table.n_left[origin]), *left_out, *table.readings(origin)]
+    ignored = notes_on_ignored(all_affinity, table.n_left[origin], has_relevant=bool(table.n_relevant.any()))
+    notes += [*ignored, *left_out, *table.readings(origin)]
     evaluation = replace(kinds.noted(table, origin, all_query, all_affinity), notes=notes)
     others = []
     for form in dict.fromkeys(metric.form for metric in by_outputs):
@@ -350,7 +351,8 @@ def _evaluate_ranking(
     table.fill(chunks(0, n_queries, length), counted)
     kinds = QueryKinds.of(digests, affinity.query_keys())
     evaluation = kinds.noted(table, _ALL, digests, affinity)
-    evaluation = replace(evaluation, notes=[*evaluation.notes, *notes_on_ignored(affinity, table.n_left)])
+    ignored = notes_on_ignored(affinity, table.n_left, has_relevant=bool(table.n_relevant.any()))
+    evaluation = replace(evaluation, notes=[*evaluation.notes, *ignored])
     if not random_orders:
         return evaluation
     return measure(

@@ -229,14 +229,36 @@ def check_left(n_left: IntArray, queries: IntArray) -> None:
         )
 
 
-def notes_on_ignored(relevance: Relevance, n_left: IntArray) -> list[str]:
-    """Return a sentence on how many pairs are ignored, unless each query ignores only itself."""
+def why_none_left(relevance: Relevance) -> list[str]:
+    """Return the likely reason why queries ignore all relevant items, for rankings that have none."""
+    part: Any = relevance
+    while isinstance(part, WithoutEqualKeys | WithoutJunk):
+        if isinstance(part, WithoutEqualKeys) and part.in_class:
+            if np.unique(np.concatenate([part.of_queries, part.of_items])).size == 1:
+                return [
+                    "No relevant item is left, since all queries and items are in one group, such as one camera, and "
+                    "queries ignore items of their class and group. Leave groups out."
+                ]
+            return [
+                "No relevant item is left, since queries ignore items of their class and group, and all relevant ones "
+                "are in theirs. Check that groups, such as cameras, differ within a class."
+            ]
+        part = part.rest
+    return []
+
+
+def notes_on_ignored(relevance: Relevance, n_left: IntArray, *, has_relevant: bool) -> list[str]:
+    """Return a sentence on how many pairs are ignored, unless each query ignores only itself; and on why none is left.
+
+    ``n_left`` are the items that each query ranks; ``has_relevant`` says whether a relevant one is among them.
+    """
     n_ignored = relevance.n_database - n_left
     if not relevance.ignores or (relevance.excludes_self and (n_ignored == 1).all()):
         return []
     n_pairs = len(n_left) * relevance.n_database
     least, most = n_ignored.min(), n_ignored.max()
     each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    return [
+    pairs = (
         f"{n_ignored.sum():,} of {n_pairs:,} pairs of a query and a database item are ignored, {each} of each query."
-    ]
+    )
+    return [pairs, *([] if has_relevant else why_none_left(relevance))]

@@ -144,16 +144,27 @@ def _groups(score: AnyArray) -> IntArray:
 
 
 def _check_order(grades: AnyArray, scores: AnyArray, *, may_be_real: bool) -> None:
-    """Refuse relevance and scores that look swapped."""
-    if grades.dtype.kind not in "biuf" or not are_levels(scores).all():
+    """Refuse relevance and scores that look swapped, and marks of items to ignore."""
+    if grades.dtype.kind not in "biuf":
         return
     others = grades[~(are_levels(np.ceil(grades) if may_be_real else grades) | np.isnan(grades))]
+    if others.size and (others == -1).all():
+        raise HashbenchError(
+            f"relevance holds -1, expected levels 0 to {MAX_LEVEL}. If -1 marks items to ignore, remove them from "
+            "relevance and scores."
+        )
+    if not are_levels(scores).all():
+        return
     n_grades, n_scores = len(np.unique(grades)), len(np.unique(scores))
+    fractions = grades[grades > np.floor(grades)]
     if others.size:
         sign = f"relevance holds {others[0]}, which is not a grade, and scores only whole numbers"
         advice = f"; if it is right, give grades from 0 to {MAX_LEVEL}, whole numbers except for NDCG"
     elif n_grades > _MANY and n_scores <= _FEW:
         sign = f"relevance holds {n_grades} grades and scores hold {n_scores} whole numbers"
+        advice = "; if it is right, add 0.5 to the scores"
+    elif fractions.size and n_grades > n_scores == 2 and scores.max() == 1:
+        sign = f"relevance holds {n_grades} grades, such as {fractions[0]}, and scores only 0 and 1"
         advice = "; if it is right, add 0.5 to the scores"
     else:
         return

@@ -145,8 +145,10 @@ class ShardedCodes:
 
         table.fill(items.parts(slice(0, histogram.n_queries), histogram.counts[0].size), counted)
         evaluation = self.kinds.noted(table, origin, self.query, self.relevance)
-        notes += [*self._notes_on(shard), *notes_on_ignored(self.relevance, table.n_left[origin]), *left_out]
-        return replace(evaluation, notes=[*notes, *table.readings(origin)])
+        has_relevant = bool(table.n_relevant.any())
+        ignored = notes_on_ignored(self.relevance, table.n_left[origin], has_relevant=has_relevant)
+        notes += [*self._notes_on(shard), *ignored, *left_out, *table.readings(origin)]
+        return replace(evaluation, notes=notes)
 
     def candidates(self, metric: str, wanted_recall: Sequence[float]) -> tuple[list[CandidateCount], Evaluation]:
         """Find how many candidates reach a recall, as `hashbench.candidates` does; and their evaluation."""

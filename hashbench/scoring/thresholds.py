@@ -24,7 +24,7 @@ from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.evaluator import QueryKinds, check_counts
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.ignored import Relevance, check_left, leave_out
+from hashbench.scoring.ignored import Relevance, check_left, leave_out, why_none_left
 from hashbench.scoring.intervals import Units, groups_of, intervals
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.self_pairs import check_self, check_symmetry, not_symmetric
@@ -400,6 +400,8 @@ def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, relevance:
         n_pairs = n_items * (n_items - 1) // 2 if are_met_twice else n_queries * n_items
         if n_ignored := n_pairs - int(sums["n_true"].sum() + sums["n_false"].sum()):
             notes = [*notes, f"{n_ignored:,} of {n_pairs:,} pairs are ignored."]
+        if n_undefined == n_queries:
+            notes = [*notes, *why_none_left(relevance)]
     return Thresholds(
         **sums,
         n_queries=n_queries,

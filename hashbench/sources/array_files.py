@@ -175,14 +175,14 @@ def read_rows(spec: str, n_rows: int) -> IntArray:
     return different
 
 
-def read_codes(spec: str) -> AnyArray:
-    """Read codes in any form that `hashbench.bits.as_packed` takes, from ``PATH`` or ``PATH:KEY``."""
+def read_codes(spec: str, n_bits: int | None = None) -> AnyArray:
+    """Read codes of any form and length that `hashbench.bits.as_packed` takes, from ``PATH`` or ``PATH:KEY``."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
         name = _find_name(arrays, path, key, CODE_KEYS)
         if not isinstance(arrays, TableFile):
             return _whole(arrays[name], path)
-        codes = arrays.codes(name, spec)
+        codes = arrays.codes(name, spec, n_bits)
         is_lone = name not in arrays.columns and codes.shape[1] == 1
         if is_lone and (likely := arrays.find_codes()):  # beside numbers of items
             raise _unnamed(path, arrays.columns, likely)
@@ -337,12 +337,11 @@ def _find_name(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
     names = sorted(arrays.columns if isinstance(arrays, TableFile) else arrays, key=lambda name: "/" in name)
     if not names:
         raise HashbenchError(f"{path} holds no arrays.")
-    outer = [name for name in names if "/" not in name] or names  # arrays in groups must be named
     likely = [name for name in names if not (name in LABEL_KEYS or is_identifier(name))] or names
-    is_lone = len(outer) == 1 and outer[0] in likely
+    is_lone = len(names) == 1 and names[0] in likely
     chosen = next((name for name in keys if name in arrays), None)
     if chosen is None and (is_lone or "features" in arrays):
-        chosen = outer[0] if is_lone else "features"
+        chosen = names[0] if is_lone else "features"
     if isinstance(arrays, TableFile) and (chosen is None or (chosen == "features" and arrays.is_unclear(keys))):
         raise _unnamed(path, names, arrays.likely(keys), ", or remove that column" if chosen else "")
     if chosen is None:

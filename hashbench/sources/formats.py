@@ -232,11 +232,17 @@ def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
 @contextmanager
 def opened_hdf5(path: Path, *, is_turned: bool = False, in_slices: bool = False) -> Iterator[Mapping[str, Any]]:
     """Open the arrays of an HDF5 file, in groups as ``group/name``; they stay on disk."""
+    import h5py
+
     with open_hdf5(path) as file:
         datasets = dict(_hdf5_arrays(file, set()))
 
         def read(name: str) -> Any:
             stored, what = datasets[name], f"{shown(name)} of {path}"
+            if isinstance(stored, h5py.SoftLink):
+                raise HashbenchError(
+                    f"{what} is a link to {stored.path!r}, which leads to no array. Write the array, or name another."
+                )
             kind = stored.attrs.get("MATLAB_class")  # written by save -v7.3, for any file name
             if stored.attrs.get("MATLAB_empty"):
                 raise HashbenchError(f"{what} is an empty MATLAB array, expected one with values.")
@@ -254,13 +260,15 @@ def opened_hdf5(path: Path, *, is_turned: bool = False, in_slices: bool = False)
 
 
 def _hdf5_arrays(group: Any, seen: set[int], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """List the arrays of a group and its subgroups, each once, without MATLAB's hidden groups (#...)."""
+    """List the arrays of a group and its subgroups, each once, and links to nothing, without MATLAB's hidden groups."""
     import h5py
 
     for name in group:
         value = group.get(name)
         if isinstance(value, h5py.Dataset) and value.ndim:
             yield prefix + name, value
+        elif value is None:
+            yield prefix + name, group.get(name, getlink=True)
         elif isinstance(value, h5py.Group) and not name.startswith("#"):
             address = h5py.h5o.get_info(value.id).addr
             if address not in seen:

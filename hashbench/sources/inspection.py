@@ -1,17 +1,19 @@
 """Checks of a dataset: copies of queries, constant features, missing labels."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import BoolArray, Float32Array, FloatArray, IntArray
+from hashbench._typing import AnyArray, BoolArray, Float32Array, FloatArray, IntArray
 from hashbench.affinity import row_digests
 from hashbench.dataset import Dataset
 from hashbench.errors import counted
 
 WARNING = "warning"  # key of ``Dataset.about``
+LEFT_OUT = "left_out"  # key of it, in JSON: the rows that prepare left out of the files of items and of queries
 _N_NAMED = 5  # queries in a warning
 MOST_ITEMS = 1_000_000  # largest dataset that is searched for near-copies
 NEAR = 1e-4  # of the median distance between a query and an item: how far apart near-copies may be
@@ -49,16 +51,10 @@ def inspect(dataset: Dataset) -> Inspection:
 
 def _inspect(dataset: Dataset) -> Inspection:
     features, labels = dataset.features, dataset.labels
-    digests = row_digests(features if features is not None else np.asarray(dataset.images))
-    keys = digests.view(np.dtype((np.void, digests.shape[1]))).ravel()
     parts = {role: getattr(dataset, role) for role in ("database", "train")}
-    equal = {role: np.isin(keys[dataset.query], keys[rows]) for role, rows in parts.items()}
+    equal, is_near, has_copy = find_copies(features, dataset.images, dataset.query, parts)
     near: dict[str, int | None] = dict.fromkeys(parts)
-    has_copy = equal["database"] | equal["train"]
-    if features is not None and len(features) <= MOST_ITEMS:
-        is_near = {role: find_near(features, dataset.query, rows) for role, rows in parts.items()}
-        near = {role: int((is_near[role] & ~equal[role]).sum()) for role in parts}
-        has_copy = has_copy | is_near["database"] | is_near["train"]
+    near |= {role: int((is_near[role] & ~equal[role]).sum()) for role in is_near}
     sizes, n_without = None, 0
     if labels is not None and labels.ndim == 1:
         sizes = np.unique(labels, return_counts=True)[1]
@@ -78,7 +74,7 @@ def _inspect(dataset: Dataset) -> Inspection:
 
 
 def warning_of(inspection: Inspection, n_queries: int) -> str:
-    """Describe in a sentence which queries have copies among database or training items; "" if none has."""
+    """Describe which queries have copies among database or training items; "" if none has."""
     if not inspection.copied.size:
         return ""
     counts = [
@@ -90,8 +86,8 @@ def warning_of(inspection: Inspection, n_queries: int) -> str:
     named, n_more = ", ".join(map(str, inspection.copied[:_N_NAMED])), len(inspection.copied) - _N_NAMED
     return (
         f"{most:,} of {counted(n_queries, 'query', 'queries')} have an equal or nearly equal item {place}{others}, so "
-        f"scores are too high; take these queries out: {named}{f' and {n_more:,} more' if n_more > 0 else ''} (counted "
-        "from 0)."
+        f"scores are too high: {named}{f' and {n_more:,} more' if n_more > 0 else ''} (counted from 0; `hashbench "
+        "info` with --format json lists all). `prepare --leave-out duplicates` leaves them out of your own data."
     )
 
 
@@ -104,6 +100,22 @@ def with_warning(dataset: Dataset) -> Dataset:
 
 
 # ---------------------------------------------------------------- copies
+
+
+def find_copies(
+    features: Float32Array | None, images: AnyArray | None, query: IntArray, parts: Mapping[str, IntArray]
+) -> tuple[dict[str, BoolArray], dict[str, BoolArray], BoolArray]:
+    """Return whether each query equals an item of each part, whether it is near to one, and whether it is any of these.
+
+    Nearly equal items are found by their features, if there are not too many items; otherwise the second is empty.
+    """
+    digests = row_digests(features if features is not None else np.asarray(images))
+    keys = digests.view(np.dtype((np.void, digests.shape[1]))).ravel()
+    equal = {role: np.isin(keys[query], keys[rows]) for role, rows in parts.items()}
+    near: dict[str, BoolArray] = {}
+    if features is not None and len(features) <= MOST_ITEMS:
+        near = {role: find_near(features, query, rows) for role, rows in parts.items()}
+    return equal, near, np.any([*equal.values(), *near.values()], axis=0)
 
 
 def find_near(features: Float32Array, query: IntArray, rows: IntArray) -> BoolArray:

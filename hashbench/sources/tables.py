@@ -73,8 +73,8 @@ class TableFile(Mapping[str, AnyArray], ABC):
         """Return a column of texts, also of texts such as 001 and NA, which pandas reads as numbers in a .csv file."""
 
     @abstractmethod
-    def codes(self, name: str, spec: str) -> AnyArray:
-        """Return a column of codes, called ``spec`` in messages: strings, 64-bit integers, bits or bytes."""
+    def codes(self, name: str, spec: str, n_bits: int | None) -> AnyArray:
+        """Return a column of codes, called ``spec`` in messages: strings, integers, bits or bytes."""
 
     def find_codes(self) -> str | None:
         """Return the first column that is not of numbers and may be codes."""
@@ -222,7 +222,7 @@ class _Typed(TableFile):
     def texts(self, name: str) -> AnyArray:
         return self._cells(name)
 
-    def codes(self, name: str, spec: str) -> AnyArray:
+    def codes(self, name: str, spec: str, n_bits: int | None) -> AnyArray:
         if name in self.bytes:
             packed = self._matrix(name)
             if not packed.size or not np.isin(packed, np.frombuffer(b"0123456789abcdefABCDEF", np.uint8)).all():
@@ -254,14 +254,14 @@ class _Text(TableFile):
     def texts(self, name: str) -> AnyArray:
         return self._written(name, keep_default_na=False, na_values=[""])
 
-    def codes(self, name: str, spec: str) -> AnyArray:
+    def codes(self, name: str, spec: str, n_bits: int | None) -> AnyArray:
         cells = self[name]
         if cells.ndim > 1:
             return cells
         texts = self._written(name)
         digits = [text.strip() for text in texts if isinstance(text, str)]
         is_number = cells.dtype.kind in "iuf" and not _are_strings(digits)
-        if is_number and (cells.dtype.kind == "f" or may_be_hexadecimal(digits)):
+        if is_number and (cells.dtype.kind == "f" or may_be_hexadecimal(digits, n_bits)):
             raise _no_codes(spec)
         if digits and len(name) == len(digits[0]) and not name.strip("0123456789abcdefABCDEF"):
             raise HashbenchError(f"the first line of {spec} reads like a code; put the name of the column before it.")
@@ -327,9 +327,9 @@ def open_table(path: Path, aside: str | None = None) -> TableFile:
 
 def _no_codes(spec: str) -> HashbenchError:
     return HashbenchError(
-        f"{spec} holds one column of numbers, expected a column per bit or byte, 64-bit integers without empty cells, "
-        "or strings of hexadecimal digits or of 0 and 1. If the numbers are such strings, write each as 0x and its "
-        "digits, or as 0b and its bits."
+        f"{spec} holds one column of numbers, expected a column per bit or byte, whole numbers without empty cells and "
+        "--bits, or strings of hexadecimal digits or of 0 and 1. If the numbers are such strings, write each as 0x and "
+        "its digits, or as 0b and its bits."
     )
 
 
@@ -374,11 +374,18 @@ def as_numbers(cells: Any) -> tuple[AnyArray | None, int | None]:
     return np.array([float(number or "nan") for number in numbers]), stray
 
 
-def may_be_hexadecimal(texts: list[str]) -> bool:
-    """Return whether numbers may be hexadecimal strings: equally long, and short or with leading zeros."""
+def may_be_hexadecimal(texts: list[str], n_bits: int | None = None) -> bool:
+    """Return whether numbers may be hexadecimal strings of ``n_bits``: equally long, and short or with leading zeros.
+
+    >>> may_be_hexadecimal(["1234567890", "2345678901"]), may_be_hexadecimal(["1234567890", "2345678901"], 32)
+    (True, False)
+    """
     texts = [text.strip() for text in texts]
-    return len(set(map(len, texts))) == 1 and all(
-        text.isdecimal() and (len(text) <= _HEXADECIMAL or text.startswith("0")) for text in texts
+    fits = n_bits is None or (bool(texts) and len(texts[0]) == -(-n_bits // 4))
+    return (
+        fits
+        and len(set(map(len, texts))) == 1
+        and all(text.isdecimal() and (len(text) <= _HEXADECIMAL or text.startswith("0")) for text in texts)
     )
 
 

@@ -159,7 +159,14 @@ def test_file_cut_short_is_refused(path, share, hashbench):
 
 @pytest.mark.parametrize(
     "choice",
-    [{"labels": "y.npy"}, {"query_items": "q.npy"}, {"rule": "distance"}, {"n_queries": 5}, {"true_distance": "dot"}],
+    [
+        {"labels": "y.npy"},
+        {"query_items": "q.npy"},
+        {"rule": "distance"},
+        {"n_queries": 5},
+        {"true_distance": "dot"},
+        {"leave_out": ("zeros",)},
+    ],
 )
 def test_options_that_the_file_determines_are_refused(path, choice):
     refused(path, "only --neighbours, --neighbour-ties, --train, --train-index and --seed can be chosen", **choice)

@@ -1,3 +1,4 @@
+import json
 import re
 import shutil
 import unicodedata
@@ -428,6 +429,64 @@ def test_bad_images_can_be_skipped_with_their_labels_and_are_counted(prepare, co
     assert "; 1 of 20 images left out, since they cannot be decoded" in stdout
 
 
+ZEROS = [7, 31, 32, 59]
+
+
+@pytest.mark.parametrize("rule", [(), ("--neighbours", 3, "--true-distance", "cosine")])
+def test_items_without_any_value_are_left_out_of_all_roles(hashbench, prepare, save, rule):
+    labels = () if rule else ("--labels", save("y", LABELS))
+    whole = with_value(X, ZEROS, 0)
+    dataset, stdout = prepare(save("X", whole), *labels, *rule, "--leave-out", "zeros", "--train", 20)
+    assert "; 4 items left out, since their features are all zero" in stdout
+    np.testing.assert_array_equal(dataset.features, np.delete(X, ZEROS, axis=0))
+    if not rule:
+        np.testing.assert_array_equal(dataset.labels, np.delete(LABELS, ZEROS))
+    assert sorted([*dataset.query, *dataset.database]) == list(range(56))
+    plain, _ = prepare(save("X", X), *labels, *rule, "--train", 20)
+    rows = np.delete(np.arange(60), ZEROS)
+    np.testing.assert_array_equal(rows[dataset.query], np.setdiff1d(plain.query, ZEROS))
+    np.testing.assert_array_equal(rows[dataset.train], np.setdiff1d(plain.train, ZEROS))
+    if rule:
+        unit = dataset.features / np.linalg.norm(dataset.features, axis=1, keepdims=True)
+        nearest = np.argsort(-unit[dataset.query] @ unit[dataset.database].T, axis=1)[:, :3]
+        np.testing.assert_array_equal(np.sort(dataset.neighbours, axis=1), np.sort(nearest, axis=1))
+    prepare(save("X", whole), *labels, *rule, "--leave-out", "zeros", "--leave-out", "duplicates")
+    content = json.loads(hashbench("info", "mine", "--format", "json").stdout)
+    assert content["left_out"] == {"items": ZEROS, "queries": []}
+
+
+def test_leaving_out_copies_of_images_compares_the_images(prepare, photos):
+    for name in ("cat", "dog"):
+        (photos / "test" / name).mkdir(parents=True)
+        (photos / "train").mkdir(exist_ok=True)
+        (photos / name).rename(photos / "train" / name)
+        (photos / "train" / name / "00.png").rename(photos / "test" / name / "00.png")
+    shutil.copy(photos / "train" / "cat" / "03.png", photos / "test" / "dog" / "01.png")
+    options = "--features", "images", "--image-size", 8
+    whole, _ = prepare(photos, *options)
+    dataset, stdout = prepare(photos, *options, "--leave-out", "duplicates")
+    assert "; 1 of 3 queries left out" in stdout
+    assert (len(dataset.query), len(dataset.database), len(dataset.images)) == (2, 18, 20)
+    np.testing.assert_array_equal(dataset.images[dataset.query], whole.images[whole.query[[0, 1]]])
+
+
+@pytest.mark.parametrize(
+    ("array", "choice", "message"),
+    [
+        (np.zeros_like(X), "zeros", "--leave-out zeros leaves no query items. Choose other items, or leave it out."),
+        (np.ones_like(X), "duplicates", "--leave-out duplicates leaves no query items. Choose"),
+        (with_value(X, (3, 1), np.nan), "duplicates", "nan"),
+    ],
+)
+def test_leaving_out_all_queries_is_refused(complaint, save, array, choice, message):
+    assert message in complaint(save("X", array), "--labels", save("y", LABELS), "--leave-out", choice)
+
+
+def test_images_alone_have_no_zeros_to_leave_out(complaint, photos):
+    options = "--features", "images", "--image-size", 8, "--leave-out", "zeros"
+    assert "--leave-out zeros needs features, and these are images only; leave it out." in complaint(photos, *options)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -569,7 +628,11 @@ def test_codes_that_are_all_equal_are_noted_whatever_the_format(hashbench, prepa
     grid = "--dataset", "mine", "--bits", 4, "--metric", "AP", "--results", tmp_path / "results"
     expected = "mine sign 4 bits seed 0: all 54 database codes are equal: every item ties, and the scores are those of"
     for form in ("table", "csv", "json"):  # computed, then cached
-        assert expected in hashbench("run", *grid, "--method", "sign", "--format", form).stderr
+        noted = " ".join(hashbench("run", *grid, "--method", "sign", "--format", form).stderr.split())
+        assert f"{expected} chance. Try --param threshold=mean: 0 does not suit features" in noted
+    centred = hashbench("run", *grid, "--method", "sign", "--param", "threshold=mean").stderr
+    assert "codes are equal" not in centred
+    assert "--param" not in centred
     assert "codes are equal" not in hashbench("run", *grid, "--method", "constant", "--method", "lsh").stderr
 
 

@@ -101,6 +101,34 @@ def relevance(save):
     return write
 
 
+@pytest.mark.parametrize("suffix", ["npy", "csv", "parquet", "arrow"])
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint32"])
+def test_hashes_of_32_bits_score_alike_signed_or_not(hashbench, tmp_path, relevance, suffix, kind):
+    pd, feather = pytest.importorskip("pandas"), pytest.importorskip("pyarrow.feather")
+    labels = relevance("classes")[1]
+    rng = np.random.default_rng(3)
+    files = {}
+    for role, n_items in (("query", 7), ("database", 40)):
+        bits = rng.random((n_items, 32)) < 0.5
+        hashes = np.packbits(bits, axis=1).view(">u4").ravel().astype(np.uint32)
+        hashes = hashes if kind == "uint32" else hashes.view(np.int32).astype(kind)
+        np.save(tmp_path / f"{role}-bits.npy", bits)
+        files[f"{role}_codes"] = path = tmp_path / f"{role}.{suffix}"
+        table = pd.DataFrame({"hash": hashes})
+        write = {"csv": table.to_csv, "parquet": table.to_parquet}
+        if suffix == "npy":
+            np.save(path, hashes)
+        else:
+            write.get(suffix, lambda path, index, table=table: feather.write_feather(table, str(path)))(
+                path, index=False
+            )
+    as_bits = {f"{role}_codes": tmp_path / f"{role}-bits.npy" for role in ("query", "database")}
+    for command, choices in (("evaluate", ["--metric", "AP"]), ("thresholds", [])):
+        expected = hashbench(command, *options(**as_bits, **labels), *choices, "--format", "json")
+        scored = hashbench(command, *options(**files, **labels), *choices, "--bits", 32, "--format", "json")
+        assert (scored.exit_code, scored.stdout) == (0, expected.stdout)
+
+
 @pytest.mark.parametrize("kind", RELEVANCE)
 def test_relevance_of_any_kind(relevance, codes, kind):
     levels, files = relevance(kind)

@@ -41,6 +41,7 @@ def test_one_code_for_all_uses_nothing():
 
 
 RANDOM = np.random.default_rng(0).random((60, 12)) < 0.5
+ADVICE = "If bits are signs of real values, subtract the mean of each column before taking signs."
 CHANCE = "All items of each query tie: the scores are those of chance."
 
 
@@ -58,11 +59,32 @@ def test_codes_that_rank_little_or_nothing_are_noted(rows, monkeypatch):
         "All 51 database codes are equal: every item ties, and the scores are those of chance."
     ]
     assert notes_of(query[[1] * 9], database) == ["All 9 query codes are equal: every query ranks the database alike."]
-    for n_constant in (6, 7):
+    for n_constant in (2, 3):
         some = np.where(np.arange(12) < n_constant, database[0], database)
-        expected = ["7 of 12 bits are the same in all 51 database codes; only the others rank."]
-        assert notes_of(query, some) == expected * (n_constant == 7)
-    assert notes_of(query[:1], database[:1]) == []
+        expected = [f"3 of 12 bits are the same in all 51 database codes. {ADVICE}"]
+        assert notes_of(query, some) == expected * (n_constant == 3)
+    for n_equal in (25, 26):
+        some = np.where(np.arange(51)[:, None] < n_equal, database[0], database)
+        expected = [f"26 of 51 database codes are equal and always tie. {ADVICE}"]
+        assert notes_of(query, some) == expected * (n_equal == 26)
+    both = np.where((np.arange(51) < 30)[:, None] | (np.arange(12) < 5), database[50], database)
+    expected = (
+        "31 of 51 database codes are equal and always tie, and 5 of 12 bits are the same in all 51 database codes."
+    )
+    assert notes_of(query, both) == [f"{expected} {ADVICE}"]
+    assert notes_of(query[:1], database[:1]) == notes_of(query, database[[1, 1, 1, 2, 3]]) == []
+
+
+@pytest.mark.parametrize("first", [0, 750, 1_400, None])
+def test_a_frequent_code_is_counted_wherever_it_stands(first, monkeypatch):
+    monkeypatch.setattr(code_statistics, "_ROWS", 900)
+    rng = np.random.default_rng(0)
+    database = rng.random((3_000, 70)) < 0.5
+    query = rng.random((9, 70)) < 0.5
+    assert notes_of(query, database) == []
+    rows = rng.permutation(3_000)[:1_600] if first is None else np.arange(first, first + 1_600)
+    database[rows] = rng.random(70) < 0.5
+    assert notes_of(query, database) == [f"1,600 of 3,000 database codes are equal and always tie. {ADVICE}"]
 
 
 def test_rankings_of_any_kind_whose_items_all_tie_are_noted():

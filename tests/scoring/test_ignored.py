@@ -172,6 +172,31 @@ def test_thresholds_count_the_pairs_that_are_left(case):
     assert f"{is_ignored.sum():,} of {is_ignored.size:,} pairs are ignored." in found.notes
 
 
+@pytest.mark.parametrize(
+    ("cameras", "cause"),
+    [
+        (np.zeros(74, dtype=int), "all queries and items are in one group, such as one camera"),
+        (classes, "all relevant ones are in theirs. Check that groups, such as cameras, differ within a class."),
+    ],
+)
+def test_groups_that_leave_no_relevant_item_are_given_as_the_cause(cameras, cause):
+    options = {"groups": split(cameras)}
+    rule = leave_out(SameLabel(*same), **options)
+    packed = as_packed_pair(*split(codes))
+    found = {
+        "codes": hashbench.evaluate(*split(codes), same, ["AP"], **options),
+        "outputs": hashbench.evaluate(*split(vectors + 0.01), same, ["AP"], distance="cosine", **options),
+        "shards": ShardedCodes(*packed, rule, count_shard).evaluate(["AP"]),
+        "thresholds": hashbench.thresholds(*split(codes), same, **options),
+        "explain": hashbench.explain(*split(codes), same, **options),
+    }
+    for name, scored in found.items():
+        assert [note for note in scored.notes if cause in note], name
+    some = np.where(np.arange(74) == np.flatnonzero(classes[N_QUERIES:] == classes[0])[0] + N_QUERIES, 99, cameras)
+    assert not [note for note in hashbench.evaluate(*split(codes), same, groups=split(some)).notes if "No rel" in note]
+    assert not [note for note in hashbench.evaluate(*split(codes), same).notes if "No relevant" in note]
+
+
 def test_an_item_with_itself_is_no_ignored_pair_of_a_threshold():
     classes, groups = np.arange(30) % 3, np.arange(30) % 5
     found = hashbench.thresholds(codes[:30], codes[:30], (classes, classes), exclude_self=True)

@@ -163,6 +163,8 @@ print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.sco
             "swapped: relevance holds -1, which is not a grade, and scores only whole",
         ),
         ([[np.inf, 0]], [[0, 1]], "look swapped"),
+        ([[1, -1, 0]], [[3, 2, 1]], "^relevance holds -1, expected levels 0 to 1000. If -1 marks items to ignore, re"),
+        ([[1, -1, 0]], [[0.3, 2, 1]], "^relevance holds -1, expected"),
         (
             [np.arange(11)],
             [np.arange(11) % 5],
@@ -184,6 +186,22 @@ def test_only_many_real_gains_of_few_whole_scores_look_swapped():
     assert hashbench.evaluate_ranking(gains[:10], np.arange(10) % 5, ["NDCG"]).summary["NDCG"].mean < 1
     with pytest.raises(HashbenchError, match="holds 11 grades and scores hold 5"):
         hashbench.evaluate_ranking(gains, np.arange(11) % 5, ["NDCG"])
+
+
+def test_real_gains_of_scores_that_are_only_0_and_1_look_swapped():
+    for metric in ("NDCG:trec", "PairwiseError"):
+        with pytest.raises(
+            HashbenchError, match=r"swapped: relevance holds 4 grades, such as 0\.7, and scores only 0 and"
+        ):
+            hashbench.evaluate_ranking([[0.7, 0.1, 0.3, 0.2]], [[0, 1, 1, 0]], [metric])
+    for gains, scores in (
+        ([0.7, 0, 0.7], [0, 1, 1]),
+        ([0.7, 0.3, 0], [0, 2, 1]),
+        ([0.7, 0.3, 0], [0.5, 1.5, 1.5]),
+        ([0.7, 0.3, 0], [1, 1, 1]),
+        ([0, 1, 2], [1, 0, 1]),
+    ):
+        assert hashbench.evaluate_ranking([gains], [scores], ["NDCG"]).n_undefined == 0
 
 
 def test_a_query_with_more_different_gains_than_are_counted_is_refused():

@@ -29,11 +29,12 @@ Y = np.array([0, 1, 2, 1, 0, 2, 1])
 NAMES = np.array(["cat", "dog", "süß", "dog", "cat", "süß", "dog"])
 
 
-def save_hdf5(path, transposed=False, **arrays):
+def save_hdf5(path, transposed=False, has_group=True, **arrays):
     with h5py.File(path, "w") as file:
         for name, array in arrays.items():
             file[name] = array.T if transposed else array
-        file["group/inside"] = np.zeros(2)
+        if has_group:
+            file["group/inside"] = np.zeros(2)
         file["version"] = 5  # a number is no array
     return path
 
@@ -56,7 +57,7 @@ def save(path, **arrays):
     elif suffix == ".mat":
         savemat(path, arrays)
     else:
-        save_hdf5(path, **arrays)
+        save_hdf5(path, has_group=len(arrays) > 1, **arrays)
     return path
 
 
@@ -279,7 +280,9 @@ def test_a_table_of_one_long_text_in_many_rows_is_refused_before_it_is_written_o
 def test_hashes_with_a_gap_are_refused(tmp_path):
     table = pd.DataFrame({"hash": pd.array([None, *HASHES.view(np.int64).tolist()], dtype="Int64")})
     for name in ("a.csv", "a.parquet"):
-        assert "64-bit integers without empty cells" in complaint(read_codes, str(save_table(tmp_path / name, table)))
+        assert "whole numbers without empty cells and --bits" in complaint(
+            read_codes, str(save_table(tmp_path / name, table))
+        )
 
 
 def test_matlab_files_hold_names_and_sparse_matrices_too(tmp_path):
@@ -441,16 +444,41 @@ def test_of_several_arrays_one_must_be_named(tmp_path, name):
 def test_numbers_of_items_are_not_the_array_to_name(tmp_path):
     path = str(save(tmp_path / "a.npz", image_ids=Y, emb=X, more=X))
     assert f"holds arrays image_ids, emb, more; name one of them, such as {path}:emb." in complaint(read_features, path)
-    path = str(save_hdf5(tmp_path / "a.h5", ids=X))  # beside group/inside
+    path = str(save_hdf5(tmp_path / "a.h5", ids=X))
     assert f"holds arrays ids, group/inside; name one of them, such as {path}:g" in complaint(read_features, path)
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a.mat"])
+def test_an_array_beside_others_in_groups_must_be_named(tmp_path, name):
+    path = save_hdf5(tmp_path / name, left=X)
+    expected = f"{path} holds arrays left, group/inside; name one of them, such as {path}:left."
+    for read in (read_features, read_codes, read_items):
+        assert complaint(read, str(path)) == expected
+    assert read_array(f"{path}:left", ()).size == X.size
+    for known, read in {"X": read_features, "codes": read_codes}.items():
+        assert read(str(save_hdf5(tmp_path / name, **{known: X}))).size == X.size
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a.mat"])
+def test_a_link_to_nothing_is_named(tmp_path, name):
+    path = tmp_path / name
+    with h5py.File(path, "w") as file:
+        file["emb"] = h5py.SoftLink("/run 3/emb")
+    expected = f"emb of {path} is a link to '/run 3/emb', which leads to no array. Write the array, or name another."
+    for spec in (str(path), f"{path}:emb"):
+        assert complaint(read_features, spec) == expected
+    with h5py.File(path, "a") as file:
+        file["run/old"], file["run/emb"] = h5py.SoftLink("older"), X
+    assert f"{path} holds arrays emb, run/emb, run/old; name one" in complaint(read_features, str(path))
+    assert f"run/old of {path} is a link to 'older'" in complaint(read_features, f"{path}:run/old")
+    assert read_array(f"{path}:run/emb", ()).size == X.size
 
 
 def test_an_array_in_a_group_is_named_by_its_path(tmp_path):
     path = save_hdf5(tmp_path / "a.h5", left=X)
     assert read_array(f"{path}:group/inside", FEATURE_KEYS).tolist() == [0, 0]
-    assert read_array(str(path), FEATURE_KEYS).shape == X.shape
     assert "unknown array" in complaint(read_array, f"{path}:group", FEATURE_KEYS)
-    path = save(tmp_path / "a.h5", labels=Y)  # which are not codes
+    path = save_hdf5(tmp_path / "a.h5", labels=Y)  # which are not codes
     assert f"{path} holds arrays labels, group/inside" in complaint(read_codes, str(path))
     np.testing.assert_array_equal(read_array(str(path), LABEL_KEYS), Y)
 

@@ -1,3 +1,4 @@
+import json
 import re
 
 import numpy as np
@@ -103,7 +104,7 @@ def test_near_copies_of_images_and_among_too_many_items_are_not_counted(monkeypa
 def leaky(hashbench, data, tmp_path):
     """Prepare 200 items, half of them for training, and 20 queries, of which those named are copies of items."""
 
-    def prepare(copies, shift=0.0):
+    def prepare(copies, shift=0.0, *choices):
         rng = np.random.default_rng(0)
         items = rng.normal(size=(200, 6)).astype(np.float32)
         queries = rng.normal(size=(20, 6)).astype(np.float32)
@@ -120,7 +121,7 @@ def leaky(hashbench, data, tmp_path):
         for name, array in arrays.items():
             np.save(tmp_path / f"{name}.npy", array)
             options += [f"--{name}", tmp_path / f"{name}.npy"]
-        return hashbench("prepare", *options, "--name", "leaky")
+        return hashbench("prepare", *options, "--name", "leaky", *choices)
 
     return prepare
 
@@ -147,7 +148,8 @@ def test_commands_and_pages_warn_of_copies(hashbench, leaky, tmp_path, monkeypat
     warning = leaky(copies, shift).stderr.strip()
     assert n_inspected == [1]
     assert warning.startswith(f"Warning: in leaky, {places}")
-    assert warning.endswith(f": {queries} (counted from 0).")
+    assert f": {queries} (counted from 0; `hashbench info` with --format json lists all). `prepare --leave-" in warning
+    assert warning.endswith("--leave-out duplicates` leaves them out of your own data.")
     sentence = warning.removeprefix("Warning: in leaky, ")
     facts = dict(line.split(":", 1) for line in hashbench("info", "leaky").stdout.splitlines())
     assert facts["warning"].strip() == sentence
@@ -177,8 +179,31 @@ def test_copies_in_training_items_outside_the_database_come_first_if_they_are_mo
     features[[0, 1, 2]] = features[[8, 9, 4]]
     parts = np.arange(3), np.arange(3, 8), np.arange(8, 12)
     counts = inspect(Dataset("tiny", features, *parts, rule="same-label", labels=np.arange(12) % 3))
-    assert warning_of(counts, 3).startswith(f"2 of 3 {HAVE} among the training items and 1 in the database,")
-    assert warning_of(counts, 3).endswith(": 0, 1, 2 (counted from 0).")
+    warning = warning_of(counts, 3)
+    assert warning.startswith(f"2 of 3 {HAVE} among the training items and 1 in the database,")
+    assert ": 0, 1, 2 (counted from 0; " in warning
+
+
+@pytest.mark.parametrize("shift", [0, 1e-6])
+def test_queries_with_copies_are_left_out_if_asked(hashbench, leaky, data, shift):
+    done = leaky(TEN | OUTSIDE, shift, "--leave-out", "duplicates")
+    assert (done.exit_code, done.stderr) == (0, "")
+    part = hdf5.read_dataset(data / "datasets" / "leaky.h5")
+    assert "; 12 of 20 queries left out, since they equal or nearly equal database or training items" in done.stdout
+    assert leaky(TEN | OUTSIDE, shift).exit_code == 0
+    whole = hdf5.read_dataset(data / "datasets" / "leaky.h5")
+    rows = np.setdiff1d(np.arange(20), [3, 4, *TEN])
+    np.testing.assert_array_equal(part.features[part.query], whole.features[whole.query][rows])
+    np.testing.assert_array_equal(part.labels[part.query], whole.labels[whole.query][rows])
+    for role in ("database", "train"):
+        np.testing.assert_array_equal(part.features[getattr(part, role)], whole.features[getattr(whole, role)])
+    assert part.n_samples == 208
+    assert part.fingerprint != whole.fingerprint
+    leaky(TEN | OUTSIDE, shift, "--leave-out", "duplicates")
+    content = json.loads(hashbench("info", "leaky", "--format", "json").stdout)
+    assert content["left_out"] == {"items": [], "queries": [3, 4, *TEN]}
+    assert "left_out" not in content["about"]
+    assert "left_out" not in hashbench("info", "leaky").stdout
 
 
 LINE = np.arange(12, dtype=np.float32)[:, None] + 1

@@ -256,6 +256,16 @@ def test_lines_of_digits_that_may_be_hexadecimal_or_decimal_are_refused(tmp_path
     assert "If the numbers are such strings, write each as 0x" in complaint(read_codes, str(tmp_path / "a.txt"))
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.csv"])
+def test_decimal_numbers_are_not_hexadecimal_strings_if_these_would_have_another_length(tmp_path, name):
+    hashes = [1234567890, 4234567890]  # as strings, at least 37 bits
+    (tmp_path / name).write_text("\n".join([*["hash"] * name.endswith("csv"), *map(str, hashes)]))
+    path = str(tmp_path / name)
+    assert read_codes(path, 32).tolist() == hashes
+    for n_bits in (None, 37, 40):
+        assert "whole numbers without empty cells and --bits" in complaint(read_codes, path, n_bits)
+
+
 @pytest.mark.parametrize(
     ("lines", "labels"),
     [(["3", "-1", "3"], [3, -1, 3]), (["1", "01", "2"], ["1", "01", "2"]), (["a", "", "NA"], ["a", None, "NA"])],

@@ -133,7 +133,7 @@ def explain_codes(
     chosen = list(dict.fromkeys(map(named, scripts))) or [*EVALUATORS, *twins_of(EVALUATORS)]
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
     left = n_left(affinity)
-    notes = [*check_self(query, database, affinity), *notes_on_ignored(affinity, left)]
+    on_self = check_self(query, database, affinity)
     n_items, is_search = int(left.max()), value is not None and not metrics
     asked = [get_metric(name) for name in metrics]
     named_metrics = [metric.name for metric in asked] if value is None else _with_other_readings(asked)
@@ -150,7 +150,9 @@ def explain_codes(
     of_order = by_order[orders[0]]
     computed = dict.fromkeys(explanation.metric for explanation in of_order)
     missing = [name for name in dict.fromkeys(metrics) if get_metric(name).name not in computed]
-    notes = [*readings(asked), *(f"Left out: {describe_missing(name, chosen, n_items)}" for name in missing), *notes]
+    notes = [*readings(asked), *(f"Left out: {describe_missing(name, chosen, n_items)}" for name in missing), *on_self]
+    has_relevant = any(explanation.n_undefined < explanation.n_queries for explanation in of_order)
+    notes += notes_on_ignored(affinity, left, has_relevant=has_relevant)
     idle = {script.name for script in chosen} - {explanation.evaluator.name for explanation in of_order}
     notes += [f"{name} gives none of {', '.join(computed)}." for name in sorted(idle if scripts else ())]
     return Explained(by_order, notes, describe_order(orders[0], affinity), value)
