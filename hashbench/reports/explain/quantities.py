@@ -107,6 +107,13 @@ def of_first_hits(first: First) -> float:
     return _mean_precision(first._replace(cut=first.query.n_items).hits[: first.cut])
 
 
+def trapezoids(first: First) -> float:
+    """Compute AP from the means of the precisions just before and at each hit; before the first item that is 1."""
+    ranks = first.hits
+    before = np.where(ranks == 1, 1.0, np.arange(len(ranks)) / np.maximum(ranks - 1, 1))
+    return (_mean_precision(ranks) + float(before.sum()) / max(len(ranks), 1)) / 2
+
+
 def inside(first: First) -> float:
     """Compute AP of the items inside a radius."""
     return _mean_precision(first._replace(cut=int((first.query.keys(first.distance) <= first.cut).sum())).hits)
