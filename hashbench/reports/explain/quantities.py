@@ -88,7 +88,8 @@ class First(NamedTuple):
     @property
     def hits(self) -> IntArray:
         """Ranks, from 1, of the relevant items among them."""
-        return np.flatnonzero(self.query.levels[self.rows] > 0) + 1
+        ranks = self.query.hits(self.distance, self.sort)
+        return ranks[: np.searchsorted(ranks, self.cut, side="right")]
 
 
 def _mean_precision(ranks: IntArray, counted: BoolArray | slice = slice(None)) -> float:
