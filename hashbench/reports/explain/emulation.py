@@ -17,10 +17,10 @@ from hashbench.affinity import Affinity, SharedLabels
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain import quantities
 from hashbench.reports.explain.quantities import DIVISOR_WORDS, MEANS, First
-from hashbench.reports.explain.ranking import DISTANCES, Query, Scoring, Sort, n_left, score, visit_queries
+from hashbench.reports.explain.ranking import DISTANCES, Query, Scoring, Sort, count_ties, n_left, score, visit_queries
 from hashbench.reports.explain.scripts import EVALUATORS, Evaluator, metric_pattern
 from hashbench.scoring.evaluator import check_counts
-from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Scores, get_metric
 
 TIE_ORDER = "tie order"
@@ -292,8 +292,7 @@ class Emulation:
                 first = [First(query, *own, need.script.cut) for query in queries]
                 self._own_values[need][rows] = [quantity(of_query) for of_query in first]
             elif isinstance(need, str):
-                at_levels = [query.indices(self._levels) for query in queries]
-                counts = count_groups(at_levels, [query.keys(need) for query in queries], self._levels).counts
+                counts = count_ties(queries, need, self._levels).counts
                 self._counts[need][rows, :, : counts.shape[2]] = counts
             self._is_done[need][rows] = True
 

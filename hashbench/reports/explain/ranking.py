@@ -10,7 +10,7 @@ from hashbench._parallel import chunks, in_threads
 from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.affinity import Affinity
 from hashbench.reports.explain import orders
-from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.ignored import check_left
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.random_orders import without_ties
@@ -58,9 +58,17 @@ class Query:
 
     def indices(self, levels: AnyArray) -> AnyArray:
         """Return the index of each item's level among all levels."""
-        if np.array_equal(levels, np.arange(len(levels))):
-            return self.levels
-        return np.searchsorted(levels, self.levels)
+        is_index = np.array_equal(levels, np.arange(len(levels)))
+        return self._cached("indices", lambda: self.levels if is_index else np.searchsorted(levels, self.levels))
+
+    def counts(self, distance: str, levels: AnyArray) -> IntArray:
+        """Count the items at each level and sort key, (n_levels, n_keys)."""
+        return self._cached(("counts", distance), lambda: self._counted(self.keys(distance), levels))
+
+    def _counted(self, keys: IntArray, levels: AnyArray) -> IntArray:
+        n_keys = int(keys.max()) + 1
+        cells = self.indices(levels).astype(np.int64) * n_keys + keys
+        return np.bincount(cells, minlength=len(levels) * n_keys).reshape(len(levels), n_keys)
 
     def _sorted(self, keys: IntArray, sort: Sort) -> IntArray:
         order, n_first = getattr(orders, sort.order), min(sort.n_first, self.n_items)
@@ -127,6 +135,13 @@ class Scoring(NamedTuple):
     sort: Sort | None = None  # None: the exact score over all orders of ties
 
 
+def count_ties(queries: Sequence[Query], distance: str, levels: AnyArray) -> TieHistogram:
+    """Count the items of queries by level and distance."""
+    counts = [query.counts(distance, levels) for query in queries]
+    n_groups = max(of_query.shape[1] for of_query in counts)
+    return TieHistogram(np.stack([np.pad(one, ((0, 0), (0, n_groups - one.shape[1]))) for one in counts]), levels)
+
+
 def score(queries: Sequence[Query], scorings: Iterable[Scoring], levels: IntArray) -> Iterator[FloatArray]:
     """Compute by each scoring the scores of queries, (4, n_queries), 0 where nothing is relevant."""
     at_levels = [query.indices(levels).astype(np.int16) for query in queries]
@@ -134,8 +149,7 @@ def score(queries: Sequence[Query], scorings: Iterable[Scoring], levels: IntArra
     @cache
     def ranked(distance: str, sort: Sort | None) -> TieHistogram:
         if sort is None:
-            keys = [query.keys(distance) for query in queries]
-            return TieHistogram(count_groups(at_levels, keys, levels).counts, levels)
+            return count_ties(queries, distance, levels)
         ranks = []
         for query, at_level in zip(queries, at_levels, strict=True):
             rows = query.rows(distance, sort)
