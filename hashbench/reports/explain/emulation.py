@@ -243,9 +243,7 @@ class Emulation:
         self.n_queries, self._levels = len(query), affinity.levels
         self.jobs = _jobs(n_left(affinity), metrics, evaluators)
         self._is_done: dict[Need, BoolArray] = {}  # by need and query
-        self._scores: dict[
-            Need, FloatArray
-        ] = {}  # (4, n_queries), or (1, n_queries) without ties; 0 without relevant items
+        self._scores: dict[Need, FloatArray] = {}  # (4, n_queries), or (1, n_queries) if sorted
         self._own_values: dict[Need, FloatArray] = {}  # (n_queries,)
         self._counts: dict[Need, IntArray] = {}  # (n_queries, n_levels, n_groups)
         self._n_relevant = np.zeros(self.n_queries, np.int64)
@@ -260,7 +258,7 @@ class Emulation:
         what: str = "",
         on_progress: Progress = silent,
     ) -> None:
-        """Compute what is needed of some queries, by default all, unless it is known."""
+        """Compute what is needed of some queries, by default all, unless it is known; 0 where nothing is relevant."""
         needs = dict.fromkeys(needs)
         if not needs:
             return
@@ -322,7 +320,7 @@ class Emulation:
         return self._explained(job, value, causes)
 
     def bounds(self, job: Job) -> Estimate:
-        """Estimate the value of a script that sorts from the bounds over all orders of ties; a score is 0 to 1."""
+        """Return the value of a script that sorts over all orders of ties, and bounds: 0 and 1 for its own quantity."""
         mean, low, high = self._range(job, job.over_all_orders)
         if job.evaluator.quantity and not math.isnan(mean):
             low, high = 0.0, 1.0
@@ -354,7 +352,7 @@ class Emulation:
         parts = np.array_split(rows, _N_PARTS)
         others = [distance(np.concatenate(parts[:number] + parts[number + 1 :])) for number in range(_N_PARTS)]
         error = np.hypot(np.sqrt((_N_PARTS - 1) * np.var(others)), widest / len(rows))
-        error *= np.sqrt(1 - len(rows) / self.n_queries)  # none of a sample of all queries
+        error *= np.sqrt(1 - len(rows) / self.n_queries)  # a sample of all queries has none
         value, margin = mean + distance(rows), N_ERRORS * float(error)
         return Estimate(value, value - margin, value + margin, len(rows))
 

@@ -62,7 +62,8 @@ class Explained:
     def scripts(self) -> "pd.DataFrame":
         """One row per script, metric and order of the database: the command's JSON, without causes.
 
-        ``verdict`` is there if scripts were searched for a number.
+        ``verdict`` is there if scripts were searched for a number. A script that the search ruled out early has no value,
+        but an estimate.
         """
         with needing("Explained.scripts"):
             import pandas as pd
@@ -126,7 +127,8 @@ def explain_codes(
 ) -> Explained:
     """Score packed codes, (n, ceil(n_bits / 8)), by scripts, and search for the one that prints a value.
 
-    Without metrics, a value is searched in those that papers report, and in all orders of the database.
+    Without metrics, a value is searched in those that papers report, and in all orders of the database. Scripts that
+    cannot give it are ruled out before all queries are ranked, and have an estimate.
     """
     if value is not None:
         parse_printed(value)
