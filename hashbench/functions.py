@@ -488,7 +488,8 @@ def explain(
         Order of the database, which breaks ties: ``given``, ``by-class`` or ``shuffled``, with a seed as in
         ``shuffled:7``. By default ``given``; with ``value`` and without ``metrics``, each of the three.
     value : str, optional
-        Number to look for, such as ``"0.731"``, or ``"73.1"`` in percent; its digits count.
+        Number to look for, such as ``"0.731"``, or ``"73.1"`` in percent; its digits count. Scripts that cannot give it
+        are ruled out by bounds or samples of queries, and have estimates instead of values.
 
     Returns
     -------

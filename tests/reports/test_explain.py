@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hashbench import evaluate
-from hashbench.affinity import SameLabel, SharedLabels
+from hashbench.affinity import Explicit, SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain.answers import answers, format_answers
@@ -45,6 +45,7 @@ ORIGINALS = {  # by metric, what the original scripts give
         "torchmetrics-map": 0.307668, "torchmetrics-map-less-d": 0, "torchmetrics-map-bits-less-d": 0.304890,
         "trec_eval": 0.289646, "trec_eval-unjudged": 0.434470, "ranx-here": 0.289646, "ranx-run-here": 0.301936,
         "faiss-cumsum": 0.301936, "retrieval-map": 0.300878, "retrieval-map-bits-less-d": 0.294705,
+        "oxford-paris": 0.411012,
     },
     "AP@5": {
         "calc-top-map": 0.233333, "hashnet": 0.7, "hashnet-caffe": 0.35, "csq": 0.233333, "thulab": 0.502778,
@@ -136,6 +137,15 @@ def test_the_bounds_of_talr_are_those_of_ties(metric, low, high):
 
 def test_calc_map_k_takes_the_first_hits_at_any_rank():
     assert explained(["AP@2"], *EXAMPLE, ["calc-map-k"])[0].value == pytest.approx(0.314815, abs=1e-6)
+
+
+def test_oxford_and_paris_average_the_precisions_before_and_at_each_hit():
+    # hits at ranks 1 and 4: (1 + 1) / 2, and (1/3 + 2/4) / 2; the last item is ignored, and would be between them
+    example = bits("0000"), bits("0000 0001 0011 0111 0001"), Explicit(np.array([[1, 0, 0, 1, -1]]))
+    (explanation,) = explained(["AP"], *example, ["oxford-paris"])
+    assert explanation.value == pytest.approx((1 + 5 / 12) / 2)
+    assert [cause.words for cause in explanation.causes] == ["mean of the precisions before and at a hit"]
+    assert explanation.exact.mean == pytest.approx((1 + 2 / 4) / 2)
 
 
 def test_fire_sorts_for_the_largest_of_its_own_cuts():

@@ -130,7 +130,9 @@ def test_forty_items_come_in_the_order_of_the_sorts_that_the_originals_call(quan
     assert len({*of_any_machine}) == len(of_any_machine)  # the sorts differ
 
 
-OTHERS = "talr-ap calc-map-k thulab-all thulab-all-here rp5-r bihalf-r bihalf-r-here retrieval-map".split()  # noqa: SIM905
+OTHERS = """
+talr-ap calc-map-k thulab-all thulab-all-here rp5-r bihalf-r bihalf-r-here retrieval-map oxford-paris oxford-paris-here
+""".split()  # noqa: SIM905
 
 
 def test_other_scripts_of_forty_items_come_in_the_order_of_the_sorts_that_their_originals_call():
@@ -148,11 +150,16 @@ def test_other_scripts_of_forty_items_come_in_the_order_of_the_sorts_that_their_
         expected["rp5-r"].append(first.sum() * 2 / relevant.sum())
         for name, ending in (("numpy", ""), ("numpy here", "-here")):
             expected[f"thulab-all{ending}"].append(ap(hits[name][: (keys <= 7).sum()], 0))
+            trapezoids = [
+                ((hit / rank if rank else 1) + (hit + 1) / (rank + 1)) / 2
+                for hit, rank in enumerate(np.flatnonzero(hits[name]))
+            ]
+            expected[f"oxford-paris{ending}"].append(np.mean(trapezoids))
             expected[f"bihalf-r{ending}"].append(hits[name][:13].sum() * 2 / relevant.sum())
         order = ids[number]
         expected["retrieval-map"].append(ap(relevant[number][order][SORTS["topk"](keys[order], 13)], 0))
     expected["retrieval-map-bits-less-d"] = expected["retrieval-map"]  # no item differs in all bits
-    metrics = {"thulab-all": "P@r7", "rp5-r": "R@13", "bihalf-r": "R@13"}
+    metrics = {"thulab-all": "P@r7", "oxford-paris": "AP", "rp5-r": "R@13", "bihalf-r": "R@13"}
     for name, values in expected.items():
         (explanation,) = explained(
             [metrics.get(name.removesuffix("-here"), "AP@13")], spread(query), spread(database), labels, [name]

@@ -8,6 +8,7 @@ ranking           queries as scripts see them: distances, the order of the items
 quantities        means over queries, and what some scripts compute that is none of hashbench's metrics
 emulation         their values beside the exact ones, and what makes each difference
 explanation_text  tables and JSON of these
+search            the scripts that may print a given number: bounds and samples of queries rule out the others
 answers           the scripts, metrics and orders of the database that print a given number
 spreads           all cached codes of a dataset in the scripts' tie orders
 run_tools         the same for runs: trec_eval, pytrec_eval, ir_measures and ranx

@@ -7,9 +7,9 @@ from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from hashbench.errors import HashbenchError, counted
-from hashbench.reports.explain.emulation import Explanation
-from hashbench.reports.explain.explanation_text import as_json, lay_out
-from hashbench.reports.formatting import json_text
+from hashbench.reports.explain.emulation import N_ERRORS, Explanation
+from hashbench.reports.explain.explanation_text import WIDTH, as_json, lay_out
+from hashbench.reports.formatting import json_text, wrapped
 
 _CUTS = (  # that papers report
     ("AP", (100, 500, 1000, 5000, 10_000, 50_000)),
@@ -89,10 +89,11 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
         )
     n_digits = max(4, round(-math.log10(2 * half)))
     candidates = _candidates(verdicts, number, n_digits)
-    n_giving = sum(abs(off) <= half for off, *_ in candidates)
+    n_giving = sum(row.gives(half) for row in candidates)
+    shown = candidates[: max(n_giving, _N_NEAREST)]
     rows = [
-        (names, metric, f"{number + off:.{n_digits}f}", "gives it" if abs(off) <= half else f"{off:+.{n_digits}f}")
-        for off, metric, names in candidates[: max(n_giving, _N_NEAREST)]
+        (row.names, row.metric, row.digits, "gives it" if row.gives(half) else f"{row.off:+.{n_digits}f}")
+        for row in shown
     ]
     n_more = 1 - math.floor(math.log10(2 * half))
     parts = [
@@ -106,20 +107,52 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
     if possible - giving:
         scripts = counted(len(possible - giving), "other script")
         parts.append(f"{scripts} could give it with ties in another order.")
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *_about_estimates([answer.explanation for answer in verdicts])])
 
 
-def _candidates(verdicts: Sequence[Answer], number: float, n_digits: int) -> list[tuple[float, str, str]]:
-    """Return how far each value lies off the number, with its metric and scripts, nearest first; without NaN.
+def _about_estimates(explanations: Sequence[Explanation]) -> list[str]:
+    """Return a paragraph on what was ruled out before all queries were ranked, if anything was."""
+    estimates = [explanation.estimate for explanation in explanations if explanation.estimate is not None]
+    if not estimates:
+        return []
+    sizes = sorted({estimate.n_queries for estimate in estimates if estimate.n_queries})
+    n_sampled = sum(estimate.n_queries > 0 for estimate in estimates)
+    by_range = f"no order of ties gives the number ({len(estimates) - n_sampled})"
+    sampled = " to ".join(f"{size:,}" for size in sorted({*sizes[:1], *sizes[-1:]}))
+    by_sample = (
+        f"a random sample of {sampled} of {explanations[0].n_queries:,} queries puts them more than {N_ERRORS} "
+        f"standard errors off ({n_sampled})"
+    )
+    reasons = [by_range] * (n_sampled < len(estimates)) + [by_sample] * (n_sampled > 0)
+    text = (
+        f"~: an estimate. {len(estimates):,} of {len(explanations):,} values were ruled out without ranking all "
+        f"queries: {', or '.join(reasons)}. All other values are of all queries."
+    )
+    return [wrapped(text, WIDTH)]
 
-    A metric stands for all orders of the database, unless it names some.
-    """
+
+class _Row(NamedTuple):
+    """Scripts that print one value."""
+
+    off: float  # how far it lies from the number
+    digits: str  # ~ before an estimate
+    metric: str  # with orders of the database, unless it is the same in all
+    names: str
+
+    def gives(self, half: float) -> bool:
+        """Whether it is the number, as far as that was printed."""
+        return abs(self.off) <= half and not self.digits.startswith("~")
+
+
+def _candidates(verdicts: Sequence[Answer], number: float, n_digits: int) -> list[_Row]:
+    """Return the values with their metric and scripts, nearest first; without NaN."""
     values: dict[str, float] = {}
     databases: defaultdict[tuple[str, str, str], dict[str, None]] = defaultdict(dict)
     for explanation, database, _ in verdicts:
-        of_names = {_EXACT: explanation.exact.mean, explanation.evaluator.name: explanation.value}
-        for name, value in of_names.items():
-            digits = f"{value:.{n_digits}f}"
+        estimate, script = explanation.estimate, explanation.evaluator.name
+        of_script = ("", explanation.value) if estimate is None else ("~", estimate.value)
+        for name, (mark, value) in {_EXACT: ("", explanation.exact.mean), script: of_script}.items():
+            digits = f"{mark}{value:.{n_digits}f}"
             values.setdefault(digits, value)
             databases[digits, explanation.metric, name][database] = None
     names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
@@ -127,5 +160,7 @@ def _candidates(verdicts: Sequence[Answer], number: float, n_digits: int) -> lis
     for (digits, metric, name), of_databases in databases.items():
         place = metric if len(of_databases) == n_databases else ", ".join([metric, *of_databases])
         names[digits, place].append(name)
-    rows = [(values[digits] - number, place, ", ".join(scripts)) for (digits, place), scripts in names.items()]
-    return sorted((row for row in rows if not math.isnan(row[0])), key=lambda row: abs(row[0]))
+    rows = [
+        _Row(values[digits] - number, digits, place, ", ".join(scripts)) for (digits, place), scripts in names.items()
+    ]
+    return sorted((row for row in rows if not math.isnan(row.off)), key=lambda row: abs(row.off))

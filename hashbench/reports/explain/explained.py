@@ -9,12 +9,13 @@ from hashbench._validation import check_choice
 from hashbench.affinity import Affinity
 from hashbench.errors import needing
 from hashbench.reports.explain.answers import answers, format_answers, parse_printed, searched_metrics
-from hashbench.reports.explain.emulation import Explanation, describe_missing, explain
+from hashbench.reports.explain.emulation import Emulation, Explanation, describe_missing
 from hashbench.reports.explain.explanation_text import as_json, format_explanations
 from hashbench.reports.explain.orders import database_orders, describe_order, rearranged
 from hashbench.reports.explain.ranking import n_left
 from hashbench.reports.explain.run_tools import Run, explain_run
 from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
+from hashbench.reports.explain.search import search
 from hashbench.scoring.evaluator import check_counts
 from hashbench.scoring.ignored import notes_on_ignored
 from hashbench.scoring.metrics import Metric, get_metric, readings
@@ -62,7 +63,8 @@ class Explained:
     def scripts(self) -> "pd.DataFrame":
         """One row per script, metric and order of the database: the command's JSON, without causes.
 
-        ``verdict`` is there if scripts were searched for a number.
+        ``verdict`` is there if scripts were searched for a number. A script that the search ruled out early has no value,
+        but an estimate.
         """
         with needing("Explained.scripts"):
             import pandas as pd
@@ -126,7 +128,8 @@ def explain_codes(
 ) -> Explained:
     """Score packed codes, (n, ceil(n_bits / 8)), by scripts, and search for the one that prints a value.
 
-    Without metrics, a value is searched in those that papers report, and in all orders of the database.
+    Without metrics, a value is searched in those that papers report, and in all orders of the database. Scripts that
+    cannot give it are ruled out before all queries are ranked, and have an estimate.
     """
     if value is not None:
         parse_printed(value)
@@ -143,10 +146,16 @@ def explain_codes(
     orders = database_orders(affinity) if is_search else ["given"]
     if database_order is not None:
         orders = [database_order]
-    by_order: dict[str, Sequence[Explanation]] = {}
-    for order in orders:
-        items, relevance = rearranged(database, affinity, order)
-        by_order[order] = explain(query, items, n_bits, relevance, searched, chosen, on_progress)
+    ordered = {order: rearranged(database, affinity, order) for order in orders}
+    emulations = {
+        order: Emulation(query, items, n_bits, relevance, searched, chosen)
+        for order, (items, relevance) in ordered.items()
+    }
+    by_order: Mapping[str, Sequence[Explanation]]
+    if value is not None:
+        by_order = search(emulations, *parse_printed(value), on_progress)
+    else:
+        by_order = {order: emulation.explanations(on_progress) for order, emulation in emulations.items()}
     of_order = by_order[orders[0]]
     computed = dict.fromkeys(explanation.metric for explanation in of_order)
     missing = [name for name in dict.fromkeys(metrics) if get_metric(name).name not in computed]

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from hashbench.reports.explain.emulation import TIE_ORDER, Explanation
+from hashbench.reports.explain.emulation import N_ERRORS, TIE_ORDER, Estimate, Explanation
 from hashbench.reports.explain.quantities import MEANS
 from hashbench.reports.formatting import json_text, markdown_table, plain_table, wrapped
 
 _NOTHING_RELEVANT = "no query has relevant items"
-_WIDTH = 80  # of a terminal
+WIDTH = 80  # of a terminal
 
 
 def format_explanations(explanations: Sequence[Explanation], form: str, database: str = "") -> str:
@@ -20,7 +20,7 @@ def format_explanations(explanations: Sequence[Explanation], form: str, database
     parts = []
     for metric in dict.fromkeys(explanation.metric for explanation in explanations):
         of_metric = [explanation for explanation in explanations if explanation.metric == metric]
-        parts += [wrapped(_heading(of_metric[0]), _WIDTH), _ledger(of_metric, form)]
+        parts += [wrapped(_heading(of_metric[0]), WIDTH), _ledger(of_metric, form)]
     if database and any(cause.words == TIE_ORDER for explanation in explanations for cause in explanation.causes):
         parts.append(
             f"Tie order: the database is {database}. Sorts depend on it, most if it is by class;\n"
@@ -78,7 +78,11 @@ def _shown(explanation: Explanation) -> list[tuple[str, str]]:
 
 
 def _reason(explanation: Explanation) -> str:
-    """Return why a value is not a number."""
+    """Return why a value is not a number, or not known."""
+    estimate = explanation.estimate
+    if estimate is not None:
+        rest = f"a sample of {estimate.n_queries} queries puts it over {N_ERRORS} standard errors off"
+        return rest if estimate.n_queries else "no order of ties gives the number"
     if explanation.n_undefined == explanation.n_queries:
         return _NOTHING_RELEVANT
     return explanation.evaluator.own or MEANS[explanation.evaluator.mean].words
@@ -96,7 +100,7 @@ def _difference(before: float, after: float) -> str:
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
     """Return an explanation as content for JSON, all digits."""
-    bounds = explanation.script_range._asdict()
+    bounds, estimate = explanation.script_range._asdict(), explanation.estimate
     return {
         "script": explanation.evaluator.name,
         "used_by": explanation.evaluator.used_by,
@@ -104,6 +108,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "metric": explanation.metric,
         "value": explanation.value,
         "exact": explanation.exact._asdict(),
+        "estimate": dict.fromkeys(Estimate._fields) if estimate is None else estimate._asdict(),
         "by_its_conventions": dict.fromkeys(bounds) if explanation.evaluator.own else bounds,
         "difference": explanation.difference,
         "n_queries": explanation.n_queries,

@@ -15,7 +15,7 @@ from hashbench._typing import AnyArray, ByteArray, IntArray
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 
-_RADIX_SORTED = 32_768  # least number of integers that torch sorts by digits, which keeps ties in their order
+RADIX_SORTED = 32_768  # least number of integers that torch sorts by digits, which keeps ties in their order
 
 
 def stable(keys: AnyArray, n_first: int) -> IntArray:
@@ -111,7 +111,7 @@ def by_ids(number: int, sizes: IntArray) -> IntArray:
 
     All queries have ``sizes`` items, (n_queries,).
     """
-    if sizes.sum() >= _RADIX_SORTED:
+    if sizes.sum() >= RADIX_SORTED:
         return np.arange(sizes[number])
     first = int(sizes[:number].sum())
     return _sorted_by_ids(tuple(sizes.tolist()))[first : first + sizes[number]] - first

@@ -88,7 +88,8 @@ class First(NamedTuple):
     @property
     def hits(self) -> IntArray:
         """Ranks, from 1, of the relevant items among them."""
-        return np.flatnonzero(self.query.levels[self.rows] > 0) + 1
+        ranks = self.query.hits(self.distance, self.sort)
+        return ranks[: np.searchsorted(ranks, self.cut, side="right")]
 
 
 def _mean_precision(ranks: IntArray, counted: BoolArray | slice = slice(None)) -> float:
@@ -105,6 +106,13 @@ def without_first(first: First) -> float:
 def of_first_hits(first: First) -> float:
     """Compute AP of the first ``cut`` hits, at any rank."""
     return _mean_precision(first._replace(cut=first.query.n_items).hits[: first.cut])
+
+
+def trapezoids(first: First) -> float:
+    """Compute AP from the means of the precisions just before and at each hit; before the first item that is 1."""
+    ranks = first.hits
+    before = np.where(ranks == 1, 1.0, np.arange(len(ranks)) / np.maximum(ranks - 1, 1))
+    return (_mean_precision(ranks) + float(before.sum()) / max(len(ranks), 1)) / 2
 
 
 def inside(first: First) -> float:

@@ -10,12 +10,12 @@ from hashbench._parallel import chunks, in_threads
 from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.affinity import Affinity
 from hashbench.reports.explain import orders
-from hashbench.scoring.histogram import TieHistogram, count_groups
+from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.ignored import check_left
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.random_orders import without_ties
 
-_AT_A_TIME = 16  # queries whose levels are held at once by one thread
+AT_A_TIME = 16  # queries whose levels are held at once by one thread
 _ALL = slice(None)
 
 
@@ -50,6 +50,26 @@ class Query:
         """Return the items in a script's order: all, or those that it sorts first."""
         return self._cached((distance, sort), lambda: self._sorted(self.keys(distance), sort))
 
+    def hits(self, distance: str, sort: Sort) -> IntArray:
+        """Return the ranks, from 1, of the relevant items among `rows`."""
+        return self._cached(
+            ("hits", distance, sort), lambda: np.flatnonzero(self.levels[self.rows(distance, sort)] > 0) + 1
+        )
+
+    def indices(self, levels: AnyArray) -> AnyArray:
+        """Return the index of each item's level among all levels."""
+        is_index = np.array_equal(levels, np.arange(len(levels)))
+        return self._cached("indices", lambda: self.levels if is_index else np.searchsorted(levels, self.levels))
+
+    def counts(self, distance: str, levels: AnyArray) -> IntArray:
+        """Count the items at each level and sort key, (n_levels, n_keys)."""
+        return self._cached(("counts", distance), lambda: self._counted(self.keys(distance), levels))
+
+    def _counted(self, keys: IntArray, levels: AnyArray) -> IntArray:
+        n_keys = int(keys.max()) + 1
+        cells = self.indices(levels).astype(np.int64) * n_keys + keys
+        return np.bincount(cells, minlength=len(levels) * n_keys).reshape(len(levels), n_keys)
+
     def _sorted(self, keys: IntArray, sort: Sort) -> IntArray:
         order, n_first = getattr(orders, sort.order), min(sort.n_first, self.n_items)
         if not sort.item_order:
@@ -69,10 +89,15 @@ def visit_queries(
     n_bits: int,
     affinity: Affinity,
     visit: Callable[[list[Query]], None],
+    rows: IntArray | None = None,
+    what: str = "queries ranked",
     on_progress: Progress = silent,
 ) -> None:
-    """Call ``visit`` with some consecutive queries at a time, in threads; none has the items that it ignores."""
-    sizes = n_left(affinity)
+    """Call ``visit`` with some queries at a time, in threads; none has the items that it ignores.
+
+    Queries are those of ``rows``, by default all, and consecutive there. Progress is reported of ``what`` is done.
+    """
+    sizes, rows = n_left(affinity), np.arange(len(query)) if rows is None else rows
 
     def view(row: int, levels: IntArray) -> Query:
         items = database
@@ -81,22 +106,22 @@ def visit_queries(
             items, levels = database[is_left], levels[is_left]
         return Query(query[row], items, n_bits, levels, row, sizes)
 
-    def visit_block(queries: slice) -> int:
-        block = affinity.block(queries, _ALL)
-        visit([view(row, levels) for row, levels in enumerate(block, start=queries.start)])
+    def visit_block(part: slice) -> int:
+        block = affinity.block(rows[part], _ALL)
+        visit([view(int(row), levels) for row, levels in zip(rows[part], block, strict=True)])
         return len(block)
 
     n_done = 0
-    for n_visited in in_threads(visit_block, chunks(0, len(query), _AT_A_TIME)):
+    for n_visited in in_threads(visit_block, chunks(0, len(rows), AT_A_TIME)):
         n_done += n_visited
-        on_progress("queries ranked", n_done, len(query))
+        on_progress(what, n_done, len(rows))
 
 
 def n_left(affinity: Affinity) -> IntArray:
     """Return the number of items that each query does not ignore, (n_queries,)."""
     if not affinity.ignores:
         return np.full(affinity.n_queries, affinity.n_database)
-    parts = chunks(0, affinity.n_queries, _AT_A_TIME)
+    parts = chunks(0, affinity.n_queries, AT_A_TIME)
     sizes = np.concatenate([np.count_nonzero(affinity.block(part, _ALL) >= 0, axis=1) for part in parts])
     check_left(sizes, np.arange(len(sizes)))
     return sizes
@@ -110,15 +135,21 @@ class Scoring(NamedTuple):
     sort: Sort | None = None  # None: the exact score over all orders of ties
 
 
+def count_ties(queries: Sequence[Query], distance: str, levels: AnyArray) -> TieHistogram:
+    """Count the items of queries by level and distance."""
+    counts = [query.counts(distance, levels) for query in queries]
+    n_groups = max(of_query.shape[1] for of_query in counts)
+    return TieHistogram(np.stack([np.pad(one, ((0, 0), (0, n_groups - one.shape[1]))) for one in counts]), levels)
+
+
 def score(queries: Sequence[Query], scorings: Iterable[Scoring], levels: IntArray) -> Iterator[FloatArray]:
     """Compute by each scoring the scores of queries, (4, n_queries), 0 where nothing is relevant."""
-    at_levels = [np.searchsorted(levels, query.levels).astype(np.int16) for query in queries]
+    at_levels = [query.indices(levels).astype(np.int16) for query in queries]
 
     @cache
     def ranked(distance: str, sort: Sort | None) -> TieHistogram:
         if sort is None:
-            keys = [query.keys(distance) for query in queries]
-            return TieHistogram(count_groups(at_levels, keys, levels).counts, levels)
+            return count_ties(queries, distance, levels)
         ranks = []
         for query, at_level in zip(queries, at_levels, strict=True):
             rows = query.rows(distance, sort)
@@ -134,7 +165,7 @@ def score(queries: Sequence[Query], scorings: Iterable[Scoring], levels: IntArra
 
 
 def _ones(packed: ByteArray) -> IntArray:
-    return np.asarray(np.bitwise_count(packed).sum(axis=-1, dtype=np.int64))
+    return np.asarray(np.einsum("...i->...", np.bitwise_count(packed), dtype=np.int64))  # sum takes four times as long
 
 
 def _bytes_of_seven(query: Query) -> IntArray:
@@ -158,8 +189,13 @@ def _dot_of_bits(query: Query) -> IntArray:
 
 def _cosine_of_bits(query: Query) -> IntArray:
     """Rank by the cosine, which is 0 if either has no ones; equal cosines have equal keys."""
-    squares = _ones(query.code & query.database) ** 2 / np.maximum(_ones(query.database), 1)
-    return np.unique(-squares, return_inverse=True)[1]  # floats of equal fractions are equal
+    dots, sizes = _ones(query.code & query.database), _ones(query.database)
+    first, width = int(sizes.min()), int(np.ptp(sizes)) + 1
+    pairs = dots * width + sizes - first  # few differ, so that these are sorted, not items
+    n_equal = np.bincount(pairs)
+    dots, sizes = divmod(np.flatnonzero(n_equal), width)
+    n_equal[n_equal > 0] = np.unique(-(dots**2) / np.maximum(sizes + first, 1), return_inverse=True)[1]
+    return n_equal[pairs]  # floats of equal fractions are equal
 
 
 class Distance(NamedTuple):

@@ -66,9 +66,12 @@ class Evaluator:
             cut = 0 if refused else min(cutoff, n_items)
         return cut if cut >= (1 if self.shares_cut else self.least_cut) else None
 
-    def sort(self, cut: int) -> Sort | None:
-        """Return how it orders items, if that affects the first ``cut``."""
-        return Sort(self.order, self.item_order, cut if self.order in orders.BY_CUT else 0) if self.order else None
+    def sort(self, cut: int, n_pairs: int = 0) -> Sort | None:
+        """Return how it orders items, if that affects the first ``cut``; all queries together have ``n_pairs``."""
+        if not self.order:
+            return None
+        item_order = "" if n_pairs >= orders.RADIX_SORTED else self.item_order  # items stay as they are
+        return Sort(self.order, item_order, cut if self.order in orders.BY_CUT else 0)
 
     @property
     def is_of_this_machine(self) -> bool:
