@@ -13,7 +13,7 @@ import pandas as pd
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, CELL, known_card, main_lines, own_shown
-from hashbench.reports.comparison import by_means
+from hashbench.reports.comparison import by_means, with_equal_seeds
 from hashbench.reports.diff import OF_SEEDS, STATUS, Diff
 from hashbench.reports.diff_text import footnotes, headline, summarise
 from hashbench.reports.folds import fold_cells
@@ -77,7 +77,7 @@ def make_content(
     cells = cells.assign(cell=range(len(cells)), supervision=_supervision(cells), is_main=0)
     cells.loc[cells.index[main_lines(cells, cells)["cell"]], "is_main"] = 1
     every_line, lines = lines, lines.drop_duplicates("label")  # versions that do not meet in a block share one
-    rows = results.merge(cells[[*CELL, "cell"]]).sort_values(["cell", "seed"])
+    rows = with_equal_seeds(results).merge(cells[[*CELL, "cell"]]).sort_values(["cell", "seed"])
     names, metrics = block_names(cells), metrics_of(cells)
     positions = {key: position for position, key in enumerate(names)}
     place = {"metric": metrics.index, "line": lines["label"].tolist().index}
@@ -242,7 +242,7 @@ def _pairs(cells: pd.DataFrame, rows: pd.DataFrame) -> dict[str, list[Any]]:
                 tested = [first, *(cell for cell in part[1:] if score_as_many(cell, first))]
                 p_values = welch_tests(*(np.array([getattr(cell, key) for cell in tested]) for key in SEED_COLUMNS))
                 seeds = [rows[starts[cell.cell] : starts[cell.cell + 1]] for cell in (first, second)]
-                p_holm = float(p_values[0]) if len(tested) > 2 else None
+                p_holm = None if len(tested) < 3 or np.isnan(p_values[0]) else float(p_values[0])
                 sentences[first.cell, second.cell] = _sentence((first, second), seeds, p_holm)
     return {
         "first": [first for first, _ in sentences],
@@ -254,11 +254,12 @@ def _pairs(cells: pd.DataFrame, rows: pd.DataFrame) -> dict[str, list[Any]]:
 def _sentence(pair: tuple[Any, Any], seeds: Sequence[pd.DataFrame], p_holm: float | None) -> str:
     """Return what the means of seeds say of two cells, by the names that `hashbench compare` takes."""
     first, second = (cell.label if "label" in own_shown(cell.params) else cell.method for cell in pair)
+    see = f"see {shlex.join(['hashbench', 'compare', first, second])}."
     try:
-        return str(replace(by_means(seeds, (first, second), pair[0].metric), p_holm=p_holm))
+        found = by_means(seeds, (first, second), pair[0].metric)
     except HashbenchError as error:
-        reason = str(error).partition(". ")[0].removesuffix(".")
-        return f"Not compared over seeds: {reason}; see {shlex.join(['hashbench', 'compare', first, second])}."
+        return f"Not compared over seeds: {str(error).partition('. ')[0].removesuffix('.')}; {see}"
+    return str(replace(found, p_holm=p_holm)) if found.is_tested else f"{str(found).partition('. ')[0]}; {see}"
 
 
 def _published(cells: pd.DataFrame) -> dict[str, Any]:
