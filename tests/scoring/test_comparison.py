@@ -237,14 +237,14 @@ NOT_SHOWN = "the difference is not statistically shown"
         (
             {"p": math.nan, "n_seeds": (0, 1), "basis": "seeds", "n_equal_seeds": (0, 3), "metric": "PairwiseError"},
             "ours is above csq by 0.0101 PairwiseError on these queries: the difference cannot be tested, as csq "
-            "has one seed and the scores of single queries are not kept here. Run or evaluate both here, so that queries are "
-            "compared. The 3 seeds of csq have the same scores and count as one. Lower is better.",
+            "has one seed and the scores of single queries are not kept here. Run or evaluate both here, so that "
+            "queries are compared. The 3 seeds of csq have the same scores and count as one. Lower is better.",
         ),
         (
             {"p": math.nan, "n_seeds": (1, 1), "basis": "seeds", "value": 0.0},
             "ours and csq do not differ in the mean of AP on these queries: the difference cannot be tested, as "
-            "ours and csq have one seed and the scores of single queries are not kept here. Run or evaluate both here, so that "
-            "queries are compared.",
+            "ours and csq have one seed and the scores of single queries are not kept here. Run or evaluate both here, "
+            "so that queries are compared.",
         ),
         (
             {"p": math.nan, "n_seeds": (3, 0), "basis": "seeds"},
