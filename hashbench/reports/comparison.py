@@ -129,7 +129,9 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
                 "code length. Run or evaluate both on the same, or choose other datasets, metrics and lengths."
             )
     differences = iter(corrected([one for *_, one in found if isinstance(one, Difference)]))
-    answers = [make_answer(*pair, next(differences) if isinstance(one, Difference) else one) for *pair, one in found]
+    answers = [
+        make_answer(here, pair, next(differences) if isinstance(one, Difference) else one) for here, pair, one in found
+    ]
     if missing := {*selection.n_bits} - {answer["n_bits"] for answer in answers}:
         raise HashbenchError(
             f"{' and '.join(names)} have no results to compare at {' or '.join(map(str, sorted(missing)))} bits; leave "
@@ -222,8 +224,9 @@ def _compare(place: tuple[str, ...], lengths: dict[int, Rows], by_class: bool) -
                 if is_known:
                     evaluations = [scores[n_bits][name] or [] for name in pair]
                     fixed = _fixed([rows[name] for name in pair], shown)
-                    options = {"names": shown, "draws_nothing": fixed, "clusters": classes, "metrics": [metric]}
-                    difference = compare(*evaluations, **options)[metric]
+                    difference = compare(
+                        *evaluations, names=shown, draws_nothing=fixed, clusters=classes, metrics=[metric]
+                    )[metric]
                 else:
                     difference = by_means([rows[name] for name in pair], shown, metric)
             except HashbenchError as error:
@@ -284,8 +287,8 @@ def by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str) -
         raise other_queries(metric, pair)
     tie_sd = sum(float(of_side["tie_sd"].mean(skipna=False)) for of_side in rows)
     n_queries, are_equal = int(rows[0]["n_queries"].iloc[0]), [bool(of_side["are_equal"].all()) for of_side in rows]
-    options = {"draws_nothing": _fixed(rows, pair), "are_equal": (are_equal[0], are_equal[1])}
-    return of_means(first, second, metric, pair, n_queries, tie_sd, **options)
+    fixed, of_both = _fixed(rows, pair), (are_equal[0], are_equal[1])
+    return of_means(first, second, metric, pair, n_queries, tie_sd, fixed, are_equal=of_both)
 
 
 @lru_cache(maxsize=1)

@@ -310,8 +310,7 @@ def compare(
         raise HashbenchError(f"names must be those of the two methods, got {names!r}.")
     if isinstance(draws_nothing, str) or not {*draws_nothing} <= {*names}:
         raise HashbenchError(f"draws_nothing must be a list of {' or '.join(names)}, got {draws_nothing!r}.")
-    sides = [_side(side, name) for side, name in zip((first, second), names, strict=True)]
-    sides = _paired(sides, names)
+    sides = _paired([_side(side, name) for side, name in zip((first, second), names, strict=True)], names)
     n_queries = len(sides[0][0].kind)
     labels = None if clusters is None else as_array(clusters, "clusters")
     if labels is not None and labels.shape != (n_queries,):
@@ -329,23 +328,23 @@ def compare(
     ]
     n_seeds = [0 if name in draws_nothing else len(side) for name, side in zip(names, sides, strict=True)]
     are_equal = [_are_equal(side) for side in sides]
-    return ByMetric(
-        {
-            name: of_scores(
-                *(np.stack([one.scores[name].mean for one in side]) for side in sides),
-                name,
-                names,
-                (n_seeds[0], n_seeds[1]),
-                _shuffle_deviation(sides, summaries, name),
-                labels,
-                are_equal=(are_equal[0], are_equal[1]),
-                kinds=_kinds(sides, name),
-                are_runs=all(one.queries is not None for side in sides for one in side),
-                seed_variances=seed_variances,
-            )
-            for name in chosen
-        }
-    )
+    differences = ByMetric[Difference]()
+    for name in chosen:
+        scores = [np.stack([one.scores[name].mean for one in side]) for side in sides]
+        differences[name] = of_scores(
+            scores[0],
+            scores[1],
+            name,
+            names,
+            (n_seeds[0], n_seeds[1]),
+            _shuffle_deviation(sides, summaries, name),
+            labels,
+            are_equal=(are_equal[0], are_equal[1]),
+            kinds=_kinds(sides, name),
+            are_runs=all(one.queries is not None for side in sides for one in side),
+            seed_variances=seed_variances,
+        )
+    return differences
 
 
 def _side(side: Evaluation | Sequence[Evaluation], name: str) -> list[Evaluation]:
@@ -689,7 +688,7 @@ def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
     both = sum(found.interactions)
     of_queries = max(found.of_queries - both, 0.0)
     interaction = [part * n for part, n in zip(found.interactions, n_seeds, strict=True)]
-    known = found.degrees[1:] if found.is_borrowed else (1, 1)
+    known = found.degrees[1:] if found.is_borrowed else (1.0, 1.0)
 
     def is_shown(n: int) -> bool:
         expected = Moments(
@@ -697,12 +696,12 @@ def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
             of_queries + sum(interaction) / n,
             (single[0] / n, single[1] / n),
             (interaction[0] / n, interaction[1] / n),
-            (found.degrees[0], *(max(n - 1, few) for few in known)),
+            (found.degrees[0], max(n - 1, known[0]), max(n - 1, known[1])),
             found.is_borrowed,
         )
         return bool(interval(found.value, expected.variance, expected.freedom)[2] < ALPHA)
 
-    n = bisect(range(_LIMIT), False, lo=2, key=is_shown)
+    n = bisect(range(_LIMIT), False, lo=LEAST_SEEDS, key=is_shown)
     return n if n < _LIMIT else None
 
 
