@@ -6,7 +6,8 @@ Trains each method with many seeds (`hashbench run`, so that a second call finds
 replacement for two sides, and compares the sides: by `hashbench.compare`, over queries and seeds together, and by a
 paired t test over queries of the means over seeds. A share near .05 is right. *Found* adds a known difference to one
 side and counts how often it is shown, beside the power of a t test with the degrees of freedom that seeds alone give.
-The last rows are of simulated scores, some with rare large losses.
+The last rows are of simulated scores, some with rare large losses. A second table, drawn anew each time, is of tests of
+simulated means of seeds alone, whose numbers differ between the sides.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,7 +21,7 @@ from scipy.stats import nct, t, ttest_1samp
 
 import hashbench
 from hashbench.reports.formatting import markdown_table
-from hashbench.scoring.comparison import ALPHA, moments, of_scores
+from hashbench.scoring.comparison import ALPHA, combined, interval, moments, of_scores
 from hashbench.store.result_rows import as_row
 from hashbench.store.score_cache import find_scores
 
@@ -29,6 +30,9 @@ ROWS = Path(__file__).with_suffix(".csv")
 N_SEEDS = {"lsh": 60, "itq": 60, "hashnet": 30, "csq": 30}  # trained
 DATASETS = ("digits", "tmc2007")
 N_DRAWS = 1000
+NUMBERS = (2, 2), (3, 3), (10, 10), (2, 3), (2, 10), (3, 10), (5, 10)  # of seeds of both sides
+SPREADS = 1.0, 0.1, 10.0  # of the seeds of the second side, those of the first being 1
+N_MEANS = 50_000  # draws of each
 ADDED = 3  # standard deviations of the mean difference, added to one side
 COLUMNS = ["scores", "dataset", "queries", "seeds", "false_alarms", "paired", "found"]
 
@@ -124,11 +128,37 @@ def lay_out(rows: pd.DataFrame) -> str:
     return markdown_table(header, lines, n_left=2)
 
 
+def of_seed_means(n_first: int, n_second: int, spread: float) -> tuple[float, float]:
+    """Return the false alarms over seeds alone: by Welch's degrees of freedom, and by those of `hashbench.compare`."""
+    rng = np.random.default_rng(0)
+    sides = rng.normal(0, 1, (N_MEANS, n_first)), rng.normal(0, spread, (N_MEANS, n_second))
+    values = sides[0].mean(axis=1) - sides[1].mean(axis=1)
+    parts = np.stack([side.var(axis=1, ddof=1) / side.shape[1] for side in sides], axis=1)
+    degrees = [n_first - 1, n_second - 1]
+    welch, ours = (
+        float((interval(values, *combined(parts, degrees, is_borrowed=is_welch))[2] < ALPHA).mean())
+        for is_welch in (True, False)
+    )
+    return welch, ours
+
+
+def lay_out_seed_means() -> str:
+    """Measure and lay out the false alarms over seeds alone; a cell has those of all spreads."""
+    lines = []
+    for numbers in NUMBERS:
+        columns = zip(*(of_seed_means(*numbers, spread) for spread in SPREADS), strict=True)
+        lines.append([" and ".join(map(str, numbers)), *(", ".join(f"{x:.2f}" for x in column) for column in columns)])
+    return markdown_table(
+        ["seeds", "by Satterthwaite's degrees of freedom", "by those of fewer seeds"], lines, n_left=1
+    )
+
+
 def main() -> None:
-    """Measure, write the rows and put the table into its page."""
+    """Measure, write the rows and put the tables into their page."""
     if not parser_of(__doc__).parse_args().again:
         run().to_csv(ROWS, index=False, float_format="%.4g", lineterminator="\n")
-    PAGE.write_text(put_into(PAGE.read_text(), {"false alarms": lay_out(pd.read_csv(ROWS))}))
+    parts = {"false alarms": lay_out(pd.read_csv(ROWS)), "means of seeds": lay_out_seed_means()}
+    PAGE.write_text(put_into(PAGE.read_text(), parts))
 
 
 if __name__ == "__main__":

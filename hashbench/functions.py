@@ -372,8 +372,8 @@ def compare_results(
     -------
     DataFrame
         One row per dataset, metric, code length and other method: the difference as ``value``, its interval from
-        ``low`` to ``high``, ``p``, ``p_holm`` corrected for several others, ``tie_sd``, ``is_shown``, the ``answer``
-        and the ``sentence`` to quote.
+        ``low`` to ``high``, ``p``, ``p_holm`` corrected for all of several rows, ``tie_sd``, ``is_shown``, the
+        ``answer`` and the ``sentence`` to quote. Where nothing can be tested, p is NaN and the sentence says why.
 
     Warns
     -----

@@ -202,6 +202,7 @@ def test_how_often_a_method_is_told_from_itself_is_as_in_the_committed_rows():
     false_alarms = benchmark("false_alarms")
     rows = pd.read_csv(false_alarms.ROWS)
     assert holds(COMPARING, "false alarms", false_alarms.lay_out(rows))
+    assert holds(COMPARING, "means of seeds", false_alarms.lay_out_seed_means())
     of_methods = rows[rows["dataset"] != "simulated"]
     shares = of_methods["false_alarms"]
     assert states(COMPARING, f"{100 * shares.min():.0f} to {100 * shares.max():.0f} %", "of the pairs of a method")

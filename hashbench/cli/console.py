@@ -190,10 +190,14 @@ def format_drift(
     notes = [
         f"{_scored_queries(evaluation)}; mean over all orders of tied items.",
         *shuffle_and_worst_case(),
-        "these: the codes of the command; other: those of --drift.",
+        "these: the codes of the command; other: those of --drift. Items are paired by row; ids are compared if the "
+        "files have any.",
     ]
     if evaluation.n_undefined:
         notes.append(_without_relevant(evaluation))
+    n_tested = sum(answer["p_holm"] is not None for answer in answers.values())
+    if n_tested:
+        notes.append(f"p is corrected for the {n_tested} metrics by Holm's method; the intervals are not corrected.")
     notes += ["", *(wrapped(str(answer["sentence"])) for answer in answers.values())]
     return f"{text}\n\n{_laid_out(header, lines, notes, form, n_left=3)}"
 

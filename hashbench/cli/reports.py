@@ -282,7 +282,8 @@ def compare(
 
     The first METHOD is compared with each of the others in AP, or the metrics you name. If it has results of several
     settings, those that tables show are compared; choose others by their label, as in `compare 'csq epochs=3' csq`.
-    Scores of single queries come from your data folder. With several others, p is corrected by Holm's method.
+    Scores of single queries come from your data folder. The p values of all differences, if there are several, are
+    corrected together by Holm's method.
     """
     from hashbench.reports.comparison import format_comparison, read_and_compare
     from hashbench.reports.selection import Selection
@@ -291,7 +292,7 @@ def compare(
     comparison = read_and_compare(results, names, selection, by == "class")
     click.echo(format_comparison(comparison, form))
     if form == "csv":  # which has no place for notes
-        for note in comparison.notes:
+        for note in (*comparison.notes, *comparison.about):
             click.echo(note, err=True)
 
 

@@ -69,20 +69,26 @@ class TwoCodes:
     def differences(self, first: Evaluation, second: Evaluation) -> dict[str, dict[str, Any]]:
         """Compare the scores of both codes, each without the other, in each metric.
 
-        Where there is no interval, a sentence says why, and the numbers are None.
+        Several are corrected together. Where there is no interval, a sentence says why, and the numbers are None.
         """
-        from hashbench.scoring.comparison import compare
+        from hashbench.scoring.comparison import Difference, compare, corrected
 
-        parts = "value", "low", "high", "p", "tie_sd", "n_queries", "is_shown"
-        answers = {}
+        parts = "value", "low", "high", "p", "p_holm", "freedom", "tie_sd", "n_queries", "n_distinct", "is_shown"
+        found: dict[str, Difference | HashbenchError] = {}
         for metric in first.scores:
             one, other = (replace(codes, scores={metric: codes.scores[metric]}) for codes in (first, second))
             try:
-                difference = compare(one, other, names=self.names, draws_nothing=self.names)[metric]
+                found[metric] = compare(one, other, names=self.names, draws_nothing=self.names)[metric]
             except HashbenchError as error:
-                answers[metric] = dict.fromkeys(parts) | {"sentence": f"{metric}: no interval: {error}"}
+                found[metric] = error
+        differences = iter(corrected([one for one in found.values() if isinstance(one, Difference)]))
+        answers: dict[str, dict[str, Any]] = {}
+        for metric, result in found.items():
+            if isinstance(result, HashbenchError):
+                answers[metric] = dict.fromkeys(parts) | {"sentence": f"{metric}: no interval: {result}"}
             else:
-                answers[metric] = {part: getattr(difference, part) for part in parts} | {"sentence": str(difference)}
+                answer = next(differences)
+                answers[metric] = {part: getattr(answer, part) for part in parts} | {"sentence": str(answer)}
         return answers
 
 

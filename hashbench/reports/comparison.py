@@ -15,24 +15,32 @@ from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.steps import needs_vectors
 from hashbench.reports.aggregate import (
     BLOCK,
+    CELL,
     LINE,
     all_lines,
     changed_params,
-    draws,
     main_lines,
     mean_over_seeds,
     setting_text,
 )
 from hashbench.reports.formatting import json_text, markdown_table, p_text, plain_table, sheet_text, wrapped
-from hashbench.reports.marks import mixed_methods, notes_on_code
+from hashbench.reports.marks import bases_in_words, mixed_methods, notes_on_code
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection, demand
-from hashbench.reports.uncertainty import verdict
+from hashbench.reports.uncertainty import add_uncertainty, variances_of, verdict
 from hashbench.reports.view import grouped
-from hashbench.scoring.comparison import Difference, compare, holm, of_means, other_queries
-from hashbench.scoring.evaluation import Evaluation, evaluation_of
+from hashbench.scoring.comparison import (
+    Difference,
+    SeedVariance,
+    VariancesOfSides,
+    compare,
+    corrected,
+    of_means,
+    other_queries,
+)
+from hashbench.scoring.evaluation import Evaluation, evaluation_of, metrics_in
 from hashbench.scoring.metrics import is_error
-from hashbench.store.result_rows import OWN, OWN_FEATURES, as_row
+from hashbench.store.result_rows import OWN, OWN_FEATURES, as_row, is_own
 from hashbench.store.score_cache import find
 
 _SEEDS_ONLY = (
@@ -43,14 +51,20 @@ _ABOUT = (
     "tie_sd: how far the difference in one random order of the database typically lies from this value, or an upper "
     "bound of that. Ties add no other uncertainty, since scores are means over all orders of tied items."
 )
+_PAIRED_BY_ROW = (
+    "Scores of saved codes are paired by row: this takes all codes to be of the same queries in the same order."
+)
 _HEADER = ["bits", "against", "difference", "95 % interval", "p", "tie_sd", "answer"]
-_OF_DIFFERENCE = ("value", "low", "high", "p", "p_holm", "tie_sd", "n_queries", "basis", "is_shown")
+_OF_DIFFERENCE = (
+    *("value", "low", "high", "p", "p_holm", "freedom", "tie_sd", "n_queries", "n_distinct", "basis", "is_shown"),
+)
 _FIELDS = (
-    *("dataset", "features", "metric", "n_bits", "first", "second", "value", "low", "high", "p", "p_holm", "tie_sd"),
-    *("n_queries", "n_seeds_first", "n_seeds_second", "basis", "is_shown", "answer"),
+    *("dataset", "features", "metric", "n_bits", "first", "second", "value", "low", "high", "p", "p_holm", "freedom"),
+    *("tie_sd", "n_queries", "n_distinct", "n_seeds_first", "n_seeds_second", "basis", "is_shown", "answer"),
     *("first_settings", "second_settings"),
 )
 _SCOPES = {"queries": ", these codes", "seeds": ", these queries"}  # beside the answer, where it is not of all
+_VALUES = ("value", "tie_sd", "low", "high")
 Rows = dict[str, pd.DataFrame]  # of one metric and code length, by method
 
 
@@ -62,8 +76,11 @@ class Side(NamedTuple):
     settings: str  # those that are not defaults
 
 
+_Found = tuple[dict[str, Any], tuple[Side, Side], Difference | HashbenchError]  # where, of whom, and what was found
+
+
 class Comparison(NamedTuple):
-    """The differences of one method from others, and notes on them.
+    """The differences of one method from others, notes on what their reader should mend, and what else they rest on.
 
     ``answers`` has a row per dataset, metric, code length and other method: ``_FIELDS``, the titles of both sides, and
     the ``sentence`` to quote. Where there is no difference, most are None, and the sentence has the reason.
@@ -71,11 +88,12 @@ class Comparison(NamedTuple):
 
     answers: list[dict[str, Any]]
     notes: list[str]
+    about: Sequence[str] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``_FIELDS`` and the sentence of each answer."""
         frame = pd.DataFrame(self.answers)[[*_FIELDS, "sentence"]]
-        return frame.astype(dict.fromkeys(("value", "low", "high", "p", "p_holm", "tie_sd"), float))
+        return frame.astype(dict.fromkeys(("value", "low", "high", "p", "p_holm", "freedom", "tie_sd"), float))
 
 
 def read_and_compare(results: Path, names: Sequence[str], selection: Selection, by_class: bool) -> Comparison:
@@ -95,19 +113,23 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
 
     ``results`` are all rows, as `hashbench.reports.row_origins.with_origins` returns them; ``selection`` chooses some,
     and names the metrics. Scores of single queries come from the data folder. Where those of any row are missing, a
-    whole column is compared by the means of seeds, on these queries. Several others are corrected together by Holm's
-    method, at each length.
+    whole column is compared by the means of seeds, on these queries. All differences are corrected together by Holm's
+    method.
     """
     first, *others = names
-    chosen = _chosen(results, names, selection)
-    comparisons, compared = [], set()
+    chosen = _chosen(with_equal_seeds(results), names, selection)
+    chosen = chosen.merge(variances_of(results, chosen), how="left", on=[*CELL])
+    found: list[_Found] = []
+    notes: list[str] = []
+    compared = set[str]()
     for place, block in grouped(chosen, [*BLOCK, "metric"]):
         lengths = {
             int(str(n_bits)): dict(list(part.groupby("name", sort=False))) for n_bits, part in block.groupby("n_bits")
         }
         lengths = {n_bits: rows for n_bits, rows in lengths.items() if first in rows and len(rows) > 1}
         if lengths:
-            comparisons.append(_compare(place, lengths, by_class))
+            of_block, notes_on_block = _compare(place, lengths, by_class)
+            found, notes = [*found, *of_block], [*notes, *notes_on_block]
         compared |= {name for rows in lengths.values() for name in rows}
     for name in others:
         if name not in compared:
@@ -115,7 +137,10 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
                 f"{first} and {name} have no results of the same data (dataset, features and fingerprint), metric and "
                 "code length. Run or evaluate both on the same, or choose other datasets, metrics and lengths."
             )
-    answers = [answer for comparison in comparisons for answer in comparison.answers]
+    differences = iter(corrected([one for *_, one in found if isinstance(one, Difference)]))
+    answers = [
+        make_answer(here, pair, next(differences) if isinstance(one, Difference) else one) for here, pair, one in found
+    ]
     if missing := {*selection.n_bits} - {answer["n_bits"] for answer in answers}:
         raise HashbenchError(
             f"{' and '.join(names)} have no results to compare at {' or '.join(map(str, sorted(missing)))} bits; leave "
@@ -128,14 +153,48 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
             f"{answer['sentence'].removeprefix('no interval: ')}"
         )
     compared_in, of_names = {answer["metric"] for answer in answers}, replace(selection, methods=names)
-    notes = [note for comparison in comparisons for note in comparison.notes]
     notes += [
         f"Left out: {first} and the others have no results of the same data and code length in {metric}. To make them: "
         f"{of_names.command(metric)}."
         for metric in selection.metrics
         if metric not in compared_in
     ]
-    return Comparison(answers, [*dict.fromkeys(notes)])
+    n_tested = sum(answer["p_holm"] is not None for answer in answers)
+    correction = f"p is corrected for {n_tested} differences by Holm's method; the intervals are not corrected."
+    is_over_queries = any("queries" in (answer["basis"] or "") for answer in answers)
+    is_paired_by_row = is_over_queries and any(map(is_own, chosen["params"].unique()))
+    sets = _sets_that_may_be_best(chosen, results) if len(names) > 2 and not by_class else []
+    about = [*sets, *[_PAIRED_BY_ROW] * is_paired_by_row, *[correction] * (n_tested > 0)]
+    return Comparison(answers, [*dict.fromkeys(notes)], about)
+
+
+def _sets_that_may_be_best(chosen: pd.DataFrame, results: pd.DataFrame) -> list[str]:
+    """Return a sentence for each column of chosen rows: which of its methods may be the best."""
+    cells, column = mean_over_seeds(chosen), [*BLOCK, "metric", "n_bits"]
+    rows = [part for _, part in chosen.groupby([*CELL], sort=True)]
+    names = [_side(part).name for part in rows]
+    cells = add_uncertainty(cells.assign(label=names), rows, results, column)
+    sentences = []
+    for (dataset, features, _, metric, n_bits), part in grouped(cells, column):
+        tested = part[part["p_value"].notna()]
+        if len(tested) > 2:
+            best = ", ".join(tested.loc[tested["may_be_best"], "label"])
+            sentences.append(
+                f"{dataset} ({features}), {metric} at {n_bits} bits, of {', '.join(tested['label'])}: {best} may be the "
+                f"best (each best is named with about 95 % confidence, {bases_in_words(tested)})."
+            )
+    return sentences
+
+
+def with_equal_seeds(results: pd.DataFrame) -> pd.DataFrame:
+    """Add ``are_equal``: whether all of several seeds of the line have the same values in all metrics."""
+    line = ["dataset", "features", *LINE, "n_bits"]
+    of_metric = results.groupby([*line, "metric"], dropna=False)
+    has_several = of_metric["seed"].transform("nunique") > 1
+    n_values = pd.DataFrame({name: of_metric[name].transform("nunique", dropna=False) for name in _VALUES})
+    is_same = has_several & (n_values == 1).all(axis=1)
+    keys = [results[name] for name in line]
+    return results.assign(are_equal=is_same.groupby(keys, dropna=False).transform("all"))
 
 
 def _chosen(results: pd.DataFrame, names: Sequence[str], selection: Selection) -> pd.DataFrame:
@@ -178,34 +237,44 @@ def _side(rows: pd.DataFrame) -> Side:
     return Side(name, name if name == row["label"] else f"{name} {settings}".strip(), settings)
 
 
-def _compare(place: tuple[str, ...], lengths: dict[int, Rows], by_class: bool) -> Comparison:
-    """Compare the first method of each length with the others; by means over seeds if scores of any are missing."""
+def _compare(place: tuple[str, ...], lengths: dict[int, Rows], by_class: bool) -> tuple[list[_Found], list[str]]:
+    """Compare the first method of each length with the others; by means over seeds if scores of any are missing.
+
+    Return what was found, and notes.
+    """
     dataset, features, fingerprint, metric = place
     scores = {n: {name: _evaluations(of_name) for name, of_name in rows.items()} for n, rows in lengths.items()}
     is_known = all(side is not None for of_length in scores.values() for side in of_length.values())
-    answers = []
+    found: list[_Found] = []
     for n_bits, rows in lengths.items():
+        here = {"dataset": dataset, "features": features, "metric": metric, "n_bits": n_bits}
         sides = {name: _side(of_name) for name, of_name in rows.items()}
         first, *others = sides
-        found: list[Difference | HashbenchError] = []
         for other in others:
             pair, shown = (first, other), (sides[first].name, sides[other].name)
+            difference: Difference | HashbenchError
             try:
                 _refuse_mixed(rows[first], rows[other])
                 classes = _classes(dataset, features, fingerprint, metric, is_known) if by_class else None
                 if is_known:
                     evaluations = [scores[n_bits][name] or [] for name in pair]
-                    fixed = _fixed([rows[name] for name in pair], shown)
-                    found.append(compare(*evaluations, names=shown, draws_nothing=fixed, clusters=classes)[metric])
+                    both = [rows[name] for name in pair]
+                    difference = compare(
+                        *evaluations,
+                        names=shown,
+                        draws_nothing=_fixed(both, shown),
+                        clusters=classes,
+                        metrics=[metric],
+                        are_distinct=features != OWN_FEATURES,
+                        seed_variances=_borrowed(both),
+                    )[metric]
                 else:
-                    found.append(by_means([rows[name] for name in pair], shown, metric))
+                    difference = by_means([rows[name] for name in pair], shown, metric)
             except HashbenchError as error:
-                found.append(error)
-        here = {"dataset": dataset, "features": features, "metric": metric, "n_bits": n_bits}
-        for other, difference in zip(others, _corrected(found), strict=True):
-            answers.append(make_answer(here, (sides[first], sides[other]), difference))
+                difference = error
+            found.append((here, (sides[first], sides[other]), difference))
     notes = notes_on_code(pd.concat([of_name for rows in lengths.values() for of_name in rows.values()]))
-    return Comparison(answers, [*[_SEEDS_ONLY] * (not is_known), *notes])
+    return found, [*[_SEEDS_ONLY] * (not is_known), *notes]
 
 
 def _refuse_mixed(*sides: pd.DataFrame) -> None:
@@ -215,15 +284,6 @@ def _refuse_mixed(*sides: pd.DataFrame) -> None:
                 f"different code of {rows['method'].iloc[0]} made its rows, so they are not of one method. Rerun them: "
                 "hashbench results check lists them."
             )
-
-
-def _corrected(found: Sequence[Difference | HashbenchError]) -> list[Difference | HashbenchError]:
-    """Correct the p values of several differences by Holm's method."""
-    p_values = [one.p for one in found if isinstance(one, Difference)]
-    if len(p_values) < 2:
-        return list(found)
-    p_holm = iter(holm(p_values).tolist())
-    return [replace(one, p_holm=next(p_holm)) if isinstance(one, Difference) else one for one in found]
 
 
 def make_answer(
@@ -237,7 +297,8 @@ def make_answer(
         return answer | {"answer": "no interval", "sentence": f"no interval: {found}"}
     answer |= {name: getattr(found, name) for name in _OF_DIFFERENCE}
     answer |= dict(zip(("n_seeds_first", "n_seeds_second"), found.n_seeds, strict=True))
-    return answer | {"answer": verdict(found), "sentence": str(found)}
+    said = verdict(found) if found.is_tested else "cannot be tested"
+    return answer | {"answer": said, "sentence": str(found)}
 
 
 def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
@@ -247,18 +308,29 @@ def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
         arrays = find(row)
         if arrays is None:
             return None
-        evaluations.append(evaluation_of(arrays, [row.metric]))
+        evaluations.append(evaluation_of(arrays, metrics_in(arrays)))
     return evaluations
 
 
 def _fixed(rows: Sequence[pd.DataFrame], names: Sequence[str]) -> list[str]:
     """Return the names of the sides that draw nothing at random."""
-    firsts = [(side["method"].iloc[0], side["params"].iloc[0]) for side in rows]
-    return [name for name, line in zip(names, firsts, strict=True) if not draws(*line)]
+    return [name for name, side in zip(names, rows, strict=True) if side["is_fixed"].iloc[0]]
+
+
+def _borrowed(rows: Sequence[pd.DataFrame]) -> VariancesOfSides:
+    """Return the variance over seeds of both sides where it borrows from other code lengths."""
+    of_sides = (side.iloc[0] for side in rows)
+    first, second = (
+        SeedVariance(row["seed_variance"], row["seed_freedom"])
+        if row["is_borrowed"] and row["seed_variance"] > 0
+        else None
+        for row in of_sides
+    )
+    return first, second
 
 
 def by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str) -> Difference:
-    """Compare two lines by the means of their seeds, given the results of each; HashbenchError if they say nothing."""
+    """Compare two lines by the means of their seeds, given the results of each, as `with_equal_seeds` returns them."""
     first, second = (of_side["value"].to_numpy(dtype=float) for of_side in rows)
     for name, values in zip(pair, (first, second), strict=True):
         if np.isnan(values).any():
@@ -266,7 +338,10 @@ def by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str) -
     if len({n_undefined for of_side in rows for n_undefined in of_side["n_undefined"]}) > 1:
         raise other_queries(metric, pair)
     tie_sd = sum(float(of_side["tie_sd"].mean(skipna=False)) for of_side in rows)
-    return of_means(first, second, metric, pair, int(rows[0]["n_queries"].iloc[0]), tie_sd, _fixed(rows, pair))
+    n_queries, are_equal = int(rows[0]["n_queries"].iloc[0]), [bool(of_side["are_equal"].all()) for of_side in rows]
+    fixed, of_both = _fixed(rows, pair), (are_equal[0], are_equal[1])
+    more: Any = {"are_equal": of_both, "seed_variances": _borrowed(rows)}
+    return of_means(first, second, metric, pair, n_queries, tie_sd, fixed, **more)
 
 
 @lru_cache(maxsize=1)
@@ -297,7 +372,7 @@ def format_comparison(comparison: Comparison, form: str) -> str:
     if form == "json":
         fields = (*_FIELDS, "sentence")
         differences = [{name: answer[name] for name in fields} for answer in comparison.answers]
-        return json_text({"differences": differences, "notes": comparison.notes})
+        return json_text({"differences": differences, "notes": [*comparison.notes, *comparison.about]})
     if form == "csv":
         rows = [[answer[name] for name in _FIELDS] for answer in comparison.answers]
         return sheet_text(_FIELDS, [["" if pd.isna(value) else value for value in row] for row in rows]).rstrip("\n")
@@ -311,7 +386,7 @@ def format_comparison(comparison: Comparison, form: str) -> str:
     for title, answers in titles.items():
         sentences = [wrapped(f"{answer['n_bits']} bits: {answer['sentence']}") for answer in answers]
         texts += [title, table(_HEADER, list(map(_line, answers)), n_left=2), "\n".join(sentences)]
-    return "\n\n".join([*texts, wrapped(" ".join([_ABOUT, *comparison.notes]))])
+    return "\n\n".join([*texts, wrapped(" ".join([_ABOUT, *comparison.about, *comparison.notes]))])
 
 
 def _line(answer: Mapping[str, Any]) -> list[str]:
@@ -325,5 +400,5 @@ def _line(answer: Mapping[str, Any]) -> list[str]:
         "-" if np.isnan(low) else f"{low:+.4f} to {high:+.4f}",
         p_text(answer["p"] if answer["p_holm"] is None else answer["p_holm"]),
         "-" if np.isnan(tie_sd) else f"{tie_sd:.5f}",
-        answer["answer"] + _SCOPES.get(answer["basis"], ""),
+        answer["answer"] + _SCOPES.get(answer["basis"], "") * (answer["p"] == answer["p"]),
     ]

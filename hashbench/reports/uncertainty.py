@@ -196,9 +196,8 @@ def _chance(
     known = np.array([place for place, values in enumerate(scores) if values is not None], dtype=int)
     if len(known) and is_defined.sum() > 1:
         both = np.ix_(known, known)
-        of_queries, interactions = chance_of_queries([values[:, is_defined] for values in scores if values is not None])
-        chance.of_queries[both], chance.interactions[both] = of_queries, interactions
-        chance.n_queries[both] = is_defined.sum()
+        kept = [values[:, is_defined] for values in scores if values is not None]
+        chance.of_queries[both], chance.interactions[both], chance.n_queries[both] = chance_of_queries(kept)
     return chance
 
 

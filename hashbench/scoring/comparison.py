@@ -9,7 +9,8 @@ from __future__ import annotations  # so that help() shows types as they are wri
 import math
 from bisect import bisect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +19,25 @@ import numpy.typing as npt
 from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import as_array
 from hashbench.errors import HashbenchError, counted, needing
+from hashbench.scoring.equal_rows import number_rows
 from hashbench.scoring.evaluation import ByMetric, Evaluation, Summary
-from hashbench.scoring.metrics import is_error
+from hashbench.scoring.metrics import Scores, get_metric, is_error
 
 ALPHA = 0.05  # of tests and, as 95 %, of intervals
+LEAST_SEEDS = 3  # for an interval over queries and seeds, unless their variance is known from elsewhere
 _MOST_SEEDS = 1000  # named as the number that would show a difference
 _LIMIT = 1 << 40  # seeds, which leave the queries as the only source of chance
+
+
+class SeedVariance(NamedTuple):
+    """Variance of one seed's mean over queries, and its degrees of freedom, known from more than the seeds compared."""
+
+    variance: float
+    freedom: float
+
+
+VariancesOfSides = tuple[SeedVariance | None, SeedVariance | None]  # of two methods, where they are known
+_NO_VARIANCES: VariancesOfSides = (None, None)
 
 
 class Moments(NamedTuple):
@@ -34,6 +48,7 @@ class Moments(NamedTuple):
     of_seeds: tuple[float, float]  # due to the seeds of either method, 0 if it has one seed
     interactions: tuple[float, float]  # what both of these hold, and is taken off once
     degrees: tuple[float, float, float]  # of freedom, of the queries and of the seeds of either method
+    is_borrowed: bool = False  # whether variances over seeds come from elsewhere
 
     @property
     def variance(self) -> float:
@@ -44,9 +59,11 @@ class Moments(NamedTuple):
     @property
     def freedom(self) -> float:
         """Degrees of freedom of the variance, by Satterthwaite."""
-        parts = (self.of_queries, *self.of_seeds)
-        squares = sum(part**2 / degree for part, degree in zip(parts, self.degrees, strict=True) if part)
-        return sum(parts) ** 2 / squares if squares else self.degrees[0]
+        of_queries, *of_seeds = self.degrees
+        variance, freedom = map(float, combined(self.of_seeds, of_seeds, is_borrowed=self.is_borrowed))
+        parts = (self.of_queries, of_queries), (variance, freedom)
+        squares = sum(part**2 / degrees for part, degrees in parts if part)
+        return (self.of_queries + variance) ** 2 / squares if squares else of_queries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,18 +82,27 @@ class Difference:
         95 % interval of the value; NaN if all differences are equal, and not 0: their spread is not known.
     p : float
         Two-sided p value, of the hypothesis that there is no difference; if all differences are equal, by a sign test.
+        NaN if it cannot be tested: there is nothing random in what is known, or only one value of it.
+    freedom : float
+        Degrees of freedom of interval and p value; NaN if there are none.
     tie_sd : float
         Estimate of the standard deviation of ``value`` under random orders of the database, or of the most that it can
         be where the items of both methods are not known to be the same; NaN if it is not known.
     n_queries : int
         Queries that both methods are scored on.
     n_seeds : tuple of int
-        Seeds of the first and of the second method; 0 for a method that draws nothing.
+        Seeds of the first and of the second method; 0 for a method that draws nothing, 1 if all have the same scores.
     basis : str
-        What interval and p value are about: ``queries and seeds``, ``queries`` (of these codes, since a method has one
-        seed) or ``seeds`` (on these queries, since the scores of single queries are not known).
+        What interval and p value are about: ``queries and seeds``, ``queries`` (of these codes, since a method has
+        fewer than three seeds) or ``seeds`` (on these queries, since the scores of single queries are not known).
     n_clusters : int or None
         Number of groups of alike queries, such as classes, that stand for the queries; None for single queries.
+    n_distinct : int or None
+        Number of distinct queries, if some have equal codes and labels and so count once; None if all differ.
+    n_equal_seeds : tuple of int
+        Seeds of either method that count as one, since all have the same scores; 0 if they differ.
+    are_runs : bool
+        Whether the methods are systems whose runs were scored, not codes.
     n_seeds_needed : int or None
         Seeds of each method that would show a true difference of this size about half of the time, if only seeds are
         added; None if no number would.
@@ -104,7 +130,11 @@ class Difference:
     n_queries: int
     n_seeds: tuple[int, int]
     basis: str
+    freedom: float = math.nan
     n_clusters: int | None = None
+    n_distinct: int | None = None
+    n_equal_seeds: tuple[int, int] = (0, 0)
+    are_runs: bool = False
     n_seeds_needed: int | None = None
     p_holm: float | None = None
 
@@ -113,50 +143,102 @@ class Difference:
         """Whether the p value, corrected if it has to be, is below 0.05."""
         return (self.p if self.p_holm is None else self.p_holm) < ALPHA
 
+    @property
+    def is_tested(self) -> bool:
+        """Whether there is a p value."""
+        return not math.isnan(self.p)
+
     def __str__(self) -> str:
         first, second = self.names
-        is_same = self.value == self.low == self.high == 0
-        if is_same and self.basis != "seeds":
-            each = "query" if self.n_clusters is None else "class"
-            return f"{first} and {second} have the same {self.metric} on every {each}."
-        if is_same or math.isnan(self.low):
-            equal = "seeds" if self.basis == "seeds" else "differences"
-            interval = f"no interval over {self._sample}, as all {equal} are equal"
-        else:
-            interval = f"95 % interval {self.low:.4f} to {self.high:.4f} over {self._sample}"
         if self.value == 0:
-            return f"{first} and {second} do not differ in the mean of {self.metric} ({interval})."
-        direction = "above" if self.value > 0 else "below"
-        by = f"{abs(self.value):.4f}" if abs(self.value) >= 1e-4 else "less than 0.0001"
-        size = f"{first} is {direction} {second} by {by} {self.metric}"
-        verdict = f"the difference is {'' if self.is_shown else 'not '}statistically shown"
-        about = {"queries": " for these codes", "seeds": " on these queries"}.get(self.basis, "")
+            size = f"{first} and {second} do not differ in the mean of {self.metric}"
+        else:
+            by = f"{abs(self.value):.4f}" if abs(self.value) >= 1e-4 else "less than 0.0001"
+            size = f"{first} is {'above' if self.value > 0 else 'below'} {second} by {by} {self.metric}"
+        lower = " Lower is better." if is_error(self.metric) and self.value else ""
+        if not self.is_tested:
+            return f"{size} on these queries: {self._why_untested}.{self._equal_seeds}{lower}"
+        if self.value == self.low == self.high == 0:
+            each = "query" if self.n_clusters is None else "class"
+            return f"{first} and {second} have the same {self.metric} on every {each}.{self._equal_seeds}"
+        if math.isnan(self.low):
+            interval = f"no interval over {self._sample}, as all differences are equal"
+        else:
+            freedom = f"{self.freedom:,.1f}".removesuffix(".0")
+            degrees = f"{freedom} {'degree' if freedom == '1' else 'degrees'} of freedom"
+            interval = f"95 % interval {self.low:.4f} to {self.high:.4f} over {self._sample}, {degrees}"
+        if self.value == 0:
+            return f"{size} ({interval}).{self._equal_seeds}"
+        verdict = f"the difference is {'' if self.is_shown else 'not '}statistically shown {self._about}"
         p = f"p {_p_text(self.p)}" if self.p_holm is None else f"corrected p {_p_text(self.p_holm)}"
-        lower = " Lower is better." if is_error(self.metric) else ""
-        return f"{size} ({interval}, {p}): {verdict}{about}.{self._advice}{lower}"
+        return f"{size} ({interval}, {p}): {verdict}.{self._advice}{self._equal_seeds}{lower}"
+
+    @property
+    def _about(self) -> str:
+        """What interval and p value are about."""
+        if self.basis == "seeds":
+            return "on these queries"
+        if self.basis == "queries":
+            return f"for these {'systems' if self.are_runs else 'codes'}"
+        return f"for other {'queries' if self.n_clusters is None else 'classes'} and {self._seed}s"
+
+    @property
+    def _why_untested(self) -> str:
+        if not any(self.n_seeds):
+            return (
+                "neither method draws anything at random, so there is nothing random to test over. A test over queries "
+                "needs the scores of single queries: run or evaluate both here"
+            )
+        single = [name for n, name in zip(self.n_seeds, self.names, strict=True) if n == 1]
+        if not single:
+            return f"the difference cannot be tested, as all seeds have the same {self.metric}"
+        have = f"{' and '.join(single)} {'have' if len(single) > 1 else 'has'}"
+        return (
+            f"the difference cannot be tested, as {have} one seed and the scores of single queries are not kept here. "
+            "Run or evaluate both here, so that queries are compared"
+        )
+
+    @property
+    def _seed(self) -> str:
+        return "run" if self.are_runs else "seed"
 
     @property
     def _sample(self) -> str:
         parts = []
         if self.basis != "seeds":
             queries = counted(self.n_queries, "query", "queries")
-            parts.append(queries if self.n_clusters is None else f"{queries} of {self.n_clusters:,} classes")
+            if self.n_clusters is not None:
+                queries += f" of {self.n_clusters:,} classes"
+            elif self.n_distinct is not None:
+                queries += f", {self.n_distinct:,} of them distinct"
+            parts.append(queries)
         if self.basis != "queries":
             parts.append(self._seeds)
-        return " and ".join(part for part in parts if part)
+        return (", and " if self.n_distinct is not None else " and ").join(part for part in parts if part)
 
     @property
     def _seeds(self) -> str:
         drawn = [(n, name) for n, name in zip(self.n_seeds, self.names, strict=True) if n]
         if len(drawn) == 2 and drawn[0][0] == drawn[1][0]:
-            return f"{drawn[0][0]} seeds each"
-        return " and ".join(f"{counted(n, 'seed', 'seeds')} of {name}" for n, name in drawn)
+            return f"{counted(drawn[0][0], self._seed)} each"
+        return " and ".join(f"{counted(n, self._seed)} of {name}" for n, name in drawn)
+
+    @property
+    def _equal_seeds(self) -> str:
+        """Say which seeds count as one."""
+        return "".join(
+            f" The {counted(n, self._seed)} of {name} have the same scores and count as one."
+            for n, name in zip(self.n_equal_seeds, self.names, strict=True)
+            if n
+        )
 
     @property
     def _advice(self) -> str:
+        if self.are_runs:
+            return ""
         if self.basis == "queries" and any(self.n_seeds):
-            single = [name for n, name in zip(self.n_seeds, self.names, strict=True) if n == 1]
-            return f" A claim about the methods needs several seeds of {' and of '.join(single)}."
+            few = [name for n, name in zip(self.n_seeds, self.names, strict=True) if 0 < n < LEAST_SEEDS]
+            return f" A claim about the methods needs at least {LEAST_SEEDS} seeds of {' and of '.join(few)}."
         if self.is_shown or self.p_holm is not None or self.basis != "queries and seeds" or self.value == 0:
             return ""
         if self.n_seeds_needed is None:
@@ -175,6 +257,9 @@ def compare(
     names: tuple[str, str] = ("the first", "the second"),
     draws_nothing: Sequence[str] = (),
     clusters: npt.ArrayLike | None = None,
+    metrics: Sequence[str] | None = None,
+    are_distinct: bool = False,
+    seed_variances: VariancesOfSides = _NO_VARIANCES,
 ) -> ByMetric[Difference]:
     """Compare two methods by their scores of the same queries, each with one evaluation per seed.
 
@@ -188,11 +273,17 @@ def compare(
         Names of methods that draw nothing at random, so that one evaluation is all there is.
     clusters : array of shape (n_queries,), optional
         Labels of the queries. Queries of one label are taken to be alike, and the claim is about new classes.
+    metrics : sequence of str, optional
+        Metrics to compare in; by default those that all evaluations have.
+    are_distinct : bool
+        Whether all queries are known to be different items, so that each counts, also where codes and labels are equal.
+    seed_variances : tuple of SeedVariance or None, optional
+        Variance of either method between seeds, if more is known of it than these seeds show; in a single metric.
 
     Returns
     -------
     dict of str to Difference
-        By metric, those that all evaluations have.
+        By metric. The p values of several metrics are not corrected for their number.
 
     Raises
     ------
@@ -204,6 +295,11 @@ def compare(
     The interval is about other queries and other seeds together. A test over queries, of means over seeds, calls many
     differences between two trainings of one method real (docs/explanation/comparing.md).
 
+    Queries are paired by name where both have names, as those of runs do, and else by row: both must then have the same
+    queries in the same order, which is checked by their numbers of relevant items and their labels only. Queries that
+    have equal codes, labels and scores in all evaluations count once, unless they ``are_distinct``: they may be one
+    query that was given twice. Those of runs, whose codes are not known, all count. Seeds of a method that all have the same scores are one seed.
+
     Examples
     --------
     >>> from hashbench import evaluate
@@ -212,31 +308,50 @@ def compare(
     >>> theirs = evaluate([[0, 0], [1, 0], [0, 1], [1, 1]], [[0, 0], [1, 1], [1, 1], [0, 1]], labels, ["AP"])
     >>> found = compare(ours, theirs, names=("ours", "theirs"))["AP"]
     >>> print(str(found).partition(":")[0])
-    ours is above theirs by 0.3264 AP (95 % interval 0.1665 to 0.4863 over 4 queries, p = 0.0074)
+    ours is above theirs by 0.3264 AP (95 % interval 0.1665 to 0.4863 over 4 queries, 3 degrees of freedom, p = 0.0074)
     """
     if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise HashbenchError(f"names must be those of the two methods, got {names!r}.")
     if isinstance(draws_nothing, str) or not {*draws_nothing} <= {*names}:
         raise HashbenchError(f"draws_nothing must be a list of {' or '.join(names)}, got {draws_nothing!r}.")
-    sides = [_side(side, name) for side, name in zip((first, second), names, strict=True)]
-    _check(sides, names)
+    sides = paired([evaluations_of(side, name) for side, name in zip((first, second), names, strict=True)], names)
     n_queries = len(sides[0][0].kind)
     labels = None if clusters is None else as_array(clusters, "clusters")
     if labels is not None and labels.shape != (n_queries,):
         raise HashbenchError(f"clusters have shape {labels.shape}; give a label for each of the {n_queries} queries.")
-    metrics = [name for name in sides[0][0].scores if all(name in one.scores for side in sides for one in side)]
-    if not metrics:
+    common = [name for name in sides[0][0].scores if all(name in one.scores for side in sides for one in side)]
+    if not common:
         raise HashbenchError(f"{names[0]} and {names[1]} have no metric in common; evaluate both by the same.")
-    summaries = [[one.summary for one in side] for side in sides]
-    return ByMetric(
-        {
-            name: _difference(sides, name, names, draws_nothing, _shuffle_deviation(sides, summaries, name), labels)
-            for name in metrics
-        }
-    )
+    chosen = common if metrics is None else [get_metric(name).name for name in metrics]
+    if lacking := [name for name in chosen if name not in common]:
+        raise HashbenchError(f"not all evaluations have scores in {lacking[0]}; choose from {', '.join(common)}.")
+    if seed_variances != _NO_VARIANCES and len(chosen) != 1:
+        raise HashbenchError(f"seed_variances are of one metric, got {', '.join(chosen)}; choose one in metrics.")
+    summaries = [
+        [replace(one, scores={name: one.scores[name] for name in chosen}).summary for one in side] for side in sides
+    ]
+    n_seeds = [0 if name in draws_nothing else len(side) for name, side in zip(names, sides, strict=True)]
+    are_equal = [_are_equal(side) for side in sides]
+    differences: dict[str, Difference] = {}
+    for name in chosen:
+        scores = [np.stack([one.scores[name].mean for one in side]) for side in sides]
+        differences[name] = of_scores(
+            scores[0],
+            scores[1],
+            name,
+            names,
+            (n_seeds[0], n_seeds[1]),
+            _shuffle_deviation(sides, summaries, name),
+            labels,
+            are_equal=(are_equal[0], are_equal[1]),
+            kinds=None if are_distinct else kinds_of(sides, name),
+            are_runs=all(one.queries is not None for side in sides for one in side),
+            seed_variances=seed_variances,
+        )
+    return ByMetric(differences)
 
 
-def _side(side: Evaluation | Sequence[Evaluation], name: str) -> list[Evaluation]:
+def evaluations_of(side: Evaluation | Sequence[Evaluation], name: str) -> list[Evaluation]:
     """Return the evaluations of a method, one per seed."""
     given = [side] if isinstance(side, Evaluation) else side
     if isinstance(given, str) or not isinstance(given, Sequence):
@@ -249,27 +364,74 @@ def _side(side: Evaluation | Sequence[Evaluation], name: str) -> list[Evaluation
     return list(given)
 
 
-def _check(sides: Sequence[Sequence[Evaluation]], names: tuple[str, str]) -> None:
+def paired(sides: Sequence[Sequence[Evaluation]], names: Sequence[str]) -> list[list[Evaluation]]:
+    """Return the evaluations with the queries of the first one, in its order; refuse those of others."""
     for side, name in zip(sides, names, strict=True):
         if not side:
             raise HashbenchError(f"there is no evaluation of {name}; give one for each seed.")
     lengths = {len(next(iter(one.scores.values())).mean) for side in sides for one in side}
-    queries = {None if one.queries is None else tuple(one.queries) for side in sides for one in side}
     if len(lengths) > 1:
         few = " and ".join(map(str, sorted(lengths)))
         raise HashbenchError(
             f"the evaluations are of {few} queries; a comparison needs the same queries, in one order."
         )
-    if len(queries) > 1:
-        raise HashbenchError("the evaluations name different queries; a comparison needs the same, in one order.")
-    differ = _other_queries([one for side in sides for one in side])
+    for (name, side), (other_name, other_side) in combinations(zip(names, sides, strict=True), 2):
+        if any(one is other for one in side for other in other_side):
+            raise HashbenchError(f"{name} and {other_name} hold the same evaluation; give those of two methods.")
+    queries = sides[0][0].queries
+    named = [[one if one.queries is queries else _in_order(one, queries) for one in side] for side in sides]
+    differ = _other_queries([one for side in named for one in side])
     if len(differ):
         raise HashbenchError(
             f"the evaluations have other relevant items for {counted(len(differ), 'query', 'queries')}, the first in "
             f"row {differ[0]}; a comparison needs the same queries, database and labels, in one order."
         )
-    if any(one is other for one in sides[0] for other in sides[1]):
-        raise HashbenchError(f"{names[0]} and {names[1]} hold the same evaluation; give those of two methods.")
+    return named
+
+
+def _in_order(evaluation: Evaluation, queries: Sequence[str] | None) -> Evaluation:
+    """Return an evaluation with its queries in another order, of names."""
+    if queries is None or evaluation.queries is None or {*evaluation.queries} != {*queries}:
+        raise HashbenchError("the evaluations name different queries; a comparison needs the same.")
+    places = {name: place for place, name in enumerate(evaluation.queries)}
+    order = np.array([places[name] for name in queries])
+    if (order[1:] > order[:-1]).all():
+        return evaluation
+
+    def ordered(values: IntArray | None) -> IntArray | None:
+        return None if values is None else values[order]
+
+    effects = {
+        name: effect._replace(remainder=effect.remainder[order], kinds=ordered(effect.kinds))
+        for name, effect in evaluation.order_effects.items()
+    }
+    return replace(
+        evaluation,
+        scores={name: Scores(*(part[order] for part in parts)) for name, parts in evaluation.scores.items()},
+        queries=queries,
+        kinds=ordered(evaluation.kinds),
+        n_relevant=ordered(evaluation.n_relevant),
+        alike=None,  # which numbers rows in the old order
+        order_effects=effects,
+    )
+
+
+def _are_equal(side: Sequence[Evaluation]) -> bool:
+    """Return whether several seeds have the same scores in all metrics that they share."""
+    first, *others = side
+    return bool(others) and all(
+        np.array_equal(part, other_part, equal_nan=True)
+        for other in others
+        for name in first.scores.keys() & other.scores.keys()
+        for part, other_part in zip(first.scores[name], other.scores[name], strict=True)
+    )
+
+
+def kinds_of(sides: Sequence[Sequence[Evaluation]], metric: str) -> IntArray:
+    """Return a number for each query, equal for those that have equal codes, labels and scores in all evaluations."""
+    evaluations = [one for side in sides for one in side]
+    scores = [np.ascontiguousarray(one.scores[metric].mean, dtype=np.float64).view(np.int64) for one in evaluations]
+    return number_rows([*(one.kind for one in evaluations), *scores])[0]
 
 
 def _other_queries(evaluations: Sequence[Evaluation]) -> IntArray:
@@ -283,19 +445,6 @@ def _other_queries(evaluations: Sequence[Evaluation]) -> IntArray:
     if counts:
         is_other &= np.any(counts, axis=0)  # no label matters where nothing is relevant
     return np.flatnonzero(is_other)
-
-
-def _difference(
-    sides: Sequence[Sequence[Evaluation]],
-    metric: str,
-    names: tuple[str, str],
-    draws_nothing: Sequence[str],
-    tie_sd: float,
-    clusters: npt.ArrayLike | None,
-) -> Difference:
-    scores = [np.stack([one.scores[metric].mean for one in side]) for side in sides]
-    first, second = (0 if name in draws_nothing else len(side) for side, name in zip(sides, names, strict=True))
-    return of_scores(scores[0], scores[1], metric, names, (first, second), tie_sd, clusters)
 
 
 def _shuffle_deviation(
@@ -331,26 +480,39 @@ def of_scores(
     n_seeds: tuple[int, int],
     tie_sd: float,
     clusters: npt.ArrayLike | None = None,
+    *,
+    are_equal: tuple[bool, bool] = (False, False),
+    kinds: IntArray | None = None,
+    are_runs: bool = False,
+    seed_variances: VariancesOfSides = _NO_VARIANCES,
 ) -> Difference:
-    """Return the difference of scores, (n_seeds, n_queries) each, NaN where a query is undefined."""
+    """Return the difference of scores, (n_seeds, n_queries) each, NaN where a query is undefined.
+
+    Seeds that ``are_equal`` count as one, and so do queries of one of the ``kinds``, unless there are ``clusters``.
+    """
     undefined = np.isnan(first[0])
     if not all(np.array_equal(np.isnan(row), undefined) for row in (*first, *second)):
         raise other_queries(metric, names)
-    labels = None if clusters is None else np.asarray(clusters)[~undefined]
+    units, n_queries = kinds if clusters is None else np.asarray(clusters), int((~undefined).sum())
+    labels = None if units is None else units[~undefined]
     first, second = first[:, ~undefined], second[:, ~undefined]
-    n_queries = first.shape[1]
-    n_clusters = None if labels is None else len(np.unique(labels))
-    n_units = n_queries if n_clusters is None else n_clusters
+    n_units = n_queries if labels is None else len(np.unique(labels))
     if n_units < 2:
-        unit = ("query", "queries") if n_clusters is None else ("class", "classes")
-        defined_for = counted(n_units, *unit)
+        unit = ("query", "queries") if clusters is None else ("class", "classes")
+        distinct = "distinct " * (clusters is None and n_units < n_queries)
+        defined_for = f"{n_units} {distinct}{unit[n_units != 1]}"
         raise HashbenchError(f"{metric} is defined for {defined_for}; an interval needs two or more.")
-    is_over_seeds = 1 not in n_seeds and any(n_seeds)
+    n_distinct_seeds, n_equal = _distinct_seeds(n_seeds, are_equal)
+    is_known = [
+        n not in range(1, LEAST_SEEDS) or known is not None
+        for n, known in zip(n_distinct_seeds, seed_variances, strict=True)
+    ]
+    is_over_seeds = all(is_known) and any(n_distinct_seeds)
     first, second = (
-        side if n and is_over_seeds else side.mean(axis=0, keepdims=True)
-        for side, n in zip((first, second), n_seeds, strict=True)
+        side if n > 1 and is_over_seeds else side.mean(axis=0, keepdims=True)
+        for side, n in zip((first, second), n_distinct_seeds, strict=True)
     )
-    found = moments(first, second, labels)
+    found = moments(first, second, labels, seed_variances if is_over_seeds else _NO_VARIANCES)
     low, high, p = _interval_and_p(found.value, found.variance, found.freedom)
     return Difference(
         names=names,
@@ -359,13 +521,23 @@ def of_scores(
         low=low,
         high=high,
         p=p,
+        freedom=found.freedom,
         tie_sd=tie_sd,
         n_queries=n_queries,
-        n_seeds=n_seeds,
+        n_seeds=n_distinct_seeds,
         basis="queries and seeds" if is_over_seeds else "queries",
-        n_clusters=n_clusters,
-        n_seeds_needed=_seeds_needed(found, n_seeds) if is_over_seeds else None,
+        n_clusters=None if clusters is None else n_units,
+        n_distinct=n_units if clusters is None and n_units < n_queries else None,
+        n_equal_seeds=n_equal,
+        are_runs=are_runs,
+        n_seeds_needed=_seeds_needed(found, n_distinct_seeds) if is_over_seeds else None,
     )
+
+
+def _distinct_seeds(n_seeds: tuple[int, int], are_equal: tuple[bool, bool]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the seeds of two methods, where equal ones count as one, and how many of these are equal."""
+    first, second = (n if n > 1 and equal else 0 for n, equal in zip(n_seeds, are_equal, strict=True))
+    return (1 if first else n_seeds[0], 1 if second else n_seeds[1]), (first, second)
 
 
 def other_queries(metric: str, names: tuple[str, str]) -> HashbenchError:
@@ -384,21 +556,29 @@ def of_means(
     n_queries: int,
     tie_sd: float,
     draws_nothing: Sequence[str] = (),
+    *,
+    are_equal: tuple[bool, bool] = (False, False),
+    seed_variances: VariancesOfSides = _NO_VARIANCES,
 ) -> Difference:
-    """Return the difference of means over the same queries, one per seed, by Welch's test: only seeds are known."""
-    n_seeds = tuple(
-        0 if name in draws_nothing else len(side) for name, side in zip(names, (first, second), strict=True)
-    )
-    if 1 in n_seeds or not any(n_seeds):
-        name = names[n_seeds.index(1)] if 1 in n_seeds else names[0]
-        reason = "has one seed" if 1 in n_seeds else "draws nothing at random"
-        raise HashbenchError(
-            f"{name} {reason}, and the scores of single queries are not kept here. Run or evaluate both here, so that "
-            "queries are compared."
-        )
-    parts = [float(np.var(side, ddof=1)) / n if n else 0.0 for side, n in zip((first, second), n_seeds, strict=True)]
-    value = float(np.mean(first) - np.mean(second))
-    low, high, p = _interval_and_p(value, *map(float, of_seed_variances(parts, n_seeds)))
+    """Return the difference of means over the same queries, one per seed, by Welch's test: only seeds are known.
+
+    Seeds that ``are_equal``, in all that is known of them, count as one. One seed of a method that draws at random, or
+    nothing random in either, leaves nothing to test.
+    """
+    sides = first, second
+    given = [0 if name in draws_nothing else len(side) for name, side in zip(names, sides, strict=True)]
+    n_seeds, n_equal = _distinct_seeds((given[0], given[1]), are_equal)
+    variances, degrees = [], []
+    for side, n, known in zip(sides, n_seeds, seed_variances, strict=True):
+        if n and known is not None:
+            variances.append(known.variance / n)
+            degrees.append(known.freedom)
+        else:
+            variances.append(math.nan if n == 1 else float(np.var(side, ddof=1)) / n if n else 0.0)
+            degrees.append(max(n - 1, 1))
+    value, is_borrowed = float(np.mean(first) - np.mean(second)), seed_variances != _NO_VARIANCES
+    variance, freedom = map(float, combined(variances, degrees, is_borrowed=is_borrowed))
+    low, high, p = _interval_and_p(value, variance, freedom)
     return Difference(
         names=names,
         metric=metric,
@@ -406,21 +586,36 @@ def of_means(
         low=low,
         high=high,
         p=p,
+        freedom=math.nan if math.isnan(p) else freedom,
         tie_sd=tie_sd,
         n_queries=n_queries,
-        n_seeds=(n_seeds[0], n_seeds[1]),
+        n_seeds=n_seeds,
         basis="seeds",
+        n_equal_seeds=n_equal,
     )
 
 
 def of_seed_variances(parts: npt.ArrayLike, n_seeds: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return variance and degrees of freedom by Welch, of the variances of two means of seeds in the last axis.
+    """Return variance and degrees of freedom of the variances of two means of seeds in the last axis.
 
     Where no seed differs, there are none.
     """
-    parts, degrees = np.asarray(parts), np.maximum(np.asarray(n_seeds) - 1, 1)
+    return combined(parts, np.maximum(np.asarray(n_seeds) - 1, 1))
+
+
+def combined(
+    parts: npt.ArrayLike, degrees: npt.ArrayLike, *, is_borrowed: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return the sum of two variances in the last axis, and its degrees of freedom, given those of each.
+
+    They are Welch's for equal degrees, or if they come from more than the seeds compared, and else the fewer of both:
+    with two seeds beside ten, Welch's would make one of ten tests of equal methods significant.
+    """
+    parts, degrees = np.asarray(parts, dtype=float), np.asarray(degrees, dtype=float)
     variance, squares = parts.sum(axis=-1), (parts**2 / degrees).sum(axis=-1)
-    return variance, np.divide(variance**2, squares, out=np.zeros_like(variance), where=squares > 0)
+    welch = np.divide(variance**2, squares, out=np.zeros_like(variance), where=squares > 0)
+    is_unequal = (parts > 0).all(axis=-1) & (degrees[..., 0] != degrees[..., 1]) & (not is_borrowed)
+    return variance, np.where(is_unequal, degrees.min(axis=-1), welch)
 
 
 def interval_over_queries(scores: FloatArray) -> tuple[float, float]:
@@ -456,27 +651,37 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
     return corrected
 
 
+def corrected(differences: Sequence[Difference]) -> list[Difference]:
+    """Correct the p values of differences that are reported together by Holm's method, if several are tested."""
+    p_values = [one.p for one in differences if one.is_tested]
+    if len(p_values) < 2:
+        return list(differences)
+    p_holm = iter(holm(p_values).tolist())
+    return [replace(one, p_holm=next(p_holm)) if one.is_tested else one for one in differences]
+
+
 def interval(
     value: npt.ArrayLike, variance: npt.ArrayLike, freedom: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the ends of intervals of values, and the p values of 0.
 
-    Where all differ by the same, up to rounding, p is that of a sign test of one more than ``freedom`` differences.
+    Where all differ by the same, up to rounding, p is that of a sign test of one more than ``freedom`` differences;
+    without degrees of freedom there is none, and it is NaN.
     """
     with needing("comparing evaluations"):
         from scipy.special import stdtr, stdtrit
 
-    value, sd = np.asarray(value), np.sqrt(variance)
+    value, sd, freedom = np.asarray(value), np.sqrt(variance), np.asarray(freedom, dtype=float)
     is_equal = sd <= 1e-12 * np.abs(value)
     half = np.where(is_equal, 0.0, stdtrit(freedom, 1 - ALPHA / 2) * sd)
     p = 2 * stdtr(freedom, -np.abs(value) / np.where(is_equal, 1.0, sd))
-    of_signs = np.where(value == 0, 1.0, np.exp2(-np.asarray(freedom, dtype=float)))
-    return value - half, value + half, np.where(is_equal, of_signs, p)
+    of_signs = np.where(value == 0, 1.0, np.exp2(-freedom))
+    return value - half, value + half, np.where(freedom > 0, np.where(is_equal, of_signs, p), np.nan)
 
 
 def _interval_and_p(value: float, variance: float, freedom: float) -> tuple[float, float, float]:
     low, high, p = map(float, interval(value, variance, freedom))
-    return (low, high, p) if low < high or value == 0 else (math.nan, math.nan, p)
+    return (low, high, p) if p == p and (low < high or value == 0) else (math.nan, math.nan, p)
 
 
 def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
@@ -488,6 +693,7 @@ def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
     both = sum(found.interactions)
     of_queries = max(found.of_queries - both, 0.0)
     interaction = [part * n for part, n in zip(found.interactions, n_seeds, strict=True)]
+    known = found.degrees[1:] if found.is_borrowed else (1.0, 1.0)
 
     def is_shown(n: int) -> bool:
         expected = Moments(
@@ -495,11 +701,12 @@ def _seeds_needed(found: Moments, n_seeds: tuple[int, int]) -> int | None:
             of_queries + sum(interaction) / n,
             (single[0] / n, single[1] / n),
             (interaction[0] / n, interaction[1] / n),
-            (found.degrees[0], n - 1, n - 1),
+            (found.degrees[0], max(n - 1, known[0]), max(n - 1, known[1])),
+            found.is_borrowed,
         )
         return bool(interval(found.value, expected.variance, expected.freedom)[2] < ALPHA)
 
-    n = bisect(range(_LIMIT), False, lo=2, key=is_shown)
+    n = bisect(range(_LIMIT), False, lo=LEAST_SEEDS, key=is_shown)
     return n if n < _LIMIT else None
 
 
@@ -507,10 +714,16 @@ def _p_text(p: float) -> str:
     return "< 0.0001" if p < 1e-4 else f"= {p:.3g}"
 
 
-def moments(first: FloatArray, second: FloatArray, clusters: npt.ArrayLike | None = None) -> Moments:
+def moments(
+    first: FloatArray,
+    second: FloatArray,
+    clusters: npt.ArrayLike | None = None,
+    seed_variances: VariancesOfSides = _NO_VARIANCES,
+) -> Moments:
     """Return the moments of the mean difference of scores, (n_seeds, n_queries) each, of the same queries.
 
     With ``clusters``, (n_queries,), queries of one cluster are taken to be alike, and the claim is about new clusters.
+    Known variances of seeds take the place of those of the scores.
 
     Notes
     -----
@@ -532,20 +745,21 @@ def moments(first: FloatArray, second: FloatArray, clusters: npt.ArrayLike | Non
     differences = first.mean(axis=0) - second.mean(axis=0)
     value = float(differences.mean())
 
-    def of_method(scores: FloatArray) -> tuple[float, float]:
-        """Return the variance due to seeds, and what queries and seeds have in common."""
+    def of_method(scores: FloatArray, known: SeedVariance | None) -> tuple[float, float, float]:
+        """Return the variance due to seeds, what queries and seeds have in common, and degrees of freedom."""
         n_seeds, means = len(scores), scores.mean(axis=1)
+        variance, degrees = known or (float(means.var(ddof=1)) if n_seeds > 1 else 0.0, max(n_seeds - 1, 1))
         if n_seeds < 2:
-            return 0.0, 0.0
+            return variance, 0.0, degrees
         residuals = scores - means[:, None] - scores.mean(axis=0) + scores.mean()
-        return float(means.var(ddof=1)) / n_seeds, unit * squares(residuals) / (n_seeds * (n_seeds - 1))
+        return variance / n_seeds, unit * squares(residuals) / (n_seeds * (n_seeds - 1)), degrees
 
-    (seeds, interaction), (other_seeds, other_interaction) = of_method(first), of_method(second)
-    degrees = (n_groups - 1, max(len(first) - 1, 1), max(len(second) - 1, 1))
+    of_first, of_second = (of_method(*side) for side in zip((first, second), seed_variances, strict=True))
     return Moments(
         value,
         unit * squares(differences - value),
-        (seeds, other_seeds),
-        (interaction, other_interaction),
-        degrees,
+        (of_first[0], of_second[0]),
+        (of_first[1], of_second[1]),
+        (n_groups - 1, of_first[2], of_second[2]),
+        seed_variances != _NO_VARIANCES,
     )

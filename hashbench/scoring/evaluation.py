@@ -331,6 +331,11 @@ def evaluation_of(arrays: Mapping[str, AnyArray], metric_names: Iterable[str]) -
     )
 
 
+def metrics_in(arrays: Iterable[str]) -> list[str]:
+    """Return the metrics among the names of what `arrays_of` returned."""
+    return [name for name in arrays if not name.startswith("(")]
+
+
 def _sums_of(metric: str) -> str:
     return f"({metric} of items)"
 

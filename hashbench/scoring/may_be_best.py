@@ -14,9 +14,7 @@ import numpy as np
 
 from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import HashbenchError, counted, needing
-from hashbench.scoring.comparison import ALPHA, moments, other_queries
-from hashbench.scoring.comparison import _check as check_sides
-from hashbench.scoring.comparison import _side as evaluations_of
+from hashbench.scoring.comparison import ALPHA, evaluations_of, kinds_of, moments, other_queries, paired
 from hashbench.scoring.evaluation import ByMetric, Evaluation
 from hashbench.scoring.metrics import is_error
 
@@ -94,19 +92,25 @@ def corrected_p_values(values: FloatArray, chance: Chance) -> FloatArray:
     return np.minimum((n_methods - 1) * p.min(axis=1, initial=1.0), 1.0) if n_methods > 1 else np.ones(n_methods)
 
 
-def chance_of_queries(scores: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+def chance_of_queries(
+    scores: Sequence[FloatArray], kinds: IntArray | None = None
+) -> tuple[FloatArray, FloatArray, int]:
     """Return the variances of differences due to queries, and the interactions of queries and seeds, both (k, k).
 
-    Scores are (n_seeds, n_queries) of each method, all of the same queries, two at least.
+    Scores are (n_seeds, n_queries) of each method, all of the same queries; of the ``kinds``, (n_queries,), each counts
+    once. The last value is the number of distinct queries, two at least.
     """
     means = np.stack([values.mean(axis=0) for values in scores])
     n_queries = means.shape[1]
+    kinds = np.arange(n_queries) if kinds is None else np.unique(kinds, return_inverse=True)[1]
+    n_distinct = int(kinds.max()) + 1
     centred = means - means.mean(axis=1, keepdims=True)
-    products = centred @ centred.T
+    sums = np.stack([np.bincount(kinds, weights=row, minlength=n_distinct) for row in centred])
+    products = sums @ sums.T * (n_distinct / max(n_distinct - 1, 1) / n_queries**2)
     squares = np.diag(products)
-    of_queries = np.maximum(squares[:, None] + squares[None, :] - 2 * products, 0.0) / (n_queries - 1) / n_queries
-    interactions = np.array([moments(values, np.zeros_like(values[:1])).interactions[0] for values in scores])
-    return of_queries, interactions[:, None] + interactions[None, :]
+    of_queries = np.maximum(squares[:, None] + squares[None, :] - 2 * products, 0.0)
+    interactions = np.array([moments(values, np.zeros_like(values[:1]), kinds).interactions[0] for values in scores])
+    return of_queries, interactions[:, None] + interactions[None, :], n_distinct
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +152,10 @@ class MayBeBest:
 
 
 def may_be_best(
-    evaluations: Mapping[str, Evaluation | Sequence[Evaluation]], *, draws_nothing: Sequence[str] = ()
+    evaluations: Mapping[str, Evaluation | Sequence[Evaluation]],
+    *,
+    draws_nothing: Sequence[str] = (),
+    are_distinct: bool = False,
 ) -> ByMetric[MayBeBest]:
     """Find the methods that may be the best, from their scores of the same queries, with one evaluation per seed.
 
@@ -158,6 +165,8 @@ def may_be_best(
         By the name of the method, what `hashbench.evaluate` returns for the codes of each seed.
     draws_nothing : sequence of str
         Names of methods that draw nothing at random, so that one evaluation is all there is.
+    are_distinct : bool
+        Whether all queries are known to be different items, as in `compare`.
 
     Returns
     -------
@@ -189,17 +198,25 @@ def may_be_best(
         raise HashbenchError(f"there must be two methods or more to compare, got {', '.join(names) or 'none'}.")
     if isinstance(draws_nothing, str) or not {*draws_nothing} <= {*names}:
         raise HashbenchError(f"draws_nothing must be a list of some of {', '.join(names)}, got {draws_nothing!r}.")
-    sides = [evaluations_of(side, name) for name, side in evaluations.items()]
-    check_sides(sides, names)
+    sides = paired([evaluations_of(side, name) for name, side in evaluations.items()], names)
     metrics = [name for name in sides[0][0].scores if all(name in one.scores for side in sides for one in side)]
     if not metrics:
         raise HashbenchError(f"{', '.join(names)} have no metric in common; evaluate all by the same.")
     scores = {metric: [np.stack([one.scores[metric].mean for one in side]) for side in sides] for metric in metrics}
-    return ByMetric({metric: _of_scores(of_all, metric, names, draws_nothing) for metric, of_all in scores.items()})
+    return ByMetric(
+        {
+            metric: _of_scores(of_all, None if are_distinct else kinds_of(sides, metric), metric, names, draws_nothing)
+            for metric, of_all in scores.items()
+        }
+    )
 
 
 def _of_scores(
-    scores: Sequence[FloatArray], metric: str, names: Sequence[str], draws_nothing: Sequence[str]
+    scores: Sequence[FloatArray],
+    kinds: IntArray | None,
+    metric: str,
+    names: Sequence[str],
+    draws_nothing: Sequence[str],
 ) -> MayBeBest:
     is_defined = ~np.isnan(scores[0][0])
     for name, values in zip(names, scores, strict=True):
@@ -218,8 +235,8 @@ def _of_scores(
     n_seeds = np.array([len(values) for values in chosen])
     variances = np.array([values.mean(axis=1).var(ddof=1) / len(values) if len(values) > 1 else 0 for values in chosen])
     means = np.array([values.mean() for values in chosen])
-    of_queries, interactions = chance_of_queries(chosen)
-    n_queries = np.full(of_queries.shape, is_defined.sum())
+    of_queries, interactions, n_distinct = chance_of_queries(chosen, None if kinds is None else kinds[is_defined])
+    n_queries = np.full(of_queries.shape, n_distinct)
     chance = Chance(variances, np.maximum(n_seeds - 1.0, 1.0), of_queries, interactions, n_queries)
     p = corrected_p_values(-means if is_error(metric) else means, chance)
     return MayBeBest(

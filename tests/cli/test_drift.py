@@ -10,6 +10,7 @@ from scipy.stats import ttest_rel
 
 import hashbench as package
 from hashbench.bits import pack
+from hashbench.scoring.comparison import holm
 from hashbench.store import hdf5
 
 N_BITS = 12
@@ -79,10 +80,14 @@ def test_the_answer_is_that_of_comparing_both_scored_alone(hashbench, arrays):
         test = ttest_rel(*scores)
         assert (answer["value"], answer["p"]) == pytest.approx((np.mean(scores[0] - scores[1]), test.pvalue))
         assert [answer["low"], answer["high"]] == pytest.approx([*test.confidence_interval(0.95)])
-        assert answer["is_shown"] == (test.pvalue < 0.05)
+        assert answer["is_shown"] == (answer["p_holm"] < 0.05)
         assert answer["sentence"].startswith(f"{Path('old/d.npy')} is above {Path('new/d.npy')} by")
     assert [*content] == ["AP", "P@5"]
-    assert content["AP"]["sentence"] in " ".join(hashbench(*IN_FOLDERS, *OF_LABELS).stdout.split())
+    p_values = [answer["p"] for answer in content.values()]
+    assert [answer["p_holm"] for answer in content.values()] == pytest.approx(holm(p_values))
+    text = " ".join(hashbench(*IN_FOLDERS, *OF_LABELS, "--metric", "AP", "--metric", "P@5").stdout.split())
+    assert content["AP"]["sentence"] in text
+    assert "p is corrected for the 2 metrics by Holm's method; the intervals are not corrected." in text
     one = ["evaluate", "--query-codes", "one.npy", "--database-codes", "old/d.npy", "--drift", "other"]
     Path("other").mkdir()
     for name, age in (("one.npy", "old"), ("other/one.npy", "new")):
@@ -91,6 +96,23 @@ def test_the_answer_is_that_of_comparing_both_scored_alone(hashbench, arrays):
     np.save("label.npy", arrays["ql"][:1])
     (answer,) = printed(hashbench, *one, "--query-labels", "label.npy", *OF_LABELS[2:])["differences"].values()
     assert answer["sentence"].startswith("AP: no interval: ")
+
+
+def test_queries_given_twenty_times_count_once(hashbench, arrays):
+    for age in ("old", "new"):
+        np.save(f"{age}/q.npy", arrays[f"{age}-q"][:15])
+    np.save("ql.npy", arrays["ql"][:15])
+    (once,) = printed(hashbench, *IN_FOLDERS, *OF_LABELS)["differences"].values()
+    for age in ("old", "new"):
+        np.save(f"{age}/q.npy", np.tile(arrays[f"{age}-q"][:15], (20, 1)))
+    np.save("ql.npy", np.tile(arrays["ql"][:15], 20))
+    (repeated,) = printed(hashbench, *IN_FOLDERS, *OF_LABELS)["differences"].values()
+    assert (once["n_queries"], once["n_distinct"]) == (15, None)
+    assert (repeated["n_queries"], repeated["n_distinct"]) == (300, 15)
+    assert [repeated[name] for name in ("value", "low", "high", "p")] == pytest.approx(
+        [once[name] for name in ("value", "low", "high", "p")]
+    )
+    assert "over 300 queries, 15 of them distinct, 14 degrees of freedom" in repeated["sentence"]
 
 
 def test_without_labels_only_bits_are_compared(hashbench, arrays):

@@ -10,6 +10,7 @@ from helpers import diff_rows
 from helpers.table_rows import block_rows
 from scipy import stats
 
+import hashbench as package
 from hashbench.cards import method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
@@ -60,7 +61,7 @@ def test_own_codes_that_draw_nothing_need_no_seeds_anywhere(hashbench, six_seeds
             differences(hashbench, "results", "signs", FIRST)[0]["basis"],
             block_rows(table, "Uncertainty of digits")[f"{FIRST} codes=own"][-1] == "-",
             "Lines of one seed" in " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split()),
-            any("signs has one seed" in sentence for sentence in content["pairs"]["sentence"]),
+            any("as signs has one seed" in sentence for sentence in content["pairs"]["sentence"]),
         )
 
     assert hashbench(*save).exit_code == 0
@@ -68,7 +69,7 @@ def test_own_codes_that_draw_nothing_need_no_seeds_anywhere(hashbench, six_seeds
     assert hashbench(*save, "--draws-nothing").exit_code == 0
     assert answers() == ("queries and seeds", False, False, False)
     text = " ".join(hashbench("compare", FIRST, "signs").stdout.split())
-    assert f"over 200 queries and 3 seeds of {FIRST}, p " in text
+    assert f"over 200 queries and 3 seeds of {FIRST}, " in text
 
 
 def seeds_of(folder, name, n_bits):
@@ -85,7 +86,8 @@ def test_six_seeds_of_one_method_show_no_gain_anywhere(hashbench, six_seeds):
     assert len(sentences) == len(LENGTHS)
     for text in sentences:
         sentence = " ".join(text.split())
-        assert re.search("over 200 queries and 3 seeds each, p = .*: the difference is not statistically s", sentence)
+        assert re.search("over 200 queries and 3 seeds each, .* degrees of freedom, corrected p = ", sentence)
+        assert "the difference is not statistically shown for other queries and seeds" in sentence
 
     table = hashbench("tables", "--metric", "AP", "--significance").stdout
     rows = block_rows(table, "digits (pixels): AP")
@@ -99,7 +101,7 @@ def test_six_seeds_of_one_method_show_no_gain_anywhere(hashbench, six_seeds):
     assert len(content["pairs"]["sentence"]) == len(LENGTHS)
     for sentence in content["pairs"]["sentence"]:
         assert re.match(f"({FIRST} is .* {SECOND}|{SECOND} is .* {FIRST}) by ", sentence)  # as `compare` names them
-        assert re.search("over 3 seeds each, p = .*: the difference is not statistically shown on these qu", sentence)
+        assert re.search("over 3 seeds each, .*p = .*: the difference is not statistically shown on these", sentence)
 
     for name in ("ap-bits", "ranking"):
         (drawing,) = draw_figures(six_seeds / "results", [name], Selection())
@@ -130,11 +132,6 @@ def test_rows_alone_are_compared_by_their_seeds(hashbench, tmp_path):
     [
         (["lsh", "lsh"], "a comparison needs two methods or more, got lsh. Name two different ones."),
         (["lsh", "isq"], "no results of method 'isq'. Did you mean 'itq'? There are results of itq, lsh, pcah, sh.\n"),
-        (
-            ["lsh", "itq"],
-            "digits (pixels), AP at 16 bits: lsh has one seed, and the scores of single queries are not kept here.",
-        ),
-        (["pcah", "sh"], "pcah draws nothing at random, and the scores of single queries are not kept here."),
     ],
 )
 def test_what_cannot_be_compared_is_refused(hashbench, tmp_path, names, complaint):
@@ -143,6 +140,86 @@ def test_what_cannot_be_compared_is_refused(hashbench, tmp_path, names, complain
     done = hashbench("compare", *names, "--results", tmp_path)
     assert done.exit_code == 1
     assert complaint in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "n_seeds", "reason"),
+    [
+        ({"itq": [0.9], "lsh": [0.2]}, (1, 1), "as itq and lsh have one seed and the scores of single queries are"),
+        ({"itq": [0.9] * 3, "pcah": [0.2143]}, (1, 0), "as itq has one seed and the scores of single queries are"),
+        ({"pcah": [0.9], "sh": [0.2]}, (0, 0), "neither method draws anything at random, so there is nothing random"),
+        (
+            {"pcah": [0.9], "sh": [0.9]},
+            (0, 0),
+            "do not differ in the mean of AP on these queries: neither method dra",
+        ),
+        (
+            {"itq": [0.9, 0.8, 0.7], "lsh": [0.2]},
+            (3, 1),
+            "as lsh has one seed and the scores of single queries are",
+        ),
+        ({"itq": [0.9] * 3, "lsh": [0.2, 0.3, 0.4]}, (1, 3), "The 3 seeds of itq have the same scores and count as"),
+    ],
+)
+def test_what_has_no_degrees_of_freedom_has_no_p_value_anywhere(hashbench, tmp_path, values, n_seeds, reason):
+    diff_rows.write(tmp_path / "digits.csv", *(row for name in values for row in several(name, values[name])))
+    (found,) = differences(hashbench, tmp_path, *values)
+    assert [found[name] for name in ("p", "p_holm", "low", "high", "freedom")] == [None] * 5
+    assert (found["answer"], found["is_shown"]) == ("cannot be tested", False)
+    assert (found["n_seeds_first"], found["n_seeds_second"]) == n_seeds
+    assert reason in found["sentence"]
+    command = "compare", *values, "--results", tmp_path
+    assert re.search(r"(?m) - +- +0\.\d{5} +cannot be tested$", hashbench(*command).stdout)
+    header, row = hashbench(*command, "--format", "csv").stdout.splitlines()
+    assert dict(zip(header.split(","), row.split(","), strict=True))["p"] == ""
+    with pytest.warns(UserWarning, match="lacks the scores of single queries"):
+        frame = package.compare_results(*values, results=tmp_path)
+    assert frame[["p", "p_holm", "low", "high"]].isna().all(axis=None)
+
+
+def test_seeds_with_equal_rows_are_several_if_another_metric_tells_them_apart(hashbench, tmp_path):
+    sides = {"ksh": [0.5, 0.6, 0.7], "lsh": [0.3, 0.4, 0.45]}
+    rows = [row for name in sides for row in several(name, sides[name])]
+    rows += several("ksh", [0.9] * 3, metric="P@100") + several("lsh", [0.2, 0.3, 0.4], metric="P@100")
+    diff_rows.write(tmp_path / "digits.csv", *rows)
+    (found,) = differences(hashbench, tmp_path, "ksh", "lsh", "--metric", "P@100")
+    assert (found["n_seeds_first"], found["answer"]) == (3, "better")
+    assert found["p"] == pytest.approx(stats.ttest_1samp([0.2, 0.3, 0.4], 0.9).pvalue)
+
+
+def test_all_differences_of_a_command_are_corrected_together(hashbench, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        row
+        for name, value in (("itq", 0.5), ("lsh", 0.48), ("sph", 0.47))
+        for n_bits in (16, 32)
+        for metric in ("AP", "P@100")
+        for row in several(name, (value + rng.normal(0, 0.01, 3)).round(4), n_bits=n_bits, metric=metric)
+    ]
+    diff_rows.write(tmp_path / "digits.csv", *rows, *several("pcah", [0.4], n_bits=16))
+    command = "itq", "lsh", "sph", "pcah", "--metric", "AP", "--metric", "P@100"
+    content = json.loads(hashbench("compare", *command, "--results", tmp_path, "--format", "json").stdout)
+    found = content["differences"]
+    assert len(found) == 9
+    assert [one["p_holm"] for one in found] == pytest.approx(holm([one["p"] for one in found]))
+    assert "p is corrected for 9 differences by Holm's method; the intervals are not corrected." in content["notes"]
+    (single,) = differences(hashbench, tmp_path, "itq", "pcah")
+    assert single["p_holm"] is None
+
+
+def test_one_draw_saved_as_three_seeds_is_no_claim_about_the_method(hashbench, digits, digits_data, empty_folder):
+    centred = digits.features - digits.features.mean(axis=0)
+    for name, number in (("one", 0), ("other", 1)):
+        bits = centred @ np.random.default_rng(number).normal(size=(64, 16)) > 0
+        for seed in range(3):
+            np.savez(f"{name}-{seed}.npz", query=bits[digits.query], database=bits[digits.database])
+        of = [f"--{role}-codes={name}-{{seed}}.npz:{role}" for role in ("query", "database")]
+        assert hashbench("evaluate", *of, "--dataset", "digits", "--save", name, "--metric", "AP").exit_code == 0
+    content = json.loads(hashbench("compare", "one", "other", "--format", "json").stdout)
+    (found,) = content["differences"]
+    assert (found["basis"], found["n_seeds_first"], found["n_seeds_second"]) == ("queries", 1, 1)
+    assert "The 3 seeds of one have the same scores and count as one." in found["sentence"]
+    assert any("paired by row" in note for note in content["notes"])
 
 
 def differences(hashbench, folder, *names):
@@ -232,10 +309,10 @@ def test_a_pair_without_an_interval_leaves_the_others_their_answers(hashbench, t
     assert against_sph["sentence"] == "no interval: sph has no AP, which is defined for no query."
     assert against_lsh["answer"] == "better"
     assert against_lsh["p_holm"] is None  # one test was made
-    assert against_csq["answer"] == "no interval"
-    assert against_csq["sentence"].startswith("no interval: csq has one seed, and the scores of single queries are not")
-    text = " ".join(hashbench("compare", "itq", "lsh", "csq", "--results", tmp_path).stdout.split())
-    assert "16 bits: no interval: csq has one seed" in text
+    assert against_csq["answer"] == "cannot be tested"
+    assert "cannot be tested, as csq has one seed and the scores of single queries are not" in against_csq["sentence"]
+    text = " ".join(hashbench("compare", "itq", "lsh", "sph", "--results", tmp_path).stdout.split())
+    assert "16 bits: no interval: sph has no AP" in text
 
 
 def test_means_over_other_queries_are_not_compared_where_only_rows_are_at_hand(hashbench, tmp_path):
@@ -307,10 +384,15 @@ def test_the_page_says_which_methods_have_one_seed(tmp_path):
     diff_rows.write(tmp_path / "digits.csv", *rows)
     results = read_results(tmp_path)
     content = make_content(results, all_lines(results), make_view(results, by_score=True).cells, {})
-    one_seed, apart, error = sorted(set(content["pairs"]["sentence"]), key=len)
-    kept = "and the scores of single queries are not kept here; see hashbench compare"
-    assert one_seed == f"Not compared over seeds: lsh has one seed, {kept} itq lsh."
-    assert apart == f"Not compared over seeds: pcah draws nothing at random, {kept} pcah sh."
+    apart, one_seed, error = sorted(set(content["pairs"]["sentence"]), key=len)
+    assert one_seed == (
+        "itq is above lsh by 0.1050 AP on these queries: the difference cannot be tested, as lsh has one seed and the "
+        "scores of single queries are not kept here; see hashbench compare itq lsh."
+    )
+    assert apart == (
+        "pcah is above sh by 0.1000 AP on these queries: neither method draws anything at random, so there is nothing "
+        "random to test over; see hashbench compare pcah sh."
+    )
     assert error.startswith("sph is below itq by 0.1550 PairwiseError")
     assert error.endswith(" on these queries. Lower is better.")
 

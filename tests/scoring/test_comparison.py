@@ -11,7 +11,16 @@ from scipy.stats import binomtest, t, ttest_1samp, ttest_ind
 
 import hashbench
 from hashbench import HashbenchError
-from hashbench.scoring.comparison import compare, holm, moments, of_means, of_scores
+from hashbench.scoring.comparison import (
+    SeedVariance,
+    compare,
+    holm,
+    interval,
+    moments,
+    of_means,
+    of_scores,
+    of_seed_variances,
+)
 from hashbench.scoring.evaluation import Evaluation, arrays_of, evaluation_of
 from hashbench.scoring.metrics import Scores
 
@@ -43,14 +52,17 @@ def written_out(a, b):
         )
         both += residual / ((n_seeds - 1) * (n_queries - 1)) / (n_seeds * n_queries)
     variance = max(v_query + sum(parts) - both, v_query, sum(parts))
-    squares = v_query**2 / (n_queries - 1) + sum(part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True))
+    degrees = len(a) - 1, len(b) - 1
+    if len(a) != len(b):
+        degrees = (min(degrees) * parts[0] / sum(parts), min(degrees) * parts[1] / sum(parts))  # the fewer of both
+    squares = v_query**2 / (n_queries - 1) + sum(part**2 / few for part, few in zip(parts, degrees, strict=True))
     freedom = (v_query + sum(parts)) ** 2 / squares
     half = t.ppf(0.975, freedom) * math.sqrt(variance)
     return value, value - half, value + half, 2 * t.sf(abs(value) / math.sqrt(variance), freedom)
 
 
 @settings(max_examples=20)
-@given(st.integers(2, 4), st.integers(2, 4), st.integers(2, 12), st.integers(0, 2**32 - 1))
+@given(st.integers(3, 5), st.integers(3, 5), st.integers(2, 12), st.integers(0, 2**32 - 1))
 def test_interval_and_p_are_those_of_the_model(n_first, n_second, n_queries, seed):
     rng = np.random.default_rng(seed)
     first, second = draw(rng, n_first, n_queries), draw(rng, n_second, n_queries)
@@ -64,7 +76,7 @@ def test_one_seed_each_is_the_paired_t_test_and_means_of_seeds_are_welchs():
     found, theirs = difference(first, second), ttest_1samp((first - second)[0], 0)
     interval = theirs.confidence_interval()
     assert (found.p, found.low, found.high) == pytest.approx((theirs.pvalue, interval.low, interval.high))
-    means = rng.normal(0.7, 0.01, 4), rng.normal(0.69, 0.03, 3)
+    means = rng.normal(0.7, 0.01, 4), rng.normal(0.69, 0.03, 4)
     found, theirs = of_means(*means, "AP", OURS_AND_CSQ, 30, 0.0), ttest_ind(*means, equal_var=False)
     interval = theirs.confidence_interval()
     assert (found.p, found.low, found.high) == pytest.approx((theirs.pvalue, interval.low, interval.high))
@@ -73,7 +85,7 @@ def test_one_seed_each_is_the_paired_t_test_and_means_of_seeds_are_welchs():
     assert fixed.n_seeds == (4, 0)
 
 
-@pytest.mark.parametrize("n_seeds", [2, 3])
+@pytest.mark.parametrize("n_seeds", [3, 5])
 @pytest.mark.parametrize(("seed_sd", "interaction"), [(0, 0.05), (0.02, 0.05), (0.02, 0.2)])
 def test_two_trainings_of_one_method_differ_by_chance(n_seeds, seed_sd, interaction):
     rng = np.random.default_rng(0)
@@ -113,7 +125,7 @@ def test_seeds_that_are_said_to_be_needed_show_a_difference_of_this_size():
 def test_only_queries_decide_whether_any_number_of_seeds_would_do():
     rng = np.random.default_rng(3)
     queries = rng.normal(0, 0.05, 400)
-    noise = rng.normal(0, 0.4, (2, 2, 1))
+    noise = rng.normal(0, 0.4, (2, 3, 1))
     noise -= noise.mean(axis=1, keepdims=True)
     never = difference(0.502 + noise[0] + queries, 0.5 + noise[1] + 0 * queries)
     late = difference(0.512 + noise[0] + queries, 0.5 + noise[1] + 0 * queries)
@@ -137,67 +149,107 @@ def test_one_seed_of_a_method_leaves_seeds_out_altogether():
 QUERIES = np.linspace(0.2, 0.9, 8)
 
 
+ABOVE = "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380"
+NOT_SHOWN = "the difference is not statistically shown"
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
         (
             {},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds each, p = "
-            "0.4): the difference is not statistically shown. About 11 seeds each would show a true difference of "
-            "this size about half of the time.",
+            f"{ABOVE} over 200 queries and 3 seeds each, 4.3 degrees of freedom, p = 0.4): {NOT_SHOWN} for other "
+            "queries and seeds. About 11 seeds each would show a true difference of this size about half of the time.",
         ),
         (
             {"n_seeds": (3, 0), "n_seeds_needed": 1001},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds of ours, p "
-            "= 0.4): the difference is not statistically shown. More than 1,000 seeds of ours would show a true "
-            "difference of this size about half of the time.",
+            f"{ABOVE} over 200 queries and 3 seeds of ours, 4.3 degrees of freedom, p = 0.4): {NOT_SHOWN} for other "
+            "queries and seeds. More than 1,000 seeds of ours would show a true difference of this size about half of "
+            "the time.",
         ),
         (
             {"metric": "PairwiseError", "p": 0.01},
             "ours is above csq by 0.0101 PairwiseError (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds "
-            "each, p = 0.01): the difference is statistically shown. Lower is better.",
+            "each, 4.3 degrees of freedom, p = 0.01): the difference is statistically shown for other queries and "
+            "seeds. Lower is better.",
         ),
         (
             {"value": 0.0, "low": -0.02, "high": 0.02, "p": 1.0},
             "ours and csq do not differ in the mean of AP (95 % interval -0.0200 to 0.0200 over 200 queries and 3 "
-            "seeds each).",
+            "seeds each, 4.3 degrees of freedom).",
         ),
         (
-            {"value": -3e-6, "low": -0.02, "high": 0.02, "n_seeds": (0, 0), "basis": "queries"},
-            "ours is below csq by less than 0.0001 AP (95 % interval -0.0200 to 0.0200 over 200 queries, p = 0.4): "
-            "the difference is not statistically shown for these codes.",
+            {"value": -3e-6, "low": -0.02, "high": 0.02, "n_seeds": (0, 0), "basis": "queries", "freedom": 1999.0},
+            "ours is below csq by less than 0.0001 AP (95 % interval -0.0200 to 0.0200 over 200 queries, 1,999 degrees "
+            f"of freedom, p = 0.4): {NOT_SHOWN} for these codes.",
         ),
         (
             {"n_seeds_needed": None},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds each, p = "
-            "0.4): the difference is not statistically shown. No number of seeds would show a difference of this size"
-            " on as many queries.",
+            f"{ABOVE} over 200 queries and 3 seeds each, 4.3 degrees of freedom, p = 0.4): {NOT_SHOWN} for other "
+            "queries and seeds. No number of seeds would show a difference of this size on as many queries.",
         ),
         (
             {"value": -0.0101, "p": 0.01, "n_seeds": (3, 5)},
             "ours is below csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds of ours and"
-            " 5 seeds of csq, p = 0.01): the difference is statistically shown.",
+            " 5 seeds of csq, 4.3 degrees of freedom, p = 0.01): the difference is statistically shown for other "
+            "queries and seeds.",
         ),
         (
             {"n_seeds": (1, 0), "basis": "queries", "n_queries": 1500},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 1,500 queries, p = 0.4): the "
-            "difference is not statistically shown for these codes. A claim about the methods needs several seeds of "
-            "ours.",
+            f"{ABOVE} over 1,500 queries, 4.3 degrees of freedom, p = 0.4): {NOT_SHOWN} for these codes. A claim about "
+            "the methods needs at least 3 seeds of ours.",
         ),
         (
-            {"n_seeds": (0, 0), "basis": "queries"},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries, p = 0.4): the "
-            "difference is not statistically shown for these codes.",
+            {"n_seeds": (2, 3), "basis": "queries"},
+            f"{ABOVE} over 200 queries, 4.3 degrees of freedom, p = 0.4): {NOT_SHOWN} for these codes. A claim about "
+            "the methods needs at least 3 seeds of ours.",
+        ),
+        (
+            {"n_seeds": (1, 3), "n_equal_seeds": (4, 0), "basis": "queries", "n_distinct": 150},
+            f"{ABOVE} over 200 queries, 150 of them distinct, 4.3 degrees of freedom, p = 0.4): {NOT_SHOWN} for these "
+            "codes. A claim about the methods needs at least 3 seeds of ours. The 4 seeds of ours have the same scores "
+            "and count as one.",
+        ),
+        (
+            {"n_seeds": (1, 1), "basis": "queries", "are_runs": True},
+            f"{ABOVE} over 200 queries, 4.3 degrees of freedom, p = 0.4): {NOT_SHOWN} for these systems.",
+        ),
+        (
+            {"are_runs": True, "n_distinct": 150, "freedom": 1.0},
+            f"{ABOVE} over 200 queries, 150 of them distinct, and 3 runs each, 1 degree of freedom, p = 0.4): "
+            f"{NOT_SHOWN} for other queries and runs.",
         ),
         (
             {"basis": "seeds"},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 3 seeds each, p = 0.4): the "
-            "difference is not statistically shown on these queries.",
+            f"{ABOVE} over 3 seeds each, 4.3 degrees of freedom, p = 0.4): {NOT_SHOWN} on these queries.",
         ),
         (
             {"p": 0.01, "p_holm": 0.07, "n_clusters": 10},
-            "ours is above csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries of 10 classes and 3 "
-            "seeds each, corrected p = 0.07): the difference is not statistically shown.",
+            f"{ABOVE} over 200 queries of 10 classes and 3 seeds each, 4.3 degrees of freedom, corrected p = 0.07): "
+            f"{NOT_SHOWN} for other classes and seeds.",
+        ),
+        (
+            {"p": math.nan, "n_seeds": (0, 0), "basis": "seeds"},
+            "ours is above csq by 0.0101 AP on these queries: neither method draws anything at random, so there is "
+            "nothing random to test over. A test over queries needs the scores of single queries: run or evaluate both "
+            "here.",
+        ),
+        (
+            {"p": math.nan, "n_seeds": (0, 1), "basis": "seeds", "n_equal_seeds": (0, 3), "metric": "PairwiseError"},
+            "ours is above csq by 0.0101 PairwiseError on these queries: the difference cannot be tested, as csq "
+            "has one seed and the scores of single queries are not kept here. Run or evaluate both here, so that "
+            "queries are compared. The 3 seeds of csq have the same scores and count as one. Lower is better.",
+        ),
+        (
+            {"p": math.nan, "n_seeds": (1, 1), "basis": "seeds", "value": 0.0},
+            "ours and csq do not differ in the mean of AP on these queries: the difference cannot be tested, as "
+            "ours and csq have one seed and the scores of single queries are not kept here. Run or evaluate both here, "
+            "so that queries are compared.",
+        ),
+        (
+            {"p": math.nan, "n_seeds": (3, 0), "basis": "seeds"},
+            "ours is above csq by 0.0101 AP on these queries: the difference cannot be tested, as all seeds have the "
+            "same AP.",
         ),
     ],
 )
@@ -209,6 +261,7 @@ def test_the_sentence_says_what_is_shown(changes, sentence):
         low=-0.018,
         high=0.038,
         p=0.4,
+        freedom=4.3,
         tie_sd=0.001,
         n_queries=200,
         n_seeds=(3, 3),
@@ -222,10 +275,6 @@ def test_equal_scores_have_no_difference_and_equal_differences_no_spread():
     same = difference(QUERIES[None], QUERIES[None])
     assert (same.value, same.low, same.high, same.p) == (0, 0, 0, 1)
     assert str(same) == "ours and csq have the same AP on every query."
-    seeds = np.full(3, 0.5)
-    assert str(of_means(seeds, seeds, "AP", OURS_AND_CSQ, 8, 0.0)) == (
-        "ours and csq do not differ in the mean of AP (no interval over 3 seeds each, as all seeds are equal)."
-    )
 
 
 @pytest.mark.parametrize(("n_queries", "is_shown"), [(2, False), (5, False), (6, True)])
@@ -237,10 +286,142 @@ def test_equal_differences_have_no_interval_and_are_tested_by_their_signs(n_quer
     verdict = "statistically shown" if is_shown else "not statistically shown"
     reason = f"(no interval over {n_queries} queries, as all differences are equal, p = {found.p:.3g})"
     assert str(found).startswith(f"ours is above csq by 0.1000 AP {reason}: the difference is {verdict} for these")
-    seeds = np.full(5, 0.5)
-    equal = of_means(seeds + 0.1, seeds, "AP", OURS_AND_CSQ, 8, 0.0)
-    assert (equal.p, math.isnan(equal.low)) == (1, True)
-    assert "(no interval over 5 seeds each, as all seeds are equal, p = 1): the difference is not stat" in str(equal)
+
+
+# ---------------------------------------------------------------- what cannot be tested, and what counts once
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "draws_nothing", "are_equal", "n_seeds"),
+    [
+        ([0.9], [0.2], ["ours", "csq"], (False, False), (0, 0)),
+        ([0.9, 0.9, 0.9], [0.2], ["csq"], (True, False), (1, 0)),  # as ksh beside sign on digits
+        ([0.9, 0.9, 0.9], [0.2], ["csq"], (False, False), (3, 0)),  # which differ in another metric
+        ([0.9, 0.8, 0.7], [0.2], [], (False, False), (3, 1)),
+        ([0.9, 0.9, 0.9], [0.2, 0.2, 0.2], [], (True, True), (1, 1)),
+        ([0.9, 0.9], [0.9, 0.9], [], (False, False), (2, 2)),
+    ],
+)
+def test_without_degrees_of_freedom_nothing_is_tested(first, second, draws_nothing, are_equal, n_seeds):
+    sides = np.array(first), np.array(second)
+    found = of_means(*sides, "AP", OURS_AND_CSQ, 200, 0.0, draws_nothing, are_equal=are_equal)
+    assert found.value == pytest.approx(np.mean(first) - np.mean(second))
+    assert found.n_seeds == n_seeds
+    assert np.isnan([found.p, found.low, found.high, found.freedom]).all()
+    assert (found.is_tested, found.is_shown) == (False, False)
+    assert "p = " not in str(found)
+    assert np.isnan(interval(0.7, 0.0, 0.0)[2])
+
+
+def test_a_draw_saved_as_three_seeds_is_one_seed():
+    rng = np.random.default_rng(0)
+    one, other = draw(rng, 1, 200, 0.05)[0], draw(rng, 1, 200, 0.05)[0]
+    (found,) = compare([evaluation(one) for _ in range(3)], [evaluation(other) for _ in range(3)]).values()
+    assert (found.basis, found.n_seeds, found.n_equal_seeds) == ("queries", (1, 1), (3, 3))
+    assert found.is_shown  # which three seeds each would say of the methods
+    assert "for these codes. A claim about the methods needs at least 3 seeds of" in str(found)
+    assert "The 3 seeds of the second have the same scores and count as one." in str(found)
+    other_metric = [replace(evaluation(one), scores=evaluation(one).scores | more.scores) for more in _others(3)]
+    differing = compare(other_metric, [evaluation(row) for row in draw(rng, 3, 200)])["AP"]
+    assert differing.n_seeds == (3, 3)  # equal AP, but other codes
+    fixed = compare([evaluation(one) for _ in range(3)], evaluation(other), draws_nothing=["the first", "the second"])
+    assert fixed["AP"].n_equal_seeds == (0, 0)
+
+
+def _others(n_seeds):
+    return [evaluation(np.full(200, 0.1 * seed), "P@1") for seed in range(n_seeds)]
+
+
+def test_queries_given_twenty_times_count_once():
+    rng = np.random.default_rng(5)
+    labels, items = rng.integers(0, 3, 15), rng.integers(0, 3, 300)
+    codes = [(rng.random((15, 12)) < 0.5, rng.random((300, 12)) < 0.5) for _ in range(2)]
+    once, repeated = (
+        compare(*(hashbench.evaluate(q[rows], d, (labels[rows], items), ["AP"]) for q, d in codes))["AP"]
+        for rows in (np.arange(15), np.tile(np.arange(15), 20))
+    )
+    assert (repeated.value, repeated.p, repeated.low) == pytest.approx((once.value, once.p, once.low))
+    assert (once.n_distinct, repeated.n_distinct, repeated.n_queries) == (None, 15, 300)
+    assert "over 300 queries, 15 of them distinct, 14 degrees of freedom" in str(repeated)
+    scores = [evaluation(np.tile(rng.random(15), 20)) for _ in range(2)]  # of which no codes are known
+    assert compare(*scores)["AP"].n_distinct is None
+    single = [hashbench.evaluate(q[[0, 0]], d, (labels[[0, 0]], items), ["AP"]) for q, d in codes]
+    with pytest.raises(HashbenchError, match="AP is defined for 1 distinct query; an interval needs two or more"):
+        compare(*single)
+
+
+@pytest.mark.parametrize("n_seeds", [(2, 10), (10, 2), (2, 2), (2, 0)])
+def test_two_seeds_say_nothing_about_a_method(n_seeds):
+    rng = np.random.default_rng(0)
+    found = difference(*(draw(rng, max(n, 1), 50, 0.1) for n in n_seeds), n_seeds)
+    assert found.basis == "queries"
+    assert "for these codes. A claim about the methods needs at least 3 seeds of" in str(found)
+
+
+@pytest.mark.parametrize(("n_first", "n_second"), [(2, 2), (3, 3), (5, 5), (10, 10), (2, 10), (3, 10), (5, 10)])
+def test_means_of_seeds_of_one_method_rarely_differ_whatever_their_numbers(n_first, n_second):
+    rng = np.random.default_rng(0)
+    sides = rng.normal(0, 1, (20_000, n_first)), rng.normal(0, 1, (20_000, n_second))
+    parts = np.stack([side.var(axis=1, ddof=1) / side.shape[1] for side in sides], axis=1)
+    values = sides[0].mean(axis=1) - sides[1].mean(axis=1)
+    numbers = of_seed_variances(parts, [n_first, n_second])
+    assert (interval(values, *numbers)[2] < 0.05).mean() < 0.055  # by Welch's degrees 0.10 with 2 beside 10
+
+
+@pytest.mark.parametrize(("n_first", "n_second"), [(3, 3), (5, 5), (10, 10), (3, 10), (5, 10)])
+def test_intervals_hold_the_difference_whatever_the_numbers_of_seeds(n_first, n_second):
+    rng = np.random.default_rng(0)
+    found = [difference(draw(rng, n_first, 50, 0.02), draw(rng, n_second, 50, 0.02)) for _ in range(300)]
+    assert np.mean([one.low < 0 < one.high for one in found]) > 0.925  # by Welch's degrees .92 with 3 beside 10
+
+
+def test_a_known_variance_of_seeds_takes_the_place_of_that_of_the_seeds():
+    rng = np.random.default_rng(0)
+    first, second = draw(rng, 3, 60), draw(rng, 1, 60)
+    known = SeedVariance(0.0004, 20.0), SeedVariance(0.0009, 14.5)
+    found = of_scores(first, second, "AP", OURS_AND_CSQ, (3, 1), 0.0, seed_variances=known)
+    assert found.basis == "queries and seeds"
+    of_queries = (first.mean(axis=0) - second[0]).var(ddof=1) / 60
+    parts, degrees = np.array([of_queries, 0.0004 / 3, 0.0009]), np.array([59, 20, 14.5])
+    assert found.freedom == pytest.approx(parts.sum() ** 2 / (parts**2 / degrees).sum())
+    means = of_means(first.mean(axis=1), second.mean(axis=1), "AP", OURS_AND_CSQ, 60, 0.0, seed_variances=known)
+    assert means.freedom == pytest.approx(parts[1:].sum() ** 2 / (parts[1:] ** 2 / degrees[1:]).sum())
+    half = (means.high - means.low) / 2
+    assert half == pytest.approx(t.ppf(0.975, means.freedom) * math.sqrt(parts[1:].sum()))
+    assert means.n_seeds == (3, 1)
+    sides = [evaluation(row) for row in first], evaluation(second[0])
+    assert compare(*sides, names=OURS_AND_CSQ, seed_variances=known)["AP"].low == pytest.approx(found.low)
+    assert found.n_seeds_needed is None or found.n_seeds_needed > 1
+    both = [replace(one, scores=one.scores | {"RR": one.scores["AP"]}) for one in (*sides[0], sides[1])]
+    with pytest.raises(HashbenchError, match="seed_variances are of one metric, got AP, RR; choose one in metrics"):
+        compare(both[:3], both[3], seed_variances=known)
+
+
+def test_metrics_are_chosen_by_any_name():
+    both = [
+        replace(evaluation(QUERIES), scores=evaluation(QUERIES).scores | evaluation(row, "RR").scores)
+        for row in (QUERIES, QUERIES[::-1])
+    ]
+    assert [*compare(*both)] == ["AP", "RR"]
+    assert [*compare(*both, metrics=["mAP"])] == ["AP"]
+    with pytest.raises(HashbenchError, match="not all evaluations have scores in P@1; choose from AP, RR"):
+        compare(*both, metrics=["P@1"])
+
+
+def test_runs_are_compared_as_systems_by_the_names_of_their_queries():
+    rng = np.random.default_rng(0)
+    qrels = {f"q{n}": {"a": 1, "b": n % 2} for n in range(9)}
+    runs = [{q: dict(zip("abcd", rng.random(4).tolist(), strict=True)) for q in qrels} for _ in range(2)]
+    one, other = (hashbench.evaluate_run(run, qrels, ["AP"]) for run in runs)
+    found = compare(one, other, names=OURS_AND_CSQ)["AP"]
+    assert str(found).endswith("statistically shown for these systems.")
+    turned = hashbench.evaluate_run(runs[1], dict(reversed(qrels.items())), ["AP"])
+    assert turned.queries != other.queries
+    again = compare(one, turned, names=OURS_AND_CSQ)["AP"]
+    assert (again.value, again.p, again.tie_sd) == pytest.approx((found.value, found.p, found.tie_sd))
+    fewer = hashbench.evaluate_run({q: runs[1][q] for q in list(qrels)[1:]} | {"x": {"a": 1}}, qrels | {"x": {"a": 1}})
+    with pytest.raises(HashbenchError, match="name different queries; a comparison needs the same"):
+        compare(one, fewer)
 
 
 def evaluation(values, name="AP", queries=None):

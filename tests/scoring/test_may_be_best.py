@@ -47,7 +47,7 @@ def test_of_unequal_numbers_of_seeds_the_fewer_count_unless_variances_are_borrow
 def test_over_queries_and_seeds_p_is_that_of_the_interval_of_comparing():
     rng = np.random.default_rng(0)
     scores = [rng.normal(size=60) + rng.normal(0, 0.3, (3, 60)) + rng.normal(0, 0.1, (3, 1)) for _ in range(3)]
-    of_queries, interactions = chance_of_queries(scores)
+    of_queries, interactions, _ = chance_of_queries(scores)
     variances = np.array([values.mean(axis=1).var(ddof=1) / 3 for values in scores])
     chance = Chance(variances, np.full(3, 2.0), of_queries, interactions, np.full((3, 3), 60))
     p = p_values_of_pairs(np.array([values.mean() for values in scores]), chance)
