@@ -64,7 +64,7 @@ def check(paths: tuple[Path, ...]) -> None:
     files = submissions.result_files(paths or (Path("results"),))
     rows, problems = submissions.read_files(files)
     origins = read_origins(files)
-    problems += submissions.about_rows(rows) + submissions.about_jobs(rows, origins)
+    problems += submissions.about_rows(rows) + submissions.about_contents(rows) + submissions.about_jobs(rows, origins)
     _raise(problems + submissions.about_code(rows, origins))
     click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well.")
 

@@ -46,7 +46,7 @@ _ABOUT = (
 _HEADER = ["bits", "against", "difference", "95 % interval", "p", "tie_sd", "answer"]
 _OF_DIFFERENCE = ("value", "low", "high", "p", "p_holm", "tie_sd", "n_queries", "basis", "is_shown")
 _FIELDS = (
-    *("dataset", "features", "metric", "n_bits", "first", "second", "value", "low", "high", "p", "p_holm", "tie_sd"),
+    *(*BLOCK, "metric", "n_bits", "first", "second", "value", "low", "high", "p", "p_holm", "tie_sd"),
     *("n_queries", "n_seeds_first", "n_seeds_second", "basis", "is_shown", "answer"),
     *("first_settings", "second_settings"),
 )
@@ -193,7 +193,7 @@ def _compare(place: tuple[str, ...], lengths: dict[int, Rows], by_class: bool) -
                     found.append(by_means([rows[name] for name in pair], shown, metric))
             except HashbenchError as error:
                 found.append(error)
-        here = {"dataset": dataset, "features": features, "metric": metric, "n_bits": n_bits}
+        here = dict(zip((*BLOCK, "metric"), place, strict=True)) | {"n_bits": n_bits}
         for other, difference in zip(others, _corrected(found), strict=True):
             answers.append(make_answer(here, (sides[first], sides[other]), difference))
     notes = notes_on_code(pd.concat([of_name for rows in lengths.values() for of_name in rows.values()]))
@@ -295,9 +295,15 @@ def format_comparison(comparison: Comparison, form: str) -> str:
         return sheet_text(_FIELDS, [["" if pd.isna(value) else value for value in row] for row in rows]).rstrip("\n")
     table = markdown_table if form == "markdown" else plain_table
     titles: dict[str, list[dict[str, Any]]] = {}
+    contents: dict[tuple[str, str], set[str]] = {}
+    for answer in comparison.answers:
+        contents.setdefault((answer["dataset"], answer["features"]), set()).add(answer["dataset_fingerprint"])
     for answer in comparison.answers:
         lower = ", lower is better" if is_error(answer["metric"]) else ""
-        title = f"{answer['dataset']} ({answer['features']}): {answer['metric']} of {answer['first_title']}{lower}"
+        place = f"{answer['dataset']} ({answer['features']})"
+        if len(contents[answer["dataset"], answer["features"]]) > 1:
+            place += f", data {answer['dataset_fingerprint']}"
+        title = f"{place}: {answer['metric']} of {answer['first_title']}{lower}"
         titles.setdefault(title, []).append(answer)
     texts = []
     for title, answers in titles.items():

@@ -83,7 +83,7 @@ def _check_file(path: Path, file: ResultsFile, rows: _Rows) -> None:
         raise HashbenchError(
             f"{path} is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
         )
-    contents = {(*job_key(row.key), row.dataset_fingerprint, row.method_version) for row in rows.values()}
+    contents = {(*job_key(row.key), row.method_version) for row in rows.values()}
     for origin in read_job_records(path).values():
         if origin[:7] not in contents:
             raise HashbenchError(
@@ -93,25 +93,30 @@ def _check_file(path: Path, file: ResultsFile, rows: _Rows) -> None:
 
 
 def about_rows(rows: _Rows) -> list[str]:
-    """Describe rows that disagree with each other, with this version of hashbench or with the data prepared here."""
+    """Describe what contradicts this version of hashbench."""
+    return list(dict.fromkeys(problem for row in rows.values() for problem in _about_row(row)))
+
+
+def about_contents(rows: _Rows) -> list[str]:
+    """Describe datasets with rows of several contents, or of another than is prepared here."""
     problems: list[str] = []
-    contents: dict[tuple[str, str, str], Row] = {}
+    places: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows.values():
-        first = contents.setdefault((row.dataset, row.features, canonical_json(left_out(row.params))), row)
-        if _content(row) != _content(first):
+        place = row.dataset, row.features, canonical_json(left_out(row.params))
+        places.setdefault(place, {}).setdefault(_content(row), row)
+    for (dataset, features, _), (first, *others) in ((place, [*of.values()]) for place, of in places.items()):
+        problems += [
+            f"{_name(row)} is over {_content(row)}, and {_name(first)} over {_content(first)}. Tables show both; delete "
+            "the rows of one, or give one of the datasets another name."
+            for row in others
+        ]
+        prepared = None if left_out(first.params) else _fingerprint_here(dataset, features)
+        if prepared not in (None, first.dataset_fingerprint):
             problems.append(
-                f"{_name(row)} is over {_content(row)}, and {_name(first)} over {_content(first)}. "
-                "Prepare the dataset as in docs/datasets.md and rerun."
+                f"{dataset} with features {features} is {first.dataset_fingerprint} in {_name(first)}, and {prepared} "
+                "as it is prepared here. Prepare it as in docs/datasets.md and rerun."
             )
-        problems += _about_row(row)
-    for (dataset, features, *_), row in contents.items():
-        prepared = None if left_out(row.params) else _fingerprint_here(dataset, features)
-        if prepared not in (None, row.dataset_fingerprint):
-            problems.append(
-                f"{dataset} with features {features} is {row.dataset_fingerprint} in {_name(row)}, and {prepared} as "
-                "it is prepared here. Prepare it as in docs/datasets.md and rerun."
-            )
-    return list(dict.fromkeys(problems))
+    return problems
 
 
 def _content(row: Row) -> str:
@@ -141,7 +146,7 @@ def about_code(rows: _Rows, origins: Mapping[tuple[Any, ...], JobRecord]) -> lis
         origin, job = origin_of(origins, row.key), f"{row.n_bits} bits seed {row.seed}"
         codes = [f"version {row.method_version}", *([origin.plugin or "hashbench's own code"] if origin else [])]
         for kind, code in enumerate(codes):
-            line = row.dataset, row.features, row.method, row.params, kind
+            line = row.dataset, row.features, row.dataset_fingerprint, row.method, row.params, kind
             other_job, other = first.setdefault(line, (job, code))
             if code != other:
                 problems[line] = (
@@ -180,7 +185,7 @@ def changed_cells(rows: _Rows, base: _Rows) -> list[list[Row]]:
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for key, row in sorted(rows.items()):
         if base.get(key) != row:
-            cells.setdefault(key[:6], []).append(row)
+            cells.setdefault(key[:N_JOB], []).append(row)
     return list(cells.values())
 
 
@@ -293,4 +298,4 @@ def _job(row: Row) -> str:
 
 
 def _numbers(row: Row) -> str:
-    return " ".join(map(str, row[len(row.key) :]))
+    return " ".join(map(str, row.rest))

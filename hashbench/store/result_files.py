@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from hashbench.errors import HashbenchError, one_line
 from hashbench.store.inputs import check_file, reading
 from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import settings_name
-from hashbench.store.result_rows import COLUMNS, N_JOB, N_KEY, PARAMS, Row, check_params, parse_row
+from hashbench.store.result_rows import COLUMNS, N_JOB, PARAMS, Row, check_params, parse_row
 from hashbench.unseen import split_name
 
 
@@ -141,7 +142,7 @@ def unite(files: Iterable[ResultsFile], *, is_past: bool = False) -> Rows:
                 file = ResultsFile(file.name, _plain(file.content), file.settings and _plain(file.settings))
             seen.append(file)
             for number, row in _parse(file):
-                other = rows.setdefault(row[:N_KEY], row)
+                other = rows.setdefault(row.key, row)
                 if other is not row and not (is_past and other == row):
                     raise _repeated(file, number, row, seen)
     return rows
@@ -286,16 +287,17 @@ def read_job_records(path: Path) -> dict[tuple[Any, ...], JobRecord]:
 
 def job_key(job: Sequence[Any]) -> tuple[Any, ...]:
     """Return the key of a job's record, from the key of its rows."""
-    dataset, features, _, params, n_bits, seed = job[:N_JOB]
-    return dataset, features, settings_name(params), n_bits, seed
+    dataset, features, _, params, n_bits, seed, fingerprint = job[:N_JOB]
+    return dataset, features, settings_name(params), n_bits, seed, fingerprint
 
 
 # ---------------------------------------------------------------- texts
 
 
 def rows_text(rows: Iterable[Row]) -> str:
-    """Return the text of a results file, its rows sorted."""
-    return csv_text(FILE_COLUMNS, sorted(row._replace(params=settings_name(row.params)) for row in rows))
+    """Return the text of a results file, its rows sorted by key."""
+    named = [row._replace(params=settings_name(row.params)) for row in rows]
+    return csv_text(FILE_COLUMNS, sorted(named, key=attrgetter("key")))
 
 
 def settings_text(entries: Mapping[str, Any]) -> str:

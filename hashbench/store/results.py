@@ -29,7 +29,7 @@ from hashbench.store.result_files import (
     settings_text,
     unite,
 )
-from hashbench.store.result_rows import N_JOB, N_KEY, SHOWN, Row, is_own, to_frame, unshown, unshown_key
+from hashbench.store.result_rows import KEY, N_JOB, SHOWN, Row, is_own, to_frame, unshown, unshown_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ def _refuse_newer(path: Path, rows: Iterable[tuple[Row, int]]) -> None:
 def merge_rows(folder: Path, rows: Iterable[Row], record: JobRecord | None = None) -> list[Path]:
     """Add rows to a folder of results, those of each file whole or not at all, and return the files.
 
-    A row of the same key is replaced, however it is shown. With a ``record`` of what made them, rows are of one job.
+    A row of the same key is replaced, however it is shown; one of other content never is. With a ``record`` of what made them, rows are of one job.
     """
     with locked_folder(folder):
         files = _by_file(folder, rows)
@@ -117,20 +117,22 @@ def merge_rows(folder: Path, rows: Iterable[Row], record: JobRecord | None = Non
     return list(files)
 
 
-def replace_own(folder: Path, rows: Iterable[Row]) -> tuple[Path, list[Row]]:
-    """Replace all rows of users' own codes of the same name, dataset, code length and seed.
+def replace_own(folder: Path, rows: Iterable[Row]) -> tuple[Path, list[Row], list[Row]]:
+    """Replace all rows of users' own codes of the same name, dataset, content, code length and seed.
 
-    All must be of one name and dataset, and by one distance. Returns the file, and the earlier rows that are gone or
-    have other numbers.
+    All must be of one name and dataset, and by one distance. Returns the file, the earlier rows that are gone or have
+    other numbers, and those that differ only in content, which stay.
     """
     with locked_folder(folder):
         ((path, added),) = _by_file(folder, rows).items()
-        jobs = {unshown_key(key)[:N_JOB] for key in added}
-        numbers = {unshown_key(key): row[N_KEY:] for key, row in added.items()}
         known = unite([read_file(path)]) if path.exists() else {}
-        earlier = [row for key, row in known.items() if unshown_key(key)[:N_JOB] in jobs]
         _add(path, added, {}, n_key=N_JOB)
-    return path, [row for row in earlier if numbers.get(unshown_key(row.key)) != row[N_KEY:]]
+    new = {unshown_key(key): row.rest for key, row in added.items()}
+    jobs, alike = {key[:N_JOB] for key in new}, {key[: N_JOB - 1] for key in new}
+    earlier = {unshown_key(key): row for key, row in known.items()}
+    changed = [row for key, row in earlier.items() if key[:N_JOB] in jobs and new.get(key) != row.rest]
+    others = [row for key, row in earlier.items() if key[: N_JOB - 1] in alike and key[:N_JOB] not in jobs]
+    return path, changed, others
 
 
 def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int]:
@@ -143,7 +145,7 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int
     for path in (path for other in others for path in find_files(other)):
         of_file = unite([read_file(path)])
         for key, row in of_file.items():
-            if rows.get(unshown_key(key), row)[N_KEY:] != row[N_KEY:]:
+            if rows.get(unshown_key(key), row).rest != row.rest:
                 raise _other_numbers(row, path, "a folder before it")
             rows[unshown_key(key)] = row
         for target in _by_file(folder, of_file.values()):
@@ -151,7 +153,7 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int
     with locked_folder(folder):
         known = {unshown_key(key): row for key, row in read_folder(folder).items()}
         for key in known.keys() & rows.keys():
-            if known[key][N_KEY:] != rows[key][N_KEY:]:
+            if known[key].rest != rows[key].rest:
                 raise _other_numbers(known[key], folder, "a folder that is to be added")
         for path, added in _by_file(folder, rows.values()).items():
             _add(path, added, records[path])
@@ -172,7 +174,7 @@ def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, Rows]:
     return files
 
 
-def _add(path: Path, added: Rows, new_records: Mapping[tuple[Any, ...], JobRecord], *, n_key: int = N_KEY) -> None:
+def _add(path: Path, added: Rows, new_records: Mapping[tuple[Any, ...], JobRecord], *, n_key: int = len(KEY)) -> None:
     """Write the files of a method in an order in which a kill between them loses nothing.
 
     Settings come first, so that no row lacks them. The records of jobs whose rows change are removed before the rows
@@ -239,8 +241,9 @@ def _refuse_seeds(rows: Rows, datasets: Collection[str]) -> None:
     seeds: dict[tuple[Any, ...], set[int]] = {}
     for row in rows.values():
         if row.dataset in datasets and is_own(row.params):
-            seeds.setdefault((row.method, row.n_bits, row.dataset), set()).add(row.seed)
-    for (method, n_bits, dataset), numbers in seeds.items():
+            place = row.method, row.n_bits, row.dataset, row.dataset_fingerprint
+            seeds.setdefault(place, set()).add(row.seed)
+    for (method, n_bits, dataset, _), numbers in seeds.items():
         if len(numbers) > 1:
             raise HashbenchError(
                 f"{method!r} is saved as drawing nothing at random, but would have rows of seeds "
