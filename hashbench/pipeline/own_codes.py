@@ -329,8 +329,8 @@ def save_all(scored_codes: Sequence[tuple[OwnCodes, Saving, Evaluation]]) -> lis
         if of_others := [row for row in others if (row.n_bits, row.seed) == job]:
             metrics = dict.fromkeys(row.metric for row in of_others)
             report.append(
-                f"{counted(len(of_others), 'row')} of {what}, seed {saving.seed}, over other labels, affinity or vectors "
-                f"kept: {', '.join(metrics)}."
+                f"{counted(len(of_others), 'row')} of {what}, seed {saving.seed}, over other labels, affinity or "
+                f"vectors kept: {', '.join(metrics)}."
             )
     codes, saving, _ = scored_codes[0]
     if codes.dataset is None:

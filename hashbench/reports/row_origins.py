@@ -107,7 +107,7 @@ def origin_table(folder: Path, dataset: str, method: str) -> str:
         )
     table = pd.DataFrame(origins)
     libraries = {versions: f"[{number}]" for number, versions in enumerate(table["libraries"].unique(), 1)}
-    has_several = table["dataset_fingerprint"].nunique() > 1
+    has_several = len({origin.dataset_fingerprint for origin in origins}) > 1
     shown = [*_SHOWN[:1], *["dataset_fingerprint"] * has_several, *_SHOWN[1:]]
     table = table.assign(libraries=table["libraries"].map(libraries))[shown].astype(str)
     table = table.replace({"commit": {"": "-"}, "trials": {"0": "-"}}).rename(

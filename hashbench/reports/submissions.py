@@ -106,8 +106,8 @@ def about_contents(rows: _Rows) -> list[str]:
         places.setdefault(place, {}).setdefault(_content(row), row)
     for (dataset, features, _), (first, *others) in ((place, [*of.values()]) for place, of in places.items()):
         problems += [
-            f"{_name(row)} is over {_content(row)}, and {_name(first)} over {_content(first)}. Tables show both; delete "
-            "the rows of one, or give one of the datasets another name."
+            f"{_name(row)} is over {_content(row)}, and {_name(first)} over {_content(first)}. Tables show both; "
+            "delete the rows of one, or give one of the datasets another name."
             for row in others
         ]
         prepared = None if left_out(first.params) else _fingerprint_here(dataset, features)

@@ -25,7 +25,7 @@ def origin_here(device: str = "cpu") -> dict[str, Any]:
 
 
 class JobRecord(NamedTuple):
-    """What made the rows of a job, a line of ``<method>.jobs.csv``; the fields up to ``dataset_fingerprint`` are its key."""
+    """What made the rows of a job, a line of ``<method>.jobs.csv``; the first six fields are its key."""
 
     dataset: str
     features: str

@@ -108,7 +108,8 @@ def _refuse_newer(path: Path, rows: Iterable[tuple[Row, int]]) -> None:
 def merge_rows(folder: Path, rows: Iterable[Row], record: JobRecord | None = None) -> list[Path]:
     """Add rows to a folder of results, those of each file whole or not at all, and return the files.
 
-    A row of the same key is replaced, however it is shown; one of other content never is. With a ``record`` of what made them, rows are of one job.
+    A row of the same key is replaced, however it is shown; one of other content never is. With a ``record`` of what
+    made them, rows are of one job.
     """
     with locked_folder(folder):
         files = _by_file(folder, rows)
