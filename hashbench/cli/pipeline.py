@@ -203,10 +203,12 @@ def encode(
             f"{', in the order of their paths' * split_spec(items)[0].is_dir()}."
         )
         return
-    jobs, demands = _jobs_of(options.study_of(**grid), part), Demands((), force, resume, keep_model)
+    study = options.study_of(**grid)
+    jobs, demands = _jobs_of(study, part), Demands((), force, resume, keep_model)
     if dry_run:
-        _print_plan(jobs, remaining(jobs, demands))
+        _print_plan(jobs, remaining(jobs, demands, unprepared=study.unprepared()))
         return
+    _prepare_own(study)
     outcomes = []
     try:
         for outcome in console.run_jobs(jobs, demands, n_jobs):
@@ -243,13 +245,13 @@ def run(
 ) -> None:
     """Prepare, encode and score; finished steps are skipped. Each combination of options is one job."""
     from hashbench.cli import console
-    from hashbench.pipeline.one_job import remaining
+    from hashbench.pipeline.one_job import remaining, write_rows
     from hashbench.pipeline.preparation import find_prepared, results_name
     from hashbench.pipeline.runner import in_order
     from hashbench.pipeline.steps import Demands
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
-    from hashbench.store.results import check_folder, merge_rows
+    from hashbench.store.results import check_folder
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one job on each worker; leave --jobs out.")
@@ -262,20 +264,34 @@ def run(
     for name in names:  # before any work
         check_folder(results, name, versions)
     if dry_run:
-        _print_plan(jobs, remaining(jobs, demands, results))
+        _print_plan(jobs, remaining(jobs, demands, results, study.unprepared()))
         return
-    outcomes, folders = [], dict[Path, None]()
+    _prepare_own(study)
+    outcomes, folders, notes = [], dict[Path, None](), []
     try:
         for outcome in console.run_jobs(jobs, demands, n_jobs, cluster):
-            folders |= dict.fromkeys(path.parent for path in merge_rows(results, outcome.rows, outcome.made))
+            files, note = write_rows(results, outcome)
+            folders |= dict.fromkeys(path.parent for path in files)
+            notes += [note] if note else []
             outcomes.append(outcome)
     finally:  # finished jobs are shown, whatever stops the rest
-        for hint in dict.fromkeys(hint for outcome in outcomes for hint in outcome.hints):
+        for hint in dict.fromkeys([*notes, *(hint for outcome in outcomes for hint in outcome.hints)]):
             click.echo(hint, err=True)
         if outcomes:
             click.echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
             if _is_watched():  # in a script the last line is the error, if there is one
                 click.echo(f"Rows are in {', '.join(map(str, folders))}.", err=True)
+
+
+def _prepare_own(study: "Study") -> None:
+    """Prepare the datasets that a grid file describes, unless they are current."""
+    from hashbench.cli.progress import ProgressBar
+    from hashbench.pipeline.preparation import prepare_own
+
+    for own, choices in study.unprepared().values():
+        with ProgressBar() as progress:
+            _, path = prepare_own(own, replace(choices, on_progress=progress.update))
+        click.echo(f"prepared {path}", err=True)
 
 
 def _is_watched() -> bool:

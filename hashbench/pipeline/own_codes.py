@@ -19,6 +19,7 @@ from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
+from hashbench.pipeline.recipes import recipe_of
 from hashbench.pipeline.steps import check_content, needs_vectors, rows_of, vectors_of
 from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.asymmetric import as_outputs
@@ -313,7 +314,9 @@ def save_all(scored_codes: Sequence[tuple[OwnCodes, Saving, Evaluation]]) -> lis
     """
     sources = [codes.scores_of(saving, scored) for codes, saving, scored in scored_codes]
     rows = [[row for source, scored in parts.items() for row in rows_of(source, scored)] for parts in sources]
-    path, all_earlier, others = replace_own(scored_codes[0][1].results, chain(*rows))
+    judge = scored_codes[0][0].dataset
+    recipes = recipe_of(judge) if judge else {}
+    path, all_earlier, others = replace_own(scored_codes[0][1].results, chain(*rows), recipes)
     report: list[str] = []
     for (codes, saving, scored), own_rows in zip(scored_codes, rows, strict=True):
         what, job = f"{saving.name!r}, {counted(codes.n_bits, 'bit')}", (codes.n_bits, saving.seed)

@@ -1,7 +1,8 @@
 """Files of results: which and where they are, and their text, line by line.
 
 Rows are in ``<dataset>/<method>.csv`` and name their parameters, which are in ``<method>.settings.json``; what made
-them is in ``<method>.jobs.csv``. All folds with unseen classes of a dataset share the folder ``<dataset>-unseen``.
+them is in ``<method>.jobs.csv``. How a user's own dataset was prepared is in ``<dataset>/dataset.json``. All folds with
+unseen classes of a dataset share the folder ``<dataset>-unseen``.
 """
 
 import codecs
@@ -17,6 +18,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hashbench._validation import check_name
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.inputs import check_file, reading
@@ -44,7 +46,7 @@ class ResultsFile(NamedTuple):
 Rows = dict[tuple[Any, ...], Row]  # by key
 FILE_COLUMNS = tuple("settings" if column == "params" else column for column in COLUMNS)
 _FIRST = ",".join(FILE_COLUMNS[: PARAMS + 1]).encode()
-_JOBS, _SETTINGS = ".jobs.csv", ".settings.json"
+_JOBS, _SETTINGS, _RECIPES = ".jobs.csv", ".settings.json", "dataset.json"
 _RESTORE = "Restore it from version control."
 _RESTORE_OR_RUN = "Restore it from version control, or move it away and run again."
 _CONFLICT = re.compile(rb"^(<{7}|>{7}|\|{7}|={7}$)[^\n]*", re.MULTILINE)
@@ -82,6 +84,11 @@ def settings_path(path: Path) -> Path:
 def jobs_path(path: Path) -> Path:
     """Return the file of the records of jobs of a results file."""
     return path.with_name(path.stem + _JOBS)
+
+
+def recipes_path(path: Path) -> Path:
+    """Return the file, beside a results file, of how the user's own dataset was prepared."""
+    return path.with_name(_RECIPES)
 
 
 def is_results_file(name: str, names: Container[str], begin: Callable[[], bytes]) -> bool:
@@ -285,6 +292,26 @@ def read_job_records(path: Path) -> dict[tuple[Any, ...], JobRecord]:
     return records
 
 
+def read_recipes(path: Path) -> dict[str, Any]:
+    """Read how the dataset of a results file was prepared, by fingerprint; empty if that is not recorded."""
+    beside = recipes_path(path)
+    if not beside.exists():
+        return {}
+    content = _read_content(beside)
+    _check_text(content, str(beside))
+    try:
+        recipes: dict[str, Any] = json.loads(content)
+        for fingerprint, recipe in recipes.items():
+            check_name(fingerprint, "a fingerprint")
+            if {key: type(part) for key, part in recipe.items()} != {"options": dict, "sha256": dict, "protocol": str}:
+                raise ValueError(f"{fingerprint} has no options, sha256 and protocol")
+            if not recipe["sha256"].keys() <= recipe["options"].keys():
+                raise ValueError(f"{fingerprint} has digests of files that no option names")
+    except (AttributeError, HashbenchError, TypeError, ValueError, RecursionError) as error:
+        raise Unreadable(f"{beside} holds no recipes: {one_line(error).rstrip('.')}.", _RESTORE) from error
+    return recipes
+
+
 def job_key(job: Sequence[Any]) -> tuple[Any, ...]:
     """Return the key of a job's record, from the key of its rows."""
     dataset, features, _, params, n_bits, seed, fingerprint = job[:N_JOB]
@@ -304,6 +331,11 @@ def settings_text(entries: Mapping[str, Any]) -> str:
     """Return the text of a file of settings, one per line."""
     lines = (f"  {json.dumps(name)}: {canonical_json(entry)}" for name, entry in sorted(entries.items()))
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def recipes_text(recipes: Mapping[str, Any]) -> str:
+    """Return the text of a file of how a dataset was prepared."""
+    return json.dumps(recipes, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:

@@ -6,6 +6,7 @@
 import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hashbench.dataset import canonical_json
@@ -22,7 +23,10 @@ from hashbench.store.result_files import (
     jobs_path,
     read_file,
     read_job_records,
+    read_recipes,
     read_settings,
+    recipes_path,
+    recipes_text,
     results_path,
     rows_text,
     settings_path,
@@ -105,20 +109,28 @@ def _refuse_newer(path: Path, rows: Iterable[tuple[Row, int]]) -> None:
             )
 
 
-def merge_rows(folder: Path, rows: Iterable[Row], record: JobRecord | None = None) -> list[Path]:
+def merge_rows(
+    folder: Path,
+    rows: Iterable[Row],
+    record: JobRecord | None = None,
+    recipes: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Path]:
     """Add rows to a folder of results, those of each file whole or not at all, and return the files.
 
     A row of the same key is replaced, however it is shown; one of other content never is. With a ``record`` of what
-    made them, rows are of one job.
+    made them, rows are of one job. ``recipes`` are those of their dataset, by fingerprint.
     """
     with locked_folder(folder):
         files = _by_file(folder, rows)
         for path, added in files.items():
+            _add_recipes(path, recipes)
             _add(path, added, {} if record is None else {record.key: record})
     return list(files)
 
 
-def replace_own(folder: Path, rows: Iterable[Row]) -> tuple[Path, list[Row], list[Row]]:
+def replace_own(
+    folder: Path, rows: Iterable[Row], recipes: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Path, list[Row], list[Row]]:
     """Replace all rows of users' own codes of the same name, dataset, content, code length and seed.
 
     All must be of one name and dataset, and by one distance. Returns the file, the earlier rows that are gone or have
@@ -127,6 +139,7 @@ def replace_own(folder: Path, rows: Iterable[Row]) -> tuple[Path, list[Row], lis
     with locked_folder(folder):
         ((path, added),) = _by_file(folder, rows).items()
         known = unite([read_file(path)]) if path.exists() else {}
+        _add_recipes(path, recipes)
         _add(path, added, {}, n_key=N_JOB)
     new = {unshown_key(key): row.rest for key, row in added.items()}
     jobs, alike = {key[:N_JOB] for key in new}, {key[: N_JOB - 1] for key in new}
@@ -143,6 +156,7 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int
     """
     rows: Rows = {}  # by key, without how they are shown
     records: dict[Path, dict[tuple[Any, ...], JobRecord]] = {}
+    recipes: dict[Path, dict[str, Any]] = {}
     for path in (path for other in others for path in find_files(other)):
         of_file = unite([read_file(path)])
         for key, row in of_file.items():
@@ -151,12 +165,14 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int
             rows[unshown_key(key)] = row
         for target in _by_file(folder, of_file.values()):
             records.setdefault(target, {}).update(read_job_records(path))
+            recipes.setdefault(target, {}).update(read_recipes(path))
     with locked_folder(folder):
         known = {unshown_key(key): row for key, row in read_folder(folder).items()}
         for key in known.keys() & rows.keys():
             if known[key].rest != rows[key].rest:
                 raise _other_numbers(known[key], folder, "a folder that is to be added")
         for path, added in _by_file(folder, rows.values()).items():
+            _add_recipes(path, recipes[path])
             _add(path, added, records[path])
     return [*records], len(rows.keys() - known.keys())
 
@@ -166,6 +182,13 @@ def _other_numbers(row: Row, place: Path, other: str) -> HashbenchError:
         f"{place} has different numbers for {' '.join(map(str, row.key))} than {other}. Leave one of them out, or "
         "delete its row."
     )
+
+
+def _add_recipes(path: Path, recipes: Mapping[str, Any]) -> None:
+    """Write how a dataset was prepared beside a results file, before its rows; the first recipe of a content stays."""
+    known = read_recipes(path)
+    if recipes.keys() - known.keys():
+        write_text(recipes_path(path), recipes_text({**recipes, **known}))
 
 
 def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, Rows]:
