@@ -99,12 +99,15 @@ def run(
     """
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.one_job import write_rows
+    from hashbench.pipeline.preparation import prepare_own
     from hashbench.pipeline.runner import in_order, run_all
     from hashbench.pipeline.steps import Demands
     from hashbench.store.result_rows import to_frame
 
     study = _study(methods, n_bits, datasets, seeds, metrics, params)
     jobs = study.jobs()
+    for choices in study.unprepared(None if results is None else Path(results)).values():
+        prepare_own(*choices)
     cluster = None if workers is None else Cluster(workers, trust_workers)
     outcomes: list[Outcome] = []
     notes, refusals = [], []

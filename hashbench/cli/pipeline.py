@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from hashbench.cli.outputs import refuse_outputs
 from hashbench.errors import counted
 
 if TYPE_CHECKING:
+    from hashbench.adapter import Options, OwnData
     from hashbench.dataset import Dataset
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
@@ -208,7 +209,7 @@ def encode(
     if dry_run:
         _print_plan(jobs, remaining(jobs, demands, unprepared=study.unprepared()))
         return
-    _prepare_own(study)
+    _prepare_own(study.unprepared())
     outcomes = []
     try:
         for outcome in console.run_jobs(jobs, demands, n_jobs):
@@ -264,9 +265,9 @@ def run(
     for name in names:  # before any work
         check_folder(results, name, versions)
     if dry_run:
-        _print_plan(jobs, remaining(jobs, demands, results, study.unprepared()))
+        _print_plan(jobs, remaining(jobs, demands, results, study.unprepared(results)))
         return
-    _prepare_own(study)
+    _prepare_own(study.unprepared(results))
     outcomes, folders, notes = [], dict[Path, None](), []
     try:
         for outcome in console.run_jobs(jobs, demands, n_jobs, cluster):
@@ -283,12 +284,12 @@ def run(
                 click.echo(f"Rows are in {', '.join(map(str, folders))}.", err=True)
 
 
-def _prepare_own(study: "Study") -> None:
-    """Prepare the datasets that a grid file describes, unless they are current."""
+def _prepare_own(datasets: "Mapping[str, tuple[OwnData, Options]]") -> None:
+    """Prepare the user's datasets that a grid file or a recipe describes."""
     from hashbench.cli.progress import ProgressBar
     from hashbench.pipeline.preparation import prepare_own
 
-    for own, choices in study.unprepared().values():
+    for own, choices in datasets.values():
         with ProgressBar() as progress:
             _, path = prepare_own(own, replace(choices, on_progress=progress.update))
         click.echo(f"prepared {path}", err=True)

@@ -26,7 +26,7 @@ from hashbench.registry import is_built_in
 from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.store.models import holds_model
 from hashbench.store.origin import JobRecord
-from hashbench.store.result_files import read_recipes, results_path
+from hashbench.store.result_files import folder_of, read_recipes
 from hashbench.store.result_rows import Row
 from hashbench.store.results import merge_rows, read_rows
 from hashbench.unseen import split_name
@@ -123,13 +123,13 @@ def write_rows(folder: Path, outcome: Outcome) -> tuple[list[Path], str]:
     """
     sentence = ""
     for row in outcome.rows[:1]:
-        path, base = results_path(folder, row.dataset, row.method), split_name(row.dataset)[0]
+        place, base = folder_of(folder, row.dataset), split_name(row.dataset)[0]
         for fingerprint, recipe in outcome.recipes.items():
-            known = read_recipes(path)
+            known = read_recipes(place)
             if known and fingerprint not in known:
                 changes = min((differences(recipe, other) for other in known.values()), key=len)
                 sentence = (
-                    f"{base} was prepared in another way than for the rows in {path.parent}: "
+                    f"{base} was prepared in another way than for the rows in {place}: "
                     f"{', '.join(changes) or 'by other versions'}. Its rows are added as those of other data."
                 )
     return merge_rows(folder, outcome.rows, outcome.made, outcome.recipes), sentence

@@ -240,6 +240,12 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     return dataset, path
 
 
+def is_missing(name: str) -> bool:
+    """Return whether a name can only be that of a dataset of the user's own files, which is not prepared."""
+    is_file = name.endswith(HDF5_SUFFIXES) or Path(name).is_file()
+    return not (is_file or is_known(name) or dataset_path(name).exists())
+
+
 def is_current(own: OwnData, options: Options) -> bool:
     """Return whether a dataset of the user's own files is prepared with these options, and its files are unchanged."""
     record = read_record(dataset_path(own.name))

@@ -177,6 +177,23 @@ def lacking_here(recipe: Recipe) -> list[str]:
     ]
 
 
+def choices_here(name: str, recipes: Mapping[str, Recipe]) -> tuple[OwnData, Options]:
+    """Return the choices that prepare a missing dataset by its only recipe, from the files in the current folder."""
+    commands = " or ".join(command_of(name, recipe) for recipe in recipes.values())
+    if len(recipes) > 1:
+        raise HashbenchError(
+            f"{name} is not prepared here, and the results have rows of {len(recipes)} contents of it. Prepare one of "
+            f"them: {commands}."
+        )
+    (recipe,) = recipes.values()
+    if lacking := lacking_here(recipe):
+        raise HashbenchError(
+            f"{name} is not prepared here, and of the files of its rows {', '.join(lacking)}. Prepare it from these: "
+            f"{commands}."
+        )
+    return read_options(name, recipe["options"], f"the recipe of {name}")
+
+
 def _digests(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the SHA-256 of the file of each option; of a folder, that of the digests and paths of its files."""
     return {key: _sha256(path, files) for key, (path, files) in files_of(options).items()}

@@ -13,9 +13,10 @@ from hashbench.adapter import Options, OwnData
 from hashbench.cards import method_card
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.grid import FOR_SOME, TUNED, Job, Sweep, grid, settings_of, spelled
-from hashbench.pipeline.preparation import is_current
-from hashbench.pipeline.recipes import read_options
+from hashbench.pipeline.preparation import is_current, is_missing
+from hashbench.pipeline.recipes import choices_here, read_options
 from hashbench.store.inputs import check_file, reading
+from hashbench.store.result_files import folder_of, read_recipes
 from hashbench.unseen import split_name
 
 DEFAULT_DATASETS = ("digits",)
@@ -70,10 +71,18 @@ class Study:
         owners = {owner for owner, _ in self.methods if key in settings_of(method_card(owner))}
         return not owners or not owners.isdisjoint(methods)
 
-    def unprepared(self) -> dict[str, tuple[OwnData, Options]]:
-        """Return the user's datasets among those of the study, or whose parts are, that are not current."""
-        names = {split_name(spec.partition(":")[0])[0] for spec in self.datasets}
-        return {name: choices for name, choices in self.own.items() if name in names and not is_current(*choices)}
+    def unprepared(self, results: Path | None = None) -> dict[str, tuple[OwnData, Options]]:
+        """Return the user's datasets among those of the study, or whose parts are, that are to be prepared, by name.
+
+        They are those of the study that are not current, and missing ones that a folder of ``results`` has a recipe of.
+        """
+        names = {spec.partition(":")[0]: split_name(spec.partition(":")[0])[0] for spec in self.datasets}
+        own = {base: self.own[base] for base in names.values() if base in self.own and not is_current(*self.own[base])}
+        for name, base in names.items() if results else ():
+            if base not in {*self.own, *own} and is_missing(base):
+                recipes = read_recipes(folder_of(results, base)) | read_recipes(folder_of(results, name))
+                own |= {base: choices_here(base, recipes)} if recipes else {}
+        return own
 
     def jobs(self) -> list[Job]:
         """Return the jobs of the grid; refuse what cannot run before any work is done, and warn of unused seeds."""

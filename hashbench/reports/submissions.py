@@ -88,7 +88,7 @@ def _check_file(path: Path, file: ResultsFile, rows: _Rows) -> None:
         raise HashbenchError(
             f"{path} is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
         )
-    read_recipes(path)
+    read_recipes(path.parent)
     contents = {(*job_key(row.key), row.method_version) for row in rows.values()}
     for origin in read_job_records(path).values():
         if origin[:7] not in contents:
@@ -209,11 +209,11 @@ def chosen_cells(cells: Sequence[list[Row]], choice: Mapping[str, Collection[obj
 
 
 def find_recipes(paths: Iterable[Path]) -> dict[str, Recipe]:
-    """Read how the users' own datasets of results files were prepared, by fingerprint; `read_files` checks the files."""
+    """Read how the users' own datasets of results files were prepared, by fingerprint, from files that can be read."""
     recipes: dict[str, Recipe] = {}
     for path in paths:
         with suppress(HashbenchError):
-            recipes |= read_recipes(path)
+            recipes |= read_recipes(path.parent)
     return recipes
 
 

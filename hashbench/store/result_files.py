@@ -86,9 +86,9 @@ def jobs_path(path: Path) -> Path:
     return path.with_name(path.stem + _JOBS)
 
 
-def recipes_path(path: Path) -> Path:
-    """Return the file, beside a results file, of how the user's own dataset was prepared."""
-    return path.with_name(_RECIPES)
+def recipes_path(folder: Path) -> Path:
+    """Return the file, in the folder for the rows of the user's own dataset, of how that was prepared."""
+    return folder / _RECIPES
 
 
 def is_results_file(name: str, names: Container[str], begin: Callable[[], bytes]) -> bool:
@@ -292,13 +292,13 @@ def read_job_records(path: Path) -> dict[tuple[Any, ...], JobRecord]:
     return records
 
 
-def read_recipes(path: Path) -> dict[str, Any]:
-    """Read how the dataset of a results file was prepared, by fingerprint; empty if that is not recorded."""
-    beside = recipes_path(path)
-    if not beside.exists():
+def read_recipes(folder: Path) -> dict[str, Any]:
+    """Read how the dataset of a folder was prepared, by fingerprint; empty if that is not recorded."""
+    path = recipes_path(folder)
+    if not path.exists():
         return {}
-    content = _read_content(beside)
-    _check_text(content, str(beside))
+    content = _read_content(path)
+    _check_text(content, str(path))
     try:
         recipes: dict[str, Any] = json.loads(content)
         for fingerprint, recipe in recipes.items():
@@ -308,7 +308,7 @@ def read_recipes(path: Path) -> dict[str, Any]:
             if not recipe["sha256"].keys() <= recipe["options"].keys():
                 raise ValueError(f"{fingerprint} has digests of files that no option names")
     except (AttributeError, HashbenchError, TypeError, ValueError, RecursionError) as error:
-        raise Unreadable(f"{beside} holds no recipes: {one_line(error).rstrip('.')}.", _RESTORE) from error
+        raise Unreadable(f"{path} holds no recipes: {one_line(error).rstrip('.')}.", _RESTORE) from error
     return recipes
 
 

@@ -123,7 +123,7 @@ def merge_rows(
     with locked_folder(folder):
         files = _by_file(folder, rows)
         for path, added in files.items():
-            _add_recipes(path, recipes)
+            _add_recipes(path.parent, recipes)
             _add(path, added, {} if record is None else {record.key: record})
     return list(files)
 
@@ -139,7 +139,7 @@ def replace_own(
     with locked_folder(folder):
         ((path, added),) = _by_file(folder, rows).items()
         known = unite([read_file(path)]) if path.exists() else {}
-        _add_recipes(path, recipes)
+        _add_recipes(path.parent, recipes)
         _add(path, added, {}, n_key=N_JOB)
     new = {unshown_key(key): row.rest for key, row in added.items()}
     jobs, alike = {key[:N_JOB] for key in new}, {key[: N_JOB - 1] for key in new}
@@ -165,14 +165,14 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int
             rows[unshown_key(key)] = row
         for target in _by_file(folder, of_file.values()):
             records.setdefault(target, {}).update(read_job_records(path))
-            recipes.setdefault(target, {}).update(read_recipes(path))
+            recipes.setdefault(target, {}).update(read_recipes(path.parent))
     with locked_folder(folder):
         known = {unshown_key(key): row for key, row in read_folder(folder).items()}
         for key in known.keys() & rows.keys():
             if known[key].rest != rows[key].rest:
                 raise _other_numbers(known[key], folder, "a folder that is to be added")
         for path, added in _by_file(folder, rows.values()).items():
-            _add_recipes(path, recipes[path])
+            _add_recipes(path.parent, recipes[path])
             _add(path, added, records[path])
     return [*records], len(rows.keys() - known.keys())
 
@@ -184,11 +184,11 @@ def _other_numbers(row: Row, place: Path, other: str) -> HashbenchError:
     )
 
 
-def _add_recipes(path: Path, recipes: Mapping[str, Any]) -> None:
-    """Write how a dataset was prepared beside a results file, before its rows; the first recipe of a content stays."""
-    known = read_recipes(path)
+def _add_recipes(folder: Path, recipes: Mapping[str, Any]) -> None:
+    """Write how a dataset was prepared into its folder, before its rows; the first recipe of a content stays."""
+    known = read_recipes(folder)
     if recipes.keys() - known.keys():
-        write_text(recipes_path(path), recipes_text({**recipes, **known}))
+        write_text(recipes_path(folder), recipes_text({**recipes, **known}))
 
 
 def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, Rows]:
