@@ -41,7 +41,7 @@ class _Option(NamedTuple):
 
     owner: type
     field: str
-    kind: type
+    kind: Any
     default: Any
 
 
@@ -70,12 +70,12 @@ def read_options(name: str, table: Any, what: str) -> tuple[OwnData, Options]:
         if key not in _OPTIONS:
             raise unknown_name(f"option of {what}", key, _OPTIONS)
         option, least = _OPTIONS[key], 0 if key == "seed" else 1
-        if type(value) is not (str if option.kind is Path else option.kind):
+        if not (isinstance(value, str) if option.kind is Path else type(value) is option.kind):
             raise HashbenchError(f"{what}.{key} must be {_EXPECTED[option.kind]}, got {value!r}.")
-        if value not in _CHOICES.get(key, (value,)):
-            raise unknown_name(f"{what}.{key}", value, _CHOICES[key])
         if option.kind is int and not least <= value < 2**32:
             raise HashbenchError(f"{what}.{key} is {value}, expected {least} to {2**32 - 1}.")
+        if key in _CHOICES and value not in _CHOICES[key]:
+            raise unknown_name(f"{what}.{key}", value, _CHOICES[key])
         choices[option.owner][option.field] = option.kind(value)
     return OwnData(name, **choices[OwnData]), Options(**choices[Options])
 

@@ -56,7 +56,9 @@ class Study:
             for name, own in self.methods or [(name, {}) for name in methods]
             if not methods or name in methods
         ]
-        changes = {key: tuple(values) for key, values in {"datasets": datasets, **others}.items() if values}
+        changes: dict[str, Any] = {
+            key: tuple(values) for key, values in {"datasets": datasets, **others}.items() if values
+        }
         return replace(self, methods=tuple(variants), params={**unchanged, **new}, **changes)
 
     def _still_holds(self, key: str, new: Mapping[str, Any], methods: Sequence[str]) -> bool:
@@ -76,10 +78,13 @@ class Study:
 
         They are those of the study that are not current, and missing ones that a folder of ``results`` has a recipe of.
         """
-        names = {spec.partition(":")[0]: split_name(spec.partition(":")[0])[0] for spec in self.datasets}
-        own = {base: self.own[base] for base in names.values() if base in self.own and not is_current(*self.own[base])}
-        for name, base in names.items() if results else ():
-            if base not in {*self.own, *own} and is_missing(base):
+        own = {}
+        for name in (spec.partition(":")[0] for spec in self.datasets):
+            base, _ = split_name(name)
+            if base in self.own:
+                if not is_current(*self.own[base]):
+                    own[base] = self.own[base]
+            elif results is not None and is_missing(base):
                 recipes = read_recipes(folder_of(results, base)) | read_recipes(folder_of(results, name))
                 own |= {base: choices_here(base, recipes)} if recipes else {}
         return own

@@ -37,7 +37,8 @@ class Row(NamedTuple):
     @property
     def key(self) -> tuple[Any, ...]:
         """The key of the row: its job, then the metric."""
-        return _key_of(self)
+        key: tuple[Any, ...] = _key_of(self)
+        return key
 
     @property
     def rest(self) -> tuple[Any, ...]:
