@@ -93,11 +93,11 @@ def rerun(
     """Run a cell of result files again, in a fresh folder, and compare every digit; by default of those in results/.
 
     A cell is a dataset, method, parameters, code length and seed. It is the first among the new or changed cells of
-    datasets that are built in, prepared here, or your own with their files in this folder; options choose others. Rows
-    that differ are listed, with differences
-    between their environment and this one, and the exit code is 1. Differences up to 0.02 are only a warning for
-    methods that optimise, as another processor may cause them. Cells that cannot be run here, such as those of an
-    older version, also only cause a warning; if none can be run, the exit code is 1 without --against.
+    datasets that are built in, prepared here, or recorded in the results with files that are here; options choose
+    others. Rows that differ are listed, with differences between their environment and this one, and the exit code
+    is 1. Differences up to 0.02 are only a warning for methods that optimise, as another processor may cause them.
+    Cells that cannot be run here, such as those of an older version, also only cause a warning; if none can be run,
+    the exit code is 1 without --against.
     """
     from hashbench.reports import submissions
     from hashbench.reports.revisions import read_side

@@ -14,7 +14,7 @@ from hashbench._validation import check_name
 from hashbench.adapter import Options, OwnData
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.pipeline.recipes import RECIPE, files_of, make_recipe, options_of, without_folders
+from hashbench.pipeline.recipes import RECIPE, files_of, make_recipe, options_of, recorded
 from hashbench.registry import (
     dataset_class,
     dataset_names,
@@ -250,7 +250,7 @@ def is_current(own: OwnData, options: Options) -> bool:
     """Return whether a dataset of the user's own files is prepared with these options, and its files are unchanged."""
     record = read_record(dataset_path(own.name))
     recipe = json.loads(record.get("about", {}).get(RECIPE, "{}"))
-    if recipe.get("options") != without_folders(options_of(own, options)):
+    if recipe.get("options") != recorded(options_of(own, options)):
         return False
     parts = {"stamps": _own_stamps(own, options), "versions": _versions_of(_adapter_of(own))}
     return all(record.get(key) == part for key, part in parts.items())

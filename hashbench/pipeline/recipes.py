@@ -1,7 +1,7 @@
 """Recipes of users' own datasets: the options of ``hashbench prepare``, and the SHA-256 of each file that it read.
 
 A recipe is an object of JSON with ``options`` and ``sha256``, by option, and the ``protocol`` in words. It is part of a
-dataset's file and is written beside its rows; files go by their names, without folders.
+dataset's file and is written beside its rows. Paths are relative to the current folder; of files outside, it has names.
 """
 
 import hashlib
@@ -92,15 +92,22 @@ def options_of(own: OwnData, options: Options) -> dict[str, Any]:
     }
 
 
-def without_folders(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with the names of files in place of their paths."""
+def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with paths relative to the current folder; of files outside, with their names."""
     named = dict(options)
     for key in (key for key in _FILES if key in options):
         path, array = split_spec(options[key])
-        named[key] = f"{path.absolute().name}{f':{array}' if array else ''}"
+        named[key] = f"{_recorded_path(path)}{f':{array}' if array else ''}"
     if is_model(kind := options.get("features", "")) and (model := parse(kind)).folder:
-        named["features"] = f"{PREFIX}{model.folder.absolute().name}{f':{model.pooling}' if model.pooling else ''}"
+        named["features"] = f"{PREFIX}{_recorded_path(model.folder)}{f':{model.pooling}' if model.pooling else ''}"
     return named
+
+
+def _recorded_path(path: Path) -> str:
+    here = Path.cwd()
+    whole = here / path
+    is_inside = whole.is_relative_to(here) and ".." not in path.parts
+    return whole.relative_to(here).as_posix() if is_inside else path.resolve().name
 
 
 def files_of(options: Mapping[str, Any]) -> dict[str, tuple[Path, list[Path]]]:
@@ -125,7 +132,7 @@ def files_of(options: Mapping[str, Any]) -> dict[str, tuple[Path, list[Path]]]:
 def make_recipe(own: OwnData, options: Options) -> dict[str, Any]:
     """Return the recipe of a dataset that is to be prepared, without its protocol."""
     given = options_of(own, options)
-    return {"options": without_folders(given), "sha256": _digests(given)}
+    return {"options": recorded(given), "sha256": _digests(given)}
 
 
 def recipe_of(dataset: Dataset) -> dict[str, Recipe]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shlex
+from pathlib import Path
 
 import click
 import numpy as np
@@ -57,7 +58,7 @@ def grid(folder):
     return write
 
 
-def recorded(folder, name="mine"):
+def written(folder, name="mine"):
     return json.loads((folder / "results" / name / "dataset.json").read_text())
 
 
@@ -67,46 +68,63 @@ def spoil_labels():
     np.save("sources/l.npy", labels)
 
 
-def test_rows_come_with_options_digests_and_protocol_and_without_folders(hashbench, prepare, folder):
+def test_rows_come_with_options_digests_and_protocol(hashbench, prepare, folder):
     dataset = prepare("--seed", 3, "--queries", 9)
     assert hashbench(*RUN).exit_code == 0
     files = {"from": "sources/x.npz", "labels": "sources/l.npy"}
-    assert recorded(folder) == {
+    assert written(folder) == {
         dataset.fingerprint: {
-            "options": {"from": "x.npz:items", "labels": "l.npy", "queries": 9, "seed": 3},
+            "options": {"from": "sources/x.npz:items", "labels": "sources/l.npy", "queries": 9, "seed": 3},
             "sha256": {key: hashlib.sha256((folder / file).read_bytes()).hexdigest() for key, file in files.items()},
             "protocol": dataset.about["protocol"],
         }
     }
-    assert "hashbench prepare --from x.npz:items --labels l.npy" in hashbench("info", "mine").stdout
+    command = "hashbench prepare --from sources/x.npz:items --labels sources/l.npy --queries 9 --seed 3 --name mine\n"
+    assert f"prepared by: {command}" in hashbench("info", "mine").stdout
+
+
+def test_paths_are_those_in_the_current_folder_and_else_names(folder, monkeypatch):
+    inside, model = folder / "sources", folder / "sources" / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    options = {"from": f"{inside}/x.npz:items", "features": f"hf:{model}:cls", "seed": 1}
+    expected = {"from": "sources/x.npz:items", "features": "hf:sources/model:cls", "seed": 1}
+    assert recipes.recorded(options) == expected
+    assert recipes.recorded({"from": "./sources/x.npz"} | {"labels": "../here/sources/l.npy"}) == {
+        "from": "sources/x.npz",
+        "labels": "l.npy",
+    }
+    assert recipes.files_of(expected)["features"] == (Path("sources/model"), [Path("sources/model/config.json")])
+    monkeypatch.chdir(model)
+    assert recipes.recorded(options) == {"from": "x.npz:items", "features": "hf:.:cls", "seed": 1}
 
 
 def test_every_content_has_its_recipe_and_the_first_stays(hashbench, prepare, folder, monkeypatch):
     first = prepare().fingerprint
     assert hashbench(*RUN).exit_code == 0
-    before = recorded(folder)
+    before = written(folder)
     second = prepare("--seed", 1).fingerprint
     noted = hashbench(*RUN)
     assert "for the rows in results/mine: --seed is 1, not its default. Its rows are added as those" in noted.stderr
-    assert recorded(folder).keys() == {first, second}
-    assert recorded(folder)[first] == before[first]
+    assert written(folder).keys() == {first, second}
+    assert written(folder)[first] == before[first]
     (folder / "sources" / "l.npy").rename(folder / "renamed.npy")
     renamed = "--from", "sources/x.npz:items", "--labels", "renamed.npy", "--name", "mine"
     assert hashbench("prepare", *renamed).exit_code == 0
     assert "another way" not in hashbench(*RUN).stderr
-    assert recorded(folder)[first] == before[first]
+    assert written(folder)[first] == before[first]
 
 
 def test_other_rows_of_own_data_and_known_data_have_their_recipe_or_none(hashbench, prepare, folder):
     dataset = prepare()
     fold = "mine-unseen2-fold0"
     assert hashbench("run", "--dataset", fold, "--dataset", "digits", *RUN[3:]).exit_code == 0
-    assert recorded(folder, "mine-unseen").keys() == {dataset.fingerprint}
+    assert written(folder, "mine-unseen").keys() == {dataset.fingerprint}
     assert not (folder / "results" / "digits" / "dataset.json").exists()
     np.savez("codes.npz", query=np.eye(len(dataset.query), 8) > 0, database=np.eye(len(dataset.database), 8) > 0)
     own = "--query-codes", "codes.npz:query", "--database-codes", "codes.npz:database", "--dataset", "mine"
     assert hashbench("evaluate", *own, "--metric", "AP", "--save", "ours").exit_code == 0
-    assert recorded(folder).keys() == {dataset.fingerprint}
+    assert written(folder).keys() == {dataset.fingerprint}
     assert hashbench("results", "merge", "results", "--results", "all").exit_code == 0
     for name in ("mine", "mine-unseen"):
         assert (folder / "all" / name / "dataset.json").read_text() == (
@@ -121,18 +139,16 @@ def test_a_cell_is_rerun_from_the_files_alone(hashbench, prepare, folder, data, 
     assert hashbench("run", "--dataset", name, *RUN[3:]).exit_code == 0
     prepare()  # other content under the name stays
     before = {path: path.read_bytes() for path in data.rglob("*.h5")}
-    elsewhere = hashbench("results", "rerun")
-    assert elsewhere.exit_code == 1
-    assert f"{name} lsh (x.npz:items is missing here, l.npy is missing here)." in elsewhere.stderr
-    monkeypatch.chdir("sources")
-    assert hashbench("results", "rerun", folder / "results").stdout.endswith("every digit is the same.\n")
+    assert hashbench("results", "rerun").stdout.endswith("every digit is the same.\n")
     assert {path: path.read_bytes() for path in data.rglob("*.h5")} == before
-    monkeypatch.chdir(folder)
     spoil_labels()
-    monkeypatch.chdir("sources")
-    refused = hashbench("results", "rerun", folder / "results")
+    refused = hashbench("results", "rerun")
     assert (refused.exit_code, refused.stdout) == (1, "")
-    assert f"{name} lsh (l.npy is another file here)." in refused.stderr
+    assert f"{name} lsh (sources/l.npy is another file here)." in refused.stderr
+    monkeypatch.chdir("sources")
+    elsewhere = hashbench("results", "rerun", folder / "results")
+    words = "sources/x.npz:items is missing here, sources/l.npy is missing here"
+    assert f"{name} lsh ({words})." in elsewhere.stderr
 
 
 def test_a_missing_dataset_is_prepared_by_the_recipe_of_its_rows(hashbench, prepare, folder, data, monkeypatch):
@@ -140,15 +156,16 @@ def test_a_missing_dataset_is_prepared_by_the_recipe_of_its_rows(hashbench, prep
     assert hashbench(*RUN).exit_code == 0
     monkeypatch.setenv("HASHBENCH_DATA", str(folder / "new"))
     run = (*RUN, "--bits", 16, "--results", folder / "results")
+    monkeypatch.chdir("sources")
     for command in (run, (*run, "--dry-run")):
         lacking = hashbench(*command)
         assert lacking.exit_code == 1
         assert lacking.stderr == (
-            "Error: mine is not prepared here, and of the files of its rows x.npz:items is missing here, l.npy is "
-            "missing here. Prepare it from these: hashbench prepare --from x.npz:items --labels l.npy --seed 1 --name "
-            "mine.\n"
+            "Error: mine is not prepared here, and of the files of its rows sources/x.npz:items is missing here, "
+            "sources/l.npy is missing here. Prepare it from these: hashbench prepare --from sources/x.npz:items "
+            "--labels sources/l.npy --seed 1 --name mine.\n"
         )
-    monkeypatch.chdir("sources")
+    monkeypatch.chdir(folder)
     assert hashbench(*run, "--dry-run").stdout.endswith("0 of 2 jobs done, 2 to do.\n")
     assert not (folder / "new" / "datasets").exists()
     assert f"prepared {folder / 'new' / 'datasets' / 'mine.h5'}\n" in hashbench(*run).stderr
@@ -174,7 +191,7 @@ def test_check_says_how_to_prepare_the_content_of_rows(hashbench, prepare):
     prepare("--seed", 1)
     assert hashbench(*RUN).exit_code == 0
     prepare()
-    command = "Prepare it: hashbench prepare --from x.npz:items --labels l.npy --seed 1 --name mine\n"
+    command = "Prepare it: hashbench prepare --from sources/x.npz:items --labels sources/l.npy --seed 1 --name mine\n"
     assert hashbench("results", "check").stderr.endswith(command)
 
 
@@ -202,8 +219,10 @@ def test_a_grid_whose_files_differ_from_those_of_the_rows_says_which(hashbench, 
     spoil_labels()
     noted = hashbench(*command)
     assert noted.exit_code == 0
-    words = "mine was prepared in another way than for the rows in results/mine: l.npy (--labels) is another file. Its "
-    assert f"{words}rows are added as those of other data.\n" in noted.stderr
+    assert (
+        "mine was prepared in another way than for the rows in results/mine: sources/l.npy (--labels) is another file. "
+        "Its rows are added as those of other data.\n"
+    ) in noted.stderr
     assert len(read_rows(folder / "results", "mine")) == 2
     (folder / "sources" / "l.npy").unlink()
     missing = hashbench(*command)
@@ -248,10 +267,9 @@ def test_a_grid_takes_every_option_of_prepare_for_own_data():
     assert {*recipes._OPTIONS} == options - {"name", "dataset", "source", "force", "lock-timeout", *of_folds}
 
 
-def test_a_command_from_a_recipe_can_be_typed_as_it_is(hashbench, prepare, folder, data, monkeypatch):
+def test_a_command_from_a_recipe_can_be_typed_as_it_is(hashbench, prepare, data):
     dataset = prepare("--train", 20, "--affinity", "same-label")
     (recipe,) = recipes.recipe_of(dataset).values()
-    monkeypatch.chdir("sources")
     program, *command = shlex.split(recipes.command_of("other name", recipe).replace("other name", "other"))
     assert program == "hashbench"
     assert hashbench(*command).exit_code == 0
