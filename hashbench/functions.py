@@ -84,7 +84,8 @@ def run(
     Warns
     -----
     UserWarning
-        For each job that cannot run, or fails; the others still run. For each metric whose name has two meanings.
+        For each job that cannot run, or fails; the others still run. For each metric whose name has two meanings. Also if
+        your own dataset was prepared in another way than for the rows in ``results``.
 
     Raises
     ------
@@ -97,27 +98,31 @@ def run(
     [['digits', 'lsh', 12, 'P@r2']]
     """
     from hashbench.pipeline.cluster import Cluster
+    from hashbench.pipeline.one_job import write_rows
+    from hashbench.pipeline.preparation import prepare_own
     from hashbench.pipeline.runner import in_order, run_all
     from hashbench.pipeline.steps import Demands
     from hashbench.store.result_rows import to_frame
-    from hashbench.store.results import merge_rows
 
     study = _study(methods, n_bits, datasets, seeds, metrics, params)
     jobs = study.jobs()
+    for choices in study.unprepared(None if results is None else Path(results)).values():
+        prepare_own(*choices)
     cluster = None if workers is None else Cluster(workers, trust_workers)
     outcomes: list[Outcome] = []
-    refusals = []
+    notes, refusals = [], []
     for outcome in run_all(jobs, Demands(study.metrics, force, resume), n_jobs=n_jobs, cluster=cluster):
         if outcome.evaluation is None:
             refusals.append(outcome.refusal)
             continue
         outcomes.append(outcome)
         if results is not None:
-            merge_rows(Path(results), outcome.rows, outcome.made)
+            _, sentence = write_rows(Path(results), outcome)
+            notes.append(sentence)
     if not outcomes:
         raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method.")
-    for refusal in refusals:
-        warnings.warn(refusal, stacklevel=3)
+    for sentence in (*filter(None, notes), *refusals):
+        warnings.warn(sentence, stacklevel=3)
     return to_frame([row for outcome in in_order(outcomes, jobs) for row in outcome.rows])
 
 

@@ -144,18 +144,22 @@ def _describe_named(name: str) -> Description:
 def describe_dataset(dataset: "Dataset") -> str:
     """Describe a dataset."""
     from hashbench.dataset import N_NEIGHBOURS
+    from hashbench.pipeline import recipes
     from hashbench.sources.features.extraction import RECIPE
     from hashbench.sources.inspection import LEFT_OUT, WARNING, inspect, warning_of
 
     order = ("summary", "protocol", "source", "features", "licence", "citation", *sorted(dataset.about))
+    hidden = (WARNING, RECIPE, LEFT_OUT, recipes.RECIPE)
     facts = {
         "dataset": dataset.name,
-        **{key: dataset.about[key] for key in order if key in dataset.about and key not in (WARNING, RECIPE, LEFT_OUT)},
+        **{key: dataset.about[key] for key in order if key in dataset.about and key not in hidden},
         "items": _describe_items(dataset),
         "split": f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training",
         "affinity": dataset.rule,
         "fingerprint": dataset.fingerprint,
     }
+    for recipe in recipes.recipe_of(dataset).values():
+        facts["prepared by"] = recipes.command_of(split_name(dataset.name)[0], recipe)
     if not np.isin(dataset.train[:1], dataset.database).any():
         facts["split"] += ", outside the database"
     if dataset.rule == "distance":

@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from hashbench.cli.outputs import refuse_outputs
 from hashbench.errors import counted
 
 if TYPE_CHECKING:
+    from hashbench.adapter import Options, OwnData
     from hashbench.dataset import Dataset
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
@@ -210,10 +211,12 @@ def encode(
             f"{', in the order of their paths' * split_spec(items)[0].is_dir()}."
         )
         return
-    jobs, demands = _jobs_of(options.study_of(**grid), part), Demands((), force, resume, keep_model)
+    study = options.study_of(**grid)
+    jobs, demands = _jobs_of(study, part), Demands((), force, resume, keep_model)
     if dry_run:
-        _print_plan(jobs, remaining(jobs, demands))
+        _print_plan(jobs, remaining(jobs, demands, unprepared=study.unprepared()))
         return
+    _prepare_own(study.unprepared())
     outcomes = []
     try:
         for outcome in console.run_jobs(jobs, demands, n_jobs):
@@ -250,13 +253,13 @@ def run(
 ) -> None:
     """Prepare, encode and score; finished steps are skipped. Each combination of options is one job."""
     from hashbench.cli import console
-    from hashbench.pipeline.one_job import remaining
+    from hashbench.pipeline.one_job import remaining, write_rows
     from hashbench.pipeline.preparation import find_prepared, results_name
     from hashbench.pipeline.runner import in_order
     from hashbench.pipeline.steps import Demands
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
-    from hashbench.store.results import check_folder, merge_rows
+    from hashbench.store.results import check_folder
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one job on each worker; leave --jobs out.")
@@ -269,20 +272,34 @@ def run(
     for name in names:  # before any work
         check_folder(results, name, versions)
     if dry_run:
-        _print_plan(jobs, remaining(jobs, demands, results))
+        _print_plan(jobs, remaining(jobs, demands, results, study.unprepared(results)))
         return
-    outcomes, folders = [], dict[Path, None]()
+    _prepare_own(study.unprepared(results))
+    outcomes, folders, notes = [], dict[Path, None](), []
     try:
         for outcome in console.run_jobs(jobs, demands, n_jobs, cluster):
-            folders |= dict.fromkeys(path.parent for path in merge_rows(results, outcome.rows, outcome.made))
+            files, note = write_rows(results, outcome)
+            folders |= dict.fromkeys(path.parent for path in files)
+            notes += [note] if note else []
             outcomes.append(outcome)
     finally:  # finished jobs are shown, whatever stops the rest
-        for hint in dict.fromkeys(hint for outcome in outcomes for hint in outcome.hints):
+        for hint in dict.fromkeys([*notes, *(hint for outcome in outcomes for hint in outcome.hints)]):
             click.echo(hint, err=True)
         if outcomes:
             click.echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
             if _is_watched():  # in a script the last line is the error, if there is one
                 click.echo(f"Rows are in {', '.join(map(str, folders))}.", err=True)
+
+
+def _prepare_own(datasets: "Mapping[str, tuple[OwnData, Options]]") -> None:
+    """Prepare the user's datasets that a grid file or a recipe describes."""
+    from hashbench.cli.progress import ProgressBar
+    from hashbench.pipeline.preparation import prepare_own
+
+    for own, choices in datasets.values():
+        with ProgressBar() as progress:
+            _, path = prepare_own(own, replace(choices, on_progress=progress.update))
+        click.echo(f"prepared {path}", err=True)
 
 
 def _is_watched() -> bool:

@@ -64,7 +64,11 @@ def check(paths: tuple[Path, ...]) -> None:
     files = submissions.result_files(paths or (Path("results"),))
     rows, problems = submissions.read_files(files)
     origins = read_origins(files)
-    problems += submissions.about_rows(rows) + submissions.about_jobs(rows, origins)
+    problems += (
+        submissions.about_rows(rows)
+        + submissions.about_contents(rows, submissions.find_recipes(files))
+        + submissions.about_jobs(rows, origins)
+    )
     _raise(problems + submissions.about_code(rows, origins))
     click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well.")
 
@@ -89,10 +93,11 @@ def rerun(
     """Run a cell of result files again, in a fresh folder, and compare every digit; by default of those in results/.
 
     A cell is a dataset, method, parameters, code length and seed. It is the first among the new or changed cells of
-    datasets that are built in or prepared here; options choose others. Rows that differ are listed, with differences
-    between their environment and this one, and the exit code is 1. Differences up to 0.02 are only a warning for
-    methods that optimise, as another processor may cause them. Cells that cannot be run here, such as those of an
-    older version, also only cause a warning; if none can be run, the exit code is 1 without --against.
+    datasets that are built in, prepared here, or recorded in the results with files that are here; options choose
+    others. Rows that differ are listed, with differences between their environment and this one, and the exit code
+    is 1. Differences up to 0.02 are only a warning for methods that optimise, as another processor may cause them.
+    Cells that cannot be run here, such as those of an older version, also only cause a warning; if none can be run,
+    the exit code is 1 without --against.
     """
     from hashbench.reports import submissions
     from hashbench.reports.revisions import read_side
@@ -105,7 +110,8 @@ def rerun(
     base = {} if against is None else read_side(against, Path("results")).rows
     choice = {"method": methods, "n_bits": n_bits, "seed": seeds, "metric": [get_metric(name).name for name in metrics]}
     cells, origins = submissions.chosen_cells(submissions.changed_cells(rows, base), choice), read_origins(files)
-    runnable_cells, others = submissions.runnable(cells)
+    recipes = submissions.find_recipes(files)
+    runnable_cells, others = submissions.runnable(cells, recipes)
     if not cells:
         click.echo("No cell is new or changed.")
     if others:
@@ -117,7 +123,7 @@ def rerun(
     problems, warnings = [], []
     for job, cell in runnable_cells[:n_cells]:
         click.echo(f"{job}: {counted(len(cell), 'row')} ...")
-        cell_problems, cell_warnings = submissions.rerun(job, cell, origin_of(origins, cell[0].key))
+        cell_problems, cell_warnings = submissions.rerun(job, cell, origin_of(origins, cell[0].key), recipes)
         problems += cell_problems
         warnings += cell_warnings
     for warning in warnings:

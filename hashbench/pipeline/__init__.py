@@ -1,6 +1,7 @@
 """From a name to rows: prepare, encode and score whatever is not done yet.
 
 preparation     datasets: where their files are, whether they are current, preparing, finding and loading them
+recipes         how users' own datasets were prepared, to prepare them again
 grid            the jobs that options span, each with its method
 study           what spans a grid, from options or a TOML file
 steps           encoding and scoring one job, each step cached by its provenance, and the rows of its scores

@@ -1,8 +1,8 @@
 """One job, from its dataset to rows; finished steps are skipped."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from hashbench.errors import HashbenchError, JobFailure, Refusal
 from hashbench.pipeline.failures import contained
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset, load_dataset
+from hashbench.pipeline.recipes import Recipe, differences, recipe_of
 from hashbench.pipeline.steps import (
     Demands,
     codes_of,
@@ -25,8 +26,10 @@ from hashbench.registry import is_built_in
 from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.store.models import holds_model
 from hashbench.store.origin import JobRecord
+from hashbench.store.result_files import folder_of, read_recipes
 from hashbench.store.result_rows import Row
-from hashbench.store.results import read_rows
+from hashbench.store.results import merge_rows, read_rows
+from hashbench.unseen import split_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,7 @@ class Outcome:
     model: Path | None = None  # file of the fitted method, if it was kept and only codes were wanted
     rows: tuple[Row, ...] = ()  # for the results files
     made: JobRecord | None = None  # what made them, if the codes record it
+    recipes: Mapping[str, Recipe] = field(default_factory=dict)  # of the user's own dataset, by fingerprint
     hints: tuple[str, ...] = ()  # sentences that readers of the scores need
     notes: tuple[str, ...] = ()  # what was done and what was reused
     held_out: tuple[str, float] | None = None  # metric and score of the held-out items that chose the epoch, if any
@@ -106,18 +110,44 @@ def _finish(job: Job, dataset: Dataset, demands: Demands, on_progress: Progress,
         codes=path,
         rows=rows_of(codes.made, scored),
         made=made and made._replace(trials=job.n_trials),
+        recipes=recipe_of(dataset),
         hints=(*dataset.notes, *hints),
         notes=tuple(notes),
         held_out=None if codes.held_out is None else (codes.held_out_metric, codes.held_out),
     )
 
 
-def remaining(jobs: Sequence[Job], demands: Demands, results: Path | None = None) -> Iterator[str]:
+def write_rows(folder: Path, outcome: Outcome) -> tuple[list[Path], str]:
+    """Add the rows of a job to a folder of results; return the files.
+
+    Also returns a sentence if the user's own dataset was prepared in another way than that of the rows there, else "".
+    """
+    sentence = ""
+    for row in outcome.rows[:1]:
+        place, base = folder_of(folder, row.dataset), split_name(row.dataset)[0]
+        for fingerprint, recipe in outcome.recipes.items():
+            known = read_recipes(place)
+            if known and fingerprint not in known:
+                changes = min((differences(recipe, other) for other in known.values()), key=len)
+                sentence = (
+                    f"{base} was prepared in another way than for the rows in {place}: "
+                    f"{', '.join(changes) or 'by other versions'}. Its rows are added as those of other data."
+                )
+    return merge_rows(folder, outcome.rows, outcome.made, outcome.recipes), sentence
+
+
+def remaining(
+    jobs: Sequence[Job], demands: Demands, results: Path | None = None, unprepared: Container[str] = ()
+) -> Iterator[str]:
     """Yield for each job what `run` would still do, "" if it is done; nothing is computed or written.
 
-    ``results`` is the folder for the rows, if they are to be written. A method's refusal shows only when it is run.
+    ``results`` is the folder for the rows, if they are to be written. Datasets called ``unprepared``, and those cut out
+    of them, are to be prepared first. A method's refusal shows only when it is run.
     """
-    datasets = {spec: find_dataset(spec) for spec in dict.fromkeys(job.dataset for job in jobs)}
+    datasets = {
+        spec: None if split_name(spec.partition(":")[0])[0] in unprepared else find_dataset(spec)
+        for spec in dict.fromkeys(job.dataset for job in jobs)
+    }
     written = {spec: {*read_rows(results, dataset.name)} for spec, dataset in datasets.items() if results and dataset}
     for job in jobs:
         dataset = datasets[job.dataset]

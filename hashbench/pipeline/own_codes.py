@@ -19,6 +19,7 @@ from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
+from hashbench.pipeline.recipes import recipe_of
 from hashbench.pipeline.steps import check_content, needs_vectors, rows_of, vectors_of
 from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.asymmetric import as_outputs
@@ -308,12 +309,14 @@ class OwnCodes:
 def save_all(scored_codes: Sequence[tuple[OwnCodes, Saving, Evaluation]]) -> list[str]:
     """Add rows of codes of one name to the results, and return a report; `Saving.check` must have passed.
 
-    The rows replace all rows of the same name, dataset, code length and seed, whatever their metrics, group and label;
-    all are written or none. Every query's scores are kept for significance tests.
+    The rows replace all rows of the same name, dataset, content, code length and seed, whatever their metrics, group
+    and label; all are written or none. Every query's scores are kept for significance tests.
     """
     sources = [codes.scores_of(saving, scored) for codes, saving, scored in scored_codes]
     rows = [[row for source, scored in parts.items() for row in rows_of(source, scored)] for parts in sources]
-    path, all_earlier = replace_own(scored_codes[0][1].results, chain(*rows))
+    judge = scored_codes[0][0].dataset
+    recipes = recipe_of(judge) if judge else {}
+    path, all_earlier, others = replace_own(scored_codes[0][1].results, chain(*rows), recipes)
     report: list[str] = []
     for (codes, saving, scored), own_rows in zip(scored_codes, rows, strict=True):
         what, job = f"{saving.name!r}, {counted(codes.n_bits, 'bit')}", (codes.n_bits, saving.seed)
@@ -326,6 +329,12 @@ def save_all(scored_codes: Sequence[tuple[OwnCodes, Saving, Evaluation]]) -> lis
             )
             if lacking := [metric for metric in metrics if metric not in scored.scores]:
                 report.append(f"Not scored again: {', '.join(lacking)}. Name all metrics in one call to keep them.")
+        if of_others := [row for row in others if (row.n_bits, row.seed) == job]:
+            metrics = dict.fromkeys(row.metric for row in of_others)
+            report.append(
+                f"{counted(len(of_others), 'row')} of {what}, seed {saving.seed}, over other labels, affinity or "
+                f"vectors kept: {', '.join(metrics)}."
+            )
     codes, saving, _ = scored_codes[0]
     if codes.dataset is None:
         name = codes.dataset_name(saving)

@@ -1,6 +1,7 @@
 """Prepared datasets: where their files are, whether they are current, and preparing, finding and loading them."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from hashbench._validation import check_name
 from hashbench.adapter import Options, OwnData
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, unknown_name
+from hashbench.pipeline.recipes import RECIPE, files_of, make_recipe, options_of, recorded
 from hashbench.registry import (
     dataset_class,
     dataset_names,
@@ -110,8 +112,11 @@ def _stamps(spec: str, choices: Mapping[str, Any]) -> dict[str, str] | None:
 def _stamp(path: Path) -> str:
     """Digest a file's size and times, or those of the files of a folder; "" if there are none."""
     with reading(path):
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
-        states = [(file.name, file.stat()) for file in files if file.is_file()]
+        return _stamp_of(file for file in (sorted(path.iterdir()) if path.is_dir() else [path]) if file.is_file())
+
+
+def _stamp_of(files: Iterable[Path]) -> str:
+    states = [(file.name, file.stat()) for file in files]
     stamp = [[name, state.st_size, state.st_mtime_ns, state.st_ctime_ns] for name, state in states]
     return digest(stamp) if stamp else ""
 
@@ -217,28 +222,53 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
         raise HashbenchError(f"{own.name!r} reads like a dataset with unseen classes; choose another --name.")
     if own.name.endswith(HDF5_SUFFIXES):
         raise HashbenchError(f"{own.name!r} reads like a file; choose a --name without {Path(own.name).suffix}.")
-    name = "ann-benchmarks" if _is_ann_benchmark(own) else "arrays"
+    name = _adapter_of(own)
     kinds = dataset_class(name).features
     kind = options.features or kinds[0]
     if not offers(kinds, kind):
         raise unknown_name("feature kind", f"{own.name}:{kind}", kinds, like=kind)
     _refuse_useless(name, kind, options)
+    stamps, recipe = _own_stamps(own, options), make_recipe(own, options)  # before files are read that may change
     spec, options = _with_folder(f"{own.name}:{kind}", options)
     options = replace(options, features=spec.partition(":")[2])
     dataset = with_warning(get_dataset(name, replace(options, own=own)).prepare())
+    recipe["protocol"] = dataset.about.get("protocol", "")
+    dataset = replace(dataset, about={**dataset.about, RECIPE: canonical_json(recipe)})
     with locked(path):
-        hdf5.write_dataset(dataset, path, {"chosen": _chosen(options)})
+        record = {"chosen": _chosen(options), "stamps": stamps, "versions": _versions_of(name)}
+        hdf5.write_dataset(dataset, path, record)
     return dataset, path
 
 
-def _is_ann_benchmark(own: OwnData) -> bool:
-    """Return whether the items are an HDF5 file with the arrays of ann-benchmarks."""
+def is_missing(name: str) -> bool:
+    """Return whether a name can only be that of a dataset of the user's own files, which is not prepared."""
+    is_file = name.endswith(HDF5_SUFFIXES) or Path(name).is_file()
+    return not (is_file or is_known(name) or dataset_path(name).exists())
+
+
+def is_current(own: OwnData, options: Options) -> bool:
+    """Return whether a dataset of the user's own files is prepared with these options, and its files are unchanged."""
+    record = read_record(dataset_path(own.name))
+    recipe = json.loads(record.get("about", {}).get(RECIPE, "{}"))
+    if recipe.get("options") != recorded(options_of(own, options)):
+        return False
+    parts = {"stamps": _own_stamps(own, options), "versions": _versions_of(_adapter_of(own))}
+    return all(record.get(key) == part for key, part in parts.items())
+
+
+def _own_stamps(own: OwnData, options: Options) -> dict[str, str]:
+    """Digest the sizes and times of the user's own files, by the option that names them."""
+    return {option: _stamp_of(files) for option, (_, files) in files_of(options_of(own, options)).items()}
+
+
+def _adapter_of(own: OwnData) -> str:
+    """Return the adapter for a user's own files: items may be an HDF5 file with the arrays of ann-benchmarks."""
     path = Path(own.items)
     with suppress(OSError, RuntimeError):  # no HDF5, or cut short, which is refused when it is read as any other file
         if path.is_file():
             with h5py.File(path, "r") as file:
-                return {"train", "test", "neighbors"} <= set(file)
-    return False
+                return "ann-benchmarks" if {"train", "test", "neighbors"} <= set(file) else "arrays"
+    return "arrays"
 
 
 def _refuse_useless(name: str, kind: str, options: Options) -> None:

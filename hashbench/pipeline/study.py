@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from hashbench._validation import as_tuple
+from hashbench.adapter import Options, OwnData
 from hashbench.cards import method_card
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.grid import FOR_SOME, TUNED, Job, Sweep, grid, settings_of, spelled
+from hashbench.pipeline.preparation import is_current, is_missing
+from hashbench.pipeline.recipes import choices_here, read_options
 from hashbench.store.inputs import check_file, reading
+from hashbench.store.result_files import folder_of, read_recipes
+from hashbench.unseen import split_name
 
 DEFAULT_DATASETS = ("digits",)
 
@@ -27,6 +32,7 @@ class Study:
     seeds: tuple[int, ...] = (0,)
     metrics: tuple[str, ...] = ()  # if empty, the default ones
     params: Mapping[str, Any] = field(default_factory=dict)  # as `hashbench.pipeline.grid.grid` takes them
+    own: Mapping[str, tuple[OwnData, Options]] = field(default_factory=dict)  # the user's datasets, to be prepared
 
     def changed(
         self,
@@ -50,7 +56,9 @@ class Study:
             for name, own in self.methods or [(name, {}) for name in methods]
             if not methods or name in methods
         ]
-        changes = {key: tuple(values) for key, values in {"datasets": datasets, **others}.items() if values}
+        changes: dict[str, Any] = {
+            key: tuple(values) for key, values in {"datasets": datasets, **others}.items() if values
+        }
         return replace(self, methods=tuple(variants), params={**unchanged, **new}, **changes)
 
     def _still_holds(self, key: str, new: Mapping[str, Any], methods: Sequence[str]) -> bool:
@@ -64,6 +72,22 @@ class Study:
             return method in methods
         owners = {owner for owner, _ in self.methods if key in settings_of(method_card(owner))}
         return not owners or not owners.isdisjoint(methods)
+
+    def unprepared(self, results: Path | None = None) -> dict[str, tuple[OwnData, Options]]:
+        """Return the user's datasets among those of the study, or whose parts are, that are to be prepared, by name.
+
+        They are those of the study that are not current, and missing ones that a folder of ``results`` has a recipe of.
+        """
+        own = {}
+        for name in (spec.partition(":")[0] for spec in self.datasets):
+            base, _ = split_name(name)
+            if base in self.own:
+                if not is_current(*self.own[base]):
+                    own[base] = self.own[base]
+            elif results is not None and is_missing(base):
+                recipes = read_recipes(folder_of(results, base)) | read_recipes(folder_of(results, name))
+                own |= {base: choices_here(base, recipes)} if recipes else {}
+        return own
 
     def jobs(self) -> list[Job]:
         """Return the jobs of the grid; refuse what cannot run before any work is done, and warn of unused seeds."""
@@ -106,8 +130,13 @@ def read_study(path: Path) -> Study:
             raise HashbenchError(f"{path} gives {key} twice, once in [params]. Leave one out.")
         if key in fields:
             params[key] = fields.pop(key)
-    if "bits" in fields:
-        fields["n_bits"] = fields.pop("bits")
+    for key, name in {"bits": "n_bits", "prepare": "own"}.items():
+        if key in fields:
+            fields[name] = fields.pop(key)
+    bases = {split_name(spec.partition(":")[0])[0] for spec in fields.get("datasets", ())}
+    for name in fields.get("own", {}):
+        if name not in bases:
+            raise HashbenchError(f"{path} prepares {name}, which is not among its datasets. Add it to them.")
     return Study(**fields, params=params)
 
 
@@ -160,6 +189,13 @@ def _values(value: Any, what: str) -> Any:
     return Sweep(values) if len(values) > 1 else values[0]
 
 
+def _read_own(value: Any, what: str) -> dict[str, tuple[OwnData, Options]]:
+    """Read a table of options of ``hashbench prepare`` for each of the user's datasets."""
+    if not isinstance(value, Mapping):
+        raise HashbenchError(f"{what} must be a table for each dataset, such as [prepare.mine], got {value!r}.")
+    return {name: read_options(name, table, f"{what}.{name}") for name, table in value.items()}
+
+
 _KEYS: dict[str, Callable[[Any, str], Any]] = {
     "datasets": _texts,
     "methods": read_methods,
@@ -170,4 +206,5 @@ _KEYS: dict[str, Callable[[Any, str], Any]] = {
     "preset": _values,
     "validation": _values,
     "device": _values,
+    "prepare": _read_own,
 }

@@ -59,7 +59,7 @@ _OF_DIFFERENCE = (
     *("value", "low", "high", "p", "p_holm", "freedom", "tie_sd", "n_queries", "n_distinct", "basis", "is_shown"),
 )
 _FIELDS = (
-    *("dataset", "features", "metric", "n_bits", "first", "second", "value", "low", "high", "p", "p_holm", "freedom"),
+    *(*BLOCK, "metric", "n_bits", "first", "second", "value", "low", "high", "p", "p_holm", "freedom"),
     *("tie_sd", "n_queries", "n_distinct", "n_seeds_first", "n_seeds_second", "basis", "is_shown", "answer"),
     *("first_settings", "second_settings"),
 )
@@ -247,7 +247,7 @@ def _compare(place: tuple[str, ...], lengths: dict[int, Rows], by_class: bool) -
     is_known = all(side is not None for of_length in scores.values() for side in of_length.values())
     found: list[_Found] = []
     for n_bits, rows in lengths.items():
-        here = {"dataset": dataset, "features": features, "metric": metric, "n_bits": n_bits}
+        here = dict(zip((*BLOCK, "metric"), place, strict=True)) | {"n_bits": n_bits}
         sides = {name: _side(of_name) for name, of_name in rows.items()}
         first, *others = sides
         for other in others:
@@ -378,9 +378,15 @@ def format_comparison(comparison: Comparison, form: str) -> str:
         return sheet_text(_FIELDS, [["" if pd.isna(value) else value for value in row] for row in rows]).rstrip("\n")
     table = markdown_table if form == "markdown" else plain_table
     titles: dict[str, list[dict[str, Any]]] = {}
+    contents: dict[tuple[str, str], set[str]] = {}
+    for answer in comparison.answers:
+        contents.setdefault((answer["dataset"], answer["features"]), set()).add(answer["dataset_fingerprint"])
     for answer in comparison.answers:
         lower = ", lower is better" if is_error(answer["metric"]) else ""
-        title = f"{answer['dataset']} ({answer['features']}): {answer['metric']} of {answer['first_title']}{lower}"
+        place = f"{answer['dataset']} ({answer['features']})"
+        if len(contents[answer["dataset"], answer["features"]]) > 1:
+            place += f", data {answer['dataset_fingerprint']}"
+        title = f"{place}: {answer['metric']} of {answer['first_title']}{lower}"
         titles.setdefault(title, []).append(answer)
     texts = []
     for title, answers in titles.items():

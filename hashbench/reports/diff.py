@@ -17,15 +17,17 @@ from hashbench.reports.ties import ANSWERS, Score
 from hashbench.reports.ties import compare as compare_ties
 from hashbench.scoring.comparison import ALPHA, holm, interval
 from hashbench.scoring.metrics import get_metric
-from hashbench.store.result_rows import COLUMNS, N_KEY, Row
+from hashbench.store.result_rows import COLUMNS, Row
 from hashbench.store.score_cache import find_scores
 
-KEY = list(COLUMNS[:N_KEY])
-OF_SEEDS = [name for name in KEY if name != "seed"]  # what the seeds of a row share
+KEY = list(COLUMNS[: COLUMNS.index("value")])  # of rows, without the content
+CONTENT = "dataset_fingerprint"
+OF_SEEDS = [name for name in (*KEY, CONTENT) if name != "seed"]  # what the seeds of a row share
 LISTED = ("changed", "not comparable", "new", "gone")
 STATUS = (*LISTED, "unchanged")
 CHECK_NAMES = "Check the names of folders, files and metrics; hashbench compare compares methods."
-_FIELDS, _TEST = COLUMNS[N_KEY:], ["p_value", "low", "high", "p_holm"]
+_FIELDS, _TEST = COLUMNS[len(KEY) :], ["p_value", "low", "high", "p_holm"]
+_PARTNER = ["same", "nth"]
 _OF_CHANGES = ["difference", "ties", "p_value", "p_holm", "low", "high"]
 
 
@@ -34,7 +36,8 @@ class Diff:
     """All rows of two sides.
 
     ``rows`` has the key of each row, its ``status`` (one of ``STATUS``), its ``label`` and ``data`` in words, and each
-    field of both sides, as ``value_old`` and ``value_new``. The changes of greatest loss come first, then rows by key.
+    field of both sides, as ``value_old`` and ``value_new``; ``data`` has the content where there are several. The
+    changes of greatest loss come first, then rows by key.
     Where both sides have a row, there is ``other``, why the two are not comparable, or empty; the ``difference`` of
     values; and the ``loss``, how much worse the new one is. Changes have what ``ties`` leave open between the two, and
     the ``marks`` of the new one; and, with `with_tests`, ``p_value``, ``p_holm``, the 95 % interval from ``low`` to
@@ -92,14 +95,15 @@ class Diff:
         Returns
         -------
         DataFrame
-            ``status``, the key of each row, ``old`` and ``new`` value, and ``other``, why they are not comparable. Of
-            changes also the ``difference``, what ``ties`` leave open, ``p_value``, ``p_holm``, ``low`` and ``high``.
+            ``status``, the key of each row, ``old`` and ``new`` value, ``other``, why they are not comparable, and
+            ``dataset_fingerprint``, of both the new one. Of changes also the ``difference``, what ``ties`` leave open,
+            ``p_value``, ``p_holm``, ``low`` and ``high``.
         """
         listed = LISTED[:1] if only_changed else LISTED
         rows = pd.concat([self.of(status) for status in listed], ignore_index=True)
         rows = rows.assign(**_values(rows), ties=rows["ties"].map(ANSWERS), other=rows["other"].replace("", np.nan))
         rows[_OF_CHANGES] = rows[_OF_CHANGES].where(rows["status"] == "changed")
-        return rows[["status", *KEY, "old", "new", *_OF_CHANGES, "other"]]
+        return rows[["status", *KEY, "old", "new", *_OF_CHANGES, "other", CONTENT]]
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
@@ -157,10 +161,14 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
             f"there is nothing to compare: no results{' in ' * bool(metrics)}{' or '.join(metrics)} of one dataset "
             f"and method in {old.name} and {new.name}. {CHECK_NAMES}"
         )
-    rows = before.merge(after, on=KEY, how="outer", suffixes=("_old", "_new"), indicator="sides")
+    pairs = _with_partners(before, after), _with_partners(after, before)
+    rows = pairs[0].merge(pairs[1], on=[*KEY, *_PARTNER], how="outer", suffixes=("_old", "_new"), indicator="sides")
+    rows[CONTENT] = rows[f"{CONTENT}_new"].fillna(rows[f"{CONTENT}_old"])
     labels = method_labels(zip(rows["method"], rows["params"], strict=True))
     rows["label"] = [labels[line] for line in zip(rows["method"], rows["params"], strict=True)]
-    rows["data"] = rows["dataset"] + ":" + rows["features"]
+    data = rows["dataset"] + ":" + rows["features"]
+    has_several = rows[CONTENT].groupby(data).transform("nunique") > 1
+    rows["data"] = data + (" [" + rows[CONTENT] + "]").where(has_several, "")
     values = _values(rows)
     rows["difference"] = (values["new"] - values["old"]).round(6)
     loss = -rows["difference"] * signs_of(rows["metric"])
@@ -171,8 +179,17 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
     answers = compare_ties(_score(rows, "old"), _score(rows, "new"))
     rows["ties"] = np.where(rows["status"] == "changed", answers, "")
     rows["greatest"] = rows["loss"].where(rows["status"] == "changed", -np.inf)
-    rows = rows.sort_values(["greatest", *KEY], ascending=[False, *[True] * len(KEY)], ignore_index=True)
-    return Diff(old.name, new.name, add_marks(rows.drop(columns=["greatest", "sides"])))
+    order = [*KEY, CONTENT]
+    rows = rows.sort_values(["greatest", *order], ascending=[False, *[True] * len(order)], ignore_index=True)
+    return Diff(old.name, new.name, add_marks(rows.drop(columns=["greatest", "sides", *_PARTNER])))
+
+
+def _with_partners(rows: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """Add ``_PARTNER``, equal for two rows to compare: of one content, or else the nth of those without such a row."""
+    keys = [pd.MultiIndex.from_frame(side[[*KEY, CONTENT]]) for side in (rows, others)]
+    has_partner = keys[0].isin(keys[1])
+    rows = rows.sort_values([*KEY, CONTENT]).assign(same=rows[CONTENT].where(has_partner, ""))
+    return rows.assign(nth=rows.groupby([*KEY, rows["same"] == ""]).cumcount().where(rows["same"] == "", 0))
 
 
 def _values(rows: pd.DataFrame) -> dict[str, "pd.Series[float]"]:

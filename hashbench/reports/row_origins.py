@@ -13,7 +13,7 @@ from hashbench.reports.aggregate import known_card, rank_settings
 from hashbench.reports.formatting import plain_table
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_files import find_files, job_key, jobs_path, read_job_records, results_path
-from hashbench.store.result_rows import COLUMNS, is_own
+from hashbench.store.result_rows import JOB, is_own
 from hashbench.store.results import read_results, read_rows
 
 N_TRIALS = 9  # settings tried on these to choose defaults of learned methods: benchmarks/tuning.csv
@@ -49,7 +49,7 @@ def with_origins(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRec
     ``trials`` is how many settings were tried on its data to choose its. ``code_min`` and ``code_max`` are one number
     for each code of plug-ins, NaN where it was not recorded.
     """
-    jobs = results[list(COLUMNS[:6])].drop_duplicates()
+    jobs = results[list(JOB)].drop_duplicates()
     keys = list(jobs.itertuples(index=False, name=None))
     recorded = [origin_of(origins, key) for key in keys]
     numbers = {plugin: number for number, plugin in enumerate(sorted({origin.plugin for origin in recorded if origin}))}
@@ -107,8 +107,12 @@ def origin_table(folder: Path, dataset: str, method: str) -> str:
         )
     table = pd.DataFrame(origins)
     libraries = {versions: f"[{number}]" for number, versions in enumerate(table["libraries"].unique(), 1)}
-    table = table.assign(libraries=table["libraries"].map(libraries))[_SHOWN].astype(str)
-    table = table.replace({"commit": {"": "-"}, "trials": {"0": "-"}}).rename(columns={"n_bits": "bits"})
+    has_several = len({origin.dataset_fingerprint for origin in origins}) > 1
+    shown = [*_SHOWN[:1], *["dataset_fingerprint"] * has_several, *_SHOWN[1:]]
+    table = table.assign(libraries=table["libraries"].map(libraries))[shown].astype(str)
+    table = table.replace({"commit": {"": "-"}, "trials": {"0": "-"}}).rename(
+        columns={"n_bits": "bits", "dataset_fingerprint": "content"}
+    )
     text = [plain_table(table.columns.tolist(), table.to_numpy().tolist(), n_left=2), ""]
     text += [f"{number} {versions}" for versions, number in libraries.items()]
     params = {origin.settings: jobs[origin.key].params for origin in origins}

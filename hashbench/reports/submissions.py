@@ -3,9 +3,12 @@
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,8 @@ from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Job, grid
-from hashbench.pipeline.preparation import dataset_path, find_dataset, load_dataset
+from hashbench.pipeline.preparation import dataset_path, find_dataset, load_dataset, prepare_own
+from hashbench.pipeline.recipes import Recipe, command_of, find_recipe, lacking_here, read_options
 from hashbench.pipeline.runner import run
 from hashbench.pipeline.steps import Demands
 from hashbench.registry import dataset_class, dataset_spec, method_names
@@ -29,6 +33,7 @@ from hashbench.store.result_files import (
     jobs_path,
     read_file,
     read_job_records,
+    read_recipes,
     results_path,
     rows_text,
     unite,
@@ -83,7 +88,8 @@ def _check_file(path: Path, file: ResultsFile, rows: _Rows) -> None:
         raise HashbenchError(
             f"{path} is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
         )
-    contents = {(*job_key(row.key), row.dataset_fingerprint, row.method_version) for row in rows.values()}
+    read_recipes(path.parent)
+    contents = {(*job_key(row.key), row.method_version) for row in rows.values()}
     for origin in read_job_records(path).values():
         if origin[:7] not in contents:
             raise HashbenchError(
@@ -93,25 +99,32 @@ def _check_file(path: Path, file: ResultsFile, rows: _Rows) -> None:
 
 
 def about_rows(rows: _Rows) -> list[str]:
-    """Describe rows that disagree with each other, with this version of hashbench or with the data prepared here."""
+    """Describe what contradicts this version of hashbench."""
+    return list(dict.fromkeys(problem for row in rows.values() for problem in _about_row(row)))
+
+
+def about_contents(rows: _Rows, recipes: Mapping[str, Recipe] = MappingProxyType({})) -> list[str]:
+    """Describe datasets with rows of several contents, or of another than is prepared here."""
     problems: list[str] = []
-    contents: dict[tuple[str, str, str], Row] = {}
+    places: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows.values():
-        first = contents.setdefault((row.dataset, row.features, canonical_json(left_out(row.params))), row)
-        if _content(row) != _content(first):
+        place = row.dataset, row.features, canonical_json(left_out(row.params))
+        places.setdefault(place, {}).setdefault(_content(row), row)
+    for (dataset, features, _), (first, *others) in ((place, [*of.values()]) for place, of in places.items()):
+        problems += [
+            f"{_name(row)} is over {_content(row)}, and {_name(first)} over {_content(first)}. Tables show both; "
+            "delete the rows of one, or give one of the datasets another name."
+            for row in others
+        ]
+        prepared = None if left_out(first.params) else _fingerprint_here(dataset, features)
+        if prepared not in (None, first.dataset_fingerprint):
+            recipe = find_recipe(recipes, first.dataset_fingerprint)
+            how = f": {command_of(split_name(dataset)[0], recipe)}" if recipe else " as in docs/datasets.md and rerun."
             problems.append(
-                f"{_name(row)} is over {_content(row)}, and {_name(first)} over {_content(first)}. "
-                "Prepare the dataset as in docs/datasets.md and rerun."
+                f"{dataset} with features {features} is {first.dataset_fingerprint} in {_name(first)}, and {prepared} "
+                f"as it is prepared here. Prepare it{how}"
             )
-        problems += _about_row(row)
-    for (dataset, features, *_), row in contents.items():
-        prepared = None if left_out(row.params) else _fingerprint_here(dataset, features)
-        if prepared not in (None, row.dataset_fingerprint):
-            problems.append(
-                f"{dataset} with features {features} is {row.dataset_fingerprint} in {_name(row)}, and {prepared} as "
-                "it is prepared here. Prepare it as in docs/datasets.md and rerun."
-            )
-    return list(dict.fromkeys(problems))
+    return problems
 
 
 def _content(row: Row) -> str:
@@ -141,7 +154,7 @@ def about_code(rows: _Rows, origins: Mapping[tuple[Any, ...], JobRecord]) -> lis
         origin, job = origin_of(origins, row.key), f"{row.n_bits} bits seed {row.seed}"
         codes = [f"version {row.method_version}", *([origin.plugin or "hashbench's own code"] if origin else [])]
         for kind, code in enumerate(codes):
-            line = row.dataset, row.features, row.method, row.params, kind
+            line = row.dataset, row.features, row.dataset_fingerprint, row.method, row.params, kind
             other_job, other = first.setdefault(line, (job, code))
             if code != other:
                 problems[line] = (
@@ -180,7 +193,7 @@ def changed_cells(rows: _Rows, base: _Rows) -> list[list[Row]]:
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for key, row in sorted(rows.items()):
         if base.get(key) != row:
-            cells.setdefault(key[:6], []).append(row)
+            cells.setdefault(key[:N_JOB], []).append(row)
     return list(cells.values())
 
 
@@ -195,18 +208,31 @@ def chosen_cells(cells: Sequence[list[Row]], choice: Mapping[str, Collection[obj
     return [cell for cell in chosen if cell]
 
 
-def runnable(cells: Sequence[list[Row]]) -> tuple[list[tuple[Job, list[Row]]], list[str]]:
+def find_recipes(paths: Iterable[Path]) -> dict[str, Recipe]:
+    """Read how the users' own datasets of results files were prepared, by fingerprint, from files that can be read."""
+    recipes: dict[str, Recipe] = {}
+    for path in paths:
+        with suppress(HashbenchError):
+            recipes |= read_recipes(path.parent)
+    return recipes
+
+
+def runnable(
+    cells: Sequence[list[Row]], recipes: Mapping[str, Recipe] = MappingProxyType({})
+) -> tuple[list[tuple[Job, list[Row]]], list[str]]:
     """Split cells into those that can be run here and reasons for the others.
 
-    A cell can be run with built-in or prepared data, and a known method with these parameters.
+    A cell can be run with built-in or prepared data of its content, or data that a recipe prepares from files here, and
+    a known method with these parameters.
     """
-    jobs = [(_job_of(cell[0]), cell) for cell in cells]
+    why_not = cache(partial(_why_not, recipes))
+    jobs = [(_job_of(cell[0], why_not), cell) for cell in cells]
     refused = {f"{cell[0].dataset} {cell[0].method} ({job})" for job, cell in jobs if isinstance(job, str)}
     return [(job, cell) for job, cell in jobs if isinstance(job, Job)], sorted(refused)
 
 
-def _job_of(row: Row) -> Job | str:
-    """Return the job of a row, or the reason why it cannot be run here."""
+def _job_of(row: Row, why_not: Callable[[str, str, str], str]) -> Job | str:
+    """Return the job of a row, or the reason why it cannot be run here, which may be its dataset's."""
     if row.method not in method_names():
         return "no method here"
     card, spec = method_card(row.method), dataset_spec(row.dataset, row.features)
@@ -215,8 +241,8 @@ def _job_of(row: Row) -> Job | str:
     recorded = json.loads(row.params)
     changed = {key: value for key, value in recorded.items() if key in card.params and card.params[key] != value}
     try:
-        if find_dataset(spec) is None and dataset_class(split_name(row.dataset)[0]).needs:
-            return "not prepared"
+        if reason := why_not(row.dataset, row.features, row.dataset_fingerprint):
+            return reason
         (job,) = grid([spec], [(row.method, changed)], [row.n_bits], [row.seed], {})
     except HashbenchError:
         return "no such dataset or settings here"
@@ -225,17 +251,48 @@ def _job_of(row: Row) -> Job | str:
     return job if job.seed == row.seed else "deterministic, so only seed 0 is run"
 
 
-def rerun(job: Job, cell: Sequence[Row], origin: JobRecord | None = None) -> tuple[list[str], list[str]]:
+def _why_not(recipes: Mapping[str, Recipe], dataset: str, features: str, fingerprint: str) -> str:
+    """Return why a dataset of this content cannot be had here; empty if it can."""
+    recipe = find_recipe(recipes, fingerprint)
+    if recipe is not None and _fingerprint_here(dataset, features) != fingerprint:
+        return ", ".join(lacking_here(recipe))
+    prepared = find_dataset(dataset_spec(dataset, features))
+    if prepared is None and dataset_class(split_name(dataset)[0]).needs:
+        return "not prepared"
+    if prepared is not None and prepared.fingerprint != fingerprint:
+        return f"of content {fingerprint}, here {prepared.fingerprint}"
+    return ""
+
+
+def rerun(
+    job: Job,
+    cell: Sequence[Row],
+    origin: JobRecord | None = None,
+    recipes: Mapping[str, Recipe] = MappingProxyType({}),
+) -> tuple[list[str], list[str]]:
     """Rerun a job from nothing but its dataset, in a fresh folder; ``origin`` is that of the rows, if recorded.
 
-    Returns a sentence for each row that differs, and one on those where another processor may be the reason.
+    A user's own dataset that is not prepared here with the content of the rows is prepared in that folder, by its
+    recipe. Returns a sentence for each row that differs, and one on those where another processor may be the reason.
     """
-    load_dataset(job.dataset)
-    data = dataset_path(job.dataset)
+    fingerprint = cell[0].dataset_fingerprint
+    recipe, data = find_recipe(recipes, fingerprint), ""
+    if recipe is None or _fingerprint_here(cell[0].dataset, cell[0].features) == fingerprint:
+        load_dataset(job.dataset)
+        recipe, data = None, str(dataset_path(job.dataset))
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         token = data_folder.set(folder)
         try:
-            job_here = Job(str(data), job.card, job.n_bits, job.seed, job.params)
+            if recipe is not None:
+                name = split_name(cell[0].dataset)[0]
+                prepare_own(*read_options(name, recipe["options"], f"the recipe of {name}"))
+                dataset, _ = load_dataset(job.dataset)
+                if dataset.fingerprint != fingerprint:
+                    return [
+                        f"{job.dataset} has content {dataset.fingerprint} as its recipe prepares it here, and "
+                        f"{fingerprint} in {_name(cell[0])}. Rerun it with the versions of constraints.txt."
+                    ], []
+            job_here = Job(data or job.dataset, job.card, job.n_bits, job.seed, job.params)
             (outcome,) = run([job_here], Demands([row.metric for row in cell]))
         finally:
             data_folder.reset(token)
@@ -293,4 +350,4 @@ def _job(row: Row) -> str:
 
 
 def _numbers(row: Row) -> str:
-    return " ".join(map(str, row[len(row.key) :]))
+    return " ".join(map(str, row.rest))

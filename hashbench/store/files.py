@@ -60,9 +60,17 @@ def locked(path: Path) -> AbstractContextManager[None]:
     return _holding(path.with_name(f".{path.name}.lock"))
 
 
-def locked_folder(folder: Path) -> AbstractContextManager[None]:
-    """Keep other processes from replacing files in a folder, by ``.lock`` inside; the same one may enter again."""
-    return _holding(folder / ".lock")
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from replacing files in a folder that may be in git; the same one may enter again.
+
+    The lock is in its folder ``.locks``, which git ignores as it holds a ``.gitignore``. It is not in the data folder,
+    since processes with other data folders may write here too.
+    """
+    locks = folder / ".locks"
+    with _holding(locks / ".lock"):
+        write_text(locks / ".gitignore", "*\n")
+        yield
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def origin_here(device: str = "cpu") -> dict[str, Any]:
 
 
 class JobRecord(NamedTuple):
-    """What made the rows of a job, a line of ``<method>.jobs.csv``; the fields up to ``seed`` are its key."""
+    """What made the rows of a job, a line of ``<method>.jobs.csv``; the first six fields are its key."""
 
     dataset: str
     features: str
@@ -64,7 +64,7 @@ class JobRecord(NamedTuple):
     @property
     def key(self) -> tuple[Any, ...]:
         """The key of the job among those of its method."""
-        return self[:5]
+        return self[:6]
 
     @property
     def plugin(self) -> str:

@@ -1,7 +1,8 @@
 """Files of results: which and where they are, and their text, line by line.
 
 Rows are in ``<dataset>/<method>.csv`` and name their parameters, which are in ``<method>.settings.json``; what made
-them is in ``<method>.jobs.csv``. All folds with unseen classes of a dataset share the folder ``<dataset>-unseen``.
+them is in ``<method>.jobs.csv``. How a user's own dataset was prepared is in ``<dataset>/dataset.json``. All folds with
+unseen classes of a dataset share the folder ``<dataset>-unseen``.
 """
 
 import codecs
@@ -13,15 +14,17 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hashbench._validation import check_name
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.inputs import check_file, reading
 from hashbench.store.origin import JobRecord
 from hashbench.store.provenance import settings_name
-from hashbench.store.result_rows import COLUMNS, N_JOB, N_KEY, PARAMS, Row, check_params, parse_row
+from hashbench.store.result_rows import COLUMNS, N_JOB, PARAMS, Row, check_params, parse_row
 from hashbench.unseen import split_name
 
 
@@ -43,7 +46,7 @@ class ResultsFile(NamedTuple):
 Rows = dict[tuple[Any, ...], Row]  # by key
 FILE_COLUMNS = tuple("settings" if column == "params" else column for column in COLUMNS)
 _FIRST = ",".join(FILE_COLUMNS[: PARAMS + 1]).encode()
-_JOBS, _SETTINGS = ".jobs.csv", ".settings.json"
+_JOBS, _SETTINGS, _RECIPES = ".jobs.csv", ".settings.json", "dataset.json"
 _RESTORE = "Restore it from version control."
 _RESTORE_OR_RUN = "Restore it from version control, or move it away and run again."
 _CONFLICT = re.compile(rb"^(<{7}|>{7}|\|{7}|={7}$)[^\n]*", re.MULTILINE)
@@ -81,6 +84,11 @@ def settings_path(path: Path) -> Path:
 def jobs_path(path: Path) -> Path:
     """Return the file of the records of jobs of a results file."""
     return path.with_name(path.stem + _JOBS)
+
+
+def recipes_path(folder: Path) -> Path:
+    """Return the file, in the folder for the rows of the user's own dataset, of how that was prepared."""
+    return folder / _RECIPES
 
 
 def is_results_file(name: str, names: Container[str], begin: Callable[[], bytes]) -> bool:
@@ -141,7 +149,7 @@ def unite(files: Iterable[ResultsFile], *, is_past: bool = False) -> Rows:
                 file = ResultsFile(file.name, _plain(file.content), file.settings and _plain(file.settings))
             seen.append(file)
             for number, row in _parse(file):
-                other = rows.setdefault(row[:N_KEY], row)
+                other = rows.setdefault(row.key, row)
                 if other is not row and not (is_past and other == row):
                     raise _repeated(file, number, row, seen)
     return rows
@@ -284,24 +292,50 @@ def read_job_records(path: Path) -> dict[tuple[Any, ...], JobRecord]:
     return records
 
 
+def read_recipes(folder: Path) -> dict[str, Any]:
+    """Read how the dataset of a folder was prepared, by fingerprint; empty if that is not recorded."""
+    path = recipes_path(folder)
+    if not path.exists():
+        return {}
+    content = _read_content(path)
+    _check_text(content, str(path))
+    try:
+        recipes: dict[str, Any] = json.loads(content)
+        for fingerprint, recipe in recipes.items():
+            check_name(fingerprint, "a fingerprint")
+            if {key: type(part) for key, part in recipe.items()} != {"options": dict, "sha256": dict, "protocol": str}:
+                raise ValueError(f"{fingerprint} has no options, sha256 and protocol")
+            if not recipe["sha256"].keys() <= recipe["options"].keys():
+                raise ValueError(f"{fingerprint} has digests of files that no option names")
+    except (AttributeError, HashbenchError, TypeError, ValueError, RecursionError) as error:
+        raise Unreadable(f"{path} holds no recipes: {one_line(error).rstrip('.')}.", _RESTORE) from error
+    return recipes
+
+
 def job_key(job: Sequence[Any]) -> tuple[Any, ...]:
     """Return the key of a job's record, from the key of its rows."""
-    dataset, features, _, params, n_bits, seed = job[:N_JOB]
-    return dataset, features, settings_name(params), n_bits, seed
+    dataset, features, _, params, n_bits, seed, fingerprint = job[:N_JOB]
+    return dataset, features, settings_name(params), n_bits, seed, fingerprint
 
 
 # ---------------------------------------------------------------- texts
 
 
 def rows_text(rows: Iterable[Row]) -> str:
-    """Return the text of a results file, its rows sorted."""
-    return csv_text(FILE_COLUMNS, sorted(row._replace(params=settings_name(row.params)) for row in rows))
+    """Return the text of a results file, its rows sorted by key."""
+    named = [row._replace(params=settings_name(row.params)) for row in rows]
+    return csv_text(FILE_COLUMNS, sorted(named, key=attrgetter("key")))
 
 
 def settings_text(entries: Mapping[str, Any]) -> str:
     """Return the text of a file of settings, one per line."""
     lines = (f"  {json.dumps(name)}: {canonical_json(entry)}" for name, entry in sorted(entries.items()))
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def recipes_text(recipes: Mapping[str, Any]) -> str:
+    """Return the text of a file of how a dataset was prepared."""
+    return json.dumps(recipes, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:

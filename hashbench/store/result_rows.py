@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hashbench._validation import check_name, check_words, has_markup
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """One metric of one method on one dataset; the fields up to ``metric`` are its key."""
+    """One metric of one method on one content of a dataset; ``KEY`` names the fields of its key."""
 
     dataset: str
     features: str
@@ -35,18 +36,27 @@ class Row(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The key of the row."""
-        return self[:N_KEY]
+        """The key of the row: its job, then the metric."""
+        key: tuple[Any, ...] = _key_of(self)
+        return key
+
+    @property
+    def rest(self) -> tuple[Any, ...]:
+        """The fields after the metric."""
+        return self[_VALUE:]
 
 
 COLUMNS = Row._fields
+JOB = (*COLUMNS[:6], "dataset_fingerprint")  # rows of other content are of other jobs, and are never replaced
+KEY = (*JOB, "metric")
 NUMBERS = ("value", "tie_sd", "low", "high")
 OWN = {"codes": "own"}  # the parameters that mark rows of users' own codes
 OWN_FEATURES = "own"  # features of such rows that belong to no prepared dataset
 LEFT_OUT = ("exclude_self", "exclude_same_id", "groups", "junk_label")  # those that say what rankings of them lack
 SHOWN = ("group", "label", "draws_nothing")  # those that only affect how such rows are shown and compared
 MAX_LABEL = 40  # characters
-N_KEY, N_JOB, PARAMS = 7, 6, COLUMNS.index("params")  # fields of a key, of a job, and before the parameters
+N_JOB, PARAMS = len(JOB), COLUMNS.index("params")  # fields of a key that are those of its job, or before parameters
+_VALUE, _key_of = COLUMNS.index("value"), itemgetter(*map(COLUMNS.index, KEY))
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
 _WHOLE = tuple(place for place, kind in enumerate(Row.__annotations__.values()) if kind is int)
 _METRIC = re.compile(r"[A-Za-z]\w*(@(R|r?(0|[1-9]\d*)))?(:[a-z0-9=-]+)*", re.ASCII)

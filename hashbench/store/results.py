@@ -6,6 +6,7 @@
 import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hashbench.dataset import canonical_json
@@ -22,14 +23,17 @@ from hashbench.store.result_files import (
     jobs_path,
     read_file,
     read_job_records,
+    read_recipes,
     read_settings,
+    recipes_path,
+    recipes_text,
     results_path,
     rows_text,
     settings_path,
     settings_text,
     unite,
 )
-from hashbench.store.result_rows import N_JOB, N_KEY, SHOWN, Row, is_own, to_frame, unshown, unshown_key
+from hashbench.store.result_rows import KEY, N_JOB, SHOWN, Row, is_own, to_frame, unshown, unshown_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,32 +109,44 @@ def _refuse_newer(path: Path, rows: Iterable[tuple[Row, int]]) -> None:
             )
 
 
-def merge_rows(folder: Path, rows: Iterable[Row], record: JobRecord | None = None) -> list[Path]:
+def merge_rows(
+    folder: Path,
+    rows: Iterable[Row],
+    record: JobRecord | None = None,
+    recipes: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Path]:
     """Add rows to a folder of results, those of each file whole or not at all, and return the files.
 
-    A row of the same key is replaced, however it is shown. With a ``record`` of what made them, rows are of one job.
+    A row of the same key is replaced, however it is shown; one of other content never is. With a ``record`` of what
+    made them, rows are of one job. ``recipes`` are those of their dataset, by fingerprint.
     """
     with locked_folder(folder):
         files = _by_file(folder, rows)
         for path, added in files.items():
+            _add_recipes(path.parent, recipes)
             _add(path, added, {} if record is None else {record.key: record})
     return list(files)
 
 
-def replace_own(folder: Path, rows: Iterable[Row]) -> tuple[Path, list[Row]]:
-    """Replace all rows of users' own codes of the same name, dataset, code length and seed.
+def replace_own(
+    folder: Path, rows: Iterable[Row], recipes: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Path, list[Row], list[Row]]:
+    """Replace all rows of users' own codes of the same name, dataset, content, code length and seed.
 
-    All must be of one name and dataset, and by one distance. Returns the file, and the earlier rows that are gone or
-    have other numbers.
+    All must be of one name and dataset, and by one distance. Returns the file, the earlier rows that are gone or have
+    other numbers, and those that differ only in content, which stay.
     """
     with locked_folder(folder):
         ((path, added),) = _by_file(folder, rows).items()
-        jobs = {unshown_key(key)[:N_JOB] for key in added}
-        numbers = {unshown_key(key): row[N_KEY:] for key, row in added.items()}
         known = unite([read_file(path)]) if path.exists() else {}
-        earlier = [row for key, row in known.items() if unshown_key(key)[:N_JOB] in jobs]
+        _add_recipes(path.parent, recipes)
         _add(path, added, {}, n_key=N_JOB)
-    return path, [row for row in earlier if numbers.get(unshown_key(row.key)) != row[N_KEY:]]
+    new = {unshown_key(key): row.rest for key, row in added.items()}
+    jobs, alike = {key[:N_JOB] for key in new}, {key[: N_JOB - 1] for key in new}
+    earlier = {unshown_key(key): row for key, row in known.items()}
+    changed = [row for key, row in earlier.items() if key[:N_JOB] in jobs and new.get(key) != row.rest]
+    others = [row for key, row in earlier.items() if key[: N_JOB - 1] in alike and key[:N_JOB] not in jobs]
+    return path, changed, others
 
 
 def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int]:
@@ -140,20 +156,23 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int
     """
     rows: Rows = {}  # by key, without how they are shown
     records: dict[Path, dict[tuple[Any, ...], JobRecord]] = {}
+    recipes: dict[Path, dict[str, Any]] = {}
     for path in (path for other in others for path in find_files(other)):
         of_file = unite([read_file(path)])
         for key, row in of_file.items():
-            if rows.get(unshown_key(key), row)[N_KEY:] != row[N_KEY:]:
+            if rows.get(unshown_key(key), row).rest != row.rest:
                 raise _other_numbers(row, path, "a folder before it")
             rows[unshown_key(key)] = row
         for target in _by_file(folder, of_file.values()):
             records.setdefault(target, {}).update(read_job_records(path))
+            recipes.setdefault(target, {}).update(read_recipes(path.parent))
     with locked_folder(folder):
         known = {unshown_key(key): row for key, row in read_folder(folder).items()}
         for key in known.keys() & rows.keys():
-            if known[key][N_KEY:] != rows[key][N_KEY:]:
+            if known[key].rest != rows[key].rest:
                 raise _other_numbers(known[key], folder, "a folder that is to be added")
         for path, added in _by_file(folder, rows.values()).items():
+            _add_recipes(path.parent, recipes[path])
             _add(path, added, records[path])
     return [*records], len(rows.keys() - known.keys())
 
@@ -165,6 +184,13 @@ def _other_numbers(row: Row, place: Path, other: str) -> HashbenchError:
     )
 
 
+def _add_recipes(folder: Path, recipes: Mapping[str, Any]) -> None:
+    """Write how a dataset was prepared into its folder, before its rows; the first recipe of a content stays."""
+    known = read_recipes(folder)
+    if recipes.keys() - known.keys():
+        write_text(recipes_path(folder), recipes_text({**recipes, **known}))
+
+
 def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, Rows]:
     files: dict[Path, Rows] = {}
     for row in rows:
@@ -172,7 +198,7 @@ def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, Rows]:
     return files
 
 
-def _add(path: Path, added: Rows, new_records: Mapping[tuple[Any, ...], JobRecord], *, n_key: int = N_KEY) -> None:
+def _add(path: Path, added: Rows, new_records: Mapping[tuple[Any, ...], JobRecord], *, n_key: int = len(KEY)) -> None:
     """Write the files of a method in an order in which a kill between them loses nothing.
 
     Settings come first, so that no row lacks them. The records of jobs whose rows change are removed before the rows
@@ -239,8 +265,9 @@ def _refuse_seeds(rows: Rows, datasets: Collection[str]) -> None:
     seeds: dict[tuple[Any, ...], set[int]] = {}
     for row in rows.values():
         if row.dataset in datasets and is_own(row.params):
-            seeds.setdefault((row.method, row.n_bits, row.dataset), set()).add(row.seed)
-    for (method, n_bits, dataset), numbers in seeds.items():
+            place = row.method, row.n_bits, row.dataset, row.dataset_fingerprint
+            seeds.setdefault(place, set()).add(row.seed)
+    for (method, n_bits, dataset, _), numbers in seeds.items():
         if len(numbers) > 1:
             raise HashbenchError(
                 f"{method!r} is saved as drawing nothing at random, but would have rows of seeds "

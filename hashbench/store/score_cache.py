@@ -69,7 +69,7 @@ def find(row: Row) -> dict[str, AnyArray] | None:
     """
     made = {"dataset_fingerprint": row.dataset_fingerprint, "method_version": row.method_version}
     candidates = []
-    for path in sorted(_folder(row.key[:6]).glob("*.h5")):
+    for path in sorted(_folder(row[:6]).glob("*.h5")):
         try:
             scores = artifact.read(path, "scores", _scores_of, made) or {}
         except HashbenchError:  # the next scoring replaces this damaged file

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 
+import numpy as np
 import pytest
 from helpers.documents import blocks, commands
 from helpers.paths import ROOT
@@ -14,7 +15,7 @@ PAGE = "docs/grids.md"
 
 @pytest.mark.usefixtures("digits_data")
 def test_the_commands_of_the_page_do_what_it_says(hashbench, empty_folder):
-    (study,), (shown,) = blocks(PAGE, "toml"), blocks(PAGE, "text")
+    (study, _), (shown,) = blocks(PAGE, "toml"), blocks(PAGE, "text")
     (empty_folder / "study.toml").write_text(study)
     done = [hashbench(*command) for command in commands(PAGE)]
     assert [result.exit_code for result in done] == [0] * 5
@@ -30,6 +31,19 @@ def test_the_commands_of_the_page_do_what_it_says(hashbench, empty_folder):
     assert dry == shown.splitlines()
     rows = read_rows(empty_folder / "results", "digits")
     assert Counter(row.method for row in rows if row.metric == "AP") == {"itq": 6, "lsh": 2, "sklsh": 5}
+
+
+def test_the_grid_of_own_data_on_the_page_runs(hashbench, empty_folder):
+    labels = np.arange(2000) % 4
+    items = labels[:, None] + np.random.default_rng(0).normal(size=(2000, 32))
+    np.savez("features.npz", items=items.astype(np.float32))
+    np.save("labels.npy", labels)
+    (empty_folder / "mine.toml").write_text(blocks(PAGE, "toml")[1])
+    done = hashbench("run", "--grid", "mine.toml", "--metric", "P@10")
+    assert done.exit_code == 0, done.stderr
+    assert {(row.method, row.n_bits, row.n_queries) for row in read_rows(empty_folder / "results", "mine")} == {
+        (method, n_bits, 500) for method in ("lsh", "itq") for n_bits in (16, 32)
+    }
 
 
 def test_every_command_of_the_page_is_run():

@@ -643,16 +643,42 @@ def test_images_alone_are_refused_by_methods_that_read_features(hashbench, prepa
     assert "lsh reads features, and dataset 'mine' as prepared has images only" in result.stderr
 
 
-def test_preparing_again_replaces(hashbench, prepare, save, tmp_path):
-    first, _ = prepare(save("X", X), "--labels", save("y", LABELS))
-    run = ["run", "--dataset", "mine", "--method", "lsh", "--bits", 8, "--results", tmp_path / "results"]
-    assert hashbench(*run).exit_code == 0
-    second, _ = prepare(save("X", 2 * X[::-1]), "--labels", save("y", LABELS[::-1]))
-    assert second.fingerprint != first.fingerprint
-    result = hashbench(*run)
-    assert result.exit_code == 0
-    assert "encoded codes" in result.stderr
-    assert {row["dataset_fingerprint"] for row in rows_in(tmp_path / "results" / "mine")} == {second.fingerprint}
+def test_rows_of_other_content_stay_whichever_is_run_again(hashbench, prepare, save, empty_folder):
+    arrays = save("X", X), "--labels", save("y", LABELS)
+    run = ["run", "--dataset", "mine", "--method", "itq", "--method", "lsh", "--bits", 4, "--metric", "AP"]
+    rows, contents = [], []
+    for seed in (0, 1, 0, 1):
+        contents.append(prepare(*arrays, "--seed", seed)[0].fingerprint)
+        assert hashbench(*run, "--force").exit_code == 0
+        rows.append(rows_in(empty_folder / "results" / "mine"))
+    assert contents[:2] == contents[2:]
+    assert {row["dataset_fingerprint"] for row in rows[0]} == {contents[0]}
+    assert sorted(row["dataset_fingerprint"] for row in rows[1]) == sorted(2 * contents[:2])
+    assert all(row in rows[1] for row in rows[0])
+    assert rows[1] == rows[2] == rows[3]
+    jobs = (empty_folder / "results" / "mine" / "itq.jobs.csv").read_text().splitlines()
+    assert [any(content in line for line in jobs) for content in contents[:2]] == [True, True]
+    assert "2 of 2 jobs done" in hashbench(*run, "--dry-run").stdout
+
+
+def test_reports_show_other_content_apart_and_name_it(hashbench, prepare, save, empty_folder):
+    arrays = save("X", X), "--labels", save("y", LABELS)
+    run = ["run", "--dataset", "mine", "--method", "itq", "--method", "lsh", "--bits", 4, "--metric", "AP"]
+    contents = []
+    for seed in (0, 1):
+        contents.append(prepare(*arrays, "--seed", seed)[0].fingerprint)
+        assert hashbench(*run, "--seed", 0, "--seed", 1).exit_code == 0
+    for command in (
+        ("tables", "--dataset", "mine", "--metric", "AP", "--bits", 4),
+        ("compare", "itq", "lsh"),
+        ("results", "info", "mine", "itq"),
+    ):
+        shown = hashbench(*command)
+        assert shown.exit_code == 0, shown.stderr
+        assert all(content in shown.stdout for content in contents)
+    refused = hashbench("results", "check")
+    assert refused.exit_code == 1
+    assert refused.stderr.count("Tables show both; delete the rows of one") == 1
 
 
 def test_a_folder_of_the_same_name_does_not_stand_in_the_way(hashbench, prepare, photos, monkeypatch):

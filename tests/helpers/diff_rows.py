@@ -97,7 +97,7 @@ def keep(values, **changes):
     mean, n_undefined = np.nanmean(values), int(np.isnan(values).sum())
     scored = row(mean, mean - 0.1, mean + 0.1, n_queries=len(values), n_undefined=n_undefined, **changes)
     query, database = rng.integers(0, 256, (2, len(values), 2), dtype=np.uint8)
-    provenance = Provenance(*scored.key[:6], scored.dataset_fingerprint, scored.method_version)
+    provenance = Provenance(*scored[:6], scored.dataset_fingerprint, scored.method_version)
     codes = Codes(query=query, database=database, made=provenance)
     score_cache.write(codes, {scored.metric: np.stack([values, values - 0.1, values + 0.1])})
     return scored

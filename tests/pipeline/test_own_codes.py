@@ -280,6 +280,17 @@ def test_a_save_replaces_all_rows_of_a_name_length_and_seed(hashbench, save, cod
     assert "1 changed" in hashbench("diff", "old", "results").stdout
 
 
+def test_a_save_over_other_labels_keeps_the_rows_of_the_first_ones(hashbench, save, codes, empty_folder):
+    for name, levels, metric in (("a.npy", LEVELS, "AP"), ("b.npy", LEVELS[:, ::-1], "P@5")):
+        own = options(**codes, affinity=save(name, levels), dataset="flowers", metric=metric, save="mine")
+        done = hashbench("evaluate", *own)
+        assert done.exit_code == 0
+    assert "1 row of 'mine', 11 bits, seed 0, over other labels, affinity or vectors kept: AP.\n" in done.stderr
+    rows = read_rows(empty_folder / "results", "flowers")
+    assert sorted(row.metric for row in rows) == ["AP", "P@5"]
+    assert len({row.dataset_fingerprint for row in rows}) == 2
+
+
 def test_saved_rows_record_what_queries_ignore(hashbench, save, codes, empty_folder):
     cameras = np.array([f"camera {number}" for number in rng.integers(0, 3, len(QUERY) + len(DATABASE))])
     classes, n_queries = (CLASSES[0] + 5, CLASSES[1] + 5), len(QUERY)

@@ -47,6 +47,27 @@ def test_rows_of_other_data_or_version_are_not_comparable_and_say_why(change, re
     assert diff.drops(0.0).empty
 
 
+def test_rows_of_other_content_beside_the_old_ones_are_new_and_name_their_content():
+    old = [row(0.2, seed=0), row(0.4, seed=1)]
+    other = [row(0.8, seed=seed, dataset_fingerprint="bbbb") for seed in (0, 1)]
+    diff = compare(side(*old), side(row(0.3, seed=0), old[1], *other))
+    assert diff.rows[["status", "seed", "data"]].to_numpy().tolist() == [
+        ["changed", 0, "digits:pixels [aaaa]"],
+        ["new", 0, "digits:pixels [bbbb]"],
+        ["unchanged", 1, "digits:pixels [aaaa]"],
+        ["new", 1, "digits:pixels [bbbb]"],
+    ]
+    assert diff.over_seeds()["new"].tolist() == [0.35]
+    assert diff.to_frame()["dataset_fingerprint"].tolist() == ["aaaa", "bbbb", "bbbb"]
+
+
+def test_of_several_contents_that_one_side_lacks_each_has_one_partner_at_most():
+    old = [row(0.1), row(0.2, dataset_fingerprint="bbbb"), row(0.3, dataset_fingerprint="cccc")]
+    diff = compare(side(*old), side(old[2], row(0.4, dataset_fingerprint="dddd")))
+    assert diff.counts == {"changed": 0, "not comparable": 1, "new": 0, "gone": 1, "unchanged": 1}
+    assert diff.of("not comparable")["other"].tolist() == ["dataset fingerprint aaaa -> dddd"]
+
+
 @pytest.mark.parametrize("change", [{"low": 0.3}, {"high": 0.7}, {"n_undefined": 4}])
 def test_row_of_the_same_value_changes_by_its_other_numbers(change):
     assert compare(side(row()), side(row(**change))).of("changed")["difference"].tolist() == [0.0]

@@ -828,7 +828,7 @@ def test_contents_and_versions_are_told_apart(folder, tmp_path):
     drawings = plots.draw_figures(tmp_path, ["tie-ranges"], Selection(variants=True))
     figures = {drawing.stem: drawing.figure for drawing in drawings}
     assert len(figures) == 2
-    assert figures.pop("tie-ranges-digits-pixels-other")
+    assert "digits (pixels), data other: " in figures.pop("tie-ranges-digits-pixels-other").get_label()
     (figure,) = figures.values()
     points = lines(figure)
     assert len(points) == 2

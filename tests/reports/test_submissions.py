@@ -54,9 +54,9 @@ def test_good_files_are_counted(hashbench):
 def test_own_rows_have_the_content_of_the_others_unless_they_leave_items_out():
     own = partial(digits_row, method="mine", dataset_fingerprint="0" * 16)
     rows = {one.key: one for one in (digits_row(), own(params='{"codes": "own"}'))}
-    assert f"is over 200 queries of {'0' * 16}" in submissions.about_rows(rows)[0]
+    assert f"is over 200 queries of {'0' * 16}" in submissions.about_contents(rows)[0]
     rows = {one.key: one for one in (digits_row(), own(params='{"codes": "own", "junk_label": "3"}'))}
-    assert submissions.about_rows(rows) == []
+    assert submissions.about_contents(rows) == []
 
 
 @pytest.mark.usefixtures("empty_folder")

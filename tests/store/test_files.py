@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from helpers.diff_rows import git, needs_git
 from helpers.error_sentences import complaint
 
 from hashbench.errors import HashbenchError
@@ -26,17 +27,17 @@ def test_data_lie_in_the_folder_of_the_environment_else_in_the_cache(monkeypatch
 HOLD = """
 import sys
 from pathlib import Path
-from hashbench.store.files import locked
-with locked(Path(sys.argv[1])):
+from hashbench.store import files
+with getattr(files, sys.argv[2])(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.readline()
 """
 
 
 @contextmanager
-def holding(path):
+def holding(path, kind="locked"):
     """Start another process that holds the lock of a file until it reads a line."""
-    command = [sys.executable, "-c", HOLD, path]
+    command = [sys.executable, "-c", HOLD, path, kind]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
         yield process
@@ -86,6 +87,21 @@ def test_a_holder_that_was_killed_is_not_waited_for(holder, tmp_path, caplog):
     with files.locked(tmp_path / "file"), files.locked(tmp_path / "file"), files.locked(tmp_path / "other"):
         files.write_text(tmp_path / "file", "text")  # the same process may enter again
     assert not caplog.messages
+
+
+@needs_git
+@pytest.mark.usefixtures("repository")
+def test_git_adds_rows_without_their_lock(hashbench, monkeypatch, tmp_path, data):
+    run = "run", "--method", "lsh", "--bits", 8, "--metric", "AP"
+    assert hashbench(*run).exit_code == 0
+    git("add", "results")
+    added = git("ls-files", "results").splitlines()
+    assert added == [f"results/digits/lsh.{suffix}" for suffix in ("csv", "jobs.csv", "settings.json")]
+    with holding("results", "locked_folder"):
+        monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "other data"))  # which changes nothing
+        done = hashbench(*run, "--seed", 1, "--lock-timeout", 0.1)
+    assert done.exit_code == 1
+    assert "gave up after 0.1 seconds of waiting" in done.stderr
 
 
 def test_command_gives_up_when_told_to(hashbench, data, tmp_path):

@@ -33,7 +33,7 @@ def test_codes_carry_where_they_come_from_and_keep_it_when_they_are_found_again(
     assert before <= first["date"] <= datetime.now(UTC).date().isoformat()
     assert (first["device"], first["threads"] >= 1) == ("cpu", True)
     assert re.fullmatch(r"\S+ \S+ \S+", first["processor"])
-    assert record.key == ("digits", "pixels", "44136fa3", 8, 0)
+    assert record.key == ("digits", "pixels", "44136fa3", 8, 0, digits.fingerprint)
     assert record.libraries.split() == sorted(record.libraries.split())
     assert {pair.split("=")[0] for pair in record.libraries.split()} == {*json.loads(job.provenance(digits).libraries)}
     monkeypatch.setattr(steps, "origin_here", lambda *_: {**first, "date": "2000-01-01"})

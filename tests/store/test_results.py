@@ -192,8 +192,9 @@ def test_row_of_the_same_key_is_replaced(path):
 
 
 def test_a_row_that_differs_in_any_field_of_the_key_is_added(path):
-    others = {"dataset": "x", "features": "x", "method": "x", "params": "{}", "n_bits": 8, "seed": 4, "metric": "x"}
-    assert list(others) == list(result_rows.COLUMNS[: len(row().key)])
+    others = {"dataset": "x", "features": "x", "method": "x", "params": "{}", "n_bits": 8, "seed": 4}
+    others |= {"dataset_fingerprint": "fedcba9876543210", "metric": "x"}
+    assert tuple(others) == result_rows.KEY
     for number, (field, value) in enumerate(others.items(), 2):
         merge(path, [row(), row(**{field: value})])
         assert len(read(path)) == number, field

@@ -24,7 +24,7 @@ from hashbench.reports.uncertainty import IN_WORDS, SEEDS, add_uncertainty
 from hashbench.reports.view import COLUMN, view_of
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
-from hashbench.store.result_rows import COLUMNS, NUMBERS
+from hashbench.store.result_rows import JOB, NUMBERS
 from hashbench.unseen import split_name
 
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
@@ -115,7 +115,7 @@ def _placed(cells: pd.DataFrame, place: Mapping[str, Callable[[str], int]], more
 
 
 def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> Iterator[str]:
-    for job in rows[list(COLUMNS[:6])].itertuples(index=False):
+    for job in rows[list(JOB)].itertuples(index=False):
         origin = origin_of(origins, job)
         yield "\n".join(describe_origin(origin, job)) if origin else ""
 

@@ -164,8 +164,9 @@ def legend_height(block: FigureBlock, panels: Sequence[Panel]) -> float:
 
 
 def heading(block: FigureBlock, what: str) -> str:
-    """Return a figure's heading: dataset, features, what it shows, and the number of queries."""
-    return f"{block.dataset} ({block.features}): {what}, {queries_in_words(block.cells)}"
+    """Return a figure's heading: dataset, features, content if there are several, what it shows, number of queries."""
+    data = f", data {block.dataset_fingerprint}" * (block.dataset_fingerprint in block.stem)
+    return f"{block.dataset} ({block.features}){data}: {what}, {queries_in_words(block.cells)}"
 
 
 def means_over(n_seeds: Iterable[int]) -> str:

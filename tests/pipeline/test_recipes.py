@@ -1,0 +1,317 @@
+"""Recipes of own datasets: recorded with rows, said in grid files, and enough to prepare the same content again."""
+
+import hashlib
+import json
+import shlex
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from PIL import Image
+
+import hashbench as hashbench_package
+from hashbench.cli.main import cli
+from hashbench.pipeline import recipes
+from hashbench.store import hdf5
+from hashbench.store.results import read_rows
+
+RUN = ("run", "--dataset", "mine", "--method", "lsh", "--bits", 8, "--metric", "AP")
+GRID = """
+datasets = ["mine"]
+methods = "lsh"
+bits = 8
+metrics = "AP"
+[prepare.mine]
+from = "sources/x.npz:items"
+labels = "sources/l.npy"
+"""
+
+
+@pytest.fixture
+def folder(empty_folder):
+    """A folder with the user's own files in ``sources/``."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 5
+    (empty_folder / "sources").mkdir()
+    np.savez("sources/x.npz", items=(rng.normal(size=(60, 4)) + labels[:, None]).astype(np.float32), other=labels)
+    np.save("sources/l.npy", labels)
+    return empty_folder
+
+
+@pytest.fixture
+def prepare(hashbench, folder, data):
+    def run(*options, name="mine"):
+        files = "--from", "sources/x.npz:items", "--labels", "sources/l.npy"
+        assert hashbench("prepare", *files, "--name", name, *options).exit_code == 0
+        return hdf5.read_dataset(data / "datasets" / f"{name}.h5")
+
+    return run
+
+
+@pytest.fixture
+def grid(folder):
+    def write(more=""):
+        (folder / "study.toml").write_text(GRID + more)
+        return "--grid", "study.toml"
+
+    return write
+
+
+def written(folder, name="mine"):
+    return json.loads((folder / "results" / name / "dataset.json").read_text())
+
+
+def spoil_labels():
+    labels = np.load("sources/l.npy")
+    labels[0] = 1
+    np.save("sources/l.npy", labels)
+
+
+def test_rows_come_with_options_digests_and_protocol(hashbench, prepare, folder):
+    dataset = prepare("--seed", 3, "--queries", 9)
+    assert hashbench(*RUN).exit_code == 0
+    files = {"from": "sources/x.npz", "labels": "sources/l.npy"}
+    assert written(folder) == {
+        dataset.fingerprint: {
+            "options": {"from": "sources/x.npz:items", "labels": "sources/l.npy", "queries": 9, "seed": 3},
+            "sha256": {key: hashlib.sha256((folder / file).read_bytes()).hexdigest() for key, file in files.items()},
+            "protocol": dataset.about["protocol"],
+        }
+    }
+    command = "hashbench prepare --from sources/x.npz:items --labels sources/l.npy --queries 9 --seed 3 --name mine\n"
+    assert f"prepared by: {command}" in hashbench("info", "mine").stdout
+
+
+def test_paths_are_those_in_the_current_folder_and_else_names(folder, monkeypatch):
+    inside, model = folder / "sources", folder / "sources" / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    options = {"from": f"{inside}/x.npz:items", "features": f"hf:{model}:cls", "seed": 1}
+    expected = {"from": "sources/x.npz:items", "features": "hf:sources/model:cls", "seed": 1}
+    assert recipes.recorded(options) == expected
+    assert recipes.recorded({"from": "./sources/x.npz"} | {"labels": "../here/sources/l.npy"}) == {
+        "from": "sources/x.npz",
+        "labels": "l.npy",
+    }
+    assert recipes.files_of(expected)["features"] == (Path("sources/model"), [Path("sources/model/config.json")])
+    monkeypatch.chdir(model)
+    assert recipes.recorded(options) == {"from": "x.npz:items", "features": "hf:.:cls", "seed": 1}
+
+
+def test_every_content_has_its_recipe_and_the_first_stays(hashbench, prepare, folder, monkeypatch):
+    first = prepare().fingerprint
+    assert hashbench(*RUN).exit_code == 0
+    before = written(folder)
+    second = prepare("--seed", 1).fingerprint
+    noted = hashbench(*RUN)
+    assert "for the rows in results/mine: --seed is 1, not its default. Its rows are added as those" in noted.stderr
+    assert written(folder).keys() == {first, second}
+    assert written(folder)[first] == before[first]
+    (folder / "sources" / "l.npy").rename(folder / "renamed.npy")
+    renamed = "--from", "sources/x.npz:items", "--labels", "renamed.npy", "--name", "mine"
+    assert hashbench("prepare", *renamed).exit_code == 0
+    assert "another way" not in hashbench(*RUN).stderr
+    assert written(folder)[first] == before[first]
+
+
+def test_other_rows_of_own_data_and_known_data_have_their_recipe_or_none(hashbench, prepare, folder):
+    dataset = prepare()
+    fold = "mine-unseen2-fold0"
+    assert hashbench("run", "--dataset", fold, "--dataset", "digits", *RUN[3:]).exit_code == 0
+    assert written(folder, "mine-unseen").keys() == {dataset.fingerprint}
+    assert not (folder / "results" / "digits" / "dataset.json").exists()
+    np.savez("codes.npz", query=np.eye(len(dataset.query), 8) > 0, database=np.eye(len(dataset.database), 8) > 0)
+    own = "--query-codes", "codes.npz:query", "--database-codes", "codes.npz:database", "--dataset", "mine"
+    assert hashbench("evaluate", *own, "--metric", "AP", "--save", "ours").exit_code == 0
+    assert written(folder).keys() == {dataset.fingerprint}
+    assert hashbench("results", "merge", "results", "--results", "all").exit_code == 0
+    for name in ("mine", "mine-unseen"):
+        assert (folder / "all" / name / "dataset.json").read_text() == (
+            folder / "results" / name / "dataset.json"
+        ).read_text()
+    assert hashbench("results", "rerun", "results/mine-unseen").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["mine", "mine-unseen2-fold0"])
+def test_a_cell_is_rerun_from_the_files_alone(hashbench, prepare, folder, data, monkeypatch, name):
+    prepare("--seed", 1)
+    assert hashbench("run", "--dataset", name, *RUN[3:]).exit_code == 0
+    prepare()  # other content under the name stays
+    before = {path: path.read_bytes() for path in data.rglob("*.h5")}
+    assert hashbench("results", "rerun").stdout.endswith("every digit is the same.\n")
+    assert {path: path.read_bytes() for path in data.rglob("*.h5")} == before
+    spoil_labels()
+    refused = hashbench("results", "rerun")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert f"{name} lsh (sources/l.npy is another file here)." in refused.stderr
+    monkeypatch.chdir("sources")
+    elsewhere = hashbench("results", "rerun", folder / "results")
+    words = "sources/x.npz:items is missing here, sources/l.npy is missing here"
+    assert f"{name} lsh ({words})." in elsewhere.stderr
+
+
+def test_a_missing_dataset_is_prepared_by_the_recipe_of_its_rows(hashbench, prepare, folder, data, monkeypatch):
+    dataset = prepare("--seed", 1)
+    assert hashbench(*RUN).exit_code == 0
+    monkeypatch.setenv("HASHBENCH_DATA", str(folder / "new"))
+    run = (*RUN, "--bits", 16, "--results", folder / "results")
+    monkeypatch.chdir("sources")
+    for command in (run, (*run, "--dry-run")):
+        lacking = hashbench(*command)
+        assert lacking.exit_code == 1
+        assert lacking.stderr == (
+            "Error: mine is not prepared here, and of the files of its rows sources/x.npz:items is missing here, "
+            "sources/l.npy is missing here. Prepare it from these: hashbench prepare --from sources/x.npz:items "
+            "--labels sources/l.npy --seed 1 --name mine.\n"
+        )
+    monkeypatch.chdir(folder)
+    assert hashbench(*run, "--dry-run").stdout.endswith("0 of 2 jobs done, 2 to do.\n")
+    assert not (folder / "new" / "datasets").exists()
+    assert f"prepared {folder / 'new' / 'datasets' / 'mine.h5'}\n" in hashbench(*run).stderr
+    rows = read_rows(folder / "results", "mine")
+    assert [(row.n_bits, row.dataset_fingerprint) for row in rows] == [(n, dataset.fingerprint) for n in (8, 16)]
+    (folder / "new" / "datasets" / "mine.h5").unlink()
+    frame = hashbench_package.run("lsh", 8, "mine-unseen2-fold0", metrics="AP", results=folder / "results")
+    assert frame["dataset"].tolist() == ["mine-unseen2-fold0"]
+
+
+def test_a_missing_dataset_with_rows_of_two_contents_is_left_to_the_user(hashbench, prepare, data):
+    for seed in (0, 1):
+        prepare("--seed", seed)
+        assert hashbench(*RUN).exit_code == 0
+    (data / "datasets" / "mine.h5").unlink()
+    refused = hashbench(*RUN)
+    assert refused.exit_code == 1
+    assert "the results have rows of 2 contents of it. Prepare one of them: hashbench prepare" in refused.stderr
+    assert refused.stderr.count("--name mine") == 2
+
+
+def test_check_says_how_to_prepare_the_content_of_rows(hashbench, prepare):
+    prepare("--seed", 1)
+    assert hashbench(*RUN).exit_code == 0
+    prepare()
+    command = "Prepare it: hashbench prepare --from sources/x.npz:items --labels sources/l.npy --seed 1 --name mine\n"
+    assert hashbench("results", "check").stderr.endswith(command)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_grid_prepares_its_datasets_and_keeps_current_ones(hashbench, grid, prepare, data):
+    command = ["run", *grid()]
+    assert hashbench(*command, "--dry-run").stdout.startswith("mine lsh 8 bits seed 0: prepare, encode, score\n")
+    assert not data.joinpath("datasets").exists()
+    assert f"prepared {data / 'datasets' / 'mine.h5'}\n" in hashbench(*command).stderr
+    path = data / "datasets" / "mine.h5"
+    of_grid = path.stat().st_mtime_ns
+    assert "prepared" not in hashbench(*command).stderr
+    assert path.stat().st_mtime_ns == of_grid
+    assert hashbench(*command, "--dry-run").stdout.startswith("mine lsh 8 bits seed 0: done\n")
+    assert hdf5.read_dataset(path).fingerprint == prepare().fingerprint
+    assert hashbench(*command, "--dry-run").stdout.startswith("mine lsh 8 bits seed 0: done\n")
+    command = ["encode", *grid("seed = 1\n")]
+    assert "prepare, encode" in hashbench(*command, "--dry-run").stdout
+    assert "prepared" in hashbench(*command).stderr
+
+
+def test_a_grid_whose_files_differ_from_those_of_the_rows_says_which(hashbench, grid, folder, data):
+    command = ["run", *grid()]
+    assert hashbench(*command).exit_code == 0
+    spoil_labels()
+    noted = hashbench(*command)
+    assert noted.exit_code == 0
+    assert (
+        "mine was prepared in another way than for the rows in results/mine: sources/l.npy (--labels) is another file. "
+        "Its rows are added as those of other data.\n"
+    ) in noted.stderr
+    assert len(read_rows(folder / "results", "mine")) == 2
+    (folder / "sources" / "l.npy").unlink()
+    missing = hashbench(*command)
+    assert missing.exit_code == 1
+    assert missing.stderr == "Error: there is no file sources/l.npy.\n"
+
+
+def test_a_grid_prepares_the_dataset_of_a_fold_and_not_one_that_is_left_out(hashbench, folder, data):
+    (folder / "study.toml").write_text(GRID.replace('["mine"]', '["mine-unseen2-fold0", "digits"]'))
+    command = "run", "--grid", "study.toml", "--dataset"
+    assert hashbench(*command, "digits").exit_code == 0
+    assert not (data / "datasets" / "mine.h5").exists()
+    assert hashbench(*command, "mine-unseen2-fold0").exit_code == 0
+    assert (data / "datasets" / "mine.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("quieres = 5", "unknown option of study.toml: prepare.mine 'quieres'. Did you mean 'queries'?"),
+        ("queries = '5'", "study.toml: prepare.mine.queries must be a whole number, got '5'."),
+        ("queries = 0", "study.toml: prepare.mine.queries is 0, expected 1 to 4294967295."),
+        ("seed = true", "study.toml: prepare.mine.seed must be a whole number, got True."),
+        ("skip-bad-images = 1", "study.toml: prepare.mine.skip-bad-images must be true or false, got 1."),
+        ("affinity = 'same'", "unknown study.toml: prepare.mine.affinity 'same'. Did you mean 'same-label'?"),
+        ("weights = 1", "study.toml: prepare.mine.weights must be a text in quotes, got 1."),
+        ("[prepare.other]\nfrom = 'x.npy'", "study.toml prepares other, which is not among its datasets."),
+        ("[prepare.digits]", "study.toml: prepare.digits must be a table of options of hashbench prepare, from among"),
+    ],
+)
+def test_a_table_that_prepare_would_not_take_is_refused(hashbench, grid, data, line, words):
+    done = hashbench("run", *grid(line))
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"Error: {words}")
+    assert not (data / "datasets").exists()
+
+
+def test_a_grid_takes_every_option_of_prepare_for_own_data():
+    prepare = cli.get_command(click.Context(cli), "prepare")
+    options = {name.removeprefix("--") for option in prepare.params for name in option.opts if name.startswith("--")}
+    of_folds = {"unseen-classes", "fold", "unseen-queries", "unseen-database"}
+    assert {*recipes._OPTIONS} == options - {"name", "dataset", "source", "force", "lock-timeout", *of_folds}
+
+
+def test_a_command_from_a_recipe_can_be_typed_as_it_is(hashbench, prepare, data):
+    dataset = prepare("--train", 20, "--affinity", "same-label")
+    (recipe,) = recipes.recipe_of(dataset).values()
+    program, *command = shlex.split(recipes.command_of("other name", recipe).replace("other name", "other"))
+    assert program == "hashbench"
+    assert hashbench(*command).exit_code == 0
+    assert hdf5.read_dataset(data / "datasets" / "other.h5").fingerprint == dataset.fingerprint
+
+
+def test_the_digest_of_a_folder_of_images_changes_with_any_of_them(hashbench, folder):
+    for number in range(8):
+        image = folder / "photos" / "ab"[number % 2] / f"{number}.png"
+        image.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(image)
+    prepare = "prepare", "--from", "photos", "--features", "pixels", "--image-size", 8, "--name", "mine"
+    digests = []
+    for shade in (200, 201, 200):
+        Image.new("RGB", (8, 8), (shade, 0, 0)).save(folder / "photos" / "a" / "0.png")
+        done = hashbench(*prepare)
+        assert done.exit_code == 0, done.stderr
+        content = json.loads(hashbench("info", "mine", "--format", "json").stdout)
+        recipe = json.loads(content["about"]["prepared"])
+        assert recipe["options"] == {"from": "photos", "features": "pixels", "image-size": 8}
+        digests.append(recipe["sha256"]["from"])
+    assert digests[0] == digests[2] != digests[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{",
+        '{"89ab": {}}',
+        '{"89ab": {"options": {}, "sha256": {"from": ""}, "protocol": ""}}',
+        "<<<<<<< ours\n{}",
+    ],
+)
+def test_a_damaged_file_of_recipes_is_refused_before_anything_is_written(hashbench, prepare, folder, text):
+    prepare()
+    assert hashbench(*RUN).exit_code == 0
+    path = folder / "results" / "mine" / "dataset.json"
+    path.write_text(text)
+    before = (folder / "results" / "mine" / "lsh.csv").read_bytes()
+    for command in (("results", "check"), (*RUN, "--seed", 1)):
+        done = hashbench(*command)
+        assert done.exit_code == 1
+        assert "results/mine/dataset.json" in done.stderr
+    assert (folder / "results" / "mine" / "lsh.csv").read_bytes() == before
