@@ -84,7 +84,7 @@ def run(
     Warns
     -----
     UserWarning
-        For each job that cannot run, or fails; the others still run. For each metric whose name has two meanings. Also if
+        For each job that cannot run, or fails; the others still run. For each metric whose name has two meanings. If
         your own dataset was prepared in another way than for the rows in ``results``.
 
     Raises

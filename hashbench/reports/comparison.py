@@ -27,7 +27,7 @@ from hashbench.reports.formatting import json_text, markdown_table, p_text, plai
 from hashbench.reports.marks import bases_in_words, mixed_methods, notes_on_code
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection, demand
-from hashbench.reports.uncertainty import add_uncertainty, variances_of, verdict
+from hashbench.reports.uncertainty import add_uncertainty, variances_of, verdict, with_equal_seeds
 from hashbench.reports.view import grouped
 from hashbench.scoring.comparison import (
     Difference,
@@ -64,7 +64,6 @@ _FIELDS = (
     *("first_settings", "second_settings"),
 )
 _SCOPES = {"queries": ", these codes", "seeds": ", these queries"}  # beside the answer, where it is not of all
-_VALUES = ("value", "tie_sd", "low", "high")
 Rows = dict[str, pd.DataFrame]  # of one metric and code length, by method
 
 
@@ -179,22 +178,10 @@ def _sets_that_may_be_best(chosen: pd.DataFrame, results: pd.DataFrame) -> list[
         tested = part[part["p_value"].notna()]
         if len(tested) > 2:
             best = ", ".join(tested.loc[tested["may_be_best"], "label"])
-            sentences.append(
-                f"{dataset} ({features}), {metric} at {n_bits} bits, of {', '.join(tested['label'])}: {best} may be the "
-                f"best (each best is named with about 95 % confidence, {bases_in_words(tested)})."
-            )
+            place = f"{dataset} ({features}), {metric} at {n_bits} bits, of {', '.join(tested['label'])}"
+            confidence = f"each best is named with about 95 % confidence, {bases_in_words(tested)}"
+            sentences.append(f"{place}: {best} may be the best ({confidence}).")
     return sentences
-
-
-def with_equal_seeds(results: pd.DataFrame) -> pd.DataFrame:
-    """Add ``are_equal``: whether all of several seeds of the line have the same values in all metrics."""
-    line = ["dataset", "features", *LINE, "n_bits"]
-    of_metric = results.groupby([*line, "metric"], dropna=False)
-    has_several = of_metric["seed"].transform("nunique") > 1
-    n_values = pd.DataFrame({name: of_metric[name].transform("nunique", dropna=False) for name in _VALUES})
-    is_same = has_several & (n_values == 1).all(axis=1)
-    keys = [results[name] for name in line]
-    return results.assign(are_equal=is_same.groupby(keys, dropna=False).transform("all"))
 
 
 def _chosen(results: pd.DataFrame, names: Sequence[str], selection: Selection) -> pd.DataFrame:

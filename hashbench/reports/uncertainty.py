@@ -19,7 +19,7 @@ from hashbench.scoring.comparison import ALPHA, Difference, Moments, holm, inter
 from hashbench.scoring.may_be_best import Chance, chance_of_queries, corrected_p_values, p_values_of_pairs
 from hashbench.scoring.metrics import is_error
 from hashbench.scoring.seed_variances import seed_variances
-from hashbench.store.result_rows import as_row
+from hashbench.store.result_rows import NUMBERS, as_row
 from hashbench.store.score_cache import find_scores
 
 BOTH, QUERIES, SEEDS = "queries and seeds", "queries", "seeds"
@@ -84,16 +84,25 @@ def variances_of(results: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
     Columns besides the key are ``seed_variance`` and ``seed_freedom`` (degrees of freedom), NaN for a single seed, and
     ``is_borrowed``, whether lengths of a method borrow from each other; ``is_fixed`` if the method draws nothing.
-    Equal scores of all seeds at all lengths show that a built-in method draws nothing on these data; of other methods
-    they count as one seed, since it may have been forgotten.
+    Equal scores of all seeds in all metrics at all lengths show that a built-in method draws nothing on these data; of
+    other methods they count as one seed, since it may have been forgotten.
     """
     of_block = [*BLOCK, "metric"]
-    chosen = results.merge(cells[of_block].drop_duplicates())
+    chosen = with_equal_seeds(results).merge(cells[of_block].drop_duplicates())
     return pd.concat(
         [_variances_of_block(block) for _, block in chosen.groupby(of_block, sort=False)]
         or [pd.DataFrame(columns=[*CELL, "seed_variance", "seed_freedom", "is_fixed", "is_borrowed"])],
         ignore_index=True,
     )
+
+
+def with_equal_seeds(results: pd.DataFrame) -> pd.DataFrame:
+    """Add ``are_equal``: whether all of several seeds of a line have the same values, at its length, in all metrics."""
+    line = [*BLOCK, *LINE, "n_bits"]
+    of_metric = results.groupby([*line, "metric"], dropna=False)
+    n_values = [of_metric[name].transform("nunique", dropna=False) for name in NUMBERS]
+    is_same = (of_metric["seed"].transform("nunique") > 1) & (pd.concat(n_values, axis=1) == 1).all(axis=1)
+    return results.assign(are_equal=is_same.groupby([results[name] for name in line], dropna=False).transform("all"))
 
 
 def _variances_of_block(rows: pd.DataFrame) -> pd.DataFrame:
@@ -105,8 +114,9 @@ def _variances_of_block(rows: pd.DataFrame) -> pd.DataFrame:
     lines = table.index.to_frame(index=False)
     is_drawn = draw_at_random(lines)
     n_seeds = (~np.isnan(scores)).sum(axis=2)
-    spread = np.nanmax(scores, axis=2, initial=-np.inf) - np.nanmin(scores, axis=2, initial=np.inf)
-    is_equal = is_drawn & (n_seeds > 1).any(axis=1) & ~((spread > 0) & (n_seeds > 1)).any(axis=1)
+    has_several = rows.groupby([*LINE, "n_bits"])["seed"].transform("nunique") > 1
+    are_equal = rows[has_several].groupby(list(LINE))["are_equal"].all()
+    is_equal = is_drawn & are_equal.reindex(pd.MultiIndex.from_frame(lines[[*LINE]]), fill_value=False).to_numpy()
     is_fixed = ~is_drawn | (is_equal & lines["method"].isin(built_in_methods()).to_numpy())
     scores[is_equal | ~is_drawn, :, 1:] = np.nan  # one seed
     scores[is_fixed] = np.nan

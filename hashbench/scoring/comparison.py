@@ -298,7 +298,8 @@ def compare(
     Queries are paired by name where both have names, as those of runs do, and else by row: both must then have the same
     queries in the same order, which is checked by their numbers of relevant items and their labels only. Queries that
     have equal codes, labels and scores in all evaluations count once, unless they ``are_distinct``: they may be one
-    query that was given twice. Those of runs, whose codes are not known, all count. Seeds of a method that all have the same scores are one seed.
+    query that was given twice. Those of runs, whose codes are not known, all count. Seeds of a method that all have the
+    same scores are one seed.
 
     Examples
     --------
