@@ -330,12 +330,6 @@ def test_means_over_other_queries_are_not_compared_where_only_rows_are_at_hand(h
     assert [rows[name][0][-1] for name in ("agh", "sph")] == ["°", "°"]
     assert "- °: not tested against the others: a mean over other queries than most of its column." in table
     assert block_rows(table, "Uncertainty of digits")["lsh"][-1] == f"{against_lsh['p'] / 2:.4f}"  # one-sided
-    results = read_results(tmp_path)
-    for names, others in ((["itq", "sph"], True), (["itq", "lsh"], False)):
-        chosen = results[results["method"].isin(names)]
-        content = make_content(chosen, all_lines(chosen), make_view(chosen, by_score=True).cells, {})
-        (sentence,) = set(content["pairs"]["sentence"])
-        assert sentence.startswith("Not compared over seeds: P@r2:skip is defined for different queries") == others
 
 
 @pytest.mark.parametrize(("metric", "answers"), [("AP", ["better", "worse"]), ("PairwiseError", ["worse", "better"])])

@@ -298,8 +298,10 @@ class Emulation:
         """Take what does not depend on the order of the database from an emulation of another order."""
         for need in filter(is_exact, other._is_done):
             self._is_done[need] = other._is_done[need]
-            known, of_other = (self._counts, other._counts) if isinstance(need, str) else (self._scores, other._scores)
-            known[need] = of_other[need]
+            if isinstance(need, str):
+                self._counts[need] = other._counts[need]
+            else:
+                self._scores[need] = other._scores[need]
         self._n_relevant = other._n_relevant
 
     def explanations(self, on_progress: Progress = silent) -> list[Explanation]:

@@ -63,8 +63,8 @@ class Explained:
     def scripts(self) -> "pd.DataFrame":
         """One row per script, metric and order of the database: the command's JSON, without causes.
 
-        ``verdict`` is there if scripts were searched for a number. A script that the search ruled out early has no
-        value, but an estimate.
+        ``verdict`` is there if scripts were searched for a number. Those that the search ruled out early have an
+        estimate and no value.
         """
         with needing("Explained.scripts"):
             import pandas as pd

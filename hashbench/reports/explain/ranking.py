@@ -195,7 +195,7 @@ def _cosine_of_bits(query: Query) -> IntArray:
     n_equal = np.bincount(pairs)
     dots, sizes = divmod(np.flatnonzero(n_equal), width)
     n_equal[n_equal > 0] = np.unique(-(dots**2) / np.maximum(sizes + first, 1), return_inverse=True)[1]
-    return n_equal[pairs]  # floats of equal fractions are equal
+    return np.asarray(n_equal[pairs])  # floats of equal fractions are equal
 
 
 class Distance(NamedTuple):
