@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from hashbench._plugins import same_folder
 from hashbench.errors import HashbenchError, needing, one_line, unknown_name
 from hashbench.unseen import split_name
 
@@ -76,7 +77,8 @@ def get_dataset(name: str, options: "Options | None" = None) -> "DatasetAdapter"
     """Return an instance of a dataset's adapter; raise HashbenchError for unknown names and broken plug-ins."""
     cls = dataset_class(name)
     try:
-        return cls(options)
+        with same_folder():
+            return cls(options)
     except HashbenchError:
         raise
     except (Exception, SystemExit) as error:
@@ -245,7 +247,8 @@ def _classes(module: ModuleType) -> list[type]:
 def loading(kind: str, name: str, done: str = "imported", advice: str = "") -> Iterator[None]:
     """Raise HashbenchError with the name of the plug-in if it cannot be imported, or constructed."""
     try:
-        yield
+        with same_folder():
+            yield
     except (Exception, SystemExit) as error:
         raise HashbenchError(
             f"{kind} plugin {name!r} cannot be {done}: {type(error).__name__}: {one_line(error)}.{advice}"

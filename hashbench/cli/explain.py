@@ -10,6 +10,7 @@ import cloup
 from cloup import option, option_group
 
 from hashbench.cli.options import METHOD, METRIC, SEEDS, NotWith, lengths, output_format, several
+from hashbench.cli.outputs import echo
 from hashbench.cli.scoring import (
     CODES,
     DATASET,
@@ -108,7 +109,7 @@ def explain(
         with progress:
             orders = None if database_order is None else [database_order]
             cells = explain_cached(dataset, n_bits, methods, seed or 0, metrics or ("AP",), orders, progress.update)
-        click.echo(format_spreads(cells, form))
+        echo(format_spreads(cells, form))
         return
     elif len(n_bits) > 1:
         raise click.UsageError("several --bits choose cached codes; give --dataset without codes.")
@@ -124,4 +125,4 @@ def explain(
         explained = explained_by()
     for note in explained.notes:
         click.echo(note, err=True)
-    click.echo(explained.to_text(form))
+    echo(explained.to_text(form))

@@ -14,7 +14,7 @@ from cloup import option, option_group
 
 from hashbench._choices import CLASSES_OF, DEVICES, NEIGHBOUR_TIES, OWN_RULES, TRUE_DISTANCES
 from hashbench.cli import options
-from hashbench.cli.outputs import refuse_outputs
+from hashbench.cli.outputs import echo, refuse_outputs
 from hashbench.errors import counted
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def prepare(
         for dataset, path, action in prepared:
             if WARNING in dataset.about:
                 progress.print(f"Warning: in {dataset.name}, {dataset.about[WARNING]}")
-            click.echo(f"{action or 'reused'} {path}\n{describe_dataset(dataset)}")
+            echo(f"{action or 'reused'} {path}\n{describe_dataset(dataset)}")
 
 
 @cloup.command()
@@ -198,7 +198,7 @@ def encode(
             n_items, n_bits = encode_items(
                 model, items, output, packed=packed, device=grid["device"], on_progress=progress.update
             )
-        click.echo(
+        echo(
             f"wrote {output}: codes of {counted(n_items, 'item')}, {counted(n_bits, 'bit')}{', packed' * packed}"
             f"{', in the order of their paths' * split_spec(items)[0].is_dir()}."
         )
@@ -213,7 +213,7 @@ def encode(
             outcomes.append(outcome)
     finally:  # the files are listed when the bar is gone
         for outcome in in_order(outcomes, jobs):
-            click.echo("\n".join(str(path) for path in (outcome.codes, outcome.model) if path))
+            echo("\n".join(str(path) for path in (outcome.codes, outcome.model) if path))
 
 
 @cloup.command()
@@ -273,7 +273,7 @@ def run(
         for hint in dict.fromkeys(hint for outcome in outcomes for hint in outcome.hints):
             click.echo(hint, err=True)
         if outcomes:
-            click.echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
+            echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
             if _is_watched():  # in a script the last line is the error, if there is one
                 click.echo(f"Rows are in {', '.join(map(str, folders))}.", err=True)
 
@@ -303,5 +303,5 @@ def _print_plan(jobs: Sequence["Job"], remaining: Iterable[str]) -> None:
     n_done = 0
     for job, steps in zip(jobs, remaining, strict=True):
         n_done += not steps
-        click.echo(f"{job}: {steps or 'done'}")
-    click.echo(f"{n_done:,} of {len(jobs):,} jobs done, {len(jobs) - n_done:,} to do.")
+        echo(f"{job}: {steps or 'done'}")
+    echo(f"{n_done:,} of {len(jobs):,} jobs done, {len(jobs) - n_done:,} to do.")

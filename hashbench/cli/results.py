@@ -7,6 +7,7 @@ from click import IntRange
 from cloup import option
 
 from hashbench.cli.options import BITS, METHOD, METRIC, RESULTS, OneEach, completing
+from hashbench.cli.outputs import echo
 from hashbench.errors import HashbenchError, counted
 
 _FILES = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE|FOLDER]...")
@@ -34,7 +35,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     from hashbench.store.results import merge_folders
 
     _, n_rows = merge_folders(results, folders)
-    click.echo(f"{counted(n_rows, 'row')} added; those of {counted(len(folders), 'folder')} are in {results}.")
+    echo(f"{counted(n_rows, 'row')} added; those of {counted(len(folders), 'folder')} are in {results}.")
 
 
 @results.command()
@@ -45,7 +46,7 @@ def info(dataset: str, method: str, results: Path) -> None:
     """Show the provenance of a METHOD's results on a DATASET: commit, libraries, processor and date of each job."""
     from hashbench.reports.row_origins import origin_table
 
-    click.echo(origin_table(results, dataset, method))
+    echo(origin_table(results, dataset, method))
 
 
 @results.command()
@@ -66,7 +67,7 @@ def check(paths: tuple[Path, ...]) -> None:
     origins = read_origins(files)
     problems += submissions.about_rows(rows) + submissions.about_jobs(rows, origins)
     _raise(problems + submissions.about_code(rows, origins))
-    click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well.")
+    echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well.")
 
 
 @results.command()
@@ -107,7 +108,7 @@ def rerun(
     cells, origins = submissions.chosen_cells(submissions.changed_cells(rows, base), choice), read_origins(files)
     runnable_cells, others = submissions.runnable(cells)
     if not cells:
-        click.echo("No cell is new or changed.")
+        echo("No cell is new or changed.")
     if others:
         n_others = counted(len(cells) - len(runnable_cells), "new or changed cell")
         sentence = f"{n_others} cannot be run here: {', '.join(others[:6])}{', ...' * (len(others) > 6)}."
@@ -116,7 +117,7 @@ def rerun(
         _warn(sentence)
     problems, warnings = [], []
     for job, cell in runnable_cells[:n_cells]:
-        click.echo(f"{job}: {counted(len(cell), 'row')} ...")
+        echo(f"{job}: {counted(len(cell), 'row')} ...")
         cell_problems, cell_warnings = submissions.rerun(job, cell, origin_of(origins, cell[0].key))
         problems += cell_problems
         warnings += cell_warnings
@@ -125,7 +126,7 @@ def rerun(
     _raise(problems)
     if n_run := len(runnable_cells[:n_cells]):
         verdict = "differences are within those between processors" if warnings else "every digit is the same"
-        click.echo(f"{n_run:,} of {counted(len(cells), 'new or changed cell')} run again: {verdict}.")
+        echo(f"{n_run:,} of {counted(len(cells), 'new or changed cell')} run again: {verdict}.")
 
 
 def _warn(sentence: str) -> None:

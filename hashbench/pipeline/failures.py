@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hashbench._plugins import same_folder
 from hashbench.errors import HashbenchError, JobFailure, needing, one_line
 from hashbench.store.files import data_dir, write_text
 
@@ -16,7 +17,7 @@ def contained(plugin: str, job: str, check: str = "") -> Iterator[None]:
     A HashbenchError, such as that for a package that is missing, and the user's interrupt pass unchanged.
     """
     try:
-        with needing(plugin):
+        with same_folder(), needing(plugin):
             yield
     except (HashbenchError, KeyboardInterrupt, GeneratorExit):
         raise

@@ -8,6 +8,7 @@ from typing import Any
 
 import h5py
 
+from hashbench._plugins import same_folder
 from hashbench._typing import Progress, silent
 from hashbench._validation import check_name
 from hashbench.adapter import Options, OwnData
@@ -178,7 +179,9 @@ def _make(spec: str, choices: Mapping[str, Any], options: Options) -> tuple[Data
                 f"there is no {path}, which you chose earlier. Give {option} again, or --force to start over."
             )
     resolved_options: dict[str, Any] = {**choices, **paths, "features": kind}
-    dataset = get_dataset(name, replace(options, **resolved_options)).prepare()
+    adapter = get_dataset(name, replace(options, **resolved_options))
+    with same_folder():
+        dataset = adapter.prepare()
     if dataset.name != name:
         raise HashbenchError(
             f"dataset plugin {name!r} makes a dataset called {dataset.name!r}. Call that {name!r}, too."

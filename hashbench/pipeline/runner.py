@@ -1,8 +1,10 @@
 """Running the jobs of a grid: one after the other, in processes of joblib, or on the workers of a cluster."""
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import redirect_stdout
 from dataclasses import replace
 
 from hashbench._parallel import n_processors
@@ -161,8 +163,9 @@ def _run_job(
     data_folder.set(folder)
     os.environ["LOKY_MAX_CPU_COUNT"] = str(n_threads)
     lock_timeout.set(seconds)
-    try:
-        dataset: Dataset | HashbenchError = load_once(job.dataset, fingerprint)
-    except HashbenchError as error:
-        dataset = error
-    return number, finish(job, dataset, demands)
+    with redirect_stdout(sys.stderr):  # what plug-ins print; the parent prints results
+        try:
+            dataset: Dataset | HashbenchError = load_once(job.dataset, fingerprint)
+        except HashbenchError as error:
+            dataset = error
+        return number, finish(job, dataset, demands)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from hashbench import registry
 from hashbench._choices import UNDEFINED
+from hashbench._plugins import same_folder
 from hashbench._typing import AnyArray, FloatArray
 from hashbench._validation import MAX_NAME, check_choice, refuse_fractions
 from hashbench.errors import HashbenchError, one_line, unknown_name
@@ -270,9 +272,11 @@ class Metric:
 
     def _call(self, function: Callable[..., T], histogram: TieHistogram) -> T:
         """Call a function of the metric; one of a plug-in gets arrays that it cannot write."""
-        shared = histogram.original if self.is_built_in else histogram.read_only()
+        shared, folder = (
+            (histogram.original, nullcontext()) if self.is_built_in else (histogram.read_only(), same_folder())
+        )
         try:
-            with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
+            with np.errstate(invalid="ignore", divide="ignore"), folder:  # 0 / 0 where nothing is relevant
                 return function(shared, *self.arguments)
         except ValueError as error:
             if self.is_built_in or "read-only" not in str(error):  # the word of NumPy
