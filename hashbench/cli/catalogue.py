@@ -136,7 +136,11 @@ def info(name: str, form: str) -> None:
 @SOURCE
 @WEIGHTS
 def check(kind: str, name: str, features: str | None, source: Path | None, weights: Path | None) -> None:
-    """Run the tests that all plug-ins must pass on a method, dataset or metric, such as your own."""
+    """Run the tests that all plug-ins must pass on a method, dataset or metric, such as your own.
+
+    NAME is that of an installed plug-in or, in a clone of hashbench, of a file in methods/ or a class in datasets/
+    (docs/tutorials/plugins.md). The tests run its code.
+    """
     from hashbench import registry, testing
     from hashbench.adapter import Options
     from hashbench.scoring.metrics import get_metric
@@ -151,6 +155,8 @@ def check(kind: str, name: str, features: str | None, source: Path | None, weigh
     elif kind == "dataset":
         subject, checks = registry.get_dataset(name, options), testing.DATASET_CHECKS
     else:
+        if name.endswith(".py"):
+            raise registry.unknown_plugin(kind, name, ())
         subject, checks = get_metric(name), testing.METRIC_CHECKS
     n_failed, reason = 0, ""  # to skip the other checks
     for contract_check in checks:

@@ -7,7 +7,7 @@ from click import Choice
 from cloup import option
 
 from hashbench._choices import CODES_TARGETS, MODEL_TARGETS, PRECISIONS
-from hashbench.cli.options import FILE, Word
+from hashbench.cli.options import ARRAY, FILE, Word
 from hashbench.cli.outputs import echo, refuse_outputs
 from hashbench.errors import counted
 
@@ -23,6 +23,7 @@ _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
 @option(
     "--from",
     "items",
+    type=ARRAY,
     metavar="FILE[:KEY]|FOLDER",
     show_default="1,000 of the model's dataset",
     help="Items to compare codes on: a file, or a folder of images.",

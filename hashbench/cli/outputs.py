@@ -11,6 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from hashbench.cli.options import NamedPath
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -46,11 +48,11 @@ def close(stream: IO[Any]) -> None:
     os.close(nowhere)
 
 
-class FigurePath(click.Path):
+class FigurePath(NamedPath):
     """A figure's file, in the format of its suffix; with ``or_numbers`` also a CSV file or stdout."""
 
     def __init__(self, *, or_numbers: bool = False) -> None:
-        super().__init__(path_type=Path, dir_okay=False, allow_dash=or_numbers)
+        super().__init__(dir_okay=False, allow_dash=or_numbers)
         self.or_numbers = or_numbers
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102

@@ -45,14 +45,22 @@ _COUNT = IntRange(1)
     option(
         "--from",
         "items",
+        type=options.ARRAY,
         metavar="FILE[:KEY]|FOLDER",
         help="Items: a file of features (.npy, .npz, .parquet, .csv, .fvecs, .fbin and others), texts in .txt, or a "
         "folder of images.",
     ),
     option("--name", metavar="NAME", help="Name of the dataset."),
-    option("--labels", metavar="FILE[:KEY]", help="Labels of the items: classes (n,) or multi-hot."),
-    option("--query-from", "query_items", metavar="FILE[:KEY]|FOLDER", show_default="drawn", help="Query items."),
-    option("--query-labels", metavar="FILE[:KEY]", help="Labels of the queries."),
+    option("--labels", type=options.ARRAY, help="Labels of the items: classes (n,) or multi-hot."),
+    option(
+        "--query-from",
+        "query_items",
+        type=options.ARRAY,
+        metavar="FILE[:KEY]|FOLDER",
+        show_default="drawn",
+        help="Query items.",
+    ),
+    option("--query-labels", type=options.ARRAY, help="Labels of the queries."),
     option("--affinity", "rule", type=Choice(OWN_RULES), show_default="as the labels allow", help="Rule of relevance."),
     option("--neighbours", type=_COUNT, help="Number of nearest database items that are relevant to a query."),
     option(
@@ -66,7 +74,7 @@ _COUNT = IntRange(1)
     option("--train", "n_train", type=_COUNT, show_default="the whole database", help="Training items to draw."),
     option("--queries-per-label", type=_COUNT, help="Queries to draw for each label."),
     option("--train-per-label", type=_COUNT, help="Training items to draw for each label."),
-    option("--train-index", metavar="FILE[:KEY]", help="Row numbers of the training items in the database, from 0."),
+    option("--train-index", type=options.ARRAY, help="Row numbers of the training items in the database, from 0."),
     option("--seed", type=options.SEEDS, default=0, help="Seed for drawing queries and training items."),
     option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them."),
     constraint=options.OnlyWith("--from"),
@@ -152,7 +160,13 @@ def prepare(
 )
 @option_group(
     "New items",
-    option("--from", "items", metavar="FILE[:KEY]|FOLDER", help="Items to encode: a file, or a folder of images."),
+    option(
+        "--from",
+        "items",
+        type=options.ARRAY,
+        metavar="FILE[:KEY]|FOLDER",
+        help="Items to encode: a file, or a folder of images.",
+    ),
     option("--output", "-o", type=options.FILE, help="File for their codes: .npy, bool of shape (n, bits)."),
     option("--packed", is_flag=True, help="Pack eight bits into a byte, least significant bit first."),
     constraint=options.OnlyWith("--model"),

@@ -9,7 +9,18 @@ import cloup
 from click import Choice, IntRange
 from cloup import option, option_group
 
-from hashbench.cli.options import METRIC, RESULTS, Number, OnlyWith, completing, folder, lengths, output_format, several
+from hashbench.cli.options import (
+    METRIC,
+    RESULTS,
+    NamedPath,
+    Number,
+    OnlyWith,
+    completing,
+    folder,
+    lengths,
+    output_format,
+    several,
+)
 from hashbench.cli.outputs import echo, refuse_folder, refuse_outputs, results_files
 
 _METHODS = several("--method", "-m", names="methods", show_default="all", help="Method with results, repeatable.")
@@ -208,7 +219,7 @@ def plot(
 @option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     metavar="FILE|FOLDER",
     show_default="RESULTS/report.html",
     help="An .html file for everything, or a folder, whose page loads queries when they are opened.",

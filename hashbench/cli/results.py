@@ -6,11 +6,11 @@ import click
 from click import IntRange
 from cloup import option
 
-from hashbench.cli.options import BITS, METHOD, METRIC, RESULTS, OneEach, completing
+from hashbench.cli.options import BITS, METHOD, METRIC, RESULTS, NamedPath, OneEach, completing
 from hashbench.cli.outputs import echo
 from hashbench.errors import HashbenchError, counted
 
-_FILES = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE|FOLDER]...")
+_FILES = click.argument("paths", nargs=-1, type=NamedPath(exists=True), metavar="[FILE|FOLDER]...")
 
 
 @click.group()
@@ -23,7 +23,7 @@ def results() -> None:
     "folders",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=NamedPath(exists=True, file_okay=False),
     metavar="FOLDER...",
 )
 @RESULTS

@@ -23,6 +23,7 @@ from hashbench.registry import (
     modules_of,
     offers,
     resolve_dataset,
+    unknown_plugin,
 )
 from hashbench.sources.array_files import split_spec
 from hashbench.sources.features import extraction
@@ -332,7 +333,7 @@ def _file_of(spec_or_path: str) -> Path:
         for stem in stems
         if not split_name(stem)[1] and not any(stem == name or stem.startswith(f"{name}-") for name in built_in)
     ]
-    raise unknown_name("dataset", spec_or_path, [*built_in, *own_names])
+    raise unknown_plugin("dataset", spec_or_path, [*built_in, *own_names])
 
 
 @dataclass(frozen=True)

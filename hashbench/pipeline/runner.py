@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout
 from dataclasses import replace
+from numbers import Integral
 
 from hashbench._parallel import n_processors
 from hashbench._typing import Progress, silent
@@ -32,8 +33,8 @@ def run_all(
     They run one after the other, or ``n_jobs`` at a time in processes, -1 for one per processor, or on the workers of
     a cluster. Side by side, finished jobs come first, and outcomes are yielded as jobs finish.
     """
-    if n_jobs != -1 and n_jobs < 1:
-        raise HashbenchError(f"n_jobs is {n_jobs}, expected 1 or more, or -1 for one per processor.")
+    if not isinstance(n_jobs, Integral) or (n_jobs != -1 and n_jobs < 1):
+        raise HashbenchError(f"n_jobs is {n_jobs!r}, expected a whole number from 1, or -1 for one per processor.")
     if cluster is not None and n_jobs != 1:
         raise HashbenchError(
             f"n_jobs is {n_jobs}, but a cluster runs one job per worker. Leave out n_jobs or the cluster."

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hashbench.bits import MAX_BITS
 from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
@@ -79,10 +80,8 @@ def _check_file(path: Path, file: ResultsFile, rows: _Rows) -> None:
             raise HashbenchError(
                 f"{path} has {', '.join(texts)} for {_name(row)}, expected six decimals each. Run it again."
             )
-    if file.content != rows_text(rows.values()).encode():
-        raise HashbenchError(
-            f"{path} is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
-        )
+    if not any(True for row in rows.values() for _ in _about_row(row)):  # else that is the reason, and reported
+        _check_lines(path, file.content.decode(), rows_text(rows.values()))
     contents = {(*job_key(row.key), row.dataset_fingerprint, row.method_version) for row in rows.values()}
     for origin in read_job_records(path).values():
         if origin[:7] not in contents:
@@ -90,6 +89,21 @@ def _check_file(path: Path, file: ResultsFile, rows: _Rows) -> None:
                 f"{path} has no rows of {' '.join(map(str, origin[:5]))} with the content and version that "
                 f"{jobs_path(path).name} records. Remove its line there, or run the job again."
             )
+
+
+def _check_lines(path: Path, text: str, written: str) -> None:
+    """Refuse the first line that differs from what hashbench writes for the rows of a file."""
+    if text == written:
+        return
+    lines, expected = text.splitlines(), written.splitlines()
+    numbers = (number for number, pair in enumerate(zip(lines, expected, strict=False), start=1) if len({*pair}) > 1)
+    number = next(numbers, len(expected))
+    fault = "out of order: rows are sorted by their key" if sorted(lines) == sorted(expected) else "spelt otherwise"
+    shown = expected[number - 1] if number <= len(expected) else "no more lines"
+    raise HashbenchError(
+        f"{path}, line {number}, is not as hashbench writes it but {fault}. Expected there: {shown}. Let hashbench run "
+        "write the file."
+    )
 
 
 def about_rows(rows: _Rows) -> list[str]:
@@ -159,6 +173,8 @@ def _about_row(row: Row) -> Iterator[str]:
             yield f"{_name(row)} calls the metric {row.metric}, which results call {name}. Run it again."
     except HashbenchError as error:
         yield f"{_name(row)}: {error}"
+    if row.n_bits > MAX_BITS and not is_own(row.params):
+        yield f"{_name(row)} has codes of {row.n_bits:,} bits, and methods make at most {MAX_BITS:,}. Run it again."
     if row.method in method_names() and row.method_version > method_card(row.method).version:
         yield (
             f"{_name(row)} is of version {row.method_version} of {row.method}, which is at "

@@ -158,6 +158,8 @@ def check_wanted(metric: str, wanted_recall: Sequence[float]) -> int:
         )
     if chosen.family.pattern != "R@k":
         raise HashbenchError(f"candidates are counted for a recall such as R@10, got metric {metric!r}.")
+    if not wanted_recall:
+        raise HashbenchError("wanted_recall is empty, expected one recall or several, such as [0.9, 0.95].")
     for wanted in wanted_recall:
         if not (isinstance(wanted, int | float) and 0 < wanted <= 1):
             raise HashbenchError(f"the wanted recall is {wanted!r}, expected a number above 0 and at most 1.")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -447,7 +448,9 @@ def _meant(name: str) -> str:
     """Return the metric that a misspelt name such as ``recall10`` or ``R@10:rerank=100`` stands for; empty if none."""
     match = re.fullmatch(r"([A-Za-z]+)@?(\d+)(\W*rerank\w*?\W*(\d+))?", name)
     if match is None:
-        return ""
+        stem, *parts = name.split(":")[:4]
+        spelt = (":".join((stem, *order)) for order in permutations(parts))  # as AP@10:reranked=20:capped needs
+        return next((other for other in spelt if _NAME.fullmatch(other) and _exists(other)), "")
     meant = f"{_recased(match[1])}@{match[2]}" + (f":reranked={match[4]}" if match[3] else "")
     return meant if _exists(meant) else ""
 
