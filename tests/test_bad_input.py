@@ -1095,7 +1095,10 @@ CALLS = [
         lambda: hashbench.candidates(CODES, CODES, np.eye(4, dtype=int), "R@2", []),
         "wanted_recall is empty, expected one recall or several",
     ),
-    (lambda: hashbench.compare(call(), call(), names=("a", "a")), "both methods are called 'a'; give each its own name"),
+    (
+        lambda: hashbench.compare(call(), call(), names=("a", "a")),
+        "both methods are called 'a'; give each its own name",
+    ),
     (lambda: hashbench.run("lsh", 8, results=""), "results is an empty path; give a name, or '.'"),
     (lambda: hashbench.tune("itq", 8, output=""), "output is an empty path; give a name, or '.'"),
     (lambda: hashbench.tables(results=""), "results is an empty path"),
