@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import pickle
+import re
 import shlex
 from hashlib import sha256
 from itertools import chain
@@ -958,9 +959,6 @@ def place(prepared, tmp_path_factory):
     """The folder of the files, a data folder in which digits are prepared, and all that is in both."""
     folder = tmp_path_factory.mktemp("bad")
     lay_out(folder)
-    with contextlib.chdir(folder):  # a command that is right; loops that compile tell so, once
-        done = CliRunner().invoke(cli, shlex.split(LABELLED), catch_exceptions=False)
-    assert done.exit_code == 0, done.stderr
     return folder, prepared, [all_files(folder, prepared)]
 
 
@@ -993,6 +991,41 @@ def test_bad_command(place, line, monkeypatch):
     assert last.startswith("Error: ")
     assert usage == [] if exit_code == "1" else usage[0].startswith("Usage: ")
     assert all(word in last for word in words), last
+
+
+BEFORE_COUNTING = [  # what a metric cannot score, known without counting an item, and so before loops are compiled
+    (
+        lambda of: hashbench.evaluate(CODES, CODES, of, ["P@r1"], distance="cosine"),
+        "P@r1 counts inside a radius of Ham",
+    ),
+    (lambda of: hashbench.evaluate(CODES, CODES, of, ["AP"], distance="cosine"), "AP needs whole-number levels"),
+    (lambda of: hashbench.evaluate(CODES, CODES, of, ["AP"]), "AP needs whole-number levels of relevance"),
+    (lambda of: hashbench.candidates(CODES, CODES, of, "R@2", 0.5), "R@2 needs whole-number levels of relevance"),
+    (lambda of: hashbench.candidates(CODES, CODES, of, "AP", 0.5), "candidates are counted for a recall such as R@10"),
+    (lambda of: hashbench.thresholds(CODES, CODES, of), "a threshold needs whole-number levels of relevance"),
+    (lambda of: hashbench.curves(CODES, CODES, of), "a curve needs whole-number levels of relevance"),
+    (lambda of: hashbench.evaluate_run({"q": {"a": 1.0}}, {"q": {"a": 1}}, ["P@r1"]), "P@r1 counts inside a radius"),
+    (lambda of: hashbench.evaluate_run({"q": {"a": 1.0}}, {"q": {"a": 0.5}}, ["AP"]), "AP needs whole-number levels"),
+    (lambda of: hashbench.evaluate_ranking([[1, 0]], [[0.5, 0.1]], ["P@r1"]), "P@r1 counts inside a radius of Hamming"),
+]
+
+
+class Uncounted(hashbench.Explicit):
+    """An affinity of real levels, which nobody reads."""
+
+    def block(self, query, database):
+        raise AssertionError("items are counted")
+
+
+@pytest.mark.parametrize(("refused", "words"), BEFORE_COUNTING, ids=[words for _, words in BEFORE_COUNTING])
+def test_a_metric_that_does_not_fit_is_refused_before_anything_is_counted(refused, words, monkeypatch):
+    def count(*arguments, **options):
+        raise AssertionError("items are counted")
+
+    for module in ("evaluator", "runs", "rankings"):
+        monkeypatch.setattr(f"hashbench.scoring.{module}.ItemSums", count)
+    with pytest.raises(HashbenchError, match=f"^{re.escape(words)}"):
+        refused(Uncounted(np.eye(4) / 2))
 
 
 def test_each_row_has_words_that_its_own_command_does_not_say():

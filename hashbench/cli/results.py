@@ -92,8 +92,9 @@ def rerun(
     A cell is a dataset, method, parameters, code length and seed. It is the first among the new or changed cells of
     datasets that are built in or prepared here; options choose others. Rows that differ are listed, with differences
     between their environment and this one, and the exit code is 1. Differences up to 0.03 are only a warning for
-    methods that train, as another processor may cause them; the largest of each metric is shown. Cells that cannot be run here, such as those of an
-    older version, also only cause a warning; if none can be run, the exit code is 1 without --against.
+    methods that train, as another processor may cause them; it names the largest of each metric. Cells that cannot be
+    run here, such as those of an older version, also only cause a warning; if none can be run, the exit code is 1
+    without --against.
     """
     from hashbench.reports import submissions
     from hashbench.reports.revisions import read_side

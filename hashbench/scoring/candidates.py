@@ -124,6 +124,8 @@ def candidates_packed(
 ) -> tuple[list[CandidateCount], Evaluation]:
     """Find candidates of packed codes, (n, ceil(n_bits / 8)), and the evaluation that their recalls are from."""
     codes = query, database, n_bits, affinity
+    k = check_wanted(metric, wanted_recall)
+    refuse_fractions(affinity.levels, f"R@{k}")  # before loops are compiled
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
     check_self(query, database, affinity)
     score = partial(evaluate_packed, *codes, on_progress=on_progress)
@@ -180,7 +182,6 @@ class _Steps(NamedTuple):
         """Collect the groups of all queries with relevant items; refuse queries with more than ``k``."""
         columns, n_scored, n_database = [], 0, 0
         for histogram, weights in counted:
-            refuse_fractions(histogram.levels, f"R@{k}")
             n_relevant = histogram.n_relevant
             if (largest := int(n_relevant.max(initial=0))) > k:
                 raise HashbenchError(

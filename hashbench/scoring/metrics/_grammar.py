@@ -244,17 +244,9 @@ class Metric:
 
         Raises HashbenchError if the metric needs Hamming distances or float vectors that the ranking lacks.
         """
-        if not histogram.by_radius and (self.family.needs_candidates or self.family.pattern.endswith("@rN")):
-            what = "re-ranks the nearest items by" if self.family.needs_candidates else "counts inside a radius of"
-            raise HashbenchError(
-                f"{self.name} {what} Hamming distance, which runs and rankings by distance cosine or dot do not have. "
-                "Choose another metric, or pass binary codes."
-            )
+        self.check_ranking(histogram.levels, by_radius=histogram.by_radius)
         if self.family.needs_candidates and histogram.candidates is None:
             raise self.lacks_vectors()
-        if self.form:
-            raise self.lacks_outputs()
-        self.check_levels(histogram.levels)
         scores = self._call(self.family.function, histogram)
         if not self.is_built_in:
             scores = self._checked(scores, histogram)
@@ -319,6 +311,18 @@ class Metric:
     def is_built_in(self) -> bool:
         """Whether it is built-in; its code is then part of the key of cached scores."""
         return self.family.function.__module__.startswith("hashbench.")
+
+    def check_ranking(self, levels: AnyArray, *, by_radius: bool) -> None:
+        """Refuse a ranking that lacks what the metric needs, such as Hamming distances, before items are counted."""
+        if not by_radius and (self.family.needs_candidates or self.family.pattern.endswith("@rN")):
+            what = "re-ranks the nearest items by" if self.family.needs_candidates else "counts inside a radius of"
+            raise HashbenchError(
+                f"{self.name} {what} Hamming distance, which runs and rankings by distance cosine or dot do not have. "
+                "Choose another metric, or pass binary codes."
+            )
+        if self.form:
+            raise self.lacks_outputs()
+        self.check_levels(levels)
 
     def check_levels(self, levels: AnyArray) -> None:
         """Refuse levels of relevance that are not whole, unless the metric takes them."""
