@@ -1,4 +1,5 @@
 import pickle
+from contextvars import copy_context
 
 import pytest
 from helpers.paths import built_in_methods
@@ -195,12 +196,14 @@ def test_a_check_prints_its_own_lines_on_standard_output(hashbench, kind):
 
 
 @pytest.mark.usefixtures("digits_data")
-def test_what_a_plugin_prints_in_a_worker_goes_to_standard_error(capsys, plugin, site_packages):
+def test_what_a_plugin_prints_in_a_worker_goes_to_standard_error(capsys, plugin, monkeypatch):
     plugin("mine", METHOD.format(what="prints", override='def _fit(self, X, y):\n        print("fit")'))
     (job,) = grid(["digits"], ["mine"], [2], [0], {})
     settings = str(data_dir()), 1, 0.0
     fingerprint = find_dataset("digits").fingerprint
-    _, outcome = runner._run_job(0, job, fingerprint, Demands(("AP",)), settings)
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    own = copy_context()  # a worker sets its folder and more
+    _, outcome = own.run(runner._run_job, 0, job, fingerprint, Demands(("AP",)), settings)
     out, err = capsys.readouterr()
     assert (outcome.refusal, out, err) == ("", "", "fit\n")
 
