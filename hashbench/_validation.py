@@ -97,9 +97,9 @@ def unexpected(array: Any, name: str, expected: str) -> HashbenchError:
     return HashbenchError(f"{name} are {array.dtype} of shape {array.shape}, expected {expected}.")
 
 
-def read_only(array: AnyArray | None) -> AnyArray | None:
-    """Return a view of an array, if there is one, that cannot be written."""
-    if array is None or not array.flags.writeable:
+def read_only(array: Any) -> Any:
+    """Return a view of an array that cannot be written; of what is no array, None say, the same."""
+    if not isinstance(array, np.ndarray) or not array.flags.writeable:
         return array
     view = array.view()
     view.flags.writeable = False

@@ -108,8 +108,7 @@ class Dataset:
         _check_labels(self)
         _check_rule(self)
         for key in _ARRAYS:  # no plug-in may change what other jobs get
-            if isinstance(array := getattr(self, key), np.ndarray):
-                object.__setattr__(self, key, read_only(array))
+            object.__setattr__(self, key, read_only(getattr(self, key)))
 
     @property
     def n_samples(self) -> int:

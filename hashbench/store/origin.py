@@ -106,7 +106,8 @@ def processor_class() -> str:
     """
     import numpy as np
 
-    simd: Mapping[str, Sequence[str]] = np.show_config(mode="dicts").get("SIMD Extensions", {})  # type: ignore[union-attr,unused-ignore]
+    config: Any = np.show_config(mode="dicts")
+    simd: Mapping[str, Sequence[str]] = config.get("SIMD Extensions", {})
     features = {*simd.get("baseline", ()), *simd.get("found", ())}
     level = next((word for name, word in _LEVELS.items() if name in features), "unknown")
     return f"{platform.machine() or 'unknown'} {_vendor()} {level}"

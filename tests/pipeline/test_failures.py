@@ -1,4 +1,5 @@
 import pickle
+import tempfile
 from contextvars import copy_context
 
 import pytest
@@ -162,17 +163,20 @@ def mine(histogram):
 
 
 @pytest.fixture
-def movers(plugin):
-    """Install plug-ins of each kind that print and leave the folder."""
+def movers(plugin, tmp_path, monkeypatch):
+    """Install plug-ins of each kind that print and go to a folder, which is returned."""
+    away = tmp_path / "away"
+    away.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(away))
     fit = 'def _fit(self, X, y):\n        move("fit")\n\n    def refusal(self, dataset):\n        move("refusal")'
     method = METHOD.format(what="moves", override=fit).replace("import sys\n", MOVING, 1)
     plugin("mine", method.replace("return X[", 'move("project")\n        return X['))
     plugin("minedata", ADAPTER, "datasets")
     plugin("minemetric", MEASURE, "metrics", "mine")
+    return away
 
 
-@pytest.mark.usefixtures("movers")
-def test_plugins_that_print_and_leave_the_folder_change_no_output(hashbench, empty_folder, monkeypatch):
+def test_plugins_that_print_and_leave_the_folder_change_no_output(hashbench, movers, empty_folder, monkeypatch):
     monkeypatch.setenv("HASHBENCH_DATA", "data")
     options = ["--bits", 2, "--metric", "Mine", "--dataset", "minedata", "--results", "results"]
     done = hashbench("run", "--method", "mine", *options, "--format", "csv")
@@ -181,10 +185,11 @@ def test_plugins_that_print_and_leave_the_folder_change_no_output(hashbench, emp
     assert {"imported", "module", "construction", "prepare", "refusal", "fit", "project", "metric"} <= {
         *done.stderr.splitlines()
     }
-    (row,) = rows_in("results/minedata")
+    (row,) = rows_in(empty_folder / "results" / "minedata")
     assert row["metric"] == "Mine"
     assert {path.name for path in empty_folder.iterdir()} == {"data", "results"}
     assert [*(empty_folder / "data").glob("codes/*/mine*.h5")]
+    assert not [*movers.iterdir()]
 
 
 @pytest.mark.usefixtures("movers")
