@@ -128,7 +128,7 @@ def _surviving(
         except BrokenProcessPool:
             if suspects:
                 job, _ = unfinished.pop(suspects[0])
-                why = "its process was killed, likely out of memory. Give it more, or fewer --jobs."
+                why = "its process was killed, likely for lack of memory. Free some, or use fewer --jobs (n_jobs)."
                 yield suspects[0], Outcome(job, None, f"{job} ended without an error: {why}", has_failed=True)
             else:
                 suspects = list(unfinished)[:n_jobs]
