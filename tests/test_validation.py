@@ -32,13 +32,13 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "values"), HELD, ids=str)
+@pytest.mark.parametrize(("rule", "values"), HELD)
 def test_values_that_a_rule_allows_pass(rule, values):
     for value in values:
         check_settings({"x": [rule], "other": [whole(1)]}, {"x": value, "free": object()}, "mine")
 
 
-@pytest.mark.parametrize(("rules", "values", "words"), REFUSED, ids=str)
+@pytest.mark.parametrize(("rules", "values", "words"), REFUSED)
 def test_values_that_no_rule_allows_are_refused_in_words(rules, values, words):
     for value in values:
         with pytest.raises(HashbenchError) as caught:
