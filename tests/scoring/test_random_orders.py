@@ -180,7 +180,7 @@ def test_what_random_orders_show_is_near_the_estimate_and_below_the_bound(codes,
     [
         ({"random_orders": 1}, "AP", "random_orders is 1, expected a whole number from 2 to 1,000,000"),
         ({"random_orders": -3}, "AP", "random_orders is -3, expected a whole number from 2 to 1,000,000"),
-        ({"random_orders": 99_999_999_999}, "AP", "random_orders is 99999999999, expected a whole number from 2 to 1,000,000"),
+        ({"random_orders": 99_999_999_999}, "AP", "random_orders is 99999999999, expected a whole number"),
         ({"random_orders": 5, "vectors": (query + 0.5, database + 0.5)}, "R@2:reranked=4", "R@2:reranked=4 cannot be"),
     ],
 )
