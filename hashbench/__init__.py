@@ -19,6 +19,7 @@ plug-ins are in methods/ and datasets/.
     _choices       options that users choose by name, affinity rules among them
     _validation    checks of what users pass
     _parallel      threads, and loops compiled on first use if numba is installed
+    _plugins       a guard around the code of plug-ins
     _typing        names of array types
 """
 

@@ -97,6 +97,15 @@ def unexpected(array: Any, name: str, expected: str) -> HashbenchError:
     return HashbenchError(f"{name} are {array.dtype} of shape {array.shape}, expected {expected}.")
 
 
+def read_only(array: Any) -> Any:
+    """Return a view of an array that cannot be written; of what is no array, None say, the same."""
+    if not isinstance(array, np.ndarray) or not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def list_of_numbers(value: Any, name: str) -> list[Any]:
     """Convert real numbers, called ``name`` in messages, to a list."""
     array = as_array(value, name)
@@ -341,6 +350,17 @@ class Range(NamedTuple):
     high: float | None
     closed: Literal["left", "right", "both", "neither"]
 
+    def holds(self, value: Any) -> bool:
+        """Return whether a number lies in the interval; NaN lies in none."""
+        high = np.inf if self.high is None else self.high
+        is_above = value >= self.low if self.closed in ("left", "both") else value > self.low
+        return bool(is_above and (value <= high if self.closed in ("right", "both") else value < high))
+
+    def __str__(self) -> str:
+        start, end = "[" if self.closed in ("left", "both") else "(", "]" if self.closed in ("right", "both") else ")"
+        number, kind = ("an int", int) if self.kind is Integral else ("a float", float)
+        return f"{number} in the range {start}{kind(self.low)}, {'inf' if self.high is None else kind(self.high)}{end}"
+
 
 def whole(low: int, high: int | None = None) -> Range:
     """Allow whole numbers from ``low`` to ``high``, both included, or to no end.
@@ -437,24 +457,29 @@ def preset_settings(presets: Mapping[str, Mapping[str, Any]], owner: str, name: 
 
 
 def check_settings(allowed: Mapping[str, Sequence[Any]], values: Mapping[str, Any], owner: str) -> None:
-    """Refuse values that are not allowed, with scikit-learn's messages."""
-    from sklearn.utils._param_validation import (  # private, and imported nowhere else
-        Interval,
-        InvalidParameterError,
-        StrOptions,
-        validate_parameter_constraints,
-    )
+    """Refuse values that are not allowed, in scikit-learn's words."""
+    for name, value in values.items():
+        rules = allowed.get(name, ())
+        if rules and not any(_allows(rule, value) for rule in rules):
+            *others, last = map(_words_of, rules)
+            words = f"{', '.join(others)} or {last}" if others else last
+            raise HashbenchError(f"The {name!r} parameter of {owner} must be {words}. Got {value!r} instead.")
 
-    def constraint(rule: Any) -> Any:
-        if isinstance(rule, Range):
-            return Interval(rule.kind, rule.low, rule.high, closed=rule.closed)
-        return StrOptions(set(rule)) if isinstance(rule, frozenset) else "boolean" if rule is bool else rule
 
-    constraints = {name: [constraint(rule) for rule in allowed[name]] for name in allowed if name in values}
-    try:
-        validate_parameter_constraints(constraints, dict(values), caller_name=owner)
-    except InvalidParameterError as error:
-        raise HashbenchError(str(error)) from error
+def _allows(rule: Any, value: Any) -> bool:
+    """Return whether a value is one of those that a rule of `setting` allows."""
+    if isinstance(rule, Range):
+        return isinstance(value, rule.kind) and rule.holds(value)
+    if isinstance(rule, frozenset):
+        return isinstance(value, str) and value in rule
+    return value is None if rule is None else isinstance(value, (bool, np.bool_) if rule is bool else rule)
+
+
+def _words_of(rule: Any) -> str:
+    """Return what a rule of `setting` allows, in words."""
+    if isinstance(rule, frozenset):
+        return f"a str among {{{', '.join(map(repr, sorted(rule)))}}}"
+    return f"an instance of {rule.__name__!r}" if isinstance(rule, type) else str(rule)
 
 
 def real_rows(values: npt.ArrayLike, name: str, columns: str) -> AnyArray:

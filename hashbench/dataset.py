@@ -11,7 +11,15 @@ import numpy as np
 
 from hashbench._choices import TRUE_DISTANCES
 from hashbench._typing import AnyArray, ByteArray, Float32Array, IntArray, Rows
-from hashbench._validation import check_name, check_words, is_sparse, refuse_fractions, summed_csr, unexpected
+from hashbench._validation import (
+    check_name,
+    check_words,
+    is_sparse,
+    read_only,
+    refuse_fractions,
+    summed_csr,
+    unexpected,
+)
 from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 
@@ -24,7 +32,7 @@ _ARRAYS = ("features", "labels", "coarse_labels", "query", "database", "train", 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Items, their split, and the rule by which items are relevant to a query.
+    """Items, their split, and the rule by which items are relevant to a query; its arrays cannot be written.
 
     Parameters
     ----------
@@ -99,6 +107,8 @@ class Dataset:
         _check_split(self)
         _check_labels(self)
         _check_rule(self)
+        for key in _ARRAYS:  # no plug-in may change what other jobs get
+            object.__setattr__(self, key, read_only(getattr(self, key)))
 
     @property
     def n_samples(self) -> int:

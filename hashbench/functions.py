@@ -4,6 +4,7 @@ from __future__ import annotations  # so that help() shows types as they are wri
 
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,9 +105,10 @@ def run(
     from hashbench.pipeline.steps import Demands
     from hashbench.store.result_rows import to_frame
 
+    folder = None if results is None else _as_path(results, "results")
     study = _study(methods, n_bits, datasets, seeds, metrics, params)
     jobs = study.jobs()
-    for choices in study.unprepared(None if results is None else Path(results)).values():
+    for choices in study.unprepared(folder).values():
         prepare_own(*choices)
     cluster = None if workers is None else Cluster(workers, trust_workers)
     outcomes: list[Outcome] = []
@@ -116,8 +118,8 @@ def run(
             refusals.append(outcome.refusal)
             continue
         outcomes.append(outcome)
-        if results is not None:
-            _, sentence = write_rows(Path(results), outcome)
+        if folder is not None:
+            _, sentence = write_rows(folder, outcome)
             notes.append(sentence)
     if not outcomes:
         raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method.")
@@ -206,11 +208,11 @@ def tune(
     from hashbench.pipeline import tuning
     from hashbench.pipeline.cluster import Cluster
 
-    if n_trials < 1:
-        raise HashbenchError(f"n_trials is {n_trials}, expected 1 or more.")
+    if not isinstance(n_trials, Integral) or n_trials < 1:
+        raise HashbenchError(f"n_trials is {n_trials!r}, expected a whole number from 1.")
     study = _study(methods, n_bits, datasets, seeds, metrics, params)
     names = [get_metric(name).name for name in study.metrics]
-    folder = Path(output)
+    folder = _as_path(output, "output")
     tuning.check_folder(folder)
     trials = tuning.plan(study, n_trials)
     for sentence in tuning.about_effort(study, n_trials, "n_trials="):
@@ -275,7 +277,7 @@ def tables(
 
     chosen = {"datasets": datasets, "methods": methods, "metrics": metrics, "features": features, "n_bits": n_bits}
     rows: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
-    return make_tables(Path(results), names, Selection(**rows, variants=variants), name)
+    return make_tables(_as_path(results, "results"), names, Selection(**rows, variants=variants), name)
 
 
 @needing("hashbench.plot")
@@ -338,7 +340,7 @@ def plot(
     chosen = {"datasets": datasets, "methods": methods, "n_bits": n_bits, "features": features}
     names: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
     selection = Selection(**names, metrics=[metric], variants=variants)
-    drawings = list(draw_figures(Path(results), [name], selection, FigureLayout(width, has_title)))
+    drawings = list(draw_figures(_as_path(results, "results"), [name], selection, FigureLayout(width, has_title)))
     figures = [drawing.figure for drawing in drawings if drawing.figure is not None]
     if len(figures) > 1:
         raise HashbenchError(
@@ -411,7 +413,7 @@ def compare_results(
         n_bits=as_tuple(n_bits),
         metrics=as_tuple(metrics),
     )
-    comparison = read_and_compare(Path(results), methods, selection, by == "class")
+    comparison = read_and_compare(_as_path(results, "results"), methods, selection, by == "class")
     for note in comparison.notes:
         warnings.warn(note, stacklevel=3)
     return comparison.to_frame()
@@ -457,7 +459,7 @@ def diff(
     """
     from hashbench.reports.diff import read_diff
 
-    folder = None if results is None else Path(results)
+    folder = None if results is None else _as_path(results, "results")
     return read_diff(str(old), None if new is None else str(new), as_tuple(metrics), folder)
 
 
@@ -655,7 +657,7 @@ def read_codes(path: str | Path, dataset: str | Path | None = None) -> tuple[Boo
     """
     from hashbench.pipeline.own_codes import dataset_of, read_file
 
-    path = Path(path)
+    path = _as_path(path, "path")
     codes = read_file(path, dataset_of(path, None if dataset is None else str(dataset)))
     return unpack(codes.query, codes.n_bits), unpack(codes.database, codes.n_bits), codes.affinity
 
@@ -675,6 +677,13 @@ def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, p
         metrics=metrics,
         params=read_params(params or {}, "params"),
     )
+
+
+def _as_path(path: str | Path, what: str) -> Path:
+    """Return a path; refuse an empty text, which `Path` takes for the working folder."""
+    if not str(path):
+        raise HashbenchError(f"{what} is an empty path; give a name, or '.' for the folder that you are in.")
+    return Path(path)
 
 
 def _names(value: Any, what: str) -> tuple[str, ...]:

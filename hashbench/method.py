@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hashbench._plugins import same_folder
 from hashbench._typing import BoolArray, FloatArray
 from hashbench._validation import (
     allowed_values,
@@ -121,7 +122,9 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         self.check_parameters()
         checked = self._checked_items(X, reset=True)
-        self._fit(checked, self._checked_supervision(y, len(checked)))
+        supervision = self._checked_supervision(y, len(checked))
+        with same_folder():
+            self._fit(checked, supervision)
         return self
 
     @property
@@ -179,7 +182,8 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_is_fitted(self)
         checked = self._checked_items(X, reset=False)
-        values = np.asarray(self._project(checked))
+        with same_folder():
+            values = np.asarray(self._project(checked))
         if values.shape != (len(checked), self.n_bits) or values.dtype.kind not in "biuf":
             raise HashbenchError(
                 f"{self.label} returned {values.dtype} projections of shape {values.shape} for {len(checked)} items of "

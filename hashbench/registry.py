@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from hashbench._plugins import same_folder
 from hashbench.errors import HashbenchError, needing, one_line, unknown_name
 from hashbench.unseen import split_name
 
@@ -51,10 +52,25 @@ def is_dataset(name: str) -> bool:
     return split_name(name)[0] in dataset_names()
 
 
+_PLACES = {"method": "methods", "dataset": "datasets", "metric": "hashbench/scoring/metrics"}
+
+
+def unknown_plugin(kind: str, name: str, choices: Sequence[str]) -> HashbenchError:
+    """Return the error for a plug-in that is not known; a file of Python has its own advice."""
+    if not name.endswith(".py"):
+        return unknown_name(kind, name, choices)
+    stem = name.rpartition("/")[2].removesuffix(".py").replace("-", "_")
+    return HashbenchError(
+        f"{name!r} is a file, expected the name of a {kind}, whose code hashbench then runs. Save it as "
+        f"{_PLACES[kind]}/{stem}.py in a clone of hashbench, or as an entry point of a package "
+        "(docs/tutorials/plugins.md), and give its name."
+    )
+
+
 def get_method(name: str) -> "type[HashMethod]":
     """Return the class of a method; raise HashbenchError for unknown names and broken plug-ins."""
     if name not in method_names():
-        raise unknown_name("method", name, method_names())
+        raise unknown_plugin("method", name, method_names())
     with needing(f"method {name!r}"):
         from hashbench.method import PLUGIN_NAMES, HashMethod  # imports scikit-learn, so after the check of the name
     _demand_one("method", name, name in _module_names("hashbench.methods"))
@@ -76,7 +92,8 @@ def get_dataset(name: str, options: "Options | None" = None) -> "DatasetAdapter"
     """Return an instance of a dataset's adapter; raise HashbenchError for unknown names and broken plug-ins."""
     cls = dataset_class(name)
     try:
-        return cls(options)
+        with same_folder():
+            return cls(options)
     except HashbenchError:
         raise
     except (Exception, SystemExit) as error:
@@ -101,7 +118,7 @@ def dataset_class(name: str) -> "type[DatasetAdapter]":
         if not (inspect.isclass(cls) and issubclass(cls, DatasetAdapter)):
             raise HashbenchError(f"dataset plugin {name!r} is {cls!r}, expected a subclass of DatasetAdapter.")
         return cls
-    raise unknown_name("dataset", name, dataset_names())
+    raise unknown_plugin("dataset", name, dataset_names())
 
 
 def resolve_dataset(spec: str, features: str | None = None) -> tuple[str, str, str]:
@@ -245,7 +262,8 @@ def _classes(module: ModuleType) -> list[type]:
 def loading(kind: str, name: str, done: str = "imported", advice: str = "") -> Iterator[None]:
     """Raise HashbenchError with the name of the plug-in if it cannot be imported, or constructed."""
     try:
-        yield
+        with same_folder():
+            yield
     except (Exception, SystemExit) as error:
         raise HashbenchError(
             f"{kind} plugin {name!r} cannot be {done}: {type(error).__name__}: {one_line(error)}.{advice}"

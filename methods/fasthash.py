@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import sklearn
 from sklearn import config_context
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from hashbench._parallel import compiled
 from hashbench._typing import BoolArray, FloatArray, IntArray
+from hashbench.errors import HashbenchError, one_line
 from hashbench.method import HashMethod, choice, real, setting, whole
 from hashbench.methods._graph_cuts import Energy
 from hashbench.methods._pairs import draw_pairs
@@ -32,13 +34,20 @@ class Trees:
     @classmethod
     def of(cls, model: HistGradientBoostingClassifier) -> Self:
         """Read the trees of a fitted model of two classes."""
-        nodes = [trees[0].nodes for trees in model._predictors]  # there is no public attribute
+        try:
+            predictors, start = model._predictors, model._baseline_prediction  # there are no public attributes
+        except AttributeError as error:
+            raise HashbenchError(
+                f"fasthash cannot read the trees of scikit-learn {sklearn.__version__}: {one_line(error)}. Install the "
+                "release that constraints.txt names, or choose another method."
+            ) from error
+        nodes = [trees[0].nodes for trees in predictors]
         sizes = np.array([len(tree) for tree in nodes])
         roots = np.cumsum(sizes) - sizes
         table, shift = np.concatenate(nodes), np.repeat(roots, sizes)
         is_leaf, number = table["is_leaf"] == 1, np.arange(len(table))
         return cls(
-            start=float(model._baseline_prediction.item()),
+            start=float(start.item()),
             roots=roots,
             feature=table["feature_idx"].astype(np.int64),
             threshold=np.where(is_leaf, 0.0, table["num_threshold"]),

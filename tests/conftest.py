@@ -67,6 +67,21 @@ def _compiled_loops():
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _no_note_on_compiling():
+    """Whether a loop was compiled before, on this machine, changes no output; yields what would print the note."""
+    notify = _parallel._notify
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_parallel, "_notify", lambda error: None if error is None else notify(error))
+        yield notify
+
+
+@pytest.fixture
+def note_on_compiling(_no_note_on_compiling, monkeypatch):
+    """Print the note on compiling as outside of tests."""
+    monkeypatch.setattr(_parallel, "_notify", _no_note_on_compiling)
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _no_clock_of_progress():
     """Lines for users who have waited half a minute come on no machine, however slow."""
     with pytest.MonkeyPatch.context() as patch:

@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import pickle
+import re
 import shlex
 from hashlib import sha256
 from itertools import chain
@@ -339,6 +340,9 @@ COMMANDS = f"""
 1 | {ITQ} --metric Recall@10:rerank=100 | Did you mean 'R@10:reranked=100'?
 1 | {ITQ} --metric mAP:reranked100 | unknown metric 'mAP:reranked100'. Did you mean
 1 | {ITQ} --metric Recall@10:reranked | has option 'reranked'; options of R@k: reranked=m, dot, sigmoid.
+1 | {ITQ} --metric AP@10:reranked=20:capped | unknown metric | Did you mean 'AP@10:capped:reranked=20'? Known
+1 | {ITQ} --metric AP@10:dot:capped | Did you mean 'AP@10:capped:dot'? Known
+1 | {ITQ} --metric AP@10:dot:cap | unknown metric 'AP@10:dot:cap'.
 1 | {ITQ} --metric P@0 | metric 'P@0' has cutoff 0
 1 | {ITQ} --metric P@1.5 | unknown metric 'P@1.5'
 1 | {ITQ} --metric P_5.5 | unknown metric 'P_5.5'. Known
@@ -636,7 +640,9 @@ COMMANDS = f"""
 1 | {OWN.replace("codes.npy", "two.npz:c")} {OF_LABELS} | unknown array 'two.npz:c'. Known arrays: a, b
 1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a radius of Hamming
 1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
-1 | {LABELLED} --per-query '' | cannot write .: Is a directory
+2 | {LABELLED} --per-query '' | '--per-query': the path is empty; give a name, or . for the folder
+2 | {ITQ} --results '' | '--results': the path is empty; give a name, or . for the folder
+2 | prepare --from '' --name mine | '--from': the path is empty; give the name of a file
 2 | {LABELLED} --per-query r | directory
 2 | {LABELLED} --per-query scores.xlsx | --per-query writes CSV, got scores.xlsx; name it scores.csv.
 2 | {LABELLED} --wanted-recall 0 --metric R@5 | '--wanted-recall': 0.0 is not in the range 0<x<=1.
@@ -760,6 +766,8 @@ COMMANDS = f"""
 1 | info foreign.h5 | not written by hashbench: it lacks record. Repeat the command that wrote it.
 2 | run --method lsh --bits 8 --part 4/3 | '4/3' is not a part, expected I/N such as 2/5
 2 | run --method lsh --bits 8 --part 0/3 | '0/3' is not a part
+2 | run --method lsh --bits 8 --part 1/999999999999999999999 | is not a part | N of at most 9 digits
+2 | run --method lsh --bits 8 --part ²/3 | '²/3' is not a part
 2 | run --method lsh --bits 8 --part half | 'half' is not a part
 2 | run --method lsh --bits 8 --part 1/2 --available | --available does not go with --part
 2 | run --method lsh --bits 8 --jobs 0 | 0 is not in the range x>=1
@@ -779,6 +787,11 @@ COMMANDS = f"""
 2 | info | Missing argument
 1 | check method iqt | unknown method 'iqt'
 1 | check dataset digts | unknown dataset 'digts'
+1 | check method bad.py | is a file, expected the name of a method, whose code hashbench then runs. | methods/bad.py in
+1 | check dataset ./my-bad.py | Save it as datasets/my_bad.py in a clone | an entry point of a package
+1 | check metric bad.py | is a file, expected the name of a metric
+1 | run --method bad.py --bits 8 | is a file, expected the name of a method
+1 | prepare bad.py | is a file, expected the name of a dataset
 2 | check thing x | 'thing' is not one of 'method', 'dataset'
 """.strip().splitlines()
 COMMANDS += [
@@ -946,9 +959,6 @@ def place(prepared, tmp_path_factory):
     """The folder of the files, a data folder in which digits are prepared, and all that is in both."""
     folder = tmp_path_factory.mktemp("bad")
     lay_out(folder)
-    with contextlib.chdir(folder):  # a command that is right; loops that compile tell so, once
-        done = CliRunner().invoke(cli, shlex.split(LABELLED), catch_exceptions=False)
-    assert done.exit_code == 0, done.stderr
     return folder, prepared, [all_files(folder, prepared)]
 
 
@@ -981,6 +991,41 @@ def test_bad_command(place, line, monkeypatch):
     assert last.startswith("Error: ")
     assert usage == [] if exit_code == "1" else usage[0].startswith("Usage: ")
     assert all(word in last for word in words), last
+
+
+BEFORE_COUNTING = [  # what a metric cannot score, known without counting an item, and so before loops are compiled
+    (
+        lambda of: hashbench.evaluate(CODES, CODES, of, ["P@r1"], distance="cosine"),
+        "P@r1 counts inside a radius of Ham",
+    ),
+    (lambda of: hashbench.evaluate(CODES, CODES, of, ["AP"], distance="cosine"), "AP needs whole-number levels"),
+    (lambda of: hashbench.evaluate(CODES, CODES, of, ["AP"]), "AP needs whole-number levels of relevance"),
+    (lambda of: hashbench.candidates(CODES, CODES, of, "R@2", 0.5), "R@2 needs whole-number levels of relevance"),
+    (lambda of: hashbench.candidates(CODES, CODES, of, "AP", 0.5), "candidates are counted for a recall such as R@10"),
+    (lambda of: hashbench.thresholds(CODES, CODES, of), "a threshold needs whole-number levels of relevance"),
+    (lambda of: hashbench.curves(CODES, CODES, of), "a curve needs whole-number levels of relevance"),
+    (lambda of: hashbench.evaluate_run({"q": {"a": 1.0}}, {"q": {"a": 1}}, ["P@r1"]), "P@r1 counts inside a radius"),
+    (lambda of: hashbench.evaluate_run({"q": {"a": 1.0}}, {"q": {"a": 0.5}}, ["AP"]), "AP needs whole-number levels"),
+    (lambda of: hashbench.evaluate_ranking([[1, 0]], [[0.5, 0.1]], ["P@r1"]), "P@r1 counts inside a radius of Hamming"),
+]
+
+
+class Uncounted(hashbench.Explicit):
+    """An affinity of real levels, which nobody reads."""
+
+    def block(self, query, database):
+        raise AssertionError("items are counted")
+
+
+@pytest.mark.parametrize(("refused", "words"), BEFORE_COUNTING, ids=[words for _, words in BEFORE_COUNTING])
+def test_a_metric_that_does_not_fit_is_refused_before_anything_is_counted(refused, words, monkeypatch):
+    def count(*arguments, **options):
+        raise AssertionError("items are counted")
+
+    for module in ("evaluator", "runs", "rankings"):
+        monkeypatch.setattr(f"hashbench.scoring.{module}.ItemSums", count)
+    with pytest.raises(HashbenchError, match=f"^{re.escape(words)}"):
+        refused(Uncounted(np.eye(4) / 2))
 
 
 def test_each_row_has_words_that_its_own_command_does_not_say():
@@ -1077,6 +1122,22 @@ CALLS = [
     (lambda: hashbench.curves(CODES, CODES, np.eye(4) / 2), "a curve needs whole-number levels of relevance"),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),
     (lambda: call(affinity=np.eye(3)), "4 query codes, but labels or affinities for 3"),
+    (lambda: call(random_orders=2.5), "random_orders is 2.5, expected a whole number from 2 to 1,000,000"),
+    (lambda: call(random_orders="5"), "random_orders is '5', expected a whole number"),
+    (
+        lambda: hashbench.candidates(CODES, CODES, np.eye(4, dtype=int), "R@2", []),
+        "wanted_recall is empty, expected one recall or several",
+    ),
+    (
+        lambda: hashbench.compare(call(), call(), names=("a", "a")),
+        "both methods are called 'a'; give each its own name",
+    ),
+    (lambda: hashbench.run("lsh", 8, results=""), "results is an empty path; give a name, or '.'"),
+    (lambda: hashbench.tune("itq", 8, output=""), "output is an empty path; give a name, or '.'"),
+    (lambda: hashbench.tables(results=""), "results is an empty path"),
+    (lambda: hashbench.run("lsh", 8, n_jobs=2.5), "n_jobs is 2.5, expected a whole number from 1, or -1"),
+    (lambda: hashbench.run("lsh", 8, n_jobs="2"), "n_jobs is '2', expected a whole number"),
+    (lambda: hashbench.tune("itq", 8, output="new", n_trials=2.5), "n_trials is 2.5, expected a whole number from 1"),
     (lambda: explain(value=0.730), "the value is 0.73, expected a string such as '0.730', whose final zeros count"),
     (lambda: explain(database_order=["given"]), "the database order is ['given'], expected given, by-class"),
     (lambda: explain(metrics=None), "metrics are names such as AP or NDCG@100, got None"),

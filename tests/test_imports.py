@@ -1,6 +1,9 @@
 """What starts quickly imports no library that only some of its work needs."""
 
+import ast
+
 import pytest
+from helpers.paths import ROOT
 from helpers.processes import printed_by
 
 LARGE = "numpy, h5py, joblib, matplotlib, numba, pandas, rich, scipy, sklearn, torch"
@@ -56,3 +59,38 @@ np.save("a.npy", np.eye(2)); read_codes("a.npy")
 def test_libraries_that_are_not_needed_are_not_imported(code, libraries, tmp_path):
     unwanted = set(libraries.split(", "))
     assert printed_by(f"{code}\nprint(*{unwanted} & {{*sys.modules}})", cwd=tmp_path) == "\n"
+
+
+OWN = {"hashbench", "self", "cls", "other", "super()", "method"}  # whose private names the code may use
+OF_TUPLES = {"_asdict", "_fields", "_make", "_replace"}  # public, whatever they look like
+TREES = {"model._predictors", "model._baseline_prediction"}  # have no public name; fasthash reports their lack
+
+
+def private_names(source):
+    """Yield the private names of other packages that a source imports or reads."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] not in {
+            "hashbench",
+            "__future__",
+        }:
+            names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [part for alias in node.names for part in alias.name.split(".")]
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) not in OWN and node.attr not in OF_TUPLES:
+            names = [node.attr]
+        else:
+            continue
+        if any(name.startswith("_") and not name.startswith("__") for name in names):
+            yield ast.unparse(node)
+
+
+def test_no_private_name_of_another_package_is_used():
+    paths = [path for folder in ("hashbench", "methods", "datasets") for path in (ROOT / folder).rglob("*.py")]
+    assert len(paths) > 100
+    used = {path.name: {*private_names(path.read_text("utf-8"))} for path in paths}
+    assert {name: names for name, names in used.items() if names} == {"fasthash.py": TREES}
+    assert [*private_names("from numpy._core import x\nimport a._b\nc._d()")] == [
+        "from numpy._core import x",
+        "import a._b",
+        "c._d",
+    ]

@@ -268,7 +268,7 @@ def above_one(histogram):
 
 
 def without_deviation(histogram):
-    return get_metric("AP").scores(histogram)._replace(tie_sd=np.zeros(1))
+    return get_metric("AP").scores(histogram)._replace(tie_sd=np.zeros(histogram.n_queries))
 
 
 def one_number(histogram):
@@ -285,7 +285,7 @@ def one_number(histogram):
         (
             above_one,
             testing.check_gives_mean_low_and_high_for_each_query,
-            "and results hold only those between 0 and 1",
+            ", expected 0 to 1",
         ),
         (one_number, testing.check_gives_mean_low_and_high_for_each_query, "of shape ()"),
         (one_number, testing.check_is_described, "no docstring"),
@@ -294,6 +294,114 @@ def one_number(histogram):
 def test_suite_finds_what_is_wrong_with_a_metric(function, check, words):
     with pytest.raises(ConformanceError, match=re.escape(words)):
         check(of(function))
+
+
+METRIC = '''
+"""A metric."""
+
+from hashbench import Scores, Slopes, register_metric
+from hashbench.scoring.metrics import get_metric
+
+
+def slopes(histogram):
+    {slopes}
+    return get_metric("AP").slopes(histogram)
+
+
+@register_metric("Mine", source="a book", slopes=slopes)
+def mine(histogram):
+    """Average precision, or nearly."""
+    mean, low, high, tie_sd = get_metric("AP").scores(histogram)
+    {body}
+    return {returned}
+'''
+CHANGING = {
+    "counts": "histogram.counts[:] //= 2",
+    "levels": "histogram.levels[1] = 5",
+    "n_rel": "histogram.n_rel[:] //= 2",
+    "size": "histogram.size[:] = 1",
+    "before": "histogram.before.sort()",
+    "rel_before": "histogram.rel_before[0] = 0",
+    "n_database": "histogram.n_database[:] = 1",
+    "n_at_level": "histogram.n_at_level[:] = 1",
+    "n_relevant": "histogram.n_relevant.fill(1)",
+    "part": "histogram.part(slice(1)).counts[:] = 0",
+}
+TIED = [[0, 0], [1, 0]], [[0, 0], [0, 1], [0, 1], [1, 1]], ([0, 1], [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("where", ["body", "slopes"])
+@pytest.mark.parametrize("change", CHANGING.values(), ids=CHANGING)
+def test_a_metric_cannot_change_the_histogram_that_others_share(plugin, hashbench, change, where):
+    expected = evaluate(*TIED, ["AP", "P@2"])
+    source = {"body": "", "slopes": "", "returned": "Scores(mean, low, high, tie_sd)"} | {where: change}
+    plugin("mine", METRIC.format(**source), "metrics", "mine")
+    with pytest.raises(HashbenchError, match=r"^metric 'Mine' changes the histogram, which all metrics share: .*copy"):
+        evaluate(*TIED, ["P@2", "Mine", "AP"])
+    assert evaluate(*TIED, ["AP", "P@2"]).summary == expected.summary
+    checked = hashbench("check", "metric", "Mine")
+    assert "changes the histogram" in checked.stdout
+    assert checked.exit_code == 1
+
+
+def test_a_metric_may_call_others_and_change_copies(plugin, hashbench):
+    body = "copy = histogram.n_rel.copy(); copy += 1; assert histogram.original.read_only().size.sum()"
+    plugin("mine", METRIC.format(slopes="", body=body, returned="mean, low, high"), "metrics", "mine")
+    (mine, ap) = evaluate(*TIED, ["Mine", "AP"]).summary.values()
+    assert mine[:5] == ap[:5]
+
+
+RETURNED = {
+    "5": "int, expected hashbench.Scores",
+    "(mean, low)": "tuple, expected hashbench.Scores",
+    "Scores(mean[:1], low, high)": r"mean as float64 of shape (1,), expected floats of (2,)",
+    "Scores(mean, low.sum(), high)": "low as float64 of shape (), expected floats of (2,)",
+    "Scores(mean, low, high.astype(str))": "high as <U32 of shape (2,), expected floats",
+    "Scores(mean, low, high, tie_sd[:1])": "tie_sd as float64 of shape (1,), expected",
+    "Scores(mean + 1, low, high + 1)": "scores from 0.",
+    "Scores(mean, low - 1, high)": "scores from -",
+    "Scores(mean * float('nan'), low, high)": "no finite score",
+    "Scores(low, mean, high)": "low, mean and high out of order",
+    "Scores(mean, low, high, -tie_sd)": "a tie_sd that is negative",
+    "Scores(mean, low, high, 1 + tie_sd)": "more than half of high - low",
+}
+
+
+@pytest.mark.parametrize(("returned", "words"), RETURNED.items(), ids=RETURNED)
+def test_scores_of_a_plugin_are_checked_in_python_and_on_the_command_line(plugin, hashbench, returned, words, tmp_path):
+    plugin("mine", METRIC.format(slopes="", body="", returned=returned), "metrics", "mine")
+    names = ["query-codes", "database-codes", "query-labels", "database-labels"]
+    for name, array in zip(names, [*TIED[:2], *TIED[2]], strict=True):
+        np.save(tmp_path / f"{name}.npy", np.array(array))
+    files = [f"--{name}={tmp_path / name}.npy" for name in names]
+    with pytest.raises(HashbenchError, match=rf"^metric 'Mine' returned .*{re.escape(words)}") as caught:
+        evaluate(*TIED, ["AP", "Mine"])
+    done = hashbench("evaluate", *files, "--metric", "Mine")
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"Error: {caught.value}\n")
+
+
+def test_queries_without_relevant_items_may_have_any_score(plugin):
+    plugin(
+        "mine",
+        METRIC.format(slopes="", body="mean = mean.copy(); mean[1] = 7", returned="Scores(mean, low, high)"),
+        "metrics",
+        "mine",
+    )
+    scored = evaluate(*TIED[:2], ([0, 2], [0, 1, 0, 1]), ["Mine"])
+    assert np.isnan(scored.scores["Mine"].mean).tolist() == [False, True]
+
+
+def test_arrays_of_a_dataset_cannot_be_written(tiny):
+    dataset = tiny("same-label")
+    for array in (
+        dataset.features,
+        dataset.labels,
+        dataset.query,
+        dataset.train,
+        dataset.train_affinity().query_labels,
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
 
 
 def test_suite_finds_slopes_of_another_metric():
@@ -342,8 +450,8 @@ def test_scores_that_results_cannot_hold_are_refused_before_they_are_written(has
     plugin("miss", MISS.replace("return Scores(1 - mean,", "return Scores(2 - mean,"), "metrics", "miss_at")
     done = hashbench("run", "--method", "lsh", "--bits", 8, "--metric", "Miss@5", "--results", tmp_path / "results")
     assert done.exit_code == 1
-    assert "metric 'Miss@5' cannot be in results: value 1." in done.stderr
-    assert "are not all between 0 and 1. Fix it; see hashbench check metric Miss@5." in done.stderr
+    assert "metric 'Miss@5' returned scores from " in done.stderr
+    assert "expected 0 to 1. Fix it; see hashbench check metric Miss@5." in done.stderr
     assert not [*tmp_path.glob("results/**/*.csv")]
 
 

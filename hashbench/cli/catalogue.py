@@ -10,7 +10,9 @@ import click
 from click import Choice
 from cloup import option
 
+from hashbench._plugins import same_folder
 from hashbench.cli.options import FEATURES, SOURCE, WEIGHTS, Word, completing, output_format
+from hashbench.cli.outputs import echo
 from hashbench.errors import HashbenchError
 
 
@@ -39,11 +41,11 @@ def list_command(kind: str | None, speed: str | None, form: str) -> None:
     if form == "json":
         from hashbench.reports.formatting import json_text
 
-        click.echo(json_text(content))
+        echo(json_text(content))
         return
     width = max((len(name) for name, _ in rows), default=0)
     for name, text in rows:
-        click.echo(f"{name.ljust(width)}  {text}")
+        echo(f"{name.ljust(width)}  {text}")
 
 
 _Item = dict[str, Any]
@@ -124,7 +126,7 @@ def info(name: str, form: str) -> None:
     """Describe a dataset (by name or file), a file of codes or a model, a method or a metric."""
     from hashbench.cli.descriptions import describe
 
-    click.echo(describe(name, form))
+    echo(describe(name, form))
 
 
 @click.command()
@@ -134,7 +136,11 @@ def info(name: str, form: str) -> None:
 @SOURCE
 @WEIGHTS
 def check(kind: str, name: str, features: str | None, source: Path | None, weights: Path | None) -> None:
-    """Run the tests that all plug-ins must pass on a method, dataset or metric, such as your own."""
+    """Run the tests that all plug-ins must pass on a method, dataset or metric, such as your own.
+
+    NAME is that of an installed plug-in or, in a clone of hashbench, of a file in methods/ or a class in datasets/
+    (docs/tutorials/plugins.md). The tests run its code.
+    """
     from hashbench import registry, testing
     from hashbench.adapter import Options
     from hashbench.scoring.metrics import get_metric
@@ -149,24 +155,27 @@ def check(kind: str, name: str, features: str | None, source: Path | None, weigh
     elif kind == "dataset":
         subject, checks = registry.get_dataset(name, options), testing.DATASET_CHECKS
     else:
+        if name.endswith(".py"):
+            raise registry.unknown_plugin(kind, name, ())
         subject, checks = get_metric(name), testing.METRIC_CHECKS
     n_failed, reason = 0, ""  # to skip the other checks
     for contract_check in checks:
         title = contract_check.__name__.removeprefix("check_").replace("_", " ")
         if reason:
-            click.echo(f"skip  {title}")
+            echo(f"skip  {title}")
             continue
         try:
-            contract_check(subject)
+            with same_folder():
+                contract_check(subject)
         except (Exception, SystemExit) as error:  # any failure of a plugin is a finding
             n_failed += 1
             if kind == "dataset" and isinstance(error, HashbenchError):  # offline, for example
                 reason = "it cannot be prepared"
             elif isinstance(error, testing.WrongSupervision):
                 reason = "it cannot be fitted"
-            click.echo(f"FAIL  {title}: {type(error).__name__}: {error}")
+            echo(f"FAIL  {title}: {type(error).__name__}: {error}")
         else:
-            click.echo(f"ok    {title}")
+            echo(f"ok    {title}")
     if n_failed:
         skipped = f"; the others were skipped, because {reason}" if reason else ""
         raise HashbenchError(f"{kind} {name!r} fails {n_failed} of {len(checks)} checks{skipped}.")

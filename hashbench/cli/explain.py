@@ -10,6 +10,7 @@ import cloup
 from cloup import option, option_group
 
 from hashbench.cli.options import METHOD, METRIC_TO_SCORE, SEEDS, NotWith, lengths, output_format, several
+from hashbench.cli.outputs import echo
 from hashbench.cli.scoring import (
     CODES,
     DATASET,
@@ -113,7 +114,7 @@ def explain(
             cells, notes = explain_cached(dataset, n_bits, methods, seed or 0, chosen, orders, progress.update)
         for note in notes:
             click.echo(note, err=True)
-        click.echo(format_spreads(cells, form))
+        echo(format_spreads(cells, form))
         return
     elif len(n_bits) > 1:
         raise click.UsageError("several --bits choose cached codes; give --dataset without codes.")
@@ -129,4 +130,4 @@ def explain(
         explained = explained_by()
     for note in explained.notes:
         click.echo(note, err=True)
-    click.echo(explained.to_text(form))
+    echo(explained.to_text(form))

@@ -7,8 +7,8 @@ from click import Choice
 from cloup import option
 
 from hashbench._choices import CODES_TARGETS, MODEL_TARGETS, PRECISIONS
-from hashbench.cli.options import FILE, Word
-from hashbench.cli.outputs import refuse_outputs
+from hashbench.cli.options import ARRAY, FILE, Word
+from hashbench.cli.outputs import echo, refuse_outputs
 from hashbench.errors import counted
 
 _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
@@ -23,6 +23,7 @@ _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
 @option(
     "--from",
     "items",
+    type=ARRAY,
     metavar="FILE[:KEY]|FOLDER",
     show_default="1,000 of the model's dataset",
     help="Items to compare codes on: a file, or a folder of images.",
@@ -41,7 +42,7 @@ def export(file: Path, target: str, output: Path, role: str | None, precision: s
 
     refuse_outputs({"--output": output}, inputs_of(file, items))
     report = write(file, target, output, role=role, precision=precision, items=items)
-    click.echo(
+    echo(
         f"wrote {output}. Of {counted(report.n_items, 'item')}, read by {report.reader}, {report.n_differing:,} of "
         f"{report.n_items * report.n_bits:,} bits differ."
     )

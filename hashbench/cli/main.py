@@ -12,6 +12,7 @@ try:
     import threading
     from collections.abc import Iterator
     from contextlib import contextmanager, suppress
+    from copy import copy
     from importlib import import_module
     from typing import Any
 
@@ -72,8 +73,7 @@ class _Cli(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"hashbench.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, "list_command" if cmd_name == "list" else cmd_name)
-        return command
+        return _with_own_output(getattr(module, "list_command" if cmd_name == "list" else cmd_name))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
@@ -92,7 +92,13 @@ class _Cli(click.Group):
         if sys.platform == "win32":
             _write_as_elsewhere(sys.stdout, sys.stderr)
         with _errors_as_sentences():
-            return super().make_context(*args, **extra)
+            try:
+                return super().make_context(*args, **extra)
+            except BrokenPipeError:  # of --help or --version
+                from hashbench.cli.outputs import close
+
+                close(sys.stdout)
+                raise click.exceptions.Exit(0) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         with _errors_as_sentences():
@@ -104,6 +110,18 @@ class _Cli(click.Group):
                 if hint := _option_for(error):
                     raise click.UsageError(f"{error.message.rstrip('.')}. {hint}", error.ctx) from None
                 raise
+
+
+def _with_own_output(command: click.Command) -> click.Command:
+    """Return a copy of a command, and of those of a group, that prints only its own output on standard output."""
+    wrapped = copy(command)
+    if isinstance(wrapped, click.Group):
+        wrapped.commands = {name: _with_own_output(each) for name, each in wrapped.commands.items()}
+    elif command.callback is not None:
+        from hashbench.cli.outputs import only_own_output
+
+        wrapped.callback = only_own_output()(command.callback)
+    return wrapped
 
 
 def _option_for(error: click.UsageError) -> str:
@@ -177,7 +195,9 @@ def _sentence(error: OSError) -> str:
         shown = name if len(name) <= 200 else f"{name[:20]}... of {len(name):,} characters"
         return f"cannot use {shown}: {error.strerror}. Check its name and permissions."
     with suppress(OSError, ValueError):  # else the flush at exit fails once more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from hashbench.cli.outputs import close
+
+        close(sys.stdout)
     return f"cannot write to standard output: {error.strerror}. Send it elsewhere."
 
 

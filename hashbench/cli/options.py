@@ -1,6 +1,7 @@
 """Options that several commands share, and rules on which options go together."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -134,14 +135,31 @@ class Jobs(IntParamType):
         return number
 
 
+class NamedPath(click.Path):
+    """A path; an empty one, which Python takes for the working folder, is refused."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(path_type=Path, **attributes)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
+        if not str(value):
+            self.fail("the path is empty; give a name, or . for the folder that you are in.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class ArrayFile(click.types.StringParamType):
-    """A file with an array, and the array's key if there are several."""
+    """A file with an array, and the array's key if there are several, or a folder of items."""
 
     name = "FILE[:KEY]"
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
+        if not str(value):
+            self.fail("the path is empty; give the name of a file.", param, ctx)
+        return super().convert(value, param, ctx)
+
 
 ARRAY = ArrayFile()
-FILE, OUTPUT = (click.Path(path_type=Path, dir_okay=False, allow_dash=is_output) for is_output in (False, True))
+FILE, OUTPUT = (NamedPath(dir_okay=False, allow_dash=is_output) for is_output in (False, True))
 LENGTH, SEEDS = OneEach(int), IntRange(0, 2**32 - 1)
 
 
@@ -185,8 +203,7 @@ def parameters(several: str) -> OptionDecorator:
 
 def folder(flag: str, *more: str, help: str, **attributes: Any) -> OptionDecorator:
     """Return an option that takes a folder."""
-    kind = click.Path(path_type=Path, file_okay=False)
-    return option(flag, *more, type=kind, metavar="FOLDER", help=help, **attributes)
+    return option(flag, *more, type=NamedPath(file_okay=False), metavar="FOLDER", help=help, **attributes)
 
 
 def output_format(*forms: str) -> OptionDecorator:
@@ -246,7 +263,7 @@ FEATURES = option(
     shell_complete=completing("features"),
     help="Kind of features, where a dataset offers several.",
 )
-SOURCE = option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
+SOURCE = option("--source", type=NamedPath(), help="Raw data you have: archive, file or folder.")
 WEIGHTS = option("--weights", type=FILE, help="Weights of the network that computes features.")
 JOBS = option(
     "--jobs",
@@ -262,12 +279,16 @@ def _read_part(context: click.Context, option: click.Parameter, value: str | Non
     """Read I/N, I from 1 to N."""
     if value is None:
         return None
-    number, _, n_parts = value.partition("/")
-    if not (number.isdecimal() and n_parts.isdecimal() and 1 <= int(number) <= int(n_parts)):
+    match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", value)
+    number, n_parts = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= n_parts:
+        shown = value if len(value) <= 100 else f"{value[:20]}..."
         raise click.BadParameter(
-            f"{value!r} is not a part, expected I/N such as 2/5, with I from 1 to N.", context, option
+            f"{shown!r} is not a part, expected I/N such as 2/5, with I from 1 to N, and N of at most 9 digits.",
+            context,
+            option,
         )
-    return int(number), int(n_parts)
+    return number, n_parts
 
 
 PART = option(

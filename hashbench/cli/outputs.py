@@ -1,11 +1,17 @@
-"""Checks of output files before any work: they can be written, and are not an input of the command."""
+"""What commands print, and checks of output files before any work."""
 
-from collections.abc import Iterable, Mapping
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
+
+from hashbench.cli.options import NamedPath
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,13 +19,40 @@ if TYPE_CHECKING:
 FIGURES = (".svg", ".png", ".pdf")
 DASH = Path("-")
 STDOUT, STDERR = 1, 2
+_stdout: ContextVar[IO[Any] | None] = ContextVar("stdout", default=None)  # that commands print on
 
 
-class FigurePath(click.Path):
+@contextmanager
+def only_own_output() -> Iterator[None]:
+    """Keep standard output for what `echo` prints; what plug-ins print goes to standard error."""
+    token = _stdout.set(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _stdout.reset(token)
+
+
+def echo(text: object, *, nl: bool = True, err: bool = False) -> None:
+    """Print on standard output or error; if the reader, such as head, has ended, the command goes on without it."""
+    try:
+        click.echo(text, None if err else _stdout.get(), nl, err)
+    except BrokenPipeError:
+        close(sys.stderr if err else _stdout.get() or sys.stdout)
+
+
+def close(stream: IO[Any]) -> None:
+    """Send what is printed from now on, and the rest of what was, to nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+class FigurePath(NamedPath):
     """A figure's file, in the format of its suffix; with ``or_numbers`` also a CSV file or stdout."""
 
     def __init__(self, *, or_numbers: bool = False) -> None:
-        super().__init__(path_type=Path, dir_okay=False, allow_dash=or_numbers)
+        super().__init__(dir_okay=False, allow_dash=or_numbers)
         self.or_numbers = or_numbers
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
@@ -93,7 +126,7 @@ def write(output: Path, text: str) -> None:
 
     target = target_of(output)
     if target in (STDOUT, STDERR):
-        click.echo(text, nl=False, err=target == STDERR)
+        echo(text, nl=False, err=target == STDERR)
     else:
         write_text(output, text)
 

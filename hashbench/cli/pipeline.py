@@ -14,7 +14,7 @@ from cloup import option, option_group
 
 from hashbench._choices import CLASSES_OF, DEVICES, LEAVE_OUT, NEIGHBOUR_TIES, OWN_RULES, TRUE_DISTANCES
 from hashbench.cli import options
-from hashbench.cli.outputs import refuse_outputs
+from hashbench.cli.outputs import echo, refuse_outputs
 from hashbench.errors import counted
 
 if TYPE_CHECKING:
@@ -46,14 +46,22 @@ _COUNT = IntRange(1)
     option(
         "--from",
         "items",
+        type=options.ARRAY,
         metavar="FILE[:KEY]|FOLDER",
         help="Items: a file of features (.npy, .npz, .parquet, .csv, .fvecs, .fbin and others), texts in .txt, or a "
         "folder of images.",
     ),
     option("--name", metavar="NAME", help="Name of the dataset."),
-    option("--labels", metavar="FILE[:KEY]", help="Labels of the items: classes (n,) or multi-hot."),
-    option("--query-from", "query_items", metavar="FILE[:KEY]|FOLDER", show_default="drawn", help="Query items."),
-    option("--query-labels", metavar="FILE[:KEY]", help="Labels of the queries."),
+    option("--labels", type=options.ARRAY, help="Labels of the items: classes (n,) or multi-hot."),
+    option(
+        "--query-from",
+        "query_items",
+        type=options.ARRAY,
+        metavar="FILE[:KEY]|FOLDER",
+        show_default="drawn",
+        help="Query items.",
+    ),
+    option("--query-labels", type=options.ARRAY, help="Labels of the queries."),
     option("--affinity", "rule", type=Choice(OWN_RULES), show_default="as the labels allow", help="Rule of relevance."),
     option("--neighbours", type=_COUNT, help="Number of nearest database items that are relevant to a query."),
     option(
@@ -67,7 +75,7 @@ _COUNT = IntRange(1)
     option("--train", "n_train", type=_COUNT, show_default="the whole database", help="Training items to draw."),
     option("--queries-per-label", type=_COUNT, help="Queries to draw for each label."),
     option("--train-per-label", type=_COUNT, help="Training items to draw for each label."),
-    option("--train-index", metavar="FILE[:KEY]", help="Row numbers of the training items in the database, from 0."),
+    option("--train-index", type=options.ARRAY, help="Row numbers of the training items in the database, from 0."),
     option("--seed", type=options.SEEDS, default=0, help="Seed for drawing queries and training items."),
     option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them."),
     option(
@@ -146,7 +154,7 @@ def prepare(
         for dataset, path, action in prepared:
             if WARNING in dataset.about:
                 progress.print(f"Warning: in {dataset.name}, {dataset.about[WARNING]}")
-            click.echo(f"{action or 'reused'} {path}\n{describe_dataset(dataset)}")
+            echo(f"{action or 'reused'} {path}\n{describe_dataset(dataset)}")
 
 
 @cloup.command()
@@ -160,7 +168,13 @@ def prepare(
 )
 @option_group(
     "New items",
-    option("--from", "items", metavar="FILE[:KEY]|FOLDER", help="Items to encode: a file, or a folder of images."),
+    option(
+        "--from",
+        "items",
+        type=options.ARRAY,
+        metavar="FILE[:KEY]|FOLDER",
+        help="Items to encode: a file, or a folder of images.",
+    ),
     option("--output", "-o", type=options.FILE, help="File for their codes: .npy, bool of shape (n, bits)."),
     option("--packed", is_flag=True, help="Pack eight bits into a byte, least significant bit first."),
     constraint=options.OnlyWith("--model"),
@@ -206,7 +220,7 @@ def encode(
             n_items, n_bits = encode_items(
                 model, items, output, packed=packed, device=grid["device"], on_progress=progress.update
             )
-        click.echo(
+        echo(
             f"wrote {output}: codes of {counted(n_items, 'item')}, {counted(n_bits, 'bit')}{', packed' * packed}"
             f"{', in the order of their paths' * split_spec(items)[0].is_dir()}."
         )
@@ -223,7 +237,7 @@ def encode(
             outcomes.append(outcome)
     finally:  # the files are listed when the bar is gone
         for outcome in in_order(outcomes, jobs):
-            click.echo("\n".join(str(path) for path in (outcome.codes, outcome.model) if path))
+            echo("\n".join(str(path) for path in (outcome.codes, outcome.model) if path))
 
 
 @cloup.command()
@@ -286,7 +300,7 @@ def run(
         for hint in dict.fromkeys([*notes, *(hint for outcome in outcomes for hint in outcome.hints)]):
             click.echo(hint, err=True)
         if outcomes:
-            click.echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
+            echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
             if _is_watched():  # in a script the last line is the error, if there is one
                 click.echo(f"Rows are in {', '.join(map(str, folders))}.", err=True)
 
@@ -327,5 +341,5 @@ def _print_plan(jobs: Sequence["Job"], remaining: Iterable[str]) -> None:
     n_done = 0
     for job, steps in zip(jobs, remaining, strict=True):
         n_done += not steps
-        click.echo(f"{job}: {steps or 'done'}")
-    click.echo(f"{n_done:,} of {len(jobs):,} jobs done, {len(jobs) - n_done:,} to do.")
+        echo(f"{job}: {steps or 'done'}")
+    echo(f"{n_done:,} of {len(jobs):,} jobs done, {len(jobs) - n_done:,} to do.")

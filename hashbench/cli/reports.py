@@ -9,8 +9,19 @@ import cloup
 from click import Choice, IntRange
 from cloup import option, option_group
 
-from hashbench.cli.options import METRIC, RESULTS, Number, OnlyWith, completing, folder, lengths, output_format, several
-from hashbench.cli.outputs import refuse_folder, refuse_outputs, results_files
+from hashbench.cli.options import (
+    METRIC,
+    RESULTS,
+    NamedPath,
+    Number,
+    OnlyWith,
+    completing,
+    folder,
+    lengths,
+    output_format,
+    several,
+)
+from hashbench.cli.outputs import echo, refuse_folder, refuse_outputs, results_files
 
 _METHODS = several("--method", "-m", names="methods", show_default="all", help="Method with results, repeatable.")
 _FEATURES = several("--features", names="features", show_default="all", help="Kind of features, repeatable.")
@@ -110,7 +121,7 @@ def tables(
     if digits is not None:
         layout["digits"] = digits
     for table in laid_out.values():
-        click.echo(table.to_markdown(**layout))
+        echo(table.to_markdown(**layout))
     if is_own and (hidden := describe_hidden(laid_out[name].cells)):
         click.echo(hidden, err=True)
     if is_written:
@@ -197,7 +208,7 @@ def plot(
     with ProgressBar() as progress:
         for drawing in draw_figures(results, names, Selection(**selected, metrics=[metric]), layout, progress.update):
             for path in write_figure(drawing, figures_folder, formats):
-                click.echo(path)
+                echo(path)
             for note in [drawing.caption, *drawing.notes]:
                 if note:
                     progress.print(f"{drawing.stem}: {note}")
@@ -208,7 +219,7 @@ def plot(
 @option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     metavar="FILE|FOLDER",
     show_default="RESULTS/report.html",
     help="An .html file for everything, or a folder, whose page loads queries when they are opened.",
@@ -245,7 +256,7 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
             has_thumbnails=thumbnails,
             on_progress=progress.update,
         )
-    click.echo(page)
+    echo(page)
 
 
 @cloup.command()
@@ -290,7 +301,7 @@ def compare(
 
     selection = Selection(datasets, features=features, n_bits=n_bits, metrics=metrics)
     comparison = read_and_compare(results, names, selection, by == "class")
-    click.echo(format_comparison(comparison, form))
+    echo(format_comparison(comparison, form))
     if form == "csv":  # which has no place for notes
         for note in (*comparison.notes, *comparison.about):
             click.echo(note, err=True)
@@ -325,7 +336,7 @@ def diff(
 
     with ProgressBar() as progress:
         comparison = read_diff(old, new, metrics, results, progress.update)
-    click.echo(diff_text.format_diff(comparison, form, only_changed=only_changed))
+    echo(diff_text.format_diff(comparison, form, only_changed=only_changed))
     if limit is not None and len(comparison.drops(limit)):
         click.echo(diff_text.describe_drops(comparison, limit), err=True)
         raise click.exceptions.Exit(3)

@@ -6,10 +6,11 @@ import click
 from click import IntRange
 from cloup import option
 
-from hashbench.cli.options import BITS, METHOD, METRIC, RESULTS, OneEach, completing
+from hashbench.cli.options import BITS, METHOD, METRIC, RESULTS, NamedPath, OneEach, completing
+from hashbench.cli.outputs import echo
 from hashbench.errors import HashbenchError, counted
 
-_FILES = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE|FOLDER]...")
+_FILES = click.argument("paths", nargs=-1, type=NamedPath(exists=True), metavar="[FILE|FOLDER]...")
 
 
 @click.group()
@@ -22,7 +23,7 @@ def results() -> None:
     "folders",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=NamedPath(exists=True, file_okay=False),
     metavar="FOLDER...",
 )
 @RESULTS
@@ -34,7 +35,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     from hashbench.store.results import merge_folders
 
     _, n_rows = merge_folders(results, folders)
-    click.echo(f"{counted(n_rows, 'row')} added; those of {counted(len(folders), 'folder')} are in {results}.")
+    echo(f"{counted(n_rows, 'row')} added; those of {counted(len(folders), 'folder')} are in {results}.")
 
 
 @results.command()
@@ -45,7 +46,7 @@ def info(dataset: str, method: str, results: Path) -> None:
     """Show the provenance of a METHOD's results on a DATASET: commit, libraries, processor and date of each job."""
     from hashbench.reports.row_origins import origin_table
 
-    click.echo(origin_table(results, dataset, method))
+    echo(origin_table(results, dataset, method))
 
 
 @results.command()
@@ -70,7 +71,7 @@ def check(paths: tuple[Path, ...]) -> None:
         + submissions.about_jobs(rows, origins)
     )
     _raise(problems + submissions.about_code(rows, origins))
-    click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well.")
+    echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well.")
 
 
 @results.command()
@@ -95,9 +96,9 @@ def rerun(
     A cell is a dataset, method, parameters, code length and seed. It is the first among the new or changed cells of
     datasets that are built in, prepared here, or recorded in the results with files that are here; options choose
     others. Rows that differ are listed, with differences between their environment and this one, and the exit code
-    is 1. Differences up to 0.02 are only a warning for methods that optimise, as another processor may cause them.
-    Cells that cannot be run here, such as those of an older version, also only cause a warning; if none can be run,
-    the exit code is 1 without --against.
+    is 1. Differences up to 0.03 are only a warning for methods that train, as another processor may cause them; it
+    names the largest of each metric. Cells that cannot be run here, such as those of an older version, also only cause
+    a warning; if none can be run, the exit code is 1 without --against.
     """
     from hashbench.reports import submissions
     from hashbench.reports.revisions import read_side
@@ -113,7 +114,7 @@ def rerun(
     recipes = submissions.find_recipes(files)
     runnable_cells, others = submissions.runnable(cells, recipes)
     if not cells:
-        click.echo("No cell is new or changed.")
+        echo("No cell is new or changed.")
     if others:
         n_others = counted(len(cells) - len(runnable_cells), "new or changed cell")
         sentence = f"{n_others} cannot be run here: {', '.join(others[:6])}{', ...' * (len(others) > 6)}."
@@ -122,7 +123,7 @@ def rerun(
         _warn(sentence)
     problems, warnings = [], []
     for job, cell in runnable_cells[:n_cells]:
-        click.echo(f"{job}: {counted(len(cell), 'row')} ...")
+        echo(f"{job}: {counted(len(cell), 'row')} ...")
         cell_problems, cell_warnings = submissions.rerun(job, cell, origin_of(origins, cell[0].key), recipes)
         problems += cell_problems
         warnings += cell_warnings
@@ -131,7 +132,7 @@ def rerun(
     _raise(problems)
     if n_run := len(runnable_cells[:n_cells]):
         verdict = "differences are within those between processors" if warnings else "every digit is the same"
-        click.echo(f"{n_run:,} of {counted(len(cells), 'new or changed cell')} run again: {verdict}.")
+        echo(f"{n_run:,} of {counted(len(cells), 'new or changed cell')} run again: {verdict}.")
 
 
 def _warn(sentence: str) -> None:

@@ -17,6 +17,7 @@ from hashbench.cli.outputs import (
     STDOUT,
     FigurePath,
     check_installed,
+    echo,
     refuse_outputs,
     save_figure,
     target_of,
@@ -302,10 +303,10 @@ def evaluate(
         raise click.UsageError(f"--per-query writes CSV, got {per_query.name}; name it {per_query.stem}.csv.")
     check_installed(*(["pandas"] if is_framed else []), *(["filelock", "platformdirs"] if save else []))
     if drift is not None:
-        click.echo(_compare_codes(codes, drift, own, dataset, metrics, undefined, form))
+        echo(_compare_codes(codes, drift, own, dataset, metrics, undefined, form))
         return
     if wanted_recall:
-        click.echo(_count_candidates(codes, own, dataset, metrics, wanted_recall, form, cluster))
+        echo(_count_candidates(codes, own, dataset, metrics, wanted_recall, form, cluster))
         return
     if save is not None:
         saving = Saving(save, dataset, results, group, label, seed, keep_codes, draws_nothing)
@@ -315,7 +316,7 @@ def evaluate(
                 "{bits} and {seed} in the names of codes need --save, and do not go with --per-query, --curves, "
                 "--random-orders, --query-outputs and --workers."
             )
-        click.echo(_save_several(own, dataset, saving, metrics or DEFAULT_METRICS, undefined, form))
+        echo(_save_several(own, dataset, saving, metrics or DEFAULT_METRICS, undefined, form))
         return
     if run is not None:
         score = partial(evaluate_run, *read_run_files(run, qrels, outputs), complete=complete, undefined=undefined)
@@ -354,7 +355,7 @@ def evaluate(
         points = lay_out(score(curve_metrics(*sizes, by_radius=own["distance"] == "hamming")))
         _write_curves(curves, points, label or save or (codes.stem if codes else "codes"), sizes)
     is_stdout_taken = any(path and target_of(path) == STDOUT for path in outputs.values())
-    click.echo(console.format_evaluation(evaluation, form, "documents" if run else "database"), err=is_stdout_taken)
+    echo(console.format_evaluation(evaluation, form, "documents" if run else "database"), err=is_stdout_taken)
 
 
 def _compare_codes(

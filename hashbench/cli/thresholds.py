@@ -16,6 +16,7 @@ from hashbench.cli.outputs import (
     STDOUT,
     FigurePath,
     check_installed,
+    echo,
     refuse_outputs,
     save_figure,
     target_of,
@@ -146,7 +147,7 @@ def thresholds(
     elif output is not None:
         write(output, found.to_frame().to_csv(index=False, lineterminator="\n"))
     is_stdout_taken = output is not None and target_of(output) == STDOUT
-    click.echo(_format(found, asked, reasons, corpus_size, form), err=is_stdout_taken)
+    echo(_format(found, asked, reasons, corpus_size, form), err=is_stdout_taken)
 
 
 def _count_labelled(

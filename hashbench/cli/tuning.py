@@ -9,6 +9,7 @@ from click import IntRange
 from cloup import option, option_group
 
 from hashbench.cli import options
+from hashbench.cli.outputs import echo
 from hashbench.errors import HashbenchError, counted
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def tune(
             outcomes.append(outcome)
             progress.finish_job(f"{outcome.job}: {tuning.shown(outcome, names)}", is_new=outcome.is_new)
     choices = tuning.conclude(study, trials, outcomes, names, output)
-    click.echo(_format(choices, names))
+    echo(_format(choices, names))
     command = f"hashbench run --grid {output / tuning.GRID}"
     click.echo(f"Rows of finished trials are in {output}. Run the chosen settings: {command}", err=True)
     if left_out := tuning.about_left_out(choices):

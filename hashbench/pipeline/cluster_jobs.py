@@ -72,7 +72,7 @@ def _failed(job: Job, error: BaseException) -> Outcome:
     from distributed import KilledWorker
 
     if isinstance(error, KilledWorker):
-        why = "ended without an error: its workers were killed, likely out of memory. Give them more."
+        why = "ended without an error: its workers were killed, likely for lack of memory. Give them more."
     elif isinstance(error, UnfitWorker):
         why = f"has no suitable worker: {error.worker} {error.why}"
     else:

@@ -5,8 +5,9 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hashbench._plugins import same_folder
 from hashbench.errors import HashbenchError, JobFailure, needing, one_line
-from hashbench.store.files import data_dir, write_text
+from hashbench.store.files import data_dir, data_folder, write_text
 
 
 @contextmanager
@@ -15,8 +16,9 @@ def contained(plugin: str, job: str, check: str = "") -> Iterator[None]:
 
     A HashbenchError, such as that for a package that is missing, and the user's interrupt pass unchanged.
     """
+    token = data_folder.set(str(data_dir().absolute()))  # wherever the plug-in goes, until `same_folder` returns
     try:
-        with needing(plugin):
+        with same_folder(), needing(plugin):
             yield
     except (HashbenchError, KeyboardInterrupt, GeneratorExit):
         raise
@@ -26,6 +28,8 @@ def contained(plugin: str, job: str, check: str = "") -> Iterator[None]:
             f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no message'}{hint}. Fix it; its "
             f"traceback is in {_log(job, error)}."
         ) from error
+    finally:
+        data_folder.reset(token)
 
 
 def _log(job: str, error: BaseException) -> str:

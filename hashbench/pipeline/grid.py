@@ -93,6 +93,7 @@ def part_of(jobs: Sequence[Job], number: int, n_parts: int) -> list[Job]:
     For each method on each dataset, the longest codes are dealt first, each to the part with the fewest bits so far,
     and among these to the part with the fewest jobs.
     """
+    n_parts = min(n_parts, max(len(jobs), 1))  # those beyond are empty
     chosen, n_dealt = set(), [0] * n_parts
     alike = sorted(jobs, key=lambda job: (job.method, job.dataset, -job.n_bits, str(job)))
     for _, group in itertools.groupby(alike, key=lambda job: (job.method, job.dataset)):

@@ -9,6 +9,7 @@ from typing import Any
 
 import h5py
 
+from hashbench._plugins import same_folder
 from hashbench._typing import Progress, silent
 from hashbench._validation import check_name
 from hashbench.adapter import Options, OwnData
@@ -24,6 +25,7 @@ from hashbench.registry import (
     modules_of,
     offers,
     resolve_dataset,
+    unknown_plugin,
 )
 from hashbench.sources.array_files import split_spec
 from hashbench.sources.features import extraction
@@ -183,7 +185,9 @@ def _make(spec: str, choices: Mapping[str, Any], options: Options) -> tuple[Data
                 f"there is no {path}, which you chose earlier. Give {option} again, or --force to start over."
             )
     resolved_options: dict[str, Any] = {**choices, **paths, "features": kind}
-    dataset = get_dataset(name, replace(options, **resolved_options)).prepare()
+    adapter = get_dataset(name, replace(options, **resolved_options))
+    with same_folder():
+        dataset = adapter.prepare()
     if dataset.name != name:
         raise HashbenchError(
             f"dataset plugin {name!r} makes a dataset called {dataset.name!r}. Call that {name!r}, too."
@@ -359,7 +363,7 @@ def _file_of(spec_or_path: str) -> Path:
         for stem in stems
         if not split_name(stem)[1] and not any(stem == name or stem.startswith(f"{name}-") for name in built_in)
     ]
-    raise unknown_name("dataset", spec_or_path, [*built_in, *own_names])
+    raise unknown_plugin("dataset", spec_or_path, [*built_in, *own_names])
 
 
 @dataclass(frozen=True)

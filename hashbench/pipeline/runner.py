@@ -1,9 +1,12 @@
 """Running the jobs of a grid: one after the other, in processes of joblib, or on the workers of a cluster."""
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import redirect_stdout
 from dataclasses import replace
+from numbers import Integral
 
 from hashbench._parallel import n_processors
 from hashbench._typing import Progress, silent
@@ -30,8 +33,8 @@ def run_all(
     They run one after the other, or ``n_jobs`` at a time in processes, -1 for one per processor, or on the workers of
     a cluster. Side by side, finished jobs come first, and outcomes are yielded as jobs finish.
     """
-    if n_jobs != -1 and n_jobs < 1:
-        raise HashbenchError(f"n_jobs is {n_jobs}, expected 1 or more, or -1 for one per processor.")
+    if not isinstance(n_jobs, Integral) or (n_jobs != -1 and n_jobs < 1):
+        raise HashbenchError(f"n_jobs is {n_jobs!r}, expected a whole number from 1, or -1 for one per processor.")
     if cluster is not None and n_jobs != 1:
         raise HashbenchError(
             f"n_jobs is {n_jobs}, but a cluster runs one job per worker. Leave out n_jobs or the cluster."
@@ -125,7 +128,7 @@ def _surviving(
         except BrokenProcessPool:
             if suspects:
                 job, _ = unfinished.pop(suspects[0])
-                why = "its process was killed, likely out of memory. Give it more, or fewer --jobs."
+                why = "its process was killed, likely for lack of memory. Free some, or use fewer --jobs (n_jobs)."
                 yield suspects[0], Outcome(job, None, f"{job} ended without an error: {why}", has_failed=True)
             else:
                 suspects = list(unfinished)[:n_jobs]
@@ -161,8 +164,9 @@ def _run_job(
     data_folder.set(folder)
     os.environ["LOKY_MAX_CPU_COUNT"] = str(n_threads)
     lock_timeout.set(seconds)
-    try:
-        dataset: Dataset | HashbenchError = load_once(job.dataset, fingerprint)
-    except HashbenchError as error:
-        dataset = error
-    return number, finish(job, dataset, demands)
+    with redirect_stdout(sys.stderr):  # what plug-ins print; the parent prints results
+        try:
+            dataset: Dataset | HashbenchError = load_once(job.dataset, fingerprint)
+        except HashbenchError as error:
+            dataset = error
+        return number, finish(job, dataset, demands)

@@ -124,6 +124,8 @@ def candidates_packed(
 ) -> tuple[list[CandidateCount], Evaluation]:
     """Find candidates of packed codes, (n, ceil(n_bits / 8)), and the evaluation that their recalls are from."""
     codes = query, database, n_bits, affinity
+    k = check_wanted(metric, wanted_recall)
+    refuse_fractions(affinity.levels, f"R@{k}")  # before loops are compiled
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
     check_self(query, database, affinity)
     score = partial(evaluate_packed, *codes, on_progress=on_progress)
@@ -158,6 +160,8 @@ def check_wanted(metric: str, wanted_recall: Sequence[float]) -> int:
         )
     if chosen.family.pattern != "R@k":
         raise HashbenchError(f"candidates are counted for a recall such as R@10, got metric {metric!r}.")
+    if not wanted_recall:
+        raise HashbenchError("wanted_recall is empty, expected one recall or several, such as [0.9, 0.95].")
     for wanted in wanted_recall:
         if not (isinstance(wanted, int | float) and 0 < wanted <= 1):
             raise HashbenchError(f"the wanted recall is {wanted!r}, expected a number above 0 and at most 1.")
@@ -178,7 +182,6 @@ class _Steps(NamedTuple):
         """Collect the groups of all queries with relevant items; refuse queries with more than ``k``."""
         columns, n_scored, n_database = [], 0, 0
         for histogram, weights in counted:
-            refuse_fractions(histogram.levels, f"R@{k}")
             n_relevant = histogram.n_relevant
             if (largest := int(n_relevant.max(initial=0))) > k:
                 raise HashbenchError(

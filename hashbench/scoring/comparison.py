@@ -313,6 +313,8 @@ def compare(
     """
     if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise HashbenchError(f"names must be those of the two methods, got {names!r}.")
+    if names[0] == names[1]:
+        raise HashbenchError(f"both methods are called {names[0]!r}; give each its own name, to tell them apart.")
     if isinstance(draws_nothing, str) or not {*draws_nothing} <= {*names}:
         raise HashbenchError(f"draws_nothing must be a list of {' or '.join(names)}, got {draws_nothing!r}.")
     sides = paired([evaluations_of(side, name) for side, name in zip((first, second), names, strict=True)], names)

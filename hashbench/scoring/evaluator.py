@@ -327,6 +327,8 @@ def _evaluate_ranking(
     sums over items are kept, by default all.
     """
     n_database, n_levels = affinity.n_database, len(affinity.levels)
+    for metric in chosen:
+        metric.check_ranking(affinity.levels, by_radius=False)
     if random_orders:
         check_orders(random_orders, chosen)
     bytes_per_query = 8 * (n_levels * (len(chosen) + 5) + 8) * n_database  # counts, tables of `ItemSums`, and the rest

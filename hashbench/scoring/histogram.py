@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._typing import AnyArray, FloatArray, IntArray
-from hashbench._validation import are_real
+from hashbench._validation import are_real, read_only
 from hashbench.errors import HashbenchError
 
 T = TypeVar("T")
@@ -131,6 +131,21 @@ class TieHistogram:
         candidates = None if self.candidates is None else self.candidates.part(queries)
         return TieHistogram(self.counts[queries], self.levels, self.by_radius, largest, unretrieved, candidates)
 
+    def read_only(self) -> "TieHistogram":
+        """Return the same histogram in arrays that cannot be written, for plug-ins; all metrics share the arrays."""
+        candidates = self.candidates and Candidates(*map(read_only, vars(self.candidates).values()))
+        shared = replace(self, candidates=candidates)
+        for name in (*_COUNTED, *_DERIVED):
+            vars(shared)[name] = read_only(getattr(self, name))
+        vars(shared)["_original"] = self
+        return shared
+
+    @property
+    def original(self) -> "TieHistogram":
+        """The histogram that `read_only` was called for, or this one: loops would be compiled again for its arrays."""
+        histogram: TieHistogram = vars(self).get("_original", self)
+        return histogram
+
     @property
     def n_queries(self) -> int:
         """The number of queries."""
@@ -171,6 +186,10 @@ class TieHistogram:
     def n_relevant(self) -> IntArray:
         """Relevant items, in the ranking or not, (n_queries,)."""
         return np.asarray(self.n_at_level[:, 1:].sum(axis=1))
+
+
+_COUNTED = ("counts", "levels", "largest_bucket", "unretrieved")
+_DERIVED = tuple(name for name, value in vars(TieHistogram).items() if isinstance(value, cached_property))
 
 
 def levels_of(grades: Sequence[AnyArray], levels: AnyArray) -> AnyArray:

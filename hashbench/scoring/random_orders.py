@@ -5,6 +5,7 @@ For each query and order, one pass drops the items, in that order, into the rank
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -64,10 +65,10 @@ def without_ties(
 
 def check_orders(n_orders: int, metrics: Iterable[Metric]) -> None:
     """Refuse fewer than two orders, too many, and metrics that re-rank."""
-    if not 2 <= n_orders <= _MOST_ORDERS:
+    if not isinstance(n_orders, Integral) or not 2 <= n_orders <= _MOST_ORDERS:
         raise HashbenchError(
-            f"random_orders is {n_orders}, expected 2 to {_MOST_ORDERS:,}. With 1,000 orders the deviation is known to "
-            "about 2 %."
+            f"random_orders is {n_orders!r}, expected a whole number from 2 to {_MOST_ORDERS:,}. With 1,000 orders the "
+            "deviation is known to about 2 %."
         )
     reranked = next((metric.name for metric in metrics if metric.family.needs_candidates), None)
     if reranked is not None:

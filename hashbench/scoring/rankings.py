@@ -76,6 +76,8 @@ def evaluate_ranking(
     takes_real = all(metric.family.takes_real_levels for metric in chosen)
     _check_order(np.concatenate(grades), np.concatenate(lists), may_be_real=takes_real)
     levels = check_levels(np.concatenate(grades), "relevance", may_be_real=True)
+    for metric in chosen:
+        metric.check_ranking(levels, by_radius=False)
     one_by_one = are_real(levels)
     lengths = np.array([len(score) for score in lists])
     are_shared = (lengths == lengths[0]).all()

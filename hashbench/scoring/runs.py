@@ -98,8 +98,11 @@ def evaluate_run(
     shared = _shared_queries(scores, grades)
     queries = list(grades) if complete else shared
     ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
+    chosen = checked_metrics(metrics, undefined, of_run=True)
+    for metric in chosen:
+        metric.check_ranking(ranking.levels(ranking.lists), by_radius=False)
     documents = list(dict.fromkeys(name for judged in ranking.lists for name in judged.documents))
-    chosen, n_queries, n_documents = checked_metrics(metrics, undefined, of_run=True), len(queries), len(documents)
+    n_queries, n_documents = len(queries), len(documents)
     names = np.array([zlib.crc32(name.encode(errors="surrogatepass")) for name in documents], dtype=np.int64)
     items = ItemSums(chosen, n_queries, np.arange(n_documents), n_documents, keys=names[:, None])
     table = ScoreTable(chosen, undefined, n_queries, items)

@@ -369,7 +369,6 @@ def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, relevance:
     sums: dict[str, Any] = {}
     n_queries, n_undefined = 0, 0
     for histogram, weights, by_group in parts:
-        refuse_fractions(histogram.levels, "a threshold")
         n_rel, n_within = histogram.n_rel, np.cumsum(histogram.size, axis=1)
         n_rel_within = np.cumsum(n_rel, axis=1)
         is_defined = weights * (histogram.n_relevant > 0)
@@ -499,6 +498,7 @@ def count_pairs(
 ) -> Thresholds:
     """Count pairs of packed codes, (n, ceil(n_bits / 8)); queries alike in code and labels are counted once."""
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
+    refuse_fractions(affinity.levels, "a threshold")
     notes = [*affinity.notes, *check_self(query, database, affinity)]
     notes += usage_notes(query, database, n_bits)
     if affinity.excludes_self:

@@ -14,7 +14,17 @@ from typing import Any, NamedTuple, Self
 from hashbench.store.provenance import Provenance, settings_name
 
 ORIGIN = ("commit", "hashbench", "processor", "threads", "device", "date")  # what makes codes besides `Provenance`
-_LEVELS = {"AVX512F": "avx512", "AVX2": "avx2", "AVX": "avx", "SSE42": "sse4.2", "SVE": "sve", "ASIMD": "neon"}
+_LEVELS = {  # by the names of NumPy before 2.4 and since, highest first
+    "AVX512F": "avx512",
+    "X86_V4": "avx512",
+    "AVX2": "avx2",
+    "X86_V3": "avx2",
+    "AVX": "avx",
+    "SSE42": "sse4.2",
+    "X86_V2": "sse4.2",
+    "SVE": "sve",
+    "ASIMD": "neon",
+}
 
 
 def origin_here(device: str = "cpu") -> dict[str, Any]:
@@ -94,9 +104,12 @@ def processor_class() -> str:
     It has architecture, vendor and the highest instruction level that NumPy detects, such as ``x86_64 AuthenticAMD
     avx512``; a part may be ``unknown``.
     """
-    from numpy._core._multiarray_umath import __cpu_features__ as features  # type: ignore[import-not-found,unused-ignore]
+    import numpy as np
 
-    level = next((word for name, word in _LEVELS.items() if features.get(name)), "unknown")
+    config: Any = np.show_config(mode="dicts")
+    simd: Mapping[str, Sequence[str]] = config.get("SIMD Extensions", {})
+    features = {*simd.get("baseline", ()), *simd.get("found", ())}
+    level = next((word for name, word in _LEVELS.items() if name in features), "unknown")
     return f"{platform.machine() or 'unknown'} {_vendor()} {level}"
 
 

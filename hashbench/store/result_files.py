@@ -224,12 +224,18 @@ def parse_csv(content: bytes, name: str) -> list[tuple[int, list[str]]]:
     try:
         reader = csv.reader(io.StringIO(content.decode(), newline=""))
         return [(reader.line_num, line) for line in reader]
-    except (UnicodeDecodeError, csv.Error) as error:
+    except csv.Error as error:
         raise Unreadable(f"{name} is not a results file: {error}.", _RESTORE) from error
 
 
 def _check_text(content: bytes, name: str) -> None:
-    """Refuse what git and editors leave in a text file."""
+    """Refuse bytes that are no text, and what git and editors leave in a text file."""
+    try:
+        is_text = "\0" not in content.decode()
+    except UnicodeDecodeError:
+        is_text = False
+    if not is_text:
+        raise Unreadable(f"{name} is damaged: its bytes are not text in UTF-8.", _RESTORE)
     marker = _CONFLICT.search(content)
     if marker:
         number = content.count(b"\n", 0, marker.start()) + 1

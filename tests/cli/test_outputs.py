@@ -7,10 +7,13 @@ import re
 import threading
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from helpers.processes import printed_by
 
+from hashbench.cli.main import cli
+from hashbench.cli.options import ArrayFile
 from hashbench.store.result_files import FILE_COLUMNS
 
 
@@ -330,3 +333,46 @@ def test_the_dataset_of_codes_is_not_written_over(hashbench, tiny_file, data, fo
     named = {"its file": ["--dataset", dataset], "its content": [], "its name": ["--dataset", "tiny"]}[found_by]
     assert_refused(hashbench("evaluate", done.stdout.strip(), *named, "--per-query", dataset), READ)
     assert dataset.read_bytes() == before
+
+
+def commands(group, path=()):
+    """Yield the command lines that there are, with their commands."""
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+PATHS = [
+    (line, parameter.opts[0], parameter)
+    for line, command in commands(cli)
+    for parameter in command.params
+    if isinstance(parameter.type, click.Path | ArrayFile)
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "parameter"), PATHS, ids=[f"{' '.join(line)} {name}" for line, name, _ in PATHS]
+)
+def test_an_empty_path_is_refused(hashbench, empty_folder, line, name, parameter):
+    given = [name, ""] if isinstance(parameter, click.Option) else [""]
+    rest = [""] * (parameter.nargs - 1)
+    assert_refused(hashbench(*line, *given, *rest), "the path is empty; give ")
+    assert not [*empty_folder.iterdir()]
+
+
+def test_all_options_that_take_paths_are_found():
+    found = {(line[-1], name) for line, name, _ in PATHS}
+    assert {("run", "--results"), ("prepare", "--from"), ("report", "--output"), ("check", "paths")} <= found
+    assert len(found) > 50
+
+
+@pytest.mark.parametrize("option", ["--per-query", "--curves"])
+def test_missing_folders_of_an_output_are_created(hashbench, own, empty_folder, option):
+    assert hashbench(*own, option, "new/deep/out.csv").exit_code == 0
+    assert n_rows((empty_folder / "new" / "deep" / "out.csv").read_text()) >= 4
+    thresholds = ["thresholds", *own[1:-2], "--output", "other/deep/radii.csv"]
+    assert hashbench(*thresholds).exit_code == 0
+    assert (empty_folder / "other" / "deep" / "radii.csv").is_file()

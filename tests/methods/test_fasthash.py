@@ -3,6 +3,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from hashbench.affinity import SameLabel
+from hashbench.errors import HashbenchError
 from hashbench.methods._graph_cuts import Energy
 from hashbench.methods._pairs import draw_pairs
 from hashbench.methods.fasthash import FastHash, Trees, pair_losses
@@ -144,3 +145,10 @@ def test_trees_believe_items_of_more_weight(heavy):
     X, signs = np.repeat([0.0, 1.0], 20)[:, None], np.tile([-1.0, 1.0], 20)
     trees = FastHash(1)._grow(X, signs, np.where(signs == heavy, 1000.0, 1.0))
     assert (np.sign(trees.values(X)) == heavy).all()
+
+
+def test_a_scikit_learn_that_keeps_its_trees_elsewhere_is_named(labelled):
+    model = HistGradientBoostingClassifier(max_iter=1).fit(*labelled)
+    del model._predictors
+    with pytest.raises(HashbenchError, match=r"^fasthash cannot read the trees of scikit-learn \d+\.\d.*_predictors"):
+        Trees.of(model)

@@ -1,4 +1,6 @@
 import pickle
+import tempfile
+from contextvars import copy_context
 
 import pytest
 from helpers.paths import built_in_methods
@@ -6,8 +8,12 @@ from helpers.result_files import rows_in
 
 from hashbench import testing
 from hashbench.errors import HashbenchError, JobFailure
-from hashbench.pipeline import one_job, steps
+from hashbench.pipeline import one_job, runner, steps
 from hashbench.pipeline.failures import contained
+from hashbench.pipeline.grid import grid
+from hashbench.pipeline.preparation import find_dataset
+from hashbench.pipeline.steps import Demands
+from hashbench.store.files import data_dir
 
 METHOD = '''
 """A method that {what}."""
@@ -105,6 +111,106 @@ def test_check_does_not_pass_a_method_that_exits(hashbench, plugin, override):
     assert "FAIL  same seed gives same codes: SystemExit: 0" in result.stdout
     assert len(result.stdout.splitlines()) == len(testing.METHOD_CHECKS)
     assert "Error: method 'mine' fails" in result.stderr
+
+
+MOVING = """
+import os
+import tempfile
+
+print("imported")
+
+
+def move(what):
+    print(what)
+    os.chdir(tempfile.gettempdir())
+
+
+move("module")
+"""
+ADAPTER = (
+    MOVING
+    + """
+import numpy as np
+from hashbench import Dataset, DatasetAdapter
+
+
+class Mine(DatasetAdapter):
+    name, summary = "minedata", "Few items."
+
+    def __init__(self, options=None):
+        move("construction")
+        super().__init__(options)
+
+    def prepare(self):
+        move("prepare")
+        rows, features = np.arange(40), np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+        return Dataset("minedata", features, rows[:8], rows[8:], rows[8:], "same-label", labels=rows % 2)
+"""
+)
+MEASURE = (
+    MOVING
+    + """
+from hashbench import register_metric
+from hashbench.scoring.metrics import get_metric
+
+
+@register_metric("Mine", source="a book")
+def mine(histogram):
+    move("metric")
+    return get_metric("AP").scores(histogram)
+"""
+)
+
+
+@pytest.fixture
+def movers(plugin, tmp_path, monkeypatch):
+    """Install plug-ins of each kind that print and go to a folder, which is returned."""
+    away = tmp_path / "away"
+    away.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(away))
+    fit = 'def _fit(self, X, y):\n        move("fit")\n\n    def refusal(self, dataset):\n        move("refusal")'
+    method = METHOD.format(what="moves", override=fit).replace("import sys\n", MOVING, 1)
+    plugin("mine", method.replace("return X[", 'move("project")\n        return X['))
+    plugin("minedata", ADAPTER, "datasets")
+    plugin("minemetric", MEASURE, "metrics", "mine")
+    return away
+
+
+def test_plugins_that_print_and_leave_the_folder_change_no_output(hashbench, movers, empty_folder, monkeypatch):
+    monkeypatch.setenv("HASHBENCH_DATA", "data")
+    options = ["--bits", 2, "--metric", "Mine", "--dataset", "minedata", "--results", "results"]
+    done = hashbench("run", "--method", "mine", *options, "--format", "csv")
+    assert done.exit_code == 0
+    assert [line.split(",")[0] for line in done.stdout.splitlines()] == ["dataset", "minedata"]
+    assert {"imported", "module", "construction", "prepare", "refusal", "fit", "project", "metric"} <= {
+        *done.stderr.splitlines()
+    }
+    (row,) = rows_in(empty_folder / "results" / "minedata")
+    assert row["metric"] == "Mine"
+    assert {path.name for path in empty_folder.iterdir()} == {"data", "results"}
+    assert [*(empty_folder / "data").glob("codes/*/mine*.h5")]
+    assert not [*movers.iterdir()]
+
+
+@pytest.mark.usefixtures("movers")
+@pytest.mark.parametrize("kind", ["method", "dataset", "metric"])
+def test_a_check_prints_its_own_lines_on_standard_output(hashbench, kind):
+    done = hashbench("check", kind, {"method": "mine", "dataset": "minedata", "metric": "Mine"}[kind])
+    assert {line.split()[0] for line in done.stdout.splitlines()} <= {"ok", "FAIL"}
+    assert "module" in done.stderr.splitlines()
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_what_a_plugin_prints_in_a_worker_goes_to_standard_error(capsys, plugin, monkeypatch):
+    plugin("mine", METHOD.format(what="prints", override='def _fit(self, X, y):\n        print("fit")'))
+    (job,) = grid(["digits"], ["mine"], [2], [0], {})
+    settings = str(data_dir()), 1, 0.0
+    fingerprint = find_dataset("digits").fingerprint
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    own = copy_context()  # a worker sets its folder and more
+    _, outcome = own.run(runner._run_job, 0, job, fingerprint, Demands(("AP",)), settings)
+    out, err = capsys.readouterr()
+    assert (outcome.refusal, out, err) == ("", "", "fit\n")
 
 
 FAILS = "cannot be imported: "

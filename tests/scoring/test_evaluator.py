@@ -231,6 +231,7 @@ def test_packed_codes_that_do_not_fit_are_refused_in_words(packed_query, packed_
         evaluate_packed(packed_query, packed_database, N_BITS, affinity, ["P@r2"])
 
 
+@pytest.mark.usefixtures("note_on_compiling")
 def test_a_scoring_that_must_compile_reports_it_once(monkeypatch):
     class Slow(Explicit):
         def block(self, query, database):

@@ -7,6 +7,8 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import numpy as np
+import pytest
 from helpers.artifacts import record_in
 from helpers.diff_rows import git, needs_git
 from helpers.paths import ROOT
@@ -103,14 +105,17 @@ def test_a_commit_is_marked_where_a_file_of_the_package_differs(tmp_path):
     assert commit() == f"{committed}+"
 
 
-def test_processors_are_classed_by_what_numpy_finds(monkeypatch):
-    from numpy._core import _multiarray_umath
-
-    for features, level in (
-        ({"AVX512F": True, "AVX2": True}, "avx512"),
-        ({"AVX512F": False, "AVX2": True}, "avx2"),
-        ({"ASIMD": True}, "neon"),
-        ({}, "unknown"),
-    ):
-        monkeypatch.setattr(_multiarray_umath, "__cpu_features__", features)
-        assert origin.processor_class.__wrapped__().endswith(f" {level}")
+@pytest.mark.parametrize(
+    ("simd", "level"),
+    [
+        ({"baseline": ["SSE42"], "found": ["AVX", "AVX2", "AVX512F"], "not found": ["AVX512_KNL"]}, "avx512"),
+        ({"baseline": ["SSE42"], "found": ["AVX", "AVX2"], "not found": ["AVX512F"]}, "avx2"),
+        ({"baseline": ["X86_V2"], "found": ["X86_V3", "X86_V4"]}, "avx512"),
+        ({"baseline": ["X86_V2"], "not found": ["X86_V3"]}, "sse4.2"),
+        ({"baseline": ["NEON", "ASIMD"]}, "neon"),
+        (None, "unknown"),
+    ],
+)
+def test_processors_are_classed_by_what_numpy_finds(monkeypatch, simd, level):
+    monkeypatch.setattr(np, "show_config", lambda mode: {} if simd is None else {"SIMD Extensions": simd})
+    assert origin.processor_class.__wrapped__().endswith(f" {level}")

@@ -2,17 +2,24 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from itertools import permutations
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from hashbench import registry
 from hashbench._choices import UNDEFINED
+from hashbench._plugins import same_folder
 from hashbench._typing import AnyArray, FloatArray
 from hashbench._validation import MAX_NAME, check_choice, refuse_fractions
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import HashbenchError, one_line, unknown_name
 from hashbench.scoring.histogram import TieHistogram
+
+T = TypeVar("T")
+
+_ROUNDING = 1e-9  # of scores
 
 
 class Scores(NamedTuple):
@@ -274,19 +281,12 @@ class Metric:
 
         Raises HashbenchError if the metric needs Hamming distances or float vectors that the ranking lacks.
         """
-        if not histogram.by_radius and (self.family.needs_candidates or self.family.pattern.endswith("@rN")):
-            what = "re-ranks the nearest items by" if self.family.needs_candidates else "counts inside a radius of"
-            raise HashbenchError(
-                f"{self.name} {what} Hamming distance, which runs and rankings by distance cosine or dot do not have. "
-                "Choose another metric, or pass binary codes."
-            )
+        self.check_ranking(histogram.levels, by_radius=histogram.by_radius)
         if self.family.needs_candidates and histogram.candidates is None:
             raise self.lacks_vectors()
-        if self.form:
-            raise self.lacks_outputs()
-        self.check_levels(histogram.levels)
-        with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
-            scores = self.family.function(histogram, *self.arguments)
+        scores = self._call(self.family.function, histogram)
+        if not self.is_built_in:
+            scores = self._checked(scores, histogram)
         value = {"skip": np.nan, "zero": 0.0, "paper": self.family.paper_value}[undefined]
         # With ``skip`` the function itself scores every query that has items in its ball.
         is_defined = (histogram.n_relevant > 0) | (undefined != "skip" and "skip" in self.arguments)
@@ -297,14 +297,69 @@ class Metric:
         """Return the `Slopes` of a histogram, 0 for queries without relevant items; None if they are not known."""
         if self.family.slopes is None:
             return None
-        with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
-            slope, gains = self.family.slopes(histogram, *self.arguments)
+        slope, gains = self._call(self.family.slopes, histogram)
         return Slopes(np.where(histogram.n_relevant[:, None] > 0, slope, 0.0), gains)
+
+    def _call(self, function: Callable[..., T], histogram: TieHistogram) -> T:
+        """Call a function of the metric; one of a plug-in gets arrays that it cannot write."""
+        shared, folder = (
+            (histogram.original, nullcontext()) if self.is_built_in else (histogram.read_only(), same_folder())
+        )
+        try:
+            with np.errstate(invalid="ignore", divide="ignore"), folder:  # 0 / 0 where nothing is relevant
+                return function(shared, *self.arguments)
+        except ValueError as error:
+            if self.is_built_in or "read-only" not in str(error):  # the word of NumPy
+                raise
+            raise HashbenchError(
+                f"metric {self.name!r} changes the histogram, which all metrics share: {one_line(error)}. Change a "
+                "copy, such as histogram.n_rel.copy()."
+            ) from error
+
+    def _checked(self, scores: Any, histogram: TieHistogram) -> Scores:
+        """Refuse scores of a plug-in that results could not hold: of another shape, out of range or of order."""
+        try:
+            mean, low, high, tie_sd = parts = [np.asarray(part) for part in Scores(*scores)]
+        except (TypeError, ValueError):
+            raise self._returned(
+                f"{type(scores).__name__}, expected hashbench.Scores(mean, low, high, tie_sd)"
+            ) from None
+        expected = (histogram.n_queries,)
+        for name, part in zip(Scores._fields, parts, strict=True):
+            if part.dtype.kind not in "biuf" or (part.shape != expected and not (part is tie_sd and part.shape == ())):
+                raise self._returned(f"{name} as {part.dtype} of shape {part.shape}, expected floats of {expected}")
+        is_defined = histogram.n_relevant > 0
+        of_defined = np.stack([low, mean, high])[:, is_defined]
+        if not np.isfinite(of_defined).all():
+            raise self._returned("no finite score for a query with relevant items")
+        if of_defined.size and not -_ROUNDING <= of_defined.min() <= of_defined.max() <= 1 + _ROUNDING:
+            raise self._returned(f"scores from {of_defined.min():g} to {of_defined.max():g}, expected 0 to 1")
+        if (np.diff(of_defined, axis=0) < -_ROUNDING).any():
+            raise self._returned("low, mean and high out of order, expected low <= mean <= high")
+        largest = np.where(is_defined, (high - low) / 2, np.inf) + _ROUNDING
+        if not (np.isnan(tie_sd) | ((tie_sd >= 0) & (tie_sd <= largest))[...]).all():
+            raise self._returned("a tie_sd that is negative or more than half of high - low")
+        return Scores(mean, low, high, tie_sd)
+
+    def _returned(self, what: str) -> HashbenchError:
+        return HashbenchError(f"metric {self.name!r} returned {what}. Fix it; see hashbench check metric {self.name}.")
 
     @property
     def is_built_in(self) -> bool:
         """Whether it is built-in; its code is then part of the key of cached scores."""
         return self.family.function.__module__.startswith("hashbench.")
+
+    def check_ranking(self, levels: AnyArray, *, by_radius: bool) -> None:
+        """Refuse a ranking that lacks what the metric needs, such as Hamming distances, before items are counted."""
+        if not by_radius and (self.family.needs_candidates or self.family.pattern.endswith("@rN")):
+            what = "re-ranks the nearest items by" if self.family.needs_candidates else "counts inside a radius of"
+            raise HashbenchError(
+                f"{self.name} {what} Hamming distance, which runs and rankings by distance cosine or dot do not have. "
+                "Choose another metric, or pass binary codes."
+            )
+        if self.form:
+            raise self.lacks_outputs()
+        self.check_levels(levels)
 
     def check_levels(self, levels: AnyArray) -> None:
         """Refuse levels of relevance that are not whole, unless the metric takes them."""
@@ -481,7 +536,9 @@ def _meant(name: str) -> str:
     """Return the metric that a misspelt name such as ``recall10`` or ``R@10:rerank=100`` stands for; empty if none."""
     match = re.fullmatch(r"([A-Za-z]+)@?(\d+)(\W*rerank\w*?\W*(\d+))?", name)
     if match is None:
-        return ""
+        stem, *parts = name.split(":")[:4]
+        spelt = (":".join((stem, *order)) for order in permutations(parts))  # as AP@10:reranked=20:capped needs
+        return next((other for other in spelt if _NAME.fullmatch(other) and _exists(other)), "")
     meant = f"{_recased(match[1])}@{match[2]}" + (f":reranked={match[4]}" if match[3] else "")
     return meant if _exists(meant) else ""
 
