@@ -65,8 +65,10 @@ def add_uncertainty(
     cells = cells.merge(variances_of(results, cells), how="left", on=[*CELL])
     parts, columns = [], cells.groupby(list(column), sort=False)
     for number, (_, part) in enumerate(columns, start=1):
-        places = [] if is_reference is None else np.flatnonzero(is_reference[part.index])
-        reference = None if is_reference is None else int(places[0]) if len(places) else -1
+        reference = None
+        if is_reference is not None:
+            places = np.flatnonzero(is_reference[part.index])
+            reference = int(places[0]) if len(places) else -1
         scores = [None if rows is None else _scores(rows[cell]) for cell in part.index]
         found = assess(part, scores, reference)
         parts.append(pd.DataFrame(found._asdict(), part.index))
@@ -109,8 +111,8 @@ def _variances_of_block(rows: pd.DataFrame) -> pd.DataFrame:
     table = rows.pivot_table(index=[*BLOCK, "metric", *LINE], columns=["n_bits", "seed"], values="value")
     lengths, seeds = (table.columns.unique(level).sort_values() for level in table.columns.names)
     everywhere = pd.MultiIndex.from_product([lengths, seeds])
-    scores = table.reindex(columns=everywhere).to_numpy(dtype=float, copy=True)
-    scores = scores.reshape(len(table), len(lengths), len(seeds))
+    values = table.reindex(columns=everywhere).to_numpy(dtype=float, copy=True)
+    scores: FloatArray = values.reshape(len(table), len(lengths), len(seeds))
     lines = table.index.to_frame(index=False)
     is_drawn = draw_at_random(lines)
     n_seeds = (~np.isnan(scores)).sum(axis=2)
@@ -129,7 +131,8 @@ def _variances_of_block(rows: pd.DataFrame) -> pd.DataFrame:
         is_fixed=np.repeat(is_fixed, len(lengths)),
         is_borrowed=is_borrowed,
     )
-    return cells[(n_seeds > 0).ravel()]
+    known: pd.DataFrame = cells[(n_seeds > 0).ravel()]
+    return known
 
 
 def assess(cells: pd.DataFrame, scores: Sequence[FloatArray | None], reference: int | None = None) -> Uncertainty:

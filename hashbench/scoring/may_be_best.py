@@ -37,16 +37,6 @@ class Chance(NamedTuple):
         shape = len(of_seeds), len(of_seeds)
         return cls(of_seeds, freedom, np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64), is_careful)
 
-    def of(self, places: IntArray) -> Self:
-        """Return that of some of the methods."""
-        both = np.ix_(places, places)
-        parts = (self.of_queries, self.interactions, self.n_queries)
-        return self._replace(
-            of_seeds=self.of_seeds[places],
-            freedom=self.freedom[places],
-            **dict(zip(("of_queries", "interactions", "n_queries"), (part[both] for part in parts), strict=True)),
-        )
-
 
 def p_values_of_pairs(values: FloatArray, chance: Chance) -> FloatArray:
     """Return p, (k, k), of the one-sided tests that the mean of the column's method is at most that of the row's.

@@ -143,4 +143,5 @@ def _shared_by_lengths(scores: FloatArray, is_used: BoolArray) -> FloatArray:
             sums[is_known] += (correlation - chance) / (1 - chance)
             n_pairs[is_known] += 1
     of_all = sums.sum() / max(n_pairs.sum(), 1)
-    return np.clip(np.maximum(sums / np.maximum(n_pairs, 1), of_all), 0.0, 1.0)
+    shared: FloatArray = np.clip(np.maximum(sums / np.maximum(n_pairs, 1), of_all), 0.0, 1.0)
+    return shared
