@@ -689,7 +689,8 @@ def test_the_papers_settings_give_the_published_order_of_fasthash_and_structhash
         (method_card(method).params[key], method_card(method).preset("paper", 16)[key])
         for method, key in (("fasthash", "n_trees"), ("structhash", "n_anchors"))
     )
-    assert states(FINDINGS, f"{trees[0]} trees instead of {trees[1]}", f"{anchors[0]:,} anchors instead of {anchors[1]}")
+    assert states(FINDINGS, f"{trees[0]} trees instead of {trees[1]}")
+    assert states(FINDINGS, f"{anchors[0]:,} anchors instead of {anchors[1]}")
 
 
 # ---------------------------------------------------------------- unseen classes
