@@ -1,19 +1,19 @@
-"""Which orders of two methods, as the papers' tables rank them, hold of the committed rows: a study for docs/tables.md.
+"""Which orders of two methods, as the papers' tables rank them, hold of the committed rows: for docs/findings.md.
 
     .venv/bin/python benchmarks/published_orders.py [TABLE]
 
 Two methods are compared if one table of a paper orders them at one code length, on networks of one class, and our rows
-of one dataset and kind of features have both. The order *holds* or is *turned* if ours are apart in every order of ties
-or under a shuffle (`hashbench.reports.ties`), else it is *open*. Without TABLE the script counts the orders of each
-table of `hashbench tables`; with one it lists them as CSV.
+of one dataset and kind of features have both; of several kinds, the one with more seeds counts. The order *holds* or is
+*turned* if ours are apart in every order of ties or under a shuffle (`hashbench.reports.ties`), else it is *open*.
+Without TABLE the script counts the orders of each table of `hashbench tables`; with one it lists them as CSV.
 """
 
 import argparse
 import csv
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +50,28 @@ class PaperOrder(NamedTuple):
         return "holds" if ours.value > other.value else "turned", answer
 
     @property
+    def published(self) -> tuple[object, ...]:
+        """What the paper orders: equal for its orders that several blocks of ours have."""
+        paper = self.higher.published
+        return paper.source, paper.table, paper.setting, paper.our_metric, paper.n_bits, self.names
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The paper's names of the two, the higher first."""
+        return self.higher.published.method, self.lower.published.method
+
+    @property
+    def n_seeds(self) -> int:
+        """How many seeds the one with fewer has."""
+        return int(min(self.higher.cell.n_seeds, self.lower.cell.n_seeds))
+
+    @property
+    def differs(self) -> str:
+        """What differs from the paper, besides the code: once what does of both."""
+        phrases = [[text for _, text in pair.differs] for pair in (self.higher, self.lower)]
+        return "; ".join(dict.fromkeys(itertools.chain(*phrases)))
+
+    @property
     def row(self) -> dict[str, object]:
         """What the paper and we have of the two, by column."""
         paper, cell = self.higher.published, self.higher.cell
@@ -61,13 +83,14 @@ class PaperOrder(NamedTuple):
             row |= {f"our_{side}": pair.cell.method, f"ours_{side}": f"{pair.cell.value:.6f}"}
             row[f"our_params_{side}"] = pair.cell.params
         row["verdict"], row["ties"] = self.verdict
-        return row
+        return row | {"differs": self.differs}
 
 
 def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[PaperOrder]:
     """List every two methods that one table of a paper orders, on networks of one class, with cells of one block.
 
-    Numbers that a table quotes from several papers order no two methods.
+    Each order is listed once, of the block with the most seeds. Numbers that a table quotes from several papers order
+    no two methods.
     """
     tables: dict[tuple[Any, ...], list[Pair]] = {}
     for value, pairs in make_pairs(cells, [value for value in published if value.whose != "authors, quoted"]):
@@ -82,10 +105,13 @@ def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[Pap
         ranked = sorted(pairs, key=lambda pair: -float(pair.published.value))
         orders += [
             PaperOrder(higher, lower)
-            for higher, lower in combinations([pair for pair in ranked if pair.published in values], 2)
+            for higher, lower in itertools.combinations([pair for pair in ranked if pair.published in values], 2)
             if float(higher.published.value) > float(lower.published.value) and higher.cell is not lower.cell
         ]
-    return orders
+    most_seeds: dict[tuple[object, ...], PaperOrder] = {}
+    for order in sorted(orders, key=lambda order: -order.n_seeds):
+        most_seeds.setdefault(order.published, order)
+    return [order for order in orders if most_seeds[order.published] is order]
 
 
 def orders_of(name: str) -> list[PaperOrder]:

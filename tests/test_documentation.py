@@ -63,7 +63,7 @@ def test_readme_shows_what_its_commands_print(hashbench, digits_data, tmp_path, 
 @pytest.mark.usefixtures("empty_folder")
 def test_the_page_on_comparing_shows_what_command_and_function_answer(hashbench):
     page, scope = "docs/explanation/comparing.md", {}
-    making, comparing = blocks(page, "python")
+    making, comparing, choosing = blocks(page, "python")
     exec(making, scope)
     for arguments in commands(page):
         result = hashbench(*arguments)
@@ -72,6 +72,8 @@ def test_the_page_on_comparing_shows_what_command_and_function_answer(hashbench)
     assert result.stdout.strip("\n") == shown.strip("\n")
     exec(comparing, scope)
     assert f"16 bits: {scope['found']}" in " ".join(shown.split())
+    exec(choosing, scope)
+    assert scope["best"].names == ("ours", "theirs")  # as the difference is not shown
 
 
 @pytest.mark.parametrize("name", [*DOCUMENTS, *PAGES])

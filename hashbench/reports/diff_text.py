@@ -93,7 +93,8 @@ def describe_drops(diff: Diff, limit: float) -> str:
 def footnotes(diff: Diff) -> list[str]:
     """Return notes on how to read the columns, and on what could not be tested."""
     changed = diff.of("changed")
-    notes = [f"{sign}: {text}" for sign, text in explain(changed, "the old value").items()]
+    signs = explain(changed.assign(against="the old value"), "the old value") if len(changed) else {}
+    notes = [f"{sign}: {text}" for sign, text in signs.items()]
     if diff.n_tested:
         notes.append(
             f"p: paired t test over queries, of these codes, corrected by Holm for {diff.n_tested} tests. Interval: "

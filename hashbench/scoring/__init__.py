@@ -26,6 +26,8 @@
     metrics/         from histograms to expectation, extremes and standard deviation over tie orders
     evaluation       the result: scores of every query, and their means
     comparison       the difference of two methods, with an interval over queries and seeds
+    may_be_best      which of several methods may be the best
+    seed_variances   variances over seeds, which code lengths share
     curves           precision and recall at many cutoffs
     scorer           scores of fitted methods, for scikit-learn's searches
     code_statistics  how codes use their bits, without any labels

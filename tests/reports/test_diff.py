@@ -231,6 +231,7 @@ def test_correction_counts_all_tests_of_the_diff(empty_folder, diff_json, hashbe
     assert sorted(test["p_holm"] for test in tests) == pytest.approx(corrected)
     text = " ".join(hashbench("diff", *sides).stdout.split())
     assert "corrected by Holm for 3 tests" in text
+    assert "‡: tested, and not shown to differ from the old value" in text
     assert "Not tested: 1, as scores of every query are not kept here" in text
 
 

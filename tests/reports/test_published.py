@@ -203,6 +203,8 @@ def test_head_on_frozen_features_is_no_network_trained_as_a_whole(params, differ
         ("table1", "dpsh", '{"eta": 5}', "; parameter eta=5"),  # not the default
         ("continuation", "talr-ap", '{"alpha": 1.0, "continuation": 0}', "; alpha=1.0 instead of 40"),  # the paper's
         ("continuation", "talr-ap", '{"alpha": 40, "continuation": 0}', ""),
+        ("table1", "fasthash", '{"n_trees": 20}', "; n_trees=20 instead of 200 in the method's paper"),  # our default
+        ("table1", "fasthash", '{"n_trees": 200, "learning_rate": 0.1}', "training items"),  # the paper's
     ],
 )
 def test_parameters_are_a_difference(name, method, params, difference):

@@ -88,9 +88,10 @@ class Published(NamedTuple):
     def differs(self, features: str, params: str = "{}") -> list[tuple[str, str]]:
         """Return what differs besides the code, given our features and parameters (JSON): part and phrase of each.
 
-        The parts are features, data, metric and parameters.
+        The parts are features, data, metric and parameters. Parameters of methods without trials, which do not train
+        a network, are also compared with those of the method's own paper.
         """
-        settings = json.loads(params)
+        settings, card = json.loads(params), known_card(self.our_method)
         is_head = "head" in settings and not (self.same_features or settings.get("backbone"))
         used = f"a head ({settings['head']}) on frozen features {features}" if is_head else f"features {features}"
         stated = {key: value for key, value in self.stated.items() if key in settings}
@@ -103,7 +104,14 @@ class Published(NamedTuple):
             ("metric", self.metric_differs),
         ]
         texts = [f"{key}={settings[key]} instead of {value}" for key, value in stated.items() if settings[key] != value]
-        named = {*stated, *self.our_params, *(["head"] if is_head else [])}
+        is_untried = card is not None and "paper" in card.presets and not card.tunable
+        authors = card.preset("paper", self.n_bits) if card is not None and is_untried else {}
+        texts += [
+            f"{key}={settings[key]} instead of {value} in the method's paper"
+            for key, value in authors.items()
+            if key not in stated and settings.get(key, value) != value
+        ]
+        named = {*stated, *authors, *self.our_params, *(["head"] if is_head else [])}
         changed = changed_params(self.our_method, params)
         texts += [f"parameter {setting_text(key, value)}" for key, value in changed.items() if key not in named]
         phrases += [("parameters", text) for text in texts]
