@@ -2,7 +2,9 @@
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -214,7 +216,8 @@ def output_format(*forms: str) -> OptionDecorator:
 def _note_readings(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """Print notes on names of metrics with several meanings."""
     if names and not ctx.resilient_parsing:
-        _print_readings(names)
+        with redirect_stdout(sys.stderr):  # of plug-ins that print when they are imported
+            _print_readings(names)
     return names
 
 

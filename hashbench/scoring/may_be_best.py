@@ -123,6 +123,13 @@ class MayBeBest:
         What the confidence is about, as in `Difference`: ``queries and seeds``, or ``queries`` (of these codes).
     n_queries : int
         Queries that all methods are scored on.
+
+    Examples
+    --------
+    >>> p, means = {"ours": 1.0, "theirs": 0.03}, {"ours": 0.7, "theirs": 0.6}
+    >>> found = MayBeBest(metric="AP", names=("ours",), p=p, means=means, untested=(), basis="queries", n_queries=200)
+    >>> print(found)
+    May be the best of 2 in AP: ours (each best is named with about 95 % confidence, for these codes, over 200 queries).
     """
 
     metric: str

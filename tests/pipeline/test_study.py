@@ -104,7 +104,7 @@ def test_the_number_of_tried_settings_is_kept_with_the_origin_of_rows(hashbench)
         assert line["trials"] == trials
     assert re.search(r"trials\n.*\n.* 4\n", hashbench("results", "info", "digits", "itq").stdout)
     text = hashbench("tables", "--metric", "AP").stdout
-    assert "| itq n_iter=20 tuned=4 " in text
+    assert "- Tuned: settings chosen among 4 tried on held-out training items of this dataset: itq n_iter=20." in text
     assert "| lsh " in text
     assert "- tuned=: number of settings tried on held-out training items of this dataset" in text
 
