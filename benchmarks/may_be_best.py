@@ -218,6 +218,11 @@ def lay_out(rows: pd.DataFrame) -> dict[str, str]:
         ]
         for row in found.rename(columns={"size": "n_kept"}).itertuples(index=False)
     ]
+    level = rows[rows["part"] == "level"]
+    for column, part in level.groupby(level["case"].str.partition(", as")[0], sort=False):
+        worst = part["left_out"].max()
+        sizes.append([f"{column}, made equally good: the worst of 8", "8", f"{worst:.3f}", f"{part['size'].mean():.1f}"])
+        sizes[-1] += [f"{part['own_size'].mean():.1f}", ""]
     header = ["column", "methods", "best left out", "size", "own seeds only", "Holm, all pairs"]
     return {
         "left out": markdown_table(["all methods are equally good, and", *shapes], lines, n_left=1),
