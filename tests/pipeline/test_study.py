@@ -106,7 +106,6 @@ def test_the_number_of_tried_settings_is_kept_with_the_origin_of_rows(hashbench)
     text = hashbench("tables", "--metric", "AP").stdout
     assert "- Tuned: settings chosen among 4 tried on held-out training items of this dataset: itq n_iter=20." in text
     assert "| lsh " in text
-    assert "- tuned=: number of settings tried on held-out training items of this dataset" in text
 
 
 # ---------------------------------------------------------------- options beside it
