@@ -136,7 +136,7 @@ def of_seed_means(n_first: int, n_second: int, spread: float) -> tuple[float, fl
     parts = np.stack([side.var(axis=1, ddof=1) / side.shape[1] for side in sides], axis=1)
     degrees = [n_first - 1, n_second - 1]
     welch, ours = (
-        float((interval(values, *combined(parts, degrees, is_borrowed=is_welch))[2] < ALPHA).mean())
+        float((interval(values, *combined(parts, degrees, False if is_welch else None))[2] < ALPHA).mean())
         for is_welch in (True, False)
     )
     return welch, ours

@@ -25,7 +25,7 @@ from pages import DOCS, parser_of, put_into
 import hashbench
 from hashbench.reports.aggregate import LINE, main_lines, mean_over_seeds
 from hashbench.reports.formatting import markdown_table
-from hashbench.scoring.comparison import ALPHA, holm, interval, of_seed_variances
+from hashbench.scoring.comparison import ALPHA, combined, holm, interval
 from hashbench.scoring.may_be_best import Chance, corrected_p_values
 from hashbench.scoring.seed_variances import seed_variances
 
@@ -86,6 +86,13 @@ def best_shared(rng: np.random.Generator, n_methods: int, n_lengths: int) -> Sco
     return normal(rng, ones(n_methods, n_lengths), np.where(np.arange(n_methods) == 0, 0.95, 0.0))
 
 
+def unequal(rng: np.random.Generator, n_methods: int, n_lengths: int) -> Scores:
+    """Draw scores of which half of the methods have two seeds, at the first length only, and the others ten."""
+    scores = rng.normal(size=(n_methods, n_lengths, 10))
+    scores[1::2, 1:], scores[1::2, 0, 2:] = np.nan, np.nan
+    return scores
+
+
 def skewed(rng: np.random.Generator, n_methods: int, n_lengths: int) -> Scores:
     """Draw scores with exponential losses, as of trainings some of which get stuck."""
     return 1 - rng.exponential(size=(n_methods, n_lengths, N_SEEDS))
@@ -103,22 +110,19 @@ CASES: dict[str, Draw] = {
         rng, n, m, slice(1, 4), 0.5
     ),
     "losses are exponential": skewed,
+    "half have two seeds at one length, the others ten": unequal,
 }
 
 
 def sets_of(scores: Scores, length: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return which methods may be the best at a length: with borrowed variances, and by their own seeds only."""
-    means = scores[:, length].mean(axis=1)
-    sets = []
-    for variance, freedom, _ in (seed_variances(scores), seed_variances(scores[:, length : length + 1])):
-        column = length if variance.shape[1] > 1 else 0
-        sets.append(
-            corrected_p_values(
-                means, Chance.over_seeds(variance[:, column] / N_SEEDS, freedom[:, column], is_careful=False)
-            )
-            >= ALPHA
-        )
-    return sets[0], sets[1]
+    means, n_seeds = np.nanmean(scores[:, length], axis=1), (~np.isnan(scores[:, length])).sum(axis=1)
+    of_all, of_own = seed_variances(scores), seed_variances(scores[:, length : length + 1])
+    ours, own = (
+        corrected_p_values(means, Chance.over_seeds(variance[:, at] / n_seeds, freedom[:, at], is_borrowed[:, at]))
+        for (variance, freedom, is_borrowed), at in ((of_all, length), (of_own, 0))
+    )
+    return ours >= ALPHA, own >= ALPHA
 
 
 def holm_set(scores: Scores, length: int) -> int:
@@ -126,7 +130,7 @@ def holm_set(scores: Scores, length: int) -> int:
     means, variances = scores[:, length].mean(axis=1), scores[:, length].var(axis=1, ddof=1) / N_SEEDS
     first, second = np.triu_indices(len(means), 1)
     parts = np.stack([variances[first], variances[second]], axis=1)
-    p = holm(interval(means[first] - means[second], *of_seed_variances(parts, np.full_like(parts, N_SEEDS)))[2])
+    p = holm(interval(means[first] - means[second], *combined(parts, np.full_like(parts, N_SEEDS - 1)))[2])
     best = means.argmax()
     return 1 + int((p[(first == best) | (second == best)] >= ALPHA).sum())
 
@@ -221,8 +225,8 @@ def lay_out(rows: pd.DataFrame) -> dict[str, str]:
     level = rows[rows["part"] == "level"]
     for column, part in level.groupby(level["case"].str.partition(", as")[0], sort=False):
         worst = part["left_out"].max()
-        sizes.append([f"{column}, made equally good: the worst of 8", "8", f"{worst:.3f}", f"{part['size'].mean():.1f}"])
-        sizes[-1] += [f"{part['own_size'].mean():.1f}", ""]
+        ours, own = (f"{part[name].mean():.1f}" for name in ("size", "own_size"))
+        sizes.append([f"{column}, made equally good: the worst of 8", "8", f"{worst:.3f}", ours, own, ""])
     header = ["column", "methods", "best left out", "size", "own seeds only", "Holm, all pairs"]
     return {
         "left out": markdown_table(["all methods are equally good, and", *shapes], lines, n_left=1),

@@ -27,7 +27,7 @@ from hashbench.reports.formatting import json_text, markdown_table, p_text, plai
 from hashbench.reports.marks import bases_in_words, mixed_methods, notes_on_code
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection, demand
-from hashbench.reports.uncertainty import add_uncertainty, variances_of, verdict, with_equal_seeds
+from hashbench.reports.uncertainty import add_uncertainty, evaluations_of_rows, variances_of, verdict, with_equal_seeds
 from hashbench.reports.view import grouped
 from hashbench.scoring.comparison import (
     Difference,
@@ -38,14 +38,12 @@ from hashbench.scoring.comparison import (
     of_means,
     other_queries,
 )
-from hashbench.scoring.evaluation import Evaluation, evaluation_of, metrics_in
 from hashbench.scoring.metrics import is_error
-from hashbench.store.result_rows import OWN, OWN_FEATURES, as_row, is_own
-from hashbench.store.score_cache import find
+from hashbench.store.result_rows import OWN, OWN_FEATURES, is_own
 
 _SEEDS_ONLY = (
-    "The data folder lacks the scores of single queries of some rows, so only seeds are compared, on these queries. To "
-    "compare over queries too, run or evaluate the methods here."
+    "The data folder lacks the scores of single queries of {}, so only seeds are compared there, on these queries. To "
+    "compare over queries too, run or evaluate them here."
 )
 _ABOUT = (
     "tie_sd: how far the difference in one random order of the database typically lies from this value, or an upper "
@@ -82,16 +80,19 @@ class Comparison(NamedTuple):
     """The differences of one method from others, notes on what their reader should mend, and what else they rest on.
 
     ``answers`` has a row per dataset, metric, code length and other method: ``_FIELDS``, the titles of both sides, and
-    the ``sentence`` to quote. Where there is no difference, most are None, and the sentence has the reason.
+    the ``sentence`` to quote. Where there is no difference, most are None, and the sentence has the reason. Of three
+    methods and more, ``sets`` has a row per column: those ``tested``, those that ``may_be_best``, and a sentence.
     """
 
     answers: list[dict[str, Any]]
     notes: list[str]
     about: Sequence[str] = ()
+    sets: Sequence[dict[str, Any]] = ()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return ``_FIELDS`` and the sentence of each answer."""
+        """Return ``_FIELDS`` and the sentence of each answer; ``attrs`` has the sets, and what else they rest on."""
         frame = pd.DataFrame(self.answers)[[*_FIELDS, "sentence"]]
+        frame.attrs = {"may_be_best": [*self.sets], "about": [*self.about]}
         return frame.astype(dict.fromkeys(("value", "low", "high", "p", "p_holm", "freedom", "tie_sd"), float))
 
 
@@ -111,8 +112,8 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
     """Compare the first of some methods, or labels of lines, with the others, wherever two of them have rows.
 
     ``results`` are all rows, as `hashbench.reports.row_origins.with_origins` returns them; ``selection`` chooses some,
-    and names the metrics. Scores of single queries come from the data folder. Where those of any row are missing, a
-    whole column is compared by the means of seeds, on these queries. All differences are corrected together by Holm's
+    and names the metrics. Scores of single queries come from the data folder; where those of either side are missing,
+    two methods are compared by the means of seeds, on these queries. All differences are corrected together by Holm's
     method.
     """
     first, *others = names
@@ -162,26 +163,27 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
     correction = f"p is corrected for {n_tested} differences by Holm's method; the intervals are not corrected."
     is_over_queries = any("queries" in (answer["basis"] or "") for answer in answers)
     is_paired_by_row = is_over_queries and any(map(is_own, chosen["params"].unique()))
+    about = [*[_PAIRED_BY_ROW] * is_paired_by_row, *[correction] * (n_tested > 0)]
     sets = _sets_that_may_be_best(chosen, results) if len(names) > 2 and not by_class else []
-    about = [*sets, *[_PAIRED_BY_ROW] * is_paired_by_row, *[correction] * (n_tested > 0)]
-    return Comparison(answers, [*dict.fromkeys(notes)], about)
+    return Comparison(answers, [*dict.fromkeys(notes)], about, sets)
 
 
-def _sets_that_may_be_best(chosen: pd.DataFrame, results: pd.DataFrame) -> list[str]:
-    """Return a sentence for each column of chosen rows: which of its methods may be the best."""
+def _sets_that_may_be_best(chosen: pd.DataFrame, results: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return which methods may be the best of each column of chosen rows, of those that can be tested."""
     cells, column = mean_over_seeds(chosen), [*BLOCK, "metric", "n_bits"]
     rows = [part for _, part in chosen.groupby([*CELL], sort=True)]
     names = [_side(part).name for part in rows]
     cells = add_uncertainty(cells.assign(label=names), rows, results, column)
-    sentences = []
-    for (dataset, features, _, metric, n_bits), part in grouped(cells, column):
+    sets = []
+    for place, part in grouped(cells, column):
         tested = part[part["p_value"].notna()]
         if len(tested) > 2:
-            best = ", ".join(tested.loc[tested["may_be_best"], "label"])
-            place = f"{dataset} ({features}), {metric} at {n_bits} bits, of {', '.join(tested['label'])}"
+            names = tested.loc[tested["may_be_best"], "label"].tolist()
             confidence = f"each best is named with about 95 % confidence, {bases_in_words(tested)}"
-            sentences.append(f"{place}: {best} may be the best ({confidence}).")
-    return sentences
+            sentence = f"of {', '.join(tested['label'])}, the best may be {' or '.join(names)} ({confidence})."
+            of_column = {"tested": tested["label"].tolist(), "may_be_best": names, "sentence": sentence}
+            sets.append(dict(zip(column, place, strict=True)) | of_column)
+    return sets
 
 
 def _chosen(results: pd.DataFrame, names: Sequence[str], selection: Selection) -> pd.DataFrame:
@@ -225,29 +227,32 @@ def _side(rows: pd.DataFrame) -> Side:
 
 
 def _compare(place: tuple[str, ...], lengths: dict[int, Rows], by_class: bool) -> tuple[list[_Found], list[str]]:
-    """Compare the first method of each length with the others; by means over seeds if scores of any are missing.
+    """Compare the first method of each length with the others; by means over seeds if scores of either are missing.
 
     Return what was found, and notes.
     """
     dataset, features, fingerprint, metric = place
-    scores = {n: {name: _evaluations(of_name) for name, of_name in rows.items()} for n, rows in lengths.items()}
-    is_known = all(side is not None for of_length in scores.values() for side in of_length.values())
     found: list[_Found] = []
+    lacking: dict[str, list[int]] = {}
     for n_bits, rows in lengths.items():
+        scores = {name: evaluations_of_rows(of_name) for name, of_name in rows.items()}
         here = dict(zip((*BLOCK, "metric"), place, strict=True)) | {"n_bits": n_bits}
         sides = {name: _side(of_name) for name, of_name in rows.items()}
         first, *others = sides
         for other in others:
-            pair, shown = (first, other), (sides[first].name, sides[other].name)
+            both, shown = [rows[first], rows[other]], (sides[first].name, sides[other].name)
+            mine, theirs = scores[first], scores[other]
+            for name in (name for name in (first, other) if scores[name] is None):
+                lacking.setdefault(sides[name].name, []).append(n_bits)
             difference: Difference | HashbenchError
             try:
-                _refuse_mixed(rows[first], rows[other])
+                _refuse_mixed(*both)
+                is_known = mine is not None and theirs is not None
                 classes = _classes(dataset, features, fingerprint, metric, is_known) if by_class else None
-                if is_known:
-                    evaluations = [scores[n_bits][name] or [] for name in pair]
-                    both = [rows[name] for name in pair]
+                if mine is not None and theirs is not None:
                     difference = compare(
-                        *evaluations,
+                        mine,
+                        theirs,
                         names=shown,
                         draws_nothing=_fixed(both, shown),
                         clusters=classes,
@@ -256,12 +261,13 @@ def _compare(place: tuple[str, ...], lengths: dict[int, Rows], by_class: bool) -
                         seed_variances=_borrowed(both),
                     )[metric]
                 else:
-                    difference = by_means([rows[name] for name in pair], shown, metric)
+                    difference = by_means(both, shown, metric)
             except HashbenchError as error:
                 difference = error
             found.append((here, (sides[first], sides[other]), difference))
     notes = notes_on_code(pd.concat([of_name for rows in lengths.values() for of_name in rows.values()]))
-    return found, [*[_SEEDS_ONLY] * (not is_known), *notes]
+    names = [f"{name} at {', '.join(map(str, sorted({*bits})))} bits" for name, bits in lacking.items()]
+    return found, [*[_SEEDS_ONLY.format("; ".join(names))] * bool(names), *notes]
 
 
 def _refuse_mixed(*sides: pd.DataFrame) -> None:
@@ -286,17 +292,6 @@ def make_answer(
     answer |= dict(zip(("n_seeds_first", "n_seeds_second"), found.n_seeds, strict=True))
     said = verdict(found) if found.is_tested else "cannot be tested"
     return answer | {"answer": said, "sentence": str(found)}
-
-
-def _evaluations(rows: pd.DataFrame) -> list[Evaluation] | None:
-    """Return the scores of every seed; None if the data folder lacks any."""
-    evaluations = []
-    for row in map(as_row, rows.sort_values("seed").to_dict("records")):
-        arrays = find(row)
-        if arrays is None:
-            return None
-        evaluations.append(evaluation_of(arrays, metrics_in(arrays)))
-    return evaluations
 
 
 def _fixed(rows: Sequence[pd.DataFrame], names: Sequence[str]) -> list[str]:
@@ -359,7 +354,8 @@ def format_comparison(comparison: Comparison, form: str) -> str:
     if form == "json":
         fields = (*_FIELDS, "sentence")
         differences = [{name: answer[name] for name in fields} for answer in comparison.answers]
-        return json_text({"differences": differences, "notes": [*comparison.notes, *comparison.about]})
+        notes = [*comparison.notes, *comparison.about]
+        return json_text({"differences": differences, "may_be_best": comparison.sets, "notes": notes})
     if form == "csv":
         rows = [[answer[name] for name in _FIELDS] for answer in comparison.answers]
         return sheet_text(_FIELDS, [["" if pd.isna(value) else value for value in row] for row in rows]).rstrip("\n")
@@ -378,6 +374,9 @@ def format_comparison(comparison: Comparison, form: str) -> str:
     texts = []
     for title, answers in titles.items():
         sentences = [wrapped(f"{answer['n_bits']} bits: {answer['sentence']}") for answer in answers]
+        here = {tuple(answer[name] for name in (*BLOCK, "metric")) for answer in answers}
+        of_block = (one for one in comparison.sets if tuple(one[name] for name in (*BLOCK, "metric")) in here)
+        sentences += [wrapped(f"{one['n_bits']} bits: {one['sentence']}") for one in of_block]
         texts += [title, table(_HEADER, list(map(_line, answers)), n_left=2), "\n".join(sentences)]
     return "\n\n".join([*texts, wrapped(" ".join([_ABOUT, *comparison.about, *comparison.notes]))])
 

@@ -62,8 +62,9 @@ def explain(cells: pd.DataFrame, best: str = "the best") -> dict[str, str]:
     words = {"best": best, "against": against}
     if "★" in used:
         tested = cells[cells["p_value"].notna()]
-        drawn = tested.loc[draw_at_random(tested) if "params" in tested else slice(None), "n_seeds"]
-        words["about"] = ", ".join([*[seeds_in_words(drawn)] * bool(len(drawn)), bases_in_words(tested)])
+        drawn = tested.loc[draw_at_random(tested), "n_seeds"]
+        seeds = [seeds_in_words(drawn)] if len(drawn) else []
+        words["about"] = "; ".join([*seeds, bases_in_words(tested)])
     key = {sign: text.format(**words) for sign, text in SIGNS.items() if sign in used}
     if "°" in key:
         reasons = [text for reason, text in UNTESTED.items() if (cells["untested"] == reason).any()]

@@ -12,15 +12,25 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from hashbench._typing import AnyArray, BoolArray, FloatArray, Progress, silent
+from hashbench._typing import AnyArray, BoolArray, FloatArray, IntArray, Progress, silent
 from hashbench.registry import built_in_methods
 from hashbench.reports.aggregate import BLOCK, CELL, LINE, draws, signs_of
-from hashbench.scoring.comparison import ALPHA, Difference, Moments, holm, interval, moments
+from hashbench.scoring.comparison import (
+    ALPHA,
+    LEAST_SEEDS,
+    Difference,
+    Moments,
+    holm,
+    interval,
+    kinds_of,
+    moments,
+)
+from hashbench.scoring.evaluation import Evaluation, evaluation_of, metrics_in
 from hashbench.scoring.may_be_best import Chance, chance_of_queries, corrected_p_values, p_values_of_pairs
 from hashbench.scoring.metrics import is_error
 from hashbench.scoring.seed_variances import seed_variances
-from hashbench.store.result_rows import NUMBERS, as_row
-from hashbench.store.score_cache import find_scores
+from hashbench.store.result_rows import NUMBERS, OWN_FEATURES, as_row
+from hashbench.store.score_cache import find
 
 BOTH, QUERIES, SEEDS = "queries and seeds", "queries", "seeds"
 IN_WORDS = {  # of what intervals and tests are
@@ -30,8 +40,9 @@ IN_WORDS = {  # of what intervals and tests are
 }
 UNTESTED = {  # reasons why a cell is not tested
     "unpaired": "a mean over other queries than most of its column",
-    "single": "one seed",
+    "single": f"fewer than {LEAST_SEEDS} seeds",
     "lacking": "one seed, and the data folder lacks the scores of single queries",
+    "equal": "all seeds have the same value, and no other code length says how far they vary",
     "absent": "the other one has no value there",
 }
 
@@ -69,8 +80,8 @@ def add_uncertainty(
         if is_reference is not None:
             places = np.flatnonzero(is_reference[part.index])
             reference = int(places[0]) if len(places) else -1
-        scores = [None if rows is None else _scores(rows[cell]) for cell in part.index]
-        found = assess(part, scores, reference)
+        scores, kinds = _scores_of([None if rows is None else rows[cell] for cell in part.index])
+        found = assess(part, scores, kinds, reference)
         parts.append(pd.DataFrame(found._asdict(), part.index))
         on_progress("columns compared", number, len(columns))
     cells = cells.join(pd.concat(parts)).drop(columns=["seed_variance", "seed_freedom", "is_fixed", "is_borrowed"])
@@ -103,8 +114,10 @@ def with_equal_seeds(results: pd.DataFrame) -> pd.DataFrame:
     line = [*BLOCK, *LINE, "n_bits"]
     of_metric = results.groupby([*line, "metric"], dropna=False)
     n_values = [of_metric[name].transform("nunique", dropna=False) for name in NUMBERS]
-    is_same = (of_metric["seed"].transform("nunique") > 1) & (pd.concat(n_values, axis=1) == 1).all(axis=1)
-    return results.assign(are_equal=is_same.groupby([results[name] for name in line], dropna=False).transform("all"))
+    has_several, keys = of_metric["seed"].transform("nunique") > 1, [results[name] for name in line]
+    is_same = ~has_several | (pd.concat(n_values, axis=1) == 1).all(axis=1)
+    are_equal = is_same.groupby(keys, dropna=False).transform("all")
+    return results.assign(are_equal=are_equal & has_several.groupby(keys, dropna=False).transform("any"))
 
 
 def _variances_of_block(rows: pd.DataFrame) -> pd.DataFrame:
@@ -129,36 +142,44 @@ def _variances_of_block(rows: pd.DataFrame) -> pd.DataFrame:
         seed_variance=np.where(is_fixed[:, None], 0.0, variance).ravel(),
         seed_freedom=np.where(is_fixed[:, None], np.inf, freedom).ravel(),
         is_fixed=np.repeat(is_fixed, len(lengths)),
-        is_borrowed=is_borrowed,
+        is_borrowed=is_borrowed.ravel(),
     )
     known: pd.DataFrame = cells[(n_seeds > 0).ravel()]
     return known
 
 
-def assess(cells: pd.DataFrame, scores: Sequence[FloatArray | None], reference: int | None = None) -> Uncertainty:
+def assess(
+    cells: pd.DataFrame,
+    scores: Sequence[FloatArray | None],
+    kinds: IntArray | None = None,
+    reference: int | None = None,
+) -> Uncertainty:
     """Compute intervals of the cells of a column, and test them: baselines are not.
 
-    ``scores`` are those of the queries of each cell, (n_seeds, n_queries), if they are known. Without a ``reference``,
-    p is that no other cell is better. With its position, which must be chosen before results are seen, p is that of
-    the difference to it, corrected by Holm's method; -1 is that of a method that is not there.
+    ``scores`` are those of the queries of each cell, (n_seeds, n_queries), if they are known; of the ``kinds`` of
+    queries, (n_queries,), each counts once. Without a ``reference``, p is that no other cell is better. With its
+    position, which must be chosen before results are seen, p is that of the difference to it, corrected by Holm's
+    method; -1 is that of a method that is not there.
     """
     is_fixed, of_one = cells["is_fixed"].to_numpy(dtype=bool), cells["seed_variance"].to_numpy(dtype=float)
-    is_drawn = ~is_fixed & ~np.isnan(of_one)
-    variances = np.where(is_drawn, of_one / cells["n_seeds"].to_numpy(), 0.0)
+    is_borrowed, n_seeds = cells["is_borrowed"].to_numpy(dtype=bool), cells["n_seeds"].to_numpy()
+    has_scores = np.array([values is not None for values in scores], dtype=bool)
+    is_drawn = ~is_fixed & ~np.isnan(of_one) & (is_borrowed | (n_seeds >= LEAST_SEEDS) | ~has_scores)
+    variances = np.where(is_drawn, of_one / n_seeds, 0.0)
     freedom = np.where(is_drawn, cells["seed_freedom"].to_numpy(dtype=float), np.inf)
     scores = [values if values is None or drawn else values[:1] for values, drawn in zip(scores, is_drawn, strict=True)]
-    has_scores = np.array([values is not None for values in scores], dtype=bool)
     is_rival = ((cells["group"] != "baseline") & cells["value"].notna()).to_numpy()
     is_tested = is_rival | (np.arange(len(cells)) == (-1 if reference is None else reference))
     has_seeds = bool((is_drawn & is_tested).any())
     untested = np.full(len(cells), "", dtype=object)
     untested[~is_fixed & ~is_drawn & (has_seeds | ~has_scores)] = "single" if has_seeds else "lacking"
+    untested[is_drawn & (variances == 0) & ~has_scores] = "equal"
     is_testable = is_tested & (untested == "")
     queries = _defined_queries(cells, scores, is_testable)
     untested[is_testable & ~queries.is_same] = "unpaired"
     places = np.flatnonzero(is_testable & queries.is_same)
-    chance = _chance([scores[place] for place in places], queries.is_defined, variances[places], freedom[places])
-    chance = chance._replace(is_careful=not cells["is_borrowed"].any())
+    chance = Chance.over_seeds(variances[places], freedom[places], (is_borrowed | ~is_drawn)[places])
+    chance = _with_queries(chance, [scores[place] for place in places], queries.is_defined, kinds)
     values = (cells["value"] * signs_of(cells["metric"])).to_numpy()[places]
     p_value = np.full(len(cells), np.nan)
     if reference is None:
@@ -171,8 +192,8 @@ def assess(cells: pd.DataFrame, scores: Sequence[FloatArray | None], reference: 
     else:
         untested[:] = untested[reference] if reference >= 0 else "absent"
     is_asked = is_rival & (np.arange(len(cells)) != reference)
-    moments_of_cells = zip(cells["value"], scores, variances, freedom, strict=True)
-    from_, to = np.array([_interval(*each) for each in moments_of_cells]).reshape(-1, 2).T
+    parts = zip(cells["value"], scores, variances, freedom, strict=True)
+    from_, to = np.array([_interval(*each, kinds) for each in parts]).reshape(-1, 2).T
     basis = np.where(has_scores, BOTH if has_seeds else QUERIES, SEEDS)
     return Uncertainty(basis, from_, to, np.where(is_asked, p_value, np.nan), np.where(is_asked, untested, ""))
 
@@ -201,27 +222,31 @@ def _defined_queries(cells: pd.DataFrame, scores: Sequence[FloatArray | None], i
     return _Queries(is_same, usual_mask)
 
 
-def _chance(
-    scores: Sequence[FloatArray | None], is_defined: BoolArray, variances: FloatArray, freedom: FloatArray
+def _with_queries(
+    chance: Chance, scores: Sequence[FloatArray | None], is_defined: BoolArray, kinds: IntArray | None
 ) -> Chance:
-    """Return what could move cells, of some of which the scores of single queries are known."""
-    chance = Chance.over_seeds(variances, freedom)
+    """Add what queries could do to cells of some of which the scores of single queries are known."""
     known = np.array([place for place, values in enumerate(scores) if values is not None], dtype=int)
-    if len(known) and is_defined.sum() > 1:
+    kinds = np.arange(len(is_defined)) if kinds is None else kinds
+    if len(known) and len(np.unique(kinds[is_defined])) > 1:
         both = np.ix_(known, known)
         kept = [values[:, is_defined] for values in scores if values is not None]
-        chance.of_queries[both], chance.interactions[both], chance.n_queries[both] = chance_of_queries(kept)
+        of_all = chance_of_queries(kept, kinds[is_defined])
+        chance.of_queries[both], chance.interactions[both], chance.n_queries[both] = of_all
     return chance
 
 
-def _interval(value: float, scores: FloatArray | None, variance: float, freedom: float) -> tuple[float, float]:
+def _interval(
+    value: float, scores: FloatArray | None, variance: float, freedom: float, kinds: IntArray | None
+) -> tuple[float, float]:
     """Return the interval of a cell, NaN if nothing says how far another mean would be."""
     found = Moments(value, 0.0, (variance, 0.0), (0.0, 0.0), (1.0, freedom, 1.0))
     if scores is not None:
-        kept = scores[:, ~np.isnan(scores[0])]
-        if kept.shape[1] < 2:
+        is_defined = ~np.isnan(scores[0])
+        kept, kinds = scores[:, is_defined], None if kinds is None else kinds[is_defined]
+        if kept.shape[1] < 2 or (kinds is not None and len(np.unique(kinds)) < 2):
             return np.nan, np.nan
-        found = moments(kept, np.zeros_like(kept[:1]))
+        found = moments(kept, np.zeros_like(kept[:1]), kinds)
         found = found._replace(of_seeds=(variance, 0.0), degrees=(found.degrees[0], freedom, 1.0))
     elif not variance:
         return np.nan, np.nan
@@ -242,14 +267,33 @@ def draw_at_random(cells: pd.DataFrame) -> BoolArray:
     return np.array(settings.map({setting: draws(*setting) for setting in settings.unique()}), dtype=bool)
 
 
-def _scores(rows: pd.DataFrame) -> FloatArray | None:
-    """Return the scores of every query, (n_seeds, n_queries), NaN if undefined; all are if seeds have others of them.
+def _scores_of(cells: Sequence[pd.DataFrame | None]) -> tuple[list[FloatArray | None], IntArray | None]:
+    """Return the scores of every query of cells of one metric, given their rows, where those of all rows are cached.
 
-    None unless the scores of all rows are cached.
+    They are (n_seeds, n_queries), NaN if undefined; all are if seeds have others of them. Of users' own codes, which
+    may hold a query several times, also return the kinds of queries; see `hashbench.scoring.comparison.kinds_of`.
     """
-    scores = [find_scores(as_row(row)) for row in rows.to_dict("records")]
-    cached = [values for values in scores if values is not None]
-    if len(cached) < len(scores) or not cached:
-        return None
-    is_same = all(np.array_equal(np.isnan(values), np.isnan(cached[0])) for values in cached)
-    return np.stack(cached) if is_same else np.full((len(cached), len(cached[0])), np.nan)
+    evaluations = [None if rows is None else evaluations_of_rows(rows) for rows in cells]
+    known = [(rows, found) for rows, found in zip(cells, evaluations, strict=True) if found and rows is not None]
+    if not known:
+        return [None] * len(cells), None
+    first = known[0][0].iloc[0]
+    scores: list[FloatArray | None] = []
+    for found in evaluations:
+        values = [one.scores[first["metric"]].mean for one in found or ()]
+        is_same = all(np.array_equal(np.isnan(each), np.isnan(values[0])) for each in values)
+        scores.append(np.stack(values) * (1.0 if is_same else np.nan) if values else None)
+    if first["features"] != OWN_FEATURES or len({values.shape[1] for values in scores if values is not None}) > 1:
+        return scores, None
+    return scores, kinds_of([found for _, found in known], first["metric"])
+
+
+def evaluations_of_rows(rows: pd.DataFrame) -> list[Evaluation] | None:
+    """Return the scores of every seed behind rows of one line; None if the data folder lacks any."""
+    evaluations = []
+    for row in map(as_row, rows.sort_values("seed").to_dict("records")):
+        arrays = find(row)
+        if arrays is None:
+            return None
+        evaluations.append(evaluation_of(arrays, metrics_in(arrays)))
+    return evaluations

@@ -48,7 +48,7 @@ class Moments(NamedTuple):
     of_seeds: tuple[float, float]  # due to the seeds of either method, 0 if it has one seed
     interactions: tuple[float, float]  # what both of these hold, and is taken off once
     degrees: tuple[float, float, float]  # of freedom, of the queries and of the seeds of either method
-    is_borrowed: bool = False  # whether variances over seeds come from elsewhere
+    is_borrowed: bool = False  # whether all variances over seeds borrow from elsewhere
 
     @property
     def variance(self) -> float:
@@ -60,7 +60,7 @@ class Moments(NamedTuple):
     def freedom(self) -> float:
         """Degrees of freedom of the variance, by Satterthwaite."""
         of_queries, *of_seeds = self.degrees
-        variance, freedom = map(float, combined(self.of_seeds, of_seeds, is_borrowed=self.is_borrowed))
+        variance, freedom = map(float, combined(self.of_seeds, of_seeds, False if self.is_borrowed else None))
         parts = (self.of_queries, of_queries), (variance, freedom)
         squares = sum(part**2 / degrees for part, degrees in parts if part)
         return (self.of_queries + variance) ** 2 / squares if squares else of_queries
@@ -334,7 +334,7 @@ def compare(
         [replace(one, scores={name: one.scores[name] for name in chosen}).summary for one in side] for side in sides
     ]
     n_seeds = [0 if name in draws_nothing else len(side) for name, side in zip(names, sides, strict=True)]
-    are_equal = [_are_equal(side) for side in sides]
+    is_repeated = [are_equal(side) for side in sides]
     differences: dict[str, Difference] = {}
     for name in chosen:
         scores = [np.stack([one.scores[name].mean for one in side]) for side in sides]
@@ -346,7 +346,7 @@ def compare(
             (n_seeds[0], n_seeds[1]),
             _shuffle_deviation(sides, summaries, name),
             labels,
-            are_equal=(are_equal[0], are_equal[1]),
+            are_equal=(is_repeated[0], is_repeated[1]),
             kinds=None if are_distinct else kinds_of(sides, name),
             are_runs=all(one.queries is not None for side in sides for one in side),
             seed_variances=seed_variances,
@@ -419,7 +419,7 @@ def _in_order(evaluation: Evaluation, queries: Sequence[str] | None) -> Evaluati
     )
 
 
-def _are_equal(side: Sequence[Evaluation]) -> bool:
+def are_equal(side: Sequence[Evaluation]) -> bool:
     """Return whether several seeds have the same scores in all metrics that they share."""
     first, *others = side
     return bool(others) and all(
@@ -500,11 +500,8 @@ def of_scores(
     labels = None if units is None else units[~undefined]
     first, second = first[:, ~undefined], second[:, ~undefined]
     n_units = n_queries if labels is None else len(np.unique(labels))
-    if n_units < 2:
-        unit = ("query", "queries") if clusters is None else ("class", "classes")
-        distinct = "distinct " * (clusters is None and n_units < n_queries)
-        defined_for = f"{n_units} {distinct}{unit[n_units != 1]}"
-        raise HashbenchError(f"{metric} is defined for {defined_for}; an interval needs two or more.")
+    unit = "class" if clusters is not None else "distinct query" if n_units < n_queries else "query"
+    refuse_few(n_units, unit, metric)
     n_distinct_seeds, n_equal = _distinct_seeds(n_seeds, are_equal)
     is_known = [
         n not in range(1, LEAST_SEEDS) or known is not None
@@ -535,6 +532,13 @@ def of_scores(
         are_runs=are_runs,
         n_seeds_needed=_seeds_needed(found, n_distinct_seeds) if is_over_seeds else None,
     )
+
+
+def refuse_few(n_units: int, unit: str, metric: str) -> None:
+    """Refuse fewer queries, or classes of them, than say how far they vary."""
+    if n_units < 2:
+        units = f"{unit.removesuffix('y')}ies" if unit.endswith("y") else f"{unit}es"
+        raise HashbenchError(f"{metric} is defined for {counted(n_units, unit, units)}; an interval needs two or more.")
 
 
 def _distinct_seeds(n_seeds: tuple[int, int], are_equal: tuple[bool, bool]) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -579,8 +583,8 @@ def of_means(
         else:
             variances.append(math.nan if n == 1 else float(np.var(side, ddof=1)) / n if n else 0.0)
             degrees.append(max(n - 1, 1))
-    value, is_borrowed = float(np.mean(first) - np.mean(second)), seed_variances != _NO_VARIANCES
-    variance, freedom = map(float, combined(variances, degrees, is_borrowed=is_borrowed))
+    value, is_borrowed = float(np.mean(first) - np.mean(second)), _are_borrowed(variances, seed_variances)
+    variance, freedom = map(float, combined(variances, degrees, False if is_borrowed else None))
     low, high, p = _interval_and_p(value, variance, freedom)
     return Difference(
         names=names,
@@ -598,27 +602,24 @@ def of_means(
     )
 
 
-def of_seed_variances(parts: npt.ArrayLike, n_seeds: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return variance and degrees of freedom of the variances of two means of seeds in the last axis.
-
-    Where no seed differs, there are none.
-    """
-    return combined(parts, np.maximum(np.asarray(n_seeds) - 1, 1))
+def _are_borrowed(variances: Sequence[float], known: VariancesOfSides) -> bool:
+    """Return whether the variances of all sides that draw at random borrow from elsewhere."""
+    return all(one is not None or variance == 0 for variance, one in zip(variances, known, strict=True))
 
 
 def combined(
-    parts: npt.ArrayLike, degrees: npt.ArrayLike, *, is_borrowed: bool = False
+    parts: npt.ArrayLike, degrees: npt.ArrayLike, is_careful: npt.ArrayLike | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the sum of two variances in the last axis, and its degrees of freedom, given those of each.
 
-    They are Welch's for equal degrees, or if they come from more than the seeds compared, and else the fewer of both:
-    with two seeds beside ten, Welch's would make one of ten tests of equal methods significant.
+    They are Welch's, or where ``is_careful`` the fewer of both, by default where they differ: with two seeds beside
+    ten, Welch's would make one of ten tests of equal methods significant. Where nothing varies, there are none.
     """
     parts, degrees = np.asarray(parts, dtype=float), np.asarray(degrees, dtype=float)
     variance, squares = parts.sum(axis=-1), (parts**2 / degrees).sum(axis=-1)
     welch = np.divide(variance**2, squares, out=np.zeros_like(variance), where=squares > 0)
-    is_unequal = (parts > 0).all(axis=-1) & (degrees[..., 0] != degrees[..., 1]) & (not is_borrowed)
-    return variance, np.where(is_unequal, degrees.min(axis=-1), welch)
+    is_careful = degrees[..., 0] != degrees[..., 1] if is_careful is None else np.asarray(is_careful)
+    return variance, np.where((parts > 0).all(axis=-1) & is_careful, degrees.min(axis=-1), welch)
 
 
 def interval_over_queries(scores: FloatArray) -> tuple[float, float]:
@@ -764,5 +765,5 @@ def moments(
         (of_first[0], of_second[0]),
         (of_first[1], of_second[1]),
         (n_groups - 1, of_first[2], of_second[2]),
-        seed_variances != _NO_VARIANCES,
+        _are_borrowed((of_first[0], of_second[0]), seed_variances),
     )

@@ -12,9 +12,20 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from hashbench._typing import FloatArray, IntArray
+from hashbench._typing import BoolArray, FloatArray, IntArray
 from hashbench.errors import HashbenchError, counted, needing
-from hashbench.scoring.comparison import ALPHA, evaluations_of, kinds_of, moments, other_queries, paired
+from hashbench.scoring.comparison import (
+    ALPHA,
+    LEAST_SEEDS,
+    are_equal,
+    combined,
+    evaluations_of,
+    kinds_of,
+    moments,
+    other_queries,
+    paired,
+    refuse_few,
+)
 from hashbench.scoring.evaluation import ByMetric, Evaluation
 from hashbench.scoring.metrics import is_error
 
@@ -24,39 +35,42 @@ class Chance(NamedTuple):
 
     of_seeds: FloatArray  # (k,) variance of each mean due to its seeds, 0 for a method that draws nothing
     freedom: FloatArray  # (k,) degrees of freedom of it
+    is_borrowed: BoolArray  # (k,) whether these are also those of other code lengths
     of_queries: FloatArray  # (k, k) variance of each difference due to queries, 0 without scores of both
     interactions: FloatArray  # (k, k) what queries and seeds both hold
-    n_queries: IntArray  # (k, k) queries with scores of both, 0 without
-    is_careful: bool = (
-        True  # of different numbers of seeds, the fewer count: Welch's test is too sure of two beside ten
-    )
+    n_queries: IntArray  # (k, k) distinct queries with scores of both, 0 without
 
     @classmethod
-    def over_seeds(cls, of_seeds: FloatArray, freedom: FloatArray, *, is_careful: bool = True) -> Self:
+    def over_seeds(cls, of_seeds: FloatArray, freedom: FloatArray, is_borrowed: BoolArray | None = None) -> Self:
         """Return that of methods whose scores of single queries are not known."""
+        if is_borrowed is None:
+            is_borrowed = np.zeros(len(of_seeds), dtype=bool)
         shape = len(of_seeds), len(of_seeds)
-        return cls(of_seeds, freedom, np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64), is_careful)
+        return cls(of_seeds, freedom, is_borrowed, np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64))
 
 
-def p_values_of_pairs(values: FloatArray, chance: Chance) -> FloatArray:
+def p_values_of_pairs(values: FloatArray, chance: Chance, *, is_careful: bool = False) -> FloatArray:
     """Return p, (k, k), of the one-sided tests that the mean of the column's method is at most that of the row's.
 
-    By Welch and Satterthwaite. Where nothing is random, p is 0 or 1; where only queries are, and all differ by the
-    same, it is that of a sign test.
+    By Satterthwaite; unless both variances over seeds are borrowed, with the fewer degrees of freedom where they
+    differ, or with ``is_careful`` everywhere, since Welch's test is too sure of few seeds in the far tails. Where
+    nothing is random, p is 0 or 1; where only queries are, and all differ by the same, it is that of a sign test.
     """
     with needing("comparing methods"):
         from scipy.special import stdtr
 
     difference = values[None, :] - values[:, None]
-    seeds = chance.of_seeds[None, :] + chance.of_seeds[:, None]
-    degrees = np.where(chance.of_seeds > 0, chance.freedom, np.inf)
-    squares = (chance.of_seeds**2 / degrees)[None, :] + (chance.of_seeds**2 / degrees)[:, None]
-    if chance.is_careful:
-        least, most = np.minimum(degrees[None, :], degrees[:, None]), np.maximum(degrees[None, :], degrees[:, None])
-        squares = np.where((least < most) & np.isfinite(most), seeds**2 / least, squares)
-    squares = squares + chance.of_queries**2 / np.maximum(chance.n_queries - 1, 1)
+    shape = difference.shape
+    of_both, degrees, are_borrowed = (
+        np.stack([np.broadcast_to(part[:, None], shape), np.broadcast_to(part[None, :], shape)], axis=-1)
+        for part in (chance.of_seeds, chance.freedom, chance.is_borrowed)
+    )
+    is_unequal = degrees[..., 0] != degrees[..., 1]
+    seeds, freedom = combined(of_both, degrees, ~are_borrowed.all(axis=-1) & (is_careful | is_unequal))
     both = chance.of_queries + seeds
     variance = np.maximum(both - chance.interactions, np.maximum(chance.of_queries, seeds))
+    squares = np.divide(seeds**2, freedom, out=np.zeros_like(seeds), where=freedom > 0)
+    squares = squares + chance.of_queries**2 / np.maximum(chance.n_queries - 1, 1)
     is_fixed = (variance == 0) | (np.sqrt(variance) <= 1e-12 * np.abs(difference))
     with np.errstate(divide="ignore", invalid="ignore"):
         p = stdtr(both**2 / squares, -difference / np.sqrt(variance))
@@ -77,7 +91,7 @@ def corrected_p_values(values: FloatArray, chance: Chance) -> FloatArray:
     multiple comparisons with the best", 1984.
     """
     n_methods = len(values)
-    p = p_values_of_pairs(values, chance)
+    p = p_values_of_pairs(values, chance, is_careful=True)
     np.fill_diagonal(p, 1.0)
     return np.minimum((n_methods - 1) * p.min(axis=1, initial=1.0), 1.0) if n_methods > 1 else np.ones(n_methods)
 
@@ -88,17 +102,21 @@ def chance_of_queries(
     """Return the variances of differences due to queries, and the interactions of queries and seeds, both (k, k).
 
     Scores are (n_seeds, n_queries) of each method, all of the same queries; of the ``kinds``, (n_queries,), each counts
-    once. The last value is the number of distinct queries, two at least.
+    once. The last value is the number of distinct queries, which must be two at least.
     """
     means = np.stack([values.mean(axis=0) for values in scores])
     n_queries = means.shape[1]
     kinds = np.arange(n_queries) if kinds is None else np.unique(kinds, return_inverse=True)[1]
     n_distinct = int(kinds.max()) + 1
-    centred = means - means.mean(axis=1, keepdims=True)
-    sums = np.stack([np.bincount(kinds, weights=row, minlength=n_distinct) for row in centred])
-    products = sums @ sums.T * (n_distinct / max(n_distinct - 1, 1) / n_queries**2)
-    squares = np.diag(products)
-    of_queries = np.maximum(squares[:, None] + squares[None, :] - 2 * products, 0.0)
+    ends = np.cumsum(np.bincount(kinds))[:-1]
+    means = means[:, np.argsort(kinds, kind="stable")]  # those of a kind beside each other
+    of_queries = np.empty((len(means), len(means)))
+    for place, own in enumerate(means):  # by differences, since a sum of squares and products would cancel
+        differences = means - own
+        centred = differences - differences.mean(axis=1, keepdims=True)
+        sums = np.add.reduceat(centred, [0, *ends], axis=1)
+        of_queries[place] = (sums**2).sum(axis=1)
+    of_queries *= n_distinct / (n_distinct - 1) / n_queries**2
     interactions = np.array([moments(values, np.zeros_like(values[:1]), kinds).interactions[0] for values in scores])
     return of_queries, interactions[:, None] + interactions[None, :], n_distinct
 
@@ -112,17 +130,20 @@ class MayBeBest:
     metric : str
         The metric.
     names : tuple of str
-        The methods that may be the best: each best of those compared is among them with about 95 % confidence.
+        The methods that may be the best: each best of those tested is among them with about 95 % confidence.
     p : dict of str to float
         By method, the p value, corrected for the number of methods, of the hypothesis that no other one is better.
+        Empty if fewer than two methods can be tested.
     means : dict of str to float
         By method, the mean over queries and seeds.
     untested : tuple of str
-        Methods that could not be tested: those of one seed beside others of several.
+        Methods that cannot be tested: those of fewer than three seeds beside others of more.
     basis : str
         What the confidence is about, as in `Difference`: ``queries and seeds``, or ``queries`` (of these codes).
     n_queries : int
         Queries that all methods are scored on.
+    n_distinct : int or None
+        Number of distinct queries, as in `Difference`.
 
     Examples
     --------
@@ -139,13 +160,21 @@ class MayBeBest:
     untested: tuple[str, ...]
     basis: str
     n_queries: int
+    n_distinct: int | None = None
 
     def __str__(self) -> str:
-        about = "for these codes, over" if self.basis == "queries" else "over seeds and"
         queries = counted(self.n_queries, "query", "queries")
-        of_all = f"May be the best of {len(self.p)} in {self.metric}: {', '.join(self.names)}"
-        sentence = f"{of_all} (each best is named with about 95 % confidence, {about} {queries})."
-        return sentence + (f" Not tested, as of one seed: {', '.join(self.untested)}." if self.untested else "")
+        if self.n_distinct is not None:
+            queries += f", {self.n_distinct:,} of them distinct"
+        about = "for these codes, over" if self.basis == "queries" else "over seeds and"
+        if self.p:
+            of_all = f"May be the best of {len(self.p)} in {self.metric}: {', '.join(self.names)}"
+            sentence = f"{of_all} (each best is named with about 95 % confidence, {about} {queries})."
+        else:
+            reason = "fewer than two methods have enough seeds"
+            sentence = f"Which method may be the best in {self.metric} cannot be tested: {reason}."
+        few = f" Not tested, as of fewer than {LEAST_SEEDS} seeds: {', '.join(self.untested)}."
+        return sentence + few * bool(self.untested)
 
 
 def may_be_best(
@@ -177,8 +206,8 @@ def may_be_best(
 
     Notes
     -----
-    The set holds each truly best method with probability of about 95 %. What it leaves out is shown not to be the best;
-    what it holds is not shown to be equal. See docs/explanation/comparing.md.
+    The set holds each truly best of the tested methods with a probability of about 95 %. A tested method that it leaves
+    out is shown not to be the best; those in it are not shown to be equal. See docs/explanation/comparing.md.
 
     Examples
     --------
@@ -199,54 +228,65 @@ def may_be_best(
     metrics = [name for name in sides[0][0].scores if all(name in one.scores for side in sides for one in side)]
     if not metrics:
         raise HashbenchError(f"{', '.join(names)} have no metric in common; evaluate all by the same.")
-    scores = {metric: [np.stack([one.scores[metric].mean for one in side]) for side in sides] for metric in metrics}
+    n_seeds = [
+        0 if name in draws_nothing else 1 if are_equal(side) else len(side)
+        for name, side in zip(names, sides, strict=True)
+    ]
     return ByMetric(
         {
-            metric: _of_scores(of_all, None if are_distinct else kinds_of(sides, metric), metric, names, draws_nothing)
-            for metric, of_all in scores.items()
+            metric: _of_scores(
+                {
+                    name: np.stack([one.scores[metric].mean for one in side])
+                    for name, side in zip(names, sides, strict=True)
+                },
+                n_seeds,
+                metric,
+                None if are_distinct else kinds_of(sides, metric),
+            )
+            for metric in metrics
         }
     )
 
 
 def _of_scores(
-    scores: Sequence[FloatArray],
-    kinds: IntArray | None,
-    metric: str,
-    names: Sequence[str],
-    draws_nothing: Sequence[str],
+    scores: Mapping[str, FloatArray], n_seeds: Sequence[int], metric: str, kinds: IntArray | None
 ) -> MayBeBest:
-    is_defined = ~np.isnan(scores[0][0])
-    for name, values in zip(names, scores, strict=True):
-        if any((np.isnan(row) == is_defined).any() for row in values):
+    names = [*scores]
+    is_defined = ~np.isnan(scores[names[0]][0])
+    for name, values in scores.items():
+        if (np.isnan(values) == is_defined).any():
             raise other_queries(metric, (names[0], name))
-    if is_defined.sum() < 2:
-        raise HashbenchError(
-            f"{metric} is defined for {counted(int(is_defined.sum()), 'query', 'queries')}; choosing needs two or more."
+    n_queries = int(is_defined.sum())
+    kinds = np.arange(len(is_defined))[is_defined] if kinds is None else kinds[is_defined]
+    n_distinct = len(np.unique(kinds))
+    refuse_few(n_distinct, "distinct query" if n_distinct < n_queries else "query", metric)
+    is_over_seeds = max(n_seeds) >= LEAST_SEEDS
+    is_tested = [not is_over_seeds or n == 0 or n >= LEAST_SEEDS for n in n_seeds]
+    tested = [name for name, has_enough in zip(names, is_tested, strict=True) if has_enough]
+    kept = [
+        scores[name][:, is_defined] if is_over_seeds and n else scores[name][:, is_defined].mean(axis=0, keepdims=True)
+        for name, n, has_enough in zip(names, n_seeds, is_tested, strict=True)
+        if has_enough
+    ]
+    p: dict[str, float] = {}
+    if len(tested) > 1:
+        of_seeds = [values.mean(axis=1).var(ddof=1) / len(values) if len(values) > 1 else 0.0 for values in kept]
+        degrees = np.array([max(len(values) - 1.0, 1.0) for values in kept])
+        chance = Chance.over_seeds(np.array(of_seeds), degrees)
+        of_queries, interactions, _ = chance_of_queries(kept, kinds)
+        chance = chance._replace(
+            of_queries=of_queries, interactions=interactions, n_queries=np.full(of_queries.shape, n_distinct)
         )
-    kept = {name: _distinct(values[:, is_defined]) for name, values in zip(names, scores, strict=True)}
-    for name in draws_nothing:
-        kept[name] = kept[name].mean(axis=0, keepdims=True)
-    is_over_seeds = any(len(values) > 1 for values in kept.values())
-    tested = [name for name in names if not is_over_seeds or name in draws_nothing or len(kept[name]) > 1]
-    chosen = [kept[name] for name in tested]
-    n_seeds = np.array([len(values) for values in chosen])
-    variances = np.array([values.mean(axis=1).var(ddof=1) / len(values) if len(values) > 1 else 0 for values in chosen])
-    means = np.array([values.mean() for values in chosen])
-    of_queries, interactions, n_distinct = chance_of_queries(chosen, None if kinds is None else kinds[is_defined])
-    n_queries = np.full(of_queries.shape, n_distinct)
-    chance = Chance(variances, np.maximum(n_seeds - 1.0, 1.0), of_queries, interactions, n_queries)
-    p = corrected_p_values(-means if is_error(metric) else means, chance)
+        means = np.array([values.mean() for values in kept])
+        p_values = corrected_p_values(-means if is_error(metric) else means, chance)
+        p = dict(zip(tested, p_values.tolist(), strict=True))
     return MayBeBest(
         metric=metric,
-        names=tuple(name for name, value in zip(tested, p, strict=True) if value >= ALPHA),
-        p=dict(zip(tested, p.tolist(), strict=True)),
-        means={name: float(values.mean()) for name, values in kept.items()},
+        names=tuple(name for name, value in p.items() if value >= ALPHA),
+        p=p,
+        means={name: float(values[:, is_defined].mean()) for name, values in scores.items()},
         untested=tuple(name for name in names if name not in tested),
         basis="queries and seeds" if is_over_seeds else "queries",
-        n_queries=int(is_defined.sum()),
+        n_queries=n_queries,
+        n_distinct=n_distinct if n_distinct < n_queries else None,
     )
-
-
-def _distinct(scores: FloatArray) -> FloatArray:
-    """Return the scores of each seed, once if all are equal: a seed that was forgotten, or a method without chance."""
-    return scores[:1] if (scores == scores[0]).all() else scores

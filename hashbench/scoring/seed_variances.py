@@ -24,7 +24,7 @@ class SeedVariances(NamedTuple):
 
     variance: FloatArray
     freedom: FloatArray
-    is_borrowed: bool  # whether any length borrows from others
+    is_borrowed: BoolArray  # whether any of the degrees of freedom are those of other lengths
 
 
 def seed_variances(scores: FloatArray) -> SeedVariances:
@@ -58,8 +58,8 @@ def seed_variances(scores: FloatArray) -> SeedVariances:
     Examples
     --------
     >>> found = seed_variances(np.array([[[0.1, 0.2, 0.3]]]))
-    >>> found.variance.round(3).tolist(), found.freedom.tolist(), found.is_borrowed
-    ([[0.01]], [[2.0]], False)
+    >>> found.variance.round(3).tolist(), found.freedom.tolist(), found.is_borrowed.tolist()
+    ([[0.01]], [[2.0]], [[False]])
     """
     n_seeds = (~np.isnan(scores)).sum(axis=-1)
     freedom = np.where(n_seeds > 1, n_seeds - 1.0, np.nan)
@@ -68,10 +68,10 @@ def seed_variances(scores: FloatArray) -> SeedVariances:
     is_used = own > 0
     is_used &= is_used.sum(axis=1, keepdims=True) > 1
     if is_used.any(axis=1).sum() < _FEWEST or not (freedom[is_used] > 1).any():
-        return SeedVariances(own, freedom, is_borrowed=False)
+        return SeedVariances(own, freedom, np.zeros_like(is_used))
     effect, prior = _fit(own, freedom, is_used)
     if not prior:
-        return SeedVariances(own, freedom, is_borrowed=False)
+        return SeedVariances(own, freedom, np.zeros_like(is_used))
     shared = _shared_by_lengths(scores, is_used)[:, None]
     weights = np.where(is_used, freedom, 0.0)  # (n_methods, n_lengths)
     scaled = np.where(is_used, own, 0.0) / effect
@@ -80,11 +80,12 @@ def seed_variances(scores: FloatArray) -> SeedVariances:
     has_others = (n_others > 0) & ~np.isnan(freedom) & is_used.any(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         others = ((weights * scaled).sum(axis=1, keepdims=True) - weights * scaled) / of_others
-        worth = freedom * n_others * (1 - shared) / (1 + n_others * shared)
+        worth = of_others * (1 - shared) / (1 + n_others * shared)
         borrowed = 1 / ((1 + 1 / n_others) / prior + 1 / worth)
         mixed = (borrowed * others * effect + freedom * own) / (borrowed + freedom)
-    borrowed = np.where(has_others, borrowed, 0.0)
-    return SeedVariances(np.where(borrowed > 0, np.fmax(own, mixed), own), freedom + borrowed, is_borrowed=True)
+    is_borrowed = has_others & (borrowed > 0)
+    variance = np.where(is_borrowed, np.fmax(own, mixed), own)
+    return SeedVariances(variance, freedom + np.where(is_borrowed, borrowed, 0.0), is_borrowed)
 
 
 def _fit(own: FloatArray, freedom: FloatArray, is_used: BoolArray) -> tuple[FloatArray, float]:

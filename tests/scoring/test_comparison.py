@@ -13,13 +13,13 @@ import hashbench
 from hashbench import HashbenchError
 from hashbench.scoring.comparison import (
     SeedVariance,
+    combined,
     compare,
     holm,
     interval,
     moments,
     of_means,
     of_scores,
-    of_seed_variances,
 )
 from hashbench.scoring.evaluation import Evaluation, arrays_of, evaluation_of
 from hashbench.scoring.metrics import Scores
@@ -364,7 +364,7 @@ def test_means_of_seeds_of_one_method_rarely_differ_whatever_their_numbers(n_fir
     sides = rng.normal(0, 1, (20_000, n_first)), rng.normal(0, 1, (20_000, n_second))
     parts = np.stack([side.var(axis=1, ddof=1) / side.shape[1] for side in sides], axis=1)
     values = sides[0].mean(axis=1) - sides[1].mean(axis=1)
-    numbers = of_seed_variances(parts, [n_first, n_second])
+    numbers = combined(parts, [n_first - 1, n_second - 1])
     assert (interval(values, *numbers)[2] < 0.05).mean() < 0.055  # by Welch's degrees 0.10 with 2 beside 10
 
 

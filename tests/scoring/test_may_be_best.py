@@ -11,15 +11,16 @@ from hashbench.scoring.comparison import ALPHA
 from hashbench.scoring.may_be_best import Chance, chance_of_queries, corrected_p_values, p_values_of_pairs
 
 
-def welch(first, second):
-    """Return p of "the mean of the first is at most that of the second"."""
-    return stats.ttest_ind(first, second, equal_var=False, alternative="greater").pvalue
+def careful(first, second):
+    """Return p of "the mean of the first is at most that of the second", with the fewer degrees of freedom."""
+    sd = np.sqrt(np.var(first, ddof=1) / len(first) + np.var(second, ddof=1) / len(second))
+    return stats.t.sf((np.mean(first) - np.mean(second)) / sd, min(len(first), len(second)) - 1)
 
 
-def over_seeds(scores, **more):
+def over_seeds(scores, is_borrowed=None):
     n_seeds = np.array([len(values) for values in scores])
     variances = np.array([np.var(values, ddof=1) / len(values) for values in scores])
-    return np.array([np.mean(values) for values in scores]), Chance.over_seeds(variances, n_seeds - 1.0, **more)
+    return np.array([np.mean(values) for values in scores]), Chance.over_seeds(variances, n_seeds - 1.0, is_borrowed)
 
 
 @given(seed=st.integers(0, 1000), n_methods=st.integers(2, 8))
@@ -28,20 +29,21 @@ def test_a_method_stays_unless_another_one_beats_it(seed, n_methods):
     scores = rng.normal(size=(n_methods, 3)) * rng.uniform(0.1, 3, (n_methods, 1)) + rng.normal(size=(n_methods, 1))
     p = corrected_p_values(*over_seeds(scores))
     for i, mine in enumerate(scores):
-        beaten = [welch(other, mine) < ALPHA / (n_methods - 1) for j, other in enumerate(scores) if j != i]
+        beaten = [careful(other, mine) < ALPHA / (n_methods - 1) for j, other in enumerate(scores) if j != i]
         assert (p[i] >= ALPHA) == (not any(beaten))
     assert (p >= ALPHA).any()
     assert p[scores.mean(axis=1).argmax()] >= ALPHA
 
 
-def test_of_unequal_numbers_of_seeds_the_fewer_count_unless_variances_are_borrowed():
+def test_the_fewer_degrees_of_freedom_count_unless_both_variances_are_borrowed():
     rng = np.random.default_rng(0)
-    few, many = rng.normal(size=2), 1 + rng.normal(size=10)
-    means, chance = over_seeds([few, many])
-    t = (many.mean() - few.mean()) / np.sqrt(chance.of_seeds.sum())
-    assert p_values_of_pairs(means, chance)[0, 1] == pytest.approx(stats.t.sf(t, 1))
-    means, chance = over_seeds([few, many], is_careful=False)
-    assert p_values_of_pairs(means, chance)[0, 1] == pytest.approx(welch(many, few))
+    few, many = rng.normal(size=3), 1 + rng.normal(size=10)
+    welch = stats.ttest_ind(many, few, equal_var=False, alternative="greater").pvalue
+    equal = p_values_of_pairs(*over_seeds([few, many[:3]]))[0, 1]
+    assert equal == pytest.approx(stats.ttest_ind(many[:3], few, equal_var=False, alternative="greater").pvalue)
+    for is_borrowed, p in ((None, careful(many, few)), ([True, False], careful(many, few)), ([True, True], welch)):
+        means, chance = over_seeds([few, many], None if is_borrowed is None else np.array(is_borrowed))
+        assert p_values_of_pairs(means, chance)[0, 1] == pytest.approx(p)
 
 
 def test_over_queries_and_seeds_p_is_that_of_the_interval_of_comparing():
@@ -49,7 +51,8 @@ def test_over_queries_and_seeds_p_is_that_of_the_interval_of_comparing():
     scores = [rng.normal(size=60) + rng.normal(0, 0.3, (3, 60)) + rng.normal(0, 0.1, (3, 1)) for _ in range(3)]
     of_queries, interactions, _ = chance_of_queries(scores)
     variances = np.array([values.mean(axis=1).var(ddof=1) / 3 for values in scores])
-    chance = Chance(variances, np.full(3, 2.0), of_queries, interactions, np.full((3, 3), 60))
+    borrowed = np.ones(3, dtype=bool)
+    chance = Chance(variances, np.full(3, 2.0), borrowed, of_queries, interactions, np.full((3, 3), 60))
     p = p_values_of_pairs(np.array([values.mean() for values in scores]), chance)
     for i, mine in enumerate(scores):
         for j, other in enumerate(scores):
@@ -89,6 +92,25 @@ def test_the_best_is_left_out_in_five_percent_at_most_and_what_is_far_below_alwa
     assert kept == 0
 
 
+@pytest.mark.parametrize("seed", range(100))
+def test_equal_differences_on_few_queries_are_a_sign_test_without_cancellation(seed):
+    level = np.random.default_rng(seed).uniform(size=4)
+    of_queries, interactions, n_queries = chance_of_queries([level[None], level[None] + 0.1])
+    chance = Chance.over_seeds(np.zeros(2), np.ones(2))
+    chance = chance._replace(of_queries=of_queries, interactions=interactions, n_queries=np.full((2, 2), n_queries))
+    assert p_values_of_pairs(np.array([0.5, 0.6]), chance)[0, 1] == pytest.approx(0.5**4, rel=0.1)
+
+
+def test_queries_of_one_kind_count_once():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(3, 1, 15))
+    kinds = np.arange(300) % 15
+    repeated = chance_of_queries([values[:, kinds] for values in scores], kinds)
+    once = chance_of_queries([*scores])
+    assert repeated[2] == once[2] == 15
+    np.testing.assert_allclose(repeated[0], once[0])
+
+
 # ---------------------------------------------------------------- from Python
 
 
@@ -119,11 +141,40 @@ def test_one_seed_beside_several_is_not_tested_and_equal_seeds_are_one():
     found = may_be_best(several | {"single": evaluations(0.5, (6,)), "forgotten": evaluations(0.5, (7, 7, 7))})["AP"]
     assert found.untested == ("single", "forgotten")
     assert {*found.p} == {"a", "b"}
-    assert "Not tested, as of one seed: single, forgotten." in str(found)
+    assert "Not tested, as of fewer than 3 seeds: single, forgotten." in str(found)
     fixed = may_be_best(several | {"single": evaluations(5, (6,))}, draws_nothing=["single"])["AP"]
     assert fixed.p["single"] < ALPHA
     codes = may_be_best({"a": evaluations(0.5, (0,)), "b": evaluations(5, (1,))})["AP"]
     assert (codes.basis, codes.names) == ("queries", ("a",))
+
+
+def test_fewer_than_three_seeds_everywhere_are_about_these_codes_and_one_that_is_left_is_not_tested():
+    codes = may_be_best({"a": evaluations(0.5, (0, 1)), "b": evaluations(5, (2, 3))})["AP"]
+    assert (codes.basis, codes.names) == ("queries", ("a",))
+    alone = may_be_best({"a": evaluations(0.5, (0, 1, 2)), "b": evaluations(0.5, (3,))})["AP"]
+    assert (alone.names, alone.p, alone.untested) == ((), {}, ("b",))
+    assert "cannot be tested: fewer than two methods have enough seeds" in str(alone)
+
+
+FLIPS = ("a", 0), ("b", 1)
+
+
+def test_a_query_that_is_given_many_times_counts_once():
+    queries, labels = np.array([[0, 0], [1, 0]] * 20), np.array([0, 1] * 20)
+    database, of_database = np.array([[0, 0], [0, 1], [1, 1], [1, 0]]), np.array([0, 0, 1, 1])
+    sides = {
+        name: evaluate(queries ^ flip, database, (labels, of_database), ["AP"]) for name, flip in (("a", 0), ("b", 1))
+    }
+    found = may_be_best(sides)["AP"]
+    assert found.n_distinct == 2
+    assert found.names == ("a", "b")
+    assert may_be_best(sides, are_distinct=True)["AP"].names == ("a",)
+    same = {
+        name: evaluate(queries[::2] ^ flip, database, (labels[::2], of_database), ["AP"])
+        for name, flip in (("a", 0), ("b", 1))
+    }
+    with pytest.raises(HashbenchError, match="1 distinct query"):
+        may_be_best(same)
 
 
 @pytest.mark.parametrize(

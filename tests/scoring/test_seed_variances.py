@@ -58,7 +58,7 @@ def written_out(scores):
     for (m, b), (d, s2) in cells.items():
         others = [(*cells[i, other], effect[other]) for i, other in cells if i == m and other != b]
         shared = np.clip(max(np.mean(less_chance[m]) if less_chance[m] else 0, of_all), 0, 1)
-        worth = d * len(others) * (1 - shared) / (1 + len(others) * shared)
+        worth = sum(d_o for d_o, _, _ in others) * (1 - shared) / (1 + len(others) * shared)
         borrowed = 1 / ((1 + 1 / len(others)) / prior + 1 / worth) if worth > 0 else 0
         of_others = sum(d_o * s2_o / w for d_o, s2_o, w in others) / sum(d_o for d_o, _, _ in others)
         mixed = (borrowed * of_others * effect[b] + d * s2) / (borrowed + d)
@@ -71,16 +71,19 @@ def written_out(scores):
 def test_variances_are_those_of_the_rule_written_out(seed, n_methods, n_lengths, n_seeds):
     scores = draw(seed, (n_methods, n_lengths, n_seeds), missing=0.1)
     found, expected = seed_variances(scores), written_out(scores)
-    assert found.is_borrowed == (expected is not None)
+    if expected is None:
+        assert not found.is_borrowed.any()
     for (method, length), numbers in (expected or {}).items():
         assert (found.variance[method, length], found.freedom[method, length]) == pytest.approx(numbers, rel=1e-6)
+        own = (~np.isnan(scores[method, length])).sum() - 1
+        assert found.is_borrowed[method, length] == (found.freedom[method, length] > own)
 
 
 def test_without_enough_methods_or_lengths_each_cell_has_the_variance_of_its_own_seeds():
     for shape in ((7, 4, 3), (12, 1, 3), (12, 4, 2)):
         scores = draw(3, shape)
         found = seed_variances(scores)
-        assert not found.is_borrowed
+        assert not found.is_borrowed.any()
         np.testing.assert_allclose(found.variance, scores.var(axis=2, ddof=1))
         assert (found.freedom == shape[2] - 1).all()
 

@@ -95,7 +95,7 @@ def make_content(
         "folds": _folds(results, every_line, place),
         "published": _published(cells),
         "ties": {"answers": ANSWERS, "about": _ABOUT},
-        "signs": explain(pd.DataFrame({"marks": ["†★§¶"], "basis": SEEDS, "p_value": 1.0, "n_seeds": 3})),
+        "signs": explain(main.assign(marks="†§¶" + "★" * bool(len(best)))),
         "about_best": IN_WORDS[SEEDS],
         "verdicts": _VERDICTS,
     }
