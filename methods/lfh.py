@@ -1,4 +1,4 @@
-"""LFH: likelihood of pairs under inner products of latent factors, which a linear regression then predicts."""
+"""LFH: likelihood of pairs under latent factors, which a linear regression then predicts."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
