@@ -60,12 +60,12 @@ class LFH(_LinearHash):
     depend on each other, and take their steps at once.
 
     Ridge regression of the centred items predicts the signs of the factors, and its signs are the bits. In [1]_ it
-    predicts the factors, and training items keep the signs of their own. ``presets["paper"]`` has the settings of [1]_.
-    On held-out training items of digits, 12 and 32 bits, they score AP 0.55 and 0.74, with signs as target 0.72 and
-    0.84, and with 100 items per iteration as well 0.79 and 0.86.
+    predicts the factors, training items keep the signs of their own, and an iteration draws ``n_bits`` items:
+    ``presets["paper"]``. On held-out training items of digits, 12 and 32 bits, that scores AP 0.55 and 0.74, with signs
+    as target 0.72 and 0.84, and with 100 items per iteration as well 0.79 and 0.86.
 
     Where distances define levels, two neighbours of an item are often not similar. No codes suit all pairs then,
-    and itq ranks about as well or better.
+    and itq ranks better.
 
     References
     ----------
