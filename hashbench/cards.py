@@ -37,6 +37,11 @@ class MethodCard:
     is_plain: bool = False  # whether its parameters are recorded as they are
     digests: Mapping[str, str] = field(default_factory=dict)  # of the files of a plug-in, by package
 
+    @property
+    def is_learned(self) -> bool:
+        """Whether the method trains a network, in epochs."""
+        return "epochs" in self.params
+
     def preset(self, name: str, n_bits: int) -> dict[str, Any]:
         """Return the settings of a preset for a code length."""
         from hashbench._validation import preset_settings

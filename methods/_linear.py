@@ -39,9 +39,7 @@ def varying_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, F
     rank = int(np.sum(variances > tolerance)) if len(X) > 1 else 0
     if rank == 0:
         raise equal_items(method, X)
-    directions = pca.components_[:rank].T
-    largest = np.abs(directions).argmax(axis=0)
-    return mean, directions * np.sign(directions[largest, np.arange(rank)])
+    return mean, with_positive_entry(pca.components_[:rank].T)
 
 
 def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -55,6 +53,12 @@ def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray,
             f"Choose n_bits={rank} (--bits {rank}) or fewer."
         )
     return mean, directions[:, : method.n_bits]
+
+
+def with_positive_entry(directions: FloatArray) -> FloatArray:
+    """Flip the directions, columns of (n_features, n_directions), whose entry of largest magnitude is negative."""
+    largest = np.abs(directions).argmax(axis=0)
+    return np.asarray(directions * np.sign(directions[largest, np.arange(directions.shape[1])]))
 
 
 def random_rotation(n_bits: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:

@@ -33,7 +33,7 @@ def similar_matrix(method: HashMethod, affinity: Affinity, rows: IntArray) -> Bo
     similar |= similar.T
     np.fill_diagonal(similar, True)
     n_similar = int(similar.sum()) - len(rows)
-    _check_both_kinds(method, len(rows), n_similar, similar.size - len(rows) - n_similar)
+    check_both_kinds(method, len(rows), n_similar, similar.size - len(rows) - n_similar)
     return np.asarray(similar)
 
 
@@ -59,7 +59,7 @@ def draw_pairs(
     distinct, index = np.unique(np.concatenate(keys), return_index=True)
     first, second = np.divmod(distinct, n)
     chosen = np.concatenate(levels)[index].astype(np.int64)
-    _check_both_kinds(method, n, int((chosen > 0).sum()), int((chosen == 0).sum()))
+    check_both_kinds(method, n, int((chosen > 0).sum()), int((chosen == 0).sum()))
     return Pairs(first, second, chosen)
 
 
@@ -71,7 +71,8 @@ def _pair_levels(affinity: Affinity, rows: IntArray) -> Iterator[tuple[int, Leve
         yield batch.start, level
 
 
-def _check_both_kinds(method: HashMethod, n_items: int, n_similar: int, n_dissimilar: int) -> None:
+def check_both_kinds(method: HashMethod, n_items: int, n_similar: int, n_dissimilar: int) -> None:
+    """Raise Refusal unless there are similar and dissimilar pairs."""
     if not n_similar or not n_dissimilar:
         lacking = "similar" if not n_similar else "dissimilar"
         raise Refusal(

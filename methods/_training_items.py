@@ -1,9 +1,12 @@
 """Checks and preparation of training items."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils.extmath import row_norms
 
 from hashbench._typing import FloatArray, IntArray
+from hashbench._validation import multi_hot
 from hashbench.errors import Refusal
 from hashbench.method import HashMethod
 
@@ -47,3 +50,18 @@ def unit_rows(X: FloatArray) -> FloatArray:
     """Scale items to unit length, however short they are; items of length 0 stay unchanged."""
     norms = row_norms(X)  # sklearn's normalize leaves items of length below 1e-15 as they are
     return np.asarray(X / np.where(norms > 0, norms, 1.0)[:, None])
+
+
+def indicators(method: HashMethod, labels: Any) -> FloatArray:
+    """Return 0/1 indicators (n_samples, n_classes) of labels; raise Refusal if all items have the same."""
+    if labels.ndim == 1:
+        classes, number = np.unique(labels, return_inverse=True)
+        indicator = np.eye(len(classes))[number]
+    else:
+        indicator = multi_hot(labels, "labels").astype(np.float64)
+    if (indicator == indicator[0]).all():
+        raise Refusal(
+            f"{method.label} needs items of different labels, got n_samples={len(labels)}, all with the same. "
+            "Pass items of at least two classes."
+        )
+    return indicator

@@ -55,12 +55,21 @@ class ITQ(_LinearHash):
     def _fit(self, X: FloatArray, y: Any) -> None:
         self.mean_, directions = principal_directions(self, X)
         projected = (X - self.mean_) @ directions  # (n_samples, n_bits)
-        rotation = random_rotation(self.n_bits, np.random.default_rng(self.random_state))
-        self.losses_ = np.empty(self.n_iter)
-        for step in range(self.n_iter):
-            rotated = projected @ rotation
-            signs = np.where(rotated > 0, 1.0, -1.0)
-            self.losses_[step] = ((signs - rotated) ** 2).sum()
-            left, _, right = np.linalg.svd(projected.T @ signs)
-            rotation = left @ right
+        rotation, self.losses_ = fit_rotation(projected, self.n_iter, np.random.default_rng(self.random_state))
         self.projection_ = directions @ rotation
+
+
+def fit_rotation(projected: FloatArray, n_iter: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Rotate centred items (n_samples, n_bits) to lower their quantisation loss, from a random start.
+
+    Returns the rotation (n_bits, n_bits) and the loss at the start of each of ``n_iter`` alternations.
+    """
+    rotation = random_rotation(projected.shape[1], rng)
+    losses = np.empty(n_iter)
+    for step in range(n_iter):
+        rotated = projected @ rotation
+        signs = np.where(rotated > 0, 1.0, -1.0)
+        losses[step] = ((signs - rotated) ** 2).sum()
+        left, _, right = np.linalg.svd(projected.T @ signs)
+        rotation = left @ right
+    return rotation, losses

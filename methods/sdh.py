@@ -7,11 +7,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from hashbench._typing import FloatArray
-from hashbench._validation import multi_hot
 from hashbench.errors import Refusal
 from hashbench.method import HashMethod, real, setting, whole
 from hashbench.methods._anchors import draw_anchors
-from hashbench.methods._training_items import unit_rows
+from hashbench.methods._training_items import indicators, unit_rows
 
 _LEAST_SPREAD = 2e-3  # smallest range of a kernel feature (0 to 1); with less, the ridge sees only noise
 
@@ -123,21 +122,6 @@ class SDH(HashMethod):
 
     def _project(self, X: FloatArray) -> FloatArray:
         return np.asarray(self.anchors_.project(unit_rows(X), self.weights_[:-1]) + self.weights_[-1])
-
-
-def indicators(method: HashMethod, labels: Any) -> FloatArray:
-    """Return 0/1 indicators (n_samples, n_classes) of labels; raise Refusal if all items have the same."""
-    if labels.ndim == 1:
-        classes, number = np.unique(labels, return_inverse=True)
-        indicator = np.eye(len(classes))[number]
-    else:
-        indicator = multi_hot(labels, "labels").astype(np.float64)
-    if (indicator == indicator[0]).all():
-        raise Refusal(
-            f"{method.label} needs items of different labels, got n_samples={len(labels)}, all with the same. "
-            "Pass items of at least two classes."
-        )
-    return indicator
 
 
 def cyclic_sweep(codes: FloatArray, classifier: FloatArray, pull: FloatArray) -> bool:

@@ -119,7 +119,7 @@ def test_effort_counts_settings_of_every_method_once():
     of_csq = {row["setting"] for row in rows if (row["method"], row["dataset"]) == ("csq", dataset)}
     assert counts["`csq`"][dataset] == str(len(of_csq)) == "9"
     for name in built_in_methods():
-        n_trials = str(row_origins.N_TRIALS if method_card(name).tunable else 0)
+        n_trials = str(row_origins.N_TRIALS if method_card(name).is_learned else 0)
         assert {counts[f"`{name}`"][dataset] for dataset in ("cifar10-s1:squeezenet", "digits-pairs", "tmc2007")} == {
             n_trials
         }

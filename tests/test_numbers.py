@@ -384,7 +384,7 @@ def score_of(row):
 def test_all_learned_methods_have_as_many_trials_and_the_best_are_shown():
     trials = trials_on_features()
     counts = Counter((row["dataset"], row["n_bits"], row["method"]) for row in trials)
-    learned = {name for name in registry.built_in_methods() if method_card(name).tunable}
+    learned = {name for name in registry.built_in_methods() if method_card(name).is_learned}
     of_neighbours = {("wordnet-minilm", n_bits) for n_bits in ("64", "512")}
     unlabelled = {name for name in learned if method_card(name).supervision == "none"}
     parts = {key[:2] for key in counts}

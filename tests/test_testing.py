@@ -225,7 +225,9 @@ def test_suite_finds_what_is_lost_in_a_file():
         testing.check_keeps_what_it_learned(Mine)
 
 
-@pytest.mark.parametrize("name", ["lsh", "pcah", "itq", "pca-rr", "sign", "dsh-density", "bre"])
+@pytest.mark.parametrize(
+    "name", ["lsh", "pcah", "itq", "pca-rr", "isohash", "sign", "dsh-density", "bre", "cca-itq", "lfh"]
+)
 def test_hyperplanes_cut_the_bits(name):
     method, X, y = testing.example(registry.get_method(name))
     origin, normals, offsets = method.fit(X, y).hyperplanes()

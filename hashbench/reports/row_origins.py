@@ -69,8 +69,8 @@ def n_trials(job: Sequence[Any], origin: JobRecord | None) -> int:
 def has_tried_settings(method: str, params: str, n_bits: int) -> bool:
     """Return whether parameters (JSON) are the defaults of a method that `N_TRIALS` is of."""
     card = known_card(method)
-    is_tunable = is_built_in(method) and card is not None and bool(card.tunable)
-    return is_tunable and rank_settings(method, params, n_bits)[0] == 0
+    is_tuned = is_built_in(method) and card is not None and card.is_learned
+    return is_tuned and rank_settings(method, params, n_bits)[0] == 0
 
 
 def describe_origin(origin: JobRecord, job: Sequence[Any]) -> list[str]:

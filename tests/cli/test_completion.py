@@ -42,7 +42,7 @@ def test_metrics_are_offered_as_they_can_be_typed():
     ("line", "expected"),
     [
         ("run --method it", ["itq"]),
-        ("encode --method lsh --method l", ["(file)"]),  # lsh is named already
+        ("encode --method lsh --method ls", ["(file)"]),  # lsh is named already
         ("run --dataset digits", ["digits", "digits-pairs", "digits-unlabelled"]),
         ("run --dataset my", ["(file)"]),
         ("run --metric NDCG", ["NDCG", "NDCG@100"]),

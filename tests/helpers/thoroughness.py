@@ -20,13 +20,14 @@ def slow(*cases):
     return [pytest.param(*(case if isinstance(case, tuple) else [case]), marks=pytest.mark.slow) for case in cases]
 
 
-TRAINED = [name for name in registry.built_in_methods() if "epochs" in method_card(name).params]
+TRAINED = [name for name in registry.built_in_methods() if method_card(name).is_learned]
 
 # Settings with which a method is fitted in a moment.
 QUICK = {
     "bre": {"n_items": 150, "max_sweeps": 3},
     "fasthash": {"n_items": 100, "n_similar": 10, "n_dissimilar": 10, "n_trees": 2, "n_passes": 1},
     "ksh": {"n_anchors": 50, "n_steps": 3},
+    "lfh": {"n_iter": 10},
     "machash": {"n_items": 150, "n_similar": 20, "n_dissimilar": 20, "n_iter": 1},
     "structhash": {"n_items": 150, "n_anchors": 30, "n_queries": 20, "n_cuts": 1, "n_steps": 1},
     **{name: {"epochs": 2} for name in TRAINED},

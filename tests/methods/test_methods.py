@@ -10,9 +10,12 @@ from sklearn.datasets import load_digits
 from hashbench import evaluate, registry, testing
 from hashbench.errors import HashbenchError, Refusal
 from hashbench.methods.bre import BRE
+from hashbench.methods.classifier_lsh import ClassifierLSH
 from hashbench.methods.constant import Constant
 from hashbench.methods.dsh_density import DSHDensity
+from hashbench.methods.isohash import IsoHash
 from hashbench.methods.itq import ITQ
+from hashbench.methods.lfh import LFH
 from hashbench.methods.lsh import LSH
 from hashbench.methods.machash import MACHash
 from hashbench.methods.oracle_label import OracleLabel
@@ -226,6 +229,8 @@ def test_short_codes_start_longer_ones(make, train):
         (SKLSH(48), 1 / 16, 0),
         (BRE(8), 4, 64),
         (MACHash(6), 4, 16),
+        (ClassifierLSH(24), 4, 16),
+        (LFH(16, ridge=1e-9), 4, 16),
         (TALRAP(16, epochs=3), 8, 16),
     ],
     ids=repr,
@@ -297,7 +302,7 @@ def test_pcah_longer_codes_start_with_the_shorter_ones(train):
     np.testing.assert_array_equal(longer[:, :32], shorter)
 
 
-@pytest.mark.parametrize("cls", [PCAH, PCARR, ITQ])
+@pytest.mark.parametrize("cls", [PCAH, PCARR, ITQ, IsoHash])
 def test_more_bits_than_directions_with_variance_are_refused_by_number(cls, train):
     rank = np.linalg.matrix_rank(train - train.mean(axis=0))
     assert rank == 61
@@ -308,7 +313,7 @@ def test_more_bits_than_directions_with_variance_are_refused_by_number(cls, trai
         cls(10).fit(train[:10])
 
 
-@pytest.mark.parametrize("cls", [PCAH, PCARR, ITQ, SH, SKLSH, SpH, DSHDensity])
+@pytest.mark.parametrize("cls", [PCAH, PCARR, ITQ, IsoHash, SH, SKLSH, SpH, DSHDensity])
 @pytest.mark.parametrize("n_items", [1, 5, 100])
 def test_items_that_are_all_equal_are_refused_without_a_warning(cls, n_items, train):
     with pytest.raises(Refusal, match="equal"):

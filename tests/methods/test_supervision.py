@@ -17,8 +17,9 @@ from hashbench.methods.ksh import KSH
 from hashbench.methods.sdh import SDH
 from hashbench.pipeline.grid import grid
 
-SUPERVISED = ["bre", "fasthash", "ksh", "machash", "sdh", "structhash"]
-FROM_PAIRS = [name for name in SUPERVISED if name != "sdh"]
+FROM_CLASSES = ["cca-itq", "classifier-lsh", "sdh"]
+FROM_PAIRS = ["bre", "fasthash", "ksh", "lfh", "machash", "structhash"]
+SUPERVISED = [*FROM_CLASSES, *FROM_PAIRS]
 
 
 def make(name, n_bits, **params):
@@ -38,7 +39,7 @@ def classes(rng):
     return rng.normal(size=(60, 6)) + 3 * np.eye(6)[y], y
 
 
-@pytest.mark.parametrize("name", SUPERVISED)
+@pytest.mark.parametrize("name", [name for name in SUPERVISED if name != "classifier-lsh"])  # a plane per class number
 def test_labels_however_named_and_their_affinity_teach_the_same(name, classes):
     X, y = classes
     codes = make(name, 4).fit(X, y).transform(X)
@@ -78,7 +79,10 @@ REFUSED = {
     "no similar items": (lambda X, y: (X, np.arange(60)), Refusal, "several of each"),
     "affinity of other items": (lambda X, y: (X, SameLabel(y[:59], y)), HashbenchError, r"\(59, 60\).*\(60, 60\)"),
 }
-NOT_FOR = {"sdh": ["affinity of other items", "no similar items"], "talr-ap": ["no similar items", "one class"]}
+NOT_FOR = {
+    "talr-ap": ["no similar items", "one class"],
+    **{name: ["affinity of other items", "no similar items"] for name in FROM_CLASSES},
+}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,7 @@ def test_duplicates_and_constant_features_do_no_harm(name, classes):
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        *((name, {}) for name in ("bre", "ksh", "machash")),
+        *((name, {}) for name in ("bre", "cca-itq", "classifier-lsh", "ksh", "lfh", "machash")),
         ("dsh-density", {}),
         *slow(("fasthash", {}), ("structhash", {}), ("machash", {"kernel": "rbf"})),  # trees, or ksh's anchors
     ],
@@ -237,7 +241,7 @@ def test_labels_are_read_one_or_several_an_item(classes):
     np.testing.assert_array_equal(SDH(8).fit(X, y).transform(X), SDH(8).fit(X, np.eye(3)[y]).transform(X))
 
 
-@pytest.mark.parametrize("name", ["fasthash", "ksh", "machash", "structhash"])
+@pytest.mark.parametrize("name", ["fasthash", "ksh", "lfh", "machash", "structhash"])
 def test_papers_settings_are_a_preset_that_learns(name):
     (job,) = grid(["digits"], [name], [4], [0], {"preset": "paper"})
     assert job.params == registry.get_method(name).preset("paper", 4)

@@ -75,6 +75,7 @@ def test_a_sign_is_explained_once_below_all_blocks():
 def test_trials_of_defaults_count_only_on_the_data_that_they_were_tried_on(dataset, features, n_settings):
     assert n_trials((dataset, features, "hashnet", "{}", 16, 0), None) == n_settings
     assert n_trials((dataset, features, "itq", ITQ, 16, 0), None) == 0
+    assert n_trials((dataset, features, "lfh", "{}", 16, 0), None) == 0  # has values to try, but no committed trials
 
 
 @pytest.mark.parametrize(("n_tried", "n_settings"), [(0, 0), (1, 0), (2, 2)])
