@@ -15,8 +15,8 @@ from hashbench.scoring.comparison import ALPHA
 OTHERS = "the others"  # what is tested against, unless one was named
 SIGNS = {  # in the order in which they stand beside a value, with what it is compared with, and tests are corrected for
     "†": "a shuffle of the database may reverse this value and {best}.",
-    "★": "may be the best: each best of a column is marked with about 95 % confidence ({about}). What is not marked is "
-    "shown not to be the best; what is marked is not shown to be equal. Each column stands for itself.",
+    "★": "may be the best: each best of a column is marked with about 95 % confidence ({about}). What is tested and "
+    "not marked is shown not to be the best; what is marked is not shown to be equal. Each column stands for itself.",
     "‡": f"tested, and not shown to differ from {{against}} (p >= {ALPHA}, corrected by Holm's method).",
     "°": "not tested against {against}:",  # and why
     "§": "one seed of a method that draws at random; the value is of these codes only.",

@@ -70,8 +70,7 @@ class View:
         cells = add_uncertainty(
             self.cells, self.rows_of_cells, self.results, COLUMN, is_reference, on_progress=on_progress
         )
-        cells["may_be_best"] &= cells["is_whole"]
-        return replace(self, cells=add_marks(cells.assign(against=label)))
+        return replace(self, cells=add_marks(in_whole_columns(cells).assign(against=label)))
 
     def _named(self, against: str) -> tuple[str, "pd.Series[bool]"]:
         """Return the label that a label or method names, and whether each cell is of its line."""
@@ -159,6 +158,13 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
         is_more_open = answers.map(_OPENNESS) < answer.map(_OPENNESS)
         answers = answers.mask(is_rival & best["value"].notna() & is_more_open, answer)
     return cells.assign(is_best=is_best, is_whole=is_whole, n_rivals=n_rivals, n_block=n_lines, ties=answers)
+
+
+def in_whole_columns(cells: pd.DataFrame) -> pd.DataFrame:
+    """Take ``may_be_best`` from columns in which less than two thirds of the lines were tested, or were run."""
+    n_tested = cells["p_value"].notna().groupby([cells[key] for key in COLUMN]).transform("sum")
+    is_whole = cells["is_whole"] & (3 * n_tested >= 2 * cells["n_block"])
+    return cells.assign(may_be_best=cells["may_be_best"] & is_whole)
 
 
 def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Any:

@@ -308,6 +308,13 @@ def test_the_set_is_marked_in_whole_columns_and_its_line_says_what_it_means():
     assert "No best is named where too few methods were run: 3 of 9 methods at 48 bits." in text
 
 
+def test_a_column_of_which_most_lines_are_not_tested_has_no_set():
+    rows = [row for name in ("m0", "m1") for row in rows_of([[0.5, 0.51, 0.52]], name)]
+    singles = [cell(f"single{number}", 16, 0.9) for number in range(2)]
+    assert chosen(*rows, *singles[:1]).tested().cells["may_be_best"].any()
+    assert not chosen(*rows, *singles).tested().cells["may_be_best"].any()
+
+
 def test_of_errors_the_least_may_be_the_best():
     low, high = (
         rows_of([[0.1, 0.1001, 0.1002]], "low", metric="PairwiseError"),

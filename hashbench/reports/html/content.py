@@ -21,7 +21,7 @@ from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.published import make_pairs, published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, reach
 from hashbench.reports.uncertainty import IN_WORDS, SEEDS, add_uncertainty
-from hashbench.reports.view import COLUMN, view_of
+from hashbench.reports.view import COLUMN, in_whole_columns, view_of
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import JOB, NUMBERS
@@ -73,8 +73,9 @@ def make_content(
     """
     cells = cells.assign(cell=range(len(cells)), supervision=_supervision(cells), is_main=0)
     cells.loc[cells.index[main_lines(cells, cells)["cell"]], "is_main"] = 1
-    main = add_uncertainty(cells[cells["is_main"] == 1].reset_index(drop=True), None, results, COLUMN)
-    best = main.loc[main["may_be_best"] & main["is_whole"], "cell"]
+    main = cells[cells["is_main"] == 1].reset_index(drop=True)
+    main = in_whole_columns(add_uncertainty(main, None, results, COLUMN))
+    best = main.loc[main["may_be_best"], "cell"]
     cells = add_marks(cells.assign(may_be_best=cells["cell"].isin(best)))
     every_line, lines = lines, lines.drop_duplicates("label")  # versions that do not meet in a block share one
     rows = results.merge(cells[[*CELL, "cell"]]).sort_values(["cell", "seed"])
