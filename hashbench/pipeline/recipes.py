@@ -91,18 +91,13 @@ def read_options(name: str, table: Any, what: str) -> tuple[OwnData, Options]:
 
 def options_of(own: OwnData, options: Options) -> dict[str, Any]:
     """Return the options of ``hashbench prepare`` that affect a dataset and differ from their defaults, as in JSON."""
-    values = {
-        key: getattr(own if option.owner is OwnData else options, option.field) for key, option in _OPTIONS.items()
-    }
-    return {
-        key: str(value)
-        if isinstance(value, Path)
-        else sorted({*as_tuple(value)})
-        if _OPTIONS[key].is_repeatable
-        else value
-        for key, value in values.items()
-        if value != _OPTIONS[key].default and key != "device"
-    }
+    chosen = {}
+    for key, option in _OPTIONS.items():
+        value = getattr(own if option.owner is OwnData else options, option.field)
+        if value != option.default and key != "device":
+            value = sorted({*as_tuple(value)}) if option.is_repeatable else value
+            chosen[key] = str(value) if isinstance(value, Path) else value
+    return chosen
 
 
 def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
