@@ -64,7 +64,8 @@ class Arrays(DatasetAdapter):
         items = self._of_folder(own) if is_folder else self._of_files(own)
         features, labels = items.get("features"), items.pop("labels")
         n_items = len(next(array for array in (features, items.get("images")) if array is not None))
-        n_own, folders, n_bad = items.pop("n_queries", 0), items.pop("folders", []), items.pop("n_bad", 0)
+        n_own, folders, rows_in_file = items.pop("n_queries", 0), items.pop("folders", []), items.pop("rows")
+        n_bad = items.pop("n_bad", 0)
         features_name = f"{self.kind}{items.pop('remark', '')}"
         (query, database, train), protocol = _by_folder(own, folders) or _split(own, n_items, n_own, labels)
         if len(set(folders)) > 1 and not protocol.startswith(_BY_FOLDER):
@@ -80,7 +81,7 @@ class Arrays(DatasetAdapter):
             query, database, train = (np.searchsorted(rows, role[~is_left[role]]) for role in roles.values())
             features, images, labels = (array if array is None else array[rows] for array in (features, images, labels))
             is_own = left >= n_items - n_own
-            by_file = {"items": left[~is_own].tolist(), "queries": (left[is_own] - (n_items - n_own)).tolist()}
+            by_file = {"items": rows_in_file[left[~is_own]].tolist(), "queries": rows_in_file[left[is_own]].tolist()}
             items |= {"features": features, "images": images}
             items["about"] |= {LEFT_OUT: json.dumps(by_file)}
         rule = _rule(own, labels)
@@ -172,6 +173,7 @@ class Arrays(DatasetAdapter):
             "features": features,
             "labels": None if labels is None else _as_labels(labels, own.labels or own.items),
             "n_queries": n_queries,
+            "rows": np.concatenate([np.arange(len(features) - n_queries), np.arange(n_queries)]),
             "remark": remark,
             "about": {**about, "features": "; ".join(filter(None, [description, left_out]))},
         }
@@ -183,11 +185,17 @@ class Arrays(DatasetAdapter):
             raise HashbenchError("queries of a folder of images are drawn; --query-from is for files of features.")
         tree = read_tree(Path(own.items))
         n_images, labels = len(tree.images), None
+        rows = np.arange(n_images)
         if own.labels:
             labels = _one_each(read_array(own.labels, LABEL_KEYS), own.labels, own.items, n_images)
         if own.skip_bad_images:
             tree, rows = without_bad(tree)
             labels = None if labels is None else labels[rows]
+        n_bad = n_images - len(rows)
+        if n_bad and own.train_index is not None:
+            raise HashbenchError(
+                f"--train-index counts all images, and {n_bad:,} cannot be decoded. Remove these, and count the others."
+            )
         if len(tree.classes) < 2 and own.labels is None:
             raise HashbenchError(
                 f"images of {own.items} lie in one class, {tree.classes[0]!r}; expected two or more folders "
@@ -199,7 +207,8 @@ class Arrays(DatasetAdapter):
             "images": extracted.images,
             "labels": tree.labels if labels is None else _as_labels(labels, str(own.labels)),
             "folders": tree.splits,
-            "n_bad": n_images - len(tree.images),
+            "rows": rows,
+            "n_bad": n_bad,
             "remark": extracted.remark,
             "about": extracted.about,
         }

@@ -347,7 +347,7 @@ def test_a_metric_cannot_change_the_histogram_that_others_share(plugin, hashbenc
 
 
 def test_a_metric_may_call_others_and_change_copies(plugin, hashbench):
-    body = "copy = histogram.n_rel.copy(); copy += 1; assert histogram.original.read_only().size.sum()"
+    body = "copy = histogram.n_rel.copy(); copy += 1; assert histogram.read_only().size.sum()"
     plugin("mine", METRIC.format(slopes="", body=body, returned="mean, low, high"), "metrics", "mine")
     (mine, ap) = evaluate(*TIED, ["Mine", "AP"]).summary.values()
     assert mine[:5] == ap[:5]
@@ -380,6 +380,24 @@ def test_scores_of_a_plugin_are_checked_in_python_and_on_the_command_line(plugin
         evaluate(*TIED, ["AP", "Mine"])
     done = hashbench("evaluate", *files, "--metric", "Mine")
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"Error: {caught.value}\n")
+
+
+RETURNED_SLOPES = {
+    "5": "slopes as int, expected hashbench.Slopes(slope, gains)",
+    "[[0, 0, 0]]": "slopes as list, expected hashbench.Slopes(slope, gains)",
+    "slope[:1], gains": "slope as float64 of shape (1, 3), expected floats of (2, 3)",
+    "slope[:, 0], gains": "slope as float64 of shape (2,), expected floats of (2, 3)",
+    "slope, gains.sum()": "gains as float64 of shape (), expected floats of (2,)",
+    "slope.astype(str), gains": "slope as <U32 of shape (2, 3), expected floats",
+}
+
+
+@pytest.mark.parametrize(("returned", "words"), RETURNED_SLOPES.items(), ids=RETURNED_SLOPES)
+def test_slopes_of_a_plugin_are_checked(plugin, returned, words):
+    slopes = f"slope, gains = get_metric('AP').slopes(histogram); return {returned}"
+    plugin("mine", METRIC.format(slopes=slopes, body="", returned="mean, low, high"), "metrics", "mine")
+    with pytest.raises(HashbenchError, match=rf"^metric 'Mine' returned {re.escape(words)}"):
+        evaluate(*TIED, ["AP", "Mine"])
 
 
 def test_queries_without_relevant_items_may_have_any_score(plugin):

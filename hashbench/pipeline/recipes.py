@@ -13,7 +13,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple, get_args
 
-from hashbench._choices import DEVICES, NEIGHBOUR_TIES, OWN_RULES, TRUE_DISTANCES
+from hashbench._choices import DEVICES, LEAVE_OUT, NEIGHBOUR_TIES, OWN_RULES, TRUE_DISTANCES
+from hashbench._validation import as_tuple
 from hashbench.adapter import Options, OwnData
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, unknown_name
@@ -30,6 +31,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "affinity": OWN_RULES,
     "neighbour-ties": NEIGHBOUR_TIES,
     "true-distance": TRUE_DISTANCES,
+    "leave-out": LEAVE_OUT,
     "device": DEVICES,
 }
 _TEXT = "a text in quotes"
@@ -41,8 +43,12 @@ class _Option(NamedTuple):
 
     owner: type
     field: str
-    kind: Any
+    kind: Any  # of its value, or of each of its values
     default: Any
+
+    @property
+    def is_repeatable(self) -> bool:
+        return isinstance(self.default, tuple)
 
 
 _OPTIONS = {
@@ -70,26 +76,28 @@ def read_options(name: str, table: Any, what: str) -> tuple[OwnData, Options]:
         if key not in _OPTIONS:
             raise unknown_name(f"option of {what}", key, _OPTIONS)
         option, least = _OPTIONS[key], 0 if key == "seed" else 1
-        if not (isinstance(value, str) if option.kind is Path else type(value) is option.kind):
-            raise HashbenchError(f"{what}.{key} must be {_EXPECTED[option.kind]}, got {value!r}.")
-        if option.kind is int and not least <= value < 2**32:
-            raise HashbenchError(f"{what}.{key} is {value}, expected {least} to {2**32 - 1}.")
-        if key in _CHOICES and value not in _CHOICES[key]:
-            raise unknown_name(f"{what}.{key}", value, _CHOICES[key])
-        choices[option.owner][option.field] = option.kind(value)
+        values = as_tuple(value) if option.is_repeatable else (value,)
+        for each in values:
+            if not (isinstance(each, str) if option.kind is Path else type(each) is option.kind):
+                several = ", or a list of such" if option.is_repeatable else ""
+                raise HashbenchError(f"{what}.{key} must be {_EXPECTED[option.kind]}{several}, got {value!r}.")
+            if option.kind is int and not least <= each < 2**32:
+                raise HashbenchError(f"{what}.{key} is {each}, expected {least} to {2**32 - 1}.")
+            if key in _CHOICES and each not in _CHOICES[key]:
+                raise unknown_name(f"{what}.{key}", each, _CHOICES[key])
+        choices[option.owner][option.field] = values if option.is_repeatable else option.kind(value)
     return OwnData(name, **choices[OwnData]), Options(**choices[Options])
 
 
 def options_of(own: OwnData, options: Options) -> dict[str, Any]:
-    """Return the options of ``hashbench prepare`` that affect a dataset and differ from their defaults."""
-    values = {
-        key: getattr(own if option.owner is OwnData else options, option.field) for key, option in _OPTIONS.items()
-    }
-    return {
-        key: str(value) if isinstance(value, Path) else value
-        for key, value in values.items()
-        if value != _OPTIONS[key].default and key != "device"
-    }
+    """Return the options of ``hashbench prepare`` that affect a dataset and differ from their defaults, as in JSON."""
+    chosen = {}
+    for key, option in _OPTIONS.items():
+        value = getattr(own if option.owner is OwnData else options, option.field)
+        if value != option.default and key != "device":
+            value = sorted({*as_tuple(value)}) if option.is_repeatable else value
+            chosen[key] = str(value) if isinstance(value, Path) else value
+    return chosen
 
 
 def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,7 +159,8 @@ def command_of(name: str, recipe: Recipe) -> str:
     """Return the command that prepares a dataset by its recipe."""
     words = ["hashbench", "prepare"]
     for key, value in recipe["options"].items():
-        words += [f"--{key}"] if value is True else [f"--{key}", str(value)]
+        for each in as_tuple(value):
+            words += [f"--{key}"] if each is True else [f"--{key}", str(each)]
     return shlex.join([*words, "--name", name])
 
 
@@ -171,7 +180,7 @@ def differences(recipe: Recipe, other: Recipe) -> list[str]:
 
 
 def _shown(value: Any) -> str:
-    return "its default" if value is None else str(value)
+    return "its default" if value is None else " and ".join(map(str, as_tuple(value)))
 
 
 def lacking_here(recipe: Recipe) -> list[str]:

@@ -134,17 +134,12 @@ class TieHistogram:
     def read_only(self) -> "TieHistogram":
         """Return the same histogram in arrays that cannot be written, for plug-ins; all metrics share the arrays."""
         candidates = self.candidates and Candidates(*map(read_only, vars(self.candidates).values()))
-        shared = replace(self, candidates=candidates)
-        for name in (*_COUNTED, *_DERIVED):
-            vars(shared)[name] = read_only(getattr(self, name))
-        vars(shared)["_original"] = self
+        counted = {name: read_only(getattr(self, name)) for name in _COUNTED}
+        shared = replace(self, candidates=candidates, **counted)
+        derived = {name: read_only(getattr(self, name)) for name in _DERIVED}
+        vars(shared).update(derived)  # where cached properties keep their values
+        _originals[shared] = original_of(self)
         return shared
-
-    @property
-    def original(self) -> "TieHistogram":
-        """The histogram that `read_only` was called for, or this one: loops would be compiled again for its arrays."""
-        histogram: TieHistogram = vars(self).get("_original", self)
-        return histogram
 
     @property
     def n_queries(self) -> int:
@@ -188,8 +183,14 @@ class TieHistogram:
         return np.asarray(self.n_at_level[:, 1:].sum(axis=1))
 
 
+_originals: WeakKeyDictionary[TieHistogram, TieHistogram] = WeakKeyDictionary()  # of those that are read-only
 _COUNTED = ("counts", "levels", "largest_bucket", "unretrieved")
 _DERIVED = tuple(name for name, value in vars(TieHistogram).items() if isinstance(value, cached_property))
+
+
+def original_of(histogram: TieHistogram) -> TieHistogram:
+    """Return the histogram that `read_only` was called for, or this one: its arrays would need loops of their own."""
+    return _originals.get(histogram, histogram)
 
 
 def levels_of(grades: Sequence[AnyArray], levels: AnyArray) -> AnyArray:

@@ -429,6 +429,27 @@ def test_bad_images_can_be_skipped_with_their_labels_and_are_counted(prepare, co
     assert "; 1 of 20 images left out, since they cannot be decoded" in stdout
 
 
+def test_items_left_out_are_counted_among_all_images(hashbench, prepare, photos):
+    (photos / "cat" / "03.png").write_bytes(b"no image")
+    Image.new("RGB", (36, 36)).save(photos / "cat" / "07.png")  # a row of zeros
+    options = "--features", "pixels", "--image-size", 8, "--skip-bad-images"
+    prepare(photos, *options, "--leave-out", "zeros")
+    content = json.loads(hashbench("info", "mine", "--format", "json").stdout)
+    assert content["left_out"] == {"items": [7], "queries": []}
+
+
+def test_row_numbers_of_images_do_not_go_with_bad_ones(complaint, photos, save):
+    for name in ("cat", "dog"):
+        (photos / "train" / name).mkdir(parents=True)
+        (photos / "test" / name).mkdir(parents=True)
+        for image in (photos / name).iterdir():
+            image.rename(photos / ("test" if image.name == "00.png" else "train") / name / image.name)
+    (photos / "train" / "cat" / "03.png").write_bytes(b"no image")
+    options = "--features", "pixels", "--image-size", 8, "--train-index", save("rows", np.arange(9))
+    words = "--train-index counts all images, and 1 cannot be decoded. Remove these, and count the others."
+    assert words in complaint(photos, *options, "--skip-bad-images")
+
+
 ZEROS = [7, 31, 32, 59]
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shlex
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -11,8 +12,9 @@ import pytest
 from PIL import Image
 
 import hashbench as hashbench_package
+from hashbench.adapter import OwnData
 from hashbench.cli.main import cli
-from hashbench.pipeline import recipes
+from hashbench.pipeline import preparation, recipes
 from hashbench.store import hdf5
 from hashbench.store.results import read_rows
 
@@ -26,6 +28,28 @@ metrics = "AP"
 from = "sources/x.npz:items"
 labels = "sources/l.npy"
 """
+
+ITEMS = "--from sources/x.npz:items"
+LABELLED = f"{ITEMS} --labels sources/l.npy"
+QUERIES = "--query-from sources/q.npy"
+EXAMPLES = {  # of the field of `OwnData`
+    "items": ITEMS,
+    "labels": LABELLED,
+    "query_items": f"{ITEMS} {QUERIES} --neighbours 3",
+    "query_labels": f"{LABELLED} {QUERIES} --query-labels sources/ql.npy",
+    "rule": f"{LABELLED} --affinity same-label",
+    "neighbours": f"{ITEMS} --neighbours 3",
+    "neighbour_ties": f"{ITEMS} --neighbours 3 --neighbour-ties all",
+    "true_distance": f"{ITEMS} --neighbours 3 --true-distance cosine",
+    "n_queries": f"{LABELLED} --queries 9",
+    "n_train": f"{LABELLED} --train 20",
+    "queries_per_label": f"{LABELLED} --queries-per-label 2",
+    "train_per_label": f"{LABELLED} --queries-per-label 2 --train-per-label 3",
+    "train_index": f"{ITEMS} {QUERIES} --neighbours 3 --train-index sources/t.npy",
+    "seed": f"{LABELLED} --seed 3",
+    "skip_bad_images": "--from sources/photos --skip-bad-images --features pixels --image-size 8",
+    "leave_out": f"{LABELLED} --leave-out duplicates --leave-out zeros",
+}
 
 
 @pytest.fixture
@@ -176,6 +200,41 @@ def test_a_missing_dataset_is_prepared_by_the_recipe_of_its_rows(hashbench, prep
     assert frame["dataset"].tolist() == ["mine-unseen2-fold0"]
 
 
+@pytest.mark.parametrize("field", [field.name for field in fields(OwnData) if field.name != "name"])
+def test_a_dataset_of_any_option_is_prepared_again(hashbench, folder, data, field):
+    items, labels = np.load("sources/x.npz")["items"], np.load("sources/l.npy")
+    for name, array in {"q": items[:7] + 1, "ql": labels[:7], "t": np.arange(30)}.items():
+        np.save(f"sources/{name}.npy", array)
+    items[[1, 8]], items[30:] = 0, items[29]
+    if field == "leave_out":
+        np.savez("sources/x.npz", items=items)
+    for number in range(12):
+        photo = folder / "sources" / "photos" / "ab"[number % 2] / f"{number}.png"
+        photo.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(photo)
+    photo.write_bytes(b"")
+    path, command = data / "datasets" / "mine.h5", EXAMPLES[field]
+    assert hashbench("prepare", *command.split(), "--name", "mine").exit_code == 0
+    dataset = hdf5.read_dataset(path)
+    (recipe,) = recipes.recipe_of(dataset).values()
+    own, options = recipes.read_options("mine", recipe["options"], "mine")
+    assert getattr(own, field) != OwnData.__dataclass_fields__[field].default
+    assert preparation.is_current(own, options)
+    again = shlex.split(recipes.command_of("mine", recipe))
+    assert sorted(again) == sorted(f"hashbench prepare {command} --name mine".split())
+    assert hashbench(*RUN).exit_code == 0
+    path.unlink()
+    missing = hashbench(*RUN, "--bits", 4)
+    assert (missing.exit_code, path.exists()) == (0, True), missing.stderr
+    path.unlink()
+    assert hashbench("results", "rerun").stdout.endswith("every digit is the same.\n")
+    path.unlink(missing_ok=True)
+    lines = [f"{key} = {json.dumps(value)}" for key, value in recipe["options"].items()]
+    (folder / "study.toml").write_text("\n".join([GRID.partition("from")[0], *lines]))
+    assert hashbench("run", "--grid", "study.toml").exit_code == 0
+    assert {row.dataset_fingerprint for row in read_rows(folder / "results", "mine")} == {dataset.fingerprint}
+
+
 def test_a_missing_dataset_with_rows_of_two_contents_is_left_to_the_user(hashbench, prepare, data):
     for seed in (0, 1):
         prepare("--seed", seed)
@@ -248,6 +307,12 @@ def test_a_grid_prepares_the_dataset_of_a_fold_and_not_one_that_is_left_out(hash
         ("seed = true", "study.toml: prepare.mine.seed must be a whole number, got True."),
         ("skip-bad-images = 1", "study.toml: prepare.mine.skip-bad-images must be true or false, got 1."),
         ("affinity = 'same'", "unknown study.toml: prepare.mine.affinity 'same'. Did you mean 'same-label'?"),
+        ("leave-out = 'zeroes'", "unknown study.toml: prepare.mine.leave-out 'zeroes'. Did you mean 'zeros'?"),
+        (
+            "leave-out = ['zeros', 1]",
+            "study.toml: prepare.mine.leave-out must be a text in quotes, or a list of such, ",
+        ),
+        ("queries = [5]", "study.toml: prepare.mine.queries must be a whole number, got [5]."),
         ("weights = 1", "study.toml: prepare.mine.weights must be a text in quotes, got 1."),
         ("[prepare.other]\nfrom = 'x.npy'", "study.toml prepares other, which is not among its datasets."),
         ("[prepare.digits]", "study.toml: prepare.digits must be a table of options of hashbench prepare, from among"),

@@ -14,7 +14,7 @@ from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.scoring import counting
 from hashbench.scoring.counting import count, database_blocks
-from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.histogram import TieHistogram, original_of
 from hashbench.scoring.metrics import get_metric
 
 
@@ -112,3 +112,14 @@ def test_a_scored_histogram_is_freed_without_the_garbage_collector():
         assert reference() is None
     finally:
         gc.enable()
+
+
+def test_a_read_only_histogram_leads_to_no_array_that_can_be_written():
+    histogram = count_all(database, RULES["hierarchy"])
+    shared = histogram.read_only()
+    public = {name: getattr(shared, name) for name in dir(shared) if not name.startswith("_")}
+    arrays = {name: value for name, value in public.items() if isinstance(value, np.ndarray)}
+    assert {"counts", "levels", "size", "n_relevant"} <= arrays.keys()
+    assert not [name for name, array in arrays.items() if array.flags.writeable]
+    assert not [name for name, value in public.items() if isinstance(value, TieHistogram)]
+    assert original_of(shared.read_only()) is original_of(shared) is original_of(histogram) is histogram

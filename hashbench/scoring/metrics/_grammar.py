@@ -15,7 +15,7 @@ from hashbench._plugins import same_folder
 from hashbench._typing import AnyArray, FloatArray
 from hashbench._validation import MAX_NAME, check_choice, refuse_fractions
 from hashbench.errors import HashbenchError, one_line, unknown_name
-from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.histogram import TieHistogram, original_of
 
 T = TypeVar("T")
 
@@ -297,13 +297,14 @@ class Metric:
         """Return the `Slopes` of a histogram, 0 for queries without relevant items; None if they are not known."""
         if self.family.slopes is None:
             return None
-        slope, gains = self._call(self.family.slopes, histogram)
+        returned = self._call(self.family.slopes, histogram)
+        slope, gains = returned if self.is_built_in else self._checked_slopes(returned, histogram)
         return Slopes(np.where(histogram.n_relevant[:, None] > 0, slope, 0.0), gains)
 
     def _call(self, function: Callable[..., T], histogram: TieHistogram) -> T:
         """Call a function of the metric; one of a plug-in gets arrays that it cannot write."""
         shared, folder = (
-            (histogram.original, nullcontext()) if self.is_built_in else (histogram.read_only(), same_folder())
+            (original_of(histogram), nullcontext()) if self.is_built_in else (histogram.read_only(), same_folder())
         )
         try:
             with np.errstate(invalid="ignore", divide="ignore"), folder:  # 0 / 0 where nothing is relevant
@@ -324,10 +325,9 @@ class Metric:
             raise self._returned(
                 f"{type(scores).__name__}, expected hashbench.Scores(mean, low, high, tie_sd)"
             ) from None
-        expected = (histogram.n_queries,)
         for name, part in zip(Scores._fields, parts, strict=True):
-            if part.dtype.kind not in "biuf" or (part.shape != expected and not (part is tie_sd and part.shape == ())):
-                raise self._returned(f"{name} as {part.dtype} of shape {part.shape}, expected floats of {expected}")
+            is_number = part is tie_sd and part.shape == ()
+            self._check_floats(name, part, () if is_number else (histogram.n_queries,))
         is_defined = histogram.n_relevant > 0
         of_defined = np.stack([low, mean, high])[:, is_defined]
         if not np.isfinite(of_defined).all():
@@ -340,6 +340,22 @@ class Metric:
         if not (np.isnan(tie_sd) | ((tie_sd >= 0) & (tie_sd <= largest))[...]).all():
             raise self._returned("a tie_sd that is negative or more than half of high - low")
         return Scores(mean, low, high, tie_sd)
+
+    def _checked_slopes(self, slopes: Any, histogram: TieHistogram) -> Slopes:
+        """Refuse slopes of a plug-in of another form or shape."""
+        try:
+            slope, gains = (np.asarray(part) for part in Slopes(*slopes))
+        except (TypeError, ValueError):
+            expected = "hashbench.Slopes(slope, gains)"
+            raise self._returned(f"slopes as {type(slopes).__name__}, expected {expected}") from None
+        n_queries, n_levels, n_groups = histogram.counts.shape
+        self._check_floats("slope", slope, (n_queries, n_groups))
+        self._check_floats("gains", gains, (n_levels,))
+        return Slopes(slope, gains)
+
+    def _check_floats(self, name: str, part: AnyArray, expected: tuple[int, ...]) -> None:
+        if part.dtype.kind not in "biuf" or part.shape != expected:
+            raise self._returned(f"{name} as {part.dtype} of shape {part.shape}, expected floats of {expected}")
 
     def _returned(self, what: str) -> HashbenchError:
         return HashbenchError(f"metric {self.name!r} returned {what}. Fix it; see hashbench check metric {self.name}.")
