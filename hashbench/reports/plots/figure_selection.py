@@ -131,7 +131,7 @@ def short_names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
     n_lines = Counter(method.values())
     names, omitted = {}, dict[str, list[str]]()  # the settings that a method's name omits
     for label, name in sorted(method.items()):
-        names[label] = textwrap.fill(name if n_lines[name] == 1 else label, _LONGEST_NAME)
+        names[label] = textwrap.fill(name if n_lines[name] == 1 else label, _LONGEST_NAME, break_on_hyphens=False)
         if n_lines[name] == 1 and label != name:
             omitted[name] = label.removeprefix(name).split()
     has_all = len(omitted) == len(names) > 1
