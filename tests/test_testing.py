@@ -346,6 +346,14 @@ def test_a_metric_cannot_change_the_histogram_that_others_share(plugin, hashbenc
     assert checked.exit_code == 1
 
 
+def test_a_metric_that_forces_its_way_changes_only_its_own_histogram(plugin):
+    expected = evaluate(*TIED, ["AP", "P@2"])
+    force = "histogram.n_rel.setflags(write=True); histogram.n_rel[:] = 0"
+    plugin("mine", METRIC.format(slopes="", body=force, returned="mean, low, high"), "metrics", "mine")
+    summary = evaluate(*TIED, ["P@2", "Mine", "AP"]).summary
+    assert {name: summary[name] for name in ("AP", "P@2")} == {**expected.summary}
+
+
 def test_a_metric_may_call_others_and_change_copies(plugin, hashbench):
     body = "copy = histogram.n_rel.copy(); copy += 1; assert histogram.read_only().size.sum()"
     plugin("mine", METRIC.format(slopes="", body=body, returned="mean, low, high"), "metrics", "mine")

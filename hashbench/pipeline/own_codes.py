@@ -174,9 +174,9 @@ class Saving:
         check_name(self.name, "the name of your codes")
         check_method(self.name)
         check_shown({**OWN, **self.shown})
-        for saved_name in (self.name, self.label or ""):
+        for option, saved_name in (("--save", self.name), ("--label", self.label or "")):
             if saved_name.casefold() in map(str.casefold, method_names()):
-                raise HashbenchError(f"{saved_name!r} is the name of a method; save your codes under another.")
+                raise HashbenchError(f"{saved_name!r} is the name of a method; choose another for {option}.")
         if self.dataset is None:
             raise HashbenchError("--save adds rows to the results of a dataset. Name it: --dataset NAME.")
         if is_labelled:

@@ -74,7 +74,7 @@ def read_options(name: str, table: Any, what: str) -> tuple[OwnData, Options]:
     choices: dict[type, dict[str, Any]] = {OwnData: {}, Options: {}}
     for key, value in table.items():
         if key not in _OPTIONS:
-            raise unknown_name(f"option of {what}", key, _OPTIONS)
+            raise unknown_name("option", f"{what}.{key}", _OPTIONS, like=key)
         option, least = _OPTIONS[key], 0 if key == "seed" else 1
         values = as_tuple(value) if option.is_repeatable else (value,)
         for each in values:

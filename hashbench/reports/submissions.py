@@ -22,7 +22,7 @@ from hashbench.pipeline.preparation import dataset_path, find_dataset, load_data
 from hashbench.pipeline.recipes import Recipe, command_of, find_recipe, lacking_here, read_options
 from hashbench.pipeline.runner import run
 from hashbench.pipeline.steps import Demands
-from hashbench.registry import dataset_class, dataset_spec, method_names
+from hashbench.registry import dataset_class, dataset_spec, is_dataset, method_names
 from hashbench.reports.row_origins import origin_of
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.files import data_folder
@@ -118,7 +118,10 @@ def about_rows(rows: _Rows) -> list[str]:
 
 
 def about_contents(rows: _Rows, recipes: Mapping[str, Recipe] = MappingProxyType({})) -> list[str]:
-    """Describe datasets with rows of several contents, or of another than is prepared here."""
+    """Describe built-in datasets with rows of several contents, and those with none of what is prepared here.
+
+    Users' own datasets may have several contents of one name.
+    """
     problems: list[str] = []
     places: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows.values():
@@ -128,10 +131,10 @@ def about_contents(rows: _Rows, recipes: Mapping[str, Recipe] = MappingProxyType
         problems += [
             f"{_name(row)} is over {_content(row)}, and {_name(first)} over {_content(first)}. Tables show both; "
             "delete the rows of one, or give one of the datasets another name."
-            for row in others
+            for row in (others if is_dataset(split_name(dataset)[0]) else ())
         ]
         prepared = None if left_out(first.params) else _fingerprint_here(dataset, features)
-        if prepared not in (None, first.dataset_fingerprint):
+        if prepared not in (None, *(row.dataset_fingerprint for row in (first, *others))):
             recipe = find_recipe(recipes, first.dataset_fingerprint)
             how = f": {command_of(split_name(dataset)[0], recipe)}" if recipe else " as in docs/datasets.md and rerun."
             problems.append(

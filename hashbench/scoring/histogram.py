@@ -132,11 +132,15 @@ class TieHistogram:
         return TieHistogram(self.counts[queries], self.levels, self.by_radius, largest, unretrieved, candidates)
 
     def read_only(self) -> "TieHistogram":
-        """Return the same histogram in arrays that cannot be written, for plug-ins; all metrics share the arrays."""
-        candidates = self.candidates and Candidates(*map(read_only, vars(self.candidates).values()))
-        counted = {name: read_only(getattr(self, name)) for name in _COUNTED}
+        """Return a copy in arrays that cannot be written, for a plug-in; one that forces it changes only its own."""
+
+        def copied(array: Any) -> Any:
+            return read_only(array.copy()) if isinstance(array, np.ndarray) else array
+
+        candidates = self.candidates and Candidates(*map(copied, vars(self.candidates).values()))
+        counted = {name: copied(getattr(self, name)) for name in _COUNTED}
         shared = replace(self, candidates=candidates, **counted)
-        derived = {name: read_only(getattr(self, name)) for name in _DERIVED}
+        derived = {name: copied(getattr(self, name)) for name in _DERIVED}
         vars(shared).update(derived)  # where cached properties keep their values
         _originals[shared] = original_of(self)
         return shared

@@ -136,8 +136,8 @@ class MayBeBest:
         Empty if fewer than two methods can be tested.
     means : dict of str to float
         By method, the mean over queries and seeds.
-    untested : tuple of str
-        Methods that cannot be tested: those of fewer than three seeds beside others of more.
+    untested : dict of str to str
+        Methods that cannot be tested beside others of three seeds and more, and why.
     basis : str
         What the confidence is about, as in `Difference`: ``queries and seeds``, or ``queries`` (of these codes).
     n_queries : int
@@ -148,7 +148,7 @@ class MayBeBest:
     Examples
     --------
     >>> p, means = {"ours": 1.0, "theirs": 0.03}, {"ours": 0.7, "theirs": 0.6}
-    >>> found = MayBeBest(metric="AP", names=("ours",), p=p, means=means, untested=(), basis="queries", n_queries=200)
+    >>> found = MayBeBest(metric="AP", names=("ours",), p=p, means=means, untested={}, basis="queries", n_queries=200)
     >>> print(found)
     May be the best of 2 in AP: ours (each best is named with about 95 % confidence, for these codes, over 200 queries).
     """
@@ -157,7 +157,7 @@ class MayBeBest:
     names: tuple[str, ...]
     p: dict[str, float]
     means: dict[str, float]
-    untested: tuple[str, ...]
+    untested: dict[str, str]
     basis: str
     n_queries: int
     n_distinct: int | None = None
@@ -173,8 +173,8 @@ class MayBeBest:
         else:
             reason = "fewer than two methods have enough seeds"
             sentence = f"Which method may be the best in {self.metric} cannot be tested: {reason}."
-        few = f" Not tested, as of fewer than {LEAST_SEEDS} seeds: {', '.join(self.untested)}."
-        return sentence + few * bool(self.untested)
+        reasons = "; ".join(f"{name} ({reason})" for name, reason in self.untested.items())
+        return sentence + (f" Not tested: {reasons}." if reasons else "")
 
 
 def may_be_best(
@@ -219,6 +219,9 @@ def may_be_best(
     >>> may_be_best({"ours": ours, "theirs": theirs})["AP"].names
     ('ours',)
     """
+    if not isinstance(evaluations, Mapping):
+        kind = type(evaluations).__name__
+        raise HashbenchError(f"evaluations must be a dict of evaluations by the names of the methods, got a {kind}.")
     names = [*evaluations]
     if len(names) < 2:
         raise HashbenchError(f"there must be two methods or more to compare, got {', '.join(names) or 'none'}.")
@@ -285,7 +288,13 @@ def _of_scores(
         names=tuple(name for name, value in p.items() if value >= ALPHA),
         p=p,
         means={name: float(values[:, is_defined].mean()) for name, values in scores.items()},
-        untested=tuple(name for name in names if name not in tested),
+        untested={
+            name: f"fewer than {LEAST_SEEDS} seeds"
+            if len(scores[name]) < LEAST_SEEDS
+            else f"its {len(scores[name])} seeds have the same scores and count as one"
+            for name in names
+            if name not in tested
+        },
         basis="queries and seeds" if is_over_seeds else "queries",
         n_queries=n_queries,
         n_distinct=n_distinct if n_distinct < n_queries else None,

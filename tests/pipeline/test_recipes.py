@@ -301,7 +301,7 @@ def test_a_grid_prepares_the_dataset_of_a_fold_and_not_one_that_is_left_out(hash
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("quieres = 5", "unknown option of study.toml: prepare.mine 'quieres'. Did you mean 'queries'?"),
+        ("quieres = 5", "unknown option 'study.toml: prepare.mine.quieres'. Did you mean 'queries'?"),
         ("queries = '5'", "study.toml: prepare.mine.queries must be a whole number, got '5'."),
         ("queries = 0", "study.toml: prepare.mine.queries is 0, expected 1 to 4294967295."),
         ("seed = true", "study.toml: prepare.mine.seed must be a whole number, got True."),

@@ -92,7 +92,7 @@ def test_sentence_says_what_ties_leave_open_of_the_first_two(visit, folder, n_bi
             if other is not seeds[name]
         )
     ]
-    named = f"May be the best of {len(seeds)} methods, with about 95 % confidence, over seeds, on these queries"
+    named = f"★ May be the best of {len(seeds)} methods, with about 95 % confidence, over seeds, on these queries"
     assert f"{named}: {', '.join(may_be_best)}." in sentence.inner_text()
 
 

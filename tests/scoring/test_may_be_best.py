@@ -139,9 +139,10 @@ def test_evaluations_by_method_give_the_set_for_gains_and_errors():
 def test_one_seed_beside_several_is_not_tested_and_equal_seeds_are_one():
     several = {"a": evaluations(0.5, (0, 1, 2)), "b": evaluations(0.6, (3, 4, 5))}
     found = may_be_best(several | {"single": evaluations(0.5, (6,)), "forgotten": evaluations(0.5, (7, 7, 7))})["AP"]
-    assert found.untested == ("single", "forgotten")
+    assert [*found.untested] == ["single", "forgotten"]
     assert {*found.p} == {"a", "b"}
-    assert "Not tested, as of fewer than 3 seeds: single, forgotten." in str(found)
+    forgotten = "forgotten (its 3 seeds have the same scores and count as one)"
+    assert f"Not tested: single (fewer than 3 seeds); {forgotten}." in str(found)
     fixed = may_be_best(several | {"single": evaluations(5, (6,))}, draws_nothing=["single"])["AP"]
     assert fixed.p["single"] < ALPHA
     codes = may_be_best({"a": evaluations(0.5, (0,)), "b": evaluations(5, (1,))})["AP"]
@@ -152,7 +153,7 @@ def test_fewer_than_three_seeds_everywhere_are_about_these_codes_and_one_that_is
     codes = may_be_best({"a": evaluations(0.5, (0, 1)), "b": evaluations(5, (2, 3))})["AP"]
     assert (codes.basis, codes.names) == ("queries", ("a",))
     alone = may_be_best({"a": evaluations(0.5, (0, 1, 2)), "b": evaluations(0.5, (3,))})["AP"]
-    assert (alone.names, alone.p, alone.untested) == ((), {}, ("b",))
+    assert (alone.names, alone.p, [*alone.untested]) == ((), {}, ["b"])
     assert "cannot be tested: fewer than two methods have enough seeds" in str(alone)
 
 

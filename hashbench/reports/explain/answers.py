@@ -104,8 +104,10 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
         {answer.explanation.evaluator.name for answer in verdicts if answer.verdict == verdict}
         for verdict in ("gives", "could")
     )
+    if not giving:
+        parts.append("No script gives this number with ties in this order.")
     if possible - giving:
-        scripts = counted(len(possible - giving), "other script")
+        scripts = counted(len(possible - giving), "script" if not giving else "other script")
         parts.append(f"{scripts} could give it with ties in another order.")
     return "\n\n".join([*parts, *_about_estimates([answer.explanation for answer in verdicts])])
 

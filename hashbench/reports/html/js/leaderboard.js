@@ -10,7 +10,7 @@ function mayBeBest(block, metric, bits) {
   if (!best.length) return "Too few methods have three seeds to say which may be the best.";
   const names = best.map((cell) => cell.line.label).join(", ");
   const tested = here.filter((cell) => !cell.marks.includes("§"));
-  return `May be the best of ${count(tested.length, "method", "methods")}, with about 95 % confidence, ${data.about_best}: ${names}.`;
+  return `★ May be the best of ${count(tested.length, "method", "methods")}, with about 95 % confidence, ${data.about_best}: ${names}.`;
 }
 
 /** Say in sentences which two methods come first, which may be the best, and what a shuffle could do. */
