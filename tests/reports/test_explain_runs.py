@@ -128,7 +128,7 @@ def test_the_command_explains_a_run(hashbench, tmp_path):
     assert content["causes"] == [{"words": "tie order", "share": -0.25}]
     answer = hashbench(*files, "--script", "trec_eval", "--value", "0.75").stdout
     assert re.search(r"^ exact, by hashbench +AP +0.7500 +gives it", answer, re.MULTILINE)
-    assert "1 other script could give it with ties in another order." in answer
+    assert "1 script could give it with ties in another order." in answer
     (tmp_path / "qrels.txt").write_text("q 0 a 1\nother 0 a 1\n")
     assert "Left out: ranx-here" in hashbench(*files, "--script", "ranx-here", "--script", "trec_eval").stderr
     (tmp_path / "qrels.txt").write_text("q 0 a 0\n")
