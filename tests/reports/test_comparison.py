@@ -333,6 +333,26 @@ def test_means_over_other_queries_are_not_compared_where_only_rows_are_at_hand(h
     assert block_rows(table, "Uncertainty of digits")["lsh"][-1] == f"{p_value:.4f}"
 
 
+def test_of_three_methods_the_set_that_may_be_the_best_is_named_where_anything_is_random(hashbench, tmp_path):
+    values = {"itq": [0.8, 0.801, 0.802], "lsh": [0.2, 0.201, 0.203], "sph": [0.799, 0.8, 0.804]}
+    rows = [row for name in values for row in several(name, values[name])]
+    fixed = [row for name in ("pcah", "sh", "constant") for row in several(name, [0.5])]
+    diff_rows.write(tmp_path / "digits.csv", *rows, *fixed)
+    (found,) = json.loads(hashbench("compare", *values, "--results", tmp_path, "--format", "json").stdout)[
+        "may_be_best"
+    ]
+    assert (found["tested"], found["may_be_best"]) == (["itq", "lsh", "sph"], ["itq", "sph"])
+    text = " ".join(hashbench("compare", *values, "--results", tmp_path).stdout.split())
+    assert "16 bits: of itq, lsh, sph, the best may be itq or sph (each best is named with about 95 %" in text
+    with pytest.warns(UserWarning, match="lacks the scores of single queries of itq at 16 bits; lsh at 16 bits"):
+        frame = package.compare_results(*values, results=tmp_path)
+    assert frame.attrs["may_be_best"][0]["may_be_best"] == ["itq", "sph"]
+    for two in (("itq", "lsh"), ("pcah", "sh", "constant")):
+        assert not json.loads(hashbench("compare", *two, "--results", tmp_path, "--format", "json").stdout)[
+            "may_be_best"
+        ]
+
+
 @pytest.mark.parametrize(("metric", "answers"), [("AP", ["better", "worse"]), ("PairwiseError", ["worse", "better"])])
 def test_the_answer_knows_whether_lower_is_better(hashbench, tmp_path, metric, answers):
     diff_rows.write(
