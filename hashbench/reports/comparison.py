@@ -177,7 +177,7 @@ def _sets_that_may_be_best(chosen: pd.DataFrame, results: pd.DataFrame) -> list[
     sets = []
     for place, part in grouped(cells, column):
         tested = part[part["p_value"].notna()]
-        if len(tested) > 2 and not tested["p_value"].isin([0, 1]).all():  # else nothing is random
+        if len(tested) > 2:
             names = tested.loc[tested["may_be_best"], "label"].tolist()
             confidence = f"each best is named with about 95 % confidence, {bases_in_words(tested)}"
             sentence = f"of {', '.join(tested['label'])}, the best may be {' or '.join(names)} ({confidence})."

@@ -144,10 +144,12 @@ def seeds_in_words(n_seeds: Iterable[int]) -> str:
 
 
 def bases_in_words(cells: pd.DataFrame) -> str:
-    """Return what intervals and tests of cells are over; the lines that the data folder lacks scores of are named."""
+    """Return what intervals and tests of cells are over; lines are named for which that is less than for others."""
     bases = [basis for basis in IN_WORDS if (cells["basis"] == basis).any()]
-    if len(bases) == 1 or "label" not in cells:
-        return "; ".join(IN_WORDS[basis] for basis in bases)
-    few = sorted(cells.loc[cells["basis"] == SEEDS, "label"].unique())
-    named = ", ".join(few) if len(few) <= _MOST_NAMES else f"{len(few)} lines"
-    return f"{IN_WORDS[bases[0]]}; {named}: {IN_WORDS[SEEDS]}, as the data folder lacks their scores of single queries"
+    parts = [IN_WORDS[basis] for basis in bases[:1]]
+    for basis in bases[1:]:
+        few = sorted(cells.loc[cells["basis"] == basis, "label"].unique())
+        named = ", ".join(few) if len(few) <= _MOST_NAMES else f"{len(few)} lines"
+        why = ", as the data folder lacks their scores of single queries" * (basis == SEEDS)
+        parts.append(f"{named}: {IN_WORDS[basis]}{why}")
+    return "; ".join(parts)

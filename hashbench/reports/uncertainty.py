@@ -40,11 +40,16 @@ IN_WORDS = {  # of what intervals and tests are
 }
 UNTESTED = {  # reasons why a cell is not tested
     "unpaired": "a mean over other queries than most of its column",
-    "single": f"fewer than {LEAST_SEEDS} seeds",
-    "lacking": "one seed, and the data folder lacks the scores of single queries",
-    "equal": "all seeds have the same value, and no other code length says how far they vary",
+    "single": f"fewer than {LEAST_SEEDS} distinct seeds",
+    "lacking": "too few seeds, and the data folder lacks the scores of single queries",
+    "few": "a mean over fewer than two distinct queries",
+    "equal": "all seeds have the same value, and nothing is borrowed from other code lengths",
+    "fixed": "nothing is random in what is known of its column",
     "absent": "the other one has no value there",
 }
+
+
+_OF_SEEDS = ("seed_variance", "seed_freedom", "is_fixed", "is_borrowed", "n_distinct")  # columns of `variances_of`
 
 
 class Uncertainty(NamedTuple):
@@ -84,7 +89,7 @@ def add_uncertainty(
         found = assess(part, scores, kinds, reference)
         parts.append(pd.DataFrame(found._asdict(), part.index))
         on_progress("columns compared", number, len(columns))
-    cells = cells.join(pd.concat(parts)).drop(columns=["seed_variance", "seed_freedom", "is_fixed", "is_borrowed"])
+    cells = cells.join(pd.concat(parts)).drop(columns=[*_OF_SEEDS])
     is_high = cells["p_value"] >= ALPHA
     nowhere = pd.Series(False, index=cells.index)
     if is_reference is None:
@@ -96,7 +101,8 @@ def variances_of(results: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the variance of a single seed of each cell of the blocks and metrics of some cells, all lengths together.
 
     Columns besides the key are ``seed_variance`` and ``seed_freedom`` (degrees of freedom), NaN for a single seed, and
-    ``is_borrowed``, whether lengths of a method borrow from each other; ``is_fixed`` if the method draws nothing.
+    ``is_borrowed``, whether they are also those of other lengths; ``is_fixed`` if the method draws nothing; and
+    ``n_distinct``, its seeds, of which all that are equal in all metrics count once.
     Equal scores of all seeds in all metrics at all lengths show that a built-in method draws nothing on these data; of
     other methods they count as one seed, since it may have been forgotten.
     """
@@ -104,7 +110,7 @@ def variances_of(results: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     chosen = with_equal_seeds(results).merge(cells[of_block].drop_duplicates())
     return pd.concat(
         [_variances_of_block(block) for _, block in chosen.groupby(of_block, sort=False)]
-        or [pd.DataFrame(columns=[*CELL, "seed_variance", "seed_freedom", "is_fixed", "is_borrowed"])],
+        or [pd.DataFrame(columns=[*CELL, *_OF_SEEDS])],
         ignore_index=True,
     )
 
@@ -136,6 +142,9 @@ def _variances_of_block(rows: pd.DataFrame) -> pd.DataFrame:
     scores[is_equal | ~is_drawn, :, 1:] = np.nan  # one seed
     scores[is_fixed] = np.nan
     variance, freedom, is_borrowed = seed_variances(scores)
+    by_length = rows.groupby([*LINE, "n_bits"])["are_equal"].all().unstack("n_bits", fill_value=False)  # noqa: PD010
+    equal = by_length.reindex(pd.MultiIndex.from_frame(lines[[*LINE]]))[lengths].to_numpy(dtype=bool)
+    variance, freedom = (np.where(equal & ~is_borrowed, np.nan, part) for part in (variance, freedom))
     cells = lines.loc[lines.index.repeat(len(lengths))].reset_index(drop=True)
     cells = cells.assign(
         n_bits=np.tile(lengths, len(lines)),
@@ -143,6 +152,7 @@ def _variances_of_block(rows: pd.DataFrame) -> pd.DataFrame:
         seed_freedom=np.where(is_fixed[:, None], np.inf, freedom).ravel(),
         is_fixed=np.repeat(is_fixed, len(lengths)),
         is_borrowed=is_borrowed.ravel(),
+        n_distinct=np.where(equal, 1, n_seeds).ravel(),
     )
     known: pd.DataFrame = cells[(n_seeds > 0).ravel()]
     return known
@@ -162,17 +172,24 @@ def assess(
     method; -1 is that of a method that is not there.
     """
     is_fixed, of_one = cells["is_fixed"].to_numpy(dtype=bool), cells["seed_variance"].to_numpy(dtype=float)
-    is_borrowed, n_seeds = cells["is_borrowed"].to_numpy(dtype=bool), cells["n_seeds"].to_numpy()
-    has_scores = np.array([values is not None for values in scores], dtype=bool)
-    is_drawn = ~is_fixed & ~np.isnan(of_one) & (is_borrowed | (n_seeds >= LEAST_SEEDS) | ~has_scores)
-    variances = np.where(is_drawn, of_one / n_seeds, 0.0)
-    freedom = np.where(is_drawn, cells["seed_freedom"].to_numpy(dtype=float), np.inf)
-    scores = [values if values is None or drawn else values[:1] for values, drawn in zip(scores, is_drawn, strict=True)]
+    is_borrowed, n_seeds = cells["is_borrowed"].to_numpy(dtype=bool), cells["n_distinct"].to_numpy()
     is_rival = ((cells["group"] != "baseline") & cells["value"].notna()).to_numpy()
     is_tested = is_rival | (np.arange(len(cells)) == (-1 if reference is None else reference))
+    are_few = np.array([values is not None and _n_distinct(values, kinds) < 2 for values in scores], dtype=bool)
+    scores = [None if few else values for values, few in zip(scores, are_few, strict=True)]
+    has_scores = np.array([values is not None for values in scores], dtype=bool)
+    has_enough = is_borrowed | (n_seeds >= LEAST_SEEDS) | (not has_scores[is_tested].any())
+    is_drawn = ~is_fixed & ~np.isnan(of_one) & has_enough
+    variances = np.where(is_drawn, of_one / n_seeds, 0.0)
+    freedom = np.where(is_drawn, cells["seed_freedom"].to_numpy(dtype=float), np.inf)
+    scores = [
+        values if values is None or drawn else values.mean(axis=0, keepdims=True)
+        for values, drawn in zip(scores, is_drawn, strict=True)
+    ]
     has_seeds = bool((is_drawn & is_tested).any())
     untested = np.full(len(cells), "", dtype=object)
     untested[~is_fixed & ~is_drawn & (has_seeds | ~has_scores)] = "single" if has_seeds else "lacking"
+    untested[are_few & ~is_drawn] = "few"
     untested[is_drawn & (variances == 0) & ~has_scores] = "equal"
     is_testable = is_tested & (untested == "")
     queries = _defined_queries(cells, scores, is_testable)
@@ -180,6 +197,9 @@ def assess(
     places = np.flatnonzero(is_testable & queries.is_same)
     chance = Chance.over_seeds(variances[places], freedom[places], (is_borrowed | ~is_drawn)[places])
     chance = _with_queries(chance, [scores[place] for place in places], queries.is_defined, kinds)
+    if len(places) > 1 and not (chance.of_seeds.any() or chance.n_queries.any()):
+        untested[places], places = "fixed", places[:0]
+        chance = Chance.over_seeds(np.zeros(0), np.zeros(0))
     values = (cells["value"] * signs_of(cells["metric"])).to_numpy()[places]
     p_value = np.full(len(cells), np.nan)
     if reference is None:
@@ -194,8 +214,15 @@ def assess(
     is_asked = is_rival & (np.arange(len(cells)) != reference)
     parts = zip(cells["value"], scores, variances, freedom, strict=True)
     from_, to = np.array([_interval(*each, kinds) for each in parts]).reshape(-1, 2).T
-    basis = np.where(has_scores, BOTH if has_seeds else QUERIES, SEEDS)
+    of_scores = np.where((is_drawn | is_fixed) & has_seeds, BOTH, QUERIES)
+    basis = np.where(has_scores, of_scores, SEEDS)
     return Uncertainty(basis, from_, to, np.where(is_asked, p_value, np.nan), np.where(is_asked, untested, ""))
+
+
+def _n_distinct(scores: FloatArray, kinds: IntArray | None) -> int:
+    """Return the number of distinct queries that scores, (n_seeds, n_queries), are defined for."""
+    is_defined = ~np.isnan(scores[0])
+    return int(is_defined.sum()) if kinds is None else len(np.unique(kinds[is_defined]))
 
 
 class _Queries(NamedTuple):

@@ -26,6 +26,7 @@ from hashbench.scoring.metrics import Scores, get_metric, is_error
 ALPHA = 0.05  # of tests and, as 95 %, of intervals
 LEAST_SEEDS = 3  # for an interval over queries and seeds, unless their variance is known from elsewhere
 _MOST_SEEDS = 1000  # named as the number that would show a difference
+_DECIMALS = 12  # of scores; what lies beyond are errors of rounding
 _LIMIT = 1 << 40  # seeds, which leave the queries as the only source of chance
 
 
@@ -423,7 +424,7 @@ def are_equal(side: Sequence[Evaluation]) -> bool:
     """Return whether several seeds have the same scores in all metrics that they share."""
     first, *others = side
     return bool(others) and all(
-        np.array_equal(part, other_part, equal_nan=True)
+        np.array_equal(np.round(part, _DECIMALS), np.round(other_part, _DECIMALS), equal_nan=True)
         for other in others
         for name in first.scores.keys() & other.scores.keys()
         for part, other_part in zip(first.scores[name], other.scores[name], strict=True)
@@ -433,7 +434,8 @@ def are_equal(side: Sequence[Evaluation]) -> bool:
 def kinds_of(sides: Sequence[Sequence[Evaluation]], metric: str) -> IntArray:
     """Return a number for each query, equal for those that have equal codes, labels and scores in all evaluations."""
     evaluations = [one for side in sides for one in side]
-    scores = [np.ascontiguousarray(one.scores[metric].mean, dtype=np.float64).view(np.int64) for one in evaluations]
+    rounded = [one.scores[metric].mean.round(_DECIMALS) + 0.0 for one in evaluations]  # no negative zeros
+    scores = [np.ascontiguousarray(values, dtype=np.float64).view(np.int64) for values in rounded]
     return number_rows([*(one.kind for one in evaluations), *scores])[0]
 
 

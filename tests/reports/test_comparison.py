@@ -60,7 +60,8 @@ def test_own_codes_that_draw_nothing_need_no_seeds_anywhere(hashbench, six_seeds
         return (
             differences(hashbench, "results", "signs", FIRST)[0]["basis"],
             block_rows(table, "Uncertainty of digits")[f"{FIRST} codes=own"][-1] == "-",
-            "Lines of one seed" in " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split()),
+            "signs codes=own: over queries, for these codes"
+            in " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split()),
             any("§" in marks for marks in content["cells"]["marks"]["of"]),
         )
 
@@ -70,6 +71,10 @@ def test_own_codes_that_draw_nothing_need_no_seeds_anywhere(hashbench, six_seeds
     assert answers() == ("queries and seeds", False, False, False)
     text = " ".join(hashbench("compare", FIRST, "signs").stdout.split())
     assert f"over 200 queries and 3 seeds of {FIRST}, " in text
+
+
+def words_of(figure):
+    return " ".join(" ".join(text.get_text() for text in figure.texts).split())
 
 
 def seeds_of(folder, name, n_bits):
@@ -435,4 +440,4 @@ def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, di
     assert hashbench("run", *grid[:2], *grid[4:], "--seed", 1, "--seed", 2).exit_code == 0
     (drawing,) = draw_figures(empty_folder / "results", ["ap-bits"], Selection())
     text = " ".join(" ".join(text.get_text() for text in drawing.figure.texts).split())
-    assert "over queries and seeds. Lines of one seed: for these codes." in text
+    assert "over queries and seeds; itq: over queries, for these codes." in text

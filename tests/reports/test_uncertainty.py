@@ -151,6 +151,7 @@ def column(scores, baseline=False, **changes):
             "seed_freedom": [len(values) - 1.0 if len(values) > 1 else np.nan for values in means],
             "is_fixed": False,
             "is_borrowed": False,
+            "n_distinct": [len(values) for values in scores],
         }
         | changes
     )
@@ -204,10 +205,29 @@ def test_what_draws_nothing_has_no_variance_and_needs_no_seeds():
     )
     assert np.isnan(found.from_).tolist() == [False, True]
     fixed = assess(cells.assign(is_fixed=True), [None, None])  # on these queries, nothing is random
-    assert fixed.p_value.tolist() == [1.0, 0.0]
+    assert np.isnan(fixed.p_value).all()
+    assert [*fixed.untested] == ["fixed", "fixed"]
     drawn = assess(column([scores[0][:1], scores[1][:1]]), [None, None])
     assert np.isnan(drawn.p_value).all()
     assert [*drawn.untested] == ["lacking", "lacking"]
+
+
+def test_two_seeds_are_about_these_codes_by_the_mean_of_both():
+    scores = draw(2, 2)
+    found = assess(column(scores), scores)
+    means = [values.mean(axis=0) for values in scores]
+    assert {*found.basis} == {"queries"}
+    assert found.p_value[1] == pytest.approx(stats.ttest_rel(*means, alternative="greater").pvalue)
+
+
+def test_a_single_distinct_query_is_no_sample_of_queries():
+    scores = draw(2, 3)
+    alone = [values[:, :1] for values in scores]
+    found = assess(column(alone), alone)
+    assert {*found.basis} == {"seeds"}
+    repeated = assess(column(scores), scores, np.zeros(60, dtype=int))
+    assert {*repeated.basis} == {"seeds"}
+    assert repeated.p_value == pytest.approx(assess(column(scores), [None, None]).p_value)
 
 
 def test_a_method_of_one_seed_is_not_tested_among_methods_of_several():
@@ -230,7 +250,7 @@ def test_what_has_one_seed_is_marked_as_not_tested(hashbench, scored):
     rows = block_rows(text, "digits (pixels): AP")
     assert rows["sph"][0].endswith("°§")
     assert not any("°" in rows[name][0] for name in ("itq", "lsh", "random"))
-    assert "- °: not tested against the others: fewer than 3 seeds." in text
+    assert "- °: not tested against the others: fewer than 3 distinct seeds." in text
 
 
 def test_cells_that_are_means_over_other_queries_than_most_are_not_tested():
@@ -256,7 +276,8 @@ def test_lines_that_are_means_over_other_queries_say_so(hashbench, digits_data, 
     command = ["tables", "--metric", "P@r1:skip", "--results", tmp_path, "--significance"]
     text = hashbench(*command).stdout
     assert block_rows(text, "digits (pixels): P@r1:skip")["pcah"][1] == "-"  # every ball is empty
-    assert "- °: not tested against the others: a mean over other queries than most of its column.\n" in text
+    because = "a mean over other queries than most of its column; or a mean over fewer than two distinct queries"
+    assert f"- °: not tested against the others: {because}.\n" in text
 
 
 def rows_of(values, method="m", lengths=(16,), **changes):
@@ -290,7 +311,10 @@ def test_equal_seeds_of_a_built_in_method_draw_nothing_and_of_others_are_one_see
     assert found.loc["saved", "seed_variance"].isna().all()
     assert (found.loc["ksh", "seed_variance"] == 0).all()
     moving = pd.DataFrame(rows_of([[0.5] * 3, [0.6, 0.61, 0.62]], "ksh", lengths))
-    assert not variances_of(moving, moving)["is_fixed"].any()
+    found = variances_of(moving, moving).set_index("n_bits")
+    assert not found["is_fixed"].any()
+    assert found["n_distinct"].to_dict() == {16: 1, 32: 3}
+    assert np.isnan(found.loc[16, "seed_variance"])  # nothing says how far other seeds would be
 
 
 def test_the_set_is_marked_in_whole_columns_and_its_line_says_what_it_means():

@@ -76,7 +76,9 @@ def make_content(
     main = cells[cells["is_main"] == 1].reset_index(drop=True)
     main = in_whole_columns(add_uncertainty(main, None, results, COLUMN))
     best = main.loc[main["may_be_best"], "cell"]
-    cells = add_marks(cells.assign(may_be_best=cells["cell"].isin(best)))
+    tested = main.loc[main["p_value"].notna(), "cell"]
+    cells = cells.assign(may_be_best=cells["cell"].isin(best), is_tested=cells["cell"].isin(tested).astype(int))
+    cells = add_marks(cells)
     every_line, lines = lines, lines.drop_duplicates("label")  # versions that do not meet in a block share one
     rows = results.merge(cells[[*CELL, "cell"]]).sort_values(["cell", "seed"])
     names, metrics = block_names(cells), metrics_of(cells)
@@ -91,7 +93,7 @@ def make_content(
         "data": _data(cells, names),
         "metrics": [{"name": name, "is_error": is_error(name)} for name in metrics],
         "lines": _lines(lines, choose_looks(_in_order(lines, cells, next(iter(names))))),
-        "cells": _placed(shown, place, ["data", "is_main", "n_rows"]),
+        "cells": _placed(shown, place, ["data", "is_main", "is_tested", "n_rows"]),
         "rows": encode(rows[["seed", "value", "low", "high"]].assign(made=[*_origins(rows, origins)])),
         "folds": _folds(results, every_line, place),
         "published": _published(cells),

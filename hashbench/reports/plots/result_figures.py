@@ -16,7 +16,6 @@ from hashbench.errors import HashbenchError
 from hashbench.reports.marks import bases_in_words, queries_in_words, seeds_in_words
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.style import MOST_LINES, Look, add_legend, add_panels, distinct_looks, new_figure
-from hashbench.reports.uncertainty import BOTH, draw_at_random
 from hashbench.scoring.metrics import is_error
 
 RANGE = "the worst case of ties, those of each query on its own."
@@ -180,10 +179,7 @@ def about_intervals(cells: pd.DataFrame, bar: str = "Bar") -> str:
     if cells["from_"].isna().all():
         reason = "one seed each, and the data folder lacks the scores of single queries of some lines"
         return f"No {bar.lower()}s: {reason}."
-    is_single = (cells["n_seeds"] == 1) & draw_at_random(cells) & cells["from_"].notna()
-    sentences = [f"{bar}: 95 % interval of the mean, {bases_in_words(cells)}."]
-    if is_single.any() and BOTH in set(cells["basis"]):
-        sentences.append("Lines of one seed: for these codes.")
+    sentences = [f"{bar}: 95 % interval of the mean, {bases_in_words(cells[cells['from_'].notna()])}."]
     if cells["from_"].isna().any():
         sentences.append(f"No {bar.lower()}: one seed.")
     return " ".join(sentences)

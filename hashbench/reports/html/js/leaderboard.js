@@ -7,9 +7,9 @@ function mayBeBest(block, metric, bits) {
   const all = linesOf(main).length;
   if (!isWhole(here.length, all)) return `Only ${here.length} of ${all} methods were run at ${bits} bits: no best is named.`;
   const best = here.filter((cell) => cell.marks.includes("★")).sort(bestFirst);
-  if (!best.length) return "Too few methods have three seeds to say which may be the best.";
+  if (!best.length) return "Too few methods could be tested to say which may be the best.";
   const names = best.map((cell) => cell.line.label).join(", ");
-  const tested = here.filter((cell) => !cell.marks.includes("§"));
+  const tested = here.filter((cell) => cell.is_tested);
   return `★ May be the best of ${count(tested.length, "method", "methods")}, with about 95 % confidence, ${data.about_best}: ${names}.`;
 }
 
