@@ -1,5 +1,6 @@
 """How codes use their bits: distinct codes, balance and correlation, without any labels."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -170,10 +171,10 @@ def _n_most_frequent(codes: "SliceableCodes") -> int:
     n_rows = _FEW_ROWS // n_runs
     starts = np.linspace(0, max(n_codes - n_rows, 0), n_runs, dtype=np.int64).tolist()
     sample = np.concatenate([np.asarray(codes[start : start + n_rows]) for start in starts])
-    different, counts = np.unique(sample, axis=0, return_counts=True)
-    if 4 * counts.max() < len(sample):
+    ((frequent, count),) = Counter(sample.view(f"V{sample.shape[1]}").ravel().tolist()).most_common(1)
+    if 4 * count < len(sample):
         return 0
-    frequent = different[counts.argmax()]
+    frequent = np.frombuffer(frequent, dtype=np.uint8)
     parts = chunks(0, n_codes, _ROWS)
     return sum(int((np.asarray(codes[rows]) == frequent).all(axis=1).sum()) for rows in parts)
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any, NamedTuple, Self, TypeVar
@@ -303,14 +302,17 @@ class Metric:
 
     def _call(self, function: Callable[..., T], histogram: TieHistogram) -> T:
         """Call a function of the metric; one of a plug-in gets arrays that it cannot write."""
-        shared, folder = (
-            (original_of(histogram), nullcontext()) if self.is_built_in else (histogram.read_only(), same_folder())
-        )
+        with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
+            if self.is_built_in:
+                return function(original_of(histogram), *self.arguments)
+            return self._call_plugin(function, histogram.read_only())
+
+    def _call_plugin(self, function: Callable[..., T], histogram: TieHistogram) -> T:
         try:
-            with np.errstate(invalid="ignore", divide="ignore"), folder:  # 0 / 0 where nothing is relevant
-                return function(shared, *self.arguments)
+            with same_folder():
+                return function(histogram, *self.arguments)
         except ValueError as error:
-            if self.is_built_in or "read-only" not in str(error):  # the word of NumPy
+            if "read-only" not in str(error):  # the word of NumPy
                 raise
             raise HashbenchError(
                 f"metric {self.name!r} changes the histogram, which all metrics share: {one_line(error)}. Change a "
