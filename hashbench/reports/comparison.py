@@ -27,7 +27,7 @@ from hashbench.reports.formatting import json_text, markdown_table, p_text, plai
 from hashbench.reports.marks import bases_in_words, mixed_methods, notes_on_code
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection, demand
-from hashbench.reports.uncertainty import add_uncertainty, evaluations_of_rows, variances_of, verdict, with_equal_seeds
+from hashbench.reports.uncertainty import add_uncertainty, evaluations_of_rows, variances_of, verdict
 from hashbench.reports.view import grouped
 from hashbench.scoring.comparison import (
     Difference,
@@ -117,8 +117,9 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
     method.
     """
     first, *others = names
-    chosen = _chosen(with_equal_seeds(results), names, selection)
-    chosen = chosen.merge(variances_of(results, chosen), how="left", on=[*CELL])
+    chosen = _chosen(results, names, selection)
+    variances = variances_of(results, chosen)
+    chosen = chosen.merge(variances, how="left", on=[*CELL])
     found: list[_Found] = []
     notes: list[str] = []
     compared = set[str]()
@@ -164,16 +165,16 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
     is_over_queries = any("queries" in (answer["basis"] or "") for answer in answers)
     is_paired_by_row = is_over_queries and any(map(is_own, chosen["params"].unique()))
     about = [*[_PAIRED_BY_ROW] * is_paired_by_row, *[correction] * (n_tested > 0)]
-    sets = _sets_that_may_be_best(chosen, results) if len(names) > 2 and not by_class else []
+    sets = _sets_that_may_be_best(chosen, variances) if len(names) > 2 and not by_class else []
     return Comparison(answers, [*dict.fromkeys(notes)], about, sets)
 
 
-def _sets_that_may_be_best(chosen: pd.DataFrame, results: pd.DataFrame) -> list[dict[str, Any]]:
+def _sets_that_may_be_best(chosen: pd.DataFrame, variances: pd.DataFrame) -> list[dict[str, Any]]:
     """Return which methods may be the best of each column of chosen rows, of those that can be tested."""
     cells, column = mean_over_seeds(chosen), [*BLOCK, "metric", "n_bits"]
     rows = [part for _, part in chosen.groupby([*CELL], sort=True)]
     names = [_side(part).name for part in rows]
-    cells = add_uncertainty(cells.assign(label=names), rows, results, column)
+    cells = add_uncertainty(cells.assign(label=names), rows, variances, column)
     sets = []
     for place, part in grouped(cells, column):
         tested = part[part["p_value"].notna()]
@@ -312,7 +313,7 @@ def _borrowed(rows: Sequence[pd.DataFrame]) -> VariancesOfSides:
 
 
 def by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str) -> Difference:
-    """Compare two lines by the means of their seeds, given the results of each, as `with_equal_seeds` returns them."""
+    """Compare two lines by the means of their seeds, given the results of each, with the columns of `variances_of`."""
     first, second = (of_side["value"].to_numpy(dtype=float) for of_side in rows)
     for name, values in zip(pair, (first, second), strict=True):
         if np.isnan(values).any():
@@ -320,9 +321,9 @@ def by_means(rows: Sequence[pd.DataFrame], pair: tuple[str, str], metric: str) -
     if len({n_undefined for of_side in rows for n_undefined in of_side["n_undefined"]}) > 1:
         raise other_queries(metric, pair)
     tie_sd = sum(float(of_side["tie_sd"].mean(skipna=False)) for of_side in rows)
-    n_queries, are_equal = int(rows[0]["n_queries"].iloc[0]), [bool(of_side["are_equal"].all()) for of_side in rows]
-    fixed, of_both = _fixed(rows, pair), (are_equal[0], are_equal[1])
-    more: Any = {"are_equal": of_both, "seed_variances": _borrowed(rows)}
+    n_queries, fixed = int(rows[0]["n_queries"].iloc[0]), _fixed(rows, pair)
+    one_seed, other_seed = (bool(of_side["n_distinct"].iloc[0] == 1) for of_side in rows)
+    more: Any = {"are_equal": (one_seed, other_seed), "seed_variances": _borrowed(rows)}
     return of_means(first, second, metric, pair, n_queries, tie_sd, fixed, **more)
 
 

@@ -47,8 +47,6 @@ UNTESTED = {  # reasons why a cell is not tested
     "fixed": "nothing is random in what is known of its column",
     "absent": "the other one has no value there",
 }
-
-
 _OF_SEEDS = ("seed_variance", "seed_freedom", "is_fixed", "is_borrowed", "n_distinct")  # columns of `variances_of`
 
 
@@ -65,7 +63,7 @@ class Uncertainty(NamedTuple):
 def add_uncertainty(
     cells: pd.DataFrame,
     rows: Sequence[pd.DataFrame] | None,
-    results: pd.DataFrame,
+    variances: pd.DataFrame,
     column: Sequence[str],
     is_reference: "pd.Series[bool] | None" = None,
     *,
@@ -74,11 +72,10 @@ def add_uncertainty(
     """Add what `assess` finds to cells, column by column: one has equal values in all of ``column``.
 
     ``rows`` are the results behind each cell, whose scores of single queries are looked up; None for seeds only.
-    ``results`` are those of all code lengths, from which variances are learned. Without references, ``may_be_best``
-    says so of each cell. With them, each other cell of their columns ``is_unshown`` if it is not shown to differ, and
-    those of other columns are untested.
+    ``variances`` are those of `variances_of`. Without references, ``may_be_best`` says so of each cell. With them, each
+    other cell of their columns ``is_unshown`` if it is not shown to differ, and those of other columns are untested.
     """
-    cells = cells.merge(variances_of(results, cells), how="left", on=[*CELL])
+    cells = cells.merge(variances, how="left", on=[*CELL])
     parts, columns = [], cells.groupby(list(column), sort=False)
     for number, (_, part) in enumerate(columns, start=1):
         reference = None
@@ -98,16 +95,18 @@ def add_uncertainty(
 
 
 def variances_of(results: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the variance of a single seed of each cell of the blocks and metrics of some cells, all lengths together.
+    """Return the variance of a single seed of each cell of the blocks and metrics of some cells.
 
-    Columns besides the key are ``seed_variance`` and ``seed_freedom`` (degrees of freedom), NaN for a single seed, and
-    ``is_borrowed``, whether they are also those of other lengths; ``is_fixed`` if the method draws nothing; and
-    ``n_distinct``, its seeds, of which all that are equal in all metrics count once.
+    ``results`` are those of all code lengths, which borrow from each other. Columns besides the key are
+    ``seed_variance`` and ``seed_freedom`` (degrees of freedom), NaN for a single seed; ``is_borrowed``, whether they
+    are also those of other lengths; ``is_fixed`` if the method draws nothing; and ``n_distinct``, its seeds, of which
+    all that are equal in all metrics count once.
+
     Equal scores of all seeds in all metrics at all lengths show that a built-in method draws nothing on these data; of
     other methods they count as one seed, since it may have been forgotten.
     """
     of_block = [*BLOCK, "metric"]
-    chosen = with_equal_seeds(results).merge(cells[of_block].drop_duplicates())
+    chosen = _with_equal_seeds(results).merge(cells[of_block].drop_duplicates())
     return pd.concat(
         [_variances_of_block(block) for _, block in chosen.groupby(of_block, sort=False)]
         or [pd.DataFrame(columns=[*CELL, *_OF_SEEDS])],
@@ -115,7 +114,7 @@ def variances_of(results: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def with_equal_seeds(results: pd.DataFrame) -> pd.DataFrame:
+def _with_equal_seeds(results: pd.DataFrame) -> pd.DataFrame:
     """Add ``are_equal``: whether all of several seeds of a line have the same values, at its length, in all metrics."""
     line = [*BLOCK, *LINE, "n_bits"]
     of_metric = results.groupby([*line, "metric"], dropna=False)
@@ -133,26 +132,22 @@ def _variances_of_block(rows: pd.DataFrame) -> pd.DataFrame:
     values = table.reindex(columns=everywhere).to_numpy(dtype=float, copy=True)
     scores: FloatArray = values.reshape(len(table), len(lengths), len(seeds))
     lines = table.index.to_frame(index=False)
-    is_drawn = draw_at_random(lines)
     n_seeds = (~np.isnan(scores)).sum(axis=2)
-    has_several = rows.groupby([*LINE, "n_bits"])["seed"].transform("nunique") > 1
-    are_equal = rows[has_several].groupby(list(LINE))["are_equal"].all()
-    is_equal = is_drawn & are_equal.reindex(pd.MultiIndex.from_frame(lines[[*LINE]]), fill_value=False).to_numpy()
-    is_fixed = ~is_drawn | (is_equal & lines["method"].isin(built_in_methods()).to_numpy())
-    scores[is_equal | ~is_drawn, :, 1:] = np.nan  # one seed
+    of_line = rows.groupby([*LINE, "n_bits"])["are_equal"].all().unstack("n_bits", fill_value=False)  # noqa: PD010
+    is_equal = of_line.reindex(pd.MultiIndex.from_frame(lines[[*LINE]]))[lengths].to_numpy(dtype=bool)
+    are_all_equal = is_equal.any(axis=1) & (is_equal | (n_seeds < 2)).all(axis=1)
+    is_fixed = ~draw_at_random(lines) | (are_all_equal & lines["method"].isin(built_in_methods()).to_numpy())
     scores[is_fixed] = np.nan
     variance, freedom, is_borrowed = seed_variances(scores)
-    by_length = rows.groupby([*LINE, "n_bits"])["are_equal"].all().unstack("n_bits", fill_value=False)  # noqa: PD010
-    equal = by_length.reindex(pd.MultiIndex.from_frame(lines[[*LINE]]))[lengths].to_numpy(dtype=bool)
-    variance, freedom = (np.where(equal & ~is_borrowed, np.nan, part) for part in (variance, freedom))
+    is_single = is_equal & ~is_borrowed
     cells = lines.loc[lines.index.repeat(len(lengths))].reset_index(drop=True)
     cells = cells.assign(
         n_bits=np.tile(lengths, len(lines)),
-        seed_variance=np.where(is_fixed[:, None], 0.0, variance).ravel(),
-        seed_freedom=np.where(is_fixed[:, None], np.inf, freedom).ravel(),
+        seed_variance=np.where(is_fixed[:, None], 0.0, np.where(is_single, np.nan, variance)).ravel(),
+        seed_freedom=np.where(is_fixed[:, None], np.inf, np.where(is_single, np.nan, freedom)).ravel(),
         is_fixed=np.repeat(is_fixed, len(lengths)),
         is_borrowed=is_borrowed.ravel(),
-        n_distinct=np.where(equal, 1, n_seeds).ravel(),
+        n_distinct=np.where(is_equal, 1, n_seeds).ravel(),
     )
     known: pd.DataFrame = cells[(n_seeds > 0).ravel()]
     return known
@@ -199,7 +194,6 @@ def assess(
     chance = _with_queries(chance, [scores[place] for place in places], queries.is_defined, kinds)
     if len(places) > 1 and not (chance.of_seeds.any() or chance.n_queries.any()):
         untested[places], places = "fixed", places[:0]
-        chance = Chance.over_seeds(np.zeros(0), np.zeros(0))
     values = (cells["value"] * signs_of(cells["metric"])).to_numpy()[places]
     p_value = np.full(len(cells), np.nan)
     if reference is None:
@@ -254,11 +248,10 @@ def _with_queries(
 ) -> Chance:
     """Add what queries could do to cells of some of which the scores of single queries are known."""
     known = np.array([place for place, values in enumerate(scores) if values is not None], dtype=int)
-    kinds = np.arange(len(is_defined)) if kinds is None else kinds
-    if len(known) and len(np.unique(kinds[is_defined])) > 1:
+    if len(known):
         both = np.ix_(known, known)
         kept = [values[:, is_defined] for values in scores if values is not None]
-        of_all = chance_of_queries(kept, kinds[is_defined])
+        of_all = chance_of_queries(kept, None if kinds is None else kinds[is_defined])
         chance.of_queries[both], chance.interactions[both], chance.n_queries[both] = of_all
     return chance
 
@@ -270,10 +263,8 @@ def _interval(
     found = Moments(value, 0.0, (variance, 0.0), (0.0, 0.0), (1.0, freedom, 1.0))
     if scores is not None:
         is_defined = ~np.isnan(scores[0])
-        kept, kinds = scores[:, is_defined], None if kinds is None else kinds[is_defined]
-        if kept.shape[1] < 2 or (kinds is not None and len(np.unique(kinds)) < 2):
-            return np.nan, np.nan
-        found = moments(kept, np.zeros_like(kept[:1]), kinds)
+        kept = scores[:, is_defined]
+        found = moments(kept, np.zeros_like(kept[:1]), None if kinds is None else kinds[is_defined])
         found = found._replace(of_seeds=(variance, 0.0), degrees=(found.degrees[0], freedom, 1.0))
     elif not variance:
         return np.nan, np.nan
@@ -300,27 +291,31 @@ def _scores_of(cells: Sequence[pd.DataFrame | None]) -> tuple[list[FloatArray | 
     They are (n_seeds, n_queries), NaN if undefined; all are if seeds have others of them. Of users' own codes, which
     may hold a query several times, also return the kinds of queries; see `hashbench.scoring.comparison.kinds_of`.
     """
-    evaluations = [None if rows is None else evaluations_of_rows(rows) for rows in cells]
-    known = [(rows, found) for rows, found in zip(cells, evaluations, strict=True) if found and rows is not None]
-    if not known:
+    some = next((rows for rows in cells if rows is not None), None)
+    if some is None:
         return [None] * len(cells), None
-    first = known[0][0].iloc[0]
+    metric, features = some["metric"].iloc[0], some["features"].iloc[0]
+    evaluations = [None if rows is None else evaluations_of_rows(rows, [metric]) for rows in cells]
     scores: list[FloatArray | None] = []
     for found in evaluations:
-        values = [one.scores[first["metric"]].mean for one in found or ()]
+        values = [one.scores[metric].mean for one in found or ()]
         is_same = all(np.array_equal(np.isnan(each), np.isnan(values[0])) for each in values)
         scores.append(np.stack(values) * (1.0 if is_same else np.nan) if values else None)
-    if first["features"] != OWN_FEATURES or len({values.shape[1] for values in scores if values is not None}) > 1:
-        return scores, None
-    return scores, kinds_of([found for _, found in known], first["metric"])
+    known = [found for found in evaluations if found]
+    n_queries = {values.shape[1] for values in scores if values is not None}
+    has_kinds = features == OWN_FEATURES and len(n_queries) == 1
+    return scores, kinds_of(known, metric) if has_kinds else None
 
 
-def evaluations_of_rows(rows: pd.DataFrame) -> list[Evaluation] | None:
-    """Return the scores of every seed behind rows of one line; None if the data folder lacks any."""
+def evaluations_of_rows(rows: pd.DataFrame, metrics: Sequence[str] = ()) -> list[Evaluation] | None:
+    """Return the scores of every seed behind rows of one line, by default in all cached metrics.
+
+    None if the data folder lacks any.
+    """
     evaluations = []
     for row in map(as_row, rows.sort_values("seed").to_dict("records")):
         arrays = find(row)
         if arrays is None:
             return None
-        evaluations.append(evaluation_of(arrays, metrics_in(arrays)))
+        evaluations.append(evaluation_of(arrays, metrics or metrics_in(arrays)))
     return evaluations

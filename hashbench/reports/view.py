@@ -20,7 +20,7 @@ from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, all_lines
 from hashbench.reports.marks import OTHERS, add_marks, is_of_most_folds
 from hashbench.reports.selection import Selection
 from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
-from hashbench.reports.uncertainty import add_uncertainty
+from hashbench.reports.uncertainty import add_uncertainty, variances_of
 from hashbench.store.result_rows import NUMBERS
 
 _OPENNESS = {"": 0, EVERY_ORDER: 1, SHUFFLE: 2, UNKNOWN: 3, OPEN: 4}
@@ -56,9 +56,13 @@ class View:
         starts = np.searchsorted(self.rows["cell"], np.arange(len(self.cells) + 1))
         return [self.rows.iloc[start:stop] for start, stop in pairwise(starts)]
 
+    @property
+    def _variances(self) -> pd.DataFrame:
+        return variances_of(self.results, self.cells)
+
     def with_intervals(self) -> Self:
         """Return the view with 95 % intervals: the columns of `hashbench.reports.uncertainty.add_uncertainty`."""
-        return replace(self, cells=add_uncertainty(self.cells, self.rows_of_cells, self.results, COLUMN))
+        return replace(self, cells=add_uncertainty(self.cells, self.rows_of_cells, self._variances, COLUMN))
 
     def tested(self, against: str = "", on_progress: Progress = silent) -> Self:
         """Return the view with intervals, tests and their marks, and ``against``, what the others are tested against.
@@ -68,7 +72,7 @@ class View:
         """
         label, is_reference = self._named(against) if against else (OTHERS, None)
         cells = add_uncertainty(
-            self.cells, self.rows_of_cells, self.results, COLUMN, is_reference, on_progress=on_progress
+            self.cells, self.rows_of_cells, self._variances, COLUMN, is_reference, on_progress=on_progress
         )
         return replace(self, cells=add_marks(in_whole_columns(cells).assign(against=label)))
 

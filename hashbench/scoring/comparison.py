@@ -624,22 +624,6 @@ def combined(
     return variance, np.where((parts > 0).all(axis=-1) & is_careful, degrees.min(axis=-1), welch)
 
 
-def interval_over_queries(scores: FloatArray) -> tuple[float, float]:
-    """Return the interval of a mean over queries and seeds, NaN for fewer than two; scores are (n_seeds, n_queries)."""
-    scores = scores[:, ~np.isnan(scores[0])]
-    if scores.shape[1] < 2:
-        return math.nan, math.nan
-    found = moments(scores, np.zeros_like(scores[:1]))
-    low, high, _ = interval(found.value, found.variance, found.freedom)
-    return float(low), float(high)
-
-
-def interval_over_seeds(means: FloatArray) -> tuple[float, float]:
-    """Return the interval of a mean over two or more seeds, on the same queries."""
-    low, high, _ = interval(means.mean(), means.var(ddof=1) / len(means), len(means) - 1)
-    return float(low), float(high)
-
-
 def holm(p_values: npt.ArrayLike) -> FloatArray:
     """Correct p values, (n,), for their number by Holm's step-down method.
 

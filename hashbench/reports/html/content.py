@@ -20,7 +20,7 @@ from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, origin_of
 from hashbench.reports.tables.published import make_pairs, published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, reach
-from hashbench.reports.uncertainty import IN_WORDS, SEEDS, add_uncertainty
+from hashbench.reports.uncertainty import IN_WORDS, SEEDS, add_uncertainty, variances_of
 from hashbench.reports.view import COLUMN, in_whole_columns, view_of
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
@@ -74,7 +74,7 @@ def make_content(
     cells = cells.assign(cell=range(len(cells)), supervision=_supervision(cells), is_main=0)
     cells.loc[cells.index[main_lines(cells, cells)["cell"]], "is_main"] = 1
     main = cells[cells["is_main"] == 1].reset_index(drop=True)
-    main = in_whole_columns(add_uncertainty(main, None, results, COLUMN))
+    main = in_whole_columns(add_uncertainty(main, None, variances_of(results, main), COLUMN))
     best = main.loc[main["may_be_best"], "cell"]
     tested = main.loc[main["p_value"].notna(), "cell"]
     cells = cells.assign(may_be_best=cells["cell"].isin(best), is_tested=cells["cell"].isin(tested).astype(int))
