@@ -5,9 +5,9 @@
 Trains each method with many seeds (`hashbench run`, so that a second call finds them), draws seeds and queries with
 replacement for two sides, and compares the sides: by `hashbench.compare`, over queries and seeds together, and by a
 paired t test over queries of the means over seeds. A share near .05 is right. *Found* adds a known difference to one
-side and counts how often it is shown, beside the power of a t test with the degrees of freedom that seeds alone give.
+side and counts how often it is shown, beside the power of a t test with the degrees of freedom that only seeds give.
 The last rows are of simulated scores, some with rare large losses. A second table, drawn anew each time, is of tests of
-simulated means of seeds alone, whose numbers differ between the sides.
+simulated means of seeds, without queries, with unequal numbers of seeds on both sides.
 """
 
 from collections.abc import Callable, Iterable
@@ -129,7 +129,7 @@ def lay_out(rows: pd.DataFrame) -> str:
 
 
 def of_seed_means(n_first: int, n_second: int, spread: float) -> tuple[float, float]:
-    """Return the false alarms over seeds alone: by Welch's degrees of freedom, and by those of `hashbench.compare`."""
+    """Return the false alarms over seeds only: by Welch's degrees of freedom, and by those of `hashbench.compare`."""
     rng = np.random.default_rng(0)
     sides = rng.normal(0, 1, (N_MEANS, n_first)), rng.normal(0, spread, (N_MEANS, n_second))
     values = sides[0].mean(axis=1) - sides[1].mean(axis=1)
@@ -143,7 +143,7 @@ def of_seed_means(n_first: int, n_second: int, spread: float) -> tuple[float, fl
 
 
 def lay_out_seed_means() -> str:
-    """Measure and lay out the false alarms over seeds alone; a cell has those of all spreads."""
+    """Measure and lay out the false alarms over seeds only; a cell has those of all spreads."""
     lines = []
     for numbers in NUMBERS:
         columns = zip(*(of_seed_means(*numbers, spread) for spread in SPREADS), strict=True)

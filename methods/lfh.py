@@ -60,7 +60,7 @@ class LFH(_LinearHash):
     depend on each other, and take their steps at once.
 
     Ridge regression of the centred items predicts the signs of the factors, and its signs are the bits. In [1]_ it
-    predicts the factors, training items keep the signs of their own, and an iteration draws ``n_bits`` items:
+    predicts the factors, training items keep the signs of their factors, and an iteration draws ``n_bits`` items:
     ``presets["paper"]``. On held-out training items of digits, 12 and 32 bits, that scores AP 0.55 and 0.74, with signs
     as target 0.72 and 0.84, and with 100 items per iteration as well 0.79 and 0.86.
 

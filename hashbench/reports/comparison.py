@@ -77,7 +77,7 @@ _Found = tuple[dict[str, Any], tuple[Side, Side], Difference | HashbenchError]  
 
 
 class Comparison(NamedTuple):
-    """The differences of one method from others, notes on what their reader should mend, and what else they rest on.
+    """The differences of one method from others, notes on what their reader should fix, and what else they rest on.
 
     ``answers`` has a row per dataset, metric, code length and other method: ``_FIELDS``, the titles of both sides, and
     the ``sentence`` to quote. Where there is no difference, most are None, and the sentence has the reason. Of three

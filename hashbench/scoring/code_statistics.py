@@ -170,7 +170,8 @@ def _n_most_frequent(codes: "SliceableCodes") -> int:
     n_runs = _N_RUNS if n_codes > _FEW_ROWS else 1
     n_rows = _FEW_ROWS // n_runs
     starts = np.linspace(0, max(n_codes - n_rows, 0), n_runs, dtype=np.int64).tolist()
-    sample = np.concatenate([np.asarray(codes[start : start + n_rows]) for start in starts])
+    runs = [np.asarray(codes[start : start + n_rows]) for start in starts]
+    sample = np.ascontiguousarray(np.concatenate(runs))  # (n_runs * n_rows, ceil(n_bits / 8))
     ((frequent, count),) = Counter(sample.view(f"V{sample.shape[1]}").ravel().tolist()).most_common(1)
     if 4 * count < len(sample):
         return 0

@@ -226,7 +226,7 @@ class Difference:
 
     @property
     def _equal_seeds(self) -> str:
-        """Say which seeds count as one."""
+        """Return a sentence on the seeds that count as one."""
         return "".join(
             f" The {counted(n, self._seed)} of {name} have the same scores and count as one."
             for n, name in zip(self.n_equal_seeds, self.names, strict=True)

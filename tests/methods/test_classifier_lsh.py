@@ -42,9 +42,9 @@ def test_labels_that_all_items_or_none_have_do_not_count(tagged):
     normals = np.random.default_rng(0).standard_normal((16, 6)).T
     method = ClassifierLSH(16).fit(X, np.hstack([y, none, every]))
     np.testing.assert_array_equal(method.projection_, normals)
-    alone = ClassifierLSH(16).fit(X, y)
-    alone.projection_ = normals[:4]
-    np.testing.assert_allclose(method.project(X), alone.project(X), atol=1e-12)
+    without = ClassifierLSH(16).fit(X, y)
+    without.projection_ = normals[:4]
+    np.testing.assert_allclose(method.project(X), without.project(X), atol=1e-12)
 
 
 def test_short_codes_start_longer_ones(labelled):

@@ -91,7 +91,7 @@ def n_sorted(monkeypatch):
 
 
 def test_a_search_sorts_few_queries_for_values_that_are_far_off(n_sorted):
-    searched(0, "0.999")  # no order of ties gives that, but scripts with a quantity of their own have no known bounds
+    searched(0, "0.999")  # no order of ties gives that, but scripts that score another quantity have no known bounds
     own = {name for name in SCRIPTS if named(name).quantity and named(name).order}
     assert {order.order for order in n_sorted} == {named(name).order for name in own}
     assert set(n_sorted.values()) == {SMALLEST_SAMPLE}

@@ -222,8 +222,8 @@ def test_two_seeds_are_about_these_codes_by_the_mean_of_both():
 
 def test_a_single_distinct_query_is_no_sample_of_queries():
     scores = draw(2, 3)
-    alone = [values[:, :1] for values in scores]
-    found = assess(column(alone), alone)
+    of_one_query = [values[:, :1] for values in scores]
+    found = assess(column(of_one_query), of_one_query)
     assert {*found.basis} == {"seeds"}
     repeated = assess(column(scores), scores, np.zeros(60, dtype=int))
     assert {*repeated.basis} == {"seeds"}

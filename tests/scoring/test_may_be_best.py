@@ -152,9 +152,9 @@ def test_one_seed_beside_several_is_not_tested_and_equal_seeds_are_one():
 def test_fewer_than_three_seeds_everywhere_are_about_these_codes_and_one_that_is_left_is_not_tested():
     codes = may_be_best({"a": evaluations(0.5, (0, 1)), "b": evaluations(5, (2, 3))})["AP"]
     assert (codes.basis, codes.names) == ("queries", ("a",))
-    alone = may_be_best({"a": evaluations(0.5, (0, 1, 2)), "b": evaluations(0.5, (3,))})["AP"]
-    assert (alone.names, alone.p, [*alone.untested]) == ((), {}, ["b"])
-    assert "cannot be tested: fewer than two methods have enough seeds" in str(alone)
+    untestable = may_be_best({"a": evaluations(0.5, (0, 1, 2)), "b": evaluations(0.5, (3,))})["AP"]
+    assert (untestable.names, untestable.p, [*untestable.untested]) == ((), {}, ["b"])
+    assert "cannot be tested: fewer than two methods have enough seeds" in str(untestable)
 
 
 FLIPS = ("a", 0), ("b", 1)
@@ -189,3 +189,8 @@ def test_a_query_that_is_given_many_times_counts_once():
 def test_what_cannot_be_compared_is_named(methods, options, words):
     with pytest.raises(HashbenchError, match=words):
         may_be_best({name: evaluations(1, seeds) for name, seeds in methods.items()}, **options)
+
+
+def test_evaluations_without_names_are_refused():
+    with pytest.raises(HashbenchError, match="a dict of evaluations by the names of the methods, got a list"):
+        may_be_best(evaluations(1, (0, 1)))

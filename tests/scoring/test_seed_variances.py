@@ -102,6 +102,6 @@ def test_a_single_seed_has_no_variance_and_more_than_its_own_is_never_taken_away
 def test_lengths_that_one_seed_moves_together_are_worth_less():
     rng = np.random.default_rng(0)
     of_seed = rng.normal(size=(20, 1, 3))
-    alone = rng.normal(size=(20, 4, 3))
-    together, apart = seed_variances(of_seed + 0.1 * alone), seed_variances(alone)
+    of_length = rng.normal(size=(20, 4, 3))
+    together, apart = seed_variances(of_seed + 0.1 * of_length), seed_variances(of_length)
     assert together.freedom.mean() < apart.freedom.mean() - 1
