@@ -151,7 +151,7 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     n_rivals = rivals.transform("count")
     line = cells.groupby(list(LINE)).ngroup().where(candidates.notna())
     n_lines = line.groupby([cells[key] for key in COLUMN if key != "n_bits"]).transform("nunique")
-    is_whole = 3 * n_rivals >= 2 * n_lines
+    is_whole = _is_whole(n_rivals, n_lines)
     is_best = (candidates == rivals.transform("max")) & (n_rivals > 1) & is_whole
     is_rival = is_compared & ~is_best & cells["value"].notna() & is_best.groupby(column).transform("any")
     rank = is_best.groupby(column).cumsum().where(is_best)
@@ -167,8 +167,14 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
 def in_whole_columns(cells: pd.DataFrame) -> pd.DataFrame:
     """Take ``may_be_best`` from columns in which less than two thirds of the lines were tested, or were run."""
     n_tested = cells["p_value"].notna().groupby([cells[key] for key in COLUMN]).transform("sum")
-    is_whole = cells["is_whole"] & (3 * n_tested >= 2 * cells["n_block"])
+    is_whole = cells["is_whole"] & _is_whole(n_tested, cells["n_block"])
     return cells.assign(may_be_best=cells["may_be_best"] & is_whole)
+
+
+def _is_whole(n_lines: "pd.Series[int]", n_block: "pd.Series[int]") -> "pd.Series[bool]":
+    """Return whether columns have so many of the lines of their block that the best of all may be named."""
+    is_whole: pd.Series[bool] = 3 * n_lines >= 2 * n_block  # the page decides alike, of what is selected there
+    return is_whole
 
 
 def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Any:
