@@ -1,9 +1,12 @@
 """Functions shared by the losses on pairs of outputs."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+_BLOCK = 1024  # items whose pairs with a batch stay near the processor
 
 
 def signs(outputs: "Tensor") -> "Tensor":
@@ -21,3 +24,33 @@ def others(levels: "Tensor") -> "Tensor":
 def mean_over(values: "Tensor", mask: "Tensor") -> "Tensor":
     """Average the values that a mask of their shape selects; 0 if there are none."""
     return (values * mask).sum() / mask.sum().clamp(min=1)
+
+
+def logistic_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", margin: float = 0.0) -> "Tensor":
+    """Sum the negative log-likelihood of the pairs of a batch with all items, in blocks of items.
+
+    With theta half the inner product of outputs (n_batch, n_bits) and ``all_outputs`` (n_items, n_bits), which are held
+    constant, a ``similar`` pair costs log(1 + exp(margin - theta)), another one log(1 + exp(margin + theta)).
+    """
+    from torch.nn.functional import softplus
+
+    leaf, total = outputs.detach().requires_grad_(), outputs.new_zeros(())
+    for block, are_similar in _blocks(all_outputs, similar):
+        side = are_similar.to(outputs.dtype).mul_(-2).add_(1)
+        cost = softplus(margin + leaf @ block.T / 2 * side, threshold=40).sum()  # above 40, x itself in float64
+        cost.backward()
+        total += cost.detach()
+    return total + ((outputs - leaf.detach()) * leaf.grad).sum()  # adds 0, and the gradient
+
+
+def sum_of_similar(similar: "Tensor", values: "Tensor") -> "Tensor":
+    """Sum the values (n_items, n) of the items that are ``similar`` (n_batch, n_items), in blocks: (n_batch, n)."""
+    total = values.new_zeros(len(similar), values.shape[1])
+    for block, are_similar in _blocks(values, similar):
+        total.addmm_(are_similar.to(values.dtype), block)
+    return total
+
+
+def _blocks(of_items: "Tensor", of_pairs: "Tensor") -> "Iterator[tuple[Tensor, Tensor]]":
+    """Yield blocks of rows of ``of_items``, each with the same columns of ``of_pairs``."""
+    return zip(of_items.split(_BLOCK), of_pairs.split(_BLOCK, dim=1), strict=True)

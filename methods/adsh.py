@@ -9,6 +9,7 @@ from hashbench.learning.base import LearnedHash
 from hashbench.learning.batch import Batch
 from hashbench.learning.loop import Items
 from hashbench.method import real, setting, whole
+from hashbench.methods._pair_losses import sum_of_similar
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
@@ -16,17 +17,21 @@ if TYPE_CHECKING:
 _BLOCK = 1000  # rows of the affinity in memory at once
 
 
-def adsh_loss(outputs: "Tensor", codes: "Tensor", own_codes: "Tensor", similarity: "Tensor", gamma: float) -> "Tensor":
+def adsh_loss(outputs: "Tensor", codes: "Tensor", own_codes: "Tensor", similar: "Tensor", gamma: float) -> "Tensor":
     """Compute sum_ij (t_i . v_j - n_bits S_ij)^2 + gamma sum_i |v_i - t_i|^2 of a batch, by the number of pairs.
 
     ``codes`` (n_items, n_bits) are V, all 0 before the first update, and ``own_codes`` (n_batch, n_bits) those of the
-    batch.
+    batch. S is 1 for ``similar`` pairs (n_batch, n_items), one negative number for others, and sums to 0. The first sum
+    is t_i^T V^T V t_i - 2 n_bits t_i . sum_j S_ij v_j, and a constant: nothing of the size of all pairs is float64.
     """
-    relaxed = outputs.tanh()
-    n_bits = outputs.shape[1]
-    fit = (relaxed @ codes.T - n_bits * similarity).square().sum()
+    relaxed, n_bits = outputs.tanh(), outputs.shape[1]
+    n_similar, n_pairs = int(similar.count_nonzero()), similar.numel()
+    share = n_similar / max(n_pairs - n_similar, 1)
+    pull = (1 + share) * sum_of_similar(similar, codes) - share * codes.sum(dim=0)
+    constant = n_similar + share**2 * (n_pairs - n_similar)
+    fit = (relaxed @ (codes.T @ codes) * relaxed - 2 * n_bits * relaxed * pull).sum() + n_bits**2 * constant
     apart = ((own_codes - relaxed).square() * own_codes.abs()).sum()  # nothing where there is no code yet
-    return (fit + gamma * apart) / similarity.numel()
+    return (fit + gamma * apart) / n_pairs
 
 
 def best_codes(codes: "Tensor", relaxed: "Tensor", pull: "Tensor", gamma: float) -> None:
@@ -108,7 +113,7 @@ class ADSH(LearnedHash):
 
     def _loss(self, batch: Batch) -> "Tensor":
         codes = batch.own.codes[batch.numbers]
-        return adsh_loss(batch.outputs, codes, codes[batch.rows], zero_sum(batch.all_levels > 0), self.gamma)
+        return adsh_loss(batch.outputs, codes, codes[batch.rows], batch.all_levels > 0, self.gamma)
 
     def _end_epoch(self, batch: Batch) -> None:
         if batch.epoch % self.epochs_a_sweep:
@@ -118,20 +123,14 @@ class ADSH(LearnedHash):
         batch.own.codes[batch.numbers] = codes
 
 
-def zero_sum(similar: "Tensor") -> "Tensor":
-    """Return 1 for similar pairs and one negative number for all others, so that they sum to 0; float64."""
-    share = similar.sum() / (~similar).sum().clamp(min=1)
-    return similar.double() - share * (~similar)
-
-
 def _pulls(batch: Batch, relaxed: "Tensor") -> "Tensor":
-    """Compute S^T T of all items, (n_items, n_bits), in blocks; S as in `zero_sum`."""
+    """Compute S^T T of all items, (n_items, n_bits), in blocks; S as in `adsh_loss`."""
     import torch
 
     from_similar, n_similar = torch.zeros_like(relaxed), 0
     for rows in np.array_split(np.arange(len(relaxed)), -(-len(relaxed) // _BLOCK)):
         block = batch.affinity.block(batch.numbers[rows], batch.numbers) > 0
-        n_similar += int(block.sum())
-        from_similar += torch.from_numpy(block).to(relaxed).T @ relaxed[rows]
+        n_similar += np.count_nonzero(block)
+        from_similar += sum_of_similar(torch.from_numpy(block).T.to(relaxed.device), relaxed[rows])
     share = n_similar / max(len(relaxed) ** 2 - n_similar, 1)
     return (1 + share) * from_similar - share * relaxed.sum(dim=0)

@@ -7,7 +7,7 @@ from hashbench.learning.batch import Batch
 from hashbench.learning.classes import ClassHash, shares
 from hashbench.learning.loop import Items
 from hashbench.method import real, setting
-from hashbench.methods._pair_losses import signs
+from hashbench.methods._pair_losses import logistic_loss, signs
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
@@ -17,11 +17,8 @@ def dfh_loss(
     outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", codes: "Tensor", margin: float, eta: float
 ) -> "Tensor":
     """Compute the mean loss of ``similar`` pairs (n_batch, n_items) and others, and the weighted distance to codes."""
-    import torch
-    from torch.nn.functional import softplus
-
-    theta = outputs @ all_outputs.T / 2
-    return softplus(margin - torch.where(similar, theta, -theta)).mean() + eta * (codes - outputs).square().mean()
+    pairs = logistic_loss(outputs, all_outputs, similar, margin) / similar.numel()
+    return pairs + eta * (codes - outputs).square().mean()
 
 
 def update_centres(centres: "Tensor", codes: "Tensor", weights: "Tensor", separation: float) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hashbench.learning.base import LearnedHash
 from hashbench.learning.batch import Batch
 from hashbench.method import real, setting
-from hashbench.methods._pair_losses import signs
+from hashbench.methods._pair_losses import logistic_loss, signs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,12 +18,8 @@ def dpsh_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", eta: 
     ``all_outputs`` (n_items, n_bits) are the last outputs of all items, held constant; ``similar`` (n_batch, n_items)
     includes self-pairs.
     """
-    from torch.nn.functional import binary_cross_entropy_with_logits
-
-    theta = outputs @ all_outputs.T / 2
-    likelihood = binary_cross_entropy_with_logits(theta, similar.to(theta.dtype), reduction="sum")
     quantisation = (outputs - signs(outputs)).square().sum()
-    return (likelihood + eta * quantisation) / theta.numel()
+    return (logistic_loss(outputs, all_outputs, similar) + eta * quantisation) / similar.numel()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

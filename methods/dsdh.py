@@ -7,7 +7,7 @@ from hashbench.learning.batch import Batch
 from hashbench.learning.classes import ClassHash
 from hashbench.learning.loop import Items
 from hashbench.method import real, setting, whole
-from hashbench.methods._pair_losses import signs
+from hashbench.methods._pair_losses import logistic_loss, signs
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
@@ -19,11 +19,8 @@ def dsdh_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", codes
     ``all_outputs`` (n_items, n_bits) are the last outputs of all items, held constant; ``similar`` (n_batch, n_items)
     includes self-pairs; ``codes`` (n_batch, n_bits) are those of the batch.
     """
-    from torch.nn.functional import binary_cross_entropy_with_logits
-
-    theta = outputs @ all_outputs.T / 2
-    likelihood = binary_cross_entropy_with_logits(theta, similar.to(theta.dtype), reduction="sum")
-    return (likelihood + eta * (codes - outputs).square().sum()) / theta.numel()
+    likelihood = logistic_loss(outputs, all_outputs, similar)
+    return (likelihood + eta * (codes - outputs).square().sum()) / similar.numel()
 
 
 def ridge(codes: "Tensor", classes: "Tensor", penalty: float) -> "Tensor":

@@ -30,7 +30,7 @@ from hashbench.testing import example_dataset
 
 @pytest.mark.parametrize("name", [*FIRST, "mdsh", *slow(*(name for name in LEARNED if name not in (*FIRST, "mdsh")))])
 def test_same_seed_gives_the_same_network_on_any_number_of_threads(name, example):
-    before = torch.get_num_threads()
+    before, fills = torch.get_num_threads(), torch.utils.deterministic.fill_uninitialized_memory
     try:
         torch.set_num_threads(1)
         first = fitted(example, name)
@@ -40,6 +40,7 @@ def test_same_seed_gives_the_same_network_on_any_number_of_threads(name, example
     finally:
         torch.set_num_threads(before)
     assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.utils.deterministic.fill_uninitialized_memory == fills
     assert same_network(first, second)
     assert not same_network(first, fitted(example, name, random_state=1))
 

@@ -17,7 +17,7 @@ from hashbench.learning.batch import Batch
 from hashbench.learning.classes import mean_over_labelled
 from hashbench.learning.loop import Items
 from hashbench.methods._straight_through import cubic, similarity_gap, straight_through
-from hashbench.methods.adsh import _pulls, adsh_loss, best_codes, zero_sum
+from hashbench.methods.adsh import _pulls, adsh_loss, best_codes
 from hashbench.methods.bihalf import bihalf_loss, halves
 from hashbench.methods.cibhash import cibhash_loss, contrast, divergence
 from hashbench.methods.csq import csq_loss
@@ -489,22 +489,34 @@ def test_idhn_of_one_class_per_item_is_the_likelihood_of_pairs_whatever_gamma_is
 # ---------------------------------------------------------------- ADSH
 
 
-def test_adsh_equals_a_double_loop_and_similarities_sum_to_0():
-    u, codes = normal(4, 3), signs(6, 3, seed=1)
-    similar = normal(4, 6, seed=2) > 0.3
+def zero_sum(similar):
+    """Return 1 for similar pairs, and for others the number with which all sum to 0."""
+    return similar.double() - (~similar).double() * float(similar.sum()) / max(int((~similar).sum()), 1)
+
+
+@pytest.mark.parametrize("n_items", [6, 1024, 2500])
+def test_adsh_and_its_gradient_equal_a_double_loop(n_items):
+    u, codes = normal(4, 3).requires_grad_(), signs(n_items, 3, seed=1)
+    similar = normal(4, n_items, seed=2) > 0.3
     s = zero_sum(similar)
-    assert float(s.sum()) == pytest.approx(0, abs=1e-5)
-    assert (s[similar] == 1).all()
-    assert len(s[~similar].unique()) == 1
-    total = 200 * sum(float((codes[i] - u[i].tanh()).square().sum()) for i in range(4))
-    for i, j in itertools.product(range(4), range(6)):
-        total += (float(u[i].tanh() @ codes[j]) - 3 * float(s[i, j])) ** 2
-    assert float(adsh_loss(u, codes, codes[:4], s.double(), 200.0)) == pytest.approx(total / 24, abs=1e-10)
+    total = 200 * sum((codes[i] - u[i].tanh()).square().sum() for i in range(4))
+    for i, j in itertools.product(range(4), range(n_items)):
+        total = total + (u[i].tanh() @ codes[j] - 3 * s[i, j]) ** 2
+    expected = total / (4 * n_items)
+    loss = adsh_loss(u, codes, codes[:4], similar, 200.0)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(value, u)[0] for value in (loss, expected)))
+
+
+def test_adsh_of_a_batch_whose_pairs_are_all_similar_is_finite():
+    u, codes = normal(4, 3), signs(6, 3, seed=1)
+    expected = (u.tanh() @ codes.T - 3).square().sum() / 24
+    assert float(adsh_loss(u, codes, codes[:4], torch.ones(4, 6) > 0, 0.0)) == pytest.approx(float(expected), abs=1e-10)
 
 
 def test_adsh_learns_nothing_from_codes_that_are_not_yet_found():
-    zeros, s = torch.zeros(6, 3).double(), zero_sum(torch.eye(6)[:4] > 0).double()
-    slope = gradient(lambda f: adsh_loss(f, zeros, zeros[:4], s, 200.0), normal(4, 3))
+    zeros = torch.zeros(6, 3).double()
+    slope = gradient(lambda f: adsh_loss(f, zeros, zeros[:4], torch.eye(6)[:4] > 0, 200.0), normal(4, 3))
     assert not slope.any()
 
 
@@ -512,7 +524,7 @@ def test_adsh_learns_nothing_from_codes_that_are_not_yet_found():
 def test_codes_of_adsh_are_best_column_by_column(seed):
     n_items, n_bits, gamma = 6, 3, 2.0
     relaxed = torch.tanh(normal(n_items, n_bits, seed=seed))
-    s = zero_sum(torch.tensor(np.equal.outer(np.arange(6) % 2, np.arange(6) % 2))).double()
+    s = zero_sum(torch.tensor(np.equal.outer(np.arange(6) % 2, np.arange(6) % 2)))
 
     def cost(codes):
         return float((relaxed @ codes.T - n_bits * s).square().sum() + gamma * (codes - relaxed).square().sum())

@@ -12,6 +12,7 @@ from helpers.thoroughness import slow
 
 from hashbench import registry
 from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
+from hashbench.methods._pair_losses import logistic_loss
 from hashbench.methods.dhn import dhn_loss
 from hashbench.methods.dpsh import dpsh_loss
 from hashbench.methods.dsh import dispersion_loss, original_loss
@@ -41,6 +42,19 @@ def test_dpsh_equals_a_double_loop():
     for i, k in itertools.product(range(4), range(5)):
         total += 3.0 * (float(u[i, k]) - (1 if u[i, k] > 0 else -1)) ** 2
     assert float(dpsh_loss(u, cache, s, eta=3.0)) == pytest.approx(total / 28, abs=1e-10)
+
+
+@pytest.mark.parametrize("n_items", [1024, 2500])
+@pytest.mark.parametrize("margin", [0.0, 1.5])
+def test_the_likelihood_of_many_pairs_and_its_gradient_are_those_of_all_at_once(n_items, margin):
+    u, cache = normal(4, 5).requires_grad_(), normal(n_items, 5, seed=1)
+    similar = normal(4, n_items, seed=2) > 0
+    theta = u @ cache.T / 2
+    wrong_by = torch.where(similar, margin - theta, margin + theta)
+    expected = torch.logaddexp(torch.zeros_like(theta), wrong_by).sum() / 3
+    loss = logistic_loss(u, cache, similar, margin) / 3
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(value, u)[0] for value in (loss, expected)))
 
 
 def test_dpsh_is_finite_at_extreme_inner_products_and_0_where_they_agree_with_the_labels():
