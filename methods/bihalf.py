@@ -61,7 +61,7 @@ class BiHalf(_Unlabelled):
     (60, 4)
     """
 
-    gamma: float = setting(6.0, real(0), tunable=(2.0, 6.0, 18.0))
+    gamma: float = setting(6.0, real(0), tunable=(0.0, 0.6, 2.0, 6.0, 18.0, 54.0))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

@@ -93,7 +93,7 @@ class CIBHash(_Unlabelled):
 
     temperature: float = setting(0.3, real(0, closed="neither"))
     kl_weight: float = setting(0.001, real(0))
-    dropout: float = setting(0.7, real(0, 1, closed="left"), tunable=(0.5, 0.7, 0.9))
+    dropout: float = setting(0.7, real(0, 1, closed="left"), tunable=(0.1, 0.3, 0.5, 0.7, 0.9))
     head: str = setting("mlp", choice("linear", "mlp"))
     augmentation: str = setting("crop", choice("crop", "flip", "none"))
 

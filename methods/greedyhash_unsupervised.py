@@ -43,7 +43,7 @@ class GreedyHashUnsupervised(_Unlabelled):
     (60, 4)
     """
 
-    alpha: float = setting(0.1, real(0), tunable=(0.03, 0.1, 0.3))
+    alpha: float = setting(0.1, real(0), tunable=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
