@@ -121,8 +121,9 @@ class Line:
 
     def params(self, point: Point) -> dict[str, Any]:
         """Return the parameters of a setting, those at their default left out."""
-        places = zip(self.values.items(), point, self.start, strict=True)
-        return {**self.fixed, **{key: values[place] for (key, values), place, own in places if place != own}}
+        places = zip(self.values.items(), point, strict=True)
+        params = {**self.fixed, **{key: values[place] for (key, values), place in places}}
+        return {key: value for key, value in params.items() if value != self.card.params[key]}
 
     def at_edge(self, point: Point) -> tuple[str, ...]:
         """Return the parameters of which a setting has the least or the greatest number that was tried."""
