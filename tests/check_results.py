@@ -92,4 +92,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())  # a text is an error
+    sys.exit(main() or 0)  # a text is an error
