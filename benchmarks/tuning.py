@@ -48,6 +48,7 @@ TRIALS = Path(__file__).with_name("tuning.csv")
 GRID = Path(__file__).parent / "rows/images.toml"
 EARLIER = Path(__file__).with_name("tuning-earlier.csv")
 N_BITS, SEED = 32, 0
+OF_NEIGHBOURS = "wordnet-minilm"
 NAMES = {"learning_rate": "rate", "weight_decay": "decay"}
 MULTIPLIERS = [0.01, 0.03, 0.1]  # of the rates of pretrained layers
 OF_IMAGES: dict[str, list[dict[str, Any]]] = {  # the rate that suits a method on features, and what else it has
@@ -153,12 +154,31 @@ def overall(table: pd.DataFrame) -> pd.DataFrame:
 
 def choices() -> pd.DataFrame:
     """Return, for each method, its default when trials began, the best of its settings on features, and its lead."""
-    trials = read()
-    table = overall(means(trials[~trials["dataset"].str.endswith(":images")]))
+    table = overall(means(of_classes(read())))
     default = table[table["is_default"]].set_index("method")
     best = table.dropna(subset="score").groupby("method").head(1).set_index("method")
     frame = default.reset_index().merge(best.reset_index(), on="method", suffixes=("_default", "_best"))
     return frame.assign(lead=frame["score_best"] - frame["score_default"])
+
+
+def of_classes(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the trials that defaults are chosen by: on features of items with classes."""
+    return trials[~trials["dataset"].str.endswith(":images") & (trials["dataset"] != OF_NEIGHBOURS)]
+
+
+def chosen_by_neighbours() -> str:
+    """Lay out as a table what methods without labels score on items with neighbours, and with which settings."""
+    trials = read()
+    table = means(trials[trials["dataset"] == OF_NEIGHBOURS]).dropna(subset="score")
+    best = table.sort_values("score", ascending=False).groupby("method").head(1).sort_values("method")
+    rows = []
+    for row in best.itertuples():
+        force = {name: method_card(row.method).params[name] for name in json.loads(row.setting)}
+        scores = table[(table["method"] == row.method) & (table["setting"].map(json.loads) == force)]["score"]
+        told = f"{scores.iloc[0]:.3f}" if len(scores) else "not tried"
+        rows.append([f"`{row.method}`", in_words(json.loads(row.setting)), f"{row.score:.3f}", told])
+    header = ["method", "best of nine", "score", "default"]
+    return markdown_table(header, rows, is_padded=False, is_markup=True)
 
 
 def chosen() -> str:
@@ -215,7 +235,7 @@ def main() -> int:
     if options.effort:
         print(effort())
     elif options.chosen:
-        print(chosen())
+        print(chosen(), chosen_by_neighbours(), sep="\n\n")
     elif options.summary or not options.dataset:
         summary()
     return 0
