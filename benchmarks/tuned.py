@@ -10,7 +10,6 @@ tried are on one side of it.
 
 import json
 import sys
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from numbers import Real
@@ -117,9 +116,10 @@ def grid_of(folder: Path) -> str:
 def page() -> str:
     parts = [ABOUT]
     for folder in sorted(path for path in FOLDER.iterdir() if path.is_dir()):
-        grid = tomllib.loads((folder / "grid.toml").read_text())
-        title, lengths = ", ".join(grid["datasets"]), ", ".join(map(str, grid["bits"]))
-        parts.append(f"## {title}\n\nAt {lengths} bits, with one seed.\n\n{table(folder)}\n")
+        rows = read_folder(folder).values()
+        (features,), (n_bits,), seeds = ({getattr(row, key) for row in rows} for key in ("features", "n_bits", "seed"))
+        about = f"Features: {features}. At {n_bits} bits, seed {', '.join(map(str, sorted(seeds)))}."
+        parts.append(f"## {folder.name}\n\n{about}\n\n{table(folder)}\n")
     return "\n".join(parts)
 
 
