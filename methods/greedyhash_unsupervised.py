@@ -49,7 +49,7 @@ class GreedyHashUnsupervised(_Unlabelled):
 
     learning_rate: float = 0.3
     weight_decay: float = 2e-3
-    alpha: float = setting(0.3, real(0), tunable=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0))
+    alpha: float = setting(0.3, real(0), tunable=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "neighbours": {"learning_rate": 0.1, "weight_decay": 5e-4, "alpha": 0.1},
