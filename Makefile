@@ -22,7 +22,7 @@ ROWS_ONLY := HASHBENCH_DATA=$(CURDIR)/$(VENV)/no-data # whose figures are the sa
 SHOWN := itq lsh sph bre fasthash sdh structhash
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-figures test-originals test-all coverage golden cards reproduce-tables reproduce-all tables bench check clean
+.PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-figures test-originals test-all coverage falls golden cards reproduce-tables reproduce-all tables bench check clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -133,6 +133,9 @@ workflows: $(VENV)/.dev ## Check the workflows of GitHub by actionlint and shell
 
 types: $(VENV)/.dev links ## Check types
 	$(BIN)/mypy
+
+falls: $(VENV)/.installed ## Check that no score of results/ falls or is lost, since BASE, without a word in the changelog
+	$(BIN)/python tests/check_results.py $(BASE)
 
 golden: $(VENV)/.test ## Rewrite tests/golden, pinned numbers only under a raised version; review the diff
 	$(BIN)/python tests/make_golden.py

@@ -55,7 +55,11 @@ N_NEIGHBOURS = 10
 N_CANDIDATES = (10, 100)
 EQUAL = (8, 16, 32, 64)  # bytes per item
 IN_TABLES = (8, 32)
-BITS: dict[str, dict[str, Any]] = {"sign": {"threshold": "mean"}, "itq": {}, "greedyhash-unsupervised": {}}
+BITS: dict[str, dict[str, Any]] = {
+    "sign": {"threshold": "mean"},
+    "itq": {},
+    "greedyhash-unsupervised": {"learning_rate": 0.1, "weight_decay": 5e-4, "alpha": 0.1},  # its preset "neighbours"
+}
 INDEXES: dict[str, Callable[[int], str]] = {  # by bytes per item: what faiss's factory makes
     "RaBitQ": lambda n_bytes: f"PCAR{8 * (n_bytes - 8)},RaBitQ",  # 8 bytes are its two factors
     "PQ": lambda n_bytes: f"PQ{n_bytes}np",  # np: centroids in any order; theirs is for another search

@@ -1,37 +1,32 @@
-"""Settings of the learned methods, each method with as many, judged on held-out training items.
+"""Settings of the learned methods: what was tried before defaults were fixed, and networks from images.
 
-    .venv/bin/python benchmarks/tuning.py cifar10-s1:squeezenet [--method NAME ...] [--epochs N] [--jobs N]
-    .venv/bin/python benchmarks/tuning.py wordnet-minilm [--jobs N]
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 [--jobs N]
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 --network
-    .venv/bin/python benchmarks/tuning.py tmc2007 --method mihash --setting '{"alpha": 4}' --bits 16 --bits 48 --seed 1
     .venv/bin/python benchmarks/tuning.py --summary
     .venv/bin/python benchmarks/tuning.py --chosen
     .venv/bin/python benchmarks/tuning.py --effort
 
 Trials are those of `hashbench tune`: a fifth of the training items is held out, a method learns from the others, and
 two numbers judge it, since neither alone foretells the queries: AP of held-out items as queries to other held-out
-items, and to those that were learned from. Queries and database of the dataset are never looked at. Each method has its
-default and eight other settings, drawn as `hashbench tune` draws them from the values that it declares as ``tunable``:
-of the rate, of weight decay and of one parameter of its loss, at two lengths. Where each query has nearest neighbours,
-only methods that learn without labels are tried, at lengths that are usual for embeddings. From images there are three
-settings at one length: the rate that suits the method on features, with pretrained layers at a hundredth, three
-hundredths or a tenth of it, all else as in benchmarks/rows/images.toml; dtsh diverges at two of these, and has three
-more at a third of the rate. ``--network`` asks, by talr-ap, what smaller and larger images gain, and training fewer
-layers or all. Trials are added to benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further
-questions of a method, from whose answers no setting is chosen: these are in further.csv. Trials of earlier code are in
-tuning-earlier.csv: on features without weight decay, and from images before features were centred by the mean of all
-items.
+items, and to those that were learned from. Queries and database of the dataset are never looked at.
+
+benchmarks/tuning.csv has the trials behind the defaults, on features: nine settings a method, an even draw from three
+values of the rate, three of weight decay and three of one parameter of its loss, at two lengths. Their code was that of
+25 November 2026. further.csv has more settings of mihash, from which none was chosen; tuning-earlier.csv has trials of
+earlier code: on features without weight decay, and from images before features were centred by the mean of all items.
+What the rows of a dataset were tuned by is in benchmarks/tuned, which `hashbench tune` wrote.
+
+From images there are three settings at one length: the rate that suits the method on features, with pretrained layers
+at a hundredth, three hundredths or a tenth of it, all else as in benchmarks/rows/images.toml; dtsh diverges at two of
+these, and has three more at a third of the rate. ``--network`` asks, by talr-ap, what smaller and larger images gain,
+and training fewer layers or all. Trials are added to benchmarks/tuning.csv one by one, and not repeated.
 """
 
 import argparse
 import json
 import sys
 import tomllib
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -45,16 +40,15 @@ from hashbench.dataset import Dataset
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.one_job import load_once
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.tuning import LEAD, SCORES, failure_of, run_trials, settings_to_try, split_file
+from hashbench.pipeline.tuning import LEAD, SCORES, failure_of, run_trials, split_file
 from hashbench.reports.formatting import markdown_table
 from hashbench.store.files import locked, write_text
 
-TRIALS, FURTHER = (Path(__file__).with_name(name) for name in ("tuning.csv", "further.csv"))
+TRIALS = Path(__file__).with_name("tuning.csv")
 GRID = Path(__file__).parent / "rows/images.toml"
 EARLIER = Path(__file__).with_name("tuning-earlier.csv")
-LENGTHS, SEEDS, N_SETTINGS = (16, 48), (0,), 9
-TUNED = [name for name in registry.built_in_methods() if method_card(name).is_learned]
-LENGTHS_OF_IMAGES, LENGTHS_OF_NEIGHBOURS = (32,), (64, 512)
+N_BITS, SEED = 32, 0
+OF_NEIGHBOURS = "wordnet-minilm"
 NAMES = {"learning_rate": "rate", "weight_decay": "decay"}
 MULTIPLIERS = [0.01, 0.03, 0.1]  # of the rates of pretrained layers
 OF_IMAGES: dict[str, list[dict[str, Any]]] = {  # the rate that suits a method on features, and what else it has
@@ -71,64 +65,18 @@ NETWORKS: list[dict[str, Any]] = [
     {"train_from": "fire9"},
     {"train_from": "conv1"},
 ]
-Plan = dict[str, list[dict[str, Any]]]  # settings of each method
 KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
 COLUMNS = [*KEY, "is_default", *SCORES, "seconds", "failure"]
 
 
 def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -> list[dict[str, Any]]:
-    plan: Plan = {method: settings_of(method) for method in methods_for(dataset)}
-    if dataset.images is not None:
-        below = [{"pretrained_multiplier": multiplier} for multiplier in MULTIPLIERS]
-        plan = {method: [one | share for one in settings for share in below] for method, settings in OF_IMAGES.items()}
-        if of_network:
-            plan = {NETWORK_METHOD: [plan[NETWORK_METHOD][-1] | one for one in NETWORKS]}
-    return planned(spec, dataset, epochs, plan, lengths_for(dataset), SEEDS)
-
-
-def methods_for(dataset: Dataset) -> list[str]:
-    """Return the methods that are tried: where each query has nearest neighbours, those that learn without labels."""
-    return [name for name in TUNED if dataset.rule != "neighbours" or method_card(name).supervision == "none"]
-
-
-def lengths_for(dataset: Dataset) -> tuple[int, ...]:
-    if dataset.images is not None:
-        return LENGTHS_OF_IMAGES
-    return LENGTHS_OF_NEIGHBOURS if dataset.rule == "neighbours" else LENGTHS
-
-
-def settings_of(method: str) -> list[dict[str, Any]]:
-    """Return the first and eight other settings of a method, each with all of its tunable parameters."""
-    card, first = method_card(method), first_of(method)
-    return [first | setting for setting in settings_to_try(card.tunable, card.params | first, N_SETTINGS, SEEDS[0])]
-
-
-def first_of(method: str) -> dict[str, Any]:
-    """Return the setting that was the default when the committed trials were drawn, or else today's."""
-    return firsts().get(method) or default_of(method)
-
-
-@cache
-def firsts() -> dict[str, dict[str, Any]]:
-    trials = read()
-    default = trials[trials["is_default"].astype(bool)]
-    return {trial.method: json.loads(trial.setting) for trial in default.itertuples()}
-
-
-def default_of(method: str) -> dict[str, Any]:
-    card = method_card(method)
-    return {name: card.params[name] for name in card.tunable}
-
-
-def planned(
-    spec: str, dataset: Dataset, epochs: int, plan: Plan, lengths: Sequence[int], seeds: Sequence[int]
-) -> list[dict[str, Any]]:
+    below = [{"pretrained_multiplier": multiplier} for multiplier in MULTIPLIERS]
+    plan = {method: [one | share for one in settings for share in below] for method, settings in OF_IMAGES.items()}
+    if of_network:
+        plan = {NETWORK_METHOD: [plan[NETWORK_METHOD][-1] | one for one in NETWORKS]}
     same = {"dataset": spec, "dataset_fingerprint": dataset.fingerprint, "epochs": epochs}
     return [
-        same
-        | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
-        | {"is_default": setting == first_of(method)}
-        for rest in product(lengths, seeds)
+        same | {"method": method, "setting": json.dumps(setting), "n_bits": N_BITS, "seed": SEED, "is_default": False}
         for method, settings in plan.items()
         for setting in settings
     ]
@@ -141,11 +89,10 @@ def network(weights: str, epochs: int) -> dict[str, Any]:
     return grid | {"weight_decay": 5e-4, "weights": weights, "epochs": epochs, "halve_every": halve_every}
 
 
-def judge(trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
+def judge(trial: dict[str, Any], weights: str) -> dict[str, Any]:
     """Learn from four fifths of the training items, and score the others in both ways."""
     dataset = load_once(trial["dataset"], trial["dataset_fingerprint"])
-    common = {"epochs": trial["epochs"]} if weights is None else network(weights, trial["epochs"])
-    params = {"device": "cpu"} | common | json.loads(trial["setting"])
+    params = {"device": "cpu"} | network(weights, trial["epochs"]) | json.loads(trial["setting"])
     path = split_file(dataset, trial["seed"])
     (job,) = grid([str(path)], [(trial["method"], params)], [trial["n_bits"]], [trial["seed"]], {})
     with TemporaryDirectory() as folder:
@@ -156,7 +103,7 @@ def judge(trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
     return {**trial, **dict(scores), "seconds": round(float(outcome.made.seconds), 1)}
 
 
-def run(plan: list[dict[str, Any]], weights: str | None = None, n_jobs: int = 1, path: Path = TRIALS) -> None:
+def run(plan: list[dict[str, Any]], weights: str, n_jobs: int = 1, path: Path = TRIALS) -> None:
     """Judge the trials that the file does not hold yet."""
     done = {_identity(trial) for trial in read(path)[KEY].to_dict("records")}
     missing = [trial for trial in plan if _identity(trial) not in done]
@@ -207,12 +154,31 @@ def overall(table: pd.DataFrame) -> pd.DataFrame:
 
 def choices() -> pd.DataFrame:
     """Return, for each method, its default when trials began, the best of its settings on features, and its lead."""
-    trials = read()
-    table = overall(means(trials[~trials["dataset"].str.endswith(":images")]))
+    table = overall(means(of_classes(read())))
     default = table[table["is_default"]].set_index("method")
     best = table.dropna(subset="score").groupby("method").head(1).set_index("method")
     frame = default.reset_index().merge(best.reset_index(), on="method", suffixes=("_default", "_best"))
     return frame.assign(lead=frame["score_best"] - frame["score_default"])
+
+
+def of_classes(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the trials that defaults are chosen by: on features of items with classes."""
+    return trials[~trials["dataset"].str.endswith(":images") & (trials["dataset"] != OF_NEIGHBOURS)]
+
+
+def chosen_by_neighbours() -> str:
+    """Lay out as a table what methods without labels score on items with neighbours, and with which settings."""
+    trials = read()
+    table = means(trials[trials["dataset"] == OF_NEIGHBOURS]).dropna(subset="score")
+    best = table.sort_values("score", ascending=False).groupby("method").head(1).sort_values("method")
+    rows = []
+    for row in best.itertuples():
+        force = {name: method_card(row.method).params[name] for name in json.loads(row.setting)}
+        scores = table[(table["method"] == row.method) & (table["setting"].map(json.loads) == force)]["score"]
+        told = f"{scores.iloc[0]:.3f}" if len(scores) else "not tried"
+        rows.append([f"`{row.method}`", in_words(json.loads(row.setting)), f"{row.score:.3f}", told])
+    header = ["method", "best of nine", "score", "default"]
+    return markdown_table(header, rows, is_padded=False, is_markup=True)
 
 
 def chosen() -> str:
@@ -221,7 +187,9 @@ def chosen() -> str:
     for row in choices().itertuples():
         default, best = (json.loads(setting) for setting in (row.setting_default, row.setting_best))
         scores = f"{row.score_default:.3f}", f"{row.score_best:.3f}", f"{row.lead:.4f}"
-        now = "the default" if row.lead <= LEAD else "the best" if default_of(row.method) == best else "not the best"
+        params = method_card(row.method).params
+        is_best = all(params[name] == value for name, value in best.items())
+        now = "the default" if row.lead <= LEAD else "the best" if is_best else "not the best"
         rows.append([f"`{row.method}`", in_words(default), scores[0], in_words(best), *scores[1:], now])
     header = ["method", "default", "score", "best of nine", "score", "lead", "in force"]
     return markdown_table(header, rows, is_padded=False, is_markup=True)
@@ -246,55 +214,28 @@ def effort() -> str:
     return markdown_table(["method", *counts], rows, is_padded=False, is_markup=True)
 
 
-def setting_of(text: str) -> dict[str, Any]:
-    setting = json.loads(text)
-    if not isinstance(setting, dict) or "epochs" in setting:
-        raise argparse.ArgumentTypeError(f"a setting is a JSON object of parameters, epochs not among them: got {text}")
-    return setting
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dataset", nargs="?", help="prepared, such as cifar10-s1:squeezenet")
-    parser.add_argument("--method", action="append", default=[], choices=TUNED, help="these alone")
-    parser.add_argument("--weights", help="of the network, for images")
-    parser.add_argument("--network", action="store_true", help=f"ask of it instead, by {NETWORK_METHOD}, for images")
-    parser.add_argument("--setting", action="append", default=[], type=setting_of, help="further ones of the method")
-    parser.add_argument("--bits", action="append", default=[], type=int, help="of further settings")
-    parser.add_argument("--seed", action="append", default=[], type=int, help="of further settings")
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("dataset", nargs="?", help="of images, prepared, such as cifar10-s1:images")
+    parser.add_argument("--weights", help="of the network")
+    parser.add_argument("--network", action="store_true", help=f"ask of it instead, by {NETWORK_METHOD}")
+    parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--effort", action="store_true", help="how many settings of each method were tried")
     parser.add_argument("--chosen", action="store_true", help="the best setting of each method, and what is in force")
     options = parser.parse_args()
-    if options.setting and (len(options.method) != 1 or not options.dataset):
-        parser.error("--setting needs a dataset and one --method")
-    if (options.bits or options.seed) and not options.setting:
-        parser.error("--bits and --seed are of further settings: add --setting")
-    if options.network and (options.setting or options.method or not options.weights):
-        parser.error("--network needs --weights, and neither --method nor --setting")
     if options.dataset:
         dataset, _ = load_dataset(options.dataset)
-        if (dataset.images is None) != (options.weights is None):
-            parser.error(f"--weights are for datasets of images, all of which need them: got {options.dataset}")
-        if options.weights is not None and not Path(options.weights).is_file():
-            parser.error(f"there is no file {options.weights}")
-        if others := {*options.method} - {*methods_for(dataset)}:
-            parser.error(f"{options.dataset} has neighbours, and {', '.join(sorted(others))} learn from labels")
-        about = (options.dataset, dataset, options.epochs)
-        if options.setting:
-            further = {options.method[0]: options.setting}
-            plan = planned(*about, further, options.bits or lengths_for(dataset), options.seed or SEEDS)
-            run(plan, options.weights, options.jobs, FURTHER)
-        else:
-            plan = trials(*about, options.network)
-            plan = [trial for trial in plan if not options.method or trial["method"] in options.method]
-            run(plan, options.weights, options.jobs)
+        if dataset.images is None:
+            parser.error(f"{options.dataset} has no images; tune on features by hashbench tune")
+        if options.weights is None or not Path(options.weights).is_file():
+            parser.error(f"--weights is the file of the network's weights: got {options.weights}")
+        run(trials(options.dataset, dataset, options.epochs, options.network), options.weights, options.jobs)
     if options.effort:
         print(effort())
     elif options.chosen:
-        print(chosen())
+        print(chosen(), chosen_by_neighbours(), sep="\n\n")
     elif options.summary or not options.dataset:
         summary()
     return 0

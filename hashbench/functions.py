@@ -172,7 +172,8 @@ def tune(
     -------
     DataFrame
         One row per method: ``method``, the chosen ``params``, the ``best`` ones, ``best_score`` and ``default_score``,
-        ``lead``, ``n_trials`` and ``n_failed``. ``params`` are as `run` takes them and ``grid.toml`` holds them, with
+        ``lead``, ``n_trials``, ``n_failed`` and ``at_edge``: the parameters whose chosen value is the least or the
+        greatest that was tried. ``params`` are as `run` takes them and ``grid.toml`` holds them, with
         ``tuned``, the number of settings tried; None if no settings finished. The defaults are chosen unless
         the best lead by more than 0.01. The lowest score is the best if all metrics count errors; beside others, errors
         are taken as 1 - metric.
@@ -214,12 +215,13 @@ def tune(
     names = [get_metric(name).name for name in study.metrics]
     folder = _as_path(output, "output")
     tuning.check_folder(folder)
-    trials = tuning.plan(study, n_trials)
-    for sentence in tuning.about_effort(study, n_trials, "n_trials="):
+    search = tuning.Search(study, n_trials, names)
+    for sentence in search.about_effort("n_trials="):
         warnings.warn(sentence, stacklevel=3)
     cluster = None if workers is None else Cluster(workers, trust_workers)
-    outcomes = [*tuning.run_trials(trials, names, folder, n_jobs, resume=resume, cluster=cluster)]
-    choices = tuning.conclude(study, trials, outcomes, names, folder)
+    for _ in search.run(folder, n_jobs, resume=resume, cluster=cluster):
+        pass
+    choices = tuning.conclude(search, folder)
     if left_out := tuning.about_left_out(choices):
         warnings.warn(left_out, stacklevel=3)
     return pd.DataFrame([vars(choice) | {"params": tuning.variant_of(choice)} for choice in choices])

@@ -21,7 +21,7 @@ def default_n_bins(n_bits: int) -> int:
 class _Ranked(LearnedHash):
     """Base of methods that learn from soft histograms of the distances between relaxed codes."""
 
-    alpha: float = setting(1.0, real(0, closed="neither"), tunable=(0.5, 1.0, 2.0))
+    alpha: float = setting(1.0, real(0, closed="neither"), tunable=(0.25, 0.5, 1.0, 2.0, 4.0, 8.0))
     continuation: int = setting(0, whole(0))
     n_bins: int | None = setting(None, whole(0), None)
 

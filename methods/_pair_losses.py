@@ -32,15 +32,17 @@ def logistic_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", m
     With theta half the inner product of outputs (n_batch, n_bits) and ``all_outputs`` (n_items, n_bits), which are held
     constant, a ``similar`` pair costs log(1 + exp(margin - theta)), another one log(1 + exp(margin + theta)).
     """
+    import torch
     from torch.nn.functional import softplus
 
-    leaf, total = outputs.detach().requires_grad_(), outputs.new_zeros(())
+    leaf = outputs.detach().requires_grad_()
+    total, slope = outputs.new_zeros(()), torch.zeros_like(leaf)
     for block, are_similar in _blocks(all_outputs, similar):
         side = are_similar.to(outputs.dtype).mul_(-2).add_(1)
         cost = softplus(margin + leaf @ block.T / 2 * side, threshold=40).sum()  # above 40, x itself in float64
-        cost.backward()
         total += cost.detach()
-    return total + ((outputs - leaf.detach()) * leaf.grad).sum()  # adds 0, and the gradient
+        slope += torch.autograd.grad(cost, leaf)[0]
+    return total + ((outputs - leaf.detach()) * slope).sum()  # adds 0, and the gradient
 
 
 def sum_of_similar(similar: "Tensor", values: "Tensor") -> "Tensor":
@@ -53,4 +55,5 @@ def sum_of_similar(similar: "Tensor", values: "Tensor") -> "Tensor":
 
 def _blocks(of_items: "Tensor", of_pairs: "Tensor") -> "Iterator[tuple[Tensor, Tensor]]":
     """Yield blocks of rows of ``of_items``, each with the same columns of ``of_pairs``."""
-    return zip(of_items.split(_BLOCK), of_pairs.split(_BLOCK, dim=1), strict=True)
+    places = (slice(start, start + _BLOCK) for start in range(0, len(of_items), _BLOCK))
+    return ((of_items[place], of_pairs[:, place]) for place in places)

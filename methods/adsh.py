@@ -85,9 +85,9 @@ class ADSH(LearnedHash):
     (60, 4)
     """
 
-    gamma: float = setting(800.0, real(0), tunable=(50.0, 200.0, 800.0))
+    gamma: float = setting(800.0, real(0), tunable=(12.5, 50.0, 200.0, 800.0, 3200.0))
     epochs_a_sweep: int = setting(3, whole(1))
-    learning_rate: float = setting(0.003, real(0, closed="neither"), tunable=(0.003, 0.01, 0.03))
+    learning_rate: float = 0.003
 
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
@@ -130,7 +130,7 @@ def _pulls(batch: Batch, relaxed: "Tensor") -> "Tensor":
     from_similar, n_similar = torch.zeros_like(relaxed), 0
     for rows in np.array_split(np.arange(len(relaxed)), -(-len(relaxed) // _BLOCK)):
         block = batch.affinity.block(batch.numbers[rows], batch.numbers) > 0
-        n_similar += np.count_nonzero(block)
+        n_similar += int(np.count_nonzero(block))
         from_similar += sum_of_similar(torch.from_numpy(block).T.to(relaxed.device), relaxed[rows])
     share = n_similar / max(len(relaxed) ** 2 - n_similar, 1)
     return (1 + share) * from_similar - share * relaxed.sum(dim=0)

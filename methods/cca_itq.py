@@ -67,7 +67,7 @@ class CCAITQ(_LinearHash):
     """
 
     n_iter: int = setting(50, whole(0))
-    ridge: float = setting(1e-4, real(0, closed="neither"), tunable=(1e-4, 1.0, 100.0, 1e4))
+    ridge: float = setting(1e-4, real(0, closed="neither"), tunable=(1e-6, 1e-4, 1.0, 100.0, 1e4, 1e5, 1e6))
     random_state: int = 0
 
     supervision = "labels"

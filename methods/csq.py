@@ -55,7 +55,7 @@ class CSQ(TargetHash):
     (60, 4)
     """
 
-    quantisation: float = setting(1e-4, real(0), tunable=(1e-4, 1e-2, 0.1))
+    quantisation: float = setting(1e-4, real(0), tunable=(0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0))
     learning_rate: float = 0.3
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {

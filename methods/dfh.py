@@ -80,8 +80,7 @@ class DFH(ClassHash):
     margin: float = setting(0.0, real(0))
     mu: float = setting(1.0, real(0))
     nu: float = setting(1.0, real(0))
-    eta: float = setting(0.5, real(0), tunable=(0.1, 0.5, 2.0))
-    learning_rate: float = setting(0.1, real(0, closed="neither"), tunable=(0.01, 0.03, 0.1))
+    eta: float = setting(0.5, real(0), tunable=(0.02, 0.1, 0.5, 2.0, 10.0))
     weight_decay: float = 2e-3
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {

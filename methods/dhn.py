@@ -60,7 +60,7 @@ class DHN(LearnedHash):
     (60, 4)
     """
 
-    quantisation: float = setting(0.1, real(0), tunable=(0.01, 0.1, 1.0))
+    quantisation: float = setting(0.1, real(0), tunable=(0.001, 0.01, 0.1, 1.0, 10.0))
 
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -61,9 +61,9 @@ class DPN(TargetHash):
     (60, 4)
     """
 
-    margin: float = setting(2.0, real(0, closed="neither"), tunable=(0.5, 1.0, 2.0))
+    margin: float = setting(2.0, real(0, closed="neither"), tunable=(0.25, 0.5, 1.0, 2.0, 4.0, 8.0))
     adapt_every: int = setting(0, whole(0))
-    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
+    learning_rate: float = 0.3
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

@@ -60,7 +60,7 @@ class DPSH(LearnedHash):
     (60, 4)
     """
 
-    eta: float | None = setting(1.0, real(0), None, tunable=(1.0, None, 30.0))
+    eta: float | None = setting(1.0, real(0), None, tunable=(0.1, 1.0, None, 30.0, 100.0))
     learning_rate: float = 0.3
 
     group = "pair-based"

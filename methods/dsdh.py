@@ -99,7 +99,7 @@ class DSDH(ClassHash):
 
     mu: float | None = setting(None, real(0, closed="neither"), None)
     nu: float = setting(0.1, real(0, closed="neither"))
-    eta: float | None = setting(None, real(0, closed="neither"), None, tunable=(10.0, None, 150.0))
+    eta: float | None = setting(None, real(0, closed="neither"), None, tunable=(2.0, 10.0, None, 150.0, 500.0))
     dcc_iter: int = setting(10, whole(1))
     learning_rate: float = 0.3
     weight_decay: float = 2e-3

@@ -114,7 +114,7 @@ class DSH(LearnedHash):
     objective: str = setting("original", choice("dispersion", "original"))
     learning_rate: float = 0.1
     weight_decay: float = 5e-3
-    margin: float = setting(1.0, real(0, closed="neither"), tunable=(1.0, 2.0, 3.0))
+    margin: float = setting(1.0, real(0, closed="neither"), tunable=(0.25, 0.5, 1.0, 2.0, 3.0, 4.0))
     alpha: float = setting(0.01, real(0))
 
     group = "pair-based"

@@ -65,8 +65,8 @@ class DTSH(LearnedHash):
     (60, 4)
     """
 
-    eta: float = setting(1 / 16, real(0), tunable=(0.01, 0.0625, 0.25))
-    learning_rate: float = setting(0.03, tunable=(0.01, 0.03, 0.1))
+    eta: float = setting(1 / 16, real(0), tunable=(0.0025, 0.01, 0.0625, 0.25, 1.0))
+    learning_rate: float = 0.03
 
     group = "triplet-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -61,8 +61,7 @@ class GreedyHash(ClassHash):
     (60, 4)
     """
 
-    alpha: float = setting(0.1, real(0), tunable=(0.03, 0.1, 0.3))
-    learning_rate: float = setting(0.1, real(0, closed="neither"), tunable=(0.01, 0.03, 0.1))
+    alpha: float = setting(0.1, real(0), tunable=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0))
     weight_decay: float = 2e-3
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -72,8 +72,8 @@ class HashNet(LearnedHash):
     (60, 4)
     """
 
-    beta: float = setting(1.5, real(1))
-    slope: float = setting(10.0, real(0, closed="neither"), tunable=(5.0, 10.0, 20.0))
+    beta: float = setting(1.5, real(1), tunable=(1.0, 1.5, 2.5, 5.0, 10.0))
+    slope: float = setting(10.0, real(0, closed="neither"), tunable=(2.5, 5.0, 10.0, 20.0, 40.0))
     learning_rate: float = 0.3
     weight_decay: float = 2e-3
 

@@ -89,9 +89,9 @@ class HyP2(ClassHash):
     (60, 4)
     """
 
-    threshold: float | None = setting(None, real(-1, 1), None, tunable=(-0.25, None, 0.5))
+    threshold: float | None = setting(None, real(-1, 1), None, tunable=(-0.25, 0.0, None, 0.5))
     pair_weight: float = setting(0.5, real(0))
-    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
+    learning_rate: float = 0.3
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

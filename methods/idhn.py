@@ -68,8 +68,8 @@ class IDHN(ClassHash):
     (60, 4)
     """
 
-    slope: float = setting(10.0, real(0, closed="neither"), tunable=(5.0, 10.0, 20.0))
-    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
+    slope: float = setting(10.0, real(0, closed="neither"), tunable=(2.5, 5.0, 10.0, 20.0, 40.0))
+    learning_rate: float = 0.3
     gamma: float = setting(0.1, real(0))
     quantisation: float = setting(0.1, real(0))
 

@@ -84,7 +84,7 @@ class LFH(_LinearHash):
     n_iter: int = setting(50, whole(1))
     beta: float = setting(30.0, real(0, closed="neither"), tunable=(3.0, 30.0, 300.0))
     target: str = setting("signs", choice("signs", "factors"))
-    ridge: float = setting(1.0, real(0, closed="neither"), tunable=(1.0, 100.0, 1e4))
+    ridge: float = setting(1.0, real(0, closed="neither"), tunable=(0.01, 1.0, 100.0, 1e4, 1e5, 1e6))
     random_state: int = 0
 
     supervision = "affinity"

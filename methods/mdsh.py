@@ -73,10 +73,10 @@ class MDSH(TargetHash):
     """
 
     targets: str = "max-distance"
-    pair_weight: float = setting(1.0, real(0), tunable=(0.0, 1.0, 3.0))
+    pair_weight: float = setting(1.0, real(0), tunable=(0.0, 0.3, 1.0, 3.0, 10.0))
     pairs_after: int = setting(9, whole(0))
     quantisation: float = setting(1e-4, real(0))
-    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
+    learning_rate: float = 0.3
 
     version = 3  # similar pairs by tanh outputs
     presets: ClassVar[dict[str, dict[str, Any]]] = {

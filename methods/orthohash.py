@@ -68,11 +68,11 @@ class OrthoHash(TargetHash):
     (60, 4)
     """
 
-    margin: float = setting(0.4, real(0), tunable=(0.0, 0.2, 0.4))
+    margin: float = setting(0.4, real(0), tunable=(0.0, 0.2, 0.4, 0.6, 0.8))
     scale: float | None = setting(None, real(0, closed="neither"), None)
     form: str = setting("cosine", choice("arc", "cosine"))
     batch_norm: bool = setting(True, bool)
-    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
+    learning_rate: float = 0.3
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

@@ -8,12 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from helpers.learned_methods import UNSUPERVISED
 from helpers.paths import benchmark, built_in_methods, rows_of
 
 from hashbench.cards import method_card
-from hashbench.errors import TrainingFailure
-from hashbench.methods.dsh import DSH
 from hashbench.reports import row_origins
 from hashbench.reports.tables.published import published_values
 
@@ -36,7 +33,7 @@ def test_matrix_products_have_no_other_form():
 
 
 def test_trials_are_added_to_those_of_other_processes_and_repeated_only_for_other_data(tmp_path, monkeypatch):
-    data, judged = SimpleNamespace(fingerprint="0123456789012345", images=None, rule="same-label"), []
+    data, judged = SimpleNamespace(fingerprint="0123456789012345"), []
 
     def judge(trial, weights):
         judged.append(trial)
@@ -45,24 +42,16 @@ def test_trials_are_added_to_those_of_other_processes_and_repeated_only_for_othe
         return {**trial, "among_held_out": 0.5}
 
     path = tmp_path / "tuning.csv"
-    monkeypatch.setattr(tuning, "TUNED", ["dsh", "talr-ap"])
-    monkeypatch.setattr(tuning, "N_SETTINGS", 2)
+    monkeypatch.setattr(tuning, "OF_IMAGES", {"dsh": [{}], "talr-ap": [{}]})
     monkeypatch.setattr(tuning, "judge", judge)
     counts = []
     for data.fingerprint in ("0123456789012345", "0123456789012345", "89"):
-        tuning.run(tuning.trials("digits", data, 3), path=path)
+        tuning.run(tuning.trials("photos", data, 3), "w.pth", path=path)
         counts.append(len(judged))
-    assert counts == [8, 8, 16]
+    assert counts == [6, 6, 12]
     trials = tuning.read(path)
-    assert len(trials) == len(trials.drop_duplicates(tuning.KEY)) == 17
+    assert len(trials) == len(trials.drop_duplicates(tuning.KEY)) == 13
     assert trials["dataset_fingerprint"].unique().tolist() == ["0123456789012345", "89"]
-
-
-def test_only_methods_without_labels_are_tried_on_neighbours():
-    data = SimpleNamespace(fingerprint="0123456789012345", images=None, rule="neighbours")
-    planned = tuning.trials("texts", data, 30)
-    assert Counter(trial["method"] for trial in planned) == dict.fromkeys(UNSUPERVISED, 18)
-    assert {trial["n_bits"] for trial in planned} == {64, 512}
 
 
 def test_methods_that_learn_from_images_have_as_many_trials_each():
@@ -79,19 +68,12 @@ def test_methods_that_learn_from_images_have_as_many_trials_each():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("digits --setting {}", "--setting needs a dataset and one --method"),
-        ("--method dsh --setting {}", "--setting needs a dataset and one --method"),
-        ("digits --method dsh --setting 3", "a setting is a JSON object of parameters"),
-        ('digits --method dsh --setting {"epochs":2}', "epochs not among them"),
-        ("digits --bits 16", "--bits and --seed are of further settings"),
-        ("photos --network", "--network needs --weights"),
-        ("photos --network --method dsh --weights w.pth", "--network needs --weights, and neither --method"),
-        ("digits --weights w.pth", "--weights are for datasets of images, all of which need them: got digits"),
-        ("photos", "--weights are for datasets of images, all of which need them: got photos"),
-        ("photos --weights nowhere.pth", "there is no file nowhere.pth"),
+        ("digits", "digits has no images; tune on features by hashbench tune"),
+        ("photos", "--weights is the file of the network's weights: got None"),
+        ("photos --weights nowhere.pth", "the network's weights: got nowhere.pth"),
     ],
 )
-def test_options_of_trials_that_would_be_ignored_are_refused(options, words, monkeypatch, capsys):
+def test_datasets_without_images_and_networks_without_weights_are_refused(options, words, monkeypatch, capsys):
     images = {"digits": None, "photos": np.zeros((1, 2, 2, 3))}
     monkeypatch.setattr(tuning, "load_dataset", lambda spec: (SimpleNamespace(images=images[spec]), None))
     monkeypatch.setattr(sys, "argv", ["tuning.py", *options.split()])
@@ -101,13 +83,11 @@ def test_options_of_trials_that_would_be_ignored_are_refused(options, words, mon
 
 
 def test_a_trial_that_fails_keeps_the_reason(tiny, monkeypatch):
-    def fit(self, X, y):
-        raise TrainingFailure("dsh stopped")
-
-    monkeypatch.setattr(DSH, "_fit", fit)
     monkeypatch.setattr(tuning, "load_once", lambda spec, fingerprint: tiny())
-    trial = tuning.planned("tiny", tiny(), 3, {"dsh": [{}]}, (16,), (0,))[0]
-    assert tuning.judge(trial, None) == {**trial, "failure": "dsh stopped"}
+    trial = tuning.trials("tiny", tiny(), 3)[0]
+    judged = tuning.judge(trial, "nowhere.pth")
+    assert judged.pop("failure").startswith("there is no file nowhere.pth.")
+    assert judged == trial
 
 
 def test_effort_counts_settings_of_every_method_once():
@@ -126,16 +106,6 @@ def test_effort_counts_settings_of_every_method_once():
     assert counts["`dpn`"]["images, earlier code"] == "11"
     failed = sum(bool(row["failure"]) for row in rows)
     assert failed == sum(int(cells[-1]) * len(cells[0].split(", ")) for cells in lines[2:])
-
-
-def test_committed_trials_are_not_repeated(tiny, monkeypatch, capsys):
-    """Their settings are those that methods declare, in whichever order parameters stand."""
-    data = tiny()
-    fingerprints = {row["dataset"]: row["dataset_fingerprint"] for row in rows_of("benchmarks/tuning.csv")}
-    object.__setattr__(data, "fingerprint", fingerprints["digits-pairs"])
-    monkeypatch.setattr(tuning, "Parallel", lambda **options: lambda tasks: [])
-    tuning.run([trial for trial in tuning.trials("digits-pairs", data, 30) if trial["method"] in ("dpsh", "talr-ap")])
-    assert capsys.readouterr().out == "0 trials left of 36\n"
 
 
 # ---------------------------------------------------------------- orders of published tables

@@ -391,16 +391,17 @@ def test_all_learned_methods_have_as_many_trials_and_the_best_are_shown():
     expected = {(*part, name): 9 for part in parts for name in (unlabelled if part in of_neighbours else learned)}
     assert counts == expected
     assert of_neighbours < parts
-    assert all(len(method_card(name).tunable) == 3 for name in learned)
+    assert all(len(method_card(name).tunable) >= 3 for name in learned)
     assert holds(RESULTS, "chosen", benchmark("tuning").chosen())
+    assert holds(RESULTS, "neighbours", benchmark("tuning").chosen_by_neighbours())
     for row in tables("Settings of the learned methods")[0]:
-        default, best = default_and_best(trials, row["method"].strip("`"))
+        default, best = default_and_best(trials_of_classes(), row["method"].strip("`"))
         assert row["lead"] == f"{best - default:.4f}"
 
 
 def test_findings_on_equal_effort_are_those_of_the_trials():
     (shown,) = tables("Which loss is best after equal effort?", FINDINGS)
-    trials = trials_on_features()
+    trials = trials_of_classes()
     names = {name: default_and_best(trials, name) for name in {row["method"] for row in trials}}
     in_order = sorted(names, key=lambda name: -names[name][1])
     assert [row["method"] for row in shown[:3]] == in_order[:3]
@@ -415,11 +416,18 @@ def test_findings_on_equal_effort_are_those_of_the_trials():
     assert len(shown) == 7
     assert states(FINDINGS, "Seven of the", len(names), "methods")
     seeds = {row["seed"] for row in trials}
-    assert (seeds, {row["n_bits"] for row in trials}) == ({"0"}, {"16", "48", "64", "512"})
+    assert (seeds, {row["n_bits"] for row in trials}) == ({"0"}, {"16", "48"})
+
+
+def test_presets_of_neighbours_are_the_best_settings_there():
+    trials = [row for row in trials_on_features() if row["dataset"] == "wordnet-minilm"]
+    for name in ("bihalf", "greedyhash-unsupervised"):
+        scores = {setting: score for (setting, _), score in means_of(trials, name).items() if not math.isnan(score)}
+        assert json.loads(max(scores, key=scores.get)) == dict(method_card(name).presets["neighbours"])
 
 
 def test_defaults_are_the_best_settings_where_these_lead_by_a_hundredth():
-    trials = trials_on_features()
+    trials = trials_of_classes()
     for name in {row["method"] for row in trials}:
         (tried,) = {row["setting"] for row in trials if (row["method"], row["is_default"]) == (name, "True")}
         scores = {setting: score for (setting, _), score in means_of(trials, name).items() if not math.isnan(score)}
@@ -429,6 +437,10 @@ def test_defaults_are_the_best_settings_where_these_lead_by_a_hundredth():
         assert {key: method_card(name).params[key] for key in setting} == setting
         if name == "greedyhash":
             assert states(RESULTS, "second best", f"{scores[second]:.3f}")
+
+
+def trials_of_classes():
+    return [row for row in trials_on_features() if row["dataset"] != "wordnet-minilm"]
 
 
 def trials_on_features():

@@ -58,9 +58,10 @@ def tune(
 ) -> None:
     """Choose settings on held-out training items, never on queries, with the same number of trials for each method.
 
-    A fifth of the training items is held out, and methods learn from the others. Each method declares the values that
-    are tried; values that --param lists replace them. With one value, --param fixes a parameter. grid.toml keeps the
-    default settings of a method unless the best lead by more than 0.01.
+    A fifth of the training items is held out, and methods learn from the others. Each method goes from its defaults to
+    better settings, one parameter at a time. It declares the values that are tried; values that --param lists replace
+    them. With one value, --param fixes a parameter. grid.toml keeps the default settings of a method unless the best
+    lead by more than 0.01.
 
     \b
     hashbench tune --dataset mine --method hashnet --method dpsh --bits 16 --bits 48 --trials 9
@@ -76,21 +77,19 @@ def tune(
     names = list(dict.fromkeys(get_metric(name).name for name in metrics or ("AP",)))
     tuning.check_folder(output)
     study = options.study_of(names, **grid)
-    trials = tuning.plan(study, n_trials)
-    for sentence in tuning.about_effort(study, n_trials, "--trials "):
+    search = tuning.Search(study, n_trials, names)
+    for sentence in search.about_effort("--trials "):
         click.echo(sentence, err=True)
-    outcomes = []
-    with ProgressBar(len(trials)) as progress:
-        for spec in dict.fromkeys(trial.whole for trial in trials):
+    with ProgressBar(search.n_jobs) as progress:
+        for spec in search.datasets:
             warn_of(spec, progress)
         progress.start_job("trials")
-        for outcome in tuning.run_trials(
-            trials, names, output, n_jobs, resume=resume, on_progress=progress.update, cluster=cluster
-        ):
-            outcomes.append(outcome)
+        for outcome in search.run(output, n_jobs, resume=resume, on_progress=progress.update, cluster=cluster):
             progress.finish_job(f"{outcome.job}: {tuning.shown(outcome, names)}", is_new=outcome.is_new)
-    choices = tuning.conclude(study, trials, outcomes, names, output)
+    choices = tuning.conclude(search, output)
     echo(_format(choices, names))
+    if edges := tuning.about_edges(search, choices):
+        echo(edges)
     command = f"hashbench run --grid {output / tuning.GRID}"
     click.echo(f"Rows of finished trials are in {output}. Run the chosen settings: {command}", err=True)
     if left_out := tuning.about_left_out(choices):

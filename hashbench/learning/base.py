@@ -27,6 +27,9 @@ from hashbench.sources.features.backbones import FIRST_LAYER, TRAINABLE, get_bac
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
+# What tune tries: each method goes from its default up or down.
+_RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+_DECAYS = (2e-5, 5e-5, 2e-4, 5e-4, 2e-3, 5e-3, 2e-2, 5e-2)
 HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
 _NEED_A_BACKBONE = ("weights", "image_size", "train_from", "augmentation", "head_epochs")
 _WITHOUT_EFFECT = (*_NEED_A_BACKBONE, "mixed_precision")  # without a backbone
@@ -146,10 +149,10 @@ class LearnedHash(HashMethod):
     scaling: str = setting("variance", choice("none", "norm", "variance"))
     epochs: int = setting(30, whole(1))
     batch_size: int = setting(100, whole(2))
-    learning_rate: float = setting(0.1, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
+    learning_rate: float = setting(0.1, real(0, closed="neither"), tunable=_RATES)
     momentum: float = setting(0.9, real(0, 1, closed="left"))
     halve_every: int = setting(10, whole(0))
-    weight_decay: float = setting(5e-4, real(0), tunable=(5e-4, 2e-3, 5e-3))
+    weight_decay: float = setting(5e-4, real(0), tunable=_DECAYS)
     bias_multiplier: float = setting(0.1, real(0))
     validation: float = setting(0.0, real(0, 0.5))
     device: str = setting("auto", choice(*DEVICES))

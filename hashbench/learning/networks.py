@@ -23,10 +23,11 @@ def reproducible(device: torch.device) -> Iterator[None]:
     thread and deterministic algorithms only; on a GPU, the order of some sums varies. PyTorch's settings are restored.
     """
     cpu: Any = torch.backends.mkldnn
+    memory: Any = torch.utils.deterministic
     products = (cpu.matmul, cpu.conv, torch.backends.cuda.matmul)
     precisions = [product.fp32_precision for product in products]
     n_threads, was_strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    was_tf32, filled = torch.backends.cudnn.allow_tf32, torch.utils.deterministic.fill_uninitialized_memory
+    was_tf32, filled = torch.backends.cudnn.allow_tf32, memory.fill_uninitialized_memory
     only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
     for product in products:
         product.fp32_precision = "ieee"  # bfloat16 would move bins of histograms
@@ -34,13 +35,13 @@ def reproducible(device: torch.device) -> Iterator[None]:
     if device.type == "cpu":
         torch.set_num_threads(1)  # the split of a sum among threads affects its last digits
         torch.use_deterministic_algorithms(True)
-        torch.utils.deterministic.fill_uninitialized_memory = False  # else each new tensor is written twice
+        memory.fill_uninitialized_memory = False  # else each new tensor is written twice
     try:
         yield
     finally:
         torch.set_num_threads(n_threads)
         torch.use_deterministic_algorithms(was_strict, warn_only=only_warned)
-        torch.utils.deterministic.fill_uninitialized_memory = filled
+        memory.fill_uninitialized_memory = filled
         for product, precision in zip(products, precisions, strict=True):
             product.fp32_precision = precision
         torch.backends.cudnn.allow_tf32 = was_tf32

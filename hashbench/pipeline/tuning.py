@@ -4,9 +4,10 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import chain, groupby, product
+from itertools import chain, groupby, islice, product
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ LEAD = 0.01  # by more than this, the best settings must lead the default ones: 
 # What held-out queries rank, by the name of the score.
 SCORES = {"among_held_out": "the other held-out items", "to_trained": "the items learned from"}
 GRID = "grid.toml"  # what tune writes beside the rows of trials
+Point = tuple[int, ...]
 FIRST_WORDS = "# Chosen by hashbench tune:"  # of a grid file that tune wrote and may overwrite
 
 
@@ -52,6 +54,7 @@ class Choice:
     n_trials: int  # settings tried, by earlier commands too if the folder holds them
     n_failed: int
     failure: str = ""  # the first one, if no settings finished all their trials
+    at_edge: tuple[str, ...] = ()  # parameters whose chosen value is the least or the greatest that was tried
 
 
 def hold_out(dataset: Dataset, seed: int) -> Dataset:
@@ -92,49 +95,106 @@ def _with_roles(dataset: Dataset, query: IntArray, database: IntArray, train: In
     return replace(dataset, query=query, database=database, train=train, **changes)
 
 
-def settings_to_try(
-    space: Mapping[str, Sequence[Any]], defaults: Mapping[str, Any], n_trials: int, seed: int
-) -> list[dict[str, Any]]:
-    """Return at most ``n_trials`` settings: the default, then all others of a small grid, or an even draw of them.
+@dataclass(eq=False)
+class Line:
+    """What is tried of one method: a grid of values around its defaults, with parameters that are fixed.
+
+    ``values`` hold the default of each parameter, and numbers ascend. A point is the tuple of a setting's places in
+    them. ``scores`` are those of the points that were tried, in order; more is better, NaN where a trial failed.
+    """
+
+    card: MethodCard
+    fixed: Mapping[str, Any]
+    values: Mapping[str, Sequence[Any]]
+    is_listed: bool  # by the study
+    scores: dict[Point, float] = field(default_factory=dict)
+
+    @property
+    def start(self) -> Point:
+        """The default setting."""
+        return tuple(values.index(self.card.params.get(key)) for key, values in self.values.items())
+
+    @property
+    def n_settings(self) -> int:
+        """The number of settings of the grid."""
+        return math.prod(map(len, self.values.values()))
+
+    def params(self, point: Point) -> dict[str, Any]:
+        """Return the parameters of a setting, those at their default left out."""
+        places = zip(self.values.items(), point, strict=True)
+        params = {**self.fixed, **{key: values[place] for (key, values), place in places}}
+        return {key: value for key, value in params.items() if value != self.card.params[key]}
+
+    def at_edge(self, point: Point) -> tuple[str, ...]:
+        """Return the parameters of which a setting has the least or the greatest number that was tried."""
+        return tuple(
+            key
+            for (key, values), place, tried in zip(
+                self.values.items(), point, zip(*self.scores, strict=True), strict=True
+            )
+            if _is_number(values[place]) and len({*tried}) > 1 and place in (min(tried), max(tried))
+        )
+
+
+def next_points(line: Line, seed: int) -> list[Point]:
+    """Return the points to try next, at most two: the neighbours of the best so far in one parameter.
+
+    Parameters of which no smaller or no greater value was tried go first. Where all neighbours were tried, others of
+    the grid follow, evenly spread; none if all points were tried.
 
     Examples
     --------
-    >>> settings_to_try({"rate": [0.1, 0.3]}, {"rate": 0.1}, 9, seed=0)
-    [{}, {'rate': 0.3}]
+    >>> from hashbench.cards import method_card
+    >>> line = Line(method_card("itq"), {}, {"n_iter": [10, 20, 50, 100]}, True)
+    >>> line.start, next_points(line, seed=0)
+    ((2,), [(2,)])
+    >>> line.scores[2,] = 0.3
+    >>> next_points(line, seed=0)
+    [(1,), (3,)]
     """
-    default = {key: defaults.get(key) for key in space}
-    if n_settings(space, defaults) <= n_trials:
-        grid_points = (dict(zip(space, values, strict=True)) for values in product(*space.values()))
-        return [{}, *(setting for setting in grid_points if setting != default)]
+    scores = line.scores
+    if not scores:
+        return [line.start]
+    best = max(scores, key=lambda point: (not math.isnan(scores[point]), scores[point]))  # the first of equal ones
+    steps = []
+    for axis, values in enumerate(line.values.values()):
+        near = (place for place in (best[axis] - 1, best[axis] + 1) if 0 <= place < len(values))
+        steps.append([point for place in near if (point := (*best[:axis], place, *best[axis + 1 :])) not in scores])
+    beyond = (
+        [point for point in near if point[axis] not in {one[axis] for one in scores}] for axis, near in enumerate(steps)
+    )
+    for points in chain(beyond, steps):
+        if points:
+            return points
+    return list(islice(_others(line, seed), 2))
+
+
+def _others(line: Line, seed: int) -> Iterator[Point]:
+    """Yield the points that were not tried, evenly spread."""
     from scipy.stats import qmc
 
-    sampler, settings = qmc.Halton(len(space), rng=seed), list[dict[str, Any]]()
-    while len(settings) < n_trials - 1:
-        shares = zip(space.items(), sampler.random()[0], strict=True)
-        setting = {key: values[int(share * len(values))] for (key, values), share in shares}
-        if setting not in (default, *settings):
-            settings.append(setting)
-    return [{}, *settings]
+    sampler, seen = qmc.Halton(max(len(line.values), 1), rng=seed), {*line.scores}
+    while len(seen) < line.n_settings:
+        shares = zip(line.values.values(), sampler.random()[0], strict=True)
+        point = tuple(int(share * len(values)) for values, share in shares)
+        if point not in seen:
+            seen.add(point)
+            yield point
 
 
-def n_settings(space: Mapping[str, Sequence[Any]], defaults: Mapping[str, Any]) -> int:
-    """Return the number of combinations of a grid, including the default settings."""
-    has_defaults = all(defaults.get(key) in values for key, values in space.items())
-    return math.prod(map(len, space.values())) + (not has_defaults)
+def lines_of(study: Study) -> list[Line]:
+    """Return what is tried of each method of a study.
 
-
-def spaces(study: Study) -> Iterator[tuple[MethodCard, dict[str, Any], Mapping[str, Sequence[Any]], bool]]:
-    """Yield for each method its card, fixed parameters, values to try, and whether the study lists these.
-
-    Parameters with one value in the study are fixed. If it lists values of others, only these are tried; otherwise
-    those that the method declares.
+    Parameters with one value in the study are fixed. If it lists values of others, only these are tried, and the
+    defaults; otherwise those that the method declares.
     """
+    lines = []
     for card, params, _ in by_variant(study.methods, study.params):
         if "preset" in params:
             raise HashbenchError("tune starts from the defaults, and takes no preset. Give its values by --param.")
         fixed = {key: value for key, value in params.items() if not isinstance(value, Sweep)}
-        listed = {key: _distinct(value) for key, value in params.items() if isinstance(value, Sweep)}
-        declared = {key: _distinct(values) for key, values in card.tunable.items() if key not in fixed}
+        listed = {key: list(value) for key, value in params.items() if isinstance(value, Sweep)}
+        declared = {key: values for key, values in card.tunable.items() if key not in fixed}
         space = listed or declared
         for key, value in chain(fixed.items(), ((key, value) for key, values in space.items() for value in values)):
             if isinstance(value, str) and value == "None":
@@ -142,46 +202,102 @@ def spaces(study: Study) -> Iterator[tuple[MethodCard, dict[str, Any], Mapping[s
                     f"a value of {card.name}'s {key} is the text 'None', which {GRID} cannot hold, since it means None "
                     "there. Leave it out, or give the value another name."
                 )
-        yield card, fixed, space, bool(listed)
+        values = {key: _in_order([card.params.get(key), *values]) for key, values in space.items()}
+        lines.append(Line(card, fixed, values, bool(listed)))
+    return lines
 
 
-def _distinct(values: Sequence[Any]) -> list[Any]:
-    return [value for place, value in enumerate(values) if value not in values[:place]]
+def _in_order(values: Sequence[Any]) -> list[Any]:
+    """Return distinct values, a default first: numbers ascending, others as they come."""
+    if all(map(_is_number, values)):
+        return sorted({*values})
+    default, *others = values
+    distinct = [value for place, value in enumerate(others) if value not in others[:place]]
+    return distinct if default in distinct else [default, *distinct]
 
 
-def about_effort(study: Study, n_trials: int, option: str) -> Iterator[str]:
-    """Yield a sentence for each method that has fewer settings than are tried, or that lists more.
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
-    ``option`` is how users set the number of trials, such as ``--trials`` and a blank.
+
+class Search:
+    """The trials of a study: each method goes from its defaults to better settings, one parameter at a time.
+
+    All methods try ``n_trials`` settings, or all they have. Settings are tried at all code lengths, on all datasets and
+    with all seeds of the study, and judged by the mean.
     """
-    for card, fixed, space, is_listed in spaces(study):
-        number = n_settings(space, card.params)
-        if not space:
-            yield f"{card.name} declares no {'other ' * bool(fixed)}values to try; its defaults stand."
-        elif number < n_trials:
-            yield f"{card.name}: all {number} settings are tried, fewer than {option}{n_trials}."
-        elif number > n_trials and is_listed:
-            yield f"{card.name}: {n_trials} of {number} settings are tried; {option}{number} tries all."
 
+    def __init__(self, study: Study, n_trials: int, metric_names: Sequence[str]) -> None:
+        self.study, self.n_trials, self.metric_names = study, n_trials, metric_names
+        self.lines = lines_of(study)
+        self._specs = [*dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS))]
+        for spec in self._specs:
+            if spec != spec.encode(errors="ignore").decode():
+                raise HashbenchError(f"dataset {spec!r} has a name that is not UTF-8, as {GRID} is. Rename the file.")
+        for line in self.lines:  # errors of jobs are raised before anything is written
+            alone = ({**line.fixed, key: value} for key, values in line.values.items() for value in values)
+            self._jobs([(line.card.name, params) for params in alone], self._specs)
+        trials = [(line.card.name, dict(line.fixed)) for line in self.lines]
+        sizes = [len(self._jobs([trial], self._specs)) for trial in trials]
+        self.n_jobs = sum(size * min(n_trials, line.n_settings) for size, line in zip(sizes, self.lines, strict=True))
+        self.outcomes: list[Outcome] = []  # of finished rounds, those of each method's defaults first
 
-def plan(study: Study, n_trials: int) -> list[Job]:
-    """Return the trials of a study: a method's settings are the same for all code lengths, datasets and seeds."""
-    variants: list[tuple[str, Mapping[str, Any]]] = []
-    for card, fixed, space, _ in spaces(study):
-        settings = settings_to_try(space, card.params, n_trials, study.seeds[0])
-        variants += [(card.name, {**fixed, **setting}) for setting in settings]
-    specs, seeds = dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS)), dict.fromkeys(study.seeds)
-    for spec in specs:
-        if spec != spec.encode(errors="ignore").decode():
-            raise HashbenchError(f"dataset {spec!r} has a name that is not UTF-8, as {GRID} is. Rename the file.")
-    jobs = {key: grid([key[0]], variants, study.n_bits, [key[1]], {}) for key in product(specs, seeds)}
-    trials = []
-    for spec in specs:  # errors of jobs have been raised before anything is written
-        dataset, _ = load_dataset(spec)
-        for seed in seeds:
-            path = str(split_file(dataset, seed))
-            trials += [replace(job, dataset=path, whole=spec) for job in jobs[spec, seed]]
-    return trials
+    def _jobs(self, variants: Sequence[tuple[str, Mapping[str, Any]]], specs: Sequence[str]) -> list[Job]:
+        seeds = dict.fromkeys(self.study.seeds)
+        return [
+            job for spec, seed in product(specs, seeds) for job in grid([spec], variants, self.study.n_bits, [seed], {})
+        ]
+
+    @property
+    def datasets(self) -> list[str]:
+        """The datasets of the trials, as users name them."""
+        return self._specs
+
+    def run(
+        self,
+        folder: Path,
+        n_jobs: int = 1,
+        *,
+        resume: bool = False,
+        on_progress: Progress = silent,
+        cluster: Cluster | None = None,
+    ) -> Iterator[Outcome]:
+        """Run the trials as `run_trials` does, in rounds: what is tried next depends on scores."""
+        splits: dict[tuple[str, int], str] = {}
+        for spec in self._specs:
+            dataset, _ = load_dataset(spec)
+            splits |= {(spec, seed): str(split_file(dataset, seed)) for seed in dict.fromkeys(self.study.seeds)}
+        while points := [(line, point) for line in self.lines for point in self._next(line)]:
+            jobs = self._jobs([(line.card.name, line.params(point)) for line, point in points], self._specs)
+            trials = [replace(job, dataset=splits[job.dataset, job.seed], whole=job.dataset) for job in jobs]
+            outcomes = []
+            for outcome in run_trials(
+                trials, self.metric_names, folder, n_jobs, resume=resume, on_progress=on_progress, cluster=cluster
+            ):
+                outcomes.append(outcome)
+                yield outcome
+            self.outcomes += in_order(outcomes, trials)
+            by_setting = _by_setting(outcomes)
+            for line, point in points:
+                mean = _mean(by_setting[line.card.name][canonical_json(line.params(point))], self.metric_names)
+                line.scores[point] = -mean if less_is_better(self.metric_names) else mean
+
+    def _next(self, line: Line) -> list[Point]:
+        return next_points(line, self.study.seeds[0])[: self.n_trials - len(line.scores)]
+
+    def about_effort(self, option: str) -> Iterator[str]:
+        """Yield a sentence for each method that has fewer settings than are tried, or that lists more.
+
+        ``option`` is how users set the number of trials, such as ``--trials`` and a blank.
+        """
+        for line in self.lines:
+            name, number = line.card.name, line.n_settings
+            if not line.values:
+                yield f"{name} declares no {'other ' * bool(line.fixed)}values to try; its defaults stand."
+            elif number < self.n_trials:
+                yield f"{name}: all {number} settings are tried, fewer than {option}{self.n_trials}."
+            elif number > self.n_trials and line.is_listed:
+                yield f"{name}: {self.n_trials} of {number} settings are tried; {option}{number} tries all."
 
 
 def split_file(dataset: Dataset, seed: int) -> Path:
@@ -266,6 +382,15 @@ def check_folder(folder: Path) -> None:
             )
 
 
+def _by_setting(outcomes: Sequence[Outcome]) -> dict[str, dict[str, list[Outcome]]]:
+    """Group outcomes by method and setting, as canonical JSON, in their order."""
+    by_setting: dict[str, dict[str, list[Outcome]]] = {}
+    for outcome in outcomes:
+        of_method = by_setting.setdefault(outcome.job.method, {})
+        of_method.setdefault(canonical_json(dict(outcome.job.params)), []).append(outcome)
+    return by_setting
+
+
 def choose(outcomes: Sequence[Outcome], metric_names: Sequence[str]) -> list[Choice]:
     """Choose settings for each method, by the mean over all their trials, the default ones first.
 
@@ -274,12 +399,8 @@ def choose(outcomes: Sequence[Outcome], metric_names: Sequence[str]) -> list[Cho
     of the default ones failed.
     """
     less = less_is_better(metric_names)
-    by_setting: dict[str, dict[str, list[Outcome]]] = {}
-    for outcome in outcomes:
-        of_method = by_setting.setdefault(outcome.job.method, {})
-        of_method.setdefault(canonical_json(dict(outcome.job.params)), []).append(outcome)
     choices = []
-    for method, of_method in by_setting.items():
+    for method, of_method in _by_setting(outcomes).items():
         params = {setting: trials[0].job.params for setting, trials in of_method.items()}
         means = {setting: _mean(trials, metric_names) for setting, trials in of_method.items()}
         finished = {setting: mean for setting, mean in means.items() if not math.isnan(mean)}
@@ -323,21 +444,42 @@ def criterion(metric_names: Sequence[str]) -> str:
     return ", ".join(f"1 - {name}" if is_error(name) and not less else name for name in metric_names)
 
 
-def conclude(
-    study: Study, trials: Sequence[Job], outcomes: Sequence[Outcome], metric_names: Sequence[str], folder: Path
-) -> list[Choice]:
+def conclude(search: Search, folder: Path) -> list[Choice]:
     """Choose settings for each method, and write them to a grid file in the folder of the trials.
 
     The number of trials counts all settings of a method that the folder holds on these data and code lengths.
     """
-    tried = _settings_tried(trials, folder)
-    choices = choose(in_order(outcomes, trials), metric_names)
-    choices = [replace(choice, n_trials=len(tried[choice.method])) for choice in choices]
+    tried = _settings_tried([outcome.job for outcome in search.outcomes], folder)
+    choices = []
+    for choice in choose(search.outcomes, search.metric_names):
+        edges = (
+            line.at_edge(point)
+            for line in search.lines
+            for point in line.scores
+            if line.card.name == choice.method and line.params(point) == choice.params
+        )
+        choices.append(replace(choice, n_trials=len(tried[choice.method]), at_edge=next(edges, ())))
     if all(choice.params is None for choice in choices):
         earlier = f" {folder / GRID} of an earlier command was left as it was." * (folder / GRID).exists()
         raise HashbenchError(f"no settings finished all their trials: {choices[0].failure}{earlier}")
-    write_text(folder / GRID, grid_text(study, choices, metric_names))
+    write_text(folder / GRID, grid_text(search.study, choices, search.metric_names))
     return choices
+
+
+def about_edges(search: Search, choices: Sequence[Choice]) -> str:
+    """Return a sentence that names the chosen values at the edge of what was tried; empty if there are none."""
+    defaults = {line.card.name: {**line.card.params, **line.fixed} for line in search.lines}
+    edges = [
+        f"{choice.method} {key}={({**defaults[choice.method], **(choice.params or {})})[key]}"
+        for choice in choices
+        for key in choice.at_edge
+    ]
+    if not edges:
+        return ""
+    return (
+        f"At the edge of what was tried: {', '.join(edges)}. A value beyond may be better: try more settings, or list "
+        "further values in --param."
+    )
 
 
 def about_left_out(choices: Sequence[Choice]) -> str:

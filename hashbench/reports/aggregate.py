@@ -19,15 +19,22 @@ from hashbench.store.result_rows import OWN, SHOWN, left_out
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged
 CELL = (*BLOCK, "metric", *LINE, "n_bits")
+DEFAULTS = " (defaults)"  # after the name of a line that has them
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_OF_ORIGINS = {"trials": "max", "code_min": "min", "code_max": "max"}  # columns that results may have, and their means
+_OF_ORIGINS = {
+    "trials": "max",
+    "tuned": "max",
+    "code_min": "min",
+    "code_max": "max",
+}  # columns that results may have, and their means
 GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
 
 
 def all_lines(results: pd.DataFrame, place: Sequence[str] = BLOCK) -> pd.DataFrame:
     """Return each ``LINE`` of results with its ``label`` and its ``group``.
 
-    No two in one ``place`` (columns) share a label: versions are named where one has several of a line there.
+    No two in one ``place`` (columns) share a label: versions are named where one has several of a line there. A line
+    whose settings were tuned on its data is named by the method alone, and the defaults beside it are called so.
     """
     lines = results[list(LINE)].drop_duplicates(ignore_index=True)
     methods = list(zip(lines["method"], lines["params"], strict=True))
@@ -36,7 +43,23 @@ def all_lines(results: pd.DataFrame, place: Sequence[str] = BLOCK) -> pd.DataFra
     several = set(n_versions[n_versions > 1].reset_index()[["method", "params"]].itertuples(index=False, name=None))
     versions = zip(methods, lines["method_version"], strict=True)
     names = [labels[method] + f" (version {version})" * (method in several) for method, version in versions]
-    return lines.assign(label=names, group=_groups(lines))
+    lines = lines.assign(label=names, group=_groups(lines))
+    return _tuned_named(lines, results, place) if "tuned" in results and results["tuned"].any() else lines
+
+
+def _tuned_named(lines: pd.DataFrame, results: pd.DataFrame, place: Sequence[str]) -> pd.DataFrame:
+    """Name tuned lines by their method alone where no place would have two lines of one name."""
+    tuned = results.groupby(list(LINE), as_index=False)["tuned"].max()
+    is_tuned = lines.merge(tuned, how="left")["tuned"].gt(0)
+    is_default = ~is_tuned & (lines["label"] == lines["method"])
+    places = results[[*place, *LINE]].drop_duplicates()
+    beside = places.merge(lines.loc[is_tuned, list(LINE)]).drop_duplicates([*place, "method"])[[*place, "method"]]
+    near_tuned = set(places.merge(beside)[list(LINE)].itertuples(index=False, name=None))
+    is_near = pd.Series([line in near_tuned for line in lines[list(LINE)].itertuples(index=False, name=None)])
+    short = lines["label"].mask(is_tuned, lines["method"]).mask(is_default & is_near, lines["method"] + DEFAULTS)
+    named = places.merge(lines.assign(short=short))
+    clashes = named.loc[named.duplicated([*place, "short"], keep=False), "method"]
+    return lines.assign(label=short.where(~lines["method"].isin(clashes), lines["label"]))
 
 
 def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
@@ -80,18 +103,22 @@ def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
     """Keep one ``LINE`` of each method in each block and metric, never chosen by scores: the first with values there.
 
     The order is the same in all metrics, code lengths, tables and figures, since it is that of ``everything``, the
-    cells of all results: the defaults, parameters of a preset, others; then the newest version, the most cells, the
-    most seeds, and the fewest changed parameters.
+    cells of all results: settings that were tuned on these data, the defaults, parameters of a preset, others; then the
+    newest version, the most cells, the most seeds, and the fewest changed parameters.
     """
     line = [*BLOCK, *LINE]
+    everything = everything.assign(is_untuned=1 - everything["tuned"].gt(0) if "tuned" in everything else 1)
     lines = everything.groupby(line, as_index=False).agg(
-        n_cells=("n_bits", "size"), n_bits=("n_bits", "first"), n_seeds=("n_seeds", "sum")
+        n_cells=("n_bits", "size"),
+        n_bits=("n_bits", "first"),
+        n_seeds=("n_seeds", "sum"),
+        is_untuned=("is_untuned", "min"),
     )
     settings = pd.MultiIndex.from_frame(lines[["method", "params", "n_bits"]])
     ranks = {setting: rank_settings(*setting) for setting in settings.unique()}
     lines[["rank", "n_changed"]] = [ranks[setting] for setting in settings]
-    order = ["rank", "method_version", "n_cells", "n_seeds", "n_changed", "params"]
-    lines = lines.sort_values(order, ascending=[True, False, False, False, True, True])
+    order = ["is_untuned", "rank", "method_version", "n_cells", "n_seeds", "n_changed", "params"]
+    lines = lines.sort_values(order, ascending=[True, True, False, False, False, True, True])
     placed = cells.merge(lines[line].assign(place=range(len(lines))))
     places = placed.groupby([*BLOCK, "metric", "method"])["place"]
     placed = placed.assign(n_lines=places.transform("nunique"))

@@ -46,7 +46,8 @@ def read_results_with_origins(folder: Path) -> pd.DataFrame:
 def with_origins(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> pd.DataFrame:
     """Return results with columns on the origin of each row.
 
-    ``trials`` is how many settings were tried on its data to choose its. ``code_min`` and ``code_max`` are one number
+    ``trials`` is how many settings were tried on its data to choose its, and ``tuned`` how many of these are recorded
+    with it. ``code_min`` and ``code_max`` are one number
     for each code of plug-ins, NaN where it was not recorded.
     """
     jobs = results[list(JOB)].drop_duplicates()
@@ -54,15 +55,18 @@ def with_origins(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRec
     recorded = [origin_of(origins, key) for key in keys]
     numbers = {plugin: number for number, plugin in enumerate(sorted({origin.plugin for origin in recorded if origin}))}
     code = [numbers[origin.plugin] if origin else float("nan") for origin in recorded]
-    trials = list(map(n_trials, keys, recorded))
-    return results.merge(jobs.assign(trials=trials, code_min=code, code_max=code), how="left")
+    trials, tuned = list(map(n_trials, keys, recorded)), list(map(_n_recorded, recorded))
+    return results.merge(jobs.assign(trials=trials, tuned=tuned, code_min=code, code_max=code), how="left")
 
 
 def n_trials(job: Sequence[Any], origin: JobRecord | None) -> int:
     """Return how many settings its own were chosen among on a job's data, as recorded or as for our defaults; or 0."""
-    recorded = origin.trials if origin and origin.trials > 1 else 0  # a single one was not chosen
     is_ours = (job[0], features_kind(job[1])) in TRIED_ON and has_tried_settings(*job[2:5])
-    return recorded or N_TRIALS * is_ours
+    return _n_recorded(origin) or N_TRIALS * is_ours
+
+
+def _n_recorded(origin: JobRecord | None) -> int:
+    return origin.trials if origin and origin.trials > 1 else 0  # a single one was not chosen
 
 
 @cache

@@ -68,7 +68,7 @@ def test_all_settings_are_tried_printed_and_written_and_failures_are_trials(fits
     assert done.exit_code == 0
     assert sorted(fits()) == sorted(f"{shift} {n_bits}" for shift in (0.0, 1.0, 2.0, 3.0) for n_bits in (8, 12))
     assert len(read_folder(tmp_path / "tuning")) == 2 * 2 * (3 + 1)
-    assert "[8/10] digits mine shift=3.0 12 bits seed 0: failed. method 'mine' failed with RuntimeError" in done.stderr
+    assert "[10/10] digits mine shift=3.0 12 bits seed 0: failed. method 'mine' failed with RuntimeError" in done.stderr
     rows = [line.split() for line in done.stdout.splitlines()[2:4]]
     assert [row[0] for row in rows] == ["mine", "lsh"]
     assert rows[0][-2:] == ["4", "1"]

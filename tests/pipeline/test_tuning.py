@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hashbench import evaluate
+from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.methods.dpsh import DPSH
@@ -23,12 +24,15 @@ from hashbench.pipeline.steps import Demands
 from hashbench.pipeline.study import Study, read_study
 from hashbench.pipeline.tuning import (
     Choice,
-    about_effort,
+    Line,
+    Search,
+    about_edges,
     choose,
+    conclude,
     failure_of,
     grid_text,
-    plan,
-    settings_to_try,
+    lines_of,
+    next_points,
 )
 from hashbench.store.hdf5 import write_dataset
 from hashbench.store.result_files import read_job_records
@@ -84,30 +88,118 @@ def test_datasets_without_relevance_or_with_few_training_items_are_refused(chang
         tuning.hold_out(tiny(**changes), seed=0)
 
 
-SPACE = {"rate": [0.1, 0.3, 1.0], "margin": [None, 1, 2]}
+def line(values, **defaults):
+    """Return what is tried of a method of these defaults."""
+    return Line(MethodCard("mine", **{**CARD, "params": defaults}), {}, values, True)
+
+
+CARD = vars(method_card("itq")) | {"params": {}}
+del CARD["name"]
+
+
+def walk(line, score, n_trials):
+    """Return the points that are tried, in order, where the score of a setting is known."""
+    while len(line.scores) < n_trials and (points := next_points(line, seed=0)):
+        assert len(points) <= 2
+        for point in points[: n_trials - len(line.scores)]:
+            assert point not in line.scores
+            line.scores[point] = score(**{**line.card.params, **line.params(point)})
+    return [*line.scores]
 
 
 @pytest.mark.parametrize("n_trials", [1, 2, 5, 8, 9, 20])
-@pytest.mark.parametrize("default", [{"rate": 0.3, "margin": None}, {"rate": 0.2, "margin": 2}])
-def test_defaults_come_first_and_no_setting_twice(n_trials, default):
-    settings = settings_to_try(SPACE, default, n_trials, seed=1)
-    n_all = 9 if default["rate"] == 0.3 else 10
-    assert len(settings) == min(n_trials, n_all)
-    assert settings[0] == {}
-    assert len({str({**default, **setting}) for setting in settings}) == len(settings)
-    assert settings == settings_to_try(SPACE, default, n_trials, seed=1)
-    assert settings_to_try({}, {}, n_trials, seed=0) == [{}]
+def test_defaults_come_first_no_setting_twice_and_in_the_end_all(n_trials):
+    both = line({"rate": [0.1, 0.3, 1.0], "margin": [None, 1, 2]}, rate=0.3, margin=None)
+    tried = walk(both, lambda rate, margin: rate, n_trials)
+    assert len({*tried}) == len(tried) == min(n_trials, 9)
+    assert (tried[0], both.params(tried[0])) == ((1, 0), {})
+    assert walk(line({}), lambda: 0.5, n_trials) == [()]
 
 
-def test_a_large_grid_is_covered_evenly_whatever_the_seed():
-    space = {"a": range(10), "b": range(10), "c": range(10)}
-    draws = [settings_to_try(space, dict.fromkeys(space, 0), 31, seed)[1:] for seed in (0, 1)]
-    assert draws[0] != draws[1]
-    for settings in draws:
-        for key in space:
-            counts = Counter(setting[key] for setting in settings)
-            assert len(counts) == 10  # 30 drawn at random miss one of ten in a third of all cases
-            assert max(counts.values()) <= 6
+@given(
+    best=st.tuples(*[st.integers(0, 6)] * 2),
+    start=st.tuples(*[st.integers(0, 6)] * 2),
+    failing=st.none() | st.tuples(*[st.integers(0, 6)] * 2),
+)
+def test_a_hill_is_climbed_to_its_top_and_the_top_is_no_edge(best, start, failing):
+    hill = line({"a": range(7), "b": range(7)}, a=start[0], b=start[1])
+
+    def score(a, b):
+        return math.nan if (a, b) == failing != best else -abs(a - best[0]) - abs(b - best[1])
+
+    tried = walk(hill, score, 2 * (abs(best[0] - start[0]) + abs(best[1] - start[1])) + 12)
+    if failing in (None, best):
+        assert best in tried
+        assert hill.at_edge(best) == tuple(key for key, place in zip("ab", best, strict=True) if place in (0, 6))
+
+
+def test_values_beyond_all_tried_ones_go_before_steps_inside():
+    steep = line({"rate": [1, 2, 3, 4, 5], "margin": [1, 2, 3]}, rate=2, margin=2)
+    tried = walk(steep, lambda rate, margin: rate + margin, 9)
+    assert tried[:5] == [(1, 1), (0, 1), (2, 1), (3, 1), (4, 1)]  # to the end of the rates
+    assert tried[5:7] == [(4, 0), (4, 2)]
+    assert steep.at_edge((4, 2)) == ("rate", "margin")
+    assert steep.at_edge((1, 1)) == ()
+
+
+def test_words_have_no_edge_and_a_default_that_is_not_listed_has_its_place():
+    study = Study(
+        methods=(("csq", {}),),
+        n_bits=(8,),
+        params={"csq:learning_rate": Sweep((1.0, 0.1)), "csq:targets": Sweep(("hadamard", "bernoulli"))},
+    )
+    (of_csq,) = lines_of(study)
+    assert of_csq.values == {"learning_rate": [0.1, 0.3, 1.0], "targets": ["auto", "hadamard", "bernoulli"]}
+    assert of_csq.start == (1, 0)
+    of_csq.scores |= dict.fromkeys([(1, 0), (2, 2)], 0.5)
+    assert of_csq.at_edge((2, 2)) == ("learning_rate",)
+
+
+def test_what_is_left_is_covered_evenly():
+    flat = line({key: range(10) for key in "abc"}, a=0, b=0, c=0)
+    tried = walk(flat, lambda a, b, c: 0.5, 34)[4:]
+    for axis in range(3):
+        counts = Counter(point[axis] for point in tried)
+        assert len(counts) >= 9  # 30 drawn at random miss two of ten in a tenth of all cases
+        assert max(counts.values()) <= 6
+
+
+def searched(study, n_trials, **scores):
+    """Search with made-up scores: those of settings by their JSON, or 0.5."""
+
+    def run_trials(trials, *arguments, **options):
+        return [outcome_of(trial, AP=[scores.get(canonical_json(trial.params), 0.5)] * 2) for trial in trials]
+
+    search = Search(study, n_trials, ["AP"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "run_trials", run_trials)
+        assert [*search.run(Path())] == search.outcomes
+    return search
+
+
+def plan(study, n_trials):
+    """Return the trials of a search in which all settings are equally good."""
+    return [outcome.job for outcome in searched(study, n_trials).outcomes]
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_a_search_goes_on_from_the_best_and_its_edges_are_told(tmp_path):
+    study = Study(
+        methods=(("itq", {}), ("lsh", {})), n_bits=(8, 16), params={"itq:n_iter": Sweep((10, 20, 50, 100, 200))}
+    )
+    search = searched(study, 4, **{'{"n_iter": 100}': 0.6, '{"n_iter": 200}': 0.7})
+    assert [outcome.job.params.get("n_iter", 50) for outcome in search.outcomes if outcome.job.method == "itq"] == [
+        value for value in (50, 20, 100, 200) for _ in range(2)
+    ]
+    assert search.n_jobs == len(search.outcomes) == 4 * 2 + 2
+    choices = conclude(search, tmp_path)
+    assert [(choice.method, choice.params, choice.at_edge) for choice in choices] == [
+        ("itq", {"n_iter": 200}, ("n_iter",)),
+        ("lsh", {}, ()),
+    ]
+    assert about_edges(search, choices).startswith("At the edge of what was tried: itq n_iter=200. A value beyond may ")
+    inside = searched(study, 4, **{'{"n_iter": 100}': 0.6})
+    assert about_edges(inside, conclude(inside, tmp_path)) == ""
 
 
 @pytest.mark.usefixtures("digits_data")
@@ -164,18 +256,22 @@ def test_a_dataset_whose_name_a_grid_file_cannot_hold_is_refused():
         plan(Study(datasets=("\udcff.h5",), methods=(("itq", {}),), n_bits=(8,)), 1)
 
 
+def effort(study, n_trials, option):
+    return [*Search(study, n_trials, ["AP"]).about_effort(option)]
+
+
 @pytest.mark.usefixtures("digits_data")
 def test_only_listed_values_are_tried_each_once_beside_the_default():
     listed = {"csq:learning_rate": Sweep((1e9, 0.3, 1e9)), "csq:epochs": 3}
     study = Study(methods=(("csq", {}),), n_bits=(8,), params=listed)
     assert [trial.params for trial in plan(study, 2)] == [{"epochs": 3}, {"epochs": 3, "learning_rate": 1e9}]
-    assert [*about_effort(study, 2, "--trials ")] == []
-    assert [*about_effort(study, 1, "--trials ")] == ["csq: 1 of 2 settings are tried; --trials 2 tries all."]
-    assert [*about_effort(study, 9, "n_trials=")] == ["csq: all 2 settings are tried, fewer than n_trials=9."]
+    assert effort(study, 2, "--trials ") == []
+    assert effort(study, 1, "--trials ") == ["csq: 1 of 2 settings are tried; --trials 2 tries all."]
+    assert effort(study, 9, "n_trials=") == ["csq: all 2 settings are tried, fewer than n_trials=9."]
     study = Study(methods=(("itq", {}), ("csq", {})), n_bits=(8,), params={"itq:n_iter": Sweep((5, 20, 40, 80))})
-    assert [*about_effort(study, 4, "--trials ")] == ["itq: 4 of 5 settings are tried; --trials 5 tries all."]
+    assert effort(study, 4, "--trials ") == ["itq: 4 of 5 settings are tried; --trials 5 tries all."]
     fixed = Study(methods=(("itq", {}), ("lsh", {})), n_bits=(8,), params={"itq:n_iter": 5})
-    assert [*about_effort(fixed, 9, "--trials ")] == [
+    assert effort(fixed, 9, "--trials ") == [
         "itq declares no other values to try; its defaults stand.",
         "lsh declares no values to try; its defaults stand.",
     ]
@@ -183,8 +279,8 @@ def test_only_listed_values_are_tried_each_once_beside_the_default():
     def tried(n_trials):
         return [trial.params.get("n_iter", 50) for trial in plan(study, n_trials) if trial.method == "itq"]
 
-    assert tried(5) == [50, 5, 20, 40, 80]
-    assert tried(4)[0] == 50
+    assert tried(3) == [50, 40, 80]
+    assert sorted(tried(5)) == [5, 20, 40, 50, 80]
     assert len({*tried(4)}) == 4
 
 
@@ -197,7 +293,13 @@ def test_values_of_parameters_fix_them_and_lists_are_tried(digits):
     del params["epochs"]
     trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8, 16), params=params), 9)
     tried = Counter((trial.method, canonical_json(trial.params)) for trial in trials)
-    of_dpsh = ['{"eta": 3.0}', '{"eta": 3.0, "learning_rate": 0.03}', '{"eta": 3.0, "learning_rate": 0.1}']
+    of_dpsh = [
+        f'{{"eta": 3.0{rate}}}'
+        for rate in (
+            "",
+            *(f', "learning_rate": {one}' for one in method_card("dpsh").tunable["learning_rate"] if one != 0.3),
+        )
+    ]
     of_itq = ["{}", '{"n_iter": 20}', '{"n_iter": 5}']
     assert tried == {("dpsh", text): 2 for text in of_dpsh} | {("itq", text): 2 for text in of_itq}
     assert {Path(trial.dataset).stem for trial in trials} == {f"digits-held-out-{digits.fingerprint}-s0"}
@@ -217,8 +319,8 @@ def outcome_of(trial, **scores):
 
 @pytest.mark.usefixtures("digits_data")
 def test_the_best_is_the_highest_mean_without_a_failure_and_errors_count_down():
-    study = Study(methods=(("hashnet", {}),), n_bits=(8, 16), params={"learning_rate": 0.3, "weight_decay": 2e-3})
-    trials = plan(study, 9)  # slopes 10, 5 and 20
+    fixed = {"learning_rate": 0.3, "weight_decay": 2e-3, "beta": 1.5}
+    trials = plan(Study(methods=(("hashnet", {}),), n_bits=(8, 16), params=fixed), 3)  # slopes 10, 5 and 20
     values = {"10": (0.5, 0.6), "5.0": (0.9, None), "20.0": (0.55, 0.6)}
 
     outcomes = []

@@ -6,7 +6,7 @@ import pytest
 from helpers.paths import ROOT
 
 from hashbench.cards import method_card
-from hashbench.reports.aggregate import main_lines, mean_over_seeds, method_labels
+from hashbench.reports.aggregate import all_lines, main_lines, mean_over_seeds, method_labels
 from hashbench.reports.marks import describe_hidden
 from hashbench.store.results import read_rows
 
@@ -56,6 +56,41 @@ def test_main_line_is_chosen_among_all_results_of_a_block_and_not_those_shown(ma
     rows = [less(0.1), less(0.1, n_bits=32), more(0.9), *(more(n_bits=n)._replace(metric="NDCG") for n in (16, 32))]
     cells = mean_over_seeds(pd.DataFrame(rows))
     assert main_lines(cells[cells["metric"] == "AP"], cells)["value"].tolist() == [0.9]
+
+
+def results_of(*rows, tuned):
+    """Return results in which some rows record that their settings were chosen among nine."""
+    return pd.DataFrame(rows).assign(tuned=[9 if row in tuned else 0 for row in rows])
+
+
+def test_main_line_is_the_one_that_was_tuned_on_its_data(machash):
+    tuned, more = partial(machash, n_iter=7), partial(machash, n_iter=8)
+    for rows in ((tuned(0.1), machash(0.9)), (machash(0.9), more(0.8), more(0.8, n_bits=32), tuned(0.1))):
+        cells = mean_over_seeds(results_of(*rows, tuned=[tuned(0.1)]))
+        assert main_lines(cells, cells)["value"].tolist() == [0.1]
+    elsewhere = [tuned(0.2)._replace(dataset="other"), machash(0.3)._replace(dataset="other")]
+    cells = mean_over_seeds(results_of(tuned(0.1), machash(0.9), *elsewhere, tuned=[tuned(0.1)]))
+    assert main_lines(cells, cells)["value"].tolist() == [0.1, 0.3]
+
+
+def test_a_tuned_line_is_named_by_its_method_and_the_defaults_beside_it_are_called_so(machash):
+    tuned, other, plain = machash(n_iter=7), machash(n_iter=8), machash()
+
+    def labels(*rows, tuned):
+        lines = all_lines(results_of(*rows, tuned=tuned)).set_index("params")["label"]
+        return [lines[row.params] for row in rows]
+
+    assert labels(tuned, tuned=[tuned]) == ["machash"]
+    assert labels(plain, tuned=[plain]) == ["machash"]
+    assert labels(tuned, plain, other, tuned=[tuned]) == ["machash", "machash (defaults)", "machash n_iter=8"]
+    assert labels(tuned, plain._replace(dataset="other"), tuned=[tuned]) == ["machash", "machash"]
+    assert labels(tuned, plain, other, tuned=[]) == ["machash n_iter=7", "machash", "machash n_iter=8"]
+    assert labels(tuned, other._replace(dataset="other"), tuned=[tuned, other._replace(dataset="other")]) == [
+        "machash",
+        "machash",
+    ]
+    both = labels(tuned, other, plain, tuned=[tuned, other])  # two in one place, each with its settings
+    assert both == ["machash n_iter=7", "machash n_iter=8", "machash"]
 
 
 def test_main_line_is_of_the_newest_version_and_each_metric_and_block_has_its_own(machash):

@@ -88,20 +88,19 @@ def test_a_single_setting_is_not_chosen(n_tried, n_settings):
     assert ("settings chosen among" in "\n".join(describe_origin(record, job))) == (n_settings > 0)
 
 
-def test_effort_is_explained_below_and_in_labels_only_where_it_differs():
+def test_effort_is_explained_below():
     of_user, default, itq = cell("hashnet", trials=3), cell("csq", trials=0), cell("itq", trials=0)
     elsewhere = "- Defaults: those of built-in learned methods were chosen among 9 settings on"
     text = table(of_user, default, itq).to_markdown()
     assert {"hashnet", "csq", "itq"} <= {*markdown_rows(text)}
-    assert "- Tuned: settings chosen among 3 tried on held-out training items of this dataset: hashnet.\n" in text
+    assert "- Tuned: settings chosen on held-out training items of this dataset, among 3 of hashnet.\n" in text
     assert f"{elsewhere} held-out training items of cifar10-s1:squeezenet, digits-pairs, tmc2007." in text
     text = table(default, itq).to_markdown()
-    assert "tuned=" not in text
+    assert "Tuned" not in text
     assert elsewhere in text
-    more = cell("dpsh", trials=9)
-    text = table(of_user, more, itq).to_markdown()
-    assert {"hashnet tuned=3", "dpsh tuned=9", "itq"} <= {*markdown_rows(text)}
-    assert "- tuned=: number of settings tried on held-out training items of this dataset" in text
+    text = table(of_user, cell("dpsh", trials=9), cell("adsh", trials=9), itq).to_markdown()
+    assert {"hashnet", "dpsh", "adsh", "itq"} <= {*markdown_rows(text)}
+    assert "of this dataset, among 3 of hashnet; 9 of adsh, dpsh.\n" in text
     assert elsewhere not in text
     assert elsewhere not in table(itq).to_markdown()
 

@@ -22,7 +22,7 @@ from hashbench.reports.html.descriptions import dataset_cards, method_cards
 from hashbench.reports.html.thumbnails import add_thumbnails
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.revisions import read_sides
-from hashbench.reports.row_origins import read_origins
+from hashbench.reports.row_origins import read_origins, with_origins
 from hashbench.reports.view import make_view
 from hashbench.scoring.metrics import is_error
 from hashbench.store.files import check_output, write_bytes, write_text
@@ -60,11 +60,12 @@ def write_report(
         raise HashbenchError(f"thumbnails need a folder, and {output} is one file: --output {output.with_suffix('')}.")
     path = output if is_file else output / "index.html"
     check_output(path)
-    results = read_results(results_folder)
+    origins = read_origins(find_files(results_folder))
+    results = with_origins(read_results(results_folder), origins)
     sides = None if against is None else read_sides(against, None, results_folder)
     lines = all_lines(results)
     cells = make_view(results, lines=lines, by_score=True).cells
-    content = make_content(results, lines, cells, read_origins(find_files(results_folder)))
+    content = make_content(results, lines, cells, origins)
     names = block_names(cells)
     blocks = [(names[_key(block)], block) for block in blocks_of(results, on_progress)]
     content |= read_costs(blocks)

@@ -48,7 +48,6 @@ def make_blocks(
         paper = _papers(published, layout, block, metrics)
         columns, spans = _columns(layout, metrics, [*block["n_bits"], *(value.n_bits for value in paper)], bool(paper))
         block, common = _without_common_settings(block)
-        block, key = _with_effort(block)
         groups = _groups(block, columns, paper, style)
         protocol = split_name(dataset)[1]
         notes = [f"Unseen classes: {protocol.in_words}."] if protocol else []
@@ -61,7 +60,7 @@ def make_blocks(
         pairs = [pair for _, value_pairs in make_pairs(block, paper) for pair in value_pairs]
         paragraphs = _notes_on_papers(layout, paper, pairs)
         best = "of each method" if layout.is_ablation else "of a column; sanity baselines do not count"
-        key = _key(block, groups, best=best) | key
+        key = _key(block, groups, best=best) | _effort(block)
         names = " and ".join(metrics)
         caption = f"{names} on {place}. {layout.remark}".rstrip()
         blocks.append(TableBlock(f"{place}: {names}", caption, spans, groups, notes, paragraphs, fingerprint, key))
@@ -181,27 +180,22 @@ def _without_common_settings(block: pd.DataFrame) -> tuple[pd.DataFrame, list[st
     return block.assign(label=labels), notes
 
 
-def _with_effort(block: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return a key that says how many settings were tried on the data; labels say so only where numbers differ."""
+def _effort(block: pd.DataFrame) -> dict[str, str]:
+    """Return a key that says how many settings of which methods were tried on the data."""
     if "trials" not in block:
-        return block, {}
+        return {}
     trials, key = block.groupby(list(LINE))["trials"].transform("max").astype(int), {}
-    numbers = sorted({*trials} - {0})
-    if len(numbers) == 1:
-        tuned = sorted(block.loc[trials > 0, "label"].unique())
-        key["Tuned"] = (
-            f"settings chosen among {numbers[0]} tried on held-out training items of this dataset: {', '.join(tuned)}."
-        )
-    elif numbers:
-        block = block.assign(label=block["label"] + (" tuned=" + trials.astype(str)).where(trials > 0, ""))
-        key["tuned="] = "number of settings tried on held-out training items of this dataset; unknown for other rows."
+    if (trials > 0).any():
+        methods = {number: sorted(block.loc[trials == number, "label"].unique()) for number in sorted({*trials} - {0})}
+        tuned = "; ".join(f"{number} of {', '.join(labels)}" for number, labels in methods.items())
+        key["Tuned"] = f"settings chosen on held-out training items of this dataset, among {tuned}."
     untried = block.loc[block["trials"] == 0, ["method", "params", "n_bits"]].itertuples(index=False)
     if any(has_tried_settings(*settings) for settings in untried):
         key["Defaults"] = (
             f"those of built-in learned methods were chosen among {N_TRIALS} settings on held-out training items of "
             f"{', '.join(TRIED_ON.values())}."
         )
-    return block, key
+    return key
 
 
 def _groups(block: pd.DataFrame, columns: Sequence[Column], paper: Sequence[Published], style: Style) -> Groups:

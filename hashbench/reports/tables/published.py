@@ -70,6 +70,11 @@ class Published(NamedTuple):
         return self.our_dataset, self.our_metric, self.n_bits, *self.line
 
     @property
+    def is_of_hash_function(self) -> bool:
+        """Whether a hash function made all codes; else those of the database were learned from its own labels."""
+        return "learned from the database's labels" not in self.dataset_differs
+
+    @property
     def name(self) -> str:
         """The paper's dataset and setting."""
         return f"{self.dataset} ({self.setting})"
@@ -145,13 +150,19 @@ def values_beside(
 ) -> list[Published]:
     """Choose the values beside ours in a block: all of the table's own paper, then the nearest of others.
 
-    Others fill the places without a value of the own paper, at its code lengths and ours.
+    Others fill the places without a value of the own paper, at its code lengths and ours. Those of codes that were
+    learned from the database's labels are left out: what they measure is another thing.
     """
     values = list(published)
     own = [value for value in values if is_own(value, layout)]
     taken, lengths = {value.place for value in own}, {*n_bits, *(value.n_bits for value in own)}
     others = [
-        value for value in values if not is_own(value, layout) and value.place not in taken and value.n_bits in lengths
+        value
+        for value in values
+        if not is_own(value, layout)
+        and value.is_of_hash_function
+        and value.place not in taken
+        and value.n_bits in lengths
     ]
     return [*own, *nearest(others, features)]
 

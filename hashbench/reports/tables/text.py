@@ -47,7 +47,7 @@ class Span(NamedTuple):
     columns: Sequence[str] = ("",)
 
 
-KEY = ("±", "Bold", "Dash", *SIGNS, "Tuned", "tuned=", "Defaults")  # what Markdown explains, in order
+KEY = ("±", "Bold", "Dash", *SIGNS, "Tuned", "Defaults")  # what Markdown explains, in order
 Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 
 

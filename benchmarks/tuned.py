@@ -1,0 +1,135 @@
+"""What `hashbench tune` tried for the rows of each dataset, as a page, and the chosen settings as tables of a grid.
+
+    .venv/bin/python benchmarks/tuned.py                 # writes benchmarks/tuned/README.md
+    .venv/bin/python benchmarks/tuned.py cifar10-s1      # prints the chosen settings, for benchmarks/rows
+
+Everything is computed from the committed rows of trials: the score of a setting is the mean of its two, the best is
+chosen if it leads the default by more than 0.01, as tune does. A chosen number is at an edge if all others that were
+tried are on one side of it.
+"""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from numbers import Real
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from hashbench.cards import method_card
+from hashbench.pipeline.tuning import LEAD
+from hashbench.reports.aggregate import changed_params
+from hashbench.reports.formatting import markdown_table
+from hashbench.store.results import read_folder
+
+FOLDER = Path(__file__).with_name("tuned")
+LENGTH = ("epochs", "halve_every")  # of training, the same for all methods: not a choice
+ABOUT = """# What the rows of each dataset were tuned by
+
+`hashbench tune` chose the settings of the rows of a dataset on its own training items, of which it held out a fifth
+([how](../../docs/tuning.md)). Queries were not used. Each method went from its defaults to better settings, one
+parameter at a time, with as many settings as the others. Where a chosen number was the least or the greatest that had
+been tried, further settings followed. `benchmarks/tuned.py` makes this page from the rows of the trials, which lie
+beside it. All settings of a method, with their scores:
+
+    hashbench tables --results benchmarks/tuned/cifar10-s1 --method csq --variants
+"""
+
+
+class Trials(NamedTuple):
+    """The trials of a method on a dataset: the score of each setting, as changes of the defaults, None if it failed."""
+
+    method: str
+    scores: dict[str, float]
+    chosen: dict[str, Any]
+    tried: dict[str, set[Any]]  # values of each parameter
+
+
+def edges(trials: Trials) -> list[str]:
+    params = method_card(trials.method).params | trials.chosen
+    return [key for key, tried in trials.tried.items() if _is_edge(params[key], tried)]
+
+
+def _is_edge(value: Any, tried: set[Any]) -> bool:
+    numbers = {one for one in tried if isinstance(one, Real)}
+    return isinstance(value, Real) and len(tried) > 1 and value in (min(numbers), max(numbers)) and tried == numbers
+
+
+def trials_of(folder: Path) -> Iterator[Trials]:
+    values = defaultdict[tuple[str, str], list[float]](list)
+    for row in read_folder(folder).values():
+        values[row.method, json.dumps(changed_params(row.method, row.params), sort_keys=True)].append(float(row.value))
+    for method in sorted({method for method, _ in values}):
+        scores = {setting: fmean(both) for (name, setting), both in values.items() if name == method}
+        settings = [
+            {key: value for key, value in json.loads(setting).items() if key not in LENGTH} for setting in scores
+        ]
+        params = method_card(method).params
+        tried = {
+            key: {setting.get(key, params[key]) for setting in settings}
+            for key in sorted({*(k for s in settings for k in s)})
+        }
+        (default,) = (score for score, setting in zip(scores.values(), settings, strict=True) if not setting)
+        best = max(scores, key=lambda setting: scores[setting])
+        chosen = settings[[*scores].index(best)] if scores[best] > default + LEAD else {}
+        yield Trials(method, scores, chosen, tried)
+
+
+def table(folder: Path) -> str:
+    lines = []
+    for trials in trials_of(folder):
+        default = next(score for setting, score in trials.scores.items() if not {*json.loads(setting)} - {*LENGTH})
+        words = ", ".join(f"{key} {_word(value)}" for key, value in trials.chosen.items()) or "the defaults"
+        tried = "; ".join(
+            f"{key} {', '.join(sorted(map(_word, values), key=_number))}" for key, values in trials.tried.items()
+        )
+        best = max(trials.scores.values())
+        at_edge = ", ".join(edges(trials)) or "-"
+        lines.append(
+            [f"`{trials.method}`", words, f"{default:.4f}", f"{best:.4f}", str(len(trials.scores)), tried, at_edge]
+        )
+    header = ["method", "chosen", "default", "best", "settings", "values tried", "at the edge"]
+    return markdown_table(header, lines, is_padded=False, is_markup=True)
+
+
+def _word(value: Any) -> str:
+    return "auto" if value is None else f"{value:g}" if isinstance(value, Real) else str(value)
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return float("inf")
+
+
+def grid_of(folder: Path) -> str:
+    """Return the chosen settings as tables of a grid, each with the number of settings tried."""
+    lines = []
+    for trials in trials_of(folder):
+        lines += ["", f"[methods.{trials.method}]", f"tuned = {len(trials.scores)}"]
+        lines += [f"{key} = {json.dumps('None' if value is None else value)}" for key, value in trials.chosen.items()]
+    return "\n".join(lines)
+
+
+def page() -> str:
+    parts = [ABOUT]
+    for folder in sorted(path for path in FOLDER.iterdir() if path.is_dir()):
+        rows = read_folder(folder).values()
+        (features,), (n_bits,), seeds = ({getattr(row, key) for row in rows} for key in ("features", "n_bits", "seed"))
+        about = f"Features: {features}. At {n_bits} bits, seed {', '.join(map(str, sorted(seeds)))}."
+        parts.append(f"## {folder.name}\n\n{about}\n\n{table(folder)}\n")
+    return "\n".join(parts)
+
+
+def main() -> int:
+    if len(sys.argv) > 1:
+        print(grid_of(FOLDER / sys.argv[1]))
+    else:
+        (FOLDER / "README.md").write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Check that no score in the tables of results/ falls, and none is lost, unless the changelog names it.
+
+    .venv/bin/python tests/check_results.py [REVISION]
+
+Cells are those that tables show: the mean over seeds of each method, whatever its settings. A fall of more than 0.02,
+or a cell that is gone, must stand in a bullet of the changelog's "Numbers that changed" that names dataset and method,
+or the dataset and "all methods". Without a revision, the results are compared with origin/main, or where that is HEAD,
+with the commit before.
+"""
+
+import io
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+
+from hashbench.reports.aggregate import main_lines, mean_over_seeds, signs_of
+from hashbench.reports.row_origins import read_results_with_origins
+
+ROOT = Path(__file__).parents[1]
+LARGEST = 0.02
+PLACE = ["dataset", "features", "dataset_fingerprint", "method", "metric", "n_bits"]
+
+
+def git(*command):
+    return subprocess.run(["git", "-C", ROOT, *command], check=True, capture_output=True).stdout
+
+
+def last_main():
+    """Return the revision to compare with; empty if there is none."""
+    for name in ("origin/main", "HEAD^"):
+        found = subprocess.run(
+            ["git", "-C", ROOT, "rev-parse", "-q", "--verify", name], capture_output=True, check=False
+        )
+        if found.stdout not in (b"", git("rev-parse", "HEAD")):
+            return name
+    return ""
+
+
+def shown(folder):
+    """Return the cells that tables show, one line of each method."""
+    cells = mean_over_seeds(read_results_with_origins(folder))
+    return main_lines(cells, cells)[[*PLACE, "value"]]
+
+
+def shown_at(revision):
+    """Return the cells that tables showed at a revision."""
+    with TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(git("archive", revision, "results"))) as files:
+        files.extractall(folder, filter="data")
+        return shown(Path(folder) / "results")
+
+
+def falls(old, new):
+    """Return a sentence for each method of a dataset of which cells are lost or fall, by both names."""
+    both = old.merge(new, on=PLACE, how="left", suffixes=("_old", "_new"))
+    both["fall"] = (both["value_old"] - both["value_new"]) * signs_of(both["metric"])
+    is_lost = both["value_old"].notna() & both["value_new"].isna()
+    found = {}
+    for (dataset, features, method), cells in both[is_lost | (both["fall"] > LARGEST)].groupby(
+        ["dataset", "features", "method"]
+    ):
+        words = [
+            f"{cell.metric} at {cell.n_bits} bits {cell.value_old:.4f} -> "
+            + ("lost" if pd.isna(cell.value_new) else f"{cell.value_new:.4f}")
+            for cell in cells.itertuples()
+        ]
+        found[f"{dataset}:{features.split()[0]}", method] = f"{dataset} ({features}) {method}: {', '.join(words)}"
+    return found
+
+
+def is_named(changelog, spec, method):
+    """Return whether a bullet of "Numbers that changed" names a dataset, with or without features, and a method."""
+    bullets = re.split(r"\n(?=- )", changelog.partition("### Numbers that changed")[2])
+    names = (re.compile(rf"(?<![\w:-]){re.escape(name)}(?![\w:-])") for name in (spec, spec.partition(":")[0]))
+    of_dataset = [bullet for name in names for bullet in bullets if name.search(bullet)]
+    wanted = re.compile(rf"(?<![\w-])(?:{re.escape(method)}|all methods)(?![\w-])")
+    return any(wanted.search(bullet) for bullet in of_dataset)
+
+
+def main():
+    base = sys.argv[1] if len(sys.argv) > 1 else last_main()
+    if not base:
+        return ""
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    found = falls(shown_at(base), shown(ROOT / "results"))
+    unnamed = [text for place, text in found.items() if not is_named(changelog, *place)]
+    return "\n".join([*unnamed, f"The changelog does not name these falls against {base}."]) if unnamed else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main() or 0)  # a text is an error
