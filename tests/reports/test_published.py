@@ -258,6 +258,14 @@ def test_continuation_table_distinguishes_the_papers_two_rows():
     assert "lsh" not in shown
 
 
+def test_continuation_table_compares_like_with_like_and_not_with_tuned_settings():
+    default, steps = (cell("talr-ap", 12, n / 10, params=f'{{"continuation": {n}}}', tuned=0) for n in (0, 5))
+    tuned = cell("talr-ap", 12, 0.9, params='{"alpha": 2.0, "continuation": 0}', tuned=9)
+    shown = block(table(default, steps, tuned, name="continuation"), CIFAR10)
+    assert (shown["talr-ap"][0], shown["talr-ap continuation=5"][0]) == ("0.0000", "**0.5000**")
+    assert block(table(default, steps, tuned, name="table1"), CIFAR10)["talr-ap"][0] == "0.9000"
+
+
 def test_mlgap_stands_beside_ap_and_names_its_radius():
     ap = partial(cell, n_bits=12, value=0.5, dataset="cifar100")
     lgap = partial(ap, metric="LGAP@r2")
