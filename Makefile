@@ -134,7 +134,7 @@ workflows: $(VENV)/.dev ## Check the workflows of GitHub by actionlint and shell
 types: $(VENV)/.dev links ## Check types
 	$(BIN)/mypy
 
-falls: $(VENV)/.installed ## Check that no score of results/ falls or is lost, since BASE, without a word in the changelog
+falls: $(VENV)/.installed ## Check that the changelog names all scores of results/ that fell or were lost since BASE
 	$(BIN)/python tests/check_results.py $(BASE)
 
 golden: $(VENV)/.test ## Rewrite tests/golden, pinned numbers only under a raised version; review the diff

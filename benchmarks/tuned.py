@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from hashbench.cards import method_card
-from hashbench.pipeline.tuning import LEAD
+from hashbench.pipeline.tuning import LEAD, is_at_edge
 from hashbench.reports.aggregate import changed_params
 from hashbench.reports.formatting import markdown_table
 from hashbench.store.results import read_folder
@@ -38,51 +38,49 @@ beside it. All settings of a method, with their scores:
 
 
 class Trials(NamedTuple):
-    """The trials of a method on a dataset: the score of each setting, as changes of the defaults, None if it failed."""
+    """The trials of a method on a dataset: the score of each setting, as JSON of what is not a default."""
 
     method: str
     scores: dict[str, float]
     chosen: dict[str, Any]
-    tried: dict[str, set[Any]]  # values of each parameter
+    tried: dict[str, list[Any]]  # values of each parameter
+
+
+def trials_of(folder: Path) -> Iterator[Trials]:
+    """Yield the trials of each method; a setting that failed has no rows, so each needs both scores."""
+    values = defaultdict[tuple[str, str], list[float]](list)
+    for row in read_folder(folder).values():
+        changed = changed_params(row.method, row.params)
+        setting = json.dumps({key: changed[key] for key in sorted(changed) if key not in LENGTH})
+        values[row.method, setting].append(float(row.value))
+    if any(len(both) != 2 for both in values.values()):
+        sys.exit(f"{folder} lacks one of the two scores of a setting, or has several lengths or seeds")
+    for method in sorted({method for method, _ in values}):
+        scores = {setting: fmean(both) for (name, setting), both in values.items() if name == method}
+        if "{}" not in scores:
+            sys.exit(f"{folder} lacks the defaults of {method}")
+        settings, params = [json.loads(setting) for setting in scores], method_card(method).params
+        tried = {
+            key: [setting.get(key, params[key]) for setting in settings]
+            for key in sorted({key for setting in settings for key in setting})
+        }
+        best = max(scores, key=lambda setting: scores[setting])
+        chosen = json.loads(best) if round(scores[best] - scores["{}"], 9) > LEAD else {}
+        yield Trials(method, scores, chosen, tried)
 
 
 def edges(trials: Trials) -> list[str]:
     params = method_card(trials.method).params | trials.chosen
-    return [key for key, tried in trials.tried.items() if _is_edge(params[key], tried)]
-
-
-def _is_edge(value: Any, tried: set[Any]) -> bool:
-    numbers = {one for one in tried if isinstance(one, Real)}
-    return isinstance(value, Real) and len(tried) > 1 and value in (min(numbers), max(numbers)) and tried == numbers
-
-
-def trials_of(folder: Path) -> Iterator[Trials]:
-    values = defaultdict[tuple[str, str], list[float]](list)
-    for row in read_folder(folder).values():
-        values[row.method, json.dumps(changed_params(row.method, row.params), sort_keys=True)].append(float(row.value))
-    for method in sorted({method for method, _ in values}):
-        scores = {setting: fmean(both) for (name, setting), both in values.items() if name == method}
-        settings = [
-            {key: value for key, value in json.loads(setting).items() if key not in LENGTH} for setting in scores
-        ]
-        params = method_card(method).params
-        tried = {
-            key: {setting.get(key, params[key]) for setting in settings}
-            for key in sorted({*(k for s in settings for k in s)})
-        }
-        (default,) = (score for score, setting in zip(scores.values(), settings, strict=True) if not setting)
-        best = max(scores, key=lambda setting: scores[setting])
-        chosen = settings[[*scores].index(best)] if scores[best] > default + LEAD else {}
-        yield Trials(method, scores, chosen, tried)
+    return [key for key, tried in trials.tried.items() if is_at_edge(params[key], tried)]
 
 
 def table(folder: Path) -> str:
     lines = []
     for trials in trials_of(folder):
-        default = next(score for setting, score in trials.scores.items() if not {*json.loads(setting)} - {*LENGTH})
+        default = trials.scores["{}"]
         words = ", ".join(f"{key} {_word(value)}" for key, value in trials.chosen.items()) or "the defaults"
         tried = "; ".join(
-            f"{key} {', '.join(sorted(map(_word, values), key=_number))}" for key, values in trials.tried.items()
+            f"{key} {', '.join(sorted({*map(_word, values)}, key=_number))}" for key, values in trials.tried.items()
         )
         best = max(trials.scores.values())
         at_edge = ", ".join(edges(trials)) or "-"

@@ -38,7 +38,7 @@ def logistic_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", m
     leaf = outputs.detach().requires_grad_()
     total, slope = outputs.new_zeros(()), torch.zeros_like(leaf)
     for block, are_similar in _blocks(all_outputs, similar):
-        side = are_similar.to(outputs.dtype).mul_(-2).add_(1)
+        side = 1 - 2 * are_similar.to(outputs.dtype)
         cost = softplus(margin + leaf @ block.T / 2 * side, threshold=40).sum()  # above 40, x itself in float64
         total += cost.detach()
         slope += torch.autograd.grad(cost, leaf)[0]

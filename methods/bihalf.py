@@ -48,8 +48,9 @@ class BiHalf(_Unlabelled):
     cos(x_i, x_j))^2 is minimised, x the output of the front end before training (centred features). The authors' x are
     features of VGG-16 after a rectifier, whose cosines are all positive. Items are encoded by the sign of u.
     The defaults were chosen by AP of classes; with these, long codes find few nearest neighbours.
-    ``presets["neighbours"]`` was chosen by the neighbours of held-out texts. ``presets["paper"]`` has the authors' settings for CIFAR-10, but halves the rate every 36 epochs: to an eighth by
-    epoch 120, where the authors divide it by ten once.
+    ``presets["neighbours"]`` was chosen by the neighbours of held-out texts. ``presets["paper"]`` has the authors'
+    settings for CIFAR-10, but halves the rate every 36 epochs: to an eighth by epoch 120, where the authors divide it
+    by ten once.
 
     References
     ----------
@@ -77,7 +78,7 @@ class BiHalf(_Unlabelled):
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,
             "gamma": 6.0,
-        }
+        },
     }
 
     def _loss(self, batch: Batch) -> "Tensor":

@@ -62,7 +62,7 @@ class GreedyHashUnsupervised(_Unlabelled):
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,
             "alpha": 0.1,
-        }
+        },
     }
 
     def _loss(self, batch: Batch) -> "Tensor":

@@ -2,10 +2,10 @@
 
     .venv/bin/python tests/check_results.py [REVISION]
 
-Cells are those that tables show: the mean over seeds of each method, whatever its settings. A fall of more than 0.02,
-or a cell that is gone, must stand in a bullet of the changelog's "Numbers that changed" that names dataset and method,
-or the dataset and "all methods". Without a revision, the results are compared with origin/main, or where that is HEAD,
-with the commit before.
+Cells are those that today's tables would show of either results: the mean over seeds of each method, whatever its
+settings. A fall of more than 0.02, or a cell that is gone, must stand in a new bullet of the changelog's "Numbers that
+changed" that names dataset and method, or the dataset and "all methods". Without a revision, the results are compared
+with origin/main, or where that is HEAD, with the commit before.
 """
 
 import io
@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
+from hashbench.registry import features_kind
 from hashbench.reports.aggregate import main_lines, mean_over_seeds, signs_of
 from hashbench.reports.row_origins import read_results_with_origins
 
@@ -68,14 +69,19 @@ def falls(old, new):
             + ("lost" if pd.isna(cell.value_new) else f"{cell.value_new:.4f}")
             for cell in cells.itertuples()
         ]
-        found[f"{dataset}:{features.split()[0]}", method] = f"{dataset} ({features}) {method}: {', '.join(words)}"
+        found[f"{dataset}:{features_kind(features)}", method] = f"{dataset} ({features}) {method}: {', '.join(words)}"
     return found
 
 
-def is_named(changelog, spec, method):
-    """Return whether a bullet of "Numbers that changed" names a dataset, with or without features, and a method."""
-    bullets = re.split(r"\n(?=- )", changelog.partition("### Numbers that changed")[2])
-    names = (re.compile(rf"(?<![\w:-]){re.escape(name)}(?![\w:-])") for name in (spec, spec.partition(":")[0]))
+def new_bullets(changelog, before):
+    """Return the bullets of "Numbers that changed" that an earlier changelog lacks."""
+    section = re.split(r"\n#+ ", changelog.partition("### Numbers that changed")[2])[0]
+    return [bullet for bullet in re.split(r"\n(?=- )", section) if bullet.strip() not in before]
+
+
+def is_named(bullets, spec, method):
+    """Return whether a bullet names a dataset, with or without features, and a method."""
+    names = (re.compile(rf"(?<![\w:-]){re.escape(name)}(?![\w-]|:\w)") for name in (spec, spec.partition(":")[0]))
     of_dataset = [bullet for name in names for bullet in bullets if name.search(bullet)]
     wanted = re.compile(rf"(?<![\w-])(?:{re.escape(method)}|all methods)(?![\w-])")
     return any(wanted.search(bullet) for bullet in of_dataset)
@@ -85,10 +91,11 @@ def main():
     base = sys.argv[1] if len(sys.argv) > 1 else last_main()
     if not base:
         return ""
-    changelog = (ROOT / "CHANGELOG.md").read_text()
+    before = git("show", f"{base}:CHANGELOG.md").decode()
+    bullets = new_bullets((ROOT / "CHANGELOG.md").read_text(), before)
     found = falls(shown_at(base), shown(ROOT / "results"))
-    unnamed = [text for place, text in found.items() if not is_named(changelog, *place)]
-    return "\n".join([*unnamed, f"The changelog does not name these falls against {base}."]) if unnamed else ""
+    unnamed = [text for place, text in found.items() if not is_named(bullets, *place)]
+    return "\n".join([*unnamed, f"The changelog names none of these falls since {base}."]) if unnamed else ""
 
 
 if __name__ == "__main__":

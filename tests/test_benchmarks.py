@@ -1,6 +1,7 @@
 """What the benchmarks compare is the same number, computed in two ways."""
 
 import sys
+import tomllib
 from collections import Counter
 from types import SimpleNamespace
 
@@ -8,13 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from helpers.paths import benchmark, built_in_methods, rows_of
+from helpers.paths import ROOT, benchmark, built_in_methods, rows_of
 
 from hashbench.cards import method_card
 from hashbench.reports import row_origins
+from hashbench.reports.aggregate import changed_params
 from hashbench.reports.tables.published import published_values
+from hashbench.store.results import merge_rows, read_folder
 
 training, tuning, published_orders = benchmark("training"), benchmark("tuning"), benchmark("published_orders")
+tuned = benchmark("tuned")
 
 
 @pytest.mark.parametrize("name", [name for name in training.LOSSES if name not in ("dpsh", "hashnet")])
@@ -106,6 +110,52 @@ def test_effort_counts_settings_of_every_method_once():
     assert counts["`dpn`"]["images, earlier code"] == "11"
     failed = sum(bool(row["failure"]) for row in rows)
     assert failed == sum(int(cells[-1]) * len(cells[0].split(", ")) for cells in lines[2:])
+
+
+# ---------------------------------------------------------------- what rows were tuned by
+
+TUNED = sorted(path.name for path in tuned.FOLDER.iterdir() if path.is_dir())
+
+
+def test_the_page_of_trials_is_that_of_the_rows_beside_it():
+    assert tuned.page() == (tuned.FOLDER / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_grids_have_the_settings_that_the_trials_chose_and_none_is_at_an_edge(name):
+    grid = tomllib.loads((ROOT / f"benchmarks/rows/{name}.toml").read_text())
+    for trials in tuned.trials_of(tuned.FOLDER / name):
+        chosen = {key: "None" if value is None else value for key, value in trials.chosen.items()}
+        assert grid["methods"][trials.method] == {"tuned": len(trials.scores)} | chosen
+        assert tuned.edges(trials) == []
+    assert {method for method, own in grid["methods"].items() if own} == {
+        trials.method for trials in tuned.trials_of(tuned.FOLDER / name)
+    }
+
+
+def test_the_score_of_a_setting_is_the_mean_of_its_two():
+    (folder,) = {path.parent.name for path in tuned.FOLDER.glob("cifar10-s1/*-s0/hashnet.csv")}
+    first, second = (
+        {row["settings"]: float(row["value"]) for row in rows_of(f"benchmarks/tuned/cifar10-s1/{place}/hashnet.csv")}
+        for place in (folder, f"{folder}-among")
+    )
+    (trials,) = (one for one in tuned.trials_of(tuned.FOLDER / "cifar10-s1") if one.method == "hashnet")
+    means = sorted((first[setting] + second[setting]) / 2 for setting in first)
+    assert sorted(trials.scores.values()) == pytest.approx(means)
+    assert trials.chosen == {"learning_rate": 0.1}
+    assert max(trials.scores, key=trials.scores.get) == '{"learning_rate": 0.1}'
+
+
+def test_trials_with_one_score_or_without_defaults_are_refused(tmp_path):
+    rows = [row for row in read_folder(tuned.FOLDER / "cifar10-s1").values() if row.method == "bihalf"]
+    default = [row for row in rows if not changed_params("bihalf", row.params)]
+    for name, kept, words in (
+        ("one", rows[:1], "lacks one of the two scores"),
+        ("others", [row for row in rows if row not in default], "lacks the defaults of bihalf"),
+    ):
+        merge_rows(tmp_path / name, kept, None)
+        with pytest.raises(SystemExit, match=words):
+            list(tuned.trials_of(tmp_path / name))
 
 
 # ---------------------------------------------------------------- orders of published tables

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from check_results import falls, is_named
+from check_results import falls, is_named, new_bullets
 
 CELL = {"dataset": "mine", "features": "gist (JPEG)", "dataset_fingerprint": "a", "n_bits": 16}
 
@@ -31,17 +31,24 @@ def test_falls_beyond_two_hundredths_and_lost_cells_are_found():
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
+    ("bullet", "named"),
     [
-        ("### Numbers that changed\n\n- On mine, lsh and `itq` fell.\n", True),
-        ("### Numbers that changed\n\n- On mine:gist, lsh fell.\n", True),
-        ("### Numbers that changed\n\n- Rows of all methods on `mine:gist` left.\n", True),
-        ("### Numbers that changed\n\n- On mine:pixels, lsh fell.\n", False),
-        ("### Numbers that changed\n\n- On mine-2, lsh fell.\n", False),
-        ("### Numbers that changed\n\n- On mine, classifier-lsh fell.\n", False),
-        ("### Numbers that changed\n\n- On mine, sh fell.\n- On yours, lsh fell.\n", False),
-        ("- On mine, lsh fell.\n\n### Numbers that changed\n", False),
+        ("- On mine, lsh and `itq` fell.", True),
+        ("- On mine:gist, lsh fell.", True),
+        ("- mine: lsh fell.", True),
+        ("- Rows of all methods on `mine:gist` left.", True),
+        ("- On mine:pixels, lsh fell.", False),
+        ("- On mine-2, lsh fell.", False),
+        ("- On mine, classifier-lsh fell.", False),
     ],
 )
-def test_a_bullet_names_dataset_and_method(text, named):
-    assert is_named(text, "mine:gist", "lsh") == named
+def test_a_bullet_names_dataset_and_method(bullet, named):
+    assert is_named([bullet], "mine:gist", "lsh") == named
+    assert not is_named(["- On mine, sh fell.", "- On yours, lsh fell."], "mine:gist", "lsh")
+
+
+def test_only_new_bullets_of_the_section_count():
+    old = "- lsh is there.\n\n### Numbers that changed\n\nWords.\n\n- On mine, itq fell.\n\n## 0.0\n\n- sh.\n"
+    new = old.replace("- On mine, itq", "- On mine, lsh fell,\n  far.\n- On mine, itq").replace("- sh.", "- pcah.")
+    assert new_bullets(new, old) == ["- On mine, lsh fell,\n  far."]
+    assert new_bullets(old, old) == []

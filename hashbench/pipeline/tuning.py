@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, groupby, islice, product
@@ -127,13 +127,24 @@ class Line:
 
     def at_edge(self, point: Point) -> tuple[str, ...]:
         """Return the parameters of which a setting has the least or the greatest number that was tried."""
+        places = zip(self.values.items(), point, zip(*self.scores, strict=True), strict=True)
         return tuple(
-            key
-            for (key, values), place, tried in zip(
-                self.values.items(), point, zip(*self.scores, strict=True), strict=True
-            )
-            if _is_number(values[place]) and len({*tried}) > 1 and place in (min(tried), max(tried))
+            key for (key, values), place, tried in places if is_at_edge(values[place], [values[one] for one in tried])
         )
+
+
+def is_at_edge(value: Any, tried: Iterable[Any]) -> bool:
+    """Return whether a value is the least or the greatest number of several that were tried; 0 is no edge.
+
+    What lies below 0 is hardly ever valid.
+
+    Examples
+    --------
+    >>> is_at_edge(0.3, [0.1, None, 0.3]), is_at_edge(0.3, [0.1, 0.3, 1.0]), is_at_edge(None, [None, 1.0])
+    (True, False, False)
+    """
+    numbers = {number for number in tried if _is_number(number)}
+    return _is_number(value) and len(numbers) > 1 and value in (min(numbers), max(numbers)) and value != 0
 
 
 def next_points(line: Line, seed: int) -> list[Point]:
@@ -188,7 +199,7 @@ def lines_of(study: Study) -> list[Line]:
     Parameters with one value in the study are fixed. If it lists values of others, only these are tried, and the
     defaults; otherwise those that the method declares.
     """
-    lines = []
+    lines: list[Line] = []
     for card, params, _ in by_variant(study.methods, study.params):
         if "preset" in params:
             raise HashbenchError("tune starts from the defaults, and takes no preset. Give its values by --param.")
@@ -203,15 +214,16 @@ def lines_of(study: Study) -> list[Line]:
                     "there. Leave it out, or give the value another name."
                 )
         values = {key: _in_order([card.params.get(key), *values]) for key, values in space.items()}
-        lines.append(Line(card, fixed, values, bool(listed)))
+        if not any(card.name == line.card.name and fixed == line.fixed for line in lines):
+            lines.append(Line(card, fixed, values, bool(listed)))
     return lines
 
 
 def _in_order(values: Sequence[Any]) -> list[Any]:
     """Return distinct values, a default first: numbers ascending, others as they come."""
-    if all(map(_is_number, values)):
-        return sorted({*values})
     default, *others = values
+    if all(map(_is_number, others)) and (_is_number(default) or default is None):
+        return [*[None] * (default is None), *sorted({*filter(_is_number, values)})]
     distinct = [value for place, value in enumerate(others) if value not in others[:place]]
     return distinct if default in distinct else [default, *distinct]
 
@@ -230,22 +242,29 @@ class Search:
     def __init__(self, study: Study, n_trials: int, metric_names: Sequence[str]) -> None:
         self.study, self.n_trials, self.metric_names = study, n_trials, metric_names
         self.lines = lines_of(study)
+        self._splits: dict[tuple[str, int], str] = {}
         self._specs = [*dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS))]
         for spec in self._specs:
             if spec != spec.encode(errors="ignore").decode():
                 raise HashbenchError(f"dataset {spec!r} has a name that is not UTF-8, as {GRID} is. Rename the file.")
         for line in self.lines:  # errors of jobs are raised before anything is written
             alone = ({**line.fixed, key: value} for key, values in line.values.items() for value in values)
-            self._jobs([(line.card.name, params) for params in alone], self._specs)
-        trials = [(line.card.name, dict(line.fixed)) for line in self.lines]
-        sizes = [len(self._jobs([trial], self._specs)) for trial in trials]
+            self._jobs([(line.card.name, params) for params in alone])
+        sizes = [len(self._jobs([(line.card.name, line.fixed)])) for line in self.lines]
         self.n_jobs = sum(size * min(n_trials, line.n_settings) for size, line in zip(sizes, self.lines, strict=True))
+        for spec in self._specs:
+            dataset, _ = load_dataset(spec)
+            for seed in study.seeds:
+                self._splits[spec, seed] = str(split_file(dataset, seed))
         self.outcomes: list[Outcome] = []  # of finished rounds, those of each method's defaults first
 
-    def _jobs(self, variants: Sequence[tuple[str, Mapping[str, Any]]], specs: Sequence[str]) -> list[Job]:
+    def _jobs(self, variants: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Job]:
+        """Return the jobs of settings, on the splits once these are known."""
         seeds = dict.fromkeys(self.study.seeds)
         return [
-            job for spec, seed in product(specs, seeds) for job in grid([spec], variants, self.study.n_bits, [seed], {})
+            replace(job, dataset=self._splits.get((spec, seed), spec), whole=spec)
+            for spec, seed in product(self._specs, seeds)
+            for job in grid([spec], variants, self.study.n_bits, [seed], {})
         ]
 
     @property
@@ -263,13 +282,8 @@ class Search:
         cluster: Cluster | None = None,
     ) -> Iterator[Outcome]:
         """Run the trials as `run_trials` does, in rounds: what is tried next depends on scores."""
-        splits: dict[tuple[str, int], str] = {}
-        for spec in self._specs:
-            dataset, _ = load_dataset(spec)
-            splits |= {(spec, seed): str(split_file(dataset, seed)) for seed in dict.fromkeys(self.study.seeds)}
         while points := [(line, point) for line in self.lines for point in self._next(line)]:
-            jobs = self._jobs([(line.card.name, line.params(point)) for line, point in points], self._specs)
-            trials = [replace(job, dataset=splits[job.dataset, job.seed], whole=job.dataset) for job in jobs]
+            trials = self._jobs([(line.card.name, line.params(point)) for line, point in points])
             outcomes = []
             for outcome in run_trials(
                 trials, self.metric_names, folder, n_jobs, resume=resume, on_progress=on_progress, cluster=cluster
@@ -477,8 +491,7 @@ def about_edges(search: Search, choices: Sequence[Choice]) -> str:
     if not edges:
         return ""
     return (
-        f"At the edge of what was tried: {', '.join(edges)}. A value beyond may be better: try more settings, or list "
-        "further values in --param."
+        f"At the edge of what was tried: {', '.join(edges)}. A value beyond may be better; more trials go there first."
     )
 
 

@@ -31,35 +31,27 @@ GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods 
 
 
 def all_lines(results: pd.DataFrame, place: Sequence[str] = BLOCK) -> pd.DataFrame:
-    """Return each ``LINE`` of results with its ``label`` and its ``group``.
+    """Return each ``LINE`` of each ``place`` (columns) of results with its ``label``, ``group``, and ``is_tuned``.
 
-    No two in one ``place`` (columns) share a label: versions are named where one has several of a line there. A line
-    whose settings were tuned on its data is named by the method alone, and the defaults beside it are called so.
+    No two in one place share a label: versions are named where one has several of a line there. A line whose settings
+    were tuned on the data of its place has the name of its method, and the defaults beside it are called so.
     """
-    lines = results[list(LINE)].drop_duplicates(ignore_index=True)
+    lines = results[[*place, *LINE]].drop_duplicates(ignore_index=True)
     methods = list(zip(lines["method"], lines["params"], strict=True))
-    labels = method_labels(methods)
+    labels = method_labels(dict.fromkeys(methods))
     n_versions = results.groupby([*place, "method", "params"])["method_version"].nunique()
     several = set(n_versions[n_versions > 1].reset_index()[["method", "params"]].itertuples(index=False, name=None))
     versions = zip(methods, lines["method_version"], strict=True)
     names = [labels[method] + f" (version {version})" * (method in several) for method, version in versions]
-    lines = lines.assign(label=names, group=_groups(lines))
-    return _tuned_named(lines, results, place) if "tuned" in results and results["tuned"].any() else lines
-
-
-def _tuned_named(lines: pd.DataFrame, results: pd.DataFrame, place: Sequence[str]) -> pd.DataFrame:
-    """Name tuned lines by their method alone where no place would have two lines of one name."""
-    tuned = results.groupby(list(LINE), as_index=False)["tuned"].max()
-    is_tuned = lines.merge(tuned, how="left")["tuned"].gt(0)
-    is_default = ~is_tuned & (lines["label"] == lines["method"])
-    places = results[[*place, *LINE]].drop_duplicates()
-    beside = places.merge(lines.loc[is_tuned, list(LINE)]).drop_duplicates([*place, "method"])[[*place, "method"]]
-    near_tuned = set(places.merge(beside)[list(LINE)].itertuples(index=False, name=None))
-    is_near = pd.Series([line in near_tuned for line in lines[list(LINE)].itertuples(index=False, name=None)])
-    short = lines["label"].mask(is_tuned, lines["method"]).mask(is_default & is_near, lines["method"] + DEFAULTS)
-    named = places.merge(lines.assign(short=short))
-    clashes = named.loc[named.duplicated([*place, "short"], keep=False), "method"]
-    return lines.assign(label=short.where(~lines["method"].isin(clashes), lines["label"]))
+    lines = lines.assign(label=names, group=_groups(lines), is_tuned=False)
+    if "tuned" not in results:
+        return lines
+    tuned = results.groupby([*place, *LINE], as_index=False)["tuned"].max()
+    is_tuned = lines.merge(tuned, how="left")["tuned"] > 0
+    has_one = is_tuned.groupby([lines[key] for key in (*place, "method")]).transform("sum") == 1
+    is_default = lines["label"] == lines["method"]
+    label = lines["label"].mask(has_one & is_default & ~is_tuned, lines["method"] + DEFAULTS)
+    return lines.assign(label=label.mask(has_one & is_tuned, lines["method"]), is_tuned=is_tuned)
 
 
 def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:

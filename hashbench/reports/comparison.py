@@ -194,11 +194,9 @@ def _chosen(results: pd.DataFrame, names: Sequence[str], selection: Selection) -
     Others are the ``label``; ``full``, which says so where all settings are defaults; and ``is_one``, whether the
     method has a single line in the block.
     """
-    lines = results[[*BLOCK, *LINE]].drop_duplicates().merge(all_lines(results)[[*LINE, "label"]])
-    tuned = set(results.loc[results["tuned"] > 0, list(LINE)].itertuples(index=False, name=None))
-    is_tuned = [line in tuned for line in lines[list(LINE)].itertuples(index=False, name=None)]
+    lines = all_lines(results).drop(columns="group")
     lines["is_one"] = lines.groupby([*BLOCK, "method"])["label"].transform("size") == 1
-    lines["full"] = lines["label"] + np.where((lines["label"] == lines["method"]) & ~np.array(is_tuned), DEFAULTS, "")
+    lines["full"] = lines["label"] + np.where((lines["label"] == lines["method"]) & ~lines["is_tuned"], DEFAULTS, "")
     titled, cells = results.merge(lines), mean_over_seeds(results)
     main, parts = main_lines(cells, cells)[[*BLOCK, "metric", *LINE]].drop_duplicates(), []
     for name in names:

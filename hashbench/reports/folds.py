@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from hashbench.reports.aggregate import CELL, LINE, main_lines, mean_over_seeds
+from hashbench.reports.aggregate import BLOCK, CELL, LINE, main_lines, mean_over_seeds
 from hashbench.unseen import split_name
 
 ALL_SEEN = "all classes seen"
@@ -24,6 +24,12 @@ def bases(results: pd.DataFrame) -> pd.DataFrame:
     """Rename datasets with unseen classes to the dataset they are made of."""
     names = {name: split_name(name)[0] for name in results["dataset"].unique()}
     return results.assign(dataset=results["dataset"].map(names))
+
+
+def lines_of_folds(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines (`hashbench.reports.aggregate.all_lines`) of datasets with unseen classes, each once."""
+    is_fold = lines["dataset"].map(lambda name: split_name(name)[1] is not None)
+    return lines[is_fold].drop_duplicates(list(LINE)).drop(columns=list(BLOCK))
 
 
 def fold_cells(results: pd.DataFrame, *, has_variants: bool = False) -> pd.DataFrame:

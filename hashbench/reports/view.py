@@ -125,7 +125,7 @@ def view_of(
     if "rivals" not in cells:
         cells = cells.assign(rivals="")
     lines = all_lines(cells, place) if lines is None else lines
-    cells = cells.merge(lines[[*LINE, "label"]], how="left")
+    cells = cells.merge(lines[[*(key for key in (*place, *LINE) if key in lines), "label"]], how="left")
     methods = {name: position for position, name in enumerate(selection.methods if selection else ())}
     score = -cells.groupby([*BLOCK, "metric", *LINE])["value"].transform("mean") if by_score else 0.0
     ranked = cells.assign(

@@ -31,6 +31,7 @@ from hashbench.pipeline.tuning import (
     conclude,
     failure_of,
     grid_text,
+    is_at_edge,
     lines_of,
     next_points,
 )
@@ -128,9 +129,10 @@ def test_a_hill_is_climbed_to_its_top_and_the_top_is_no_edge(best, start, failin
         return math.nan if (a, b) == failing != best else -abs(a - best[0]) - abs(b - best[1])
 
     tried = walk(hill, score, 2 * (abs(best[0] - start[0]) + abs(best[1] - start[1])) + 12)
+    assert len({*tried}) == len(tried)
     if failing in (None, best):
         assert best in tried
-        assert hill.at_edge(best) == tuple(key for key, place in zip("ab", best, strict=True) if place in (0, 6))
+        assert hill.at_edge(best) == tuple(key for key, place in zip("ab", best, strict=True) if place == 6)
 
 
 def test_values_beyond_all_tried_ones_go_before_steps_inside():
@@ -180,6 +182,40 @@ def searched(study, n_trials, **scores):
 def plan(study, n_trials):
     """Return the trials of a search in which all settings are equally good."""
     return [outcome.job for outcome in searched(study, n_trials).outcomes]
+
+
+@pytest.mark.usefixtures("digits_data")
+@pytest.mark.parametrize("seeds", [(1,), (0, 1)])
+def test_methods_that_draw_nothing_are_tried_on_the_split_of_each_seed(seeds):
+    trials = plan(Study(methods=(("pcah", {}), ("lsh", {})), n_bits=(8,), seeds=seeds), 1)
+    splits = {
+        method: [Path(trial.dataset).stem[-2:] for trial in trials if trial.method == method]
+        for method in ("pcah", "lsh")
+    }
+    assert splits == {method: [f"s{seed}" for seed in seeds] for method in splits}
+    assert {trial.seed for trial in trials if trial.method == "pcah"} == {0}
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_a_method_that_is_named_twice_is_tried_once():
+    assert len(plan(Study(methods=(("itq", {}), ("itq", {})), n_bits=(8,), params={"n_iter": Sweep((5,))}), 9)) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "tried", "is_edge"),
+    [
+        (0.3, [0.1, 0.3], True),
+        (0.1, [0.1, 0.3], True),
+        (0.3, [0.1, 0.3, 1.0], False),
+        (30.0, [None, 30.0, 1.0], True),
+        (None, [None, 30.0], False),
+        (0.0, [0.0, 0.1], False),
+        (True, [True, False], False),
+        (1, [1], False),
+    ],
+)
+def test_an_edge_is_the_least_or_the_greatest_number(value, tried, is_edge):
+    assert is_at_edge(value, tried) == is_edge
 
 
 @pytest.mark.usefixtures("digits_data")

@@ -13,7 +13,7 @@ from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, CELL, known_card, main_lines
 from hashbench.reports.diff import OF_SEEDS, STATUS, Diff
 from hashbench.reports.diff_text import footnotes, headline, summarise
-from hashbench.reports.folds import fold_cells
+from hashbench.reports.folds import fold_cells, lines_of_folds
 from hashbench.reports.marks import add_marks, explain
 from hashbench.reports.plots.figure_selection import at_usual_length
 from hashbench.reports.plots.style import Look, choose_looks
@@ -219,7 +219,8 @@ def _folds(results: pd.DataFrame, lines: pd.DataFrame, place: Mapping[str, Calla
     cells = fold_cells(results[results["dataset"].isin(folds)]) if folds else pd.DataFrame()
     if cells.empty:
         return {"base": []}
-    cells = view_of(cells.assign(rivals=cells["n_unseen"].astype(str)), results, lines=lines).cells
+    view = view_of(cells.assign(rivals=cells["n_unseen"].astype(str)), results, lines=lines_of_folds(lines))
+    cells = view.cells
     cells = cells.assign(base=cells["base"] + ":" + cells["features"])
     return _placed(cells, place, ["base", "scope", "folds"])
 

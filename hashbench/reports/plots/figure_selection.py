@@ -78,7 +78,7 @@ def choose_blocks(results: pd.DataFrame, selection: Selection, usual_bits: int |
     view = make_view(results, selection, lines=lines, by_score=True)
     if view.cells.empty:
         raise selection.nothing_left(results, " or ".join(selection.metrics))
-    looks = choose_looks(lines)
+    looks = choose_looks(lines.drop_duplicates("label"))
     n_contents = results.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
     stems = stems_of(places(results).unique())
     blocks = []

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from hashbench.reports.aggregate import all_lines
-from hashbench.reports.folds import ALL_SEEN, SCOPES, bases, fold_cells, most_folds
+from hashbench.reports.folds import ALL_SEEN, SCOPES, bases, fold_cells, lines_of_folds, most_folds
 from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, make_block, stems_of
 from hashbench.reports.plots.ranking_figure import draw_rows, groups_of, rows_height
 from hashbench.reports.plots.result_figures import RANGE, too_little
@@ -34,7 +34,8 @@ def choose_fold_blocks(results: pd.DataFrame, selection: Selection, usual_bits: 
         return []
     of_folds = cells["dataset"].where(cells["scope"] != ALL_SEEN).str.replace("-database-all", "")
     cells["dataset"] = of_folds.groupby([cells["base"], cells["n_unseen"]]).transform("first")  # panels side by side
-    view = view_of(cells.assign(rivals=cells["scope"]), results, selection, all_lines(results), by_score=True)
+    lines = lines_of_folds(all_lines(results))
+    view = view_of(cells.assign(rivals=cells["scope"]), results, selection, lines, by_score=True)
     stems = stems_of(zip(cells["dataset"], cells["features"], strict=True))
     blocks = []
     for keys, part in view.cells.groupby(["dataset", "features", "metric"], sort=True):

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, LINE, common_settings, setting_text
+from hashbench.reports.aggregate import BLOCK, DEFAULTS, LINE, common_settings, setting_text
 from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, most_folds
 from hashbench.reports.formatting import p_text
 from hashbench.reports.marks import OTHERS, bases_in_words, explain, notes_of, queries_in_words, seeds_in_words
@@ -186,8 +186,9 @@ def _effort(block: pd.DataFrame) -> dict[str, str]:
         return {}
     trials, key = block.groupby(list(LINE))["trials"].transform("max").astype(int), {}
     if (trials > 0).any():
-        methods = {number: sorted(block.loc[trials == number, "label"].unique()) for number in sorted({*trials} - {0})}
-        tuned = "; ".join(f"{number} of {', '.join(labels)}" for number, labels in methods.items())
+        lines = block["label"][~block["label"].str.endswith(DEFAULTS)]
+        methods = {number: sorted(lines[trials == number].unique()) for number in sorted({*trials} - {0})}
+        tuned = "; ".join(f"{number} of {', '.join(labels)}" for number, labels in methods.items() if labels)
         key["Tuned"] = f"settings chosen on held-out training items of this dataset, among {tuned}."
     untried = block.loc[block["trials"] == 0, ["method", "params", "n_bits"]].itertuples(index=False)
     if any(has_tried_settings(*settings) for settings in untried):

@@ -289,7 +289,8 @@ def _lines(
     """Keep the lines of a table: one of each method, and of each of its rows in the paper.
 
     An ablation keeps those of methods with several; metrics beside each other keep those with values in the first
-    metric, and the paper's methods.
+    metric, and the paper's methods. Where the paper's rows differ by one parameter, ours have the defaults of all
+    others, not tuned ones.
     """
     if layout.is_ablation:
         return cells[cells.groupby([*BLOCK, "metric", "method"])["params"].transform("nunique") > 1]
@@ -301,6 +302,9 @@ def _lines(
         return cells
     variants = {value.method: value for value in published if value.our_params}  # rows that differ by parameters
     lines = zip(cells["method"], cells["params"], strict=True)
+    if "tuned" in everything:
+        differing = {value.our_method for value in variants.values() if is_own(value, layout)}
+        everything = everything.assign(tuned=everything["tuned"].mask(everything["method"].isin(differing), 0))
     roles = [" ".join(name for name, value in variants.items() if value.is_of(*line)) for line in lines]
     return pd.concat([main_lines(part, everything) for _, part in cells.groupby(pd.Series(roles, cells.index))])
 
