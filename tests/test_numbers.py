@@ -624,7 +624,7 @@ def test_orders_of_table_2_are_as_is_told():
     assert counts.keys() == {("holds", SHUFFLE), ("turned", SHUFFLE)}
     assert states(FINDINGS, f"Of {len(rows)} comparisons at 16 bits", f"{counts['holds', SHUFFLE]} hold")
     turned = {(row["our_higher"], row["our_lower"]) for row in rows if is_turned(row)}
-    assert turned == {("bihalf", "itq"), ("bihalf", "greedyhash-unsupervised")}
+    assert turned == {("cibhash", "bihalf")}
 
 
 def test_continuation_gains_in_the_paper_and_loses_here():
@@ -674,7 +674,10 @@ def test_what_seeds_show_of_published_orders_is_that_of_the_committed_rows():
     turned = {pair for pair, is_one in zip(found, is_shown & ~is_higher, strict=True) if is_one}
     assert states(FINDINGS, "shown by itself", f"p = {found['greedyhash', 'dfh', '48'].p:.3f}", "not after correction")
     turned_after = {pair for pair, is_one in zip(found, is_shown_after & ~is_higher, strict=True) if is_one}
-    assert turned_after == {("fasthash", "structhash", n_bits) for n_bits in ("12", "24", "32", "48")}
+    assert turned_after == {("mihash", "dpsh", "48")} | {
+        ("fasthash", "structhash", n_bits) for n_bits in ("12", "24", "32", "48")
+    }
+    assert states(FINDINGS, "Two reversals remain", "dpsh scores above mihash at 48 bits")
     assert {pair for pair in turned if pair[1] == "dtsh"} == {
         ("mihash", "dtsh", n_bits) for n_bits in ("24", "32", "48")
     }

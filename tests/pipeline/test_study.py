@@ -104,7 +104,7 @@ def test_the_number_of_tried_settings_is_kept_with_the_origin_of_rows(hashbench)
         assert line["trials"] == trials
     assert re.search(r"trials\n.*\n.* 4\n", hashbench("results", "info", "digits", "itq").stdout)
     text = hashbench("tables", "--metric", "AP").stdout
-    assert "- Tuned: settings chosen among 4 tried on held-out training items of this dataset: itq n_iter=20." in text
+    assert "- Tuned: settings chosen on held-out training items of this dataset, among 4 of itq." in text
     assert "| lsh " in text
 
 
