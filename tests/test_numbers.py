@@ -21,8 +21,12 @@ from helpers.result_files import rows_in
 from hashbench import evaluate, registry
 from hashbench.cards import method_card
 from hashbench.pipeline.tuning import LEAD
+from hashbench.reports.aggregate import mean_over_seeds
 from hashbench.reports.explain.spreads import pairs as pairs_of
+from hashbench.reports.row_origins import read_results_with_origins
+from hashbench.reports.selection import Selection
 from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, Score, compare
+from hashbench.reports.view import make_view
 from hashbench.scoring.comparison import ALPHA, holm, of_means, of_scores
 
 TIES = ROOT / "docs/tutorials/tie-ranges.md"  # the table of what ties do to a score
@@ -417,6 +421,21 @@ def test_findings_on_equal_effort_are_those_of_the_trials():
     assert states(FINDINGS, "Seven of the", len(names), "methods")
     seeds = {row["seed"] for row in trials}
     assert (seeds, {row["n_bits"] for row in trials}) == ({"0"}, {"16", "48"})
+
+
+def test_what_may_be_the_best_on_cifar10_s1_is_as_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path))
+    results = read_results_with_origins(ROOT / "results")
+    selection = Selection(["cifar10-s1:squeezenet"], metrics=["AP"], n_bits=[12, 24, 32, 48])
+    cells = make_view(results, selection).tested().cells
+    by_length = cells[cells["may_be_best"]].groupby("n_bits")["method"].agg(set)
+    assert set.intersection(*by_length) == {"csq", "hashnet", "idhn", "dfh"}
+    assert states(FINDINGS, "csq, hashnet, idhn and dfh", "may be the best", "at 12, 24, 32 and 48 bits")
+    means = cells[cells["method"] == "greedyhash"].set_index("n_bits")["value"]
+    lines = mean_over_seeds(results[(results["method"] == "greedyhash") & (results["metric"] == "AP")])
+    defaults = lines[(lines["dataset"] == "cifar10-s1") & (lines["tuned"] == 0)].set_index("n_bits")["value"]
+    told = [f"{defaults[32]:.3f} to {means[32]:.3f} at 32 bits", f"{defaults[12]:.3f} to {means[12]:.3f} at 12"]
+    assert states(FINDINGS, "greedyhash led by 0.0104", *told)
 
 
 def test_presets_of_neighbours_are_the_best_settings_there():
