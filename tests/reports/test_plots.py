@@ -30,6 +30,7 @@ from hashbench.reports.plots.curves_figure import draw_thresholds
 from hashbench.reports.plots.figure_selection import FigureBlock, choose_blocks
 from hashbench.reports.plots.result_figures import panels_of
 from hashbench.reports.plots.style import FigureLayout, choose_looks, one_look
+from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection
 from hashbench.scoring.thresholds import thresholds
 from hashbench.store import result_rows, results
@@ -538,7 +539,7 @@ def read_once(monkeypatch, committed_results):
 
 @pytest.fixture(scope="module")
 def committed_results():
-    return results.read_results(ROOT / "results")
+    return read_results_with_origins(ROOT / "results")
 
 
 def assert_is_committed(drawing, path, tmp_path):
