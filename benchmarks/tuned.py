@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from hashbench.cards import method_card
-from hashbench.pipeline.tuning import LEAD, is_at_edge
+from hashbench.pipeline.tuning import is_at_edge, leads
 from hashbench.reports.aggregate import changed_params
 from hashbench.reports.formatting import markdown_table
 from hashbench.store.results import read_folder
@@ -65,7 +65,7 @@ def trials_of(folder: Path) -> Iterator[Trials]:
             for key in sorted({key for setting in settings for key in setting})
         }
         best = max(scores, key=lambda setting: scores[setting])
-        chosen = json.loads(best) if round(scores[best] - scores["{}"], 9) > LEAD else {}
+        chosen = json.loads(best) if leads(scores[best] - scores["{}"]) else {}
         yield Trials(method, scores, chosen, tried)
 
 

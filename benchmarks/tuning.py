@@ -175,8 +175,8 @@ def chosen_by_neighbours() -> str:
     for row in best.itertuples():
         force = {name: method_card(row.method).params[name] for name in json.loads(row.setting)}
         scores = table[(table["method"] == row.method) & (table["setting"].map(json.loads) == force)]["score"]
-        told = f"{scores.iloc[0]:.3f}" if len(scores) else "not tried"
-        rows.append([f"`{row.method}`", in_words(json.loads(row.setting)), f"{row.score:.3f}", told])
+        default = f"{scores.iloc[0]:.3f}" if len(scores) else "not tried"
+        rows.append([f"`{row.method}`", in_words(json.loads(row.setting)), f"{row.score:.3f}", default])
     header = ["method", "best of nine", "score", "default"]
     return markdown_table(header, rows, is_padded=False, is_markup=True)
 

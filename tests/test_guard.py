@@ -18,6 +18,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from helpers.learned_methods import EARLIER
 from helpers.paths import ROOT, built_in_datasets, built_in_methods
 from helpers.striped_images import save_weights, stripes
 from helpers.thoroughness import QUICK, TRAINED
@@ -144,10 +145,6 @@ def items(rule):
 
 
 LOOP = {"epochs": 2, "batch_size": 40, "halve_every": 1, "n_hidden": 32}
-BEFORE = {  # settings that were the defaults when the pins were made
-    "bihalf": {"gamma": 6.0, "weight_decay": 5e-4},
-    "greedyhash-unsupervised": {"alpha": 0.1, "learning_rate": 0.1, "weight_decay": 5e-4},
-}
 SHARED = "csq"  # tries the settings that all learned methods have
 UNGRADED = QUICK.keys() - {*TRAINED}  # read levels as relevant or not, and take long
 OF_IMAGES = ("augmentation", "backbone", "device", "mixed_precision")
@@ -197,7 +194,7 @@ def cases_of_codes():
     """Yield the title, method, parameters and dataset of each case; choices that methods share are tried with one."""
     for name in built_in_methods():
         cls = get_method(name)
-        yield "", name, BEFORE.get(name, {}), items("same-label")
+        yield "", name, EARLIER.get(name, {}), items("same-label")
         if cls.supervision != "none" and name not in UNGRADED:
             yield " for several classes", name, {}, items("shared-labels")
         if cls.supervision == "affinity" and name not in UNGRADED:

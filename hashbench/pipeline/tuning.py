@@ -243,16 +243,16 @@ class Search:
         self.study, self.n_trials, self.metric_names = study, n_trials, metric_names
         self.lines = lines_of(study)
         self._splits: dict[tuple[str, int], str] = {}
-        self._specs = [*dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS))]
-        for spec in self._specs:
+        self.datasets = [*dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS))]
+        for spec in self.datasets:
             if spec != spec.encode(errors="ignore").decode():
                 raise HashbenchError(f"dataset {spec!r} has a name that is not UTF-8, as {GRID} is. Rename the file.")
         for line in self.lines:  # errors of jobs are raised before anything is written
-            alone = ({**line.fixed, key: value} for key, values in line.values.items() for value in values)
-            self._jobs([(line.card.name, params) for params in alone])
+            settings = ({**line.fixed, key: value} for key, values in line.values.items() for value in values)
+            self._jobs([(line.card.name, params) for params in settings])
         sizes = [len(self._jobs([(line.card.name, line.fixed)])) for line in self.lines]
         self.n_jobs = sum(size * min(n_trials, line.n_settings) for size, line in zip(sizes, self.lines, strict=True))
-        for spec in self._specs:
+        for spec in self.datasets:
             dataset, _ = load_dataset(spec)
             for seed in study.seeds:
                 self._splits[spec, seed] = str(split_file(dataset, seed))
@@ -263,14 +263,9 @@ class Search:
         seeds = dict.fromkeys(self.study.seeds)
         return [
             replace(job, dataset=self._splits.get((spec, seed), spec), whole=spec)
-            for spec, seed in product(self._specs, seeds)
+            for spec, seed in product(self.datasets, seeds)
             for job in grid([spec], variants, self.study.n_bits, [seed], {})
         ]
-
-    @property
-    def datasets(self) -> list[str]:
-        """The datasets of the trials, as users name them."""
-        return self._specs
 
     def run(
         self,
@@ -422,7 +417,7 @@ def choose(outcomes: Sequence[Outcome], metric_names: Sequence[str]) -> list[Cho
         best = (min if less else max)(finished, key=lambda setting: finished[setting], default=None)
         best_score = math.nan if best is None else finished[best]
         lead = means[default] - best_score if less else best_score - means[default]
-        chosen = default if round(lead, 9) <= LEAD else best  # best if the default failed: NaN
+        chosen = best if leads(lead) else default
         pairs = product(chain(*of_method.values()), metric_names)
         choices.append(
             Choice(
@@ -438,6 +433,11 @@ def choose(outcomes: Sequence[Outcome], metric_names: Sequence[str]) -> list[Cho
             )
         )
     return choices
+
+
+def leads(lead: float) -> bool:
+    """Return whether settings that are better by ``lead`` take the place of the default ones; NaN: these failed."""
+    return not round(lead, 9) <= LEAD
 
 
 def _mean(outcomes: Sequence[Outcome], metric_names: Sequence[str]) -> float:

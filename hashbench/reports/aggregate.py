@@ -21,12 +21,8 @@ LINE = ("method", "params", "method_version")  # what is never averaged
 CELL = (*BLOCK, "metric", *LINE, "n_bits")
 DEFAULTS = " (defaults)"  # after the name of a line that has them
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_OF_ORIGINS = {
-    "trials": "max",
-    "tuned": "max",
-    "code_min": "min",
-    "code_max": "max",
-}  # columns that results may have, and their means
+# Columns that results may have, and their means.
+_OF_ORIGINS = {"trials": "max", "tuned": "max", "code_min": "min", "code_max": "max"}
 GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
 
 

@@ -13,10 +13,15 @@ _WHOLE = 8  # digits of a fingerprint, see `hashbench.dataset.Dataset.fingerprin
 PLACE = ("base", "features", "n_unseen")  # what is shown together
 
 
+def is_fold(dataset: str) -> bool:
+    """Return whether a dataset is a fold with unseen classes."""
+    return split_name(dataset)[1] is not None
+
+
 def without_folds(results: pd.DataFrame, named: Sequence[str] = ()) -> pd.DataFrame:
     """Leave out datasets with unseen classes, except those named (also as NAME:FEATURES)."""
     datasets = {name.partition(":")[0] for name in named}
-    left_out = [name for name in results["dataset"].unique() if name not in datasets and split_name(name)[1]]
+    left_out = [name for name in results["dataset"].unique() if name not in datasets and is_fold(name)]
     return results[~results["dataset"].isin(left_out)]
 
 
@@ -28,8 +33,7 @@ def bases(results: pd.DataFrame) -> pd.DataFrame:
 
 def lines_of_folds(lines: pd.DataFrame) -> pd.DataFrame:
     """Return the lines (`hashbench.reports.aggregate.all_lines`) of datasets with unseen classes, each once."""
-    is_fold = lines["dataset"].map(lambda name: split_name(name)[1] is not None)
-    return lines[is_fold].drop_duplicates(list(LINE)).drop(columns=list(BLOCK))
+    return lines[lines["dataset"].map(is_fold)].drop_duplicates(list(LINE)).drop(columns=list(BLOCK))
 
 
 def fold_cells(results: pd.DataFrame, *, has_variants: bool = False) -> pd.DataFrame:

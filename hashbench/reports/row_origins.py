@@ -47,8 +47,7 @@ def with_origins(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRec
     """Return results with columns on the origin of each row.
 
     ``trials`` is how many settings were tried on its data to choose its, and ``tuned`` how many of these are recorded
-    with it. ``code_min`` and ``code_max`` are one number
-    for each code of plug-ins, NaN where it was not recorded.
+    with it. ``code_min`` and ``code_max`` are one number for each code of plug-ins, NaN where it was not recorded.
     """
     jobs = results[list(JOB)].drop_duplicates()
     keys = list(jobs.itertuples(index=False, name=None))

@@ -193,7 +193,7 @@ _DERIVED = tuple(name for name, value in vars(TieHistogram).items() if isinstanc
 
 
 def original_of(histogram: TieHistogram) -> TieHistogram:
-    """Return the histogram that `read_only` was called for, or this one: its arrays would need loops of their own."""
+    """Return the histogram that `read_only` was called for, or this one: loops are compiled for writable arrays."""
     return _originals.get(histogram, histogram)
 
 

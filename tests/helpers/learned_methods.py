@@ -12,6 +12,11 @@ OF_CLASSES = ["csq", "dfh", "dpn", "dsdh", "greedyhash", "hyp2", "idhn", "mdsh",
 LEARNED = OF_PAIRS + OF_CLASSES
 UNSUPERVISED = ["bihalf", "cibhash", "greedyhash-unsupervised"]
 
+EARLIER = {  # defaults until 28 November 2026, of which there are pins and scores of prototypes
+    "bihalf": {"gamma": 6.0, "weight_decay": 5e-4},
+    "greedyhash-unsupervised": {"alpha": 0.1, "learning_rate": 0.1, "weight_decay": 5e-4},
+}
+
 
 def average_precision(dataset, method):
     codes = method.transform(dataset.features[dataset.query]), method.transform(dataset.features[dataset.database])

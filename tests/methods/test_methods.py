@@ -2,7 +2,7 @@ import hashlib
 
 import numpy as np
 import pytest
-from helpers.learned_methods import FIRST
+from helpers.learned_methods import EARLIER, FIRST
 from helpers.paths import built_in_methods
 from helpers.thoroughness import QUICK, TRAINED, quick_method, slow
 from sklearn.datasets import load_digits
@@ -415,12 +415,6 @@ def test_average_precision_on_digits_is_that_of_the_facts_sheet(sheet, make, n_b
     assert np.mean(scores) == pytest.approx(expected, abs=max(2 * spread, 0.0025))
 
 
-BEFORE = {  # defaults of then
-    "bihalf": {"gamma": 6.0, "weight_decay": 5e-4},
-    "greedyhash-unsupervised": {"alpha": 0.1, "learning_rate": 0.1, "weight_decay": 5e-4},
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
@@ -442,7 +436,7 @@ BEFORE = {  # defaults of then
 def test_methods_of_today_score_on_digits_as_prototypes_of_them_in_another_loop_did(sheet, name, expected):
     """At 16, 32 and 64 bits, one seed each; the prototypes' codes were scored by another evaluator."""
     for n_bits, value in zip((16, 32, 64), expected, strict=False):
-        method = registry.get_method(name)(n_bits, random_state=0, **BEFORE.get(name, {}))
+        method = registry.get_method(name)(n_bits, random_state=0, **EARLIER.get(name, {}))
         assert score_on(sheet, method) == pytest.approx(value, abs=0.02)
 
 

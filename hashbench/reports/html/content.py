@@ -13,7 +13,7 @@ from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, CELL, known_card, main_lines
 from hashbench.reports.diff import OF_SEEDS, STATUS, Diff
 from hashbench.reports.diff_text import footnotes, headline, summarise
-from hashbench.reports.folds import fold_cells, lines_of_folds
+from hashbench.reports.folds import fold_cells, is_fold, lines_of_folds
 from hashbench.reports.marks import add_marks, explain
 from hashbench.reports.plots.figure_selection import at_usual_length
 from hashbench.reports.plots.style import Look, choose_looks
@@ -25,7 +25,6 @@ from hashbench.reports.view import COLUMN, in_whole_columns, view_of
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_rows import JOB, NUMBERS
-from hashbench.unseen import split_name
 
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 USUAL_BITS = 32  # code length that is shown first
@@ -156,11 +155,6 @@ def block_names(cells: pd.DataFrame) -> dict[tuple[str, str, str], str]:
         + (f" [{fingerprint}]" if n_contents[dataset, features] > 1 else "")
         for dataset, features, fingerprint in blocks.itertuples(index=False, name=None)
     }
-
-
-def is_fold(dataset: str) -> bool:
-    """Return whether a dataset is a fold with unseen classes."""
-    return split_name(dataset)[1] is not None
 
 
 def metrics_of(cells: pd.DataFrame) -> list[str]:

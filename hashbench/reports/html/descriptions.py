@@ -12,7 +12,8 @@ from hashbench.cards import docstrings_of
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.reports.aggregate import BLOCK, known_card
-from hashbench.reports.html.content import block_names, is_fold, metrics_of
+from hashbench.reports.folds import is_fold
+from hashbench.reports.html.content import block_names, metrics_of
 from hashbench.sources.inspection import WARNING
 from hashbench.store.artifact import read_record
 
