@@ -35,8 +35,7 @@ import numpy.typing as npt
 from hashbench._parallel import n_processors
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import pack
-from hashbench.scoring.evaluator import evaluate_packed
-from hashbench.scoring.thresholds import count_pairs
+from hashbench.scoring.problem import Problem
 
 METRICS = ("AP", "NDCG", "P@100", "AP@1000")
 SHAPES = {  # queries, database, classes, multi-label
@@ -98,7 +97,7 @@ def best_in_turn(works: list[Callable[[], Any]], repeats: int) -> list[float]:
 
 def by_hashbench(case: Case) -> Callable[[], Any]:
     query, database, n_bits = pack(case.query), pack(case.database), case.query.shape[1]
-    return lambda: evaluate_packed(query, database, n_bits, case.affinity, METRICS)
+    return lambda: Problem.of_packed(query, database, n_bits, case.affinity).evaluate(METRICS)
 
 
 def time_hashbench(case: Case) -> float:
@@ -295,12 +294,12 @@ def counting_pairs(radius: int = 8, n_numpy: int = 500, rounds: int = 7) -> None
     faiss.omp_set_num_threads(n_processors())
     index = faiss.IndexBinaryFlat(64)
     index.add(database)
-    matches = count_pairs(query, database, 64, case.affinity).at(radius).n_matches
+    matches = Problem.of_packed(query, database, 64, case.affinity).thresholds().at(radius).n_matches
     assert index.range_search(query, radius + 1)[0][-1] == matches
-    few = count_pairs(query[:n_numpy], database, 64, case.affinity.part(np.arange(n_numpy)))
+    few = Problem.of_packed(query[:n_numpy], database, 64, case.affinity.part(np.arange(n_numpy))).thresholds()
     assert (count_by_numpy(query, database, case.affinity, n_numpy) == [few.n_false, few.n_true]).all()
     works: list[Callable[[], Any]] = [
-        lambda: count_pairs(query, database, 64, case.affinity),
+        lambda: Problem.of_packed(query, database, 64, case.affinity).thresholds(),
         lambda: index.range_search(query, radius + 1),
         lambda: count_by_numpy(query, database, case.affinity, n_numpy),
     ]
@@ -362,14 +361,14 @@ def measure_memory(name: str) -> None:
             before = used()
             with open_codes(path) as opened:
                 affinity = SameLabel(np.arange(100), labels)
-                evaluate_packed(opened.query, opened.database, 64, affinity, METRICS)
+                Problem.of_packed(opened.query, opened.database, 64, affinity).evaluate(METRICS)
     else:
         case = make_case(*SHAPES[name], 64, "spread")
         query, database = pack(case.query), pack(case.database)
         affinity = case.affinity
         del case
         before = used()
-        evaluate_packed(query, database, 64, affinity, METRICS)
+        Problem.of_packed(query, database, 64, affinity).evaluate(METRICS)
     print(before, used())
 
 

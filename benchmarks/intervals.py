@@ -67,11 +67,11 @@ def counted(rng: np.random.Generator, case: Case) -> hashbench.Thresholds:
         rng.random((len(classes), case.n_bits)) < 0.05
     )
     if not case.is_split:
-        return hashbench.thresholds(codes, codes, (classes, classes), exclude_self=True)
+        return hashbench.Problem.of_codes(codes, codes, (classes, classes), exclude_self=True).thresholds()
     queries, items = np.split(rng.permutation(len(classes)), [len(classes) // 3])
     is_same = (classes[queries][:, None] == classes[items]).astype(int)
     rule = (classes[queries], classes[items]) if case.n_copies > 1 else is_same
-    return hashbench.thresholds(codes[queries], codes[items], rule)
+    return hashbench.Problem.of_codes(codes[queries], codes[items], rule).thresholds()
 
 
 def row_of(rng: np.random.Generator, case: Case) -> list[str]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from hashbench.affinity import Explicit
 from hashbench.bits import pack
 from hashbench.distances import fast_squared_distances
-from hashbench.scoring.evaluator import evaluate_packed
+from hashbench.scoring.problem import Problem
 from hashbench.scoring.reranking import Vectors
 
 K = 10
@@ -83,7 +83,9 @@ def main() -> None:
             for kind, relevance in relevances.items():
                 affinity = Explicit(relevance.astype(np.int8))
                 start = time.perf_counter()
-                evaluation = evaluate_packed(query, database, n_bits, affinity, names.values(), vectors=vectors)
+                evaluation = Problem.of_packed(query, database, n_bits, affinity, vectors=vectors).evaluate(
+                    names.values()
+                )
                 seconds = time.perf_counter() - start
                 n_relevant = relevance.sum(axis=1)
                 peers = [scores_of(np.take_along_axis(relevance, one, axis=1), n_relevant) for one in ranked]

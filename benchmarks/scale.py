@@ -11,17 +11,18 @@ import argparse
 import resource
 import time
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 
 import numpy as np
 from distributed import LocalCluster
 
 from hashbench import evaluate
-from hashbench.affinity import SameLabel
+from hashbench.affinity import Affinity, SameLabel
 from hashbench.bits import unpack
 from hashbench.pipeline.cluster import Cluster
-from hashbench.pipeline.cluster_shards import count_on_workers
-from hashbench.scoring.shards import ShardedCodes
+from hashbench.pipeline.cluster_counting import RankingOnWorkers
+from hashbench.scoring.hamming import HammingRanking
+from hashbench.scoring.problem import Problem
 
 METRICS = ["AP", "P@100"]
 N_QUERIES, N_ROWS = 10_000, 10**6
@@ -50,30 +51,50 @@ class SyntheticCodes:
     def __getitem__(self, rows):
         return mixed(np.arange(rows.start, rows.stop)).view(np.uint8).reshape(-1, 8)
 
-    def labels(self, start, stop):
+    def labels(self, rows):
         """Compute the labels of some rows."""
-        return (mixed(np.arange(start, stop) + (1 << 62)) % 10).astype(np.int64)
+        return (mixed(rows + (1 << 62)) % 10).astype(np.int64)
 
     @property
     def queries(self):
         """Codes and labels of the queries."""
         first = 1 << 40
-        return self[slice(first, first + self.n_queries)], self.labels(first, first + self.n_queries)
+        return self[slice(first, first + self.n_queries)], self.labels(np.arange(first, first + self.n_queries))
 
-    def part(self, query, database):
+    @cached_property
+    def relevance(self):
+        """The affinity of queries to rows, whose labels are computed when they are read."""
+        return SyntheticLabels(self)
+
+
+class SyntheticLabels(Affinity):
+    """Equal labels; each query is counted."""
+
+    is_read_in_slices = True
+    levels = np.array([0, 1])
+
+    def __init__(self, codes):
+        self.codes, self.n_queries, self.n_database = codes, codes.n_queries, codes.n_database
+
+    def part(self, query=slice(None), database=slice(None)):
         """Return the affinity of some queries to some rows."""
-        return SameLabel(self.queries[1][query], self.labels(database.start, database.stop))
+        rows = np.arange(*database.indices(self.n_database)) if isinstance(database, slice) else database
+        return SameLabel(self.codes.queries[1][query], self.codes.labels(rows))
 
-    def query_keys(self):
-        """Return no keys: each query is counted."""
-        return
+    def block(self, query, database):
+        """Compute the levels of a block."""
+        return self.part(query, database).block(slice(None), slice(None))
 
 
 def score(codes, cluster=None):
     """Score in this process or on a cluster; return the evaluation and the seconds."""
-    count = {} if cluster is None else {"count": partial(count_on_workers, cluster=Cluster(cluster.scheduler_address))}
+    parts = codes.queries[0], codes, 64, codes.relevance
     start = time.perf_counter()
-    evaluation = ShardedCodes(codes.queries[0], codes, 64, codes, **count).evaluate(METRICS)
+    if cluster is None:
+        ranking = HammingRanking(*parts)
+    else:
+        ranking = RankingOnWorkers(*parts, cluster=Cluster(cluster.scheduler_address))
+    evaluation = Problem.of_ranking(ranking).evaluate(METRICS)
     return evaluation, time.perf_counter() - start
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 from pages import DOCS, parser_of, read_rows, write_rows
+from spreads import Spread, explain_cached
 
-from hashbench.reports.explain.spreads import Spread, explain_cached
 from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
 
 FIGURE = DOCS / "figures" / "three-kinds-of-ties.svg"

@@ -23,7 +23,7 @@ from hashbench.pipeline.preparation import load_dataset
 from hashbench.reports.formatting import markdown_table
 from hashbench.reports.ties import SHUFFLE, Score, compare
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.evaluator import evaluate_packed
+from hashbench.scoring.problem import Problem
 from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
 from hashbench.store.hdf5 import open_codes
@@ -90,7 +90,9 @@ def shuffled(path: Path, affinity: Affinity, grid: Grid) -> Evaluation:
     with open_codes(path) as codes:
         parts = codes.query[:], codes.database[:], codes.n_bits
     query, *database = parts
-    return evaluate_packed(query[: grid.n_queries], *database, affinity, grid.metrics, random_orders=grid.n_orders)
+    return Problem.of_packed(query[: grid.n_queries], *database, affinity).evaluate(
+        grid.metrics, random_orders=grid.n_orders
+    )
 
 
 def of_pairs(dataset: str, metric: str, evaluations: list[Evaluation]) -> dict[str, object]:

@@ -36,7 +36,6 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
         "compare_results",
         "diff",
         "explain",
-        "explain_cached",
         "explain_run",
         "plot",
         "read_codes",
@@ -50,20 +49,19 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
     "hashbench.reports.diff": ("Diff",),
     "hashbench.reports.explain.explained": ("Explained",),
-    "hashbench.scoring.candidates": ("CandidateCount", "candidates"),
+    "hashbench.scoring.candidates": ("CandidateCount",),
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
     "hashbench.scoring.comparison": ("Difference", "compare"),
-    "hashbench.scoring.curves": ("curves",),
     "hashbench.scoring.drift": ("Drift", "drift"),
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
-    "hashbench.scoring.evaluator": ("evaluate",),
     "hashbench.scoring.histogram": ("TieHistogram",),
     "hashbench.scoring.may_be_best": ("MayBeBest", "may_be_best"),
     "hashbench.scoring.metrics": ("Scores", "Slopes", "register_metric"),
+    "hashbench.scoring.problem": ("Problem", "evaluate"),
     "hashbench.scoring.rankings": ("evaluate_ranking",),
     "hashbench.scoring.runs": ("evaluate_run",),
     "hashbench.scoring.scorer": ("scorer",),
-    "hashbench.scoring.thresholds": ("Match", "Thresholds", "thresholds"),
+    "hashbench.scoring.thresholds": ("Match", "Thresholds", "pair_thresholds"),
     "hashbench.sources.download": ("Needed", "demand", "fetch"),
     "hashbench.sources.features.extraction": ("extract",),
     "hashbench.sources.run_files": ("read_qrels", "read_run"),
@@ -91,7 +89,6 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
         compare_results as compare_results,
         diff as diff,
         explain as explain,
-        explain_cached as explain_cached,
         explain_run as explain_run,
         plot as plot,
         read_codes as read_codes,
@@ -115,20 +112,23 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     )
     from hashbench.reports.diff import Diff as Diff
     from hashbench.reports.explain.explained import Explained as Explained
-    from hashbench.scoring.candidates import CandidateCount as CandidateCount, candidates as candidates
+    from hashbench.scoring.candidates import CandidateCount as CandidateCount
     from hashbench.scoring.code_statistics import CodeUsage as CodeUsage, code_usage as code_usage
     from hashbench.scoring.comparison import Difference as Difference, compare as compare
-    from hashbench.scoring.curves import curves as curves
     from hashbench.scoring.drift import Drift as Drift, drift as drift
     from hashbench.scoring.evaluation import Evaluation as Evaluation, Summary as Summary
-    from hashbench.scoring.evaluator import evaluate as evaluate
     from hashbench.scoring.histogram import TieHistogram as TieHistogram
     from hashbench.scoring.may_be_best import MayBeBest as MayBeBest, may_be_best as may_be_best
     from hashbench.scoring.metrics import Scores as Scores, Slopes as Slopes, register_metric as register_metric
+    from hashbench.scoring.problem import Problem as Problem, evaluate as evaluate
     from hashbench.scoring.rankings import evaluate_ranking as evaluate_ranking
     from hashbench.scoring.runs import evaluate_run as evaluate_run
     from hashbench.scoring.scorer import scorer as scorer
-    from hashbench.scoring.thresholds import Match as Match, Thresholds as Thresholds, thresholds as thresholds
+    from hashbench.scoring.thresholds import (
+        Match as Match,
+        Thresholds as Thresholds,
+        pair_thresholds as pair_thresholds,
+    )
     from hashbench.sources.download import Needed as Needed, demand as demand, fetch as fetch
     from hashbench.sources.features.extraction import extract as extract
     from hashbench.sources.run_files import read_qrels as read_qrels, read_run as read_run

@@ -55,6 +55,8 @@ class Affinity(ABC):
         Whether pairs may have level -1, which is none of ``levels``: no ranking has them.
     excludes_self : bool
         Whether queries are the items of the database, in its order, and ignore themselves.
+    is_read_in_slices : bool
+        Whether labels of the database are read when a part is selected, so that few parts should be.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Affinity(ABC):
     true_distance: str | None = None
     ignores: bool = False
     excludes_self: bool = False
+    is_read_in_slices: bool = False
 
     @property
     def plain(self) -> "Affinity":

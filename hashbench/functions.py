@@ -8,19 +8,14 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hashbench._typing import BoolArray
 from hashbench._validation import as_tuple, check_choice
-from hashbench.affinity import Affinity, as_affinity
-from hashbench.bits import as_packed_pair, unpack
 from hashbench.errors import HashbenchError, needing
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import DEFAULT_METRICS
-from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import get_metric, readings
 from hashbench.scoring.runs import as_lists
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -29,6 +24,7 @@ if TYPE_CHECKING:
     from hashbench.reports.diff import Diff
     from hashbench.reports.explain.explained import Explained
     from hashbench.reports.tables import ResultTable
+    from hashbench.scoring.problem import Problem
 
 
 @needing("hashbench.run")
@@ -468,27 +464,19 @@ def diff(
 @needing("hashbench.explain")
 @reporting_compilation()
 def explain(
-    query_codes: npt.ArrayLike,
-    database_codes: npt.ArrayLike,
-    affinity: Any,
+    problem: Problem,
     metrics: str | Sequence[str] = (),
     *,
     scripts: str | Sequence[str] = (),
     database_order: str | None = None,
     value: str | None = None,
-    n_bits: int | None = None,
-    bit_order: str | None = None,
-    exclude_self: bool = False,
-    exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    junk_label: int | str | Sequence[int | str] | None = None,
 ) -> Explained:
     """Show why other scripts give other numbers for the same codes, as ``hashbench explain`` does.
 
     Parameters
     ----------
-    query_codes, database_codes, affinity, n_bits, bit_order, exclude_self, exclude_same_id, groups, junk_label
-        As in `hashbench.evaluate`.
+    problem : Problem
+        Codes and what is relevant to them, such as ``Problem.of_codes(query_codes, database_codes, affinity)``.
     metrics : str or sequence of str, optional
         By default AP and AP@1000; with ``value``, those that papers report.
     scripts : str or sequence of str, optional
@@ -508,80 +496,20 @@ def explain(
     Raises
     ------
     HashbenchError
-        If codes and affinity do not fit together, or no script gives a metric.
+        If there are no binary codes, or no script gives a metric.
 
     Examples
     --------
-    >>> explained = explain([[0, 0]], [[0, 1], [1, 0], [1, 1]], ([5], [7, 5, 5]), "AP", value="0.58")
+    >>> from hashbench import Problem
+    >>> problem = Problem.of_codes([[0, 0]], [[0, 1], [1, 0], [1, 1]], ([5], [7, 5, 5]))
+    >>> explained = explain(problem, "AP", value="0.58")
     >>> found = explained.scripts
     >>> "sklearn-ap" in set(found.loc[found["verdict"] == "gives", "script"])
     True
     """
-    from hashbench.reports.explain.explained import explain_codes
+    from hashbench.reports.explain.explained import explain_problem
 
-    query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
-    rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
-    return explain_codes(query, database, width, rule, as_tuple(metrics), as_tuple(scripts), database_order, value)
-
-
-@needing("hashbench.explain_cached")
-@reporting_compilation()
-def explain_cached(
-    dataset: str | Path,
-    n_bits: int | Sequence[int] = (),
-    methods: str | Sequence[str] = (),
-    *,
-    seed: int = 0,
-    metrics: str | Sequence[str] = "AP",
-    database_order: str | None = None,
-) -> dict[str, pd.DataFrame]:
-    """Score all cached codes of a dataset in scripts' orders of ties, as ``hashbench explain --dataset`` does.
-
-    Parameters
-    ----------
-    dataset : str or Path
-        Name or file.
-    n_bits, methods : int or str, or sequence of them
-        Which codes; empty for all.
-    seed : int, default=0
-        Seed of the codes.
-    metrics : str or sequence of str, default="AP"
-        Those that scripts compute by sorting, such as AP, AP@1000, NDCG or P@100.
-    database_order : str, optional
-        As in `explain`; by default all three.
-
-    Returns
-    -------
-    dict of str to DataFrame
-        ``codes``: the exact value of each, and the lowest and highest among scripts. ``pairs``: how many pairs of
-        methods a shuffle may reverse (``open``), and which pairs two scripts put in either order (``turned``).
-
-    Warns
-    -----
-    UserWarning
-        If a metric is left out, which no script that sorts gives.
-
-    Raises
-    ------
-    HashbenchError
-        If no codes are cached, or no script that sorts gives any of the metrics.
-
-    Examples
-    --------
-    >>> _ = run(["itq", "lsh"], 12, metrics="AP")
-    >>> explain_cached("digits", 12, ["itq", "lsh"])["pairs"]["n_pairs"].tolist()
-    [1, 1, 1]
-    """
-    import pandas as pd
-
-    from hashbench.reports.explain import spreads
-
-    orders = None if database_order is None else [database_order]
-    which = as_tuple(n_bits), as_tuple(methods)
-    cells, notes = spreads.explain_cached(str(dataset), *which, seed, as_tuple(metrics), orders)
-    for note in notes:
-        warnings.warn(note, stacklevel=4)
-    return {"codes": pd.DataFrame(cells), "pairs": pd.DataFrame(spreads.pairs(cells))}
+    return explain_problem(problem, as_tuple(metrics), as_tuple(scripts), database_order, value)
 
 
 @needing("hashbench.explain_run")
@@ -629,8 +557,8 @@ def explain_run(
 
 
 @needing("hashbench.read_codes")
-def read_codes(path: str | Path, dataset: str | Path | None = None) -> tuple[BoolArray, BoolArray, Affinity]:
-    """Read a codes file of hashbench, for `evaluate`, `explain` and `thresholds`: ``evaluate(*read_codes(path))``.
+def read_codes(path: str | Path, dataset: str | Path | None = None) -> Problem:
+    """Read a codes file of hashbench and its dataset, to evaluate or explain.
 
     Parameters
     ----------
@@ -641,8 +569,8 @@ def read_codes(path: str | Path, dataset: str | Path | None = None) -> tuple[Boo
 
     Returns
     -------
-    tuple
-        Codes of queries and of the database, boolean of shape (n, n_bits), and the `Affinity` of the dataset.
+    Problem
+        Its ``codes`` are packed: ``unpack(problem.codes.query, problem.codes.n_bits)`` of ``hashbench.bits`` has bits.
 
     Raises
     ------
@@ -653,15 +581,14 @@ def read_codes(path: str | Path, dataset: str | Path | None = None) -> tuple[Boo
     --------
     >>> _ = run("lsh", 12, metrics="AP")
     >>> from hashbench.store.files import data_dir
-    >>> query_codes, database_codes, affinity = read_codes(data_dir() / "codes/digits/lsh-12-s0.h5")
-    >>> query_codes.shape, len(database_codes) == affinity.n_database
-    ((200, 12), True)
+    >>> problem = read_codes(data_dir() / "codes/digits/lsh-12-s0.h5")
+    >>> problem.codes.n_queries, problem.codes.n_bits
+    (200, 12)
     """
     from hashbench.pipeline.own_codes import dataset_of, read_file
 
     path = _as_path(path, "path")
-    codes = read_file(path, dataset_of(path, None if dataset is None else str(dataset)))
-    return unpack(codes.query, codes.n_bits), unpack(codes.database, codes.n_bits), codes.affinity
+    return read_file(path, dataset_of(path, None if dataset is None else str(dataset))).problem
 
 
 def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, params: Any) -> Study:

@@ -284,17 +284,20 @@ def lay_out(folder):
 OWN = "evaluate --query-codes codes.npy --database-codes codes.npy"
 OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
 LABELLED = f"{OWN} {OF_LABELS}"
+OF = LABELLED.removeprefix("evaluate ")
+OF_CODES = OWN.removeprefix("evaluate ")
+OF_SHARDS = f"--query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
 EXPLAINED = LABELLED.replace("evaluate", "explain")
-SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
-GROUPS = "--query-groups groups.npy --database-groups groups.npy"
-COARSE = "--query-coarse coarse.npy --database-coarse coarse.npy"
+SHARDED = f"evaluate {OF_SHARDS}"
+GROUPS = "--groups groups.npy groups.npy"
+COARSE = "--coarse coarse.npy coarse.npy"
 GRID = "evaluate --query-codes grid_{bits}_{seed}.npz:query --database-codes grid_{bits}_{seed}.npz:database"
-SAVED_GRID = f"{GRID} --save mine --dataset flowers"
-VECTORS = "--query-vectors outputs.npy --database-vectors outputs.npy"
+SAVED_GRID = f"{GRID.replace('evaluate', 'save mine')} --dataset flowers"
+VECTORS = "--vectors outputs.npy outputs.npy"
 OF_WORDS = "prepare --from X.npy --labels word-y.npy --name mine"
 INDEXED = "prepare --from X.npy --query-from X.npy --name mine --train-index"
-EXPLAINED_RUN = "explain --run run.txt --qrels qrels.txt"
-RUN = "evaluate --run run.txt --qrels qrels.txt"
+EXPLAINED_RUN = "explain --run run.txt qrels.txt"
+RUN = "evaluate --run run.txt qrels.txt"
 ITQ = "run --method itq --bits 8"
 LONG = "a" * 300
 COMMANDS = f"""
@@ -429,7 +432,7 @@ COMMANDS = f"""
 1 | {ITQ} --results n/short | itq.csv, line 2: it has 4 cells, expected 15
 1 | {ITQ} --results n/jobs | itq.jobs.csv has columns a,b
 1 | {ITQ} --results n/version-99 | itq.csv has rows of version 99 of itq, and those to add are of version 1. Upgrade itq
-1 | {OWN} {OF_LABELS} --save a.jobs --dataset d | 'a.jobs' would write | another name
+1 | save a.jobs {OF} --dataset d | 'a.jobs' would write | another name
 1 | {ITQ} --results r/marker | line 3, is a conflict marker | --ours
 1 | {ITQ} --results r/bom | byte order mark | UTF-8 without
 1 | {ITQ} --results r/crlf | lines that end in CR LF | eol=lf
@@ -510,13 +513,13 @@ COMMANDS = f"""
 1 | results check r/formula | column features must begin with none of =+-@, got '=1+1'. Rename it.
 1 | results check n/no-group | itq.settings.json holds no settings: unknown group 'pairs'. Did you mean 'pair-based'?
 1 | results check n/no-label | itq.settings.json holds no settings: a label is | without =<>|`, got 5
-1 | {LABELLED} --save mine --dataset own --group pairs | unknown group 'pairs'. Did you mean 'pair-based'?
-1 | {LABELLED} --save mine --dataset own --label =1 | a label is a string of up to 40 characters without =<>|`, got '=1'
-1 | {LABELLED} --save mine --dataset own --label '<b>' | a label is a string of up to 40 characters | got '<b>'
-1 | {LABELLED} --save mine --dataset own --label '' | a label must be words
-1 | {LABELLED} --save mine --dataset own --label ITQ | 'ITQ' is the name of a method
-1 | {LABELLED} --save mine --dataset own-unseen3 | without a fold; add one, such as own-unseen3-fold0.
-1 | {LABELLED} --save Öurs --dataset own | letters a to z and A to Z, digits
+1 | save mine {OF} --dataset own --group pairs | unknown group 'pairs'. Did you mean 'pair-based'?
+1 | save mine {OF} --dataset own --label =1 | a label is a string of up to 40 characters without =<>|`, got '=1'
+1 | save mine {OF} --dataset own --label '<b>' | a label is a string of up to 40 characters | got '<b>'
+1 | save mine {OF} --dataset own --label '' | a label must be words
+1 | save mine {OF} --dataset own --label ITQ | 'ITQ' is the name of a method
+1 | save mine {OF} --dataset own-unseen3 | without a fold; add one, such as own-unseen3-fold0.
+1 | save Öurs {OF} --dataset own | letters a to z and A to Z, digits
 1 | {LABELLED.replace("codes.npy", "semicolons.csv:phash", 1)} | separates columns by ';', expected commas
 1 | {LABELLED.replace("codes.npy", "hash-gap.csv:hash", 1)} | strings, and row 1 (the first is 0) is empty, expected
 1 | {LABELLED.replace("codes.npy", "hexes.npy", 1)} | query codes are strings, database codes a column for each bit
@@ -530,18 +533,17 @@ COMMANDS = f"""
 1 | {OWN} --query-labels label-gap.csv:x --database-labels labels.npy | unknown column 'label-gap.csv:x'. Known columns
 1 | {LABELLED.replace("codes.npy", "rows-of-bits.txt", 1)} | holds 8 numbers, expected one code or label.
 1 | prepare --from id.csv --name mine --neighbours 3 | column 'id' of id.csv is named like an identifier. Remove it
-2 | {LABELLED} --label Ours | --label needs --save
+2 | {LABELLED} --label Ours | No such option '--label'
 1 | results check n/no-parameter | itq.settings.json holds no settings: params has '=a', expected names of parameters
-2 | {LABELLED} --draws-nothing | --draws-nothing needs --save
 1 | results check n/no-draw | itq.settings.json holds no settings: draws_nothing is true or left out, got 1
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | only 0 and 255 | --bits
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | not whole numbers, first nan for item 3 | Leave such
-2 | evaluate --run run.txt | both --run and --qrels
+2 | evaluate --run run.txt | '--run' requires 2 arguments
 2 | {RUN} --dataset digits | --dataset does not go with --run
 2 | {RUN} --curves curves.csv | --curves does not go with --run
 2 | {RUN} --distance cosine | --distance does not go with --run
 2 | evaluate codes.h5 {RUN.partition(" ")[2]} | CODES.h5 does not go with --run
-2 | evaluate --complete --qrels qrels.txt | --qrels needs --run
+2 | evaluate --complete | --complete needs --run
 1 | {RUN.replace("qrels.txt", "nowhere.txt")} | there is no file nowhere.txt
 1 | {RUN.replace("qrels.txt", "run.txt")} | run.txt line 1 has 6 columns, expected 4 | those of a run
 1 | {RUN.replace("run.txt", "long.gz")} | long.gz line 1 has more than 65,536 characters, expected 6 columns
@@ -551,12 +553,12 @@ COMMANDS = f"""
 1 | {RUN} --metric P@r2 | P@r2 counts inside a radius of Hamming
 1 | {RUN} --metric PairwiseError | counts the items below each relevant one
 2 | evaluate | give CODES.h5
-2 | evaluate foreign.h5 --workers tcp://127.0.0.1:1 | --workers does not go with CODES.h5
-2 | {OWN} {OF_LABELS} --workers tcp://127.0.0.1:1 --save mine --dataset digits | --save needs codes in one file
-1 | {OWN} {OF_LABELS} --workers 127.0.0.1 | --workers is '127.0.0.1', expected the address of a scheduler
-2 | run --method lsh --bits 4 --trust-workers | --trust-workers needs --workers
-1 | {OWN} {OF_LABELS} --workers tcp://scheduler.invalid:8786 | is another machine, and without TLS anyone there
-2 | run --method lsh --bits 4 --jobs 2 --workers tcp://127.0.0.1:1 | runs one job on each worker
+1 | on tcp://127.0.0.1:1 evaluate {OF} --query-outputs X.npy | workers count Hamming distances of codes
+2 | on tcp://127.0.0.1:1 save mine {OF} | No such command 'save'
+1 | on 127.0.0.1 evaluate {OF} | '127.0.0.1', expected the address of a scheduler
+2 | on | Missing argument 'ADDRESS'
+1 | on tcp://scheduler.invalid:8786 evaluate {OF} | is another machine, and without TLS anyone there
+2 | on tcp://127.0.0.1:1 run --method lsh --bits 4 --jobs 2 | runs one job on each worker
 2 | evaluate --query-codes codes.npy | --database-codes
 2 | evaluate foreign.h5 --query-codes codes.npy --database-codes codes.npy | --query-codes does not go with CODES.h5
 1 | evaluate nowhere.h5 | no file nowhere.h5
@@ -566,15 +568,14 @@ COMMANDS = f"""
 1 | {OWN} | define what is relevant
 1 | {OWN} --query-labels labels.npy | labels are needed for both: --query-labels and --database-labels
 1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | define what is relevant
-1 | {OWN} --affinity levels.npy {COARSE} | need --query-labels
+1 | {OWN} --affinity levels.npy {COARSE} | superclasses (--coarse) need --query-labels
 1 | {OWN} --query-labels other-labels.npy --database-labels blank-labels.npy | such as 'c3'; the nearest there is 'c3 '
 1 | {OWN} --query-labels small-hashes.npy --database-labels labels.npy | no class of the queries
 1 | thresholds {OWN[9:]} --query-labels small-hashes.npy --database-labels labels.npy | such as 2; the database has
 1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy --query-labels y-other.npy | such as 7; the
 1 | {OWN} --query-labels labels.npy --database-labels head.csv | labels or affinities for 0 database items
-1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed for both
-1 | {LABELLED} --query-groups groups.npy | groups are needed for both: --query-groups and --database-groups
-1 | {LABELLED} --query-groups short-labels.npy --database-groups groups.npy | 5 query groups for 6 query items
+2 | {LABELLED} --coarse coarse.npy | '--coarse' requires 2 arguments
+1 | {LABELLED} --groups short-labels.npy groups.npy | 5 query groups for 6 query items
 1 | {OWN} --affinity levels-5.npy {GROUPS} | groups are found by class labels | Give labels (n,) of queries and
 1 | {EXPLAINED.replace("labels.npy", "hot.npy")} {GROUPS} | groups are found by class labels
 1 | {LABELLED} --junk-label 99 | no database item has the label 99 of junk
@@ -584,10 +585,10 @@ COMMANDS = f"""
 1 | {LABELLED} --exclude-same-id groups.npy other-ids.npy | no id of the queries is an id of the database
 1 | {LABELLED} --exclude-self --exclude-same-id groups.npy labels.npy | but their ids differ. Give the same ids
 1 | thresholds {LABELLED[9:]} --exclude-same-id short-labels.npy groups.npy | 5 query ids for 6 query items
-1 | {LABELLED} {GROUPS} --save mine --dataset own --keep-codes | what --query-groups ignores; leave one of the two out
-2 | {RUN} {GROUPS} | --query-groups does not go with --run
-1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
-1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
+1 | save mine {OF} {GROUPS} --dataset own --keep-codes | what --groups ignores; leave one of the two out
+2 | {RUN} {GROUPS} | --groups does not go with --run
+1 | {LABELLED} --coarse crossed.npy crossed.npy | several superclasses
+1 | {LABELLED} --coarse coarse.npy few.npy | superclasses
 1 | {LABELLED.replace("codes.npy", "turned.npy", 1)} | turned.npy has 8 rows and 6 columns, expected 6 rows
 1 | {LABELLED.replace("query-codes codes", "query-codes turned")} --bits 6 | columns are the items, save it transposed
 1 | {LABELLED.replace("database-labels labels", "database-labels hot-on-side")} | 4 rows and 6 columns, expected 6
@@ -609,32 +610,30 @@ COMMANDS = f"""
 1 | {SHARDED.replace("database-labels labels", "database-labels hot")} | give both as class labels
 1 | {SHARDED.replace("database-labels labels", "database-labels float-labels")} | not whole numbers
 1 | {SHARDED.replace("labels labels", "labels word-labels")} {COARSE} | superclasses in shards are strings
-1 | {SHARDED} {COARSE.replace("database-coarse coarse", "database-coarse short-labels")} | and superclasses for 5
+1 | {SHARDED} --coarse coarse.npy short-labels.npy | and superclasses for 5
 1 | {SHARDED} {COARSE.replace("coarse.npy", "crossed.npy")} | has items of several superclasses; it must lie in one
-1 | {SHARDED} --distance cosine | distances other than Hamming
-1 | {SHARDED} --metric LGAP@r2 | LGAP@r2 needs the size of every bucket
-1 | {LABELLED} --true-distance cosine | is the distance between --query-vectors and --database-vectors; add these
-1 | {LABELLED} --metric Recall@10:reranked=100 | give --query-vectors and --database-vectors
+1 | {SHARDED.replace('codes codes', 'codes zero-outputs', 1)} --distance cosine | all zeros in 6 rows
+1 | {LABELLED} --true-distance cosine | is the distance between --vectors; add these
+1 | {LABELLED} --metric Recall@10:reranked=100 | give --vectors, or in Python vectors=
 1 | {LABELLED} {VECTORS} --metric AP | such as --metric Recall@10:reranked=100, or leave the vectors out
 1 | {LABELLED} {VECTORS} --distance dot | --distance dot does not use
-1 | {OWN} {VECTORS} --dataset digits | leave out --query-vectors and --database-vectors
+1 | {OWN} {VECTORS} --dataset digits | leave out --vectors
 1 | {LABELLED} {VECTORS.replace("outputs", "X")} --metric Recall@10:reranked=100 | 40 query vectors for 6
 1 | {ITQ} --metric P@r2:dot | ranks by real-valued queries (dot), and P@r2 needs Hamming distances
 1 | {LABELLED} --metric AP:dot | give --query-outputs to hashbench evaluate
-2 | {LABELLED} --query-outputs outputs.npy --metric AP | such as --metric AP:dot, or leave the outputs out
+1 | {LABELLED} --query-outputs outputs.npy --metric AP | such as --metric AP:dot, or leave the outputs out
 1 | {LABELLED} --query-outputs X.npy --metric AP:dot | one for each query and bit
 1 | {LABELLED} --query-outputs outputs.npy --metric AP:dot --distance dot | leave one out
-1 | {SHARDED} --query-outputs X.npy | real-valued outputs, vectors and
-1 | {SHARDED} --query-vectors X.npy | real-valued outputs, vectors and
-2 | {SHARDED} --save mine --dataset own | --save needs codes in one file
-2 | {LABELLED} --keep-codes | --keep-codes needs --save
-1 | {LABELLED} --save mine --dataset own --undefined paper | --undefined skip
-1 | {LABELLED} --save mine | --dataset NAME
-1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
-1 | {LABELLED} --save mine --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
-1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with its own labels
-1 | {LABELLED} --save ../mine --dataset own | the name of your codes may contain only letters | it names files
-1 | {LABELLED} --save mine --dataset own --distance cosine --keep-codes | --keep-codes keeps binary codes
+1 | {SHARDED} --query-outputs X.npy | one for each query and bit
+2 | {SHARDED} --vectors X.npy | '--vectors' requires 2 arguments
+2 | save mine {OF_SHARDS} --dataset own | codes are saved from one file
+2 | save mine {OF} --dataset own --undefined paper | No such option '--undefined'
+2 | save mine {OF} | Missing option '--dataset'
+1 | save itq {OF} --dataset own | 'itq' is the name of a method
+1 | save mine {OF} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
+1 | save mine {OF} --dataset DIGITS | 'digits' is a dataset with its own labels
+1 | save ../mine {OF} --dataset own | the name of your codes may contain only letters | it names files
+1 | save mine {OF} --dataset own --distance cosine --keep-codes | --keep-codes keeps binary codes
 1 | {LABELLED} --bit-order big | a column for each bit, where the order of bits (big) has no effect
 1 | {OWN.replace("codes.npy", "two.npz")} {OF_LABELS} | two.npz holds arrays a, b | two.npz:a
 1 | {OWN.replace("codes.npy", "two.npz:c")} {OF_LABELS} | unknown array 'two.npz:c'. Known arrays: a, b
@@ -645,32 +644,28 @@ COMMANDS = f"""
 2 | prepare --from '' --name mine | '--from': the path is empty; give the name of a file
 2 | {LABELLED} --per-query r | directory
 2 | {LABELLED} --per-query scores.xlsx | --per-query writes CSV, got scores.xlsx; name it scores.csv.
-2 | {LABELLED} --wanted-recall 0 --metric R@5 | '--wanted-recall': 0.0 is not in the range 0<x<=1.
-2 | {LABELLED} --wanted-recall .9 | --wanted-recall needs one metric, the recall to reach, such as --metric R@10.
-2 | {LABELLED} --wanted-recall .9 --metric R@5 --metric R@6 | --wanted-recall needs one metric
-1 | {LABELLED} --wanted-recall .9 --metric P@5 | for a recall such as R@10, got metric 'P@5'
-1 | {LABELLED} --wanted-recall .9 --metric R@5:reranked=6 | for a recall such as R@10, got metric 'R@5:reranked=6'
-1 | {LABELLED} --wanted-recall .9 --metric R@1 | a query has 3 relevant items, and R@1 counts at most 1 | ask for R@3
-2 | {LABELLED} --wanted-recall .9 --metric R@5 --save mine | --save does not go with --wanted-recall
-2 | {LABELLED} --wanted-recall .9 --metric R@5 --distance cosine | --distance does not go with --wanted-recall
-2 | {LABELLED} --wanted-recall .9 --metric R@5 --per-query new.csv | --per-query does not go with --wanted-recall
-2 | {RUN} --wanted-recall .9 --metric R@5 | --run does not go with --wanted-recall
-1 | {LABELLED} --wanted-recall .9 --metric R@5 {VECTORS} | for metrics that re-rank, and no such metric was chosen
-1 | {LABELLED} --drift nowhere.npy | there is no file or folder nowhere.npy; give the other codes of the same items.
-1 | {OWN} --drift codes.npy --junk-label 3 | got nothing to define what is relevant, expected one of
-1 | {LABELLED} --drift wide.npy | the query codes have 8 bits and the other ones 16; both must be equally long.
-1 | {LABELLED} --drift few.npy | there are 6 query codes and 3 other ones; give both codes of each item, in one order.
-1 | {LABELLED.replace("codes.npy", "few.npy", 1)} --drift codes.npy | codes.npy would be the other codes of both
-1 | {LABELLED} --drift n | there is no file n/codes.npy
-1 | {OWN} --drift codes.npy --metric AP | got nothing to define what is relevant, expected one of
-2 | evaluate --drift codes.npy | give CODES.h5, or both --query-codes and --database-codes.
-2 | {LABELLED} --drift codes.npy --format csv | --drift prints two tables, which --format csv cannot hold
-2 | {SHARDED} --drift codes.npy | --drift needs codes in one file each. Leave out --drift, or the shards.
-2 | {LABELLED} --drift codes.npy --distance cosine | --distance does not go with --drift
-2 | {LABELLED} --drift codes.npy --wanted-recall .9 --metric R@5 | --wanted-recall does not go with --drift
-2 | {LABELLED} --drift codes.npy --save mine --dataset flowers | --save does not go with --drift
-2 | {RUN} --drift codes.npy | --run does not go with --drift
-1 | {LABELLED} --drift codes.npy --metric AQ | unknown metric 'AQ'
+2 | candidates {OF} --wanted-recall 0 --metric R@5 | '--wanted-recall': 0.0 is not in the range 0<x<=1.
+2 | candidates {OF} --wanted-recall .9 | Missing option '--metric'
+2 | candidates {OF} --metric R@5 | Missing option '--wanted-recall'
+1 | candidates {OF} --wanted-recall .9 --metric P@5 | for a recall such as R@10, got metric 'P@5'
+1 | candidates {OF} --wanted-recall .9 --metric R@5:reranked=6 | for a recall such as R@10, got metric 'R@5:reranked=6'
+1 | candidates {OF} --wanted-recall .9 --metric R@1 | a query has 3 relevant items, and R@1 counts at most 1 | ask for R@3
+2 | candidates {OF} --wanted-recall .9 --metric R@5 --save mine | No such option '--save'
+1 | compare nowhere.npy {OF} | there is no file or folder nowhere.npy; give the other codes of the same items.
+1 | compare codes.npy {OF_CODES} --junk-label 3 | got nothing to define what is relevant, expected one of
+1 | compare wide.npy {OF} | the query codes have 8 bits and the other ones 16; both must be equally long.
+1 | compare few.npy {OF} | there are 6 query codes and 3 other ones; give both codes of each item, in one order.
+1 | compare codes.npy {OF.replace("codes.npy", "few.npy", 1)} | codes.npy would be the other codes of both
+1 | compare n {OF} | there is no file n/codes.npy
+1 | compare codes.npy {OF_CODES} --metric AP | got nothing to define what is relevant, expected one of
+2 | compare old.h5 codes.npy --qrels qrels.txt --query-codes codes.npy | --query-codes does not go with --qrels
+2 | compare codes.npy {OF} --format csv | in several tables, which --format csv cannot hold
+2 | compare codes.npy {OF_SHARDS} | two codes are compared from one file each; give the database as one.
+2 | compare codes.npy wide.npy {OF} | give OTHER, one name, got 2 names.
+2 | compare run.txt --qrels qrels.txt | give two files, got 1 names.
+2 | compare codes.npy {OF} --bits 8 --bits 16 | codes have one --dataset and one --bits.
+1 | compare run.txt nowhere.txt --qrels qrels.txt | there is no file nowhere.txt
+1 | compare codes.npy {OF} --metric AQ | unknown metric 'AQ'
 2 | {LABELLED} --curves x.jpg | 'x.jpg' must end in .svg, .png or .pdf, or in .csv for numbers.
 2 | {LABELLED} --curves labels.npy | 'labels.npy' must end in .svg
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file
@@ -751,7 +746,7 @@ COMMANDS = f"""
 1 | {INDEXED} rows-few.npy --seed 3 | --seed 3 has no effect
 1 | prepare --from X.npy --name mine --query-from X.npy --train-per-label 3 | training items for each label, give labels
 1 | prepare --from X.npy --name mine --query-from X.npy --queries-per-label 3 | only training items can be drawn
-2 | explain --run run.txt | give both --run and --qrels
+2 | explain --run run.txt | '--run' requires 2 arguments
 2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
 2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
 1 | {EXPLAINED_RUN.replace("qrels.txt", "qrels-half.txt")} | explain needs whole-number levels | a threshold
@@ -774,7 +769,7 @@ COMMANDS = f"""
 2 | tune | Missing option | --method
 2 | tune --method itq | Missing option | --bits
 2 | tune --method itq --bits 8 --output codes.npy | 'codes.npy' is a file
-2 | tune --method itq --bits 8 --workers tcp://127.0.0.1:1 --jobs 2 | one trial on each worker
+2 | on tcp://127.0.0.1:1 tune --method itq --bits 8 --jobs 2 | one trial on each worker
 1 | tune --method itq --bits 8 --param n_itr=1,2 | unknown itq parameter 'n_itr' | 'n_iter'
 1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
@@ -796,8 +791,8 @@ COMMANDS = f"""
 """.strip().splitlines()
 COMMANDS += [
     *(f"1 | run --bits 8 --grid study-{number}.toml | {words}" for number, words in enumerate(STUDIES.values())),
-    f"2 | {GRID} {OF_LABELS} | {{bits}} and {{seed}} in the names of codes need --save",
-    f"2 | {SAVED_GRID} {OF_LABELS} --per-query - | do not go with --per-query",
+    f"1 | {GRID} {OF_LABELS} | there is no file grid_{{bits}}_{{seed}}.npz",
+    f"2 | {SAVED_GRID} {OF_LABELS} --per-query - | No such option '--per-query'",
     *(
         f"1 | {SAVED_GRID} {options} | {words}"
         for options, words in {
@@ -805,7 +800,6 @@ COMMANDS += [
             f"{OF_LABELS} --seed 7": "--seed 7 does not go with {seed} in the names of files",
             f"{OF_LABELS} --draws-nothing": "--draws-nothing does not go with {seed} in the names of files",
             f"{OF_LABELS} --metric APP": "Error: unknown metric 'APP'.",
-            f"{OF_LABELS} --query-vectors X.npy": "Error: vectors are needed for both",
             "--query-labels labels.npy --database-labels nowhere.npy": "Error: there is no file nowhere.npy.",
             "--query-labels labels.npy --database-labels word-labels.npy": "Error: database labels are words",
             "--affinity nowhere.npy": "Error: there is no file nowhere.npy.",
@@ -815,7 +809,7 @@ COMMANDS += [
         }.items()
     ),
     *(
-        f"1 | evaluate --query-codes {query} --database-codes {database} {OF_LABELS} --save mine --dataset d | {words}"
+        f"1 | save mine --query-codes {query} --database-codes {database} {OF_LABELS} --dataset d | {words}"
         for query, database, words in (
             ("none_{bits}.npy", "none_{bits}.npy", "no file matches none_{bits}.npy, in which {bits} and {seed} are"),
             ("grid_{bits}_0.npz", "codes.npy", "codes.npy has no counterpart among grid_{bits}_0.npz"),
@@ -871,6 +865,7 @@ COMMANDS += [
             "nowhere": "there is no file nowhere.npy",
         }.items()
     ),
+    f"1 | candidates {OF_CODES} --affinity levels-half.npy --wanted-recall .5 --metric R@2 | R@2 needs whole-number levels",
     f"1 | {OWN} --query-labels object-labels.npz --database-labels labels.npy | labels.astype(str).",
     *(
         f"1 | {OWN} --affinity {name} | {words}"
@@ -878,8 +873,7 @@ COMMANDS += [
             "levels-negative.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (-2)",
             "levels-half.npy --metric AP": "AP needs whole-number levels | one is 0.5 | Choose a form of NDCG, such as",
             "levels-half.npy --metric NDCG --metric P@2": "P@2 needs whole-number levels",
-            "levels-half.npy --wanted-recall .5 --metric R@2": "R@2 needs whole-number levels | such as levels >= 0.5",
-            "levels-half.npy --metric NDCG --curves curves.csv": "--curves needs whole-number levels of relevance",
+            "levels-half.npy --metric NDCG --curves curves.csv": "a curve needs whole-number levels of relevance",
             "levels-minus-half.npy": "levels 0 to 1000, and -1 to ignore a pair, got 1 other values (-0.5)",
             "levels-many.npy": "1,600 different levels above 0, at most 1,000 are counted | Round them",
             "levels-nan.npy": "ignore a pair, got 1 other values (nan)",
@@ -1000,10 +994,22 @@ BEFORE_COUNTING = [  # what a metric cannot score, known without counting an ite
     ),
     (lambda of: hashbench.evaluate(CODES, CODES, of, ["AP"], distance="cosine"), "AP needs whole-number levels"),
     (lambda of: hashbench.evaluate(CODES, CODES, of, ["AP"]), "AP needs whole-number levels of relevance"),
-    (lambda of: hashbench.candidates(CODES, CODES, of, "R@2", 0.5), "R@2 needs whole-number levels of relevance"),
-    (lambda of: hashbench.candidates(CODES, CODES, of, "AP", 0.5), "candidates are counted for a recall such as R@10"),
-    (lambda of: hashbench.thresholds(CODES, CODES, of), "a threshold needs whole-number levels of relevance"),
-    (lambda of: hashbench.curves(CODES, CODES, of), "a curve needs whole-number levels of relevance"),
+    (
+        lambda of: hashbench.Problem.of_codes(CODES, CODES, of).candidates("R@2", 0.5),
+        "R@2 needs whole-number levels of relevance",
+    ),
+    (
+        lambda of: hashbench.Problem.of_codes(CODES, CODES, of).candidates("AP", 0.5),
+        "candidates are counted for a recall such as R@10",
+    ),
+    (
+        lambda of: hashbench.Problem.of_codes(CODES, CODES, of).thresholds(),
+        "a threshold needs whole-number levels of relevance",
+    ),
+    (
+        lambda of: hashbench.Problem.of_codes(CODES, CODES, of).curves(),
+        "a curve needs whole-number levels of relevance",
+    ),
     (lambda of: hashbench.evaluate_run({"q": {"a": 1.0}}, {"q": {"a": 1}}, ["P@r1"]), "P@r1 counts inside a radius"),
     (lambda of: hashbench.evaluate_run({"q": {"a": 1.0}}, {"q": {"a": 0.5}}, ["AP"]), "AP needs whole-number levels"),
     (lambda of: hashbench.evaluate_ranking([[1, 0]], [[0.5, 0.1]], ["P@r1"]), "P@r1 counts inside a radius of Hamming"),
@@ -1045,7 +1051,9 @@ def call(codes=CODES, affinity=(LABELS, LABELS), metrics="AP", **options):
 
 def explain(metrics="AP", scripts="csq", **options):
     """Show what a script makes of codes."""
-    return hashbench.explain(CODES, CODES, (LABELS, LABELS), metrics, scripts=scripts, **options)
+    return hashbench.explain(
+        hashbench.Problem.of_codes(CODES, CODES, (LABELS, LABELS)), metrics, scripts=scripts, **options
+    )
 
 
 def fit(method, levels):
@@ -1118,14 +1126,20 @@ CALLS = [
     (lambda: call(affinity=np.eye(4) / 2), "AP needs whole-number levels of relevance, and one is 0.5"),
     (lambda: fit("ksh", np.eye(4) / 2), "ksh needs whole-number levels of relevance, and one is 0.5"),
     (lambda: fit("talr-ndcg", np.eye(4) * 0.9), "talr-ndcg needs whole-number levels of relevance, and one is 0.9"),
-    (lambda: hashbench.thresholds(CODES, CODES, np.eye(4) / 2), "a threshold needs whole-number levels of relevance"),
-    (lambda: hashbench.curves(CODES, CODES, np.eye(4) / 2), "a curve needs whole-number levels of relevance"),
+    (
+        lambda: hashbench.Problem.of_codes(CODES, CODES, np.eye(4) / 2).thresholds(),
+        "a threshold needs whole-number levels of relevance",
+    ),
+    (
+        lambda: hashbench.Problem.of_codes(CODES, CODES, np.eye(4) / 2).curves(),
+        "a curve needs whole-number levels of relevance",
+    ),
     (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),
     (lambda: call(affinity=np.eye(3)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(random_orders=2.5), "random_orders is 2.5, expected a whole number from 2 to 1,000,000"),
     (lambda: call(random_orders="5"), "random_orders is '5', expected a whole number"),
     (
-        lambda: hashbench.candidates(CODES, CODES, np.eye(4, dtype=int), "R@2", []),
+        lambda: hashbench.Problem.of_codes(CODES, CODES, np.eye(4, dtype=int)).candidates("R@2", []),
         "wanted_recall is empty, expected one recall or several",
     ),
     (

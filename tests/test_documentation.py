@@ -150,7 +150,7 @@ def test_the_map_of_a_room_names_its_files_and_no_others(room):
 
 
 def test_examples_are_found():
-    for name in ("bits", "scoring.evaluator", "methods.itq", "scoring.metrics.ndcg"):
+    for name in ("bits", "scoring.problem", "methods.itq", "scoring.metrics.ndcg"):
         assert any(test.examples for test in doctest.DocTestFinder().find(importlib.import_module(f"hashbench.{name}")))
 
 

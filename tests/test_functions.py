@@ -200,7 +200,7 @@ def words_of(options):
     ],
 )
 def test_explain_returns_what_the_command_prints(hashbench, own, own_options, options):
-    explained = package.explain(*own, **options)
+    explained = package.explain(package.Problem.of_codes(*own), **options)
     command = ["explain", *own_options, *words_of(options)]
     content = json.loads(hashbench(*command, "--format", "json").stdout)
     frame = explained.scripts
@@ -221,10 +221,10 @@ def test_explain_returns_what_the_command_prints(hashbench, own, own_options, op
 def test_explain_leaves_out_what_queries_ignore(own):
     cameras = np.arange(20) % 4, np.arange(40) % 4
     exact = package.evaluate(*own, ["AP"], groups=cameras)["AP"].mean
-    explained = package.explain(*own, "AP", scripts="csq", groups=cameras)
+    explained = package.explain(package.Problem.of_codes(*own, groups=cameras), "AP", scripts="csq")
     assert explained.scripts["exact_mean"].tolist() == [pytest.approx(exact, abs=1e-12)]
     with pytest.raises(HashbenchError, match="the 20 queries and 40 database items differ"):
-        package.explain(*own, exclude_self=True)
+        package.explain(package.Problem.of_codes(*own, exclude_self=True))
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_explain_refuses_in_the_words_of_the_command(hashbench, own, own_options
     done = hashbench("explain", *own_options, *words_of(options))
     assert done.exit_code == 1
     with pytest.raises(HashbenchError) as refused:
-        package.explain(*own, **options)
+        package.explain(package.Problem.of_codes(*own), **options)
     assert done.stderr.splitlines()[-1] == f"Error: {refused.value}"
 
 
@@ -361,7 +361,7 @@ def test_compare_results_returns_what_the_command_prints(hashbench, few):
 
 def test_curves_leave_out_what_queries_ignore(own):
     cameras = np.arange(20) % 4, np.arange(40) % 4
-    points = package.curves(*own, groups=cameras, junk_label=2)
+    points = package.Problem.of_codes(*own, groups=cameras, junk_label=2).curves()
     names = [f"R@{'r' * (point.curve == 'radius')}{point.cutoff}" for point in points.itertuples()]
     scores = package.evaluate(*own, names, groups=cameras, junk_label=2)
     assert points["recall"].tolist() == pytest.approx([scores[name].mean for name in names])
@@ -373,7 +373,7 @@ def test_curves_are_precision_and_recall_of_the_evaluation(distance):
     vectors, levels = rng.integers(0, 2, (30, 6)) * 2 - 1.0, rng.integers(0, 2, (10, 20))
     codes = vectors.astype(int)
     items = codes if distance == "hamming" else vectors
-    points = package.curves(items[:10], items[10:], levels, distance=distance)
+    points = package.Problem.of_codes(items[:10], items[10:], levels, distance=distance).curves()
     kinds = {"hamming": {"radius", "rank"}, "cosine": {"rank"}}
     assert set(points["curve"]) == kinds[distance]
     names = [f"P@{'r' * (point.curve == 'radius')}{point.cutoff}" for point in points.itertuples()]

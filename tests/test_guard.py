@@ -35,7 +35,7 @@ from hashbench.pipeline import preparation, steps
 from hashbench.pipeline.grid import Job
 from hashbench.registry import get_dataset, get_method
 from hashbench.scoring.metrics import FAMILIES
-from hashbench.scoring.thresholds import count_pairs
+from hashbench.scoring.problem import Problem
 from hashbench.store import hdf5, provenance
 from hashbench.store.files import data_dir
 
@@ -252,7 +252,7 @@ def scores_of(names):
 def matches():
     """Return what each radius matches, over all pairs, without intervals, and uAP."""
     dataset, bits, _ = scored()
-    counted = count_pairs(pack(bits[:20]), pack(bits[20:]), 7, dataset.affinity())
+    counted = Problem.of_packed(pack(bits[:20]), pack(bits[20:]), 7, dataset.affinity()).thresholds()
     return {"uAP": [*counted.uap[:-1]]} | {f"radius {radius}": list(counted.at(radius)[:8]) for radius in (0, 2, 7)}
 
 

@@ -126,7 +126,7 @@ def format_several(evaluations: Sequence[tuple[int, int, "Evaluation"]], form: s
     return _laid_out(header, lines, [shuffle_and_worst_case()[0]], form)
 
 
-def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluation", metric: str, form: str) -> str:
+def format_candidates(counts: Sequence["CandidateCount"], metric: str, form: str) -> str:
     """Return how many candidates reach each wanted recall as `format_evaluation` does scores."""
     if form == "json":
         return json_text([{**count._asdict(), "recall": count.recall.by_name} for count in counts])
@@ -140,32 +140,33 @@ def format_candidates(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
         numbers = [f"{number:,}" for number in (n_candidates, fewest, most)]
         values = [_four(recall.mean), _five(recall.tie_sd), _four(recall.low), _four(recall.high)]
         lines.append([f"{wanted:.12g}", *numbers, *values])
+    n_queries, n_undefined = counts[0].recall.n_queries, counts[0].recall.n_undefined
     notes = [
-        f"{_scored_queries(evaluation)}; candidates: the smallest number whose re-ranking reaches the wanted recall, "
-        "as the mean over all orders of tied items.",
+        f"{_scored_of(n_queries, n_undefined)}; candidates: the smallest number whose re-ranking reaches the wanted "
+        "recall, as the mean over all orders of tied items.",
         "fewest, most: the smallest number if each query's ties are broken in the best order, and in the worst.",
         "recall: after re-ranking these candidates, the mean over all orders; low, high: the worst and the best case.",
         "tie_sd: the shuffle deviation, how far the recall in one random order of the database typically lies from "
         "this mean (estimate).",
         "Relevant items are taken to be the nearest by the distance that re-ranks, as true neighbours are.",
     ]
-    if evaluation.n_undefined:
-        notes.append(_without_relevant(evaluation))
+    if n_undefined:
+        notes.append(_lacking(n_undefined, n_queries, leaves_out=True))
     return _laid_out(header, lines, notes, form)
 
 
 def format_drift(
     drifts: Mapping[str, "Drift"],
-    scored: Sequence[tuple[str, str, "Evaluation"]],
+    scored: Sequence[tuple[tuple[str, str], "Evaluation"]],
     answers: Mapping[str, Mapping[str, Any]],
     form: str,
 ) -> str:
     """Return how two codes differ, by role, and the scores of queries of each in a database of each, as text.
 
-    ``answers`` are those of `hashbench.pipeline.two_codes.TwoCodes.differences`.
+    ``answers`` are those of `hashbench.scoring.comparison.each_difference`.
     """
     if form == "json":
-        pairs = [{"queries": query, "database": database, "scores": _by_name(of)} for query, database, of in scored]
+        pairs = [{"queries": names[0], "database": names[1], "scores": _by_name(of)} for names, of in scored]
         whole = {"scores": pairs, "differences": answers}
         return json_text({role: _drift_numbers(drift) for role, drift in drifts.items()} | whole)
     header = ["codes", "items", "equal", "bits per item", "most", "bits that differ most (share of items)"]
@@ -181,25 +182,39 @@ def format_drift(
     text = _laid_out(header, lines, notes, form)
     if not scored:
         return text
-    header, lines = ["queries", "database", "metric", "mean", "tie_sd", "low", "high"], []
-    for query, database, evaluation in scored:
+    about = (
+        "these: the first codes; other: the other ones. Items are paired by row; ids are compared if the files have "
+        "any."
+    )
+    return f"{text}\n\n{format_two(scored, ('queries', 'database'), answers, form, about)}"
+
+
+def format_two(
+    scored: Sequence[tuple[tuple[str, ...], "Evaluation"]],
+    titles: Sequence[str],
+    answers: Mapping[str, Mapping[str, Any]],
+    form: str,
+    about: str = "",
+) -> str:
+    """Return the scores of two of the same, under names with some titles, and which is better in each metric."""
+    if form == "json":
+        each = [dict(zip(titles, names, strict=True)) | {"scores": _by_name(of)} for names, of in scored]
+        return json_text({"scores": each, "differences": answers})
+    header, lines = [*titles, "metric", "mean", "tie_sd", "low", "high"], []
+    for names, evaluation in scored:
         for name, values in evaluation.summary.items():
             numbers = [_four(values.mean), _five(values.tie_sd), _four(values.low), _four(values.high)]
-            lines.append([query, database, name, *numbers])
-    evaluation = scored[0][2]
-    notes = [
-        f"{_scored_queries(evaluation)}; mean over all orders of tied items.",
-        *shuffle_and_worst_case(),
-        "these: the codes of the command; other: those of --drift. Items are paired by row; ids are compared if the "
-        "files have any.",
-    ]
+            lines.append([*names, name, *numbers])
+    evaluation = scored[0][1]
+    notes = [f"{_scored_queries(evaluation)}; mean over all orders of tied items.", *shuffle_and_worst_case()]
+    notes += [about] * bool(about)
     if evaluation.n_undefined:
         notes.append(_without_relevant(evaluation))
     n_tested = sum(answer["p_holm"] is not None for answer in answers.values())
     if n_tested:
         notes.append(f"p is corrected for the {n_tested} metrics by Holm's method; the intervals are not corrected.")
     notes += ["", *(wrapped(str(answer["sentence"])) for answer in answers.values())]
-    return f"{text}\n\n{_laid_out(header, lines, notes, form, n_left=3)}"
+    return _laid_out(header, lines, notes, form, n_left=len(titles) + 1)
 
 
 def _drift_numbers(found: "Drift") -> dict[str, Any]:
@@ -318,18 +333,24 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
 
 def _without_relevant(evaluation: "Evaluation", of: str = "") -> str:
     """Say how many queries, ``of`` a dataset, have no relevant item, and whether they count."""
-    n_undefined, n_queries = evaluation.n_undefined, len(next(iter(evaluation.scores.values())).mean)
+    n_queries = len(next(iter(evaluation.scores.values())).mean)
+    return _lacking(evaluation.n_undefined, n_queries, leaves_out=_leaves_out(evaluation), of=of)
+
+
+def _lacking(n_undefined: int, n_queries: int, *, leaves_out: bool | None, of: str = "") -> str:
     has, are, count = ("has", "is", "counts") if n_undefined == 1 else ("have", "are", "count")
     fates = {True: f" and {are} left out", False: f" and {count}, as --undefined says", None: ""}
-    queries, fate = counted(n_queries, "query", "queries"), fates[_leaves_out(evaluation)]
-    return f"{n_undefined:,} of {queries}{of} {has} no relevant item{fate}."
+    return f"{n_undefined:,} of {counted(n_queries, 'query', 'queries')}{of} {has} no relevant item{fates[leaves_out]}."
 
 
 def _scored_queries(evaluation: "Evaluation") -> str:
     n_queries = len(next(iter(evaluation.scores.values())).mean)
-    n_scored = n_queries - evaluation.n_undefined * bool(_leaves_out(evaluation))
+    return _scored_of(n_queries, evaluation.n_undefined * bool(_leaves_out(evaluation)))
+
+
+def _scored_of(n_queries: int, n_left_out: int) -> str:
     queries = counted(n_queries, "query", "queries")
-    return queries if n_scored == n_queries else f"{n_scored:,} of {queries}"
+    return f"{n_queries - n_left_out:,} of {queries}" if n_left_out else queries
 
 
 def _leaves_out(evaluation: "Evaluation") -> bool | None:

@@ -26,8 +26,9 @@ except KeyboardInterrupt:  # before any command could report it
 _STDOUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # where no file is named
 
 COMMANDS = {  # the module of each, and what it does
+    "candidates": ("scoring", "Count how many candidates a two-stage search must fetch."),
     "check": ("catalogue", "Run the tests of a method, dataset or metric, such as your own."),
-    "compare": ("reports", "Test whether one method is better than another."),
+    "compare": ("comparing", "Test which of two is better: methods, codes, or runs."),
     "diff": ("reports", "Compare the results of two commits or folders."),
     "encode": ("pipeline", "Fit methods and write codes; encode new items with a saved model."),
     "evaluate": ("scoring", "Score a codes file, your own codes, or a TREC run."),
@@ -35,11 +36,13 @@ COMMANDS = {  # the module of each, and what it does
     "export": ("export", "Write a saved model or codes for faiss, ONNX, usearch or pgvector."),
     "info": ("catalogue", "Describe a dataset, method, metric, codes file or model."),
     "list": ("catalogue", "List methods, datasets, metrics, scripts, or what is missing."),
+    "on": ("cluster", "Run a command on the workers of a Dask cluster."),
     "plot": ("reports", "Draw figures of the results, and of the codes behind them."),
     "prepare": ("pipeline", "Prepare datasets, named ones or your own."),
     "report": ("reports", "Write the results as a page to open in a browser."),
     "results": ("results", "Check, inspect, merge and rerun result files."),
     "run": ("pipeline", "Prepare, encode and score; finished steps are skipped."),
+    "save": ("saving", "Save scores of your own codes as rows of the results."),
     "tables": ("reports", "Lay out all results like the papers' tables."),
     "thresholds": ("thresholds", "Count what each Hamming radius matches: precision, recall, false positives."),
     "tune": ("tuning", "Choose settings of methods on held-out training items."),
@@ -73,7 +76,7 @@ class _Cli(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"hashbench.cli.{COMMANDS[cmd_name][0]}")
-        return _with_own_output(getattr(module, "list_command" if cmd_name == "list" else cmd_name))
+        return with_own_output(getattr(module, "list_command" if cmd_name == "list" else cmd_name))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
@@ -112,11 +115,11 @@ class _Cli(click.Group):
                 raise
 
 
-def _with_own_output(command: click.Command) -> click.Command:
+def with_own_output(command: click.Command) -> click.Command:
     """Return a copy of a command, and of those of a group, that prints only its own output on standard output."""
     wrapped = copy(command)
     if isinstance(wrapped, click.Group):
-        wrapped.commands = {name: _with_own_output(each) for name, each in wrapped.commands.items()}
+        wrapped.commands = {name: with_own_output(each) for name, each in wrapped.commands.items()}
     elif command.callback is not None:
         from hashbench.cli.outputs import only_own_output
 

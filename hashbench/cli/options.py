@@ -321,33 +321,10 @@ LOCK_TIMEOUT = option(
 )
 
 
-def _read_cluster(context: click.Context, option: click.Parameter, address: str | None) -> "Cluster | None":
-    if address is None:
-        return None
-    from hashbench.pipeline.cluster import Cluster
-
-    return Cluster(address, context.get_parameter_source("trust_workers") is not ParameterSource.DEFAULT)
-
-
-CLUSTER = option_group(
-    "Cluster",
-    option(
-        "--workers",
-        "cluster",
-        callback=_read_cluster,
-        metavar="ADDRESS",
-        help="Dask cluster to run on: the address of its scheduler, or the file that the scheduler wrote "
-        "(docs/scale.md).",
-    ),
-    option(
-        "--trust-workers",
-        is_flag=True,
-        is_eager=True,  # known when --workers is read
-        expose_value=False,
-        help="Allow --workers on another machine without TLS; whoever answers there can run code here.",
-    ),
-    constraint=OnlyWith("--workers"),
-)
+def cluster() -> "Cluster | None":
+    """Return the Dask cluster that `hashbench on` runs this command on."""
+    found: Cluster | None = click.get_current_context().obj
+    return found
 
 
 # ---------------------------------------------------------------- grids of jobs

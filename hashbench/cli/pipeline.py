@@ -20,7 +20,6 @@ from hashbench.errors import counted
 if TYPE_CHECKING:
     from hashbench.adapter import Options, OwnData
     from hashbench.dataset import Dataset
-    from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
     from hashbench.pipeline.study import Study
 
@@ -249,7 +248,6 @@ def encode(
 )
 @options.TRAINING
 @option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
-@options.CLUSTER
 @option_group("Output", options.RESULTS, options.output_format("table", "csv", "json"))
 @cloup.constraint(options.NotWith("--part"), ["available"])
 def run(
@@ -260,7 +258,6 @@ def run(
     part: tuple[int, int] | None,
     force: bool,
     dry_run: bool,
-    cluster: "Cluster | None",
     results: Path,
     form: str,
     **grid: Any,
@@ -275,8 +272,9 @@ def run(
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.store.results import check_folder
 
+    cluster = options.cluster()
     if cluster is not None and n_jobs != 1:
-        raise click.UsageError("--workers runs one job on each worker; leave --jobs out.")
+        raise click.UsageError("`hashbench on` runs one job on each worker; leave --jobs out.")
     study = options.study_of(metrics, **grid)
     if available:
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))

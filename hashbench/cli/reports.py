@@ -259,54 +259,6 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
     echo(page)
 
 
-@cloup.command()
-@click.argument("names", nargs=-1, required=True, metavar="METHOD METHOD...", shell_complete=completing("methods"))
-@option_group(
-    "Rows",
-    several("--dataset", names="datasets", show_default="all", help="Dataset, NAME or NAME:FEATURES, repeatable."),
-    METRIC,
-    lengths("Code length, repeatable.", show_default="all"),
-    _FEATURES,
-    RESULTS,
-)
-@option_group(
-    "Comparison",
-    option(
-        "--by",
-        type=Choice(["query", "class"]),
-        default="query",
-        help="What the interval generalises to: other queries, or other classes of queries (not for saved codes).",
-    ),
-    output_format("table", "csv", "json", "markdown"),
-)
-def compare(
-    names: tuple[str, ...],
-    datasets: tuple[str, ...],
-    metrics: tuple[str, ...],
-    n_bits: tuple[int, ...],
-    features: tuple[str, ...],
-    results: Path,
-    by: str,
-    form: str,
-) -> None:
-    """Test whether one method is better than another: the difference, with its interval over queries and seeds.
-
-    The first METHOD is compared with each of the others in AP, or the metrics you name. If it has results of several
-    settings, those that tables show are compared; choose others by their label, as in `compare 'csq epochs=3' csq`.
-    Scores of single queries come from your data folder. The p values of all differences, if there are several, are
-    corrected together by Holm's method.
-    """
-    from hashbench.reports.comparison import format_comparison, read_and_compare
-    from hashbench.reports.selection import Selection
-
-    selection = Selection(datasets, features=features, n_bits=n_bits, metrics=metrics)
-    comparison = read_and_compare(results, names, selection, by == "class")
-    echo(format_comparison(comparison, form))
-    if form == "csv":  # which has no place for notes
-        for note in (*comparison.notes, *comparison.about):
-            click.echo(note, err=True)
-
-
 @click.command()
 @click.argument("old", default="HEAD", metavar="[A")
 @click.argument("new", required=False, metavar="[B]]")

@@ -10,7 +10,7 @@ import cloup
 from click import IntRange
 from cloup import option, option_group
 
-from hashbench.cli import options
+from hashbench.cli import inputs, options
 from hashbench.cli.outputs import (
     FIGURES,
     STDOUT,
@@ -22,33 +22,20 @@ from hashbench.cli.outputs import (
     target_of,
     write,
 )
-from hashbench.cli.scoring import (
-    CODES,
-    DATASET,
-    EXCLUDE_SELF,
-    ONLY_OWN,
-    RELEVANCE,
-    files_of,
-    own_codes_group,
-    read_codes_file,
-    read_own_codes,
-)
 
 if TYPE_CHECKING:
-    from hashbench.pipeline.own_codes import OwnCodes
-    from hashbench.scoring.shards import ShardedCodes
     from hashbench.scoring.thresholds import Match, Thresholds
 
 _MORE = 3  # radii shown beyond those that were asked for
 
 
 @cloup.command()
-@CODES
-@own_codes_group(option("--bits", "n_bits", type=int, help="Code length of packed codes and integers."), EXCLUDE_SELF)
-@RELEVANCE
+@inputs.CODES
+@inputs.own_codes_group(inputs.BITS, inputs.EXCLUDE_SELF)
+@inputs.RELEVANCE
 @option_group(
     "What to look for",
-    DATASET,
+    inputs.DATASET,
     option(
         "--fpr",
         type=options.Number(0, 1),
@@ -90,12 +77,12 @@ _MORE = 3  # radii shown beyond those that were asked for
         help="CSV file of all radii (- for stdout), or a figure of them: .svg, .png or .pdf.",
     ),
 )
-@cloup.constraint(ONLY_OWN, ["pairs"])
+@cloup.constraint(inputs.ONLY_OWN, ["pairs"])
 @cloup.constraint(
     options.NotWith("--pairs"),
     [
-        *("dataset", "exclude_self", "query_labels", "database_labels", "query_coarse", "database_coarse", "affinity"),
-        *("query_groups", "database_groups", "junk_label", "exclude_same_id"),
+        *("dataset", "exclude_self", "query_labels", "database_labels", "coarse", "affinity"),
+        *("groups", "junk_label", "exclude_same_id"),
     ],
 )
 def thresholds(
@@ -126,10 +113,10 @@ def thresholds(
         if pairs is not None:
             found = _count_labelled(own, pairs, outputs, held_out=held_out)
         else:
-            user_codes: OwnCodes | ShardedCodes | None = read_codes_file(codes, own, dataset, outputs)
-            if user_codes is None:
-                user_codes = read_own_codes(own, dataset, outputs, on_progress=progress.update)
-            found = user_codes.thresholds(held_out=held_out)
+            counting = {"cluster": options.cluster(), "on_progress": progress.update}
+            problem = inputs.read_problem(codes, own, dataset, outputs, **counting).problem
+            loud = {} if problem.codes.is_whole else {"on_progress": progress.update}
+            found = problem.thresholds(held_out=held_out, **loud)
     for note in found.notes:
         click.echo(note, err=True)
     asked: dict[str, Match | None] = {"best F1": found.best_f1}
@@ -154,14 +141,14 @@ def _count_labelled(
     own: dict[str, Any], pairs: Path, outputs: "Mapping[str, Path | None]", *, held_out: bool
 ) -> "Thresholds":
     from hashbench.pipeline.own_codes import OwnFiles, count_pairs_file
-    from hashbench.pipeline.sharded_codes import shards_of
+    from hashbench.sources.shards import find_shards
 
     if own["database_codes"] is None:
         raise click.UsageError("--pairs needs --database-codes, the codes of the items.")
     own = own | {"query_codes": own["query_codes"] or own["database_codes"]}
-    if shards_of(**own):
-        raise click.UsageError("--pairs needs codes in one file each. Leave out --pairs, or the shards.")
-    refuse_outputs(outputs, [pairs, *files_of(own, None)])
+    if find_shards(own["database_codes"]):
+        raise click.UsageError("--pairs needs codes in one file each; give the database as one.")
+    refuse_outputs(outputs, [pairs, *inputs.files_of(own, None)])
     return count_pairs_file(OwnFiles(**own, needs_relevance=False), pairs, held_out=held_out)
 
 

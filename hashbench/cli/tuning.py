@@ -15,7 +15,6 @@ from hashbench.errors import HashbenchError, counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.tuning import Choice
 
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     options.RESUME,
     options.LOCK_TIMEOUT,
 )
-@options.CLUSTER
 @option_group(
     "Output",
     options.folder(
@@ -52,7 +50,6 @@ def tune(
     n_trials: int,
     n_jobs: int,
     resume: bool,
-    cluster: "Cluster | None",
     output: Path,
     **grid: Any,
 ) -> None:
@@ -72,8 +69,9 @@ def tune(
     from hashbench.pipeline import tuning
     from hashbench.scoring.metrics import get_metric
 
+    cluster = options.cluster()
     if cluster is not None and n_jobs != 1:
-        raise click.UsageError("--workers runs one trial on each worker; leave --jobs out.")
+        raise click.UsageError("`hashbench on` runs one trial on each worker; leave --jobs out.")
     names = list(dict.fromkeys(get_metric(name).name for name in metrics or ("AP",)))
     tuning.check_folder(output)
     study = options.study_of(names, **grid)

@@ -32,6 +32,6 @@ def split(name: str, share: float, n_items: int, affinity: Affinity, generator: 
 
 def score(held_codes: BoolArray, train_codes: BoolArray, affinity: Affinity, criterion: str) -> float:
     """Score held-out items as queries to the others; ``affinity`` is of the former to the latter."""
-    from hashbench.scoring.evaluator import evaluate
+    from hashbench.scoring.problem import evaluate
 
     return evaluate(held_codes, train_codes, affinity, [criterion], undefined="paper").summary[criterion].mean

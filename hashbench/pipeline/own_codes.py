@@ -7,7 +7,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -18,19 +18,22 @@ from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, counted
+from hashbench.pipeline.cluster import Cluster
+from hashbench.pipeline.cluster_counting import RankingOnWorkers
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
 from hashbench.pipeline.recipes import recipe_of
-from hashbench.pipeline.steps import check_content, needs_vectors, rows_of, vectors_of
+from hashbench.pipeline.sliced_codes import LabelFiles, PackedSlices, SlicedLabels
+from hashbench.pipeline.steps import check_content, features_of, needs_vectors, problem_of, rows_of
 from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.asymmetric import as_outputs
-from hashbench.scoring.candidates import CandidateCount, candidates_packed
 from hashbench.scoring.evaluation import Evaluation, arrays_of
-from hashbench.scoring.evaluator import check_counts as check_rated
-from hashbench.scoring.evaluator import evaluate, evaluate_packed
-from hashbench.scoring.ignored import Relevance, leave_out
-from hashbench.scoring.metrics import Scores
+from hashbench.scoring.hamming import HammingRanking
+from hashbench.scoring.hamming import check_counts as check_rated
+from hashbench.scoring.ignored import leave_out
+from hashbench.scoring.metrics import Scores, get_metric
+from hashbench.scoring.problem import Problem
 from hashbench.scoring.reranking import Vectors
-from hashbench.scoring.thresholds import Thresholds, count_halves, count_labelled, count_pairs
+from hashbench.scoring.thresholds import Thresholds, count_labelled
 from hashbench.sources.array_files import (
     read_array,
     read_codes,
@@ -39,9 +42,9 @@ from hashbench.sources.array_files import (
     refuse_nameless,
     refuse_transposed,
 )
-from hashbench.sources.formats import COARSE_KEYS, FEATURE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
+from hashbench.sources.formats import COARSE_KEYS, CODE_KEYS, FEATURE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
 from hashbench.sources.pair_files import read_ids, read_pairs, refuse_other_ids
-from hashbench.sources.shards import read_in_slices
+from hashbench.sources.shards import ShardedArray, files_behind, find_shards, read_in_slices
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import read_record
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
@@ -52,6 +55,7 @@ from hashbench.store.result_rows import OWN, OWN_FEATURES, SHOWN, check_shown
 from hashbench.store.results import replace_own
 from hashbench.unseen import check_fold
 
+_TRIED = 1024  # rows from which the form of all is inferred
 _RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # block of levels to compare at a time
 
 
@@ -63,35 +67,29 @@ class OwnFiles:
     database_codes: str
     query_labels: str | None = None  # classes (n,), numbers or words, or multi-hot labels (n, n_classes)
     database_labels: str | None = None
-    query_coarse: str | None = None  # superclasses (n,) beside classes: level 2 for equal classes, 1 for superclasses
-    database_coarse: str | None = None
+    coarse: tuple[str, str] | None = None  # superclasses (n,) beside classes: level 2 in a class, 1 in a superclass
     affinity: str | None = None  # instead of labels: levels (queries, database), maybe sparse, or lists of neighbours
     dataset: str | None = None  # prepared, with codes in the order of its split; labels beside it must agree with it
     n_bits: int | None = None
     bit_order: str | None = None
     encoding: str | None = None
     distance: str = "hamming"
-    query_vectors: str | None = None  # float features (n, n_features) to re-rank by, without a dataset
-    database_vectors: str | None = None
+    vectors: tuple[str, str] | None = None  # float features (n, n_features) to re-rank by, without a dataset
     true_distance: str | None = None  # between the vectors
     query_outputs: str | None = None  # real-valued outputs of queries (n, n_bits), whose signs are their codes
     exclude_self: bool = False  # queries are the items of the database, and never find themselves
     exclude_same_id: tuple[str, str] | None = None  # ids (n,) of queries and database, which ignore their own
-    query_groups: str | None = None  # groups (n,), numbers or words: queries ignore those of their class and group
-    database_groups: str | None = None
+    groups: tuple[str, str] | None = None  # (n,), numbers or words: queries ignore those of their class and group
     junk_label: tuple[str, ...] = ()  # classes of database items that all queries ignore
     needs_relevance: bool = True  # if false, codes are compared and not scored
 
     def __post_init__(self) -> None:
         if not self.needs_relevance:
             return
-        for what, kind in {"labels": "labels", "superclasses": "coarse", "groups": "groups"}.items():
-            if (getattr(self, f"query_{kind}") is None) != (getattr(self, f"database_{kind}") is None):
-                raise HashbenchError(f"{what} are needed for both: --query-{kind} and --database-{kind}.")
-        if self.query_coarse and not self.query_labels:
-            raise HashbenchError(
-                "superclasses (--query-coarse, --database-coarse) need --query-labels and --database-labels."
-            )
+        if (self.query_labels is None) != (self.database_labels is None):
+            raise HashbenchError("labels are needed for both: --query-labels and --database-labels.")
+        if self.coarse and not self.query_labels:
+            raise HashbenchError("superclasses (--coarse) need --query-labels and --database-labels.")
         if (self.query_labels and self.affinity) or not (self.query_labels or self.affinity or self.dataset):
             raise HashbenchError(
                 f"got {'labels and --affinity' if self.affinity else 'nothing'} to define what is relevant, expected "
@@ -103,10 +101,10 @@ class OwnFiles:
         pairs: dict[str, Any] = {}
         for name, specs, keys in (
             ("exclude_same_id", self.exclude_same_id, ID_KEYS),
-            ("groups", (self.query_groups, self.database_groups), GROUP_KEYS),
+            ("groups", self.groups, GROUP_KEYS),
         ):
-            if specs is not None and specs[0] is not None and specs[1] is not None:
-                arrays = [read_in_slices(spec, keys)[:] for spec in specs if spec is not None]
+            if specs is not None:
+                arrays = [read_in_slices(spec, keys)[:] for spec in specs]
                 pairs[name] = (*comparable(arrays, map(str, specs), (affinity.n_queries, affinity.n_database)),)
         chosen: dict[str, Any] = {"exclude_self": True} if self.exclude_self else {}
         if self.junk_label:
@@ -118,13 +116,14 @@ class OwnFiles:
     @property
     def by_role(self) -> tuple[list[str], list[str]]:
         """Files of the queries, and of the database, that may have ids beside an entry per item."""
-        kinds = "codes", "labels", "coarse", "groups", "vectors", "outputs"
-        specs = ([getattr(self, f"{role}_{kind}", None) for kind in kinds] for role in ("query", "database"))
-        queries, database = ([spec for spec in of_role if spec] for of_role in specs)
-        if self.exclude_same_id is not None:
-            queries.append(self.exclude_same_id[0])
-            database.append(self.exclude_same_id[1])
-        return queries, database
+        pairs = [
+            (self.query_codes, self.database_codes),
+            (self.query_labels, self.database_labels),
+            *(pair for pair in (self.coarse, self.groups, self.vectors, self.exclude_same_id) if pair is not None),
+            (self.query_outputs, None),
+        ]
+        of_queries = [pair[0] for pair in pairs if pair[0]]
+        return of_queries, [file for pair in pairs if pair[1] for file in files_behind(pair[1])]
 
     @property
     def label_files(self) -> list[tuple[dict[str, str], tuple[str, ...]]]:
@@ -132,8 +131,8 @@ class OwnFiles:
         files: list[tuple[dict[str, str], tuple[str, ...]]] = []
         if self.query_labels and self.database_labels:
             files.append(({"query-labels": self.query_labels, "database-labels": self.database_labels}, LABEL_KEYS))
-        if self.query_coarse and self.database_coarse:
-            files.append(({"query-coarse": self.query_coarse, "database-coarse": self.database_coarse}, COARSE_KEYS))
+        if self.coarse:
+            files.append((dict(zip(("query-coarse", "database-coarse"), self.coarse, strict=True)), COARSE_KEYS))
         return files
 
 
@@ -142,7 +141,7 @@ class Saving:
     """How a user's own codes become rows of results."""
 
     name: str  # in the place of a method's
-    dataset: str | None  # of the rows, if labels or an affinity define relevance
+    dataset: str  # of the rows, if labels or an affinity define relevance
     results: Path  # their folder
     group: str | None = None  # in tables
     label: str | None = None  # likewise
@@ -155,30 +154,24 @@ class Saving:
         """The parameters that only affect how rows are shown and compared."""
         return {key: value for key in SHOWN if (value := getattr(self, key)) not in (None, False)}
 
-    def check(self, distance: str, undefined: str, *, is_labelled: bool, ignoring: Sequence[str] = ()) -> None:
+    def check(self, distance: str, *, is_labelled: bool, ignoring: Sequence[str] = ()) -> None:
         """Check what can be saved before anything is scored; ``is_labelled`` if the user's labels define relevance.
 
-        Options that leave pairs out are ``ignoring``.
+        ``ignoring`` are the fields of `OwnFiles` that leave pairs out.
         """
-        if undefined != "skip":
-            raise HashbenchError(
-                f"--save does not go with --undefined {undefined}; use --undefined skip, as in results."
-            )
         if self.keep_codes and distance != "hamming":
             raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
         if self.keep_codes and ignoring:
             raise HashbenchError(
-                f"--keep-codes keeps codes for figures, where each query would find what {ignoring[0]} ignores; leave "
-                "one of the two out."
+                "--keep-codes keeps codes for figures, where each query would find what "
+                f"--{ignoring[0].replace('_', '-')} ignores; leave one of the two out."
             )
         check_name(self.name, "the name of your codes")
         check_method(self.name)
         check_shown({**OWN, **self.shown})
-        for option, saved_name in (("--save", self.name), ("--label", self.label or "")):
+        for option, saved_name in (("NAME", self.name), ("--label", self.label or "")):
             if saved_name.casefold() in map(str.casefold, method_names()):
                 raise HashbenchError(f"{saved_name!r} is the name of a method; choose another for {option}.")
-        if self.dataset is None:
-            raise HashbenchError("--save adds rows to the results of a dataset. Name it: --dataset NAME.")
         if is_labelled:
             check_name(self.dataset, "a dataset's name")
             check_fold(self.dataset)
@@ -191,61 +184,42 @@ class Saving:
 
 @dataclass(frozen=True, eq=False)
 class OwnCodes:
-    """A user's codes, and what is relevant to them."""
+    """A user's codes with what is relevant to them, and where rows of their scores belong."""
 
-    query: AnyArray  # packed (n, ceil(n_bits / 8)), or real-valued (n, n_bits) for other distances than Hamming
-    database: AnyArray
+    problem: Problem
     n_bits: int
-    distance: str
-    affinity: Affinity
     dataset: Dataset | None  # the prepared dataset that the codes belong to, if any
     fingerprint: str  # of the dataset, or of labels or affinity, and of the pairs that are left out
+    distance: str = "hamming"
     vectors: Vectors | None = None  # the float vectors that were coded; a dataset's features re-rank instead
     ignored: Mapping[str, Any] = field(default_factory=dict)  # parameters that record what the affinity leaves out
-    query_outputs: FloatArray | None = None  # (n_queries, n_bits), to compare with codes
+    has_own_outputs: bool = False  # whether outputs of queries come from the user's file
 
-    def evaluate(
-        self,
-        metrics: Sequence[str],
-        undefined: str = "skip",
-        random_orders: int = 0,
-        on_progress: Progress = silent,
-    ) -> Evaluation:
-        """Score the codes; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
-        codes = self.query, self.database
-        rules: Any = {"undefined": undefined, "random_orders": random_orders}
-        if self.distance != "hamming":
-            return evaluate(*codes, self.affinity, metrics, distance=self.distance, **rules)
-        vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, metrics)
-        return evaluate_packed(
-            *codes,
-            self.n_bits,
-            self.affinity,
-            metrics,
-            vectors=vectors,
-            query_outputs=self.query_outputs,
-            on_progress=on_progress,
-            **rules,
-        )
-
-    def thresholds(self, on_progress: Progress = silent, *, held_out: bool = False) -> Thresholds:
-        """Count what each Hamming radius matches, as `hashbench.thresholds` does."""
-        codes = self.query, self.database, self.n_bits, self.affinity
-        return count_halves(*codes) if held_out else count_pairs(*codes, on_progress)
-
-    def candidates(
-        self, metric: str, wanted_recall: Sequence[float], on_progress: Progress = silent
-    ) -> tuple[list[CandidateCount], Evaluation]:
-        """Find how many candidates reach a recall, as `hashbench.candidates` does; and their evaluation."""
-        parts = self.query, self.database, self.n_bits, self.affinity, metric, wanted_recall
-        return candidates_packed(*parts, on_progress)
+    def with_codes(self, query: AnyArray, database: AnyArray, n_bits: int) -> Self:
+        """Return other codes, packed or real-valued, of the same items."""
+        ranking = self.problem.ranking
+        if isinstance(ranking, HammingRanking):
+            changed = replace(ranking, query=query, database=database, n_bits=n_bits)
+            problem = Problem.of_ranking(changed, self.problem.query_outputs)
+        else:
+            problem = Problem.of_outputs(query, database, cast("Affinity", ranking.relevance), self.distance)
+        return replace(self, problem=problem, n_bits=n_bits)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
-        """Refuse vectors that no metric uses."""
+        """Refuse vectors and outputs that no metric uses."""
         if self.vectors is not None and not needs_vectors(metrics):
             raise HashbenchError(
-                "--query-vectors and --database-vectors are for metrics that re-rank, and no such metric was chosen. "
-                "Add one, such as --metric Recall@10:reranked=100, or leave the vectors out."
+                "--vectors are for metrics that re-rank, and no such metric was chosen. Add one, such as --metric "
+                "Recall@10:reranked=100, or leave the vectors out."
+            )
+        if (
+            self.problem.query_outputs is not None
+            and self.has_own_outputs
+            and not any(get_metric(name).form for name in metrics)
+        ):
+            raise HashbenchError(
+                "--query-outputs are for metrics that compare codes with them, and no such metric was chosen. Add one, "
+                "such as --metric AP:dot, or leave the outputs out."
             )
 
     def scores_of(self, saving: Saving, scored: Evaluation) -> dict[Provenance, Evaluation]:
@@ -280,7 +254,7 @@ class OwnCodes:
 
     def dataset_name(self, saving: Saving) -> str:
         """Return the name of the dataset of the rows."""
-        return self.dataset.name if self.dataset else str(saving.dataset)
+        return self.dataset.name if self.dataset else saving.dataset
 
     @cached_property
     def _reranked_fingerprint(self) -> str:
@@ -293,7 +267,8 @@ class OwnCodes:
 
     def keep(self, source: Provenance, scored: Evaluation, keep_codes: bool) -> list[str]:
         """Keep every query's scores, and with ``keep_codes`` the codes; return a report."""
-        codes = Codes(self.query, self.database, source, query_outputs=self.query_outputs)
+        packed, outputs = self.problem.codes, self.problem.query_outputs
+        codes = Codes(packed.query, packed.database, source, query_outputs=outputs)
         with score_cache.locked_scores(codes):
             score_cache.write(codes, score_cache.read(codes) | arrays_of(scored))
         path = _codes_path(source.dataset, source.dataset_fingerprint, source.method, source.n_bits, source.seed)
@@ -370,18 +345,35 @@ def read_file(path: Path, dataset: str) -> OwnCodes:
     judge, _ = load_dataset(dataset)
     with hdf5.open_codes(path) as codes:
         check_content(judge, codes.made, path)
-        query, database = codes.query[:], codes.database[:]
-        parts = query, database, codes.n_bits, "hamming", judge.affinity(), judge, judge.fingerprint
-        return OwnCodes(*parts, query_outputs=codes.query_outputs)
+        problem = problem_of(judge, replace(codes, query=codes.query[:], database=codes.database[:]))
+        return OwnCodes(problem, codes.n_bits, judge, judge.fingerprint)
 
 
-def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None) -> OwnCodes:
-    """Read codes and what is relevant to them into memory; ``naming`` may add names to errors in the codes."""
+def read_own(
+    files: OwnFiles,
+    naming: AbstractContextManager[None] | None = None,
+    *,
+    cluster: Cluster | None = None,
+    on_progress: Progress = silent,
+) -> OwnCodes:
+    """Read codes and what is relevant to them; ``naming`` may add names to errors in the codes.
+
+    A database in shards, and one that the workers of a ``cluster`` count, is read in slices, unless vectors or
+    real-valued outputs need all of it.
+    """
     vectors = _read_vectors(files)
-    for role in files.by_role:
-        refuse_other_ids([spec] for spec in role)
     judge = None if files.dataset is None else load_dataset(files.dataset)[0]
-    labels = [[read_array(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
+    for spec in files.by_role:
+        refuse_other_ids([one] for one in spec)
+    needs_whole = files.distance != "hamming" or files.query_outputs is not None or vectors is not None
+    if cluster is not None and needs_whole:
+        raise HashbenchError(
+            "workers count Hamming distances of codes, and real-valued outputs and vectors are compared in this "
+            "process; leave these out, or `hashbench on`."
+        )
+    if cluster is not None or (not needs_whole and find_shards(files.database_codes)):
+        return _read_sliced(files, judge, cluster, on_progress)
+    labels = [[read_in_slices(spec, keys)[:] for spec in specs.values()] for specs, keys in files.label_files]
     sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]
     with naming or nullcontext():
         query, database, n_bits = read_packed(files, sizes or [array.shape for array in chain(*labels[:1])])
@@ -395,7 +387,7 @@ def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None
     elif labels:
         for (specs, _), arrays in zip(files.label_files, labels, strict=True):
             content |= zip(specs, comparable(arrays, specs.values(), counts), strict=True)
-        affinity = as_affinity(Hierarchy(*content.values()) if files.query_coarse else tuple(content.values()))
+        affinity = as_affinity(Hierarchy(*content.values()) if files.coarse else tuple(content.values()))
         content = {name: getattr(affinity, name.replace("-", "_")) for name in content}  # words became numbers
     if judge is not None:
         check_judge(judge, str(files.dataset), counts, affinity)
@@ -404,8 +396,39 @@ def read_own(files: OwnFiles, naming: AbstractContextManager[None] | None = None
     affinity, ignored = files.reduced(affinity)
     if ignored:
         fingerprint = sha256(f"{fingerprint}:{canonical_json(ignored)}".encode()).hexdigest()[:16]
-    parts = query, database, n_bits, files.distance, affinity, judge, fingerprint
-    return OwnCodes(*parts, vectors, ignored, outputs)
+    if files.distance == "hamming":
+        compared = vectors if judge is None else features_of(judge)
+        packed = query, database, n_bits, affinity
+        problem = Problem.of_packed(*packed, vectors=compared, query_outputs=outputs)
+    else:
+        problem = Problem.of_outputs(query, database, affinity, files.distance)
+    own = OwnCodes(problem, n_bits, judge, fingerprint, files.distance, vectors, ignored)
+    return replace(own, has_own_outputs=outputs is not None)
+
+
+def _read_sliced(files: OwnFiles, judge: Dataset | None, cluster: Cluster | None, on_progress: Progress) -> OwnCodes:
+    """Read codes and labels of the queries, and open those of the database."""
+    stored = ShardedArray(find_shards(files.database_codes) or [files.database_codes], CODE_KEYS)
+    form = files.bit_order, files.encoding
+    query_codes = read_codes(files.query_codes, files.n_bits)
+    query, _, width = as_packed_pair(query_codes, stored[:_TRIED], files.n_bits, *form)
+    are_integers = len(stored.shape) == 1 and stored.dtype.kind in "iu"  # those of a slice may all be small
+    database = PackedSlices(stored, width, width if are_integers else files.n_bits, *form)
+    affinity: Any = None
+    if files.affinity is not None:
+        affinity = as_affinity(read_levels(files.affinity, len(database)))
+    elif files.label_files:
+        affinity = SlicedLabels([LabelFiles([*specs.values()], keys, comparable) for specs, keys in files.label_files])
+    if judge is not None:
+        check_judge(judge, str(files.dataset), (len(query), len(database)), affinity)
+        affinity = judge.affinity()
+    affinity, ignored = files.reduced(affinity)
+    packed = query, database, width, affinity
+    vectors = None if judge is None else features_of(judge)
+    ranking = HammingRanking(*packed, vectors)
+    if cluster is not None:
+        ranking = RankingOnWorkers(*packed, vectors, cluster=cluster, on_progress=on_progress)
+    return OwnCodes(Problem.of_ranking(ranking), width, judge, "", ignored=ignored)
 
 
 def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple[AnyArray, AnyArray, int]:
@@ -414,7 +437,9 @@ def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple
     for option, value in (("--bits", n_bits), ("--bit-order", files.bit_order), ("--encoding", files.encoding)):
         if distance != "hamming" and value is not None:
             raise HashbenchError(f"--distance {distance} ranks real-valued outputs, which have no {option}; drop it.")
-    query, database = read_codes(files.query_codes, n_bits), read_codes(files.database_codes, n_bits)
+    query = read_codes(files.query_codes, n_bits)
+    shards = find_shards(files.database_codes)
+    database = ShardedArray(shards, CODE_KEYS)[:] if shards else read_codes(files.database_codes, n_bits)
     for spec, codes, size in zip((files.query_codes, files.database_codes), (query, database), sizes, strict=False):
         refuse_transposed(codes, spec, size)
     are_tables = all(codes.ndim == 2 and codes.dtype.kind not in "USO" for codes in (query, database))
@@ -436,7 +461,7 @@ def count_pairs_file(files: OwnFiles, path: Path, *, held_out: bool) -> Threshol
     return count_labelled(query, database, n_bits, pairs, held_out)
 
 
-def check_judge(dataset: Dataset, spec: str, counts: tuple[int, int], relevance: Relevance | None) -> None:
+def check_judge(dataset: Dataset, spec: str, counts: tuple[int, int], relevance: Affinity | None) -> None:
     """Refuse other counts of codes than a dataset has items, and labels that rate items differently."""
     expected = len(dataset.query), len(dataset.database)
     if counts != expected:
@@ -449,13 +474,23 @@ def check_judge(dataset: Dataset, spec: str, counts: tuple[int, int], relevance:
         check_rating(dataset, spec, relevance)
 
 
+def names_own_relevance(own: Mapping[str, Any]) -> bool:
+    """Return whether fields of `OwnFiles` say what is relevant by the user's own labels or affinity."""
+    return any(own.get(key) is not None for key in ("query_labels", "database_labels", "affinity"))
+
+
+def judge_of(saving: Saving, own: Mapping[str, Any]) -> str | None:
+    """Return the dataset that says what is relevant to codes to be saved; None if their own labels or affinity do."""
+    return None if names_own_relevance(own) and not names_dataset(saving.dataset) else saving.dataset
+
+
 def names_dataset(spec: str) -> bool:
     """Return whether this is a dataset file, or the name of a known or prepared dataset."""
     is_file = Path(spec).suffix.lower() in HDF5_SUFFIXES
     return is_file or is_known(spec.partition(":")[0]) or dataset_path(spec).is_file()
 
 
-def check_rating(dataset: Dataset, spec: str, relevance: Relevance) -> None:
+def check_rating(dataset: Dataset, spec: str, relevance: Affinity) -> None:
     """Refuse labels or an affinity that rate any query and item differently from a dataset, given as ``spec``."""
     affinity = dataset.affinity()
     check_rated((affinity.n_queries, affinity.n_database), (relevance.n_queries, relevance.n_database))
@@ -493,22 +528,19 @@ def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[i
 
 
 def _read_vectors(files: OwnFiles) -> Vectors | None:
-    query, database = files.query_vectors, files.database_vectors
-    options = "--query-vectors and --database-vectors"
-    if query is None and database is None:
+    if files.vectors is None:
         if files.true_distance is not None:
-            raise HashbenchError(f"--true-distance is the distance between {options}; add these, or leave it out.")
+            raise HashbenchError("--true-distance is the distance between --vectors; add these, or leave it out.")
         return None
-    if query is None or database is None:
-        raise HashbenchError(f"vectors are needed for both: {options}.")
     if files.distance != "hamming":
         raise HashbenchError(
-            f"{options} re-rank items near in Hamming distance, which --distance {files.distance} does not use; leave "
+            f"--vectors re-rank items near in Hamming distance, which --distance {files.distance} does not use; leave "
             "them out."
         )
     if files.dataset is not None:
-        raise HashbenchError(f"--dataset re-ranks by its own features; leave out {options}.")
-    return Vectors(read_features(query), read_features(database), files.true_distance or "euclidean")
+        raise HashbenchError("--dataset re-ranks by its own features; leave out --vectors.")
+    query, database = map(read_features, files.vectors)
+    return Vectors(query, database, files.true_distance or "euclidean")
 
 
 def _read_outputs(files: OwnFiles, shape: tuple[int, int]) -> FloatArray:

@@ -61,6 +61,8 @@ def missing_seeds(pairs: Sequence[Pair]) -> list[str]:
 def _found(spec: str) -> dict[_Numbers, str]:
     """Return the files that a name stands for, by the numbers in their names."""
     path, key = split_spec(spec)
+    if not names_several(spec):
+        return {(): spec}
     texts, names = _PLACE.split(str(path))[::2], _PLACE.findall(str(path))
     groups = [f"(?P={name})" if name in names[:at] else f"(?P<{name}>[0-9]+)" for at, name in enumerate(names)]
     pattern = re.compile("".join(f"{re.escape(text)}{group}" for text, group in zip(texts, [*groups, ""], strict=True)))
@@ -89,7 +91,6 @@ def evaluate_each(
     pairs: Sequence[Pair],
     saving: Saving,
     metrics: Sequence[str],
-    undefined: str,
     check: Callable[[OwnCodes, Saving], None],
     on_progress: Progress = silent,
 ) -> list[tuple[OwnCodes, Saving, Evaluation]]:
@@ -100,7 +101,7 @@ def evaluate_each(
             raise HashbenchError(f"{option} {value} does not go with {name} in the names of files; leave one out.")
     if saving.draws_nothing and pairs[0].seed is not None:
         raise HashbenchError("--draws-nothing does not go with {seed} in the names of files; leave one out.")
-    checked_metrics(metrics, undefined)
+    checked_metrics(metrics, "skip")
     scored: list[tuple[OwnCodes, Saving, Evaluation]] = []
     for number, pair in enumerate(pairs, start=1):
         codes = _read(files, pair, pairs[0], scored[0][0] if scored else None)
@@ -112,10 +113,11 @@ def evaluate_each(
                 )
             of_codes = saving if pair.seed is None else replace(saving, seed=pair.seed)
             check(codes, of_codes)
-            scored.append((codes, of_codes, codes.evaluate(metrics, undefined)))
+            scored.append((codes, of_codes, codes.problem.evaluate(metrics)))
         if metrics is not DEFAULT_METRICS:
-            metrics = [metric.name for metric in checked_metrics(metrics, undefined)]  # one note on each spelling
-        on_progress("files", number, len(pairs))
+            metrics = [metric.name for metric in checked_metrics(metrics, "skip")]  # one note on each spelling
+        if len(pairs) > 1:
+            on_progress("files", number, len(pairs))
     return scored
 
 
@@ -125,7 +127,7 @@ def _read(files: OwnFiles, pair: Pair, first_pair: Pair, first: OwnCodes | None)
     files = replace(files, query_codes=pair.query, database_codes=pair.database, n_bits=n_bits)
     if first is None:
         return read_own(files, _naming(pair))
-    counts = len(first.query), len(first.database)
+    counts = first.problem.ranking.n_queries, first.problem.ranking.n_items
     with _naming(pair):
         for specs in zip(first_pair[:2], pair[:2], strict=True):
             refuse_other_ids([spec] for spec in specs)
@@ -135,12 +137,15 @@ def _read(files: OwnFiles, pair: Pair, first_pair: Pair, first: OwnCodes | None)
                 f"there are codes of {len(query):,} queries and {len(database):,} database items, and in the files "
                 f"before of {counts[0]:,} and {counts[1]:,}. All need the same items."
             )
-    return replace(first, query=query, database=database, n_bits=length)
+    return first.with_codes(query, database, length)
 
 
 @contextmanager
 def _naming(pair: Pair) -> Iterator[None]:
-    """Begin errors with the names of the files."""
+    """Begin errors with the names of the files, if these stand for several."""
+    if pair[2:] == (None, None):
+        yield
+        return
     paths = dict.fromkeys(str(split_spec(spec)[0]) for spec in (pair.query, pair.database))
     try:
         yield

@@ -1,7 +1,7 @@
 """Encoding and scoring one job: each step is cached by its provenance."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from hashbench.store.result_rows import Row, check_numbers
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
+    from hashbench.scoring.problem import Problem
     from hashbench.scoring.reranking import Vectors
 
 BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
@@ -186,7 +187,7 @@ def score(dataset: Dataset, path: Path, metric_names: Sequence[str]) -> Evaluati
     """Score a codes file of this dataset."""
     with hdf5.open_codes(path) as codes:
         check_content(dataset, codes.made, path)
-        return _score(dataset, codes, metric_names)
+        return problem_of(dataset, codes).evaluate(metric_names)
 
 
 def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
@@ -213,7 +214,7 @@ def scores_of(
         known = {} if demands.force else score_cache.read(codes)
         missing = [name for name in demands.metrics if name not in known]
         if missing:
-            scored = _score(dataset, codes, missing, on_progress)
+            scored = problem_of(dataset, codes).evaluate(missing, on_progress=on_progress)
             built_in = [name for name in scored.scores if get_metric(name).is_built_in]
             if built_in:
                 score_cache.write(codes, known | arrays_of(scored, built_in))
@@ -251,27 +252,29 @@ def rows_of(provenance: Provenance, evaluation: Evaluation) -> tuple[Row, ...]:
     return rows
 
 
-def _score(dataset: Dataset, codes: Codes, metric_names: Sequence[str], on_progress: Progress = silent) -> Evaluation:
-    from hashbench.scoring.evaluator import evaluate_packed
+def problem_of(dataset: Dataset, codes: Codes) -> "Problem":
+    """Return what is scored of the codes of a dataset, which may lie on disk."""
+    from hashbench.scoring.problem import Problem
 
-    parts, vectors = (codes.query, codes.database, codes.n_bits), vectors_of(dataset, metric_names)
-    more: Any = {"vectors": vectors, "query_outputs": codes.query_outputs}
-    return evaluate_packed(*parts, dataset.affinity(), metric_names, **more, on_progress=on_progress)
+    packed = codes.query, codes.database, codes.n_bits, dataset.affinity()
+    return Problem.of_packed(*packed, vectors=features_of(dataset), query_outputs=codes.query_outputs)
 
 
-def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None":
-    """Return the features for metrics that re-rank by them; None if no metric does."""
-    from hashbench.scoring.reranking import Vectors
+def features_of(dataset: Dataset) -> "Callable[[], Vectors]":
+    """Return what reads the features, for metrics that re-rank by them."""
 
-    if not needs_vectors(metric_names):
-        return None
-    if dataset.features is None:
-        raise HashbenchError(
-            f"metrics that re-rank compare features, and dataset {dataset.name!r} as prepared has images only. Choose "
-            "other metrics, or prepare it with --features."
-        )
-    query, database = (dataset.features[as_slice(rows)] for rows in (dataset.query, dataset.database))
-    return Vectors(query, database, dataset.true_distance)
+    def read() -> "Vectors":
+        from hashbench.scoring.reranking import Vectors
+
+        if dataset.features is None:
+            raise HashbenchError(
+                f"metrics that re-rank compare features, and dataset {dataset.name!r} as prepared has images only. "
+                "Choose other metrics, or prepare it with --features."
+            )
+        query, database = (dataset.features[as_slice(rows)] for rows in (dataset.query, dataset.database))
+        return Vectors(query, database, dataset.true_distance)
+
+    return read
 
 
 def needs_vectors(metric_names: Iterable[str]) -> bool:

@@ -22,7 +22,7 @@ from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
 from hashbench.pipeline.one_job import Outcome, load_once
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.runner import in_order, run_all
-from hashbench.pipeline.steps import Demands, rows_of, vectors_of
+from hashbench.pipeline.steps import Demands, problem_of, rows_of
 from hashbench.pipeline.study import DEFAULT_DATASETS, Study
 from hashbench.scoring.metrics import is_error
 from hashbench.store import hdf5
@@ -364,13 +364,11 @@ def _with_both_scores(outcome: Outcome, names: Sequence[str]) -> Outcome:
 
 
 def _rows_among_held_out(path: Path, dataset: str, names: Sequence[str]) -> tuple[Row, ...]:
-    from hashbench.scoring.evaluator import evaluate_packed
-
     with hdf5.open_codes(path) as codes:
         split = _read_among_held_out(dataset, codes.made.dataset_fingerprint)
-        query, database = np.split(codes.query, [len(split.query)])
-        vectors = vectors_of(split, names)
-        scored = evaluate_packed(query, database, codes.n_bits, split.affinity(), names, vectors=vectors)
+        query, database = np.split(codes.query[:], [len(split.query)])
+        among = replace(codes, query=query, database=database, query_outputs=None)
+        scored = problem_of(split, among).evaluate(names)
         return rows_of(replace(codes.made, dataset=split.name, dataset_fingerprint=split.fingerprint), scored)
 
 

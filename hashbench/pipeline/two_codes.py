@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from hashbench.scoring.drift import Drift, check_same, drift_packed
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import get_metric
-from hashbench.scoring.self_pairs import check_self
+from hashbench.scoring.problem import Problem
 from hashbench.sources.array_files import split_spec
 from hashbench.sources.pair_files import refuse_other_ids
 
@@ -50,7 +50,7 @@ class TwoCodes:
 
     def evaluations(
         self, metrics: Sequence[str], undefined: str, on_progress: Progress = silent
-    ) -> Iterator[tuple[str, str, Evaluation]]:
+    ) -> Iterator[tuple[tuple[str, str], Evaluation]]:
         """Score queries of these and of the other codes in a database of each; none if nothing is known as relevant."""
         if self.own is None:
             return
@@ -62,40 +62,15 @@ class TwoCodes:
                 )
         for of_queries, query in self.queries.items():
             for of_database, database in self.database.items():
-                codes = replace(self.own, query=query, database=database)
-                yield of_queries, of_database, codes.evaluate(metrics, undefined, on_progress=on_progress)
+                problem = self.own.with_codes(query, database, self.n_bits).problem
+                yield (of_queries, of_database), problem.evaluate(metrics, undefined=undefined, on_progress=on_progress)
                 metrics = [metric.name for metric in chosen]  # one note on each spelling
-
-    def differences(self, first: Evaluation, second: Evaluation) -> dict[str, dict[str, Any]]:
-        """Compare the scores of both codes, each without the other, in each metric.
-
-        Several are corrected together. Where there is no interval, a sentence says why, and the numbers are None.
-        """
-        from hashbench.scoring.comparison import Difference, compare, corrected
-
-        parts = "value", "low", "high", "p", "p_holm", "freedom", "tie_sd", "n_queries", "n_distinct", "is_shown"
-        found: dict[str, Difference | HashbenchError] = {}
-        for metric in first.scores:
-            one, other = (replace(codes, scores={metric: codes.scores[metric]}) for codes in (first, second))
-            try:
-                found[metric] = compare(one, other, names=self.names, draws_nothing=self.names)[metric]
-            except HashbenchError as error:
-                found[metric] = error
-        differences = iter(corrected([one for one in found.values() if isinstance(one, Difference)]))
-        answers: dict[str, dict[str, Any]] = {}
-        for metric, result in found.items():
-            if isinstance(result, HashbenchError):
-                answers[metric] = dict.fromkeys(parts) | {"sentence": f"{metric}: no interval: {result}"}
-            else:
-                answer = next(differences)
-                answers[metric] = {part: getattr(answer, part) for part in parts} | {"sentence": str(answer)}
-        return answers
 
 
 def read_two_files(path: Path, other: Path, dataset: str) -> TwoCodes:
     """Read two codes files of hashbench and their dataset."""
     own, others = read_file(path, dataset), read_file(other, dataset_of(other, dataset))
-    these, other_codes = ((codes.query, codes.database, codes.n_bits) for codes in (own, others))
+    these, other_codes = map(_packed, (own, others))
     names = (path.name, other.name) if path.name != other.name else (str(path), str(other))
     return TwoCodes.of(these, other_codes, names, own)
 
@@ -106,15 +81,21 @@ def read_two_own(files: OwnFiles, other: str) -> TwoCodes:
     refuse_other_ids([[files.query_codes], [others.query_codes]])
     refuse_other_ids([[files.database_codes], [others.database_codes]])
     own = read_own(files) if files.needs_relevance else None
-    these = read_packed(files) if own is None else (own.query, own.database, own.n_bits)
+    these = read_packed(files) if own is None else _packed(own)
     if own is not None and files.exclude_self:
-        check_self(own.query, own.database, own.affinity)
-        rows = np.arange(len(own.query))  # as ids, since queries of one code meet a database of the other
-        rest, _ = replace(files, exclude_self=False).reduced(own.affinity.plain)
-        own = replace(own, affinity=leave_out(rest, exclude_same_id=(rows, rows)))
+        codes = own.problem.codes
+        rows = np.arange(codes.n_queries)  # as ids, since queries of one code meet a database of the other
+        rest, _ = replace(files, exclude_self=False).reduced(codes.relevance.plain)
+        problem = Problem.of_ranking(replace(codes, relevance=leave_out(rest, exclude_same_id=(rows, rows))))
+        own = replace(own, problem=problem)
     first, second = (str(split_spec(of.database_codes)[0]) for of in (files, others))
     names = (first, second) if first != second else (files.database_codes, others.database_codes)
     return TwoCodes.of(these, read_packed(others), names, own)
+
+
+def _packed(own: OwnCodes) -> Packed:
+    codes = own.problem.codes
+    return codes.query, np.asarray(codes.database[:]), codes.n_bits
 
 
 def other_files(files: OwnFiles, other: str) -> OwnFiles:

@@ -13,7 +13,7 @@ _OTHER_CODES = 0.25  # of the bits: an own code differs from its outputs in few,
 _PLACES = 30  # binary ones, of the largest output of a query; what differs by less is rounding noise, and ties
 
 
-class AsymmetricRanking:
+class AsymmetricDistance:
     """Rank packed codes by the real-valued outputs of queries, (n_queries, n_bits), whose signs are their bits.
 
     ``dot`` is the inner product of outputs and codes in -1/+1. ``sigmoid`` is minus the L1 distance of codes in 0/1 to

@@ -11,7 +11,7 @@ from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -639,6 +639,31 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
     corrected = np.empty_like(values)
     corrected[order] = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)).clip(max=1.0)
     return corrected
+
+
+def each_difference(first: Evaluation, second: Evaluation, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Compare two evaluations without seeds metric by metric, each without the others; several are corrected together.
+
+    Where there is no interval, a sentence says why, and the numbers are None.
+    """
+    pair = names[0], names[1]
+    parts = "value", "low", "high", "p", "p_holm", "freedom", "tie_sd", "n_queries", "n_distinct", "is_shown"
+    found: dict[str, Difference | HashbenchError] = {}
+    for metric in first.scores:
+        one, other = (replace(scored, scores={metric: scored.scores[metric]}) for scored in (first, second))
+        try:
+            found[metric] = compare(one, other, names=pair, draws_nothing=pair)[metric]
+        except HashbenchError as error:
+            found[metric] = error
+    differences = iter(corrected([one for one in found.values() if isinstance(one, Difference)]))
+    answers: dict[str, dict[str, Any]] = {}
+    for metric, result in found.items():
+        if isinstance(result, HashbenchError):
+            answers[metric] = dict.fromkeys(parts) | {"sentence": f"{metric}: no interval: {result}"}
+        else:
+            answer = next(differences)
+            answers[metric] = {part: getattr(answer, part) for part in parts} | {"sentence": str(answer)}
+    return answers
 
 
 def corrected(differences: Sequence[Difference]) -> list[Difference]:

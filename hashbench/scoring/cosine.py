@@ -10,7 +10,7 @@ _DECIMALS = 9  # of a bit, or of a database item; what differs by less is roundi
 _MOST_DECIMALS = 300  # as float64 has them
 
 
-class CosineRanking:
+class CosineDistance:
     """Rank by d = n_bits / 2 * (1 - cosine) of real-valued outputs (n, n_bits), or by their inner product.
 
     On -1/+1 codes d is the Hamming distance, exactly. Other outputs are compared to 1e-9 of a bit, inner products to

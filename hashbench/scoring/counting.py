@@ -57,7 +57,10 @@ class SliceableCodes(Protocol):
 def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -> Iterator[_Countable]:
     """Read packed codes, (n_database, ceil(n_bits / 8)), in blocks of some 8 MiB, each prepared for `count`."""
     for rows, words in read_words(database, n_bits):
-        yield _prepared(words, affinity, rows)
+        if affinity.is_read_in_slices:
+            yield _prepared(words, affinity.part(_ALL, rows), slice(0, len(words)))
+        else:
+            yield _prepared(words, affinity, rows)
 
 
 def _prepared(words: WordArray, affinity: Affinity, rows: slice) -> _Countable:

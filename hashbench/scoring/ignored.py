@@ -1,7 +1,7 @@
 """Pairs that no ranking has: level -1 of an explicit matrix, or of any rule by options."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from unicodedata import normalize
 
 import numpy as np
@@ -20,30 +20,6 @@ _ROWS = 1 << 20  # of a database whose labels are read at a time
 Pair = tuple[npt.ArrayLike, npt.ArrayLike]
 
 
-class Parts(Protocol):
-    """Source of the affinity of some queries to some rows."""
-
-    def part(self, query: Rows, database: slice, /) -> Affinity: ...  # noqa: D102
-
-
-class Relevance(Parts, Protocol):
-    """An affinity, or a source of the affinity of rows that are read later."""
-
-    @property
-    def n_queries(self) -> int: ...  # noqa: D102
-    @property
-    def n_database(self) -> int: ...  # noqa: D102
-    @property
-    def notes(self) -> Sequence[str]: ...  # noqa: D102
-    @property
-    def ignores(self) -> bool: ...  # noqa: D102
-    @property
-    def excludes_self(self) -> bool: ...  # noqa: D102
-    @property
-    def plain(self) -> Any: ...  # noqa: D102
-    def query_keys(self) -> IntArray | None: ...  # noqa: D102
-
-
 class Reduced(Affinity):
     """Another affinity, ``rest``, some of whose pairs have level -1."""
 
@@ -52,7 +28,7 @@ class Reduced(Affinity):
     def __init__(self, rest: Affinity) -> None:
         self.rest, self.notes, self.true_distance = rest, rest.notes, rest.true_distance
         self.n_queries, self.n_database = rest.n_queries, rest.n_database
-        self.excludes_self = rest.excludes_self
+        self.excludes_self, self.is_read_in_slices = rest.excludes_self, rest.is_read_in_slices
 
     @property
     def plain(self) -> Affinity:
@@ -229,7 +205,7 @@ def check_left(n_left: IntArray, queries: IntArray) -> None:
         )
 
 
-def why_none_left(relevance: Relevance) -> list[str]:
+def why_none_left(relevance: Affinity) -> list[str]:
     """Return the likely reason why queries ignore all relevant items, for rankings that have none."""
     part: Any = relevance
     while isinstance(part, WithoutEqualKeys | WithoutJunk):
@@ -247,7 +223,7 @@ def why_none_left(relevance: Relevance) -> list[str]:
     return []
 
 
-def notes_on_ignored(relevance: Relevance, n_left: IntArray, *, has_relevant: bool) -> list[str]:
+def notes_on_ignored(relevance: Affinity, n_left: IntArray, *, has_relevant: bool) -> list[str]:
     """Return a sentence on how many pairs are ignored, unless each query ignores only itself; and on why none is left.
 
     ``n_left`` are the items that each query ranks; ``has_relevant`` says whether a relevant one is among them.

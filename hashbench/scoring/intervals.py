@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hashbench._typing import FloatArray, IntArray
-from hashbench.affinity import Hierarchy, SameLabel
+from hashbench.affinity import Affinity, Hierarchy, SameLabel
 from hashbench.errors import counted, needing
-from hashbench.scoring.ignored import Relevance
 
 CONFIDENCE = 0.95
 _MOST_GROUPS = 100
@@ -27,7 +26,7 @@ class Units(NamedTuple):
     words: str  # such as 48 classes
 
     @classmethod
-    def of(cls, relevance: Relevance, *, reads_items: bool = True) -> "Units":
+    def of(cls, relevance: Affinity, *, reads_items: bool = True) -> "Units":
         """Take classes if there are enough, which are superclasses if these define relevance, or else items."""
         reads_items &= not relevance.excludes_self  # whose items are the queries
         plain = relevance.part(_ALL, _ALL if reads_items else slice(0, 1)).plain

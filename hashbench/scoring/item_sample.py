@@ -66,22 +66,28 @@ class PackedSample(NamedTuple):
     def of(cls, query: ByteArray, database: SliceableCodes, n_bits: int, affinity: Affinity) -> Self:
         """Draw items of packed codes, (n, ceil(n_bits / 8)), by their codes and levels."""
         n_items = database.shape[0]
-        if _n_chosen(n_items) == n_items:
-            chosen = np.arange(n_items)
-        elif n_items <= _IN_ANY_ORDER:
-            chosen = _draw(database, n_bits, affinity.item_keys())
-        else:
+        if n_items > _IN_ANY_ORDER:
             parts = (
                 Sample.draw(words, affinity.part(_ALL, rows).item_keys(), rows.start)
                 for rows, words in read_words(database, n_bits)
             )
-            whole = reduce(add, parts)
-            chosen = whole.rows[whole.chosen]
+            return cls.of_sample(reduce(add, parts), query, n_bits, affinity)
+        is_drawn = _n_chosen(n_items) < n_items
+        chosen = _draw(database, n_bits, affinity.item_keys()) if is_drawn else np.arange(n_items)
         of_chosen = np.empty((len(chosen), n_words(n_bits)), dtype=np.uint64)
         for is_here, words in _words_at(chosen, database, n_bits):
             of_chosen[is_here] = words
-        levels = partial(_level_indices, affinity.part(_ALL, chosen))
-        return cls(chosen, to_words(query), of_chosen, levels, n_bits + 1, affinity.ignores)
+        return cls._of_rows(chosen, of_chosen, query, n_bits, affinity)
+
+    @classmethod
+    def of_sample(cls, sample: Sample, query: ByteArray, n_bits: int, affinity: Affinity) -> Self:
+        """Take the items that a sample of the whole database chose."""
+        return cls._of_rows(sample.rows[sample.chosen], sample.words[sample.chosen], query, n_bits, affinity)
+
+    @classmethod
+    def _of_rows(cls, rows: IntArray, words: WordArray, query: ByteArray, n_bits: int, affinity: Affinity) -> Self:
+        levels = partial(_level_indices, affinity.part(_ALL, rows))
+        return cls(rows, to_words(query), words, levels, n_bits + 1, affinity.ignores)
 
     def add(self, queries: slice, tables: FloatArray, sums: FloatArray) -> None:
         """Add the tables of some queries to the sums of the items, as `Counted.add` does."""

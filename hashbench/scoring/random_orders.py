@@ -6,16 +6,17 @@ For each query and order, one pass drops the items, in that order, into the rank
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from numbers import Integral
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks, compiled_or, in_threads
-from hashbench._typing import AnyArray, FloatArray, IntArray, Progress, silent
+from hashbench._typing import AnyArray, FloatArray, IntArray, Progress, Rows, silent
+from hashbench.affinity import Affinity, level_indices
 from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.histogram import TieHistogram, count_groups
 from hashbench.scoring.metrics import Metric, get_metric
 
 _MEMORY = 64 << 20  # bytes of ranked items held at a time by one thread
@@ -28,6 +29,15 @@ class Ties(NamedTuple):
     group: AnyArray  # (n_queries, n_items), by rank; below 0 beyond the end of a shorter ranking
     level: AnyArray  # (n_queries, n_items), index of the level
     histogram: TieHistogram  # their counts
+
+    @classmethod
+    def of(cls, group: AnyArray, affinity: Affinity, queries: Rows) -> Self:
+        """Count the items of some queries by tie and level; tie groups are (n_queries, n_database)."""
+        block = affinity.block(queries, slice(None))
+        level = level_indices(affinity.levels, block)
+        if affinity.ignores:
+            group = np.where(block < 0, -1, group)
+        return cls(group, level, count_groups(level, group, affinity.levels))
 
     @property
     def cells(self) -> IntArray:

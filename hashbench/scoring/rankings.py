@@ -3,44 +3,46 @@
 from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, IntArray
+from hashbench._typing import AnyArray
 from hashbench._validation import MAX_LEVEL, are_levels, are_real, as_array, check_few, check_levels
-from hashbench.affinity import row_digests
+from hashbench.affinity import Affinity, as_affinity, row_digests
 from hashbench.errors import HashbenchError
-from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.histogram import count_groups, levels_of
+from hashbench.scoring.ignored import check_left, leave_out
+from hashbench.scoring.lists import ListRanking, RankedList, groups_of
 from hashbench.scoring.metrics import checked_metrics
-from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable, add_lists
+from hashbench.scoring.problem import Problem
+from hashbench.scoring.ranking import ALL
 
 _METRICS = ("AP", "NDCG@10:trec")
-_COUNTS = 1 << 21  # of a histogram held at a time
 _FEW, _MANY = 5, 10  # grades are at most so few, and scores more than so many, if the two are clearly swapped
 
 
 def evaluate_ranking(
-    relevance: npt.ArrayLike | Sequence[npt.ArrayLike],
+    relevance: npt.ArrayLike | Sequence[npt.ArrayLike] | Affinity,
     scores: npt.ArrayLike | Sequence[npt.ArrayLike],
     metrics: Iterable[str] = _METRICS,
     *,
     undefined: str = "skip",
+    exclude_self: bool = False,
+    exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    junk_label: int | str | Sequence[int | str] | None = None,
 ) -> Evaluation:
     """Score rankings by any scores, exactly over all orders of items with equal scores.
 
     Parameters
     ----------
-    relevance : array of shape (n_queries, n_items), or sequence of arrays of shape (n_items,)
-        The grade of each item, a whole number from 0 on, above 0 if it is relevant, or for NDCG also a real one; a
-        sequence where queries have different numbers of items. One ranking may be of shape (n_items,). Where all have
-        as many items, the i-th one is taken to be the same for all queries: a random order, as in ``tie_sd``, moves it
-        in all rankings. At most 1,000 grades of a query may differ; round real ones.
+    relevance : array of shape (n_queries, n_items), sequence of arrays of shape (n_items,), or Affinity
+        The grade of each item, a whole number from 0 on, above 0 if it is relevant, or for NDCG also a real one, -1 if
+        the query ignores it; a sequence where queries have different numbers of items. One ranking may be of shape
+        (n_items,). Where all have as many items, the i-th one is taken to be the same for all queries: a random order,
+        as in ``tie_sd``, moves it in all rankings. At most 1,000 grades of a query may differ; round real ones.
     scores : array or sequence of arrays, of the same shapes
         The higher, the nearer to the top. Infinite ones are allowed; integers are compared as they are.
     metrics : iterable of str
@@ -49,6 +51,8 @@ def evaluate_ranking(
     undefined : {"skip", "paper", "zero"}, default="skip"
         Queries without relevant items are NaN and left out of the means; or AP 0 and NDCG 1; or 0, as scikit-learn,
         ranx, torchmetrics and trec_eval have them.
+    exclude_self, exclude_same_id, groups, junk_label
+        As in `hashbench.evaluate`, where all queries rank the same items; classes are those of an `Affinity`.
 
     Returns
     -------
@@ -65,43 +69,51 @@ def evaluate_ranking(
     >>> evaluate_ranking([[1, 0, 0]], [[0.5, 0.5, 0.1]], ["AP"])
     <Evaluation of 1 query; AP: 0.7500 (0.5000 to 1.0000; tie_sd 0.2500)>
     """
-    chosen = checked_metrics(metrics, undefined)
-    grades, lists = _rows(relevance, "relevance"), _rows(scores, "scores")
+    is_whole = (
+        isinstance(relevance, Affinity)
+        or exclude_self
+        or any(given is not None for given in (exclude_same_id, groups, junk_label))
+    )
+    lists, rule = _rows(scores, "scores"), None
+    if is_whole:
+        rule = leave_out(as_affinity(relevance), exclude_self, exclude_same_id, groups, junk_label)
+        rows = [slice(query, query + 1) for query in range(rule.n_queries)]
+        grades: list[AnyArray] = [rule.plain.block(row, ALL)[0] for row in rows]
+        left = [rule.block(row, ALL)[0] >= 0 for row in rows]
+    else:
+        grades = _rows(relevance, "relevance")  # type: ignore[arg-type]
+        left = [grade != -1 for grade in grades]
     if len(grades) != len(lists):
         raise HashbenchError(f"there is relevance for {len(grades)} queries and there are scores for {len(lists)}.")
     if not grades:
         raise HashbenchError("there are no queries; at least one is needed.")
     for number, (grade, score) in enumerate(zip(grades, lists, strict=True)):
         _check(grade, score, number)
+    if exclude_self and len(lists) != len(lists[0]):
+        raise HashbenchError(
+            f"excluding self-matches needs the same items as queries and database, got {len(lists):,} queries and "
+            f"{len(lists[0]):,} items."
+        )
+    chosen = checked_metrics(metrics, undefined)
     takes_real = all(metric.family.takes_real_levels for metric in chosen)
-    _check_order(np.concatenate(grades), np.concatenate(lists), may_be_real=takes_real)
-    levels = check_levels(np.concatenate(grades), "relevance", may_be_real=True)
-    for metric in chosen:
-        metric.check_ranking(levels, by_radius=False)
-    one_by_one = are_real(levels)
+    kept = [grade[is_left] for grade, is_left in zip(grades, left, strict=True)]
+    check_left(np.array([len(one) for one in kept]), np.arange(len(kept)))
+    _check_order(np.concatenate(kept), np.concatenate(lists), may_be_real=takes_real)
+    levels = check_levels(np.concatenate(kept), "relevance", may_be_real=True)
+    if are_real(levels):
+        for number, grade in enumerate(kept):
+            check_few(np.union1d([0.0], grade), f"relevance of query {number}")
     lengths = np.array([len(score) for score in lists])
     are_shared = (lengths == lengths[0]).all()
     starts = np.zeros_like(lengths) if are_shared else np.cumsum(lengths) - lengths
-    items = [start + np.arange(length) for start, length in zip(starts, lengths, strict=True)]
-    n_items = int(starts[-1] + lengths[-1])
     keys = row_digests(np.array(grades, dtype=levels.dtype).T).view(np.int64) if are_shared else None
-    sums = ItemSums(chosen, len(grades), np.arange(n_items), n_items, keys=keys)
-    table = ScoreTable(chosen, undefined, len(grades), sums)
-    longest = max(map(len, lists))
-    at_a_time = max(_COUNTS // ((min(longest, MAX_LEVEL) + 1 if one_by_one else len(levels)) * longest), 1)
-
-    def counted(part: slice) -> Counted:
-        of_part = levels_of(grades[part], levels)
-        check_few(of_part, f"relevance of query {part.start}")
-        level, group = [np.searchsorted(of_part, grade) for grade in grades[part]], list(map(_groups, lists[part]))
-        histogram = count_groups(level, group, of_part)
-        n_groups = histogram.counts.shape[2]
-        cells = [n_groups * levels_of_query + groups for levels_of_query, groups in zip(level, group, strict=True)]
-        return Counted(histogram, partial(add_lists, cells, items[part]))
-
-    with reporting_compilation():
-        table.fill(chunks(0, len(grades), at_a_time), counted, one_by_one=one_by_one)
-    return table.evaluation()
+    ranked = [
+        RankedList(start + np.arange(len(score)), groups_of(score), grade, is_left=is_left)
+        for start, score, grade, is_left in zip(starts, lists, grades, left, strict=True)
+    ]
+    about = [] if rule is None else list(rule.notes)
+    ranking = ListRanking(ranked, levels, int(starts[-1] + lengths[-1]), keys, rule)
+    return Problem(ranking, about=about).evaluate(metrics, undefined=undefined)
 
 
 def _rows(values: npt.ArrayLike | Sequence[npt.ArrayLike], name: str) -> list[AnyArray]:
@@ -137,12 +149,6 @@ def _check(grade: AnyArray, score: AnyArray, number: int) -> None:
         raise HashbenchError(f"scores of query {number} are {score.dtype}, expected numbers.")
     if score.dtype.kind == "f" and np.isnan(score).any():
         raise HashbenchError(f"item {int(np.isnan(score).argmax())} of query {number} has score NaN; give a number.")
-
-
-def _groups(score: AnyArray) -> IntArray:
-    """Return the place of each item's score among the distinct ones, the highest first."""
-    distinct, ascending = np.unique(score, return_inverse=True)
-    return np.asarray(len(distinct) - 1 - ascending)
 
 
 def _check_order(grades: AnyArray, scores: AnyArray, *, may_be_real: bool) -> None:

@@ -3,23 +3,18 @@
 from __future__ import annotations  # so that help() shows types as they are written
 
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, FloatArray, IntArray
-from hashbench._validation import MAX_LEVEL, are_real, as_array, check_few, check_levels
+from hashbench._typing import BoolArray, FloatArray, IntArray
+from hashbench._validation import MAX_LEVEL, as_array, check_few, check_levels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
-from hashbench.scoring.histogram import TieHistogram, count_groups, levels_of
-from hashbench.scoring.metrics import checked_metrics
-from hashbench.scoring.random_orders import Ties, check_orders, measure
-from hashbench.scoring.score_table import Counted, ItemSums, ScoreTable, add_lists
+from hashbench.scoring.lists import ListRanking, RankedList
+from hashbench.scoring.problem import Problem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +23,6 @@ _QUERY = ("query_id", "q_id", "qid")  # column names of ir_measures, ranx and Py
 _DOCUMENT = ("doc_id", "docno", "docid")
 _SCORE = ("score",)
 _GRADE = ("relevance", "rel", "label", "score")
-_AT_A_TIME = 64  # queries
 _FEWEST_RISES = 2  # of scores, in the order of a dict, before this is not taken for chance
 
 
@@ -39,6 +33,7 @@ def evaluate_run(
     metrics: Iterable[str] = RUN_METRICS,
     *,
     complete: bool = False,
+    exclude_self: bool = False,
     undefined: str = "skip",
     random_orders: int = 0,
 ) -> Evaluation:
@@ -60,6 +55,8 @@ def evaluate_run(
     complete : bool, default=False
         Whether queries of the qrels that the run lacks count as empty lists, 0 in all metrics (trec_eval's ``-c``),
         or are left out.
+    exclude_self : bool, default=False
+        Whether queries are documents, and each list is without the document that has the query's name.
     undefined : {"skip", "paper", "zero"}, default="skip"
         Queries without relevant documents are NaN and left out of the means; or AP 0 and NDCG 1; or 0 in all metrics.
     random_orders : int, default=0
@@ -92,31 +89,26 @@ def evaluate_run(
     >>> hashbench.evaluate_run(run, {"q1": {"b": 1, "d": 1}}, ["AP"])  # b at rank 2 or 3, d not retrieved
     <Evaluation of 1 query; AP: 0.2083 (0.1667 to 0.2500; tie_sd 0.0417)>
     """
-    if random_orders:
-        check_orders(random_orders, checked_metrics(metrics, undefined, of_run=True))
+    problem = problem_of_run(run, qrels, complete=complete, exclude_self=exclude_self)
+    return problem.evaluate(metrics, undefined=undefined, random_orders=random_orders)
+
+
+def problem_of_run(run: Any, qrels: Any, *, complete: bool = False, exclude_self: bool = False) -> Problem:
+    """Return what `evaluate_run` scores, given the same arguments."""
     scores, grades = as_lists(run, qrels)
     shared = _shared_queries(scores, grades)
     queries = list(grades) if complete else shared
-    ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
-    chosen = checked_metrics(metrics, undefined, of_run=True)
-    for metric in chosen:
-        metric.check_ranking(ranking.levels(ranking.lists), by_radius=False)
-    documents = list(dict.fromkeys(name for judged in ranking.lists for name in judged.documents))
-    n_queries, n_documents = len(queries), len(documents)
+    judged = [_Judged.of(query, scores.get(query, {}), grades[query], exclude_self) for query in queries]
+    documents = list(dict.fromkeys(name for one in judged for name in one.documents))
+    number = {name: i for i, name in enumerate(documents)}
     names = np.array([zlib.crc32(name.encode(errors="surrogatepass")) for name in documents], dtype=np.int64)
-    items = ItemSums(chosen, n_queries, np.arange(n_documents), n_documents, keys=names[:, None])
-    table = ScoreTable(chosen, undefined, n_queries, items)
-    parts = chunks(0, n_queries, ranking.at_a_time)
-    table.fill(parts, ranking.counted(documents), one_by_one=ranking.are_real)
-    evaluation = table.evaluation()
+    levels = check_levels(np.concatenate([[1.0], *_grades(judged)]), may_be_real=True)
+    lists = [one.listed(number) for one in judged]
     known = {document for by_query in (scores, grades) for documents in by_query.values() for document in documents}
-    notes = [*_missing(scores, grades, complete=complete), *order_notes(scores, queries), *ranking.notes(len(known))]
-    notes += evaluation.notes
-    evaluation = replace(evaluation, queries=queries, notes=notes, of_run=True)
-    if not random_orders:
-        return evaluation
-    rankings = ranking.shuffled(documents)
-    return measure(evaluation, rankings, n_documents, undefined, random_orders, are_real=ranking.are_real)
+    about = [*_missing(scores, grades, complete=complete), *order_notes(scores, queries), *_notes(judged, len(known))]
+    return Problem(
+        ListRanking(lists, levels, len(documents), names[:, None], of_run=True), queries=queries, about=about
+    )
 
 
 class RankedRun(dict[str, dict[str, Any]]):
@@ -168,12 +160,13 @@ class _Judged(NamedTuple):
     groups: IntArray  # the place of each document's score among the distinct ones
     grades: FloatArray
     unretrieved: FloatArray  # grades above 0 of documents that are not in the list
+    is_left: BoolArray | None  # whether a document is not the query itself, if that is ignored
     n_negative: int
     n_last: int  # documents that share the last score
     is_tied_in_32_bits: bool  # whether some scores that differ are equal in float32
 
     @classmethod
-    def of(cls, query: str, scores: Mapping[str, Any], grades: Mapping[str, Any]) -> _Judged:
+    def of(cls, query: str, scores: Mapping[str, Any], grades: Mapping[str, Any], exclude_self: bool) -> _Judged:
         score = _numbers(scores, f"scores of query {query!r} in the run")
         if np.isnan(score).any():
             document = list(scores)[int(np.isnan(score).argmax())]
@@ -189,100 +182,42 @@ class _Judged(NamedTuple):
             check_few(np.union1d([0.0], np.maximum(grade, 0)), f"the qrels of query {query!r}")
         known = dict(zip(grades, np.maximum(grade, 0).tolist(), strict=True))
         retrieved = np.array([known.pop(document, 0) for document in scores], dtype=np.float64)
-        unretrieved = np.array([level for level in known.values() if level > 0], dtype=np.float64)
+        others = (level for document, level in known.items() if level > 0 and not (exclude_self and document == query))
+        unretrieved = np.array([*others], dtype=np.float64)
+        is_left = np.array([document != query for document in scores], dtype=bool) if exclude_self else None
         distinct, groups, sizes = np.unique(-score, return_inverse=True, return_counts=True)
         n_last = int(sizes[-1]) if sizes.size else 0
         with np.errstate(over="ignore"):  # infinite in trec_eval too
             single = distinct.astype(np.float32)
         is_tied = bool((single[1:] == single[:-1]).any())
         n_negative = int((grade < 0).sum())
-        return cls(list(scores), np.asarray(groups), retrieved, unretrieved, n_negative, n_last, is_tied)
+        return cls(list(scores), np.asarray(groups), retrieved, unretrieved, is_left, n_negative, n_last, is_tied)
+
+    def listed(self, number: Mapping[str, int]) -> RankedList:
+        items = np.array([number[name] for name in self.documents], dtype=np.int64)
+        return RankedList(items, self.groups, self.grades, self.unretrieved, self.is_left)
 
 
-class _RunRanking:
-    """Histograms of lists, and notes for their owner."""
-
-    def __init__(self, lists: Sequence[_Judged]) -> None:
-        self.lists = lists
-        self._levels = check_levels(np.concatenate([[1.0], *_grades(lists)]), may_be_real=True)
-        self.are_real = are_real(self._levels)
-        self.depth = max(len(judged.groups) for judged in lists)
-        n_levels = min(self.depth, MAX_LEVEL) + 1 if self.are_real else len(self._levels)
-        self.at_a_time = max(min(_AT_A_TIME, (16 << 20) // (8 * n_levels * max(self.depth, 1))), 1)
-
-    def levels(self, lists: Sequence[_Judged]) -> AnyArray:
-        """Return the levels of a histogram of some lists."""
-        return levels_of(_grades(lists), self._levels)
-
-    def shuffled(self, documents: Sequence[str]) -> Callable[[IntArray], Callable[[IntArray], TieHistogram]]:
-        """Return the ``rankings`` of `measure` under orders of the documents."""
-        number = {name: i for i, name in enumerate(documents)}
-
-        def rankings(queries: IntArray) -> Callable[[IntArray], TieHistogram]:
-            lists = [self.lists[query] for query in queries]
-            levels = self.levels(lists)
-            length = max(len(judged.groups) for judged in lists)
-            group, level, item = np.full((3, len(lists), length), -1, dtype=np.int64)
-            for row, judged in enumerate(lists):
-                group[row, : len(judged.groups)] = judged.groups
-                level[row, : len(judged.groups)] = np.searchsorted(levels, judged.grades)
-                item[row, : len(judged.groups)] = [number[name] for name in judged.documents]
-            ties = Ties(group, level.astype(np.int16), self._count(lists))
-
-            def ranked(order: IntArray) -> TieHistogram:
-                place = np.empty(len(order), dtype=np.int64)
-                place[order] = np.arange(len(order))
-                return ties.ranked(np.argsort(place[item], axis=1))
-
-            return ranked
-
-        return rankings
-
-    def counted(self, documents: Sequence[str]) -> Callable[[slice], Counted]:
-        """Return a function that counts some queries; groups are the distinct scores, padded with empty ones."""
-        number = {name: i for i, name in enumerate(documents)}
-
-        def count(queries: slice) -> Counted:
-            lists = self.lists[queries]
-            histogram = self._count(lists)
-            levels, n_groups = histogram.levels, histogram.counts.shape[2]
-            cells = [np.searchsorted(levels, judged.grades) * n_groups + judged.groups for judged in lists]
-            items = [np.array([number[name] for name in judged.documents], dtype=np.int64) for judged in lists]
-            return Counted(histogram, partial(add_lists, cells, items))
-
-        return count
-
-    def _count(self, lists: Sequence[_Judged]) -> TieHistogram:
-        levels = self.levels(lists)
-        level = [np.searchsorted(levels, judged.grades) for judged in lists]
-        others = [np.searchsorted(levels, judged.unretrieved) for judged in lists]
-        unretrieved = np.array([np.bincount(indices, minlength=len(levels)) for indices in others])
-        histogram = count_groups(level, [judged.groups for judged in lists], levels)
-        return replace(histogram, unretrieved=unretrieved)
-
-    def notes(self, n_known: int) -> list[str]:
-        """Report grades below 0, ties only in 32 bits, and lists that end in a tie at the depth of several.
-
-        Lists that hold all ``n_known`` documents of run and qrels are not cut.
-        """
-        notes = []
-        n_negative = sum(judged.n_negative for judged in self.lists)
-        if n_negative:
-            notes.append(f"Grades below 0 count as 0, not relevant; there are {n_negative:,}.")
-        n_tied = sum(judged.is_tied_in_32_bits for judged in self.lists)
-        if n_tied:
-            notes.append(
-                f"{n_tied} of {len(self.lists)} lists have scores that differ here but tie in trec_eval, which reads "
-                "them in 32 bits."
-            )
-        ends = [judged.n_last for judged in self.lists if len(judged.groups) == self.depth]
-        n_cut = sum(n_last > 1 for n_last in ends)
-        if n_cut and len(ends) > 1 and self.depth < n_known:
-            notes.append(
-                f"{n_cut} of {len(self.lists)} lists end in a tie at {self.depth:,} documents. If the run was cut "
-                "there, chance decided which of the tied documents it holds, and low and high leave out the others."
-            )
-        return notes
+def _notes(lists: Sequence[_Judged], n_known: int) -> list[str]:
+    """Report grades below 0, scores that only trec_eval ties, and lists that a tie may have cut."""
+    notes, depth = [], max(len(judged.groups) for judged in lists)
+    n_negative = sum(judged.n_negative for judged in lists)
+    if n_negative:
+        notes.append(f"Grades below 0 count as 0, not relevant; there are {n_negative:,}.")
+    n_tied = sum(judged.is_tied_in_32_bits for judged in lists)
+    if n_tied:
+        notes.append(
+            f"{n_tied} of {len(lists)} lists have scores that differ here but tie in trec_eval, which reads them in "
+            "32 bits."
+        )
+    ends = [judged.n_last for judged in lists if len(judged.groups) == depth]
+    n_cut = sum(n_last > 1 for n_last in ends)
+    if n_cut and len(ends) > 1 and depth < n_known:
+        notes.append(
+            f"{n_cut} of {len(lists)} lists end in a tie at {depth:,} documents. If the run was cut there, chance "
+            "decided which of the tied documents it holds, and low and high leave out the others."
+        )
+    return notes
 
 
 def _grades(lists: Sequence[_Judged]) -> list[FloatArray]:

@@ -93,12 +93,9 @@ class ScoreTable:
         scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
         n_empty = {name: int(is_empty[origin].sum()) for name, is_empty in self.is_empty.items()}
         effects, n_relevant = self.items.effects(origin) if self.items else {}, self.n_relevant[origin]
-        notes = ["All items of each query tie: the scores are those of chance."] * bool(self.is_tied.all())
-        notes += self.readings(origin)
         return Evaluation(
             scores,
             int((n_relevant == 0).sum()),
-            notes=notes,
             kinds=kinds,
             n_relevant=n_relevant,
             n_empty=n_empty,

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from hashbench._validation import as_labels
 from hashbench.affinity import by_labels
 from hashbench.errors import HashbenchError
-from hashbench.scoring.evaluator import evaluate
 from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.problem import evaluate
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod

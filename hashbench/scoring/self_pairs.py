@@ -7,7 +7,6 @@ from hashbench._typing import AnyArray
 from hashbench.affinity import Affinity, Explicit
 from hashbench.errors import HashbenchError
 from hashbench.scoring.counting import SliceableCodes
-from hashbench.scoring.ignored import Relevance
 
 _ROWS = 1 << 18  # of a database compared at a time
 
@@ -15,7 +14,7 @@ _ROWS = 1 << 18  # of a database compared at a time
 FINDS_ITSELF = "The queries are the database, so each finds itself. To leave it out: --exclude-self, exclude_self=True."
 
 
-def check_self(query: AnyArray, database: SliceableCodes, relevance: Relevance) -> list[str]:
+def check_self(query: AnyArray, database: SliceableCodes, relevance: Affinity) -> list[str]:
     """Return a note if queries find themselves; where they must not, refuse those that are not the database."""
     is_database = query.shape == tuple(database.shape) and all(
         np.array_equal(query[rows], database[rows]) for rows in chunks(0, len(query), _ROWS)
@@ -34,7 +33,7 @@ def check_self(query: AnyArray, database: SliceableCodes, relevance: Relevance) 
     return []
 
 
-def _ignores_itself(relevance: Relevance) -> bool:
+def _ignores_itself(relevance: Affinity) -> bool:
     """Return whether the first query ignores the first item."""
     first = slice(0, 1)
     return bool(relevance.part(first, first).block(first, first)[0, 0] < 0)
@@ -51,7 +50,7 @@ def _check_labels(affinity: Affinity) -> None:
             )
 
 
-def check_symmetry(relevance: Relevance) -> None:
+def check_symmetry(relevance: Affinity) -> None:
     """Refuse a matrix in which an item is relevant to another, or ignored, and not the other way round."""
     plain = relevance.plain
     if not isinstance(plain, Explicit):

@@ -15,19 +15,18 @@ import numpy.typing as npt
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, Rows, silent
 from hashbench._validation import refuse_fractions
-from hashbench.affinity import Affinity, as_affinity
+from hashbench.affinity import Affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError, counted, needing
-from hashbench.scoring.code_statistics import usage_notes
 from hashbench.scoring.compilation import reporting_compilation
-from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Summary
-from hashbench.scoring.evaluator import QueryKinds, check_counts
+from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.ignored import Relevance, check_left, leave_out, why_none_left
+from hashbench.scoring.ignored import check_left, why_none_left
 from hashbench.scoring.intervals import Units, groups_of, intervals
 from hashbench.scoring.metrics import get_metric
-from hashbench.scoring.self_pairs import check_self, check_symmetry, not_symmetric
+from hashbench.scoring.ranking import QueryKinds
+from hashbench.scoring.self_pairs import check_symmetry, not_symmetric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +57,8 @@ class Match(NamedTuple):
 
     Examples
     --------
-    >>> thresholds([[0, 0, 0]], [[0, 0, 1], [1, 1, 0]], ([5], [5, 7])).at(1).recall
+    >>> from hashbench import Problem
+    >>> Problem.of_codes([[0, 0, 0]], [[0, 0, 1], [1, 1, 0]], ([5], [5, 7])).thresholds().at(1).recall
     1.0
     """
 
@@ -110,7 +110,8 @@ class Thresholds:
 
     Examples
     --------
-    >>> found = thresholds([[0, 0, 0]], [[0, 0, 1], [1, 1, 0]], ([5], [5, 7]))
+    >>> from hashbench import Problem
+    >>> found = Problem.of_codes([[0, 0, 0]], [[0, 0, 1], [1, 1, 0]], ([5], [5, 7])).thresholds()
     >>> found, found.n_false.tolist()
     (<Thresholds of 3 bits; 1 relevant of 2 pairs, uAP 1.0000>, [0, 0, 1, 0])
     """
@@ -360,7 +361,7 @@ def _sum_rows(histogram: TieHistogram, rows: Rows, times: IntArray) -> IntArray:
     return np.stack([by_level[0], by_level[1:].sum(axis=0)])
 
 
-def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, relevance: Relevance | None = None) -> Thresholds:
+def pooled(parts: Iterable[Part], notes: Sequence[str], units: Units, relevance: Affinity | None = None) -> Thresholds:
     """Add up the counts of all queries, or half of them if each pair was met from both sides.
 
     ``relevance`` is None for labelled pairs, which ignore nothing.
@@ -425,98 +426,29 @@ def _moments(n_rel: IntArray, sizes: IntArray, weights: IntArray) -> FloatArray:
     return moments
 
 
-def queries_at_a_time(n_bits: int, n_levels: int = 2) -> int:
-    """Return how many queries have histograms that fit memory."""
-    return max(_MEMORY // (8 * n_levels * (n_bits + 1)), 1)
-
-
-@reporting_compilation()
-def thresholds(
-    query_codes: npt.ArrayLike,
-    database_codes: npt.ArrayLike,
-    affinity: Any = None,
-    *,
-    pairs: npt.ArrayLike | None = None,
-    held_out: bool = False,
-    n_bits: int | None = None,
-    bit_order: str | None = None,
-    exclude_self: bool = False,
-    exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    junk_label: int | str | Sequence[int | str] | None = None,
-) -> Thresholds:
-    """Count what each Hamming radius matches, over all pairs of a query and a database item, or labelled pairs.
-
-    Parameters
-    ----------
-    query_codes, database_codes, affinity, n_bits, bit_order, exclude_self, exclude_same_id, groups, junk_label
-        As in `hashbench.evaluate`. Pairs of a level above 0 are relevant.
-    pairs : array of shape (n_pairs, 3), optional
-        Labelled pairs instead of ``affinity``: row of the query, row of the database item, and 1 if they are the same
-        or else 0.
-    held_out : bool, default=False
-        Whether to count one half of the classes or items, and the other as ``Thresholds.held_out``, to judge a radius
-        that was chosen on the first.
-
-    Returns
-    -------
-    Thresholds
-        Precision, recall, false positive rate and F1 by radius; no order of ties changes them.
-
-    Raises
-    ------
-    HashbenchError
-        If codes and affinity do not fit together.
-
-    Examples
-    --------
-    >>> codes = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]])
-    >>> found = thresholds(codes[:1], codes, (np.array([5]), np.array([5, 5, 7])))
-    >>> found.best_f1.radius, found.at(1).recall, found.at(3).n_false
-    (1, 1.0, 1)
-    """
-    query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
-    if (affinity is None) == (pairs is None):
-        raise HashbenchError(
-            f"got {'neither' if pairs is None else 'both'} an affinity {'nor' if pairs is None else 'and'} labelled "
-            "pairs, expected one of them to define what is relevant."
-        )
-    if pairs is not None:
-        if exclude_self or exclude_same_id is not None or groups is not None or junk_label is not None:
-            raise HashbenchError("labelled pairs are all that is counted, so none are ignored; leave the pairs out.")
-        return count_labelled(query, database, width, np.asarray(pairs), held_out)
-    rule = leave_out(as_affinity(affinity), exclude_self, exclude_same_id, groups, junk_label)
-    return (count_halves if held_out else count_pairs)(query, database, width, rule)
-
-
-def count_pairs(
-    query: ByteArray,
-    database: SliceableCodes,
-    n_bits: int,
-    affinity: Affinity,
-    on_progress: Progress = silent,
-) -> Thresholds:
-    """Count pairs of packed codes, (n, ceil(n_bits / 8)); queries alike in code and labels are counted once."""
-    check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
+def count_pairs(codes: HammingRanking, notes: Sequence[str] = (), on_progress: Progress = silent) -> Thresholds:
+    """Count all pairs; queries alike in code and labels are counted once."""
+    affinity = codes.relevance
     refuse_fractions(affinity.levels, "a threshold")
-    notes = [*affinity.notes, *check_self(query, database, affinity)]
-    notes += usage_notes(query, database, n_bits)
     if affinity.excludes_self:
         check_symmetry(affinity)
-    units = Units.of(affinity)
-    parts = count_kinds(query, database, n_bits, affinity, on_progress, units)
-    return pooled(parts, notes, units, affinity)
+    units = Units.of(affinity, reads_items=codes.is_whole)
+    return pooled(count_kinds(codes, on_progress, units), notes, units, affinity)
 
 
-def count_halves(query: ByteArray, database: ByteArray, n_bits: int, affinity: Affinity) -> Thresholds:
+def count_halves(codes: HammingRanking, notes: Sequence[str] = ()) -> Thresholds:
     """Count pairs in one half of the classes or items, and in the other as ``held_out``; pairs of both are lost."""
-    check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
-    units = Units.of(affinity)
+    if not codes.is_whole:
+        raise HashbenchError(
+            "a database that is read in slices is not split in halves. Give it as one file, or hold nothing out."
+        )
+    affinity, units = codes.relevance, Units.of(codes.relevance)
     of_item = units.of_query if units.of_item is None else units.of_item
     found = []
     for half in _halves(units):
         rows, items = (np.flatnonzero(np.isin(groups, half)) for groups in (units.of_query, of_item))
-        found.append(count_pairs(query[rows], database[items], n_bits, affinity.part(rows, items)))
+        database, part = np.asarray(codes.database[:])[items], affinity.part(rows, items)
+        found.append(count_pairs(replace(codes, query=codes.query[rows], database=database, relevance=part), notes))
     return replace(found[0], held_out=found[1])
 
 
@@ -529,6 +461,47 @@ def _halves(units: Units) -> tuple[IntArray, IntArray]:
         )
     groups = np.arange(units.n_groups)
     return groups[::2], groups[1::2]
+
+
+@reporting_compilation()
+def pair_thresholds(
+    query_codes: npt.ArrayLike,
+    database_codes: npt.ArrayLike,
+    pairs: npt.ArrayLike,
+    *,
+    held_out: bool = False,
+    n_bits: int | None = None,
+    bit_order: str | None = None,
+) -> Thresholds:
+    """Count what each Hamming radius matches among labelled pairs.
+
+    Parameters
+    ----------
+    query_codes, database_codes, n_bits, bit_order
+        As in `hashbench.evaluate`; both may be of the same items.
+    pairs : array of shape (n_pairs, 3)
+        Row of the query, row of the database item, and 1 if they are the same or else 0.
+    held_out : bool, default=False
+        Whether to count the pairs within one half of the items, and those within the other as
+        ``Thresholds.held_out``.
+
+    Returns
+    -------
+    Thresholds
+        As of `Problem.thresholds`, without what single queries see.
+
+    Raises
+    ------
+    HashbenchError
+        If codes and pairs do not fit together.
+
+    Examples
+    --------
+    >>> pair_thresholds([[0, 0, 0], [0, 1, 1]], [[0, 0, 1], [1, 1, 0]], [[0, 0, 1], [1, 1, 0]]).at(1).recall
+    1.0
+    """
+    query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
+    return count_labelled(query, database, width, np.asarray(pairs), held_out)
 
 
 def count_labelled(
@@ -556,7 +529,7 @@ def count_labelled(
         half_units = units._replace(n_independent=len(half), words=words)
         parts = (
             _labelled_part(query, database, n_bits, pairs[chosen[rows]], of_pair[:, chosen[rows]], n_groups)
-            for rows in chunks(0, len(chosen), queries_at_a_time(n_bits))
+            for rows in chunks(0, len(chosen), max(_MEMORY // (16 * (n_bits + 1)), 1))
         )
         found = pooled(parts, [*notes, note], half_units)
         none = np.zeros(n_bits + 1, dtype=np.int64)
@@ -616,47 +589,31 @@ def _checked_pairs(pairs: AnyArray, n_items: tuple[int, int], *, is_database: bo
     return distinct, [f"{counted(n_repeated, 'labelled pair')} repeated, and counted once."] if n_repeated else []
 
 
-def count_kinds(
-    query: ByteArray,
-    database: SliceableCodes,
-    n_bits: int,
-    affinity: Affinity,
-    on_progress: Progress = silent,
-    units: Units | None = None,
-) -> Iterator[Part]:
+def count_kinds(codes: HammingRanking, on_progress: Progress = silent, units: Units | None = None) -> Iterator[Part]:
     """Count histograms of some queries at a time, one of each kind; with units, also the pairs of each group."""
-    kinds = QueryKinds.of(query, affinity.query_keys())
-    query, affinity = query[kinds.first], affinity.part(kinds.first)
-    for queries in chunks(0, len(query), queries_at_a_time(n_bits, len(affinity.levels))):
+    kinds, codes = codes.kinds, codes.of_each_kind
+    for queries in chunks(0, codes.n_queries, codes.at_a_time):
         members = Members.of(kinds, queries, units)
         if units is None or units.of_item is None:
-            histogram = count(query, database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
-            part = Part.of(histogram, members)
+            part = Part.of(codes.histogram(queries), members)
         else:
-            part = _count_by_item(query, database, n_bits, affinity, queries, members, units.of_item)
-        if affinity.ignores:
+            part = _count_by_item(codes, queries, members, units.of_item)
+        if codes.relevance.ignores:
             check_left(part.histogram.n_database, kinds.first[queries])
         yield part
-        on_progress("queries", queries.stop, len(query))
+        on_progress("queries", queries.stop, codes.n_queries)
 
 
-def _count_by_item(
-    query: ByteArray,
-    database: SliceableCodes,
-    n_bits: int,
-    affinity: Affinity,
-    queries: slice,
-    members: Members,
-    group_of_item: IntArray,
-) -> Part:
+def _count_by_item(codes: HammingRanking, queries: slice, members: Members, group_of_item: IntArray) -> Part:
     """Count histograms of some queries, one group of the database at a time, and pairs by group of either role."""
-    codes, by_item = np.asarray(database[:]), np.zeros((len(members.of_groups), 2, n_bits + 1), dtype=np.int64)
+    affinity, n_bits, database = codes.relevance, codes.n_bits, np.asarray(codes.database[:])
+    by_item = np.zeros((len(members.of_groups), 2, n_bits + 1), dtype=np.int64)
     levels = affinity.levels
     counts = np.zeros((len(members.weights), len(levels), n_bits + 1), dtype=np.int64)
     for group in np.unique(group_of_item).tolist():
         items = np.flatnonzero(group_of_item == group)
         rule = affinity.part(_ALL, items)
-        of_items = count(query, database_blocks(codes[items], n_bits, rule), n_bits, rule, queries)
+        of_items = replace(codes, database=database[items], relevance=rule).histogram(queries)
         lacks_levels = len(of_items.levels) < len(levels)
         counts[:, np.searchsorted(levels, of_items.levels) if lacks_levels else _ALL] += of_items.counts
         # pairs of a query and an item of the group are among those of its queries

@@ -86,6 +86,11 @@ def read_in_slices(spec: str, keys: tuple[str, ...]) -> ShardedArray | AnyArray:
     return ShardedArray(shards or [spec], keys)
 
 
+def files_behind(spec: str) -> list[str]:
+    """List the files that a manifest or a pattern names, or the one file itself."""
+    return find_shards(spec) or [spec]
+
+
 def find_shards(spec: str) -> list[str] | None:
     """List the files that a manifest or a pattern such as ``codes-*.npy`` names, 2 before 10; None for other files."""
     path, key = split_spec(spec)

@@ -22,7 +22,7 @@ def files(empty_folder):
         np.save(f"{name}.npy", array)
     for number, rows in enumerate(np.array_split(np.arange(90), 4)):
         np.save(f"part-{number}.npy", arrays["d"][rows])
-    return package.candidates(arrays["q"], arrays["d"], (labels["ql"], labels["dl"]), "R@3", WANTED)
+    return package.Problem.of_codes(arrays["q"], arrays["d"], (labels["ql"], labels["dl"])).candidates("R@3", WANTED)
 
 
 def asked(database="d.npy"):

@@ -36,7 +36,7 @@ def of_files(files):
 @pytest.fixture
 def expected(files):
     codes, labels = np.load(files / "codes.npy"), np.load(files / "labels.npy")
-    return package.thresholds(codes, codes, (labels, labels), exclude_self=True)
+    return package.Problem.of_codes(codes, codes, (labels, labels), exclude_self=True).thresholds()
 
 
 def test_the_table_and_the_sentences_have_the_numbers(hashbench, of_files, expected):
@@ -143,7 +143,7 @@ def test_shards_and_codes_of_a_method_have_thresholds_too(hashbench, of_files, f
 
 def test_a_radius_is_chosen_on_one_half_of_the_classes_and_judged_on_the_other(hashbench, of_files, files):
     codes, labels = np.load(files / "codes.npy"), np.load(files / "labels.npy")
-    found = package.thresholds(codes, codes, (labels, labels), exclude_self=True, held_out=True)
+    found = package.Problem.of_codes(codes, codes, (labels, labels), exclude_self=True).thresholds(held_out=True)
     chosen, judged = (half.at(found.best_f1.radius) for half in (found, found.held_out))
     text = hashbench(*of_files, "--held-out").stdout
     assert f"best F1: radius {chosen.radius}, F1 {chosen.f1:.4f}, " in text

@@ -35,7 +35,7 @@ def scores():
             "itself": hashbench.evaluate(database, database, (classes[1],) * 2, ANY, exclude_self=True),
         }
         found |= {f"{name}, {n_bits} bits": _digests(evaluation) for name, evaluation in calls.items()}
-        counts = hashbench.thresholds(query, database, classes)
+        counts = hashbench.Problem.of_codes(query, database, classes).thresholds()
         found[f"thresholds, {n_bits} bits"] = [counts.n_true.tolist(), counts.query_precision.tolist(), repr(counts)]
     run = {f"q{q}": {f"d{d}": float(score) for d, score in enumerate(rng.integers(0, 9, 50))} for q in range(9)}
     qrels = {f"q{q}": {f"d{d}": int(grade) for d, grade in enumerate(rng.integers(0, 3, 60))} for q in range(9)}

@@ -42,7 +42,7 @@ def test_held_out_items_are_scored_by_the_metric_that_a_method_is_for(name, crit
         asked.append((list(metrics), options))
         return evaluate(query, database, affinity, metrics, **options)
 
-    monkeypatch.setattr("hashbench.scoring.evaluator.evaluate", spy)
+    monkeypatch.setattr("hashbench.scoring.problem.evaluate", spy)
     history = registry.get_method(name)(8, epochs=2, validation=0.2).fit(*example).history_
     assert asked == [([criterion], {"undefined": "paper"})] * 2
     assert len({epoch.score for epoch in history}) == 2

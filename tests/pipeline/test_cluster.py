@@ -7,7 +7,6 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 
 import dask
 import numpy as np
@@ -33,12 +32,12 @@ from hashbench import evaluate
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster import Cluster, connected, is_of_this_machine, own_addresses
-from hashbench.pipeline.cluster_shards import count_on_workers
+from hashbench.pipeline.cluster_counting import RankingOnWorkers
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.runner import run, run_all
 from hashbench.pipeline.steps import Demands
 from hashbench.scoring.curves import curve_metrics
-from hashbench.scoring.shards import ShardedCodes
+from hashbench.scoring.problem import Problem
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")]
 METRICS = ["AP", "P@100"]
@@ -71,9 +70,9 @@ def serial(jobs, folder, monkeypatch):
 
 def counting_on(address, rule, codes=None, **options):
     """Return codes whose histograms the workers of a cluster count."""
-    count = partial(count_on_workers, cluster=Cluster(address))
     codes = pack(database) if codes is None else codes
-    return ShardedCodes(pack(query), codes, N_BITS, RULES[rule], count, **options)
+    ranking = RankingOnWorkers(pack(query), codes, N_BITS, RULES[rule], cluster=Cluster(address), **options)
+    return Problem.of_ranking(ranking)
 
 
 def test_jobs_give_the_rows_of_one_after_the_other(address, data, monkeypatch, tmp_path):

@@ -32,7 +32,7 @@ from hashbench.reports.plots.result_figures import panels_of
 from hashbench.reports.plots.style import FigureLayout, choose_looks, one_look
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection
-from hashbench.scoring.thresholds import thresholds
+from hashbench.scoring.problem import Problem
 from hashbench.store import result_rows, results
 from hashbench.store.artifact import read_record
 
@@ -844,7 +844,7 @@ def test_radii_that_were_asked_for_are_marked_where_something_changes(codes):
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(20), 3) * (codes != "all relevant")
     bits = (rng.random((20, 64)) > 0.5)[np.arange(60) // 3] ^ (rng.random((60, 64)) < 0.05 * (codes == "near"))
-    found = thresholds(bits, bits, (labels, labels), exclude_self=True)
+    found = Problem.of_codes(bits, bits, (labels, labels), exclude_self=True).thresholds()
     asked = {"best F1": found.best_f1, "false positive rate 0.001": found.at_fpr(0.001)}
     figure = draw_thresholds(found, "codes", asked, [0.001])
     assert_all_can_be_read(figure)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from hashbench import candidates, evaluate, evaluate_ranking
+from hashbench import Problem, evaluate, evaluate_ranking
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.one_job import finish
@@ -213,4 +213,4 @@ def test_outputs_that_differ_from_the_codes_get_a_note_and_those_of_other_codes_
 
 def test_candidates_by_outputs_are_refused():
     with pytest.raises(HashbenchError, match="candidates are counted by Hamming distance"):
-        candidates([[0, 0]], [[0, 0], [1, 1]], [[1, 0]], "R@2:dot", 0.5)
+        Problem.of_codes([[0, 0]], [[0, 0], [1, 1]], [[1, 0]]).candidates("R@2:dot", 0.5)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from helpers import affinity_examples as examples
+from helpers.slices import in_slices
 
 import hashbench
 from hashbench import HashbenchError
 from hashbench.affinity import Explicit
 from hashbench.bits import pack
-from hashbench.scoring.shards import ShardedCodes
 
 N_QUERIES, N_DATABASE, K = 30, 200, 5
 WANTED = [0.05, 0.5, 0.8, 0.95, 1.0]
@@ -42,7 +42,7 @@ def smallest(curve, wanted, k=K):
 
 def test_numbers_are_those_of_sorted_rankings():
     curves = recall_curves(relevance, distances)
-    for count in hashbench.candidates(query, database, relevance, "Recall@5", WANTED):
+    for count in hashbench.Problem.of_codes(query, database, relevance).candidates("Recall@5", WANTED):
         numbers = count.n_candidates, count.fewest, count.most
         assert numbers == tuple(smallest(curve, count.wanted) for curve in curves)
         assert count.fewest <= count.n_candidates <= count.most
@@ -53,7 +53,7 @@ def test_numbers_are_those_of_sorted_rankings():
 def test_no_smaller_number_of_re_ranked_candidates_reaches_the_recall():
     names = [f"R@{K}:reranked={m}" for m in range(K, N_DATABASE + 1)]
     scored = hashbench.evaluate(query, database, relevance, names, vectors=vectors).summary
-    counts = hashbench.candidates(query, database, relevance, f"R@{K}", WANTED)
+    counts = hashbench.Problem.of_codes(query, database, relevance).candidates(f"R@{K}", WANTED)
     for part, field in (("mean", "n_candidates"), ("high", "fewest"), ("low", "most")):
         curve = np.array([getattr(scored[name], part) for name in names])
         for count in counts:
@@ -63,7 +63,7 @@ def test_no_smaller_number_of_re_ranked_candidates_reaches_the_recall():
 
 
 def test_the_deviation_is_that_of_the_recall_under_shuffles():
-    (count,) = hashbench.candidates(query, database, relevance, "R@5", 0.8)
+    (count,) = hashbench.Problem.of_codes(query, database, relevance).candidates("R@5", 0.8)
     means = []
     for _ in range(500):
         order = rng.permutation(N_DATABASE)
@@ -78,7 +78,7 @@ def test_a_recall_that_is_reached_to_the_last_digit_counts():
     rows = np.eye(10, dtype=int)  # 10 queries; item i is the neighbour of query i, at distance i
     codes = np.tri(10, 9, -1, dtype=bool)
     for n_hits in range(1, 11):
-        (count,) = hashbench.candidates(np.zeros((10, 9), bool), codes, rows, "R@1", n_hits / 10)
+        (count,) = hashbench.Problem.of_codes(np.zeros((10, 9), bool), codes, rows).candidates("R@1", n_hits / 10)
         assert (count.n_candidates, count.fewest, count.most) == (n_hits,) * 3
 
 
@@ -86,12 +86,12 @@ def test_a_recall_that_is_reached_to_the_last_digit_counts():
 def test_shards_and_equal_queries_give_the_same_numbers(n_copies):
     rows = np.repeat(np.arange(N_QUERIES), n_copies)
     codes, affinity = (pack(query[rows]), pack(database)), Explicit(relevance[rows])
-    counts, _ = ShardedCodes(*codes, 7, affinity).candidates("R@5", WANTED)
-    expected = hashbench.candidates(query, database, relevance, "R@5", WANTED)
+    counts = in_slices(*codes, 7, affinity).candidates("R@5", WANTED)
+    expected = hashbench.Problem.of_codes(query, database, relevance).candidates("R@5", WANTED)
     for count, other in zip(counts, expected, strict=True):
         assert count[:4] == other[:4]
         assert count.recall[:3] == pytest.approx(other.recall[:3])
-    counts = hashbench.candidates(query[rows], database, affinity, "R@5", WANTED)
+    counts = hashbench.Problem.of_codes(query[rows], database, affinity).candidates("R@5", WANTED)
     assert [count[:4] for count in counts] == [other[:4] for other in expected]
 
 
@@ -99,16 +99,16 @@ def test_queries_that_are_the_items_are_left_out_of_their_own_candidates():
     codes = examples.database[:40]
     within = (codes[:, None] != codes).sum(axis=2)
     labels = np.arange(40) // 3  # two others have the label, and the last one none
-    counts = hashbench.candidates(codes, codes, (labels, labels), "R@2", WANTED, exclude_self=True)
+    counts = hashbench.Problem.of_codes(codes, codes, (labels, labels), exclude_self=True).candidates("R@2", WANTED)
     is_other = ~np.eye(40, dtype=bool)
     levels = (labels[:, None] == labels)[is_other].reshape(40, 39).astype(int)
     curves = recall_curves(levels, within[is_other].reshape(40, 39))
     for count in counts:
         assert count[1:4] == tuple(smallest(curve, count.wanted, 2) for curve in curves)
     with pytest.raises(HashbenchError, match="a query has 3 relevant items, and R@2 counts at most 2"):
-        hashbench.candidates(codes, codes, (labels, labels), "R@2", WANTED)
+        hashbench.Problem.of_codes(codes, codes, (labels, labels)).candidates("R@2", WANTED)
 
 
 def test_a_cutoff_beyond_the_database_takes_all_of_it():
-    (count,) = hashbench.candidates(query, database, relevance, "R@1000", 0.5)
+    (count,) = hashbench.Problem.of_codes(query, database, relevance).candidates("R@1000", 0.5)
     assert count[1:4] == (N_DATABASE,) * 3

@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score
 from hashbench import evaluate
 from hashbench.errors import HashbenchError
 from hashbench.scoring import evaluator
-from hashbench.scoring.cosine import CosineRanking
+from hashbench.scoring.cosine import CosineDistance
 
 METRICS = ["AP", "AP@5", "AP@5:relevant", "NDCG", "NDCG@7", "NDCG:linear", "PairwiseError", "P@3", "R@3", "RR", "Hit@2"]
 
@@ -25,11 +25,11 @@ def draw(seed, n_queries=6, n_database=40, n_bits=12):
 def test_cosine_on_signs_equals_hamming(n_bits):
     query, database, labels = draw(n_bits, n_bits=n_bits)
     query, database = np.sign(query), np.sign(database)
-    distances = CosineRanking(query * 3, database).distances(slice(0, 6))
+    distances = CosineDistance(query * 3, database).distances(slice(0, 6))
     np.testing.assert_array_equal(distances, oracles.hamming_distances(query, database))
     hamming = evaluate(query, database, labels, METRICS)
     cosine = evaluate(query * 3, database, labels, METRICS, distance="cosine")
-    products = CosineRanking(query * 3, database, by_dot=True).distances(slice(0, 6))
+    products = CosineDistance(query * 3, database, by_dot=True).distances(slice(0, 6))
     np.testing.assert_array_equal((n_bits + products / 3) / 2, distances)
     for name, parts in hamming.scores.items():  # sums over other numbers of empty groups round otherwise
         np.testing.assert_allclose(parts, cosine.scores[name], rtol=1e-14)
@@ -66,13 +66,13 @@ def test_float_queries_rank_a_binary_database_by_inner_products(distance, zero):
 
 def test_by_inner_product_length_counts_and_zeros_are_no_direction():
     query, database = np.array([[1.0, 1.0], [-2.0, 0.0]]), np.array([[3.0, 0], [1, 1], [0, 0], [2, 2], [1, 2]])
-    distances = CosineRanking(query * 7, database, by_dot=True).distances(slice(0, 2))
+    distances = CosineDistance(query * 7, database, by_dot=True).distances(slice(0, 2))
     for row, products in zip(distances, query @ database.T, strict=True):
         np.testing.assert_array_equal(
             np.unique(row, return_inverse=True)[1], np.unique(-products, return_inverse=True)[1]
         )
     with pytest.raises(HashbenchError, match="database outputs are all zeros"):
-        CosineRanking(query, 0 * database, by_dot=True)
+        CosineDistance(query, 0 * database, by_dot=True)
 
 
 @pytest.mark.parametrize("factor", [1, 1e7, 1e12, 1e200])
@@ -85,7 +85,7 @@ def test_one_long_item_ties_no_products_of_others(factor):
     database[140:] *= 1e-3
     database = np.concatenate([long, database])
     exact = [[-sum(map(operator.mul, map(Fraction, row), map(Fraction, item))) for item in database] for row in query]
-    distances = CosineRanking(query, database, by_dot=True).distances(slice(0, 3))
+    distances = CosineDistance(query, database, by_dot=True).distances(slice(0, 3))
     for evaluation, expected in zip(distances, exact, strict=True):
         places = {value: place for place, value in enumerate(sorted(set(expected)))}
         np.testing.assert_array_equal(
@@ -97,7 +97,7 @@ def test_length_of_a_row_has_no_say_and_equal_rows_tie():
     query, database, labels = draw(0, n_database=300)
     database = np.concatenate([database, database * np.linspace(1e-180, 1e180, 300)[:, None]])
     labels = labels[0], np.concatenate([labels[1], 1 - labels[1]])
-    distances = CosineRanking(query, database).distances(slice(0, 6))
+    distances = CosineDistance(query, database).distances(slice(0, 6))
     np.testing.assert_array_equal(distances[:, :300], distances[:, 300:])
     assert (distances >= 0).all()
     assert (distances <= 12).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import oracles
 
-from hashbench import curves, evaluate
+from hashbench import Problem, evaluate
 from hashbench.scoring.curves import curve_metrics, lay_out
 
 
@@ -47,7 +47,7 @@ def test_curves_of_a_codes_file_are_written(hashbench, digits_data, tmp_path):
 
 def test_queries_without_relevant_items_are_in_no_mean_and_not_counted():
     codes = np.array([[0, 0], [0, 1], [1, 1]])
-    frame = curves(codes, codes[[0, 2]], (np.array([5, 5, 6]), np.array([5, 7])))
+    frame = Problem.of_codes(codes, codes[[0, 2]], (np.array([5, 5, 6]), np.array([5, 7]))).curves()
     assert frame[frame["curve"] == "radius"]["n_not_empty"].tolist() == [1, 2, 2]
     assert frame[frame["curve"] == "rank"]["n_not_empty"].tolist() == [2, 2]
 

@@ -18,11 +18,10 @@ from helpers.score_assertions import assert_same_scores
 from helpers.thoroughness import slow
 from numba.core.event import trigger_event
 
-from hashbench import HashbenchError, _parallel, evaluate, evaluate_ranking, thresholds
+from hashbench import HashbenchError, Problem, _parallel, evaluate, evaluate_ranking
 from hashbench.affinity import Affinity, Explicit, as_affinity
 from hashbench.bits import pack
 from hashbench.scoring import counting, evaluator
-from hashbench.scoring.evaluator import evaluate_packed
 
 METRICS = ["AP", "AP@7", "AP@7:relevant", "AP@7:capped", "AP@1000", "NDCG", "NDCG@9", "P@5", "P@r2"]
 
@@ -56,7 +55,7 @@ def test_labels_in_words_score_as_numbers_and_lacking_ones_are_noted(distance):
     assert found.notes[0].startswith("1 of the 3 classes of queries occurs nowhere in the database, such as 'fish'")
     assert expected.notes[0] == "1 of the 3 classes of queries occurs nowhere in the database, such as 2."
     if distance == "hamming":
-        assert thresholds(codes, codes[[1, 0, 0]], (words, words[[0, 1, 1]])).notes == found.notes
+        assert Problem.of_codes(codes, codes[[1, 0, 0]], (words, words[[0, 1, 1]])).thresholds().notes == found.notes
 
 
 @pytest.mark.parametrize("block_bytes", [8 * 9, 32 << 20])
@@ -71,8 +70,8 @@ def test_blocks_of_database_and_queries_add_up_to_the_whole(rule, memory, block_
     monkeypatch.setattr(evaluator, "_MEMORY", memory)
     monkeypatch.setattr(_parallel, "QUERY_CHUNK", 5)
     progress = []
-    evaluation = evaluate_packed(
-        pack(query), pack(database), N_BITS, affinity, METRICS, on_progress=lambda *done: progress.append(done)
+    evaluation = Problem.of_packed(pack(query), pack(database), N_BITS, affinity).evaluate(
+        METRICS, on_progress=lambda *done: progress.append(done)
     )
     assert_same_scores(evaluation, expected)
     n_blocks = counting.n_blocks(pack(database), N_BITS)
@@ -114,7 +113,7 @@ def test_a_database_on_disk_scores_like_one_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 7)
     with h5py.File(tmp_path / "codes.h5", "w") as file:
         stored = file.create_dataset("codes", data=pack(database))
-        evaluation = evaluate_packed(pack(query), stored, N_BITS, affinity, METRICS)
+        evaluation = Problem.of_packed(pack(query), stored, N_BITS, affinity).evaluate(METRICS)
     assert_same_scores(evaluation, evaluate(query, database, affinity, METRICS))
 
 
@@ -228,7 +227,7 @@ def test_metrics_keep_their_order_and_equal_names_are_scored_once():
 def test_packed_codes_that_do_not_fit_are_refused_in_words(packed_query, packed_database, message):
     affinity = as_affinity((classes[0][: len(packed_query)], classes[1][: len(packed_database)]))
     with pytest.raises(HashbenchError, match=message):
-        evaluate_packed(packed_query, packed_database, N_BITS, affinity, ["P@r2"])
+        Problem.of_packed(packed_query, packed_database, N_BITS, affinity).evaluate(["P@r2"])
 
 
 @pytest.mark.usefixtures("note_on_compiling")
@@ -241,8 +240,8 @@ def test_a_scoring_that_must_compile_reports_it_once(monkeypatch):
     monkeypatch.setattr(counting, "_LEVEL_COLUMNS", 13)
     for affinity, n_reports in ((Slow(matrix), 1), (Explicit(matrix), 0)):
         calls = []
-        evaluate_packed(
-            pack(query), pack(database), N_BITS, affinity, on_progress=lambda *call, calls=calls: calls.append(call)
+        Problem.of_packed(pack(query), pack(database), N_BITS, affinity).evaluate(
+            on_progress=lambda *call, calls=calls: calls.append(call)
         )
         assert sum(what.startswith("compiling") for what, *_ in calls) == n_reports
 

@@ -5,16 +5,17 @@ import pytest
 import scipy.sparse as sp
 from helpers import oracles
 from helpers.script_values import explained, values_of
+from helpers.slices import in_slices
 from helpers.thoroughness import ALL
 
 import hashbench
 from hashbench import Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.affinity import Affinity
 from hashbench.bits import as_packed_pair
+from hashbench.pipeline.cluster_counting import count_rows
 from hashbench.pipeline.cluster_shards import _AffinityRows
 from hashbench.scoring import counting
 from hashbench.scoring.ignored import leave_out
-from hashbench.scoring.shards import ShardedCodes, count_shard
 
 N_QUERIES, N_ITEMS, N_BITS = 14, 60, 7
 rng = np.random.default_rng(0)
@@ -161,7 +162,7 @@ def test_thresholds_count_the_pairs_that_are_left(case):
     rule, options, is_ignored = case
     query, database = split(codes)
     distances, is_relevant = (query[:, None] != database).sum(axis=2), rule.block(slice(None), slice(None)) > 0
-    found = hashbench.thresholds(query, database, rule, **options)
+    found = hashbench.Problem.of_codes(query, database, rule, **options).thresholds()
     for match in found.matches:
         is_match = (distances <= match.radius) & ~is_ignored
         assert (match.n_matches, match.n_false) == (is_match.sum(), (is_match & ~is_relevant).sum())
@@ -186,9 +187,9 @@ def test_groups_that_leave_no_relevant_item_are_given_as_the_cause(cameras, caus
     found = {
         "codes": hashbench.evaluate(*split(codes), same, ["AP"], **options),
         "outputs": hashbench.evaluate(*split(vectors + 0.01), same, ["AP"], distance="cosine", **options),
-        "shards": ShardedCodes(*packed, rule, count_shard).evaluate(["AP"]),
-        "thresholds": hashbench.thresholds(*split(codes), same, **options),
-        "explain": hashbench.explain(*split(codes), same, **options),
+        "shards": in_slices(*packed, rule).evaluate(["AP"]),
+        "thresholds": hashbench.Problem.of_codes(*split(codes), same, **options).thresholds(),
+        "explain": hashbench.explain(hashbench.Problem.of_codes(*split(codes), same), **options),
     }
     for name, scored in found.items():
         assert [note for note in scored.notes if cause in note], name
@@ -199,27 +200,27 @@ def test_groups_that_leave_no_relevant_item_are_given_as_the_cause(cameras, caus
 
 def test_an_item_with_itself_is_no_ignored_pair_of_a_threshold():
     classes, groups = np.arange(30) % 3, np.arange(30) % 5
-    found = hashbench.thresholds(codes[:30], codes[:30], (classes, classes), exclude_self=True)
+    found = hashbench.Problem.of_codes(codes[:30], codes[:30], (classes, classes), exclude_self=True).thresholds()
     assert not any("ignored" in note for note in found.notes)
     options = {"exclude_self": True, "groups": (groups, groups)}
-    found = hashbench.thresholds(codes[:30], codes[:30], (classes, classes), **options)
+    found = hashbench.Problem.of_codes(codes[:30], codes[:30], (classes, classes), **options).thresholds()
     assert "15 of 435 pairs are ignored." in found.notes  # two items have each class and group
 
 
-def test_shards_lack_ignored_items_too(case, monkeypatch):
+def test_databases_in_slices_lack_ignored_items_too(case, monkeypatch):
     rule, options, _ = case
-    metrics = [name for name in METRICS if name != "LGAP@r2"]
+    metrics = METRICS
     query, database, n_bits = as_packed_pair(*split(codes), None, None)
     expected = hashbench.evaluate(*split(codes), rule, metrics, **options)
-    monkeypatch.setattr("hashbench.scoring.shards._BLOCK_ROWS", 7)
-    found = ShardedCodes(query, database, n_bits, leave_out(rule, **options))
+    monkeypatch.setattr("hashbench.scoring.counting._BLOCK_BYTES", 7 * 8)
+    found = in_slices(query, database, n_bits, leave_out(rule, **options))
     np.testing.assert_array_equal(scored(found.evaluate(metrics), metrics), scored(expected, metrics))
     assert [note for note in found.evaluate(metrics).notes if "ignored" in note] == [
         note for note in expected.notes if "ignored" in note
     ]
     for name, values in found.evaluate(metrics).summary.items():
         assert values.by_name == pytest.approx(expected.summary[name].by_name, nan_ok=True)
-    thresholds = hashbench.thresholds(*split(codes), rule, **options)
+    thresholds = hashbench.Problem.of_codes(*split(codes), rule, **options).thresholds()
     np.testing.assert_array_equal(found.thresholds().n_true, thresholds.n_true)
     np.testing.assert_array_equal(found.thresholds().n_false, thresholds.n_false)
     assert [note for note in found.thresholds().notes if "ignored" in note] == [
@@ -231,11 +232,11 @@ def test_counts_of_workers_add_up(case):
     rule, options, _ = case
     query, database, n_bits = as_packed_pair(*split(codes), None, None)
     reduced = leave_out(rule, **options)
-    whole = count_shard(query, database, n_bits, reduced, slice(0, N_ITEMS)).histogram
+    whole = count_rows(query, database, n_bits, reduced, slice(0, N_ITEMS)).histogram
     parts = []
     for rows in (slice(0, 23), slice(23, N_ITEMS)):
         sent = _AffinityRows(reduced.part(slice(None), rows), rows.start)
-        parts.append(count_shard(query, database, n_bits, sent, rows).histogram)
+        parts.append(count_rows(query, database, n_bits, sent, rows).histogram)
     np.testing.assert_array_equal((parts[0] + parts[1]).counts, whole.counts)
 
 
@@ -273,7 +274,7 @@ def test_scripts_get_the_items_that_are_left(case):
         one_by_one.append(values_of(explained(["AP@7"], query[[row]], database[left], alone)))
     kept = {explanation.evaluator.name for explanation in together if explanation.evaluator.mean == "count_zero"}
     assert len(kept) > 5
-    notes = hashbench.explain(query, database, rule, ["AP@7"], **options).notes
+    notes = hashbench.explain(hashbench.Problem.of_codes(query, database, rule), ["AP@7"], **options).notes
     assert any(f"{is_ignored.sum():,} of {is_ignored.size:,} pairs" in note for note in notes)
     for explanation in together:
         name = explanation.evaluator.name

@@ -21,7 +21,7 @@ def draw(rng, n_classes, n_copies):
 
 
 def shares_of(codes, classes):
-    found = hashbench.thresholds(codes, codes, (classes, classes), exclude_self=True)
+    found = hashbench.Problem.of_codes(codes, codes, (classes, classes), exclude_self=True).thresholds()
     return np.array([[getattr(match, name) for match in found.matches[:8]] for name in SHARES])
 
 
@@ -31,7 +31,7 @@ def test_pairs_of_a_group_have_any_levels_and_queries_may_be_alike():
     levels = np.where(np.arange(40) < 2, rng.integers(-1, 8, (6, 40)), rng.integers(0, 2, (6, 40)))  # 2 to 7 are rare
     query, levels = np.repeat(codes, 3, axis=0), np.repeat(levels, 3, axis=0)
     rule = Explicit(levels)
-    found, units = hashbench.thresholds(query, database, rule), Units.of(rule)
+    found, units = hashbench.Problem.of_codes(query, database, rule).thresholds(), Units.of(rule)
     distances = (query[:, None] != database).sum(axis=2)
     for group in range(units.n_groups):
         is_touched = (units.of_query[:, None] == group) | (units.of_item == group)
@@ -48,7 +48,7 @@ def test_pairs_of_a_group_are_those_that_touch_it(n_classes, split):
     if split:
         rows, columns = rows[rows % 3 == 0], rows[rows % 3 > 0]
     rule = leave_out(SameLabel(classes[rows], classes[columns]), exclude_self=not split)
-    found, units = hashbench.thresholds(codes[rows], codes[columns], rule), Units.of(rule)
+    found, units = hashbench.Problem.of_codes(codes[rows], codes[columns], rule).thresholds(), Units.of(rule)
     assert units.are_classes == (n_classes == 40)
     of_item = units.of_query if units.of_item is None else units.of_item
     is_pair = np.ones((len(rows), len(columns)), dtype=bool) if split else np.triu(rows[:, None] != columns, 1)
@@ -64,7 +64,7 @@ def test_the_variance_is_that_of_leaving_each_class_out():
     codes, classes = draw(np.random.default_rng(1), 50, 4)
     without = np.array([shares_of(codes[classes != left_out], classes[classes != left_out]) for left_out in range(50)])
     expected = 49 / 50 * ((without - without.mean(axis=0)) ** 2).sum(axis=0)
-    found = hashbench.thresholds(codes, codes, (classes, classes), exclude_self=True)
+    found = hashbench.Problem.of_codes(codes, codes, (classes, classes), exclude_self=True).thresholds()
     false, true = np.cumsum(found.by_group, axis=2).transpose(1, 0, 2)
     n_false, n_true = np.cumsum(found.n_false), np.cumsum(found.n_true)
     counts = [
@@ -83,7 +83,7 @@ def test_intervals_hold_for_other_classes_where_those_for_independent_pairs_fail
     holds = []
     for _ in range(60):
         codes, classes = draw(rng, 40, 4)
-        found = hashbench.thresholds(codes, codes, (classes, classes), exclude_self=True)
+        found = hashbench.Problem.of_codes(codes, codes, (classes, classes), exclude_self=True).thresholds()
         match = found.at(3)
         naive = binomtest(match.n_false, found.n_irrelevant).proportion_ci(method="exact")
         ends = (match.recall_low, match.recall_high), (match.fpr_low, match.fpr_high), naive
@@ -124,9 +124,11 @@ def test_without_a_hit_pairs_count_as_much_as_at_the_next_radius_with_one():
 
 def test_one_query_shows_nothing_of_others_and_no_pairs_nothing_at_all():
     codes, _ = draw(np.random.default_rng(0), 9, 1)
-    found = hashbench.thresholds(codes[:1], codes, np.eye(1, 9, dtype=int))
+    found = hashbench.Problem.of_codes(codes[:1], codes, np.eye(1, 9, dtype=int)).thresholds()
     assert found.at(0)[-4:] == (0, 1, 0, 1)
-    assert np.isnan(hashbench.thresholds(codes[:1], codes, np.zeros((1, 9), dtype=int)).at(0).recall_low)
+    assert np.isnan(
+        hashbench.Problem.of_codes(codes[:1], codes, np.zeros((1, 9), dtype=int)).thresholds().at(0).recall_low
+    )
 
 
 def test_superclasses_are_resampled_where_they_define_relevance():

@@ -16,9 +16,9 @@ from hashbench import HashbenchError, evaluate
 from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.scoring import counting, reranking
-from hashbench.scoring.evaluator import evaluate_packed
 from hashbench.scoring.histogram import Candidates, TieHistogram
 from hashbench.scoring.metrics import _reranking_loops, get_metric
+from hashbench.scoring.problem import Problem
 from hashbench.scoring.reranking import Vectors
 
 LEVELS = [0, 1, 2, 5]
@@ -149,7 +149,7 @@ def test_parts_of_queries_and_blocks_on_disk_score_like_the_whole(tmp_path, monk
     monkeypatch.setattr(reranking, "_MEMORY", reranking._CANDIDATE * 14)
     with h5py.File(tmp_path / "codes.h5", "w") as file:
         stored = file.create_dataset("codes", data=pack(database))
-        result = evaluate_packed(pack(query), stored, N_BITS, RULES["same-label"], NAMES, vectors=vectors)
+        result = Problem.of_packed(pack(query), stored, N_BITS, RULES["same-label"], vectors=vectors).evaluate(NAMES)
     for name, scores in whole.scores.items():
         np.testing.assert_array_equal(result.scores[name], scores)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers import oracles, thoroughness
 from helpers.affinity_examples import LEVELS, RULES, database, query
+from helpers.slices import in_slices
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
@@ -17,7 +18,6 @@ from hashbench.affinity import SameLabel
 from hashbench.bits import pack
 from hashbench.scoring import item_sample, shards
 from hashbench.scoring.metrics import get_metric
-from hashbench.scoring.shards import ShardedCodes
 
 NAMES = ["AP:ranked", "AP@3:retrieved", "AP@3:relevant", "AP@2:capped", "AP@R", "NDCG:exponential"]
 NAMES += ["NDCG@3:exponential", "NDCG:linear", "NDCG@3:trec"]
@@ -155,7 +155,7 @@ def test_sampled_items_of_large_databases_are_those_of_their_shards_and_blocks(r
     whole = numbers(hashbench.evaluate(query, database, RULES[rule], METRICS))
     for n_rows in (7, 1000):
         monkeypatch.setattr(shards, "_BLOCK_ROWS", n_rows)
-        codes = ShardedCodes(pack(query), pack(database), query.shape[1], RULES[rule])
+        codes = in_slices(pack(query), pack(database), query.shape[1], RULES[rule])
         assert numbers(codes.evaluate(METRICS)) == pytest.approx(whole, rel=1e-12)
 
 

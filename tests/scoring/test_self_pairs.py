@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers import oracles
+from helpers.slices import in_slices
 from helpers.thoroughness import ALL
 
 import hashbench
 from hashbench import Distance, Explicit, HashbenchError, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import as_packed_pair
 from hashbench.scoring.ignored import leave_out
-from hashbench.scoring.shards import ShardedCodes
 
 N_ITEMS, N_BITS = 40, 7
 rng = np.random.default_rng(0)
@@ -96,19 +96,19 @@ def test_thresholds_count_two_items_as_one_pair(rule):
     first, second = np.triu_indices(N_ITEMS, 1)
     distances = (codes[first] != codes[second]).sum(axis=1)
     is_relevant = rule.block(slice(None), slice(None))[first, second] > 0
-    found = hashbench.thresholds(codes, codes, rule, exclude_self=True)
+    found = hashbench.Problem.of_codes(codes, codes, rule, exclude_self=True).thresholds()
     for match in found.matches:
         is_match = distances <= match.radius
         n_false = (is_match & ~is_relevant).sum()
         assert (match.n_matches, match.n_false) == (is_match.sum(), n_false)
     query, database, n_bits = as_packed_pair(codes, codes, None, None)
-    sharded = ShardedCodes(query, database, n_bits, leave_out(rule, exclude_self=True))
+    sharded = in_slices(query, database, n_bits, leave_out(rule, exclude_self=True))
     np.testing.assert_array_equal(sharded.thresholds().to_frame(), found.to_frame())
 
 
 def test_micro_average_precision_has_a_pair_once():
     equal, classes = np.zeros((3, 4), dtype=bool), [0, 0, 1]
-    found = hashbench.thresholds(equal, equal, (classes, classes), exclude_self=True)
+    found = hashbench.Problem.of_codes(equal, equal, (classes, classes), exclude_self=True).thresholds()
     expected = oracles.over_orders(oracles.average_precision, [0, 0, 0], [1, 0, 0])
     assert (found.uap.mean, found.uap.low, found.uap.high) == pytest.approx(expected[:3])
 
@@ -123,21 +123,21 @@ def test_shards_refuse_two_labels_of_one_item():
     query, database, n_bits = as_packed_pair(codes, codes, None, None)
     twice = SameLabel(labels, labels[::-1])
     with pytest.raises(HashbenchError, match="their labels differ"):
-        ShardedCodes(query, database, n_bits, leave_out(twice, exclude_self=True)).evaluate(["AP"])
+        in_slices(query, database, n_bits, leave_out(twice, exclude_self=True)).evaluate(["AP"])
 
 
 def test_thresholds_refuse_what_is_relevant_one_way_only():
     equal, one_way = np.zeros((N_ITEMS, 4), dtype=bool), np.zeros((N_ITEMS, N_ITEMS), dtype=int)
     one_way[[0, 2], [1, 3]] = 1  # their counts are even
     with pytest.raises(HashbenchError, match="two items are one pair"):
-        hashbench.thresholds(equal, equal, one_way, exclude_self=True)
+        hashbench.Problem.of_codes(equal, equal, one_way, exclude_self=True).thresholds()
     with pytest.raises(HashbenchError, match="two items are one pair"):
-        hashbench.thresholds(codes, codes, np.eye(N_ITEMS, k=1, dtype=int), exclude_self=True)
+        hashbench.Problem.of_codes(codes, codes, np.eye(N_ITEMS, k=1, dtype=int), exclude_self=True).thresholds()
 
 
 def test_shards_lack_the_query_too(rule):
     query, database, n_bits = as_packed_pair(codes, codes, None, None)
-    sharded = ShardedCodes(query, database, n_bits, leave_out(rule, exclude_self=True))
+    sharded = in_slices(query, database, n_bits, leave_out(rule, exclude_self=True))
     metrics = [name for name in METRICS if name != "LGAP@r2"]
     expected = hashbench.evaluate(codes, codes, rule, metrics, exclude_self=True)
     np.testing.assert_array_equal(scored(sharded.evaluate(metrics), metrics), scored(expected, metrics))
@@ -145,11 +145,11 @@ def test_shards_lack_the_query_too(rule):
 
 def test_queries_that_are_the_database_are_noted():
     query, database, n_bits = as_packed_pair(codes, codes, None, None)
-    sharded = ShardedCodes(query, database, n_bits, RULES["same-label"])
+    sharded = in_slices(query, database, n_bits, RULES["same-label"])
     for found in (
         hashbench.evaluate(codes, codes, RULES["same-label"], ["AP"]),
         hashbench.evaluate(vectors, vectors, RULES["same-label"], ["AP"], distance="dot"),
-        hashbench.thresholds(codes, codes, RULES["same-label"]),
+        hashbench.Problem.of_codes(codes, codes, RULES["same-label"]).thresholds(),
         sharded.evaluate(["AP"]),
         sharded.thresholds(),
     ):

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from helpers.affinity_examples import N_BITS, database, matrix, query
 from helpers.json_output import scores_in
+from helpers.slices import in_slices
 
-from hashbench import HashbenchError, evaluate, evaluate_ranking, explain, run
+from hashbench import HashbenchError, Problem, evaluate, evaluate_ranking, explain, run
 from hashbench.affinity import Explicit
 from hashbench.bits import pack
 from hashbench.scoring.metrics import get_metric, readings
-from hashbench.scoring.shards import ShardedCodes
 
 LEVELS = Explicit(matrix)
 FOUND, ANY = "share of the relevant items found", "any relevant item found"
@@ -64,7 +64,7 @@ def test_names_of_one_meaning_here_and_equal_values_say_nothing():
 
 def test_all_ways_to_score_say_the_same():
     note = score(["Recall@3"]).notes
-    sharded = ShardedCodes(pack(query), pack(database), N_BITS, LEVELS).evaluate(["Recall@3"])
+    sharded = in_slices(pack(query), pack(database), N_BITS, LEVELS).evaluate(["Recall@3"])
     distances = (query[:, None] != database).sum(axis=2)
     ranked = evaluate_ranking(matrix, -distances, ["Recall@3"])
     signs = 2.0 * query - 1, 2.0 * database - 1
@@ -107,7 +107,9 @@ def test_explain_looks_for_a_value_in_the_other_meaning_too(hashbench, files):
     value = f"{score(['Hit@3'])['Hit@3'].mean:.4f}"
     done = hashbench("explain", *files, "--metric", "Recall@3", "--value", value)
     assert any("Hit@3" in line and "gives it" in line for line in done.stdout.splitlines())
-    searched, explained = (explain(query, database, LEVELS, "Recall@3", value=text).scripts for text in (value, None))
+    searched, explained = (
+        explain(Problem.of_codes(query, database, LEVELS), "Recall@3", value=text).scripts for text in (value, None)
+    )
     assert set(searched["metric"]) == {"R@3", "Hit@3"}
     assert set(explained["metric"]) == {"R@3"}
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from helpers import oracles
 from helpers.affinity_examples import N_BITS, RULES, database, query
+from helpers.slices import in_slices
 from sklearn.metrics import average_precision_score, f1_score, precision_score, recall_score
 
 import hashbench
 from hashbench import HashbenchError
 from hashbench.affinity import Affinity
 from hashbench.bits import as_packed_pair
-from hashbench.scoring.shards import ShardedCodes
 
 ENDS = ("low", "high")
 DISTANCES = (query[:, None] != database).sum(axis=2)
@@ -27,7 +27,7 @@ def is_relevant(rule):
 
 
 def test_every_radius_is_scikit_learns_classifier_over_all_pairs(rule, is_relevant):
-    found = hashbench.thresholds(query, database, rule)
+    found = hashbench.Problem.of_codes(query, database, rule).thresholds()
     truth = is_relevant.ravel()
     for match in found.matches:
         is_match = DISTANCES.ravel() <= match.radius
@@ -44,7 +44,7 @@ def test_every_radius_is_scikit_learns_classifier_over_all_pairs(rule, is_releva
 
 
 def test_what_single_queries_see_is_what_evaluate_scores(rule):
-    frame = hashbench.thresholds(query, database, rule).to_frame()
+    frame = hashbench.Problem.of_codes(query, database, rule).thresholds().to_frame()
     summary = hashbench.evaluate(
         query, database, rule, [f"{name}@r{r}" for name in "PR" for r in frame["radius"]]
     ).summary
@@ -56,14 +56,14 @@ def test_what_single_queries_see_is_what_evaluate_scores(rule):
 def test_micro_average_precision_without_ties_is_scikit_learns():
     codes = np.tri(8, 8, -1, dtype=bool)  # at distances 0 to 7 from the first
     relevance = np.array([[1, 0, 1, 1, 0, 0, 1, 0]])
-    found = hashbench.thresholds(codes[:1], codes, relevance).uap
+    found = hashbench.Problem.of_codes(codes[:1], codes, relevance).thresholds().uap
     expected = average_precision_score(relevance[0], -np.arange(8))
     assert (found.mean, found.low, found.high, found.tie_sd) == pytest.approx((expected, expected, expected, 0))
 
 
 def test_micro_average_precision_is_the_mean_over_orders_of_all_pairs():
     codes, relevance = database[:5], np.array([[1, 0, 0, 1, 0], [0, 1, 0, 0, 0]])
-    found = hashbench.thresholds(query[:2], codes, relevance).uap
+    found = hashbench.Problem.of_codes(query[:2], codes, relevance).thresholds().uap
     pairs = DISTANCES[:2, :5].ravel().tolist(), relevance.ravel().tolist()
     expected = oracles.over_orders(oracles.average_precision, *pairs)
     assert (found.mean, found.low, found.high) == pytest.approx(expected[:3])
@@ -76,7 +76,9 @@ def test_deviation_of_micro_average_precision_is_that_of_shuffled_items(exclude_
     codes = (rng.random((12, 8)) < 0.5)[labels] ^ (rng.random((48, 8)) < 0.1)
     rows, columns = (np.arange(48), np.arange(48)) if exclude_self else (np.arange(16), np.arange(16, 48))
     relevance = labels[rows], labels[columns]
-    found = hashbench.thresholds(codes[rows], codes[columns], relevance, exclude_self=exclude_self).uap
+    found = (
+        hashbench.Problem.of_codes(codes[rows], codes[columns], relevance, exclude_self=exclude_self).thresholds().uap
+    )
     scores = []
     for _ in range(300):
         items = rng.permutation(48)  # pairs of i < j, or query by query
@@ -97,7 +99,7 @@ def test_labelled_pairs_are_counted_as_they_are(is_database):
     pairs = np.column_stack([rng.integers(0, len(items), 90), rng.integers(0, len(database), 90)])
     pairs = np.unique(pairs[pairs[:, 0] < pairs[:, 1]] if is_database else pairs, axis=0)
     is_same = np.arange(len(pairs)) % 3 == 0
-    found = hashbench.thresholds(items, database, pairs=np.column_stack([pairs, is_same]))
+    found = hashbench.pair_thresholds(items, database, np.column_stack([pairs, is_same]))
     distances = (items[pairs[:, 0]] != database[pairs[:, 1]]).sum(axis=1)
     np.testing.assert_array_equal(found.n_true, np.bincount(distances[is_same], minlength=N_BITS + 1))
     np.testing.assert_array_equal(found.n_false, np.bincount(distances[~is_same], minlength=N_BITS + 1))
@@ -107,7 +109,7 @@ def test_labelled_pairs_are_counted_as_they_are(is_database):
     assert found.uap.tie_sd > 0
     assert {"query_precision", "n_empty"}.isdisjoint(found.to_frame())
     swapped = np.column_stack([pairs[:, ::-1], is_same]) if is_database else np.column_stack([pairs, is_same])
-    again = hashbench.thresholds(items, database, pairs=np.concatenate([swapped, swapped[:2]]))
+    again = hashbench.pair_thresholds(items, database, np.concatenate([swapped, swapped[:2]]))
     assert again.at(3) == found.at(3)
     assert again.notes[0] == "2 labelled pairs repeated, and counted once."
 
@@ -116,13 +118,13 @@ def test_halves_hold_each_class_whole():
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(30), 4)
     codes = (rng.random((30, 8)) < 0.5)[labels] ^ (rng.random((120, 8)) < 0.1)
-    found = hashbench.thresholds(codes, codes, (labels, labels), exclude_self=True, held_out=True)
+    found = hashbench.Problem.of_codes(codes, codes, (labels, labels), exclude_self=True).thresholds(held_out=True)
     for half in (found, found.held_out):
         assert (half.n_queries, half.n_relevant, half.n_irrelevant) == (60, 15 * 6, 60 * 59 // 2 - 90)
-    whole = hashbench.thresholds(codes, codes, (labels, labels), exclude_self=True)
+    whole = hashbench.Problem.of_codes(codes, codes, (labels, labels), exclude_self=True).thresholds()
     np.testing.assert_array_equal(found.n_true + found.held_out.n_true, whole.n_true)
     pairs = np.array([[row, row + 1, int(row % 4 < 3)] for row in range(119)])
-    labelled = hashbench.thresholds(codes, codes, pairs=pairs, held_out=True)
+    labelled = hashbench.pair_thresholds(codes, codes, pairs, held_out=True)
     n_counted = sum(half.n_relevant + half.n_irrelevant for half in (labelled, labelled.held_out))
     assert 0 < n_counted < len(pairs)
     assert f"{len(pairs) - n_counted} labelled pairs with an item in each half left out." in labelled.notes
@@ -142,7 +144,7 @@ def test_halves_hold_each_class_whole():
 )
 def test_labelled_pairs_that_make_no_sense_are_refused(pairs, message):
     with pytest.raises(HashbenchError, match=message):
-        hashbench.thresholds(database[:3], database[:3], pairs=pairs)
+        hashbench.pair_thresholds(database[:3], database[:3], pairs)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +159,12 @@ def test_labelled_pairs_that_make_no_sense_are_refused(pairs, message):
 )
 def test_pairs_and_halves_need_what_they_count(options, message):
     with pytest.raises(HashbenchError, match=message):
-        hashbench.thresholds(database, database, **options)
+        hashbench.Problem.of_codes(database, database, **options).thresholds()
 
 
 @pytest.mark.parametrize("share", [5, -1, float("nan"), "x"])
 def test_a_share_that_is_none_is_refused(share):
-    found = hashbench.thresholds(query, database, RULES["dense"])
+    found = hashbench.Problem.of_codes(query, database, RULES["dense"]).thresholds()
     for choose in (found.at_fpr, found.at_precision):
         with pytest.raises(HashbenchError, match=r"is a share from 0 to 1, such as 0\.001, got"):
             choose(share)
@@ -173,8 +175,8 @@ def test_shards_have_the_counts_of_the_whole(rule):
     found, expected = (  # without intervals, since shards are not resampled
         codes.to_frame().drop(columns=[f"{name}_{end}" for name in ("precision", "recall", "fpr") for end in ENDS])
         for codes in (
-            ShardedCodes(packed_query, packed, n_bits, rule).thresholds(),
-            hashbench.thresholds(query, database, rule),
+            in_slices(packed_query, packed, n_bits, rule).thresholds(),
+            hashbench.Problem.of_codes(query, database, rule).thresholds(),
         )
     )
     np.testing.assert_array_equal(found, expected)
@@ -183,18 +185,18 @@ def test_shards_have_the_counts_of_the_whole(rule):
 def test_the_radius_that_is_looked_for_is_the_largest_that_has_it():
     # distances 0 to 3; relevant, relevant, irrelevant, relevant
     codes = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]])
-    found = hashbench.thresholds(codes[:1], codes, np.array([[1, 1, 0, 1]]))
+    found = hashbench.Problem.of_codes(codes[:1], codes, np.array([[1, 1, 0, 1]])).thresholds()
     assert [round(match.f1, 3) for match in found.matches] == [0.5, 0.8, 0.667, 0.857]
     assert found.best_f1.radius == 3
     assert (found.at_fpr(0.999), found.at_fpr(1).radius) == (None, 3)  # of one query
     assert (found.at_precision(0).radius, found.at_precision(0.001)) == (3, None)
     reason = "these pairs cannot show it; the highest lower bound of a radius is 0.0000"
     assert found.why_no_precision(0.9) == reason
-    assert hashbench.thresholds(codes[:1], codes[:1], np.array([[0]])).at_fpr(0.5) is None
+    assert hashbench.Problem.of_codes(codes[:1], codes[:1], np.array([[0]])).thresholds().at_fpr(0.5) is None
 
 
 def test_a_false_positive_rate_is_that_of_the_upper_bound():
-    found = hashbench.thresholds(query, database, RULES["dense"])
+    found = hashbench.Problem.of_codes(query, database, RULES["dense"]).thresholds()
     highs = [match.fpr_high for match in found.matches]
     assert highs == sorted(highs)
     for radius, high in enumerate(highs[:-1]):
@@ -203,7 +205,7 @@ def test_a_false_positive_rate_is_that_of_the_upper_bound():
 
 
 def test_a_precision_is_that_of_the_lower_bound():
-    found = hashbench.thresholds(query, database, RULES["dense"])
+    found = hashbench.Problem.of_codes(query, database, RULES["dense"]).thresholds()
     lows = [match.precision_low if match.n_matches else -1 for match in found.matches]
     for low in set(lows) - {-1}:
         assert found.at_precision(low).radius == max(place for place, other in enumerate(lows) if other >= low)
@@ -217,17 +219,19 @@ def test_a_precision_is_that_of_the_lower_bound():
 
 
 def test_without_relevant_or_irrelevant_pairs_shares_are_unknown():
-    found = hashbench.thresholds(query, database, np.zeros(DISTANCES.shape, dtype=int))
+    found = hashbench.Problem.of_codes(query, database, np.zeros(DISTANCES.shape, dtype=int)).thresholds()
     assert found.best_f1 is None
     assert np.isnan([found.at(3).recall, found.at(3).f1, found.uap.mean]).all()
     assert found.n_undefined == len(query)
-    everything = hashbench.thresholds(query, database, np.ones(DISTANCES.shape, dtype=int)).at(N_BITS)
+    everything = (
+        hashbench.Problem.of_codes(query, database, np.ones(DISTANCES.shape, dtype=int)).thresholds().at(N_BITS)
+    )
     assert (everything.precision, everything.recall) == (1, 1)
     assert np.isnan([everything.fpr, everything.fpr_low]).all()
 
 
 def test_a_radius_beyond_the_codes_is_refused():
-    found = hashbench.thresholds(query, database, RULES["dense"])
+    found = hashbench.Problem.of_codes(query, database, RULES["dense"]).thresholds()
     for radius in (-1, 12, 1.5, "2"):
         with pytest.raises(HashbenchError, match=f"radius is {radius}, expected a whole number from 0 to 11"):
             found.at(radius)

@@ -19,7 +19,7 @@ from hashbench.reports.explain import quantities
 from hashbench.reports.explain.quantities import DIVISOR_WORDS, MEANS, First
 from hashbench.reports.explain.ranking import DISTANCES, Query, Scoring, Sort, count_ties, n_left, score, visit_queries
 from hashbench.reports.explain.scripts import EVALUATORS, Evaluator, metric_pattern
-from hashbench.scoring.evaluator import check_counts
+from hashbench.scoring.hamming import check_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Scores, get_metric
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hashbench._typing import ByteArray, Progress, silent
+import numpy as np
+
+from hashbench._typing import Progress, silent
 from hashbench._validation import check_choice
-from hashbench.affinity import Affinity
 from hashbench.errors import needing
 from hashbench.reports.explain.answers import answers, format_answers, parse_printed, searched_metrics
 from hashbench.reports.explain.emulation import Emulation, Explanation, describe_missing
@@ -16,11 +17,11 @@ from hashbench.reports.explain.ranking import n_left
 from hashbench.reports.explain.run_tools import Run, explain_run
 from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
 from hashbench.reports.explain.search import search
-from hashbench.scoring.evaluator import check_counts
 from hashbench.scoring.ignored import notes_on_ignored
 from hashbench.scoring.metrics import Metric, get_metric, readings
+from hashbench.scoring.problem import Problem
 from hashbench.scoring.runs import order_notes
-from hashbench.scoring.self_pairs import check_self
+from hashbench.scoring.self_pairs import FINDS_ITSELF
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,8 +44,9 @@ class Explained:
 
     Examples
     --------
-    >>> from hashbench import explain
-    >>> explained = explain([[0, 0]], [[0, 1], [1, 0], [1, 1]], ([5], [7, 5, 5]), "AP", scripts="sklearn-ap")
+    >>> from hashbench import Problem, explain
+    >>> problem = Problem.of_codes([[0, 0]], [[0, 1], [1, 0], [1, 1]], ([5], [7, 5, 5]))
+    >>> explained = explain(problem, "AP", scripts="sklearn-ap")
     >>> explained.scripts[["script", "metric", "value", "exact_mean"]].round(4).values.tolist()
     [['sklearn-ap', 'AP', 0.5833, 0.7083]]
     >>> explained.causes[["cause", "share"]].round(4).values.tolist()
@@ -115,28 +117,27 @@ class Explained:
         return f"<Explained {', '.join(metrics)} of {len({one.evaluator.name for one in each})} scripts>"
 
 
-def explain_codes(
-    query: ByteArray,
-    database: ByteArray,
-    n_bits: int,
-    affinity: Affinity,
+def explain_problem(
+    problem: Problem,
     metrics: Sequence[str] = (),
     scripts: Sequence[str] = (),
     database_order: str | None = None,
     value: str | None = None,
     on_progress: Progress = silent,
 ) -> Explained:
-    """Score packed codes, (n, ceil(n_bits / 8)), by scripts, and search for the one that prints a value.
+    """Score binary codes by scripts, and search for the one that prints a value; a database in slices is read whole.
 
     Without metrics, a value is searched in those that papers report, and in all orders of the database. Scripts that
     cannot give it are ruled out before all queries are ranked, and have an estimate.
     """
     if value is not None:
         parse_printed(value)
+    query, database, n_bits = problem.codes.query, np.asarray(problem.codes.database[:]), problem.codes.n_bits
+    affinity = problem.codes.relevance
+    if affinity.is_read_in_slices:
+        affinity = affinity.part()
     chosen = list(dict.fromkeys(map(named, scripts))) or [*EVALUATORS, *twins_of(EVALUATORS)]
-    check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
     left = n_left(affinity)
-    on_self = check_self(query, database, affinity)
     n_items, is_search = int(left.max()), value is not None and not metrics
     asked = [get_metric(name) for name in metrics]
     named_metrics = [metric.name for metric in asked] if value is None else _with_other_readings(asked)
@@ -159,7 +160,8 @@ def explain_codes(
     of_order = by_order[orders[0]]
     computed = dict.fromkeys(explanation.metric for explanation in of_order)
     missing = [name for name in dict.fromkeys(metrics) if get_metric(name).name not in computed]
-    notes = [*readings(asked), *(f"Left out: {describe_missing(name, chosen, n_items)}" for name in missing), *on_self]
+    notes = [*readings(asked), *(f"Left out: {describe_missing(name, chosen, n_items)}" for name in missing)]
+    notes += [note for note in problem.about if note == FINDS_ITSELF]
     has_relevant = any(explanation.n_undefined < explanation.n_queries for explanation in of_order)
     notes += notes_on_ignored(affinity, left, has_relevant=has_relevant)
     idle = {script.name for script in chosen} - {explanation.evaluator.name for explanation in of_order}

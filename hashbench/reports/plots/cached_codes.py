@@ -141,8 +141,7 @@ def _dataset(path: Path) -> Dataset:
 def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
     """Score a codes file; ``changed`` identifies its content in the cache."""
     dataset = _dataset(dataset_path)
-    n_bits = int(read_record(path)["n_bits"])
-    names = curve_metrics(n_bits, len(dataset.database), by_radius=False)
+    names = curve_metrics(None, len(dataset.database))
     return lay_out(score(dataset, path, names))
 
 

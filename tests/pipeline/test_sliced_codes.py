@@ -11,9 +11,9 @@ from helpers.error_sentences import complaint
 from helpers.paths import ROOT
 from helpers.thoroughness import slow
 
+from hashbench.pipeline.cluster_counting import count_rows
 from hashbench.pipeline.own_codes import OwnFiles, read_own
-from hashbench.pipeline.sharded_codes import read_sharded
-from hashbench.scoring import shards
+from hashbench.scoring import counting
 
 rng = np.random.default_rng(0)
 N_DATABASE, CUTS = 41, (1, 2, 19)  # shards of 1, 1, 17 and 22 rows
@@ -47,17 +47,22 @@ def codes(save):
 
 
 def one_file(specs):
-    return {key: value.replace("-*", "") if isinstance(value, str) else value for key, value in specs.items()}
+    def whole(value):
+        if isinstance(value, tuple):
+            return tuple(map(whole, value))
+        return value.replace("-*", "") if isinstance(value, str) else value
+
+    return {key: whole(value) for key, value in specs.items()}
 
 
 def sharded(**specs):
-    return read_sharded(OwnFiles(**specs))
+    return read_own(OwnFiles(**specs)).problem
 
 
 def assert_same_scores(**specs):
     """Check that shards score as the same codes and labels in one file each."""
     actual = sharded(**specs).evaluate(METRICS)
-    expected = read_own(OwnFiles(**one_file(specs))).evaluate(METRICS)
+    expected = read_own(OwnFiles(**one_file(specs))).problem.evaluate(METRICS)
     assert (actual.n_undefined, actual.notes) == (expected.n_undefined, expected.notes)
     for name, scores in expected.scores.items():
         np.testing.assert_array_equal(actual.scores[name], scores, err_msg=name)
@@ -73,31 +78,31 @@ RELEVANCE = {
 }
 
 
+def saved_labels(save, kind, cuts):
+    """Save classes, perhaps with superclasses, those of the database in shards."""
+    classes, *coarse = RELEVANCE[kind]
+    files = {"query_labels": save("ql", classes[0]), "database_labels": save("dl", classes[1], cuts)}
+    return files | ({"coarse": (save("qc", coarse[0][0]), save("dc", coarse[0][1], cuts))} if coarse else {})
+
+
 @pytest.mark.parametrize("block", [5, *slow(1 << 18)])
 @pytest.mark.parametrize("cuts", [CUTS, (30,), ()], ids=["as codes", "otherwise", "one file"])
 @pytest.mark.parametrize("kind", RELEVANCE)
 def test_labels_in_shards_or_in_one_file_score_as_those_in_memory(save, codes, monkeypatch, kind, cuts, block):
-    monkeypatch.setattr(shards, "_BLOCK_ROWS", block)
-    names = [("query_labels", "database_labels"), ("query_coarse", "database_coarse")]
-    labels = {}
-    for (query, database), arrays in zip(names, RELEVANCE[kind], strict=False):
-        labels |= {query: save(query, arrays[0]), database: save(database, arrays[1], cuts)}
-    assert_same_scores(**codes, **labels)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * block)
+    assert_same_scores(**codes, **saved_labels(save, kind, cuts))
 
 
 @pytest.mark.parametrize("kind", ["classes", "words", "superclasses"])
 def test_items_to_ignore_in_shards_are_those_in_memory(save, codes, monkeypatch, kind):
-    monkeypatch.setattr(shards, "_BLOCK_ROWS", 5)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 5)
     cameras, ids = rng.integers(0, 3, 50), rng.integers(0, 20, 50)
     files = {"exclude_same_id": (save("qi", ids[:9]), save("di", ids[9:]))}
-    files |= {"query_groups": save("qg", cameras[:9]), "database_groups": save("dg", cameras[9:], (30,))}
-    files |= {"junk_label": str(RELEVANCE[kind][0][1][5])}
-    names = [("query_labels", "database_labels"), ("query_coarse", "database_coarse")]
-    for (query, database), arrays in zip(names, RELEVANCE[kind], strict=False):
-        files |= {query: save(query, arrays[0]), database: save(database, arrays[1], CUTS)}
+    files |= {"groups": (save("qg", cameras[:9]), save("dg", cameras[9:], (30,)))}
+    files |= {"junk_label": (str(RELEVANCE[kind][0][1][5]),), **saved_labels(save, kind, CUTS)}
     assert_same_scores(**codes, **files)
     found = sharded(**codes, **files).thresholds()
-    assert found.n_relevant < sharded(**codes, **files | {"junk_label": None}).thresholds().n_relevant
+    assert found.n_relevant < sharded(**codes, **files | {"junk_label": ()}).thresholds().n_relevant
 
 
 WORDS = np.array(["c0", "c1", "c2", "c3", "c4"])
@@ -105,7 +110,7 @@ WORDS = np.array(["c0", "c1", "c2", "c3", "c4"])
 
 @pytest.mark.parametrize("cuts", [CUTS, ()], ids=["shards", "one file"])
 def test_words_that_the_database_lacks_are_reported_as_for_one_file(save, codes, monkeypatch, cuts):
-    monkeypatch.setattr("hashbench.pipeline.sharded_codes._PAIRED", 6)
+    monkeypatch.setattr("hashbench.pipeline.sliced_codes._PAIRED", 6)
     known = np.array([word.replace("c4", "C4") for word in WORDS])
     labels = {"query_labels": save("ql", WORDS[CLASSES[0]]), "database_labels": save("dl", known[CLASSES[1]], cuts)}
     assert "the nearest there is 'C4'" in sharded(**codes, **labels).thresholds().notes[0]
@@ -121,15 +126,15 @@ def test_bits_that_never_change_are_reported_as_for_one_file(save, n_constant):
     some = np.where(np.arange(12) < n_constant, DATABASE[0], DATABASE)
     codes = {"query_codes": save("q", QUERY), "database_codes": save("d", some, CUTS), "affinity": save("a", LEVELS)}
     assert_same_scores(**codes)
-    expected = read_own(OwnFiles(**one_file(codes))).evaluate(["AP"]).notes
+    expected = sharded(**one_file(codes)).evaluate(["AP"]).notes
     assert len(expected) == (n_constant > 2)
-    for result in (sharded(**codes), read_own(OwnFiles(**one_file(codes)))):
+    for result in (sharded(**codes), sharded(**one_file(codes))):
         assert result.thresholds().notes == expected
 
 
 @pytest.mark.parametrize("matrix", [LEVELS, sp.csr_array(LEVELS)], ids=["dense", "csr"])
 def test_an_affinity_scores_as_in_memory(save, codes, monkeypatch, matrix):
-    monkeypatch.setattr(shards, "_BLOCK_ROWS", 7)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 7)
     assert_same_scores(**codes, affinity=save("a", matrix))
 
 
@@ -164,7 +169,7 @@ FORMS = {  # each with its options
 
 @pytest.mark.parametrize("form", FORMS)
 def test_codes_in_any_form_score_as_in_memory(save, monkeypatch, form):
-    monkeypatch.setattr(shards, "_BLOCK_ROWS", 4)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 4)
     write, of_form = FORMS[form]
     paths = {"query_codes": save("q", write(QUERY)), "database_codes": save("d", write(DATABASE), CUTS)}
     assert_same_scores(**paths, **of_form, affinity=save("a", LEVELS))
@@ -189,19 +194,19 @@ def test_a_manifest_may_mix_hdf5_and_npy(save, codes, tmp_path):
     ids=["no bits", "texts", "texts of a block"],
 )
 def test_codes_that_are_wrong_further_on_are_reported_by_their_rows(save, monkeypatch, wrong, words):
-    monkeypatch.setattr(shards, "_BLOCK_ROWS", 10)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 10)
     query = np.array(["abc"] * 9) if wrong.ndim == 1 else QUERY.astype(int)
     files = {"query_codes": save("q", query), "database_codes": save("d", wrong, CUTS), "affinity": save("a", LEVELS)}
-    monkeypatch.setattr("hashbench.pipeline.sharded_codes._TRIED", 10)
+    monkeypatch.setattr("hashbench.pipeline.own_codes._TRIED", 10)
     assert words in complaint(lambda: sharded(**files).evaluate(["AP"]))
 
 
 def test_a_shard_goes_to_other_processes_as_paths_and_not_as_rows(save, codes):
     own = sharded(**codes, query_labels=save("ql", CLASSES[0]), database_labels=save("dl", CLASSES[1], (30,)))
-    task = pickle.dumps((own.query, own.database, own.n_bits, own.relevance))
-    assert len(task) < 2500
-    first, second = (shards.count_shard(*pickle.loads(task), rows) for rows in (slice(0, 25), slice(25, N_DATABASE)))
-    whole = shards.count_shard(own.query, own.database, own.n_bits, own.relevance, slice(0, N_DATABASE))
+    task = pickle.dumps((own.codes.query, own.codes.database, own.codes.n_bits, own.codes.relevance))
+    assert len(task) < 3000
+    first, second = (count_rows(*pickle.loads(task), rows) for rows in (slice(0, 25), slice(25, N_DATABASE)))
+    whole = count_rows(*pickle.loads(task), slice(0, N_DATABASE))
     np.testing.assert_array_equal((first + second).histogram.counts, whole.histogram.counts)
 
 

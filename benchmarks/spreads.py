@@ -20,13 +20,11 @@ from hashbench.pipeline.preparation import load_dataset
 from hashbench.reports import ties
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.explain import orders
-from hashbench.reports.explain.explanation_text import lay_out
 from hashbench.reports.explain.orders import DATABASE_ORDERS, rearranged
 from hashbench.reports.explain.ranking import Query, Scoring, Sort, n_left, score, visit_queries
 from hashbench.reports.explain.scripts import EVALUATORS, twins_of
-from hashbench.reports.formatting import json_text
-from hashbench.scoring.evaluator import evaluate_packed
 from hashbench.scoring.metrics import get_metric, readings
+from hashbench.scoring.problem import Problem
 from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
 from hashbench.store.hdf5 import open_codes
@@ -78,7 +76,7 @@ def spreads(
 
     Raises HashbenchError if the database has no such order.
     """
-    exact = evaluate_packed(query, database, n_bits, affinity, [*metrics, _END_OF_TIES])
+    exact = Problem.of_packed(query, database, n_bits, affinity).evaluate([*metrics, _END_OF_TIES])
     counted = ~np.isnan(exact.scores[_END_OF_TIES].mean)
     end = exact.summary[_END_OF_TIES].mean
     sizes = n_left(affinity)
@@ -188,60 +186,3 @@ def _sorting_scripts(name: str, n_fewest: int, n_items: int) -> dict[str, Scorin
 
 def _mean(values: FloatArray) -> float:
     return float(values.mean()) if len(values) else math.nan
-
-
-def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
-    """Lay out spreads, and the pairs of methods whose order a shuffle and scripts leave open."""
-    all_pairs = pairs(all_spreads)
-    if form == "json":
-        codes = [spread._asdict() for spread in all_spreads]
-        return json_text({"codes": codes, "pairs": [group._asdict() for group in all_pairs]})
-    rows = [
-        {
-            "method": spread.method,
-            "bits": str(spread.n_bits),
-            "metric": spread.metric,
-            "database": spread.database,
-            "mean": f"{spread.value:.4f}",
-            "tie_sd": f"{spread.tie_sd:.5f}",
-            "scripts that sort": f"{spread.lowest:.4f} to {spread.highest:.4f}",
-            "end of ties": "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}",
-            "worst case": f"{spread.low:.4f} to {spread.high:.4f}",
-        }
-        for spread in all_spreads
-    ]
-    parts = [lay_out(list(rows[0]), [list(row.values()) for row in rows], form), _ABOUT]
-    if any(group.n_pairs for group in all_pairs):
-        rows = [
-            {
-                "bits": str(group.n_bits),
-                "metric": group.metric,
-                "database": group.database,
-                "pairs": str(group.n_pairs),
-                "ranges meet": str(group.meet),
-                "not apart": str(group.open),
-                "scripts that sort": str(len(group.turned)),
-            }
-            for group in all_pairs
-        ]
-        parts.append(lay_out(list(rows[0]), [list(row.values()) for row in rows], form))
-        parts += [
-            f"{group.n_bits} bits, {group.metric}, {group.database}: two scripts that sort can put these "
-            f"pairs in either order: {', '.join(' and '.join(names) for names in group.turned)}."
-            for group in all_pairs
-            if group.turned
-        ]
-        parts.append(_ABOUT_PAIRS)
-    return "\n\n".join(parts)
-
-
-_ABOUT = (
-    "tie_sd: how far the score in one random order of the database typically lies from the mean. Scripts that sort: "
-    "the lowest and highest value by the scripts' orders of ties, with our conventions. End of ties: by scripts that "
-    "take the precision at the end of each tie, such as sklearn-ap. Worst case: every query's ties broken in the "
-    "worst or best way."
-)
-_ABOUT_PAIRS = (
-    "Pairs of methods. Ranges meet: in the worst case. Not apart: a shuffle of the database may reverse the pair. "
-    "Scripts that sort: two of them put the pair in different orders."
-)

@@ -8,19 +8,19 @@ import pytest
 from helpers import oracles
 from helpers.affinity_examples import N_BITS, N_DATABASE, N_QUERIES, RULES, database, query
 from helpers.score_assertions import assert_same_scores
+from helpers.slices import Slices, in_slices
 from helpers.thoroughness import ALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashbench import TieHistogram, compare, curves, evaluate
+from hashbench import Problem, TieHistogram, compare, evaluate
 from hashbench.affinity import Explicit, SameLabel
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
-from hashbench.scoring import shards
-from hashbench.scoring.curves import curve_metrics, lay_out
+from hashbench.pipeline.cluster_counting import count_rows
+from hashbench.scoring import counting
 from hashbench.scoring.evaluation import DEFAULT_METRICS
-from hashbench.scoring.evaluator import evaluate_histogram
-from hashbench.scoring.shards import ShardedCodes, count_shard
+from hashbench.scoring.ranking import evaluate_histogram
 
 METRICS = ["AP", "AP@7", "AP@7:relevant", "NDCG:linear", "NDCG@9", "P@5", "P@r2", "RR", "RPrec", "PairwiseError"]
 
@@ -28,8 +28,9 @@ METRICS = ["AP", "AP@7", "AP@7:relevant", "NDCG:linear", "NDCG@9", "P@5", "P@r2"
 def summed(affinity, stops, queries=slice(None)):
     """Add up what each shard counts, in whatever process: all that goes there is pickled."""
     cuts = [slice(*pair) for pair in pairwise([0, *stops, N_DATABASE])]
-    calls = [pickle.dumps((pack(query), pack(database), N_BITS, affinity, rows, queries)) for rows in cuts]
-    return reduce(add, [count_shard(*pickle.loads(call)) for call in calls]).histogram
+    part = affinity.part(queries)
+    calls = [pickle.dumps((pack(query[queries]), pack(database), N_BITS, part, rows)) for rows in cuts]
+    return reduce(add, [count_rows(*pickle.loads(call)) for call in calls]).histogram
 
 
 @cache
@@ -59,34 +60,36 @@ def test_shards_of_one_row_add_up_to_what_is_counted_pair_by_pair(rule):
     np.testing.assert_array_equal(summed(affinity, [9, 10], some).counts, expected.counts[some])
 
 
-class Recorded:
-    """Packed codes that record which rows are read."""
-
-    def __init__(self):
-        self.shape, self.read = pack(database).shape, []
-
-    def __getitem__(self, rows):
-        self.read += range(*rows.indices(N_DATABASE))
-        return pack(database)[rows]
+@pytest.mark.parametrize("rule", RULES)
+def test_scores_and_curves_of_a_database_in_slices_are_those_of_one_array(rule, monkeypatch):
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", 7 * 8)
+    problem = in_slices(pack(query), pack(database), N_BITS, RULES[rule])
+    assert_same_scores(problem.evaluate(METRICS), of_one_array(rule))
+    assert problem.evaluate(METRICS).summary == of_one_array(rule).summary
+    paper = evaluate(query, database, RULES[rule], ["NDCG"], undefined="paper")
+    assert_same_scores(problem.evaluate(["NDCG"], undefined="paper"), paper)
+    assert problem.curves().equals(Problem.of_codes(query, database, RULES[rule]).curves())
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_scores_and_curves_of_sharded_codes_are_those_of_one_array_and_each_row_is_read_once(rule, monkeypatch):
-    monkeypatch.setattr(shards, "_BLOCK_ROWS", 7)
-    stored = Recorded()
-    codes = ShardedCodes(pack(query), stored, N_BITS, RULES[rule])
-    assert_same_scores(codes.evaluate(METRICS), of_one_array(rule))
-    assert codes.evaluate(METRICS).summary == of_one_array(rule).summary
-    paper = evaluate(query, database, RULES[rule], ["NDCG"], undefined="paper")
-    assert_same_scores(codes.evaluate(["NDCG"], undefined="paper"), paper)
-    points = lay_out(codes.evaluate(curve_metrics(N_BITS, N_DATABASE)))
-    assert points.equals(curves(query, database, RULES[rule]))
-    assert stored.read == list(range(N_DATABASE))
+def test_metrics_that_need_the_whole_database_get_it_from_slices(rule):
+    options = {"random_orders": 3}
+    names = ["AP", "LGAP@r2"]
+    expected = evaluate(query, database, RULES[rule], names, **options)
+    found = in_slices(pack(query), pack(database), N_BITS, RULES[rule]).evaluate(names, **options)
+    assert found.summary == expected.summary
+    np.testing.assert_array_equal(found.random_orders["AP"], expected.random_orders["AP"])
 
 
-def test_real_levels_of_sharded_codes_score_as_those_of_one_array():
+def test_counting_reads_each_row_of_a_part_once():
+    stored = Slices(pack(database))
+    count_rows(pack(query), stored, N_BITS, RULES["dense"], slice(3, 20))
+    assert stored.read == list(range(3, 20))
+
+
+def test_real_levels_of_slices_score_as_those_of_one_array():
     gains = Explicit(np.random.default_rng(0).random((len(query), len(database))).round(2))
-    codes = ShardedCodes(pack(query), pack(database), N_BITS, gains)
+    codes = in_slices(pack(query), pack(database), N_BITS, gains)
     for names in (["NDCG", "NDCG:linear", "NDCG@5:trec"], DEFAULT_METRICS):
         assert codes.evaluate(names).summary == evaluate(query, database, gains, names).summary
 
@@ -94,11 +97,11 @@ def test_real_levels_of_sharded_codes_score_as_those_of_one_array():
 def test_queries_that_repeat_are_counted_once_and_scored_each():
     some = np.random.default_rng(0).integers(0, 3, 40)
     affinity = RULES["shared-labels"].part(some)
-    codes = ShardedCodes(pack(query[some]), pack(database), N_BITS, affinity)
+    codes = in_slices(pack(query[some]), pack(database), N_BITS, affinity)
     assert_same_scores(codes.evaluate(METRICS), evaluate(query[some], database, affinity, METRICS))
 
 
-def test_items_of_shards_are_recognised_by_their_rows_and_relevance():
+def test_items_of_slices_are_recognised_by_their_rows_and_relevance():
     rng = np.random.default_rng(0)
     labels, items = np.repeat(np.arange(3), 4), rng.integers(0, 3, 60)
     bits = [(rng.random((12, 8)) < 0.5, rng.random((60, 8)) < 0.5) for _ in range(2)]
@@ -108,7 +111,7 @@ def test_items_of_shards_are_recognised_by_their_rows_and_relevance():
         query, database = bits[number]
         of_items = np.array(["ant", "bee", "cat"])[items[order]] if words else items[order]
         of_queries = np.array(["ant", "bee", "cat"])[labels] if words else labels
-        return ShardedCodes(pack(query), pack(database[order]), 8, SameLabel(of_queries, of_items)).evaluate(["AP"])
+        return in_slices(pack(query), pack(database[order]), 8, SameLabel(of_queries, of_items)).evaluate(["AP"])
 
     both, whole = [sharded(0), sharded(1)], [evaluate(*codes, (labels, items), ["AP"]) for codes in bits]
     expected = compare(*whole)["AP"].tie_sd
@@ -119,33 +122,6 @@ def test_items_of_shards_are_recognised_by_their_rows_and_relevance():
     for other in (sharded(1, np.roll(np.arange(60), 1)), whole[1]):  # whose items are others, or named otherwise
         assert compare(both[0], other)["AP"].tie_sd == pytest.approx(most)
     np.testing.assert_array_equal(both[0].alike, whole[0].alike)
-    turned = ShardedCodes(pack(bits[1][0]), pack(bits[1][1]), 8, SameLabel(labels[::-1], items)).evaluate(["AP"])
+    turned = in_slices(pack(bits[1][0]), pack(bits[1][1]), 8, SameLabel(labels[::-1], items)).evaluate(["AP"])
     with pytest.raises(HashbenchError, match="have other relevant items"):
         compare(both[0], turned)
-
-
-@pytest.mark.parametrize(
-    ("metric", "complaint"),
-    [
-        ("Recall@5:reranked=9", "R@5:reranked=9 needs the nearest items and their vectors, which histograms"),
-        ("APP", "unknown metric 'APP'"),
-    ],
-)
-def test_metrics_that_do_not_add_up_are_refused_before_anything_is_read(metric, complaint):
-    codes = ShardedCodes(pack(query), None, N_BITS, RULES["dense"])
-    with pytest.raises(HashbenchError, match=complaint):
-        codes.evaluate(["AP", metric])
-
-
-def test_histograms_beyond_memory_are_refused(monkeypatch):
-    monkeypatch.setattr("hashbench.store.inputs.free_memory", lambda: 1000)
-    with pytest.raises(
-        HashbenchError, match=r"a histogram of 12 queries takes .* give fewer queries, or shorter codes"
-    ):
-        ShardedCodes(pack(query), pack(database), N_BITS, RULES["dense"]).evaluate(["AP"])
-
-
-def test_random_orders_of_shards_are_refused_in_words():
-    codes = ShardedCodes(pack(query), pack(database), N_BITS, RULES["dense"])
-    with pytest.raises(HashbenchError, match=r"random_orders is 5, but orders .* Leave random_orders out"):
-        codes.evaluate(["AP"], random_orders=5)

@@ -1,0 +1,186 @@
+"""The command that compares two of the same: methods by their results, codes, or runs: compare."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import cloup
+from click import Choice
+from cloup import option, option_group
+
+from hashbench.cli import inputs, options
+from hashbench.cli.outputs import echo
+
+if TYPE_CHECKING:
+    from hashbench.pipeline.two_codes import TwoCodes
+    from hashbench.scoring.evaluation import Evaluation
+
+_OF_ROWS = "results", "features", "by"
+_OWN = options.OnlyWith("--database-codes")
+
+
+@cloup.command()
+@click.argument(
+    "names", nargs=-1, required=True, metavar="ONE [OTHER]...", shell_complete=options.completing("methods")
+)
+@option_group(
+    "Methods by their rows",
+    options.several("--dataset", names="datasets", show_default="all", help="Dataset, NAME or NAME:FEATURES."),
+    options.several("--features", names="features", show_default="all", help="Kind of features, repeatable."),
+    option(
+        "--by",
+        type=Choice(["query", "class"]),
+        default="query",
+        help="What the interval generalises to: other queries, or other classes of queries (not for saved codes).",
+    ),
+    options.RESULTS,
+)
+@option_group(
+    "What to compare",
+    options.METRIC_TO_SCORE,
+    options.lengths("Code length, repeatable; of your own packed codes one.", show_default="all"),
+)
+@option_group(
+    "Two runs",
+    option("--qrels", type=options.FILE, help="TREC qrels that two runs are judged by."),
+)
+@inputs.own_codes_group(constraint=options.NotWith("--qrels"))
+@inputs.relevance_group(_OWN)
+@option_group("Queries of codes", inputs.EXCLUDE_SELF, inputs.UNDEFINED_QUERIES)
+@option_group("Output", options.output_format("table", "csv", "json", "markdown"))
+def compare(
+    names: tuple[str, ...],
+    datasets: tuple[str, ...],
+    features: tuple[str, ...],
+    by: str,
+    results: Path,
+    metrics: tuple[str, ...],
+    n_bits: tuple[int, ...],
+    qrels: Path | None,
+    undefined: str,
+    form: str,
+    **own: Any,
+) -> None:
+    """Test whether one of two is better: the difference, with its interval over queries and seeds.
+
+    METHODS are compared by their results, the first with each of the others, in AP or the metrics you name. If it has
+    results of several settings, those that tables show are compared; choose others by their label, as in
+    `compare 'csq epochs=3' csq`. Scores of single queries come from your data folder. The p values of several
+    differences are corrected together by Holm's method.
+
+    Two CODES.h5, or your own codes and OTHER, are compared bit by bit, and by score: such as before and after an
+    upgrade. OTHER is the folder with files of the same names, or one file with queries and database; without labels,
+    bits are compared only. Two run files need --qrels.
+
+    \b
+    hashbench compare itq lsh --dataset digits
+    hashbench compare old.h5 new.h5
+    hashbench compare new --query-codes old/q.npy --database-codes old/d.npy --dataset vectors
+    hashbench compare one.run other.run --qrels qrels.txt
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    are_codes = own["query_codes"] is not None or own["database_codes"] is not None
+    are_files = len(names) == 2 and all(Path(name).suffix.lower() in (".h5", ".hdf5") for name in names)
+    if not (are_codes or are_files or qrels):
+        _compare_rows(names, datasets, features, by, results, metrics, n_bits, form)
+        return
+    if form == "csv":
+        raise click.UsageError("codes and runs are compared in several tables, which --format csv cannot hold.")
+    if len(names) != (1 if are_codes else 2):
+        raise click.UsageError(f"{'give OTHER, one name' if are_codes else 'give two files'}, got {len(names)} names.")
+    if len(datasets) > 1 or len(n_bits) > 1:
+        raise click.UsageError("codes have one --dataset and one --bits.")
+    if qrels is not None:
+        _compare_runs(names, qrels, metrics, undefined, form)
+    else:
+        own |= {"n_bits": next(iter(n_bits), None)}
+        _compare_codes(names, next(iter(datasets), None), own, metrics, undefined, form)
+
+
+def _compare_rows(
+    names: tuple[str, ...],
+    datasets: tuple[str, ...],
+    features: tuple[str, ...],
+    by: str,
+    results: Path,
+    metrics: tuple[str, ...],
+    n_bits: tuple[int, ...],
+    form: str,
+) -> None:
+    from hashbench.reports.comparison import format_comparison, read_and_compare
+    from hashbench.reports.selection import Selection
+    from hashbench.scoring.metrics import get_metric, readings
+
+    for note in readings(map(get_metric, metrics)):
+        click.echo(note, err=True)
+    selection = Selection(datasets, features=features, n_bits=n_bits, metrics=metrics)
+    comparison = read_and_compare(results, names, selection, by == "class")
+    echo(format_comparison(comparison, form))
+    if form == "csv":  # which has no place for notes
+        for note in (*comparison.notes, *comparison.about):
+            click.echo(note, err=True)
+
+
+def _compare_runs(names: tuple[str, ...], qrels: Path, metrics: tuple[str, ...], undefined: str, form: str) -> None:
+    from hashbench.cli import console
+    from hashbench.scoring.comparison import each_difference
+    from hashbench.scoring.evaluation import RUN_METRICS
+
+    problems = [inputs.read_run_problem((Path(name), qrels), {}, complete=True) for name in names]
+    scored = [problem.evaluate(metrics or RUN_METRICS, undefined=undefined) for problem in problems]
+    _print_notes(scored)
+    answers = each_difference(scored[0], scored[1], names)
+    echo(console.format_two([((name,), of) for name, of in zip(names, scored, strict=True)], ("run",), answers, form))
+
+
+def _compare_codes(
+    names: tuple[str, ...],
+    dataset: str | None,
+    own: dict[str, Any],
+    metrics: tuple[str, ...],
+    undefined: str,
+    form: str,
+) -> None:
+    """Print how far other codes of the same items differ, what a mixture scores, and which scores higher."""
+    from hashbench.cli import console
+    from hashbench.cli.progress import ProgressBar
+    from hashbench.scoring.comparison import each_difference
+    from hashbench.scoring.compilation import reporting_compilation
+    from hashbench.scoring.metrics import checked_metrics
+
+    chosen = metrics or ("AP",)
+    checked_metrics(chosen, undefined)
+    with ProgressBar() as progress, reporting_compilation(progress.update):
+        two = _read_two(names, dataset, own, is_asked=bool(metrics) or undefined != "skip")
+        if two.own is not None and not metrics and (two.own.problem.ranking.levels % 1).any():
+            chosen = ("NDCG",)
+        scored = [*two.evaluations(chosen, undefined, progress.update)]
+    _print_notes([evaluation for _, evaluation in scored])
+    answers = each_difference(scored[0][1], scored[-1][1], two.names) if scored else {}
+    echo(console.format_drift(two.drifts(), scored, answers, form))
+
+
+def _print_notes(scored: "list[Evaluation]") -> None:
+    for note in dict.fromkeys(note for evaluation in scored for note in evaluation.notes):
+        click.echo(note, err=True)
+
+
+def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any], *, is_asked: bool) -> "TwoCodes":
+    from hashbench.pipeline.own_codes import OwnFiles, dataset_of, names_own_relevance
+    from hashbench.pipeline.two_codes import read_two_files, read_two_own
+    from hashbench.sources.shards import find_shards
+
+    if len(names) == 2:
+        return read_two_files(Path(names[0]), Path(names[1]), dataset_of(Path(names[0]), dataset))
+    of_scores = own["coarse"], own["groups"], own["exclude_same_id"], own["junk_label"] or None, dataset
+    is_scored = is_asked or own["exclude_self"] or any(value is not None for value in of_scores)
+    is_scored = is_scored or names_own_relevance(own)
+    specs = [spec for spec in (own["query_codes"], own["database_codes"]) if spec is not None]
+    if len(specs) < 1 + is_scored:
+        raise click.UsageError("give both --query-codes and --database-codes.")
+    if find_shards(specs[-1]):
+        raise click.UsageError("two codes are compared from one file each; give the database as one.")
+    if dataset is not None and not names_own_relevance(own):
+        click.echo(inputs.order_note(dataset), err=True)
+    own = {**own, "query_codes": specs[0], "database_codes": specs[-1]}  # which may be of the same items
+    return read_two_own(OwnFiles(**own, dataset=dataset, needs_relevance=is_scored), names[0])
