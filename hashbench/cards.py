@@ -1,6 +1,7 @@
 """Cards of methods: what is known of a method without constructing it, of a built-in one without importing it.
 
-``cards.json`` holds those of the built-in methods, and names that a shell completes; `make cards` writes it.
+``cards.json`` holds those of the built-in methods, and names that a shell completes; `make cards` writes it. It is
+not a cache, since `hashbench list` and `info` also describe methods where scikit-learn, which these import, is missing.
 """
 
 import json

@@ -1,11 +1,18 @@
-"""Plugins by name: the only module that imports methods, datasets and metrics, and only when they are used."""
+"""Plugins by name: the only module that imports methods, datasets and metrics, and only when they are used.
+
+A built-in method has the name of its file. A file of datasets may hold several: they have the names in the lines
+``name = "NAME"`` of its classes, which are read as text, so that only the file of a dataset in use is imported.
+"""
 
 import inspect
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _LIBRARIES = ("abc", "builtins", "numpy", "scipy", "sklearn", "torch", "typing")  # recorded by version
+_NAME_OF_CLASS = re.compile(r"""^class [^_].*\n(?:(?: .*)?\n)*?    name(?:: .+)? = ["'](.+?)["']""", re.MULTILINE)
 
 
 def method_names() -> list[str]:
@@ -38,13 +46,8 @@ def is_built_in(name: str) -> bool:
 
 
 def dataset_names() -> list[str]:
-    """List the names of all datasets that can be prepared, sorted."""
-    return sorted({*_adapters(), *_entry_points("hashbench.datasets")})
-
-
-def built_in_datasets() -> list[str]:
-    """List the names of hashbench's own datasets, sorted."""
-    return sorted(_adapters())
+    """List the names of all datasets that can be prepared, sorted, without importing any."""
+    return sorted({*_dataset_modules(), *_entry_points("hashbench.datasets")})
 
 
 def is_dataset(name: str) -> bool:
@@ -107,12 +110,14 @@ def dataset_class(name: str) -> "type[DatasetAdapter]":
     """Return the class of a dataset's adapter; raise HashbenchError for unknown names and broken plug-ins."""
     from hashbench.adapter import DatasetAdapter
 
-    _demand_one("dataset", name, name in _adapters())
-    if name in _adapters():
-        adapter = _adapters()[name]
-        if isinstance(adapter, HashbenchError):
-            raise adapter
-        return adapter
+    _demand_one("dataset", name, name in _dataset_modules())
+    if name in _dataset_modules():
+        with loading("dataset", name):
+            module = import_module(_dataset_modules()[name])
+        for adapter in _classes(module):
+            if issubclass(adapter, DatasetAdapter) and getattr(adapter, "name", None) == name:
+                return adapter
+        raise HashbenchError(f"{module.__file__} must hold a public subclass of DatasetAdapter with name = {name!r}.")
     if name in _entry_points("hashbench.datasets"):
         cls = _load(_entry_points("hashbench.datasets")[name][0], "dataset")
         if not (inspect.isclass(cls) and issubclass(cls, DatasetAdapter)):
@@ -234,19 +239,15 @@ def _demand_one(kind: str, name: str, is_built_in: bool) -> None:
 
 
 @cache
-def _adapters() -> "dict[str, type[DatasetAdapter] | HashbenchError]":
-    """Return the adapters of all built-in files by name; for a file that cannot be imported, the error."""
-    from hashbench.adapter import DatasetAdapter
-
-    adapters: dict[str, type[DatasetAdapter] | HashbenchError] = {}
-    for stem in _module_names("hashbench.datasets"):
-        try:
-            with loading("dataset", stem):
-                module = import_module(f"hashbench.datasets.{stem.replace('-', '_')}")
-            adapters |= {cls.name: cls for cls in _classes(module) if issubclass(cls, DatasetAdapter)}
-        except HashbenchError as error:
-            adapters[stem] = error
-    return adapters
+def _dataset_modules() -> dict[str, str]:
+    """Return the module of each built-in dataset; a file that states no name of a dataset stands for its own name."""
+    modules: dict[str, str] = {}
+    for name in _module_names("hashbench.datasets"):
+        module, text = f"hashbench.datasets.{name.replace('-', '_')}", ""
+        with suppress(OSError):  # reported when it is imported
+            text = Path(str(getattr(find_spec(module), "origin", ""))).read_text("utf-8", "replace")
+        modules |= dict.fromkeys(_NAME_OF_CLASS.findall(text) or [name], module)
+    return modules
 
 
 def _classes(module: ModuleType) -> list[type]:

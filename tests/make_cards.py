@@ -17,10 +17,9 @@ CARDS = ROOT / "hashbench" / "cards.json"
 def cards():
     """Return what the file should hold."""
     own = [name for name, family in FAMILIES.items() if family.function.__module__.startswith("hashbench.")]
-    datasets = built_in_datasets()
+    kinds = (kind for name in built_in_datasets() for kind in dataset_class(name).features)
     names = {
-        "datasets": datasets,
-        "features": list(dict.fromkeys(kind for name in datasets for kind in dataset_class(name).features)),
+        "features": list(dict.fromkeys(kinds)),
         "metrics": [name.replace("@k", "@100").replace("@rN", "@r2") for name in own if ":" not in name],
         "scripts": [script.name for original in EVALUATORS for script in (original, *twins_of([original]))],
         "figures": list(FIGURES),

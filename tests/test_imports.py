@@ -44,7 +44,7 @@ np.save("a.npy", np.eye(2)); read_codes("a.npy")
 @pytest.mark.parametrize(
     ("code", "libraries"),
     [
-        (NAMES_OF_ALL, LARGE),
+        (NAMES_OF_ALL, f"{LARGE}, hashbench.datasets.digits, hashbench.methods.itq"),
         (CARDS_OF_ALL, LARGE),
         (METHODS, "torch"),
         (RUN, "numba, torch"),

@@ -1,9 +1,11 @@
-import importlib
 import sys
+from importlib import import_module
 from importlib.metadata import EntryPoint
+from textwrap import dedent
 
 import pytest
-from helpers.paths import built_in_datasets, built_in_methods
+from helpers.paths import ROOT, built_in_datasets, built_in_methods
+from helpers.processes import printed_by
 
 from hashbench import cards, registry
 from hashbench.adapter import DatasetAdapter
@@ -46,12 +48,12 @@ def test_name_far_from_all_gets_no_suggestion(name):
 @pytest.fixture
 def add_built_in(tmp_path, monkeypatch):
     """Add a file to a package of built-in plug-ins."""
-    caches = registry._module_names, registry._adapters
+    caches = registry._module_names, registry._dataset_modules
     modules = []
 
     def add(package, name, text):
         (tmp_path / f"{name}.py").write_text(text)
-        module = importlib.import_module(f"hashbench.{package}")
+        module = import_module(f"hashbench.{package}")
         monkeypatch.setattr(module, "__path__", [*module.__path__, str(tmp_path)])
         modules.append(f"hashbench.{package}.{name}")
         for cache in caches:
@@ -99,6 +101,80 @@ def test_broken_file_among_the_methods_leaves_the_list_whole(add_built_in):
 )
 def test_names_in_rows_of_results_lead_back_to_what_users_type(name, features_name, spec):
     assert registry.dataset_spec(name, features_name) == spec
+
+
+OF_DIGITS = "hashbench.datasets hashbench.datasets._published hashbench.datasets._unlabelled hashbench.datasets.digits"
+TWO_DATASETS = """
+from hashbench.adapter import DatasetAdapter
+
+def f():
+    name = "in-a-function"
+
+class _Base(DatasetAdapter):
+    name = "base"
+
+class First(_Base):
+    summary = "the first"
+
+    name: str = "the-first"
+
+    def prepare(self):
+        name = "in-a-method"
+
+class Second(First):
+    name, summary = "two-datasets", "the second"
+
+class Third(First):
+    name = 'third'
+"""
+
+
+def test_names_are_listed_without_adapters_and_resolved_with_that_of_one_file():
+    code = """
+        import sys; from hashbench import registry
+        assert len(registry.dataset_names()) > 15 and registry.is_dataset("digits")
+        print(*sorted(name for name in sys.modules if name.startswith("hashbench.datasets.")))
+        registry.get_dataset("digits-pairs")
+        print(*sorted(name for name in sys.modules if name.startswith("hashbench.datasets")))
+    """
+    assert printed_by(dedent(code)).splitlines() == ["", OF_DIGITS]
+
+
+def test_names_of_datasets_are_those_of_all_public_classes_in_their_files():
+    modules = {name: import_module(module) for name, module in registry._dataset_modules().items()}
+    public = {path.stem for path in (ROOT / "datasets").glob("[!_]*.py")}
+    assert {module.__name__.rpartition(".")[2] for module in modules.values()} == public
+    for module in modules.values():
+        classes = [cls for cls in registry._classes(module) if issubclass(cls, DatasetAdapter)]
+        assert sorted(cls.name for cls in classes) == sorted(name for name in modules if modules[name] is module)
+
+
+def test_a_file_of_datasets_serves_the_names_that_its_public_classes_state(add_built_in):
+    before = registry.dataset_names()
+    add_built_in("datasets", "two_datasets", TWO_DATASETS)
+    assert {*registry.dataset_names()} - {*before} == {"the-first", "third"}
+    assert registry.get_dataset("third").summary == "the first"
+
+
+def test_a_file_that_states_no_name_on_its_own_line_serves_that_of_the_file(add_built_in):
+    add_built_in(
+        "datasets", "two_datasets", TWO_DATASETS.replace("    name: str =", "    title =").replace("= 'third'", "= f()")
+    )
+    assert registry.is_dataset("two-datasets")
+    assert registry.get_dataset("two-datasets").summary == "the second"
+
+
+def test_a_file_without_the_dataset_that_it_stands_for_is_reported(add_built_in):
+    add_built_in("datasets", "empty_one", "import os\n")
+    with pytest.raises(HashbenchError, match=r"empty_one\.py must hold a public subclass of .* name = 'empty-one'\."):
+        registry.get_dataset("empty-one")
+
+
+def test_broken_file_among_the_datasets_is_reported_by_each_name_that_it_states(add_built_in):
+    add_built_in("datasets", "broken_one", f"{TWO_DATASETS}def g(:")
+    for name in ("the-first", "third"):
+        assert registry.dataset_summary(name).startswith(f"(dataset plugin {name!r} cannot be imported: SyntaxError")
+    assert registry.get_dataset("digits").prepare().name == "digits"
 
 
 def test_broken_file_among_the_datasets_leaves_the_others_whole(add_built_in):

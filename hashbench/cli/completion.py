@@ -1,17 +1,16 @@
-"""Names that a shell completes, from a file, since importing what has them would take seconds per keystroke."""
+"""Names that a shell completes, without importing what has them, which would take seconds per keystroke."""
 
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import entry_points
 
 from hashbench.cards import written
-from hashbench.registry import method_names
+from hashbench.registry import dataset_names, method_names
 from hashbench.store.files import data_dir
 
 
 def datasets() -> list[str]:
     """List the known datasets, and those prepared from the user's own data."""
-    known = [*_built_in("datasets"), *(point.name for point in entry_points(group="hashbench.datasets"))]
+    known = dataset_names()
     own = [path.stem for path in (data_dir() / "datasets").glob("*.h5")]
     return known + [name for name in own if not name.startswith(tuple(f"{prefix}-" for prefix in known))]
 

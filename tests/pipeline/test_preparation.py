@@ -39,7 +39,7 @@ DAMAGED = "re-prepared damaged"
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     """Register the adapter; return the options of each preparation."""
-    monkeypatch.setitem(registry._adapters(), "toy", Toy)
+    monkeypatch.setitem(registry._dataset_modules(), "toy", __name__)
     monkeypatch.setattr(Toy, "seen", [])
     return Toy.seen
 
@@ -235,7 +235,7 @@ def test_a_plugin_that_takes_no_options_is_refused_in_a_sentence(hashbench, monk
         def __init__(self):
             super().__init__()
 
-    monkeypatch.setitem(registry._adapters(), "toy", Bare)
+    monkeypatch.setattr(f"{__name__}.Toy", Bare)
     with pytest.raises(HashbenchError, match=r"dataset plugin 'toy' cannot be created: .* __init__"):
         prepare("toy")
     listed = hashbench("list", "datasets")
@@ -244,7 +244,11 @@ def test_a_plugin_that_takes_no_options_is_refused_in_a_sentence(hashbench, monk
 
 
 def test_a_plugin_that_gives_its_dataset_another_name_is_refused(monkeypatch):
-    monkeypatch.setitem(registry._adapters(), "other", Toy)
+    class Other(Toy):
+        name = "other"
+
+    monkeypatch.setitem(registry._dataset_modules(), "other", __name__)
+    monkeypatch.setattr(f"{__name__}.Toy", Other)
     with pytest.raises(HashbenchError, match="dataset plugin 'other' makes a dataset called 'toy'"):
         prepare("other")
 
