@@ -44,7 +44,7 @@ from hashbench.sources.array_files import (
 )
 from hashbench.sources.formats import COARSE_KEYS, CODE_KEYS, FEATURE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
 from hashbench.sources.pair_files import read_ids, read_pairs, refuse_other_ids
-from hashbench.sources.shards import ShardedArray, files_behind, find_shards, read_in_slices
+from hashbench.sources.shards import ShardedArray, files_behind, find_shards, read_whole
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import read_record
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
@@ -104,7 +104,7 @@ class OwnFiles:
             ("groups", self.groups, GROUP_KEYS),
         ):
             if specs is not None:
-                arrays = [read_in_slices(spec, keys)[:] for spec in specs]
+                arrays = [read_whole(spec, keys) for spec in specs]
                 pairs[name] = (*comparable(arrays, map(str, specs), (affinity.n_queries, affinity.n_database)),)
         chosen: dict[str, Any] = {"exclude_self": True} if self.exclude_self else {}
         if self.junk_label:
@@ -363,8 +363,6 @@ def read_own(
     """
     vectors = _read_vectors(files)
     judge = None if files.dataset is None else load_dataset(files.dataset)[0]
-    for spec in files.by_role:
-        refuse_other_ids([one] for one in spec)
     needs_whole = files.distance != "hamming" or files.query_outputs is not None or vectors is not None
     if cluster is not None and needs_whole:
         raise HashbenchError(
@@ -373,7 +371,8 @@ def read_own(
         )
     if cluster is not None or (not needs_whole and find_shards(files.database_codes)):
         return _read_sliced(files, judge, cluster, on_progress)
-    labels = [[read_in_slices(spec, keys)[:] for spec in specs.values()] for specs, keys in files.label_files]
+    _refuse_other_ids(files)
+    labels = [[read_whole(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
     sizes: list[tuple[int, ...]] = [] if judge is None else [(len(judge.query),), (len(judge.database),)]
     with naming or nullcontext():
         query, database, n_bits = read_packed(files, sizes or [array.shape for array in chain(*labels[:1])])
@@ -406,9 +405,15 @@ def read_own(
     return replace(own, has_own_outputs=outputs is not None)
 
 
+def _refuse_other_ids(files: OwnFiles) -> None:
+    for of_role in files.by_role:
+        refuse_other_ids([one] for one in of_role)
+
+
 def _read_sliced(files: OwnFiles, judge: Dataset | None, cluster: Cluster | None, on_progress: Progress) -> OwnCodes:
     """Read codes and labels of the queries, and open those of the database."""
     stored = ShardedArray(find_shards(files.database_codes) or [files.database_codes], CODE_KEYS)
+    _refuse_other_ids(files)
     form = files.bit_order, files.encoding
     query_codes = read_codes(files.query_codes, files.n_bits)
     query, _, width = as_packed_pair(query_codes, stored[:_TRIED], files.n_bits, *form)

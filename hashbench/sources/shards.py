@@ -86,6 +86,12 @@ def read_in_slices(spec: str, keys: tuple[str, ...]) -> ShardedArray | AnyArray:
     return ShardedArray(shards or [spec], keys)
 
 
+def read_whole(spec: str, keys: tuple[str, ...]) -> AnyArray:
+    """Read an array from one file, or from shards."""
+    shards = find_shards(spec)
+    return ShardedArray(shards, keys)[:] if shards else read_array(spec, keys)
+
+
 def files_behind(spec: str) -> list[str]:
     """List the files that a manifest or a pattern names, or the one file itself."""
     return find_shards(spec) or [spec]

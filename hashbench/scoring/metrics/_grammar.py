@@ -389,7 +389,7 @@ class Metric:
         """Return the error for missing float vectors."""
         return HashbenchError(
             f"{self.name} re-ranks items near in Hamming distance by the float vectors that were coded, and there are "
-            "none here; give --query-vectors and --database-vectors, or in Python vectors=(query, database)."
+            "none here; give --vectors, or in Python vectors=(query, database)."
         )
 
     @property
