@@ -296,12 +296,12 @@ def compare(
     Scores of single queries come from your data folder. The p values of all differences, if there are several, are
     corrected together by Holm's method.
     """
-    from hashbench.reports.comparison import format_comparison, read_and_compare
+    from hashbench.reports.comparison import comparison_records, read_and_compare
     from hashbench.reports.selection import Selection
 
     selection = Selection(datasets, features=features, n_bits=n_bits, metrics=metrics)
     comparison = read_and_compare(results, names, selection, by == "class")
-    echo(format_comparison(comparison, form))
+    echo(comparison_records(comparison).to_text(form))
     if form == "csv":  # which has no place for notes
         for note in (*comparison.notes, *comparison.about):
             click.echo(note, err=True)

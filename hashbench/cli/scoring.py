@@ -198,7 +198,7 @@ def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
 )
 @option_group(
     "Output",
-    options.output_format("table", "csv", "json", "markdown", "latex"),
+    options.output_format("table", "csv", "json", "markdown"),
     option("--per-query", type=options.OUTPUT, help="CSV file for the scores of every query; - for stdout."),
     option(
         "--curves",
@@ -298,10 +298,9 @@ def evaluate(
     score: Callable[..., Evaluation]
     user_codes: Any = None
     saving = None
-    is_framed = per_query or curves or form == "latex"
     if per_query is not None and per_query.suffix in (".parquet", ".tsv", ".xlsx"):
         raise click.UsageError(f"--per-query writes CSV, got {per_query.name}; name it {per_query.stem}.csv.")
-    check_installed(*(["pandas"] if is_framed else []), *(["filelock", "platformdirs"] if save else []))
+    check_installed(*(["pandas"] if per_query or curves else []), *(["filelock", "platformdirs"] if save else []))
     if drift is not None:
         echo(_compare_codes(codes, drift, own, dataset, metrics, undefined, form))
         return
@@ -355,7 +354,8 @@ def evaluate(
         points = lay_out(score(curve_metrics(*sizes, by_radius=own["distance"] == "hamming")))
         _write_curves(curves, points, label or save or (codes.stem if codes else "codes"), sizes)
     is_stdout_taken = any(path and target_of(path) == STDOUT for path in outputs.values())
-    echo(console.format_evaluation(evaluation, form, "documents" if run else "database"), err=is_stdout_taken)
+    records = console.evaluation_records(evaluation, "documents" if run else "database")
+    echo(records.to_text(form), err=is_stdout_taken)
 
 
 def _compare_codes(
@@ -376,8 +376,8 @@ def _compare_codes(
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.metrics import checked_metrics
 
-    if form in ("csv", "latex"):
-        raise click.UsageError(f"--drift prints two tables, which --format {form} cannot hold; choose another format.")
+    if form == "csv":
+        raise click.UsageError("--drift prints two tables, which --format csv cannot hold; choose another format.")
     chosen = metrics or ("AP",)
     checked_metrics(chosen, undefined)
     notes: list[str] = []
@@ -405,7 +405,7 @@ def _compare_codes(
     for note in dict.fromkeys([*notes, *(note for _, _, evaluation in scored for note in evaluation.notes)]):
         click.echo(note, err=True)
     answers = two.differences(scored[0][2], scored[-1][2]) if scored else {}
-    return console.format_drift(two.drifts(), scored, answers, form)
+    return console.drift_records(two.drifts(), scored, answers).to_text(form)
 
 
 def _count_candidates(
@@ -437,7 +437,7 @@ def _count_candidates(
         counts, evaluation = user_codes.candidates(metrics[0], wanted_recall, **reporting)
     for note in evaluation.notes:
         click.echo(note, err=True)
-    return console.format_candidates(counts, evaluation, metrics[0], form)
+    return console.candidate_records(counts, evaluation, metrics[0]).to_text(form)
 
 
 def _names_several(own: Mapping[str, Any]) -> bool:
@@ -471,7 +471,8 @@ def _save_several(
     notes += [*missing_seeds(pairs), *(note for _, _, evaluation in scored for note in evaluation.notes)]
     for note in dict.fromkeys([*notes, *save_all(scored)]):
         click.echo(note, err=True)
-    return console.format_several([(codes.n_bits, each.seed, scores) for codes, each, scores in scored], form)
+    of_each = [(codes.n_bits, each.seed, scores) for codes, each, scores in scored]
+    return console.several_records(of_each).to_text(form)
 
 
 def read_codes_file(
