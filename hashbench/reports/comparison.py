@@ -383,7 +383,7 @@ def comparison_records(comparison: Comparison) -> Records:
 
 
 def _shown(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer with its corrected p, and with what it is not of."""
+    """Return an answer with its corrected p, and with the scope of the verdict."""
     scope = "" if is_missing(answer["p"]) else _SCOPES.get(answer["basis"], "")
     p_value = answer["p"] if answer["p_holm"] is None else answer["p_holm"]
     return {**answer, "p": p_value, "answer": answer["answer"] + scope}
