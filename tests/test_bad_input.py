@@ -610,7 +610,7 @@ COMMANDS = f"""
 1 | {SHARDED.replace("labels labels", "labels word-labels")} {COARSE} | superclasses in shards are strings
 1 | {SHARDED} --coarse coarse.npy short-labels.npy | and superclasses for 5
 1 | {SHARDED} {COARSE.replace("coarse.npy", "crossed.npy")} | has items of several superclasses; it must lie in one
-1 | {SHARDED.replace('codes codes', 'codes zero-outputs', 1)} --distance cosine | all zeros in 6 rows
+1 | {SHARDED.replace("codes codes", "codes zero-outputs", 1)} --distance cosine | all zeros in 6 rows
 1 | {LABELLED} --true-distance cosine | is the distance between --vectors; add these
 1 | {LABELLED} --metric Recall@10:reranked=100 | give --vectors, or in Python vectors=
 1 | {LABELLED} {VECTORS} --metric AP | such as --metric Recall@10:reranked=100, or leave the vectors out

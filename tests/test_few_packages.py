@@ -46,7 +46,6 @@ OF_NUMPY = [
 OF_OTHERS = [
     (["evaluate", *LABELLED, "--per-query", "scores.csv"], "pandas"),
     (["evaluate", *LABELLED, "--curves", "curves.csv"], "pandas"),
-    (["evaluate", *LABELLED, "--format", "latex"], "pandas"),
     (["evaluate", *LABELLED, "--save", "mine", "--dataset", "own"], "filelock"),
     (["evaluate", "--query-codes", "q.csv", *LABELLED[2:]], "pandas"),
     (["evaluate", "--query-codes", "q.mat", *LABELLED[2:]], "scipy"),

@@ -13,7 +13,7 @@ results       results merge, info, check, rerun
 options       options that several commands share, and rules on which go together
 outputs       checks of files that users name for output
 completion    names that a shell completes
-console       runs with their progress, and scores as text
+console       runs with their progress, and what is printed of scores
 descriptions  what info prints
 progress      progress of long work, on stderr
 """

@@ -26,6 +26,8 @@ def list_command(kind: str | None, speed: str | None, form: str) -> None:
     Scripts are those that `hashbench explain` emulates, with their metrics, users and source. Without an argument, the
     command prints what it can list, and how many of each.
     """
+    from hashbench.reports.formatting import Records
+
     if speed is not None and kind != "methods":
         raise click.UsageError("--speed is for methods.")
     content: dict[str, Any]
@@ -38,14 +40,10 @@ def list_command(kind: str | None, speed: str | None, form: str) -> None:
         _, items_of, text_of = _LISTS[kind]
         items = items_of() if speed is None else _methods(speed)
         content, rows = {kind: items}, [(item["name"], text_of(item)) for item in items]
-    if form == "json":
-        from hashbench.reports.formatting import json_text
-
-        echo(json_text(content))
-        return
     width = max((len(name) for name, _ in rows), default=0)
-    for name, text in rows:
-        echo(f"{name.ljust(width)}  {text}")
+    text = "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows)
+    if printed := Records([text], content).to_text(form):
+        echo(printed)
 
 
 _Item = dict[str, Any]
@@ -126,7 +124,7 @@ def info(name: str, form: str) -> None:
     """Describe a dataset (by name or file), a file of codes or a model, a method or a metric."""
     from hashbench.cli.descriptions import describe
 
-    echo(describe(name, form))
+    echo(describe(name).to_text(form))
 
 
 @click.command()

@@ -107,7 +107,7 @@ def _compare_rows(
     n_bits: tuple[int, ...],
     form: str,
 ) -> None:
-    from hashbench.reports.comparison import format_comparison, read_and_compare
+    from hashbench.reports.comparison import comparison_records, read_and_compare
     from hashbench.reports.selection import Selection
     from hashbench.scoring.metrics import get_metric, readings
 
@@ -115,7 +115,7 @@ def _compare_rows(
         click.echo(note, err=True)
     selection = Selection(datasets, features=features, n_bits=n_bits, metrics=metrics)
     comparison = read_and_compare(results, names, selection, by == "class")
-    echo(format_comparison(comparison, form))
+    echo(comparison_records(comparison).to_text(form))
     if form == "csv":  # which has no place for notes
         for note in (*comparison.notes, *comparison.about):
             click.echo(note, err=True)
@@ -130,7 +130,8 @@ def _compare_runs(names: tuple[str, ...], qrels: Path, metrics: tuple[str, ...],
     scored = [problem.evaluate(metrics or RUN_METRICS, undefined=undefined) for problem in problems]
     _print_notes(scored)
     answers = each_difference(scored[0], scored[1], names)
-    echo(console.format_two([((name,), of) for name, of in zip(names, scored, strict=True)], ("run",), answers, form))
+    named = [((name,), of) for name, of in zip(names, scored, strict=True)]
+    echo(console.two_records(named, ("run",), answers).to_text(form))
 
 
 def _compare_codes(
@@ -157,7 +158,7 @@ def _compare_codes(
         scored = [*two.evaluations(chosen, undefined, progress.update)]
     _print_notes([evaluation for _, evaluation in scored])
     answers = each_difference(scored[0][1], scored[-1][1], two.names) if scored else {}
-    echo(console.format_drift(two.drifts(), scored, answers, form))
+    echo(console.drift_records(two.drifts(), scored, answers).to_text(form))
 
 
 def _print_notes(scored: "list[Evaluation]") -> None:

@@ -1,13 +1,14 @@
-"""Runs with their progress, and scores as text."""
+"""Runs with their progress, and what is printed of scores."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from hashbench.cli.progress import ProgressBar
 from hashbench.errors import HashbenchError, counted
-from hashbench.reports.formatting import json_text, markdown_table, plain_table, sheet_text, wrapped
+from hashbench.reports.formatting import NAME_WIDTH, Records, Table, score_text, wrapped
 
 if TYPE_CHECKING:
     from hashbench.pipeline.cluster import Cluster
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.evaluation import Evaluation
 
 _SHOWN_BITS = 3  # that differ most
+_MEAN, _RANGE = "mean {mean:score} | tie_sd {tie_sd:.5f}", "low {low:score} | high {high:score}"  # columns
 
 
 def run_jobs(
@@ -70,177 +72,136 @@ def warn_of(spec: str, progress: ProgressBar) -> None:
         progress.print(f"Warning: in {spec}, {warning}")
 
 
-def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "database") -> str:
-    """Return scores as table, markdown or latex (four decimals), csv (six) or json (all), without a final newline.
+def evaluation_records(evaluation: "Evaluation", ordered: str = "database") -> Records:
+    """Return scores to print; ``ordered`` is what ties are ordered by: the database, or the documents of a run."""
+    table, notes = _scores(evaluation, ordered)
+    return Records([table, "\n".join(notes)], _by_name(evaluation), table.rows, decimals=6)
 
-    ``ordered`` is what ties are ordered by: the database, or the documents of a run.
-    """
-    summary = evaluation.summary
-    if form == "json":
-        return json_text(_by_name(evaluation))
-    if form == "csv":
-        rows = [[name, *map(_six, values.by_name.values())] for name, values in summary.items()]
-        return sheet_text(("metric", *next(iter(summary.values())).by_name), rows).rstrip("\n")
+
+def _scores(evaluation: "Evaluation", ordered: str = "database") -> tuple[Table, list[str]]:
+    """Return a table of scores, and notes on it."""
     n_orders = next(map(len, evaluation.random_orders.values()), 0)
-    header, lines = ["metric", "mean", "tie_sd", "low", "high"], []
-    for name, values in summary.items():
-        lines.append([name, _four(values.mean), _five(values.tie_sd), _four(values.low), _four(values.high)])
-        if values.tie_sd_measured is not None:
-            lines[-1].insert(3, _five(values.tie_sd_measured))
-    n_queries = len(next(iter(evaluation.scores.values())).mean)
     shuffle, worst_case = shuffle_and_worst_case(ordered)
     notes = [f"{_scored_queries(evaluation)}; mean over all orders of tied items.", shuffle]
     if n_orders:
-        header.insert(3, "tie_sd_measured")
         notes.append(f"tie_sd_measured: the same, measured in {n_orders:,} random orders.")
-    notes.append(worst_case)
-    if evaluation.n_undefined:
-        notes.append(_without_relevant(evaluation))
+    notes += [worst_case, *_without_relevant(evaluation)]
+    n_queries = len(next(iter(evaluation.scores.values())).mean)
     for name, n_empty in evaluation.n_empty.items():
         if n_empty:
             fate = "are left out" if name.endswith(":skip") else f"count 0; {name}:skip leaves them out"
             notes.append(f"{name}: {n_empty:,} of {n_queries:,} queries have no item within the radius and {fate}.")
-    return _laid_out(header, lines, notes, form)
+    measured = " | tie_sd_measured {tie_sd_measured:.5f}" if n_orders else ""
+    return Table(f"metric | {_MEAN}{measured} | {_RANGE}", _long_rows(evaluation)), notes
 
 
-def format_several(evaluations: Sequence[tuple[int, int, "Evaluation"]], form: str) -> str:
-    """Return the scores of codes, each with its length and seed, as `format_evaluation` does those of one."""
-    if form == "json":
-        return json_text([{"n_bits": n_bits, "seed": seed, "scores": _by_name(of)} for n_bits, seed, of in evaluations])
-    first = evaluations[0][2]
-    if form == "csv":
-        rows = [
-            [n_bits, seed, name, *map(_six, values.by_name.values())]
-            for n_bits, seed, evaluation in evaluations
-            for name, values in evaluation.summary.items()
-        ]
-        return sheet_text(("n_bits", "seed", "metric", *next(iter(first.summary.values())).by_name), rows).rstrip("\n")
-    header = ["bits", "seed", *(column for name in first.summary for column in (name, "tie_sd"))]
-    lines = [
-        [
-            *(str(n_bits), str(seed)),
-            *(text for of in evaluation.summary.values() for text in (_four(of.mean), _five(of.tie_sd))),
-        ]
-        for n_bits, seed, evaluation in evaluations
-    ]
-    return _laid_out(header, lines, [shuffle_and_worst_case()[0]], form)
+def several_records(evaluations: Sequence[tuple[int, int, "Evaluation"]]) -> Records:
+    """Return the scores of codes to print, each with its length and seed."""
+    names = enumerate(evaluations[0][2].summary)
+    columns = (f" | {name} {{mean_{number}:score}} | tie_sd {{tie_sd_{number}:.5f}}" for number, name in names)
+    table = Table(
+        "bits | seed" + "".join(columns),
+        [{"bits": n_bits, "seed": seed} | _wide_row(of) for n_bits, seed, of in evaluations],
+    )
+    content = [{"n_bits": n_bits, "seed": seed, "scores": _by_name(of)} for n_bits, seed, of in evaluations]
+    rows = [row for n_bits, seed, of in evaluations for row in _long_rows(of, n_bits=n_bits, seed=seed)]
+    return Records([table, shuffle_and_worst_case()[0]], content, rows, decimals=6)
 
 
-def format_candidates(counts: Sequence["CandidateCount"], metric: str, form: str) -> str:
-    """Return how many candidates reach each wanted recall as `format_evaluation` does scores."""
-    if form == "json":
-        return json_text([{**count._asdict(), "recall": count.recall.by_name} for count in counts])
-    if form == "csv":
-        header = ["wanted", "n_candidates", "fewest", "most", *counts[0].recall.by_name]
-        rows = [[f"{count.wanted:.12g}", *count[1:4], *map(_six, count.recall.by_name.values())] for count in counts]
-        return sheet_text(header, rows).rstrip("\n")
-    header = [f"wanted {metric}", "candidates", "fewest", "most", "recall", "tie_sd", "low", "high"]
-    lines = []
-    for wanted, n_candidates, fewest, most, recall in counts:
-        numbers = [f"{number:,}" for number in (n_candidates, fewest, most)]
-        values = [_four(recall.mean), _five(recall.tie_sd), _four(recall.low), _four(recall.high)]
-        lines.append([f"{wanted:.12g}", *numbers, *values])
-    n_queries, n_undefined = counts[0].recall.n_queries, counts[0].recall.n_undefined
+def candidate_records(counts: Sequence["CandidateCount"], evaluation: "Evaluation", metric: str) -> Records:
+    """Return how many candidates reach each wanted recall, to print."""
+    columns = (
+        f"wanted {metric} {{wanted}} | candidates {{n_candidates:,}} | fewest {{fewest:,}} | most {{most:,}} | "
+        f"recall {{mean:score}} | tie_sd {{tie_sd:.5f}} | {_RANGE}"
+    )
+    content = [{**count._asdict(), "recall": count.recall.by_name} for count in counts]
+    rows = [{**count._asdict(), "wanted": f"{count.wanted:.12g}", **count.recall.by_name} for count in counts]
     notes = [
-        f"{_scored_of(n_queries, n_undefined)}; candidates: the smallest number whose re-ranking reaches the wanted "
-        "recall, as the mean over all orders of tied items.",
+        f"{_scored_queries(evaluation)}; candidates: the smallest number whose re-ranking reaches the wanted recall, "
+        "as the mean over all orders of tied items.",
         "fewest, most: the smallest number if each query's ties are broken in the best order, and in the worst.",
         "recall: after re-ranking these candidates, the mean over all orders; low, high: the worst and the best case.",
         "tie_sd: the shuffle deviation, how far the recall in one random order of the database typically lies from "
         "this mean (estimate).",
         "Relevant items are taken to be the nearest by the distance that re-ranks, as true neighbours are.",
+        *_without_relevant(evaluation),
     ]
-    if n_undefined:
-        notes.append(_lacking(n_undefined, n_queries, leaves_out=True))
-    return _laid_out(header, lines, notes, form)
+    fields = ["wanted", "n_candidates", "fewest", "most", *counts[0].recall.by_name]
+    return Records([Table(columns, rows), "\n".join(notes)], content, rows, fields, decimals=6)
 
 
-def format_drift(
+def drift_records(
     drifts: Mapping[str, "Drift"],
-    scored: Sequence[tuple[tuple[str, str], "Evaluation"]],
+    scored: Sequence[tuple[tuple[str, ...], "Evaluation"]],
     answers: Mapping[str, Mapping[str, Any]],
-    form: str,
-) -> str:
-    """Return how two codes differ, by role, and the scores of queries of each in a database of each, as text.
+) -> Records:
+    """Return how two codes differ, by role, and the scores of queries of each in a database of each, to print.
 
     ``answers`` are those of `hashbench.scoring.comparison.each_difference`.
     """
-    if form == "json":
-        pairs = [{"queries": names[0], "database": names[1], "scores": _by_name(of)} for names, of in scored]
-        whole = {"scores": pairs, "differences": answers}
-        return json_text({role: _drift_numbers(drift) for role, drift in drifts.items()} | whole)
-    header = ["codes", "items", "equal", "bits per item", "most", "bits that differ most (share of items)"]
-    lines = []
-    for role, drift in drifts.items():
-        sizes = f"{len(drift.bits_per_item):,}", f"{drift.most_bits} of {len(drift.items_per_bit)}"
-        shares = _four(drift.share_equal), _four(drift.mean_bits)
-        lines.append([role, sizes[0], *shares, sizes[1], _worst_bits(drift)])
-    notes = [
-        "equal: share of the items whose two codes are equal.",
-        "bits per item: bits that differ, on average; most: in one item. Bits are counted from 0.",
-    ]
-    text = _laid_out(header, lines, notes, form)
-    if not scored:
-        return text
-    about = (
-        "these: the first codes; other: the other ones. Items are paired by row; ids are compared if the files have "
-        "any."
+    numbers = {role: _drift_numbers(drift) for role, drift in drifts.items()}
+    columns = (
+        "codes | items {n_items:,} | equal {share_equal:score} | bits per item {mean_bits:score} | "
+        "most {most_bits} of {n_bits} | bits that differ most (share of items) {worst}"
     )
-    return f"{text}\n\n{format_two(scored, ('queries', 'database'), answers, form, about)}"
+    rows = [{"codes": role, "worst": _worst_bits(drift)} | numbers[role] for role, drift in drifts.items()]
+    about_bits = (
+        "equal: share of the items whose two codes are equal.\n"
+        "bits per item: bits that differ, on average; most: in one item. Bits are counted from 0."
+    )
+    bits = Records([Table(columns, rows), about_bits], numbers)
+    if not scored:
+        return replace(bits, content=numbers | {"scores": [], "differences": answers})
+    about = "these: the first codes; other: the other ones. Items are paired by row; ids are compared if there are any."
+    two = two_records(scored, ("queries", "database"), answers, about)
+    return Records([*bits.parts, *two.parts], numbers | dict(cast("Mapping[str, Any]", two.content)))
 
 
-def format_two(
+def two_records(
     scored: Sequence[tuple[tuple[str, ...], "Evaluation"]],
     titles: Sequence[str],
     answers: Mapping[str, Mapping[str, Any]],
-    form: str,
     about: str = "",
-) -> str:
+) -> Records:
     """Return the scores of two of the same, under names with some titles, and which is better in each metric."""
-    if form == "json":
-        each = [dict(zip(titles, names, strict=True)) | {"scores": _by_name(of)} for names, of in scored]
-        return json_text({"scores": each, "differences": answers})
-    header, lines = [*titles, "metric", "mean", "tie_sd", "low", "high"], []
-    for names, evaluation in scored:
-        for name, values in evaluation.summary.items():
-            numbers = [_four(values.mean), _five(values.tie_sd), _four(values.low), _four(values.high)]
-            lines.append([*names, name, *numbers])
+    places = [dict(zip(titles, names, strict=True)) for names, _ in scored]
+    rows = [row for place, (_, of) in zip(places, scored, strict=True) for row in _long_rows(of, **place)]
     evaluation = scored[0][1]
     notes = [f"{_scored_queries(evaluation)}; mean over all orders of tied items.", *shuffle_and_worst_case()]
-    notes += [about] * bool(about)
-    if evaluation.n_undefined:
-        notes.append(_without_relevant(evaluation))
-    n_tested = sum(answer["p_holm"] is not None for answer in answers.values())
-    if n_tested:
+    notes += [*([about] if about else []), *_without_relevant(evaluation)]
+    if n_tested := sum(answer["p_holm"] is not None for answer in answers.values()):
         notes.append(f"p is corrected for the {n_tested} metrics by Holm's method; the intervals are not corrected.")
-    notes += ["", *(wrapped(str(answer["sentence"])) for answer in answers.values())]
-    return _laid_out(header, lines, notes, form, n_left=len(titles) + 1)
+    table = Table(f"{' | '.join(titles)} | metric | {_MEAN} | {_RANGE}", rows, n_left=len(titles) + 1)
+    sentences = "\n".join(wrapped(str(answer["sentence"])) for answer in answers.values())
+    each = [place | {"scores": _by_name(of)} for place, (_, of) in zip(places, scored, strict=True)]
+    return Records([table, "\n".join(notes), sentences], {"scores": each, "differences": answers})
 
 
 def _drift_numbers(found: "Drift") -> dict[str, Any]:
     numbers = {name: getattr(found, name) for name in ("share_equal", "mean_bits", "most_bits")}
     sizes = {"n_items": len(found.bits_per_item), "n_bits": len(found.items_per_bit)}
-    return sizes | numbers | {"items_per_bit": found.items_per_bit.tolist()}
+    return sizes | numbers | {"items_per_bit": found.items_per_bit}
 
 
 def _worst_bits(found: "Drift") -> str:
     order = np.argsort(-found.items_per_bit, kind="stable")[:_SHOWN_BITS]
     shares = found.items_per_bit / len(found.bits_per_item)
-    return ", ".join(f"{bit} ({_four(shares[bit])})" for bit in order.tolist() if shares[bit]) or "none"
-
-
-def _laid_out(header: list[str], lines: list[list[str]], notes: list[str], form: str, n_left: int = 1) -> str:
-    """Return a table with its notes, in LaTeX as comments above it."""
-    if form == "latex":
-        from hashbench.reports.tables.latex import tabular
-
-        return "\n".join([*(f"% {note}" for note in notes), *tabular(header, lines)])
-    text = (markdown_table if form == "markdown" else plain_table)(header, lines, n_left)
-    return "\n".join([text, "", *notes])
+    return ", ".join(f"{bit} ({score_text(shares[bit])})" for bit in order.tolist() if shares[bit]) or "none"
 
 
 def _by_name(evaluation: "Evaluation") -> dict[str, dict[str, float | None]]:
     return {name: values.by_name for name, values in evaluation.summary.items()}
+
+
+def _long_rows(evaluation: "Evaluation", **place: object) -> list[dict[str, Any]]:
+    """Return a row per metric."""
+    return [{**place, "metric": name, **values} for name, values in _by_name(evaluation).items()]
+
+
+def _wide_row(evaluation: "Evaluation") -> dict[str, Any]:
+    """Return the values of all metrics in one row, such as ``mean_0`` of the first."""
+    metrics = enumerate(_by_name(evaluation).values())
+    return {f"{name}_{number}": value for number, values in metrics for name, value in values.items()}
 
 
 def shuffle_and_worst_case(ordered: str = "database") -> tuple[str, str]:
@@ -252,105 +213,69 @@ def shuffle_and_worst_case(ordered: str = "database") -> tuple[str, str]:
     )
 
 
-def _four(value: float) -> str:
-    """Format four decimals of the six in results, so that tables show the same."""
-    return f"{float(f'{value:.6f}'):.4f}"
-
-
-def _five(value: float) -> str:
-    """Format five decimals of a deviation; a dash if it is unknown."""
-    return "-" if value != value else f"{value:.5f}"
-
-
-def _six(value: float | None) -> str:
-    """Format six decimals, none for a count; nothing for a missing value."""
-    return "" if value is None else str(value) if isinstance(value, int) else f"{value:.6f}"
-
-
-def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool = True) -> str:
-    """Return the scores of finished jobs as text; with ``is_grid`` false, the table of one job does not name it."""
-    if form == "csv":
-        from hashbench.store.result_rows import COLUMNS
-
-        return sheet_text(COLUMNS, (row for outcome in outcomes for row in outcome.rows)).rstrip("\n")
-    if form == "json":
-        content = []
-        for outcome in outcomes:
-            job = {
-                "dataset": outcome.rows[0].dataset,
-                "method": outcome.job.method,
-                "n_bits": outcome.job.n_bits,
-                "seed": outcome.job.seed,
-                "params": dict(outcome.job.params),
-                "scores": _by_name(_evaluation(outcome)),
-            }
-            if outcome.held_out:
-                job["held_out"] = {outcome.held_out[0]: outcome.held_out[1]}
-            content.append(job)
-        return json_text(content)
-    lines = [_grid_table(outcomes) if is_grid else format_evaluation(_evaluation(outcomes[0]), "table")]
+def outcome_records(outcomes: Sequence["Outcome"], *, is_grid: bool = True) -> Records:
+    """Return the scores of finished jobs to print; with ``is_grid`` false, the table of one job does not name it."""
+    table, notes = _grid(outcomes) if is_grid else _scores(_evaluation(outcomes[0]))
     if any(outcome.held_out for outcome in outcomes):
         score = "" if is_grid else f" {_held_out(outcomes[0])},"
-        lines.append(f"held out:{score} the training items that chose the epoch, as queries to the others.")
-    return "\n".join(lines)
-
-
-def _held_out(outcome: "Outcome") -> str:
-    return f"{outcome.held_out[0]} {_four(outcome.held_out[1])}" if outcome.held_out else "-"
-
-
-def _grid_table(outcomes: Sequence["Outcome"]) -> str:
-    names = list(_evaluation(outcomes[0]).scores)
-    has_held_out = any(outcome.held_out for outcome in outcomes)
-    lines = []
-    for outcome in outcomes:
-        first, *others = _evaluation(outcome).summary.values()
-        label = " ".join([outcome.job.method, *(f"{key}={value}" for key, value in outcome.job.params.items())])
-        lines.append(
-            [
-                outcome.rows[0].dataset,
-                label,
-                str(outcome.job.n_bits),
-                str(outcome.job.seed),
-                _four(first.mean),
-                _five(first.tie_sd),
-                f"{_four(first.low)}-{_four(first.high)}",
-                *(_four(other.mean) for other in others),
-                *([_held_out(outcome)] if has_held_out else []),
-            ]
-        )
-    header = ["dataset", "method", "bits", "seed", names[0], "tie_sd", f"{names[0]} low-high", *names[1:]]
-    header += ["held out"] * has_held_out
-    by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
-    notes = [
-        _without_relevant(evaluation, f" of {name}")
-        for name, evaluation in by_dataset.items()
-        if evaluation.n_undefined
+        notes.append(f"held out:{score} the training items that chose the epoch, as queries to the others.")
+    content = [
+        {
+            "dataset": outcome.rows[0].dataset,
+            "method": outcome.job.method,
+            "n_bits": outcome.job.n_bits,
+            "seed": outcome.job.seed,
+            "params": outcome.job.params,
+            "scores": _by_name(_evaluation(outcome)),
+            **({"held_out": dict([outcome.held_out])} if outcome.held_out else {}),
+        }
+        for outcome in outcomes
     ]
-    table = plain_table(header, lines, n_left=2, is_wrapped=True)
-    return "\n".join([table, "", *shuffle_and_worst_case(), *notes])
+    rows = [row._asdict() for outcome in outcomes for row in outcome.rows]
+    return Records([table, "\n".join(notes)], content, rows)
 
 
-def _without_relevant(evaluation: "Evaluation", of: str = "") -> str:
-    """Say how many queries, ``of`` a dataset, have no relevant item, and whether they count."""
-    n_queries = len(next(iter(evaluation.scores.values())).mean)
-    return _lacking(evaluation.n_undefined, n_queries, leaves_out=_leaves_out(evaluation), of=of)
+def _held_out(outcome: "Outcome") -> str | None:
+    return f"{outcome.held_out[0]} {score_text(outcome.held_out[1])}" if outcome.held_out else None
 
 
-def _lacking(n_undefined: int, n_queries: int, *, leaves_out: bool | None, of: str = "") -> str:
+def _grid(outcomes: Sequence["Outcome"]) -> tuple[Table, list[str]]:
+    """Return a table with a line per job, and notes on it."""
+    first, *others = _evaluation(outcomes[0]).scores
+    columns = f"dataset | method | bits | seed | {first} {{mean_0:score}} | tie_sd {{tie_sd_0:.5f}} | "
+    columns += f"{first} low-high {{low_0:score}}-{{high_0:score}}"
+    columns += "".join(f" | {name} {{mean_{number}:score}}" for number, name in enumerate(others, start=1))
+    columns += " | held out" * any(outcome.held_out for outcome in outcomes)
+    rows = [
+        {
+            "dataset": outcome.rows[0].dataset,
+            "method": " ".join([outcome.job.method, *(f"{key}={value}" for key, value in outcome.job.params.items())]),
+            "bits": outcome.job.n_bits,
+            "seed": outcome.job.seed,
+            "held out": _held_out(outcome),
+            **_wide_row(_evaluation(outcome)),
+        }
+        for outcome in outcomes
+    ]
+    by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
+    undefined = (note for name, of in by_dataset.items() for note in _without_relevant(of, f" of {name}"))
+    return Table(columns, rows, n_left=2, width=NAME_WIDTH), [*shuffle_and_worst_case(), *undefined]
+
+
+def _without_relevant(evaluation: "Evaluation", of: str = "") -> list[str]:
+    """Return a note on queries, ``of`` a dataset, that have no relevant item, if there are any."""
+    n_undefined, n_queries = evaluation.n_undefined, len(next(iter(evaluation.scores.values())).mean)
     has, are, count = ("has", "is", "counts") if n_undefined == 1 else ("have", "are", "count")
     fates = {True: f" and {are} left out", False: f" and {count}, as --undefined says", None: ""}
-    return f"{n_undefined:,} of {counted(n_queries, 'query', 'queries')}{of} {has} no relevant item{fates[leaves_out]}."
+    queries, fate = counted(n_queries, "query", "queries"), fates[_leaves_out(evaluation)]
+    return [f"{n_undefined:,} of {queries}{of} {has} no relevant item{fate}."] * bool(n_undefined)
 
 
 def _scored_queries(evaluation: "Evaluation") -> str:
     n_queries = len(next(iter(evaluation.scores.values())).mean)
-    return _scored_of(n_queries, evaluation.n_undefined * bool(_leaves_out(evaluation)))
-
-
-def _scored_of(n_queries: int, n_left_out: int) -> str:
+    n_scored = n_queries - evaluation.n_undefined * bool(_leaves_out(evaluation))
     queries = counted(n_queries, "query", "queries")
-    return f"{n_queries - n_left_out:,} of {queries}" if n_left_out else queries
+    return queries if n_scored == n_queries else f"{n_scored:,} of {queries}"
 
 
 def _leaves_out(evaluation: "Evaluation") -> bool | None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from hashbench import registry
 from hashbench.cards import MethodCard, method_card
 from hashbench.errors import HashbenchError, counted, suggestion
-from hashbench.reports.formatting import json_text
+from hashbench.reports.formatting import Records
 from hashbench.unseen import split_name
 
 if TYPE_CHECKING:
@@ -20,25 +20,8 @@ if TYPE_CHECKING:
     from hashbench.store.provenance import Provenance
 
 
-class Description(NamedTuple):
-    """A description in words, and what it says as plain values for programs."""
-
-    text: str
-    content: Mapping[str, Any]
-
-
-def describe(name: str, form: str = "text") -> str:
-    """Describe a dataset (by name or file), a file of codes or a model, a method or a metric, as text or JSON."""
-    text, content = _describe(name)
-    return text if form == "text" else json_text(json.loads(json.dumps(content, default=_plain)))
-
-
-def _plain(value: Any) -> Any:
-    """Convert a value of NumPy's, or a default that JSON does not have, for JSON."""
-    return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)
-
-
-def _describe(name: str) -> Description:
+def describe(name: str) -> Records:
+    """Describe a dataset (by name or file), a file of codes or a model, a method or a metric."""
     if name in registry.method_names() and not Path(name).is_file():
         return _describe_method(name)
     from hashbench.pipeline.preparation import dataset_path
@@ -53,7 +36,7 @@ def _describe(name: str) -> Description:
     return _describe_metric(name)
 
 
-def _describe_file(name: str) -> Description:
+def _describe_file(name: str) -> Records:
     import h5py
 
     from hashbench.store.artifact import kind_of
@@ -72,18 +55,18 @@ def _describe_file(name: str) -> Description:
     if kind == "codes":
         return _describe_codes(Path(name))
     if kind == "scores":
-        return Description(f"{name}: cached scores of every query", {"kind": "scores"})
+        return Records([f"{name}: cached scores of every query"], {"kind": "scores"})
     return _describe_prepared(Path(name))
 
 
-def _describe_prepared(path: Path) -> Description:
+def _describe_prepared(path: Path) -> Records:
     from hashbench.store import hdf5
 
     dataset = hdf5.read_dataset(path)
-    return Description(describe_dataset(dataset), _content_of(dataset))
+    return Records([describe_dataset(dataset)], _content_of(dataset))
 
 
-def _describe_metric(name: str) -> Description:
+def _describe_metric(name: str) -> Records:
     from hashbench.scoring.metrics import FAMILIES, get_metric
 
     try:
@@ -116,14 +99,14 @@ def _suggestion(name: str) -> str:
     return suggestion(name, [*own, *metrics, *registry.dataset_names(), *registry.method_names()])
 
 
-def _describe_family(name: str, family: "Family") -> Description:
+def _describe_family(name: str, family: "Family") -> Records:
     options = ", ".join(f":{option}" for option in family.options)
     choices = f" Options: {options}; the first is the default." if options else ""
     text = f"{name}\n{family.summary}{choices}\nsource: {family.source}"
-    return Description(text, {"kind": "metric", "name": name, **family.facts})
+    return Records([text], {"kind": "metric", "name": name, **family.facts})
 
 
-def _describe_named(name: str) -> Description:
+def _describe_named(name: str) -> Records:
     from hashbench.pipeline.preparation import OF_USERS, dataset_path
 
     name, kind, spec = registry.resolve_dataset(name)
@@ -138,7 +121,7 @@ def _describe_named(name: str) -> Description:
     if name not in OF_USERS:
         content["prepare"] = f"hashbench prepare {name}{'' if spec == name else f' --features {kind}'}"
         lines.append(f"not prepared yet: {content['prepare']}")
-    return Description("\n".join(lines), content)
+    return Records(["\n".join(lines)], content)
 
 
 def describe_dataset(dataset: "Dataset") -> str:
@@ -232,7 +215,7 @@ def _describe_items(dataset: "Dataset") -> str:
     return f"{dataset.n_samples:,} x {' and '.join(parts)}"
 
 
-def _describe_codes(path: Path) -> Description:
+def _describe_codes(path: Path) -> Records:
     from hashbench.scoring.code_statistics import code_usage
     from hashbench.store import hdf5
 
@@ -267,15 +250,15 @@ def _describe_codes(path: Path) -> Description:
                 **({} if codes.held_out is None else {"held out": f"{codes.held_out_metric} {codes.held_out:.6f}"}),
             }
         )
-        return Description(text, content)
+        return Records([text], content)
 
 
-def _describe_model(path: Path) -> Description:
+def _describe_model(path: Path) -> Records:
     from hashbench.store.models import read_origin
 
     provenance, writer = read_origin(path)
     text = _facts({"model": f"{counted(provenance.n_bits, 'bit')}, kept by hashbench {writer}", **_origin(provenance)})
-    return Description(text, {"kind": "model", "written_by": writer, **_content_of_origin(provenance)})
+    return Records([text], {"kind": "model", "written_by": writer, **_content_of_origin(provenance)})
 
 
 def _origin(provenance: "Provenance") -> dict[str, str]:
@@ -293,7 +276,7 @@ def _content_of_origin(provenance: "Provenance") -> dict[str, Any]:
     return {**attributes, **{key: json.loads(attributes[key]) for key in ("params", "libraries")}}
 
 
-def _describe_method(name: str) -> Description:
+def _describe_method(name: str) -> Records:
     card = method_card(name)
     facts = {
         "method": name,
@@ -323,7 +306,7 @@ def _describe_method(name: str) -> Description:
         },
         "presets": {preset: {"n_bits": n_bits, **card.preset(preset, n_bits)} for preset in card.presets},
     }
-    return Description(f"{_facts(facts)}\n{table.getvalue().rstrip()}", content)
+    return Records([f"{_facts(facts)}\n{table.getvalue().rstrip()}"], content)
 
 
 def _meaning(card: MethodCard, name: str) -> str:

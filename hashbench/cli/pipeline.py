@@ -298,7 +298,7 @@ def run(
         for hint in dict.fromkeys([*notes, *(hint for outcome in outcomes for hint in outcome.hints)]):
             click.echo(hint, err=True)
         if outcomes:
-            echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
+            echo(console.outcome_records(in_order(outcomes, jobs), is_grid=len(jobs) > 1).to_text(form))
             if _is_watched():  # in a script the last line is the error, if there is one
                 click.echo(f"Rows are in {', '.join(map(str, folders))}.", err=True)
 

@@ -113,7 +113,6 @@ def save(
     notes += [*missing_seeds(pairs), *(note for _, _, evaluation in scored for note in evaluation.notes)]
     for note in dict.fromkeys([*notes, *save_all(scored)]):
         click.echo(note, err=True)
-    if len(scored) == 1:
-        echo(console.format_evaluation(scored[0][2], form))
-    else:
-        echo(console.format_several([(codes.n_bits, each.seed, scores) for codes, each, scores in scored], form))
+    of_each = [(codes.n_bits, each.seed, scores) for codes, each, scores in scored]
+    is_one = len(scored) == 1
+    echo((console.evaluation_records(scored[0][2]) if is_one else console.several_records(of_each)).to_text(form))

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 )
 @option_group(
     "Output",
-    options.output_format("table", "csv", "json", "markdown", "latex"),
+    options.output_format("table", "csv", "json", "markdown"),
     option("--per-query", type=options.OUTPUT, help="CSV file for the scores of every query; - for stdout."),
     option(
         "--curves",
@@ -99,7 +99,7 @@ def evaluate(
     outputs, progress = {"--per-query": per_query, "--curves": curves}, ProgressBar()
     if per_query is not None and per_query.suffix in (".parquet", ".tsv", ".xlsx"):
         raise click.UsageError(f"--per-query writes CSV, got {per_query.name}; name it {per_query.stem}.csv.")
-    check_installed(*(["pandas"] if per_query or curves or form == "latex" else []))
+    check_installed(*(["pandas"] if per_query or curves else []))
     if run is not None:
         problem = inputs.read_run_problem(run, outputs, complete=complete, exclude_self=exclude_self)
     else:
@@ -123,7 +123,8 @@ def evaluate(
         sizes = problem.codes.n_bits if problem.ranking.by_radius else 0, problem.ranking.n_items
         _write_curves(curves, points, codes.stem if codes else "codes", sizes)
     is_stdout_taken = any(path and target_of(path) == STDOUT for path in outputs.values())
-    echo(console.format_evaluation(evaluation, form, "documents" if run else "database"), err=is_stdout_taken)
+    records = console.evaluation_records(evaluation, "documents" if run else "database")
+    echo(records.to_text(form), err=is_stdout_taken)
 
 
 def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[int, int]) -> None:
@@ -176,7 +177,7 @@ def candidates(
     with progress, reporting_compilation(progress.update):
         counting = {"cluster": options.cluster(), "on_progress": progress.update}
         problem = inputs.read_problem(codes, own, dataset, {}, **counting).problem
-        counts, notes = count_candidates(problem.codes, metric, wanted_recall, progress.update)
-    for note in [*problem.notes, *notes]:
+        counts, evaluation = count_candidates(problem.codes, metric, wanted_recall, progress.update)
+    for note in [*problem.notes, *evaluation.notes]:
         click.echo(note, err=True)
-    echo(console.format_candidates(counts, metric, form))
+    echo(console.candidate_records(counts, evaluation, metric).to_text(form))

@@ -24,6 +24,7 @@ from hashbench.cli.outputs import (
 )
 
 if TYPE_CHECKING:
+    from hashbench.reports.formatting import Records
     from hashbench.scoring.thresholds import Match, Thresholds
 
 _MORE = 3  # radii shown beyond those that were asked for
@@ -107,7 +108,7 @@ def thresholds(
     from hashbench.cli.progress import ProgressBar
     from hashbench.scoring.compilation import reporting_compilation
 
-    check_installed("scipy.stats", *(["pandas"] if output or form == "csv" else []))
+    check_installed("scipy.stats", *(["pandas"] if output else []))
     outputs, progress = {"--output": output}, ProgressBar()
     with progress, reporting_compilation(progress.update):
         if pairs is not None:
@@ -134,7 +135,7 @@ def thresholds(
     elif output is not None:
         write(output, found.to_frame().to_csv(index=False, lineterminator="\n"))
     is_stdout_taken = output is not None and target_of(output) == STDOUT
-    echo(_format(found, asked, reasons, corpus_size, form), err=is_stdout_taken)
+    echo(_records(found, asked, reasons, corpus_size).to_text(form), err=is_stdout_taken)
 
 
 def _count_labelled(
@@ -152,48 +153,43 @@ def _count_labelled(
     return count_pairs_file(OwnFiles(**own, needs_relevance=False), pairs, held_out=held_out)
 
 
-def _format(
-    found: "Thresholds",
-    asked: "Mapping[str, Match | None]",
-    reasons: Mapping[str, str],
-    corpus_size: int | None,
-    form: str,
-) -> str:
-    from hashbench.reports.formatting import json_text, markdown_table, plain_table
+def _records(
+    found: "Thresholds", asked: "Mapping[str, Match | None]", reasons: Mapping[str, str], corpus_size: int | None
+) -> "Records":
+    from hashbench.reports.formatting import Records, Table
 
-    if form == "csv":
-        return found.to_frame().to_csv(index=False, lineterminator="\n").rstrip("\n")
-    if form == "json":
-        summary = {key: getattr(found.uap, key) for key in ("mean", "tie_sd", "low", "high")}
-        content = {
-            name: {"radius": None, "reason": reasons[name]} if match is None else _contents(match, found, corpus_size)
-            for name, match in asked.items()
-        }
-        pairs = {"n_relevant_pairs": found.n_relevant, "n_irrelevant_pairs": found.n_irrelevant}
-        whole = {"n_bits": found.n_bits, "units": found.units, **pairs, "notes": list(found.notes), "uAP": summary}
-        return json_text(whole | content)
+    about_match = {
+        name: {"radius": None, "reason": reasons[name]} if match is None else _contents(match, found, corpus_size)
+        for name, match in asked.items()
+    }
+    content = {
+        "n_bits": found.n_bits,
+        "units": found.units,
+        "n_relevant_pairs": found.n_relevant,
+        "n_irrelevant_pairs": found.n_irrelevant,
+        "notes": found.notes,
+        "uAP": {key: getattr(found.uap, key) for key in ("mean", "tie_sd", "low", "high")},
+        **about_match,
+    }
     chosen = {match.radius for match in asked.values() if match is not None}
     first = next((match.radius for match in found.matches if match.n_matches), 0)
     shown = found.matches[first : max(chosen, default=first) + _MORE + 1]
-    header = ["radius", "matches", "false", "precision", "recall", "false positive rate", "F1"]
-    lines = [
-        [
-            str(match.radius),
-            f"{match.n_matches:,}",
-            f"{match.n_false:,}",
-            *(_number(share, ".4f") for share in (match.precision, match.recall)),
-            _number(match.fpr, ".3g"),
-            _number(match.f1, ".4f"),
-        ]
-        for match in shown
-    ]
+    columns = (
+        "radius | matches {n_matches:,} | false {n_false:,} | precision {precision:.4f} | recall {recall:.4f} | "
+        "false positive rate {fpr:.3g} | F1 {f1:.4f}"
+    )
     sentences = [
         sentence
         for name, match in asked.items()
         for sentence in (_sentences(name, match, found, corpus_size) if match else [f"{name}: {reasons[name]}."])
     ]
-    table = (markdown_table if form == "markdown" else plain_table)(header, lines)
-    return "\n".join([table, "", *sentences, *_notes(found, corpus_size)])
+    parts = Table(columns, [match._asdict() for match in shown]), "\n".join([*sentences, *_notes(found, corpus_size)])
+    of_queries = ("query_precision", "query_recall", "n_empty") if found.n_queries else ()
+    fields = [name for name in found.matches[0]._fields if found.n_queries or name != "n_queries_with_false"]
+    rows = [
+        match._asdict() | {name: getattr(found, name)[match.radius] for name in of_queries} for match in found.matches
+    ]
+    return Records(parts, content, rows, [*fields, *of_queries])
 
 
 def _number(value: float, form: str) -> str:

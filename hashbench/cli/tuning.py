@@ -13,9 +13,10 @@ from hashbench.cli.outputs import echo
 from hashbench.errors import HashbenchError, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hashbench.pipeline.tuning import Choice
+    from hashbench.reports.formatting import Records
 
 
 @cloup.command()
@@ -85,7 +86,7 @@ def tune(
         for outcome in search.run(output, n_jobs, resume=resume, on_progress=progress.update, cluster=cluster):
             progress.finish_job(f"{outcome.job}: {tuning.shown(outcome, names)}", is_new=outcome.is_new)
     choices = tuning.conclude(search, output)
-    echo(_format(choices, names))
+    echo(_records(choices, names).to_text("table"))
     if edges := tuning.about_edges(search, choices):
         echo(edges)
     command = f"hashbench run --grid {output / tuning.GRID}"
@@ -94,26 +95,16 @@ def tune(
         raise HashbenchError(left_out)
 
 
-def _format(choices: "Sequence[Choice]", metrics: "Sequence[str]") -> str:
-    """Lay out the best settings of each method, what they gain over the default ones, and which of both were chosen."""
+def _records(choices: "Sequence[Choice]", metrics: "Sequence[str]") -> "Records":
+    """Return the best settings of each method, what they gain over the default ones, and which of both were chosen."""
     from hashbench.pipeline.tuning import LEAD, criterion, less_is_better
-    from hashbench.reports.formatting import plain_table
+    from hashbench.reports.formatting import Records, Table
 
-    lines = []
-    for choice in choices:
-        settings = "-" if choice.best is None else " ".join(f"{key}={value}" for key, value in choice.best.items())
-        scores = (f"{choice.default_score:.4f}", f"{choice.best_score:.4f}", f"{choice.lead:+.4f}")
-        lines.append(
-            [
-                choice.method,
-                settings or "the default",
-                _chosen(choice),
-                *(score.replace("+nan", "-").replace("nan", "-") for score in scores),
-                str(choice.n_trials),
-                str(choice.n_failed),
-            ]
-        )
-    header = ["method", "best settings", "chosen", "default", "best", "margin", "trials", "failed"]
+    columns = (
+        "method | best settings | chosen | default {default_score:.4f} | best {best_score:.4f} | margin {lead:+.4f} | "
+        "trials {n_trials} | failed {n_failed}"
+    )
+    rows = [{**vars(choice), "best settings": _settings(choice.best), "chosen": _chosen(choice)} for choice in choices]
     direction = "less" if less_is_better(metrics) else "more"
     notes = [
         f"Mean of {criterion(metrics)} of held-out training items, among themselves and to those learned from; "
@@ -126,11 +117,15 @@ def _format(choices: "Sequence[Choice]", metrics: "Sequence[str]") -> str:
         notes.append(
             f"The effort is not equal: {efforts}. Declare more values in the methods, or list them in --param."
         )
-    return "\n".join([plain_table(header, lines, n_left=3), "", *notes])
+    return Records([Table(columns, rows, n_left=3), "\n".join(notes)])
 
 
-def _chosen(choice: "Choice") -> str:
+def _settings(params: "Mapping[str, Any] | None") -> str | None:
+    return None if params is None else " ".join(f"{key}={value}" for key, value in params.items()) or "the default"
+
+
+def _chosen(choice: "Choice") -> str | None:
     """Return which settings of a method are in the grid file."""
     if choice.params is None:
-        return "-"
+        return None
     return "default" if choice.params != choice.best or choice.lead == 0 else "best"

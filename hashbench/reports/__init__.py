@@ -17,7 +17,7 @@
     diff          what changed between them, and whether it matters
     diff_text     a diff as text, CSV, JSON and Markdown
     submissions   checks of results files: format, agreement, and rerunning a cell
-    formatting    tables as text, shared by all of these and the command line
+    formatting    what commands print: records as tables, Markdown, CSV and JSON
 
 `formatting` and `revisions` are light; the others import pandas or SciPy.
 """

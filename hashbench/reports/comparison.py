@@ -24,7 +24,7 @@ from hashbench.reports.aggregate import (
     mean_over_seeds,
     setting_text,
 )
-from hashbench.reports.formatting import json_text, markdown_table, p_text, plain_table, sheet_text, wrapped
+from hashbench.reports.formatting import Records, Table, is_missing, wrapped
 from hashbench.reports.marks import bases_in_words, mixed_methods, notes_on_code
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection, demand
@@ -53,7 +53,10 @@ _ABOUT = (
 _PAIRED_BY_ROW = (
     "Scores of saved codes are paired by row: this takes all codes to be of the same queries in the same order."
 )
-_HEADER = ["bits", "against", "difference", "95 % interval", "p", "tie_sd", "answer"]
+_COLUMNS = (
+    "bits {n_bits} | against {second_title} | difference {value:+.4f} | 95 % interval {low:+.4f} to {high:+.4f} | "
+    "p {p:p} | tie_sd {tie_sd:.5f} | answer"
+)
 _OF_DIFFERENCE = (
     *("value", "low", "high", "p", "p_holm", "freedom", "tie_sd", "n_queries", "n_distinct", "basis", "is_shown"),
 )
@@ -351,18 +354,9 @@ def _classes(dataset: str, features: str, fingerprint: str, metric: str, is_know
     return np.asarray(data.labels)[data.query]
 
 
-def format_comparison(comparison: Comparison, form: str) -> str:
-    """Write a comparison as a table, csv, json or markdown, without a final newline."""
-    if form == "json":
-        fields = (*_FIELDS, "sentence")
-        differences = [{name: answer[name] for name in fields} for answer in comparison.answers]
-        notes = [*comparison.notes, *comparison.about]
-        return json_text({"differences": differences, "may_be_best": comparison.sets, "notes": notes})
-    if form == "csv":
-        rows = [[answer[name] for name in _FIELDS] for answer in comparison.answers]
-        return sheet_text(_FIELDS, [["" if pd.isna(value) else value for value in row] for row in rows]).rstrip("\n")
-    table = markdown_table if form == "markdown" else plain_table
-    titles: dict[str, list[dict[str, Any]]] = {}
+def comparison_records(comparison: Comparison) -> Records:
+    """Return a comparison to print."""
+    by_title: dict[str, list[dict[str, Any]]] = {}
     contents: dict[tuple[str, str], set[str]] = {}
     for answer in comparison.answers:
         contents.setdefault((answer["dataset"], answer["features"]), set()).add(answer["dataset_fingerprint"])
@@ -372,27 +366,24 @@ def format_comparison(comparison: Comparison, form: str) -> str:
         if len(contents[answer["dataset"], answer["features"]]) > 1:
             place += f", data {answer['dataset_fingerprint']}"
         title = f"{place}: {answer['metric']} of {answer['first_title']}{lower}"
-        titles.setdefault(title, []).append(answer)
-    texts = []
-    for title, answers in titles.items():
-        sentences = [wrapped(f"{answer['n_bits']} bits: {answer['sentence']}") for answer in answers]
+        by_title.setdefault(title, []).append(answer)
+    parts: list[Table | str] = []
+    for title, answers in by_title.items():
         here = {tuple(answer[name] for name in (*BLOCK, "metric")) for answer in answers}
-        of_block = (one for one in comparison.sets if tuple(one[name] for name in (*BLOCK, "metric")) in here)
-        sentences += [wrapped(f"{one['n_bits']} bits: {one['sentence']}") for one in of_block]
-        texts += [title, table(_HEADER, list(map(_line, answers)), n_left=2), "\n".join(sentences)]
-    return "\n\n".join([*texts, wrapped(" ".join([_ABOUT, *comparison.about, *comparison.notes]))])
+        sets = (one for one in comparison.sets if tuple(one[name] for name in (*BLOCK, "metric")) in here)
+        sentences = [wrapped(f"{one['n_bits']} bits: {one['sentence']}") for one in (*answers, *sets)]
+        parts += [title, Table(_COLUMNS, [*map(_shown, answers)], n_left=2), "\n".join(sentences)]
+    parts.append(wrapped(" ".join([_ABOUT, *comparison.about, *comparison.notes])))
+    content = {
+        "differences": [{name: answer[name] for name in (*_FIELDS, "sentence")} for answer in comparison.answers],
+        "may_be_best": comparison.sets,
+        "notes": [*comparison.notes, *comparison.about],
+    }
+    return Records(parts, content, comparison.answers, _FIELDS)
 
 
-def _line(answer: Mapping[str, Any]) -> list[str]:
-    key = [str(answer["n_bits"]), answer["second_title"]]
-    if answer["value"] is None:
-        return [*key, *["-"] * 4, answer["answer"]]
-    low, high, tie_sd = answer["low"], answer["high"], answer["tie_sd"]
-    return [
-        *key,
-        f"{answer['value']:+.4f}",
-        "-" if np.isnan(low) else f"{low:+.4f} to {high:+.4f}",
-        p_text(answer["p"] if answer["p_holm"] is None else answer["p_holm"]),
-        "-" if np.isnan(tie_sd) else f"{tie_sd:.5f}",
-        answer["answer"] + _SCOPES.get(answer["basis"], "") * (answer["p"] == answer["p"]),
-    ]
+def _shown(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer with its corrected p, and with the scope of the verdict."""
+    scope = "" if is_missing(answer["p"]) else _SCOPES.get(answer["basis"], "")
+    p_value = answer["p"] if answer["p_holm"] is None else answer["p_holm"]
+    return {**answer, "p": p_value, "answer": answer["answer"] + scope}

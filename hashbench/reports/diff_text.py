@@ -3,15 +3,7 @@
 import pandas as pd
 
 from hashbench.reports.diff import CHECK_NAMES, Diff
-from hashbench.reports.formatting import (
-    json_text,
-    markdown_table,
-    markdown_text,
-    p_text,
-    plain_table,
-    sheet_text,
-    wrapped,
-)
+from hashbench.reports.formatting import NAME_WIDTH, Records, Table, markdown_table, markdown_text, p_text, wrapped
 from hashbench.reports.marks import explain
 from hashbench.reports.ties import OPEN
 from hashbench.scoring.comparison import ALPHA
@@ -39,20 +31,19 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
     20 rows that are not comparable, new or gone as counts. Unchanged rows are only counted; with ``only_changed``, so
     are those that are not comparable, new or gone.
     """
-    if form == "csv":
-        return _csv(diff, only_changed).rstrip("\n")
-    if form == "json":
-        frames = {"rows": diff.to_frame(only_changed=only_changed), "over_seeds": diff.over_seeds()}
-        about = {"old": diff.old_name, "new": diff.new_name, "counts": diff.counts, "n_tested": diff.n_tested}
-        return json_text(about | {name: part.to_dict("records") for name, part in frames.items()})
     tables = {title: table for title, table in _tables(diff).items() if len(table)}
     if only_changed:
         tables = {title: tables[title] for title in ("Changed", "Means over seeds") if title in tables}
     if form == "markdown":
         texts = (_comment(diff, tables, n_lines) for n_lines in _LENGTHS)
         return next((text for text in texts if len(text) < _MOST), "")
-    parts = [_plain(title, table) for title, table in tables.items()]
-    return "\n\n".join([wrapped(f"{headline(diff)}: {summarise(diff)}"), *parts, *map(wrapped, footnotes(diff))])
+    rows = diff.to_frame(only_changed=only_changed)
+    about = {"old": diff.old_name, "new": diff.new_name, "counts": diff.counts, "n_tested": diff.n_tested}
+    content = about | {"rows": rows.to_dict("records"), "over_seeds": diff.over_seeds().to_dict("records")}
+    p_values = {name: rows[name].map("{:.3g}".format, na_action="ignore") for name in ("p_value", "p_holm")}
+    parts = [wrapped(f"{headline(diff)}: {summarise(diff)}"), *map(_plain, tables, tables.values())]
+    parts += map(wrapped, footnotes(diff))
+    return Records(parts, content, rows.assign(**p_values).to_dict("records"), [*rows], decimals=6).to_text(form)
 
 
 def headline(diff: Diff) -> str:
@@ -135,7 +126,9 @@ def _plain(title: str, table: pd.DataFrame) -> str:
     if title not in ("Changed", "Means over seeds") and len(table) > _MOST_ROWS:
         title += f": {len(table)} rows (--format csv lists them)"
         table = table.groupby(["dataset", "method"], sort=False).size().astype(str).reset_index(name="rows")
-    return f"{title}\n{plain_table(table.columns.tolist(), table.to_numpy().tolist(), n_left=2, is_wrapped=True)}"
+    return (
+        f"{title}\n{Table(' | '.join(map(str, table)), table.to_dict('records'), n_left=2, width=NAME_WIDTH).to_text()}"
+    )
 
 
 def _comment(diff: Diff, tables: dict[str, pd.DataFrame], n_lines: int) -> str:
@@ -151,14 +144,3 @@ def _markdown(title: str, table: pd.DataFrame, n_lines: int) -> str:
     if title == "Changed":
         return text
     return f"<details><summary>{title}: {len(table)}</summary>\n\n{text}\n\n</details>"
-
-
-def _csv(diff: Diff, only_changed: bool) -> str:
-    frame = diff.to_frame(only_changed=only_changed)
-    numbers = {
-        name: frame[name].map(("{:.3g}" if name in ("p_value", "p_holm") else "{:.6f}").format)
-        for name in map(str, frame)
-        if pd.api.types.is_float_dtype(frame[name])
-    }
-    texts = frame.assign(**numbers).astype(object).where(frame.notna(), "")
-    return sheet_text(texts.columns, texts.to_numpy().tolist())

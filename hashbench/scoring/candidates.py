@@ -9,7 +9,7 @@ import numpy as np
 from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench._validation import refuse_fractions
 from hashbench.errors import HashbenchError
-from hashbench.scoring.evaluation import Summary
+from hashbench.scoring.evaluation import Evaluation, Summary
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import checked_metrics
@@ -51,8 +51,8 @@ class CandidateCount(NamedTuple):
 
 def count_candidates(
     codes: HammingRanking, metric: str, wanted_recall: Sequence[float], on_progress: Progress = silent
-) -> tuple[list[CandidateCount], Sequence[str]]:
-    """Find the smallest number of candidates for each wanted recall, and notes; see `Problem.candidates`."""
+) -> tuple[list[CandidateCount], Evaluation]:
+    """Find the smallest number of candidates for each wanted recall, and its scores; see `Problem.candidates`."""
     k = check_wanted(metric, wanted_recall)
     refuse_fractions(codes.levels, f"R@{k}")  # before loops are compiled
     counted = ((part.histogram, part.weights) for part in count_kinds(codes, on_progress))
@@ -64,7 +64,7 @@ def count_candidates(
         CandidateCount(wanted, n_candidates, fewest, most, evaluation[f"R@{n_candidates}"])
         for wanted, (n_candidates, fewest, most) in zip(wanted_recall, counts, strict=True)
     ]
-    return found, evaluation.notes
+    return found, evaluation
 
 
 def check_wanted(metric: str, wanted_recall: Sequence[float]) -> int:

@@ -503,12 +503,9 @@ def test_rows_of_codes_whose_labels_agree_are_the_datasets_and_a_new_name_is_rep
     assert not (empty_folder / "results" / "gone.h5").exists()
 
 
-@pytest.mark.parametrize("form", ["markdown", "latex"])
-def test_scores_are_laid_out_for_a_document(hashbench, save, codes, form):
-    done = hashbench("evaluate", *options(**codes, affinity=save("a.npy", LEVELS), metric="AP", format=form))
-    mean = f"{np.mean(by_hand(LEVELS)):.4f}"
-    line = {"markdown": rf"\| AP +\| {mean} \| +0\.\d+ \|", "latex": rf"AP & {mean} & 0\.\d+ & .* \\\\$"}[form]
-    assert re.search(line, done.stdout, re.MULTILINE)
+def test_scores_are_laid_out_for_a_document(hashbench, save, codes):
+    done = hashbench("evaluate", *options(**codes, affinity=save("a.npy", LEVELS), metric="AP", format="markdown"))
+    assert re.search(rf"\| AP +\| {np.mean(by_hand(LEVELS)):.4f} \| +0\.\d+ \|", done.stdout)
 
 
 def test_curves_are_drawn_into_a_figure(hashbench, save, codes, tmp_path):

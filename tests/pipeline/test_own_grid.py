@@ -77,7 +77,7 @@ def test_a_seed_without_files_at_one_length_is_named(evaluate, empty_folder):
     assert "8 bits: there is no file of seed 3, which other lengths have." in evaluate(*BOTH, *SAVED).stderr
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
 def test_scores_of_all_are_printed_in_every_format(evaluate, form):
     write()
     texts = {}

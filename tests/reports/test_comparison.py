@@ -15,7 +15,7 @@ from hashbench.cards import method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import all_lines
-from hashbench.reports.comparison import Comparison, Side, format_comparison, make_answer
+from hashbench.reports.comparison import Comparison, Side, comparison_records, make_answer
 from hashbench.reports.html.content import make_content
 from hashbench.reports.plots import draw_figures
 from hashbench.reports.selection import Selection
@@ -420,8 +420,8 @@ def test_an_interval_that_is_not_known_is_a_dash_and_an_empty_cell():
     unknown = replace(of_means(*seeds, "AP", ("itq", "lsh"), 200, np.nan), low=np.nan, high=np.nan)
     place = {"dataset": "digits", "features": "pixels", "metric": "AP", "n_bits": 16}
     found = Comparison([make_answer(place, (Side("itq", "itq", ""), Side("lsh", "lsh", "")), unknown)], [])
-    assert re.search(r"lsh +\+0\.2500 +- +0\.\d{4} +- ", format_comparison(found, "table"))
-    assert ",itq,lsh,0.25,,," in format_comparison(found, "csv")
+    assert re.search(r"lsh +\+0\.2500 +- +0\.\d{4} +- ", comparison_records(found).to_text("table"))
+    assert ",itq,lsh,0.25,,," in comparison_records(found).to_text("csv")
 
 
 def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, digits_data, empty_folder):

@@ -16,9 +16,9 @@ from hashbench import evaluate
 from hashbench.affinity import Explicit, SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
-from hashbench.reports.explain.answers import answers, format_answers
+from hashbench.reports.explain.answers import answer_records, answers
 from hashbench.reports.explain.emulation import Cause, TieRange, shapley_values
-from hashbench.reports.explain.explanation_text import format_explanations
+from hashbench.reports.explain.explanation_text import explanation_records
 from hashbench.reports.explain.quantities import MEANS
 from hashbench.reports.explain.ranking import Query
 from hashbench.reports.explain.scripts import EVALUATORS, named
@@ -325,7 +325,7 @@ def test_what_is_shown_adds_up(exact, shares):
     (explanation,) = explained(["AP"], *EXAMPLE, ["dtsh"])
     causes = tuple(Cause(f"cause {number}", share) for number, share in enumerate(shares))
     explanation = replace(explanation, value=exact + sum(shares), exact=TieRange(exact, 0, 1), causes=causes)
-    head, *lines = format_explanations([explanation], "table").splitlines()
+    head, *lines = explanation_records([explanation]).to_text("table").splitlines()
     rows = [line.split() for line in lines if line.split()[:1] == ["dtsh"] or " cause " in line]
     (_, value, difference), *cause_rows = rows
     exact_shown = float(re.search(r"exactly (\S+),", head)[1])
@@ -337,11 +337,9 @@ def test_what_is_shown_adds_up(exact, shares):
 
 def test_tables_fit_a_terminal():
     explanations = explained([*ORIGINALS, "Hit@5"], *EXAMPLE)
-    for text in (
-        format_explanations(explanations, "table"),
-        format_answers(answers({"by-class": explanations}, "0.233"), "0.233", "table"),
-    ):
-        assert max(map(len, text.splitlines())) <= 80
+    found = answer_records(answers({"by-class": explanations}, "0.233"), "0.233")
+    for records in (explanation_records(explanations), found):
+        assert max(map(len, records.to_text("table").splitlines())) <= 80
     words = [*(mean.words for mean in MEANS.values()), *(script.own for script in EVALUATORS)]
     assert max(map(len, words)) <= 44  # the room that the table leaves to causes
 
@@ -369,7 +367,7 @@ def test_candidates_are_sorted_by_nearness_and_those_that_agree_are_one_line():
     given_order = explained(["AP@5"], *EXAMPLE, ["csq", "hashnet", "sklearn-ap", "deepbit", "thulab"])
     reversed_order = explained(["AP@5"], QUERY, DATABASE[::-1], (LABELS[0], LABELS[1][::-1]), ["csq"])
     verdicts = answers({"given": given_order, "shuffled": reversed_order}, "0.233")
-    text = format_answers(verdicts, "0.233", "markdown")
+    text = answer_records(verdicts, "0.233").to_text("markdown")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
     values = {
         ("csq, deepbit", "AP@5, given"): 0.233333, ("hashnet", "AP@5, given"): 0.7,

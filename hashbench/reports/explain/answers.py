@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain.emulation import N_ERRORS, Explanation
-from hashbench.reports.explain.explanation_text import WIDTH, as_json, lay_out
-from hashbench.reports.formatting import json_text, wrapped
+from hashbench.reports.explain.explanation_text import WIDTH, as_json
+from hashbench.reports.formatting import Records, Table, wrapped
 
 _CUTS = (  # that papers report
     ("AP", (100, 500, 1000, 5000, 10_000, 50_000)),
@@ -76,29 +76,24 @@ def parse_printed(printed: str) -> tuple[float, float]:
     return float(number), 0.5000001 * 10.0 ** int(number.as_tuple().exponent)
 
 
-def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
-    """Lay out the scripts that print the number, then the nearest, with metric and order of the database."""
+def answer_records(verdicts: Sequence[Answer], printed: str) -> Records:
+    """Return the scripts that print the number, then the nearest, with metric and order of the database, to print."""
     number, half = parse_printed(printed)
-    if form == "json":
-        asked = {"value": number, "half_width": half}
-        return json_text(
-            [
-                {**as_json(explanation), "database_order": database or None, "asked": asked, "verdict": verdict}
-                for explanation, database, verdict in verdicts
-            ]
-        )
+    asked = {"value": number, "half_width": half}
+    content = [
+        {**as_json(explanation), "database_order": database or None, "asked": asked, "verdict": verdict}
+        for explanation, database, verdict in verdicts
+    ]
     n_digits = max(4, round(-math.log10(2 * half)))
     candidates = _candidates(verdicts, number, n_digits)
     n_giving = sum(row.gives(half) for row in candidates)
     shown = candidates[: max(n_giving, _N_NEAREST)]
-    rows = [
-        (row.names, row.metric, row.digits, "gives it" if row.gives(half) else f"{row.off:+.{n_digits}f}")
-        for row in shown
-    ]
+    offs = ("gives it" if row.gives(half) else f"{row.off:+.{n_digits}f}" for row in shown)
+    rows = [row._asdict() | {"off": off} for row, off in zip(shown, offs, strict=True)]
     n_more = 1 - math.floor(math.log10(2 * half))
-    parts = [
+    parts: list[Table | str] = [
         f"asked for: {printed} ({number - half:.{n_more}f} to {number + half:.{n_more}f})",
-        lay_out(("script", "metric", "value", printed), rows, form, n_left=2, width=30),
+        Table(f"script {{names}} | metric | value {{digits}} | {printed} {{off}}", rows, n_left=2, width=30),
     ]
     giving, possible = (
         {answer.explanation.evaluator.name for answer in verdicts if answer.verdict == verdict}
@@ -109,7 +104,7 @@ def format_answers(verdicts: Sequence[Answer], printed: str, form: str) -> str:
     if possible - giving:
         scripts = counted(len(possible - giving), "script" if not giving else "other script")
         parts.append(f"{scripts} could give it with ties in another order.")
-    return "\n\n".join([*parts, *_about_estimates([answer.explanation for answer in verdicts])])
+    return Records([*parts, *_about_estimates([answer.explanation for answer in verdicts])], content)
 
 
 def _about_estimates(explanations: Sequence[Explanation]) -> list[str]:

@@ -9,9 +9,9 @@ import numpy as np
 from hashbench._typing import Progress, silent
 from hashbench._validation import check_choice
 from hashbench.errors import needing
-from hashbench.reports.explain.answers import answers, format_answers, parse_printed, searched_metrics
+from hashbench.reports.explain.answers import answer_records, answers, parse_printed, searched_metrics
 from hashbench.reports.explain.emulation import Emulation, Explanation, describe_missing
-from hashbench.reports.explain.explanation_text import as_json, format_explanations
+from hashbench.reports.explain.explanation_text import as_json, explanation_records
 from hashbench.reports.explain.orders import database_orders, describe_order, rearranged
 from hashbench.reports.explain.ranking import n_left
 from hashbench.reports.explain.run_tools import Run, explain_run
@@ -105,8 +105,8 @@ class Explained:
         """
         check_choice(form, ("table", "markdown", "json"), "form")
         if self.asked is not None:
-            return format_answers(answers(self.by_order, self.asked), self.asked, form)
-        return format_explanations(next(iter(self.by_order.values())), form, self.order_in_words)
+            return answer_records(answers(self.by_order, self.asked), self.asked).to_text(form)
+        return explanation_records(next(iter(self.by_order.values())), self.order_in_words).to_text(form)
 
     def _repr_markdown_(self) -> str:
         return "\n\n".join([self.to_text("markdown"), *self.notes])

@@ -1,4 +1,4 @@
-"""Explanations as tables and JSON."""
+"""Explanations to print."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,33 +7,29 @@ from typing import Any
 
 from hashbench.reports.explain.emulation import N_ERRORS, TIE_ORDER, Estimate, Explanation
 from hashbench.reports.explain.quantities import MEANS
-from hashbench.reports.formatting import json_text, markdown_table, plain_table, wrapped
+from hashbench.reports.formatting import Records, Table, wrapped
 
 _NOTHING_RELEVANT = "no query has relevant items"
-WIDTH = 80  # of a terminal
+WIDTH, _WIDTH = 80, 46  # of a terminal, and of names in a table
 
 
-def format_explanations(explanations: Sequence[Explanation], form: str, database: str = "") -> str:
-    """Lay out explanations as table, markdown or json; ``database`` is its order in words, if known."""
-    if form == "json":
-        return json_text([as_json(explanation) for explanation in explanations])
-    parts = []
+def explanation_records(explanations: Sequence[Explanation], database: str = "") -> Records:
+    """Return explanations to print; ``database`` is its order in words, if known."""
+    parts: list[Table | str] = []
     for metric in dict.fromkeys(explanation.metric for explanation in explanations):
         of_metric = [explanation for explanation in explanations if explanation.metric == metric]
-        parts += [wrapped(_heading(of_metric[0]), WIDTH), _ledger(of_metric, form)]
+        parts += [wrapped(_heading(of_metric[0]), WIDTH), _ledger(of_metric)]
     if database and any(cause.words == TIE_ORDER for explanation in explanations for cause in explanation.causes):
         parts.append(
             f"Tie order: the database is {database}. Sorts depend on it, most if it is by class;\n"
             "the exact value does not."
         )
-    return "\n\n".join(parts)
+    return Records(parts, [as_json(explanation) for explanation in explanations])
 
 
-def lay_out(header: Sequence[str], rows: Iterable[Sequence[str]], form: str, n_left: int = 1, width: int = 46) -> str:
-    """Lay out a table in Markdown, or for a terminal, where the first column has this width at most."""
-    if form == "markdown":
-        return markdown_table(header, list(rows), n_left)
-    return plain_table(header, [(wrapped(first, width), *others) for first, *others in rows], n_left)
+def lay_out(header: Sequence[str], rows: Iterable[Sequence[str]], form: str) -> str:
+    """Lay out a table of texts in Markdown, or for a terminal."""
+    return Table(" | ".join(header), [dict(zip(header, row, strict=True)) for row in rows], width=_WIDTH).to_text(form)
 
 
 def _heading(explanation: Explanation) -> str:
@@ -47,8 +43,8 @@ def _heading(explanation: Explanation) -> str:
     return f"{text}; {n_undefined} of {explanation.n_queries} queries, without relevant items, left out"
 
 
-def _ledger(explanations: Sequence[Explanation], form: str) -> str:
-    """Lay out a line per script or scripts that agree, then one per cause."""
+def _ledger(explanations: Sequence[Explanation]) -> Table:
+    """Return a table with a line per script or scripts that agree, then one per cause."""
     values = {explanation.evaluator.name: _number(explanation.value) for explanation in explanations}
     names: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[str]] = {}
     for explanation in explanations:
@@ -58,9 +54,9 @@ def _ledger(explanations: Sequence[Explanation], form: str) -> str:
             names.setdefault(shown, []).append(script.name)
     rows = []
     for (number, difference, causes), of_value in names.items():
-        rows.append((", ".join(of_value), number, difference, ""))
-        rows += [(f"- {words}", "", "", share) for words, share in causes]
-    return lay_out(("script", "value", "difference", "of which"), rows, form)
+        rows.append({"script": ", ".join(of_value), "value": number, "difference": difference, "of which": ""})
+        rows += [{"script": f"- {words}", "value": "", "difference": "", "of which": share} for words, share in causes]
+    return Table("script | value | difference | of which", rows, width=_WIDTH)
 
 
 def _shown(explanation: Explanation) -> list[tuple[str, str]]:

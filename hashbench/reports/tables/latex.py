@@ -89,16 +89,6 @@ def _row(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def tabular(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Write a plain table, line by line: the first column flush left, the others right."""
-    yield rf"\begin{{tabular}}{{@{{}}l{'r' * (len(header) - 1)}@{{}}}}"
-    for line, cells in (("toprule", [header]), ("midrule", rows)):
-        yield rf"\{line}"
-        yield from (_row(map(_escaped, row)) for row in cells)
-    yield r"\bottomrule"
-    yield r"\end{tabular}"
-
-
 def _label(label: str) -> str:
     lines = textwrap.wrap(label, _LABEL_WIDTH)
     text = r"\\".join("{}" * (line[0] in "[*") + _escaped(line) for line in lines)  # else they would be options
