@@ -31,14 +31,14 @@ ITQ = ["run", "--method", "itq", "--bits", "8"]
 CODES = ["--query-codes", "q.npy", "--database-codes", "d.npy"]
 LABELLED = [*CODES, "--query-labels", "ql.npy", "--database-labels", "dl.npy"]
 LINES = ["--query-labels", "ql.txt", "--database-labels", "dl.lst"]
-LINES += ["--query-coarse", "ql.npy", "--database-coarse", "numbers.lst"]
+LINES += ["--coarse", "ql.npy", "numbers.lst"]
 OF_NUMPY = [
     ["evaluate", *LABELLED],
     ["evaluate", *LABELLED, "--random-orders", "2", "--exclude-self", "--format", "markdown"],
     ["evaluate", *CODES, "--affinity", "a.npy", "--format", "csv"],
     ["evaluate", *LABELLED, "--distance", "cosine", "--format", "json"],
     ["evaluate", "--query-codes", "q.txt", "--database-codes", "d.lst", *LINES],
-    ["evaluate", "--run", "run.txt", "--qrels", "qrels.txt"],
+    ["evaluate", "--run", "run.txt", "qrels.txt"],
     ["list", "methods"],
     ["list", "scripts"],
     ["info", "itq"],
@@ -46,7 +46,7 @@ OF_NUMPY = [
 OF_OTHERS = [
     (["evaluate", *LABELLED, "--per-query", "scores.csv"], "pandas"),
     (["evaluate", *LABELLED, "--curves", "curves.csv"], "pandas"),
-    (["evaluate", *LABELLED, "--save", "mine", "--dataset", "own"], "filelock"),
+    (["save", "mine", *LABELLED, "--dataset", "own"], "filelock"),
     (["evaluate", "--query-codes", "q.csv", *LABELLED[2:]], "pandas"),
     (["evaluate", "--query-codes", "q.mat", *LABELLED[2:]], "scipy"),
     (["evaluate", *CODES, "--affinity", "a.npz"], "scipy"),
@@ -105,7 +105,7 @@ def test_commands_that_score_arrays_print_the_same_without_numba(folder, hashben
 
 
 def test_two_codes_are_scored_without_scipy_and_the_lack_of_an_interval_is_told(folder):
-    command = ["evaluate", *LABELLED, "--drift", "other"]
+    command = ["compare", "other", *LABELLED]
     ((exit_code, stdout, _),) = json.loads(run_with_few_packages(COMMANDS, json.dumps([command]), cwd=folder)[0])
     assert (exit_code, stdout.count(" AP ")) == (0, 4)
     assert "AP: no interval: comparing evaluations needs scipy, which is not installed" in " ".join(stdout.split())
@@ -140,7 +140,7 @@ def test_a_plugin_that_lacks_a_package_is_listed_with_what_to_install(plugin, tm
 CALLS = {
     "scored.per_query": "per_query needs pandas",
     "scored.to_frame()": "to_frame needs pandas",
-    "hashbench.curves(codes, codes, (labels, labels))": "curves needs pandas",
+    "hashbench.Problem.of_codes(codes, codes, (labels, labels)).curves()": "curves needs pandas",
     "counts.at(1)": "the interval of a share needs scipy",
     "hashbench.HashMethod": "hashbench.HashMethod needs scikit-learn",
     "hashbench.tables()": "hashbench.tables needs pandas",
@@ -153,7 +153,7 @@ def test_calls_from_python_say_what_to_install():
 import numpy as np, hashbench
 codes, labels = np.eye(4), np.arange(4) % 2
 scored = hashbench.evaluate(codes, codes, (labels, labels))
-counts = hashbench.thresholds(codes, codes, (labels, labels))
+counts = hashbench.Problem.of_codes(codes, codes, (labels, labels)).thresholds()
 assert '<table ' in scored._repr_html_()
 for call in {list(CALLS)}:
     try:
@@ -169,7 +169,7 @@ for call in {list(CALLS)}:
 def test_functions_name_the_package_that_they_need_with_numpy_alone():
     calls = {
         "hashbench.compare(scored, hashbench.evaluate(~codes, codes, labels))": "comparing evaluations needs scipy",
-        "hashbench.explain(codes, codes, labels)": "this needs numba",
+        "hashbench.explain(codes)": "this needs numba",
         "hashbench.explain_run({'q': {'a': 1.0}}, {'q': {'a': 1}})": "this needs numba",
         "hashbench.diff()": "hashbench.diff needs pandas",
         "hashbench.read_codes('q.h5')": "hashbench.read_codes needs h5py",

@@ -242,7 +242,8 @@ def test_explain_refuses_in_the_words_of_the_command(hashbench, own, own_options
     done = hashbench("explain", *own_options, *words_of(options))
     assert done.exit_code == 1
     with pytest.raises(HashbenchError) as refused:
-        package.explain(package.Problem.of_codes(*own), **options)
+        of_codes = {key: options.pop(key) for key in ("junk_label",) if key in options}
+        package.explain(package.Problem.of_codes(*own, **of_codes), **options)
     assert done.stderr.splitlines()[-1] == f"Error: {refused.value}"
 
 
@@ -251,7 +252,7 @@ def test_explain_run_takes_frames_and_returns_what_the_command_prints(hashbench,
     qrels = {"q": {"a": 1}, "other": {"a": 1}}
     (tmp_path / "run.txt").write_text("q Q0 a 1 2 r\nq Q0 b 2 2 r\nq Q0 c 3 1 r\n")
     (tmp_path / "qrels.txt").write_text("q 0 a 1\nother 0 a 1\n")
-    files = ["explain", "--run", tmp_path / "run.txt", "--qrels", tmp_path / "qrels.txt"]
+    files = ["explain", "--run", tmp_path / "run.txt", tmp_path / "qrels.txt"]
     options = {"metrics": "AP", "scripts": ["ranx-here", "trec_eval"], "value": "0.50"}
     explained = package.explain_run(run, qrels, **options)
     done = hashbench(*files, *words_of(options))
@@ -264,33 +265,12 @@ def test_explain_run_takes_frames_and_returns_what_the_command_prints(hashbench,
         package.explain_run("run.txt", qrels)
 
 
-def test_explain_cached_returns_the_tables_of_the_command(hashbench, digits_data):
-    package.run(["itq", "lsh"], [8, 12], metrics="AP")
-    found = package.explain_cached("digits", 12, database_order="by-class")
-    command = ["explain", "--dataset", "digits", "--bits", 12, "--database-order", "by-class", "--format", "json"]
-    content = json.loads(hashbench(*command).stdout)
-    for name in ("codes", "pairs"):
-        assert json.loads(found[name].to_json(orient="records", double_precision=15)) == [
-            {key: pytest.approx(value, abs=1e-14) if isinstance(value, float) else value for key, value in row.items()}
-            for row in content[name]
-        ]
-    left_out = "Left out: no script that sorts gives RR of 1,597 items; ask for AP, AP@k, NDCG or P@k."
-    with pytest.warns(UserWarning, match=left_out):
-        found = package.explain_cached("digits", 12, metrics=["RR", "AP"], database_order="given")
-    assert set(found["codes"]["metric"]) == {"AP"}
-    done = hashbench(*command[:5], "--metric", "RR", "--metric", "AP")
-    assert done.exit_code == 0
-    assert left_out in done.stderr.splitlines()
-    with pytest.raises(HashbenchError, match="no matching codes of digits with seed 1 are cached"):
-        package.explain_cached("digits", seed=1)
-
-
 def test_codes_of_a_file_are_scored_as_the_command_scores_them(hashbench, digits_data):
     package.run("lsh", 12, metrics="AP")
     path = digits_data / "codes" / "digits" / "lsh-12-s0.h5"
     content = json.loads(hashbench("evaluate", path, "--metric", "AP", "--format", "json").stdout)
-    assert package.evaluate(*package.read_codes(path), ["AP"])["AP"].mean == content["AP"]["mean"]
-    assert package.read_codes(path, "digits")[2].n_queries == 200
+    assert package.read_codes(path).evaluate(["AP"])["AP"].mean == content["AP"]["mean"]
+    assert package.read_codes(path, "digits").codes.n_queries == 200
     with pytest.raises(HashbenchError, match=r"codes\.npy is not a CODES\.h5 of hashbench"):
         package.read_codes("codes.npy")
 

@@ -22,7 +22,6 @@ from hashbench import evaluate, registry
 from hashbench.cards import method_card
 from hashbench.pipeline.tuning import LEAD
 from hashbench.reports.aggregate import mean_over_seeds
-from hashbench.reports.explain.spreads import pairs as pairs_of
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection
 from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, Score, compare
@@ -140,7 +139,7 @@ def test_counts_of_pairs_that_scripts_turn_are_those_of_the_rows():
     pairs = {
         (dataset, cell.metric, cell.n_bits, cell.database): cell
         for dataset in spreads
-        for cell in pairs_of(spreads[dataset])
+        for cell in benchmark("spreads").pairs(spreads[dataset])
     }
     digits = [pairs["digits", "AP", 12, order] for order in ("by-class", "shuffled")]
     by_class, shuffled = (len(cell.turned) for cell in digits)

@@ -174,7 +174,7 @@ def files_of(own: Mapping[str, Any], dataset: str | None) -> list[Path]:
 
     values = [value for key, value in own.items() if key not in _NO_FILES and value is not None]
     specs = [spec for value in values for spec in (value if isinstance(value, tuple) else [value])]
-    return [*(split_spec(file)[0] for spec in specs for file in files_behind(spec)), *dataset_files(dataset)]
+    return [*(split_spec(file)[0] for spec in specs for file in (spec, *files_behind(spec))), *dataset_files(dataset)]
 
 
 def dataset_files(dataset: str | None) -> list[Path]:

@@ -101,10 +101,11 @@ def save(
     pairs = find_pairs(own["query_codes"], own["database_codes"])
     if find_shards(pairs[0].database):
         raise click.UsageError("codes are saved from one file; give the database as one.")
+    others = {key: value for key, value in own.items() if key not in ("query_codes", "database_codes")}
     codes_files = [split_spec(spec)[0] for pair in pairs for spec in (pair.query, pair.database)]
 
     def check(codes: "OwnCodes", saving: "Saving") -> None:
-        refuse_outputs(dict(codes.saved_files(saving)), [*codes_files, *inputs.files_of(own, judge)])
+        refuse_outputs(dict(codes.saved_files(saving)), [*codes_files, *inputs.files_of(others, judge)])
 
     with ProgressBar() as progress, reporting_compilation(progress.update):
         files = OwnFiles(**own, dataset=judge)

@@ -145,7 +145,7 @@ def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[
     inputs.DATASET,
     option(
         "--metric",
-        metavar="R@k",
+        metavar="METRIC",
         required=True,
         help="Recall to reach after re-ranking, such as R@10: the share of a query's relevant items, at most k.",
     ),

@@ -1,4 +1,4 @@
-"""`hashbench evaluate --wanted-recall`: the numbers of Python in each form, from files, datasets and shards."""
+"""`hashbench candidates`: the numbers of Python in each form, from files, datasets and shards."""
 
 import csv
 import json
@@ -28,7 +28,7 @@ def files(empty_folder):
 def asked(database="d.npy"):
     codes = ["--query-codes", "q.npy", "--database-codes", database]
     wanted = [word for recall in WANTED for word in ("--wanted-recall", recall)]
-    return ["evaluate", *codes, "--query-labels", "ql.npy", "--database-labels", "dl.npy", *wanted, "--metric", "R@3"]
+    return ["candidates", *codes, "--query-labels", "ql.npy", "--database-labels", "dl.npy", *wanted, "--metric", "R@3"]
 
 
 def test_the_table_has_a_line_for_each_recall(hashbench, files):

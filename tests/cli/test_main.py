@@ -85,11 +85,11 @@ def test_commands_with_many_options_have_them_in_groups(name):
 
 def test_a_rule_of_a_group_is_shown_in_its_heading_and_checked(hashbench):
     shown = hashbench("evaluate", "--help").stdout
-    assert "[only with --save]" in shown
+    assert "[only with --run]" in shown
     assert "[not with CODES.h5 or --run]" in shown
-    result = hashbench("evaluate", "--group", "pair-based")
+    result = hashbench("evaluate", "--complete")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "Error: --group needs --save." in result.stderr
+    assert "Error: --complete needs --run." in result.stderr
 
 
 # ---------------------------------------------------------------- list, info, check

@@ -27,7 +27,7 @@ def files(empty_folder):
 
 
 def command():
-    (arguments,) = [words for words in commands("docs/metrics.md") if "--query-vectors" in words]
+    (arguments,) = [words for words in commands("docs/metrics.md") if "--vectors" in words]
     return arguments
 
 
@@ -48,12 +48,12 @@ def test_the_documented_command_scores_as_python_does(hashbench, files):
 
 
 def test_rows_of_other_vectors_have_another_content_where_these_rerank(hashbench, files, tmp_path, data):
-    saving = ("--dataset", "mine", "--results", tmp_path / "results", "--save")
+    saving = ("--dataset", "mine", "--results", tmp_path / "results")
     for name in ("one", "other"):
-        assert hashbench(*command(), *saving, name, "--keep-codes").exit_code == 0
+        assert hashbench("save", name, *command()[1:], *saving, "--keep-codes").exit_code == 0
         np.save("dv.npy", files["dv"][:, ::-1])
-    without_vectors = command()[: command().index("--query-vectors")]
-    assert hashbench(*without_vectors, "--metric", "Recall@10", *saving, "none").exit_code == 0
+    without_vectors = command()[1 : command().index("--vectors")]
+    assert hashbench("save", "none", *without_vectors, "--metric", "Recall@10", *saving).exit_code == 0
     rows = read_rows(tmp_path / "results", "mine")
     contents = {(row.method, row.metric): row.dataset_fingerprint for row in rows}
     assert len(contents) == 5

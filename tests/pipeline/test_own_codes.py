@@ -51,7 +51,7 @@ def read_own(**specs):
 
 def assert_ap(levels, **specs):
     """Check the AP of codes read from files."""
-    np.testing.assert_allclose(read_own(**specs).evaluate(["AP"]).scores["AP"].mean, by_hand(levels), atol=1e-12)
+    np.testing.assert_allclose(read_own(**specs).problem.evaluate(["AP"]).scores["AP"].mean, by_hand(levels), atol=1e-12)
 
 
 def by_hand(levels):
@@ -164,7 +164,8 @@ def test_codes_in_a_mat_file_of_octave_score_as_the_same_in_npy(save, query_key,
     expected = read_own(**{option: save(f"{option}.npy", array) for option, array in arrays.items()})
     keys = dict(zip(arrays, (query_key, database_key, "y_test", "y_train"), strict=True))
     actual = read_own(**{option: f"{OCTAVE}:{key}" for option, key in keys.items()}, n_bits=n_bits)
-    assert actual.evaluate(["AP", "NDCG@5", "P@r2"]).summary == expected.evaluate(["AP", "NDCG@5", "P@r2"]).summary
+    found, wanted = (own.problem.evaluate(["AP", "NDCG@5", "P@r2"]).summary for own in (actual, expected))
+    assert found == wanted
     assert (actual.n_bits, actual.fingerprint) == (12, expected.fingerprint)
 
 
@@ -208,9 +209,7 @@ def test_saved_codes_stand_beside_methods_in_tables_figures_and_tests(hashbench,
     assert hashbench("run", "--method", "lsh", "--bits", 12, "--metric", "AP").exit_code == 0
     for n_bits in (12, 16):
         keeping = ["--keep-codes"] if n_bits == 12 else []
-        done = hashbench(
-            "evaluate", *of_digits(n_bits), "--save", "mine", "--metric", "AP", *keeping, "--format", "csv"
-        )
+        done = hashbench("save", "mine", *of_digits(n_bits), "--metric", "AP", *keeping, "--format", "csv")
         assert done.exit_code == 0
         assert f"1 row of 'mine', {n_bits} bits, written to" in done.stderr
         assert "Methods here learn from the 1,000" in done.stderr
@@ -227,13 +226,13 @@ def test_saved_codes_stand_beside_methods_in_tables_figures_and_tests(hashbench,
     assert drawn.exit_code == 0
     assert "not in the data folder" not in drawn.stderr
     lacking = hashbench("plot", "precision-recall", "--bits", 16)
-    assert "hashbench evaluate --dataset digits --save mine --keep-codes" in lacking.stderr
+    assert "hashbench save mine --dataset digits --keep-codes" in lacking.stderr
     assert "record how long" in hashbench("plot", "time-quality", "--method", "mine", "--bits", 12).stderr
 
 
 def test_saved_codes_have_the_group_and_label_that_they_are_given(hashbench, digits_data, of_digits, empty_folder):
     assert hashbench("run", "--method", "lsh", "--bits", 16, "--metric", "AP").exit_code == 0
-    save = ["evaluate", *of_digits(16), "--metric", "AP", "--save", "mine", "--keep-codes"]
+    save = ["save", "mine", *of_digits(16), "--metric", "AP", "--keep-codes"]
     assert hashbench(*save).exit_code == 0
     assert hashbench(*save, "--group", "pair-based", "--label", "Ours (full)").exit_code == 0
     rows = [row for row in read_rows(empty_folder / "results", "digits") if row.method == "mine"]
@@ -252,7 +251,7 @@ def test_saved_codes_have_the_group_and_label_that_they_are_given(hashbench, dig
 def test_a_save_replaces_all_rows_of_a_name_length_and_seed(hashbench, save, codes, empty_folder):
     def saved(database, *more):
         own = options(**codes | {"database_codes": database}, affinity=save("a.npy", LEVELS))
-        done = hashbench("evaluate", *own, "--save", "mine", "--dataset", "flowers", *more)
+        done = hashbench("save", "mine", *own, "--dataset", "flowers", *more)
         assert done.exit_code == 0
         return done.stderr, {(row.seed, row.metric): row for row in read_rows(empty_folder / "results", "flowers")}
 
@@ -282,8 +281,8 @@ def test_a_save_replaces_all_rows_of_a_name_length_and_seed(hashbench, save, cod
 
 def test_a_save_over_other_labels_keeps_the_rows_of_the_first_ones(hashbench, save, codes, empty_folder):
     for name, levels, metric in (("a.npy", LEVELS, "AP"), ("b.npy", LEVELS[:, ::-1], "P@5")):
-        own = options(**codes, affinity=save(name, levels), dataset="flowers", metric=metric, save="mine")
-        done = hashbench("evaluate", *own)
+        own = options(**codes, affinity=save(name, levels), dataset="flowers", metric=metric)
+        done = hashbench("save", "mine", *own)
         assert done.exit_code == 0
     assert "1 row of 'mine', 11 bits, seed 0, over other labels, affinity or vectors kept: AP.\n" in done.stderr
     rows = read_rows(empty_folder / "results", "flowers")
@@ -298,12 +297,12 @@ def test_saved_rows_record_what_queries_ignore(hashbench, save, codes, empty_fol
     lines = {"query.csv": cameras[:n_queries], "database.csv": cameras[n_queries:]}
     for name, words in lines.items():
         (empty_folder / name).write_text("\n".join(["path,camera", *(f"a.jpg,{word}" for word in words)]))
-    groups = {"query_groups": "query.csv:camera", "database_groups": "database.csv:camera"}
+    groups = {"groups": ("query.csv:camera", "database.csv:camera")}
     junk = {"junk_label": int(classes[1][0])}
-    own = *options(**codes, **labels), "--metric", "AP", "--dataset", "flowers", "--save", "mine"
+    own = *options(**codes, **labels), "--metric", "AP", "--dataset", "flowers"
     rows = {}
     for ignored in ({}, groups, groups | junk):
-        assert hashbench("evaluate", *own, *options(**ignored)).exit_code == 0
+        assert hashbench("save", "mine", *own, *options(**ignored)).exit_code == 0
         rows |= {row.params: float(row.value) for row in read_rows(empty_folder / "results", "flowers")}
     values, params = [*rows.values()], [json.loads(text) for text in rows]
     levels = np.equal.outer(*classes).astype(int)
@@ -325,10 +324,10 @@ def test_saved_rows_record_what_queries_ignore(hashbench, save, codes, empty_fol
 
 
 def test_codes_that_draw_nothing_have_one_seed(hashbench, save, codes, empty_folder):
-    own = [*options(**codes, affinity=save("a.npy", LEVELS)), "--metric", "AP", "--dataset", "flowers", "--save"]
+    own = [*options(**codes, affinity=save("a.npy", LEVELS)), "--metric", "AP", "--dataset", "flowers"]
 
     def saved(*more):
-        done = hashbench("evaluate", *own, *more)
+        done = hashbench("save", *more, *own)
         return done, [(row.seed, json.loads(row.params)) for row in read_rows(empty_folder / "results", "flowers")]
 
     fixed = {"codes": "own", "draws_nothing": True}
@@ -342,8 +341,8 @@ def test_codes_that_draw_nothing_have_one_seed(hashbench, save, codes, empty_fol
 
 def test_saved_codes_of_several_lengths_stay_one_line(hashbench, digits_data, of_digits, empty_folder):
     for n_bits, label in ((12, "First"), (16, "Second")):
-        saving = ["--metric", "AP", "--save", "mine", "--keep-codes", "--label", label]
-        assert hashbench("evaluate", *of_digits(n_bits), *saving).exit_code == 0
+        saving = ["--metric", "AP", "--keep-codes", "--label", label]
+        assert hashbench("save", "mine", *of_digits(n_bits), *saving).exit_code == 0
     rows = read_rows(empty_folder / "results", "digits")
     assert [(row.n_bits, json.loads(row.params)["label"]) for row in rows] == [(12, "Second"), (16, "Second")]
     drawn = hashbench("plot", "code-usage", "--format", "svg")
@@ -351,7 +350,7 @@ def test_saved_codes_of_several_lengths_stay_one_line(hashbench, digits_data, of
     assert "not in the data folder" not in drawn.stderr  # though codes of 12 bits were kept under another label
     changed = of_digits(12)
     np.save(changed[1], ~np.load(changed[1]))
-    done = hashbench("evaluate", *changed, "--metric", "AP", "--save", "mine", "--label", "Second")
+    done = hashbench("save", "mine", *changed, "--metric", "AP", "--label", "Second")
     assert "1 earlier row of 'mine', 12 bits, seed 0, removed: AP." in done.stderr
     assert "mine-12-s0.h5 holds other codes, which figures show. Replace them: --keep-codes." in done.stderr
 
@@ -359,8 +358,8 @@ def test_saved_codes_of_several_lengths_stay_one_line(hashbench, digits_data, of
 def test_outputs_that_rank_by_cosine_are_saved_as_such(hashbench, save, empty_folder):
     outputs = np.random.default_rng(0).normal(size=(47, 5))
     own = options(query_codes=save("q.npy", outputs[:7]), database_codes=save("d.npy", outputs[7:]), distance="cosine")
-    saving = options(affinity=save("a.npy", LEVELS), metric="AP", save="mine", dataset="flowers")
-    assert hashbench("evaluate", *own, *saving).exit_code == 0
+    saving = options(affinity=save("a.npy", LEVELS), metric="AP", dataset="flowers")
+    assert hashbench("save", "mine", *own, *saving).exit_code == 0
     (row,) = read_rows(empty_folder / "results", "flowers")
     assert json.loads(row.params) == {"codes": "own", "distance": "cosine"}
 
@@ -368,8 +367,8 @@ def test_outputs_that_rank_by_cosine_are_saved_as_such(hashbench, save, empty_fo
 def test_where_rows_cannot_be_saved_nothing_is_written(hashbench, save, codes, empty_folder):
     (empty_folder / "results" / "flowers").mkdir(parents=True)
     (empty_folder / "results" / "flowers" / "mine.csv").write_text("<<<<<<< ours\n")
-    own = options(**codes, affinity=save("a.npy", LEVELS), metric="AP", save="mine", dataset="flowers")
-    done = hashbench("evaluate", *own, "--per-query", "scores.csv", "--curves", "curves.csv")
+    own = options(**codes, affinity=save("a.npy", LEVELS), metric="AP", dataset="flowers")
+    done = hashbench("save", "mine", *own)
     assert done.exit_code == 1
     assert "conflict marker" in done.stderr
     assert [path.name for path in empty_folder.iterdir()] == ["results"]
@@ -380,7 +379,7 @@ def test_own_labels_take_no_name_of_a_prepared_dataset_in_any_case(tiny):
 
     def check(dataset):
         saving = Saving("mine", dataset, Path("results"))
-        saving.check("hamming", "skip", is_labelled=True)
+        saving.check("hamming", is_labelled=True)
 
     check("trees")
     for name in ("Flowers", "flowers"):
@@ -405,7 +404,12 @@ def beside(tiny, tiny_file, save, hashbench):
         own = options(query_codes=save("q.npy", bits[:8]), database_codes=database, dataset=dataset)
 
         def score(**relevance):
-            files = {key: save(f"{key}.npy", array) for key, array in relevance.items()}
+            files = {
+                key: tuple(save(f"{key}-{row}.npy", part) for row, part in enumerate(array))
+                if isinstance(array, tuple)
+                else save(f"{key}.npy", array)
+                for key, array in relevance.items()
+            }
             return hashbench("evaluate", *own, "--metric", "AP", "--metric", "NDCG", *options(**files))
 
         return score, tiny(rule, **changes)
@@ -486,7 +490,7 @@ def test_superclasses_beside_a_dataset_are_compared_too(beside):
     refused = score(**labels).stderr
     assert "level 1, but" in refused
     for superclass, exit_code in ((coarse, 0), (fine % 2, 1)):
-        done = score(**labels, query_coarse=superclass[:8], database_coarse=superclass[8:])
+        done = score(**labels, coarse=(superclass[:8], superclass[8:]))
         assert (done.exit_code, done.stdout) == (exit_code, "" if exit_code else score().stdout)
 
 
@@ -494,12 +498,12 @@ def test_rows_of_codes_whose_labels_agree_are_the_datasets_and_a_new_name_is_rep
     hashbench, digits, digits_data, of_digits, save, empty_folder
 ):
     query, database = save("ql.npy", digits.labels[digits.query]), save("dl.npy", digits.labels[digits.database])
-    own = [*options(query_labels=query, database_labels=database, metric="AP", save="mine"), *of_digits(8)[:-1]]
-    assert hashbench("evaluate", *own, "digits").exit_code == 0
+    own = [*options(query_labels=query, database_labels=database, metric="AP"), *of_digits(8)[:-1]]
+    assert hashbench("save", "mine", *own, "digits").exit_code == 0
     (row,) = read_rows(empty_folder / "results", "digits")
     assert row.dataset_fingerprint == digits.fingerprint
-    assert "'dgits' is not a known" in hashbench("evaluate", *own, "dgits").stderr
-    assert hashbench("evaluate", *own, "gone.h5").exit_code == 1
+    assert "'dgits' is not a known" in hashbench("save", "mine", *own, "dgits").stderr
+    assert hashbench("save", "mine", *own, "gone.h5").exit_code == 1
     assert not (empty_folder / "results" / "gone.h5").exists()
 
 
@@ -521,10 +525,10 @@ def test_superclasses_make_a_second_level(save, codes):
     query, database = CLASSES
     levels = np.equal.outer(query, database) * 1 + np.equal.outer(query // 2, database // 2)
     arrays = {"query_labels": query, "database_labels": database}
-    arrays |= {"query_coarse": query // 2, "database_coarse": database // 2}
     files = {name: save(f"{name}.npy", array) for name, array in arrays.items()}
+    files["coarse"] = save("qc.npy", query // 2), save("dc.npy", database // 2)
     expected = evaluate(QUERY, DATABASE, levels, ["NDCG", "AP"])
-    assert read_own(**codes, **files).evaluate(["NDCG", "AP"]).summary == expected.summary
+    assert read_own(**codes, **files).problem.evaluate(["NDCG", "AP"]).summary == expected.summary
 
 
 def test_files_with_different_ids_of_the_same_items_are_refused(hashbench, empty_folder):
@@ -545,8 +549,8 @@ def test_files_with_different_ids_of_the_same_items_are_refused(hashbench, empty
     )
     assert differ.format("label") in scored("other").stderr
     assert scored("other").exit_code == 1
-    assert hashbench("evaluate", *options(**own), "--drift", "same-hash.csv").exit_code == 0
-    assert differ.format("hash") in hashbench("evaluate", *options(**own), "--drift", "other-hash.csv").stderr
+    assert hashbench("compare", "same-hash.csv", *options(**own)).exit_code == 0
+    assert differ.format("hash") in hashbench("compare", "other-hash.csv", *options(**own)).stderr
     text = (empty_folder / "other-label.csv").read_text()
     (empty_folder / "other-label.csv").write_text(text.replace("item 0", "another"))
     assert "row 0 (the first is 0): item 0 and another" in scored("other").stderr
@@ -607,7 +611,7 @@ def test_ids_of_shards_and_of_files_of_several_lengths_are_compared_too(hashbenc
     rated = options(query_labels="h-0.h5:labels", database_labels="h-0.h5:labels")
     for name, code in (("h", 0), ("other", 1)):
         files = options(query_codes=f"{name}{{bits}}.npz:codes", database_codes=f"{name}{{bits}}.npz:codes")
-        done = hashbench("evaluate", *files, *rated, "--metric", "AP", "--dataset", "flowers", "--save", "mine")
+        done = hashbench("save", "mine", *files, *rated, "--metric", "AP", "--dataset", "flowers")
         assert (done.exit_code, f"other8.npz and other16.npz {differ}" in done.stderr) == (
             code,
             bool(code),

@@ -147,7 +147,7 @@ def test_other_rows_of_own_data_and_known_data_have_their_recipe_or_none(hashben
     assert not (folder / "results" / "digits" / "dataset.json").exists()
     np.savez("codes.npz", query=np.eye(len(dataset.query), 8) > 0, database=np.eye(len(dataset.database), 8) > 0)
     own = "--query-codes", "codes.npz:query", "--database-codes", "codes.npz:database", "--dataset", "mine"
-    assert hashbench("evaluate", *own, "--metric", "AP", "--save", "ours").exit_code == 0
+    assert hashbench("save", "ours", *own, "--metric", "AP").exit_code == 0
     assert written(folder).keys() == {dataset.fingerprint}
     assert hashbench("results", "merge", "results", "--results", "all").exit_code == 0
     for name in ("mine", "mine-unseen"):

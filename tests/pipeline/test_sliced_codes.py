@@ -198,6 +198,8 @@ def test_codes_that_are_wrong_further_on_are_reported_by_their_rows(save, monkey
     query = np.array(["abc"] * 9) if wrong.ndim == 1 else QUERY.astype(int)
     files = {"query_codes": save("q", query), "database_codes": save("d", wrong, CUTS), "affinity": save("a", LEVELS)}
     monkeypatch.setattr("hashbench.pipeline.own_codes._TRIED", 10)
+    monkeypatch.setattr("hashbench.scoring.code_statistics._FEW_ROWS", 10)
+    monkeypatch.setattr("hashbench.scoring.code_statistics._ROWS", 10)
     assert words in complaint(lambda: sharded(**files).evaluate(["AP"]))
 
 

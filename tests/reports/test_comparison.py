@@ -38,7 +38,7 @@ def six_seeds(hashbench, digits, digits_data, empty_folder):
                 bits = centred @ np.random.default_rng([number, seed]).normal(size=(64, n_bits)) > 0
                 np.savez(f"{name}-{n_bits}-{seed}.npz", query=bits[digits.query], database=bits[digits.database])
         of = [f"--{role}-codes={name}-{{bits}}-{{seed}}.npz:{role}" for role in ("query", "database")]
-        done = hashbench("evaluate", *of, "--dataset", "digits", "--save", name, "--metric", "AP")
+        done = hashbench("save", name, *of, "--dataset", "digits", "--metric", "AP")
         assert done.exit_code == 0, done.stderr
     return empty_folder
 
@@ -49,7 +49,7 @@ def test_own_codes_that_draw_nothing_need_no_seeds_anywhere(hashbench, six_seeds
         bits = signs[:, 10 : 10 + n_bits] > 0
         np.savez(f"signs-{n_bits}.npz", query=bits[digits.query], database=bits[digits.database])
     of = [f"--{role}-codes=signs-{{bits}}.npz:{role}" for role in ("query", "database")]
-    save = ["evaluate", *of, "--dataset", "digits", "--save", "signs", "--metric", "AP"]
+    save = ["save", "signs", *of, "--dataset", "digits", "--metric", "AP"]
 
     def answers():
         (drawing,) = draw_figures(six_seeds / "results", ["ap-bits"], Selection())
@@ -216,7 +216,7 @@ def test_one_draw_saved_as_three_seeds_is_no_claim_about_the_method(hashbench, d
         for seed in range(3):
             np.savez(f"{name}-{seed}.npz", query=bits[digits.query], database=bits[digits.database])
         of = [f"--{role}-codes={name}-{{seed}}.npz:{role}" for role in ("query", "database")]
-        assert hashbench("evaluate", *of, "--dataset", "digits", "--save", name, "--metric", "AP").exit_code == 0
+        assert hashbench("save", name, *of, "--dataset", "digits", "--metric", "AP").exit_code == 0
     content = json.loads(hashbench("compare", "one", "other", "--format", "json").stdout)
     (found,) = content["differences"]
     assert (found["basis"], found["n_seeds_first"], found["n_seeds_second"]) == ("queries", 1, 1)
@@ -300,7 +300,7 @@ def test_a_known_method_without_results_is_no_unknown_one(hashbench, tmp_path):
     none = diff_rows.refusal(hashbench(*command, "lsh", "itq", "--dataset", "digits"))
     assert "no results of method 'itq'. There are results of lsh, pca, pcarr." in none
     again = diff_rows.refusal(hashbench(*command, "pca", "pcarr", "--metric", "NDCG"))
-    assert "make them: hashbench evaluate --save, with your codes as before." in again
+    assert "make them: hashbench save, with your codes as before." in again
 
 
 def test_a_pair_without_an_interval_leaves_the_others_their_answers(hashbench, tmp_path):

@@ -119,7 +119,7 @@ def test_tools_that_refuse_the_queries_are_left_out():
 def test_the_command_explains_a_run(hashbench, tmp_path):
     (tmp_path / "run.txt").write_text("q Q0 a 1 2 r\nq Q0 b 2 2 r\nq Q0 c 3 1 r\n")
     (tmp_path / "qrels.txt").write_text("q 0 a 1\n")
-    files = "explain", "--run", tmp_path / "run.txt", "--qrels", tmp_path / "qrels.txt", "--metric", "AP"
+    files = "explain", "--run", tmp_path / "run.txt", tmp_path / "qrels.txt", "--metric", "AP"
     table = hashbench(*files).stdout
     assert "AP: exactly 0.7500, from 0.5000 to 1.0000" in table
     assert re.search(r"^ trec_eval, pytrec_eval, ir_measures.* +0.5000 +-0.2500", table, re.MULTILINE)
@@ -138,7 +138,7 @@ def test_the_command_explains_a_run(hashbench, tmp_path):
 def test_a_metric_that_no_tool_gives_does_not_cost_the_others(hashbench, tmp_path):
     (tmp_path / "run.txt").write_text("q Q0 a 1 2 r\nq Q0 b 2 2 r\nq Q0 c 3 1 r\n")
     (tmp_path / "qrels.txt").write_text("q 0 a 1\n")
-    files = "explain", "--run", tmp_path / "run.txt", "--qrels", tmp_path / "qrels.txt", "--script", "trec_eval"
+    files = "explain", "--run", tmp_path / "run.txt", tmp_path / "qrels.txt", "--script", "trec_eval"
     done = hashbench(*files, "--metric", "RR@10", "--metric", "NDCG@10", "--format", "json")
     assert done.exit_code == 0
     assert [explained["metric"] for explained in json.loads(done.stdout)] == ["NDCG@10:trec"]

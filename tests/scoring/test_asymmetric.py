@@ -95,7 +95,7 @@ def test_outputs_of_any_size_give_the_same_ranking():
         ({"query_outputs": None}, "AP:dot compares codes with the real-valued outputs of queries"),
         ({"metrics": ["P@r2:dot"]}, "P@r2 needs Hamming distances"),
         ({"metrics": ["R@1:reranked=2:sigmoid"]}, "R@1:reranked=2 needs Hamming distances"),
-        ({"distance": "cosine"}, "so they do not go with distance='cosine'"),
+        ({"distance": "cosine"}, "query_outputs are compared with codes, and distance='cosine' ranks by real-valued"),
     ],
 )
 def test_what_does_not_fit_is_refused(change, words):
@@ -191,7 +191,7 @@ def test_a_codes_file_with_outputs_takes_any_metric(hashbench):
     assert "AP " in hashbench("evaluate", path, "--metric", "AP").stdout
     shown = hashbench("evaluate", path, "--metric", "AP:dot", "--format", "csv").stdout
     assert outcome.rows[1].value in shown
-    two = hashbench("evaluate", path, "--drift", path, "--metric", "AP:dot")
+    two = hashbench("compare", path, path, "--metric", "AP:dot")
     assert "two codes are compared by Hamming distance" in two.stderr
 
 

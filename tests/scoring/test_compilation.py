@@ -12,7 +12,7 @@ import numpy as np, hashbench
 codes, labels = np.random.default_rng(0).random((n, 16)) < 0.5, np.arange(n) % 2
 for _ in range(2):
     hashbench.evaluate(codes, codes, (labels, labels), ["AP"])
-hashbench.curves(codes, codes, (labels, labels))
+hashbench.Problem.of_codes(codes, codes, (labels, labels)).curves()
 print("numba" in sys.modules)
 """
 

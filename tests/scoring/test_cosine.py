@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score
 
 from hashbench import evaluate
 from hashbench.errors import HashbenchError
-from hashbench.scoring import evaluator
+from hashbench.scoring import real_rankings
 from hashbench.scoring.cosine import CosineDistance
 
 METRICS = ["AP", "AP@5", "AP@5:relevant", "NDCG", "NDCG@7", "NDCG:linear", "PairwiseError", "P@3", "R@3", "RR", "Hit@2"]
@@ -109,7 +109,7 @@ def test_length_of_a_row_has_no_say_and_equal_rows_tie():
 def test_few_queries_at_a_time_score_like_all_of_them(memory, monkeypatch):
     query, database, labels = draw(1)
     expected = evaluate(query, database, labels, METRICS, distance="cosine")
-    monkeypatch.setattr(evaluator, "_MEMORY", memory)
+    monkeypatch.setattr(real_rankings, "_MEMORY", memory)
     order = np.random.default_rng(2).permutation(len(database))
     evaluation = evaluate(query, database[order], (labels[0], labels[1][order]), METRICS, distance="cosine")
     for name, parts in expected.scores.items():

@@ -21,7 +21,7 @@ from numba.core.event import trigger_event
 from hashbench import HashbenchError, Problem, _parallel, evaluate, evaluate_ranking
 from hashbench.affinity import Affinity, Explicit, as_affinity
 from hashbench.bits import pack
-from hashbench.scoring import counting, evaluator
+from hashbench.scoring import counting, hamming
 
 METRICS = ["AP", "AP@7", "AP@7:relevant", "AP@7:capped", "AP@1000", "NDCG", "NDCG@9", "P@5", "P@r2"]
 
@@ -67,7 +67,7 @@ def test_blocks_of_database_and_queries_add_up_to_the_whole(rule, memory, block_
     monkeypatch.setattr(counting, "_BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(counting, "_LEVEL_COLUMNS", 13)
     monkeypatch.setattr(counting, "_RUN", 3)
-    monkeypatch.setattr(evaluator, "_MEMORY", memory)
+    monkeypatch.setattr(hamming, "_MEMORY", memory)
     monkeypatch.setattr(_parallel, "QUERY_CHUNK", 5)
     progress = []
     evaluation = Problem.of_packed(pack(query), pack(database), N_BITS, affinity).evaluate(
@@ -250,14 +250,14 @@ REAL = ["NDCG", "NDCG:linear", "NDCG:trec", "NDCG@7", "NDCG@7:trec", "PairwiseEr
 gains = np.where(matrix > 0, np.random.default_rng(2).random(matrix.shape).round(2), 0)
 
 
-def hamming(queries=query):
+def distances(queries=query):
     return (queries[:, None] ^ database[None]).sum(axis=2)
 
 
 @pytest.mark.parametrize("form", [gains, gains.astype(np.float32), sp.csr_matrix(gains), sp.coo_array(gains)])
 def test_real_levels_of_an_affinity_score_as_the_rankings_do(form):
     relevance = np.asarray(form.todense() if sp.issparse(form) else form)
-    expected = evaluate_ranking(relevance, -hamming(), REAL)
+    expected = evaluate_ranking(relevance, -distances(), REAL)
     found = evaluate(query, database, form, [*REAL, *(f"{name}:dot" for name in REAL)], query_outputs=query - 0.5)
     for name in REAL:
         np.testing.assert_allclose(found.scores[name], expected.scores[name], rtol=0, atol=1e-12)
@@ -314,7 +314,7 @@ def test_levels_in_another_type_than_listed_score_alike_or_are_refused(distance)
 
 def test_items_that_real_levels_ignore_are_out_of_the_ranking():
     levels = np.where(np.random.default_rng(3).random(gains.shape) < 0.3, -1, gains)
-    lists = [(row[row >= 0], -distances[row >= 0]) for row, distances in zip(levels, hamming(), strict=True)]
+    lists = [(row[row >= 0], -distances[row >= 0]) for row, distances in zip(levels, distances(), strict=True)]
     expected = evaluate_ranking(*zip(*lists, strict=True), REAL).scores
     for name, parts in evaluate(query, database, levels, REAL).scores.items():
         np.testing.assert_allclose(parts, expected[name], rtol=0, atol=1e-12)
@@ -322,7 +322,9 @@ def test_items_that_real_levels_ignore_are_out_of_the_ranking():
 
 def test_queries_that_exclude_themselves_do_so_with_real_levels():
     similarity = np.random.default_rng(4).random((N_DATABASE, N_DATABASE)).round(2)
-    relevance, scores = ([np.delete(row, i) for i, row in enumerate(rows)] for rows in (similarity, -hamming(database)))
+    relevance, scores = (
+        [np.delete(row, i) for i, row in enumerate(rows)] for rows in (similarity, -distances(database))
+    )
     expected = evaluate_ranking(relevance, scores, ["NDCG"]).scores
     found = evaluate(database, database, similarity, ["NDCG"], exclude_self=True).scores
     np.testing.assert_allclose(found["NDCG"], expected["NDCG"], rtol=0, atol=1e-12)

@@ -188,7 +188,7 @@ def test_groups_that_leave_no_relevant_item_are_given_as_the_cause(cameras, caus
         "outputs": hashbench.evaluate(*split(vectors + 0.01), same, ["AP"], distance="cosine", **options),
         "shards": in_slices(*packed, rule).evaluate(["AP"]),
         "thresholds": hashbench.Problem.of_codes(*split(codes), same, **options).thresholds(),
-        "explain": hashbench.explain(hashbench.Problem.of_codes(*split(codes), same), **options),
+        "explain": hashbench.explain(hashbench.Problem.of_codes(*split(codes), same, **options)),
     }
     for name, scored in found.items():
         assert [note for note in scored.notes if cause in note], name
@@ -273,7 +273,7 @@ def test_scripts_get_the_items_that_are_left(case):
         one_by_one.append(values_of(explained(["AP@7"], query[[row]], database[left], alone)))
     kept = {explanation.evaluator.name for explanation in together if explanation.evaluator.mean == "count_zero"}
     assert len(kept) > 5
-    notes = hashbench.explain(hashbench.Problem.of_codes(query, database, rule), ["AP@7"], **options).notes
+    notes = hashbench.explain(hashbench.Problem.of_codes(query, database, rule, **options), ["AP@7"]).notes
     assert any(f"{is_ignored.sum():,} of {is_ignored.size:,} pairs" in note for note in notes)
     for explanation in together:
         name = explanation.evaluator.name

@@ -248,7 +248,10 @@ def test_the_mean_over_a_large_tie_is_that_of_the_hypergeometric_distribution(m,
         ),
         ({"vectors": VECTORS, "true_distance": "l1"}, "one of euclidean, cosine, dot, got 'l1'"),
         ({"vectors": query_vectors}, "vectors must be .*, got a ndarray"),
-        ({"vectors": VECTORS, "distance": "cosine"}, "they do not go with distance='cosine'"),
+        (
+            {"vectors": VECTORS, "distance": "cosine"},
+            "vectors re-rank codes, and distance='cosine' ranks by real-valued outputs; leave one",
+        ),
         ({"distance": "cosine"}, "re-ranks the nearest items by Hamming distance, which runs and rankings by"),
     ],
 )

@@ -332,7 +332,7 @@ def test_numbers_that_name_queries_and_documents_of_tables_are_read_as_texts():
 def test_some_queries_at_a_time_score_like_all_of_them(at_a_time, monkeypatch):
     run, qrels = draw(2, n_queries=7, n_scores=4)
     expected = [hashbench.evaluate_run({q: run[q]}, {q: qrels[q]}, METRICS) for q in run]
-    monkeypatch.setattr("hashbench.scoring.runs._AT_A_TIME", at_a_time)
+    monkeypatch.setattr("hashbench.scoring.lists._AT_A_TIME", at_a_time)
     result = hashbench.evaluate_run(run, qrels, METRICS)
     for name, parts in result.scores.items():
         single = np.array([[part[0] for part in evaluation.scores[name]] for evaluation in expected]).T

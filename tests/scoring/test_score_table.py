@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 import hashbench
 from hashbench.affinity import SameLabel
 from hashbench.bits import pack
-from hashbench.scoring import item_sample, shards
+from hashbench.scoring import counting, item_sample
 from hashbench.scoring.metrics import get_metric
 
 NAMES = ["AP:ranked", "AP@3:retrieved", "AP@3:relevant", "AP@2:capped", "AP@R", "NDCG:exponential"]
@@ -154,7 +154,7 @@ def test_sampled_items_of_large_databases_are_those_of_their_shards_and_blocks(r
     monkeypatch.setattr(item_sample, "_IN_ANY_ORDER", 0)
     whole = numbers(hashbench.evaluate(query, database, RULES[rule], METRICS))
     for n_rows in (7, 1000):
-        monkeypatch.setattr(shards, "_BLOCK_ROWS", n_rows)
+        monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * n_rows)
         codes = in_slices(pack(query), pack(database), query.shape[1], RULES[rule])
         assert numbers(codes.evaluate(METRICS)) == pytest.approx(whole, rel=1e-12)
 

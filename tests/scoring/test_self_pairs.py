@@ -113,7 +113,7 @@ def test_micro_average_precision_has_a_pair_once():
     assert (found.uap.mean, found.uap.low, found.uap.high) == pytest.approx(expected[:3])
 
 
-@pytest.mark.parametrize("score", [hashbench.evaluate, hashbench.thresholds])
+@pytest.mark.parametrize("score", [hashbench.evaluate, hashbench.Problem.of_codes])
 def test_two_labels_of_one_item_are_refused(score):
     with pytest.raises(HashbenchError, match="their labels differ"):
         score(codes, codes, (labels, labels[::-1]), exclude_self=True)
@@ -167,6 +167,6 @@ def test_queries_that_are_the_database_are_noted():
     ],
 )
 def test_other_queries_than_the_database_are_refused(query, database, message):
-    for function in (hashbench.evaluate, hashbench.thresholds):
+    for function in (hashbench.evaluate, hashbench.Problem.of_codes):
         with pytest.raises(HashbenchError, match=message):
             function(query, database, (labels[: len(query)], labels[: len(database)]), exclude_self=True)

@@ -127,7 +127,7 @@ def test_several_codes_scored_in_one_command_say_it_once(hashbench, files):
     for name in ("d-0.npy", "d-1.npy", "new/d.npy"):
         np.save(name, database ^ (name != "d-0.npy"))
     codes = ["--query-codes", "q-{seed}.npy", "--database-codes", "d-{seed}.npy", *files[4:]]
-    for command in ([*codes, "--save", "mine", "--dataset", "flowers"], [*files, "--drift", "new"]):
-        done = hashbench("evaluate", *command, "--metric", "Recall@3")
+    for command in (["save", "mine", *codes, "--dataset", "flowers"], ["compare", "new", *files]):
+        done = hashbench(*command, "--metric", "Recall@3")
         assert done.exit_code == 0, done.stderr
         assert done.stderr.count("Recall@3 is read as") == 1

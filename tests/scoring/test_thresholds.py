@@ -150,16 +150,13 @@ def test_labelled_pairs_that_make_no_sense_are_refused(pairs, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "got neither an affinity nor labelled pairs"),
-        ({"affinity": RULES["dense"], "pairs": [[0, 1, 1]]}, "got both an affinity and labelled pairs"),
-        ({"pairs": [[0, 1, 1]], "exclude_self": True}, "labelled pairs are all that is counted"),
         ({"pairs": [[0, 1, 1], [1, 2, 0]], "held_out": True}, "3 items are too few to choose a radius on one half"),
         ({"pairs": [[0, 2, 1], [1, 3, 0]], "held_out": True}, "no labelled pair has both items in one half"),
     ],
 )
 def test_pairs_and_halves_need_what_they_count(options, message):
     with pytest.raises(HashbenchError, match=message):
-        hashbench.Problem.of_codes(database, database, **options).thresholds()
+        hashbench.pair_thresholds(database, database, **options)
 
 
 @pytest.mark.parametrize("share", [5, -1, float("nan"), "x"])
