@@ -645,8 +645,8 @@ COMMANDS = f"""
 2 | candidates {OF} --wanted-recall .9 | Missing option '--metric'
 2 | candidates {OF} --metric R@5 | Missing option '--wanted-recall'
 1 | candidates {OF} --wanted-recall .9 --metric P@5 | for a recall such as R@10, got metric 'P@5'
-1 | candidates {OF} --wanted-recall .9 --metric R@5:reranked=6 | for a recall such as R@10, got metric 'R@5:reranked=6'
-1 | candidates {OF} --wanted-recall .9 --metric R@1 | a query has 3 relevant items, and R@1 counts at most 1 | ask for R@3
+1 | candidates {OF} --wanted-recall .9 --metric R@5:reranked=6 | such as R@10, got metric 'R@5:reranked=6'
+1 | candidates {OF} --wanted-recall .9 --metric R@1 | a query has 3 relevant items, and R@1 counts | ask for R@3
 2 | candidates {OF} --wanted-recall .9 --metric R@5 --save mine | No such option '--save'
 1 | compare nowhere.npy {OF} | there is no file or folder nowhere.npy; give the other codes of the same items.
 1 | compare codes.npy {OF_CODES} --junk-label 3 | got nothing to define what is relevant, expected one of
@@ -860,7 +860,7 @@ COMMANDS += [
             "nowhere": "there is no file nowhere.npy",
         }.items()
     ),
-    f"1 | candidates {OF_CODES} --affinity levels-half.npy --wanted-recall .5 --metric R@2 | R@2 needs whole-number levels",
+    f"1 | candidates {OF_CODES} --affinity levels-half.npy --wanted-recall .5 --metric R@2 | R@2 needs whole",
     f"1 | {OWN} --query-labels object-labels.npz --database-labels labels.npy | labels.astype(str).",
     *(
         f"1 | {OWN} --affinity {name} | {words}"

@@ -169,7 +169,7 @@ for call in {list(CALLS)}:
 def test_functions_name_the_package_that_they_need_with_numpy_alone():
     calls = {
         "hashbench.compare(scored, hashbench.evaluate(~codes, codes, labels))": "comparing evaluations needs scipy",
-        "hashbench.explain(codes)": "this needs numba",
+        "hashbench.explain(hashbench.Problem.of_codes(codes, codes, labels))": "this needs numba",
         "hashbench.explain_run({'q': {'a': 1.0}}, {'q': {'a': 1}})": "this needs numba",
         "hashbench.diff()": "hashbench.diff needs pandas",
         "hashbench.read_codes('q.h5')": "hashbench.read_codes needs h5py",

@@ -241,9 +241,10 @@ def test_explain_leaves_out_what_queries_ignore(own):
 def test_explain_refuses_in_the_words_of_the_command(hashbench, own, own_options, options):
     done = hashbench("explain", *own_options, *words_of(options))
     assert done.exit_code == 1
+    of_codes = {key: value for key, value in options.items() if key == "junk_label"}
+    how = {key: value for key, value in options.items() if key not in of_codes}
     with pytest.raises(HashbenchError) as refused:
-        of_codes = {key: options.pop(key) for key in ("junk_label",) if key in options}
-        package.explain(package.Problem.of_codes(*own, **of_codes), **options)
+        package.explain(package.Problem.of_codes(*own, **of_codes), **how)
     assert done.stderr.splitlines()[-1] == f"Error: {refused.value}"
 
 

@@ -62,7 +62,9 @@ def test_the_method_that_the_tutorial_shows_keeps_the_contract(check, monkeypatc
     check(module.MedianHash)
 
 
-@pytest.mark.parametrize("name", ["evaluate", "evaluate_run", "curves", "run", "tune", "tables", "plot", "explain"])
+@pytest.mark.parametrize(
+    "name", ["evaluate", "evaluate_run", "pair_thresholds", "run", "tune", "tables", "plot", "explain"]
+)
 def test_help_shows_types_as_they_are_written(name):
     signature = pydoc.plain(pydoc.render_doc(getattr(hashbench, name))).splitlines()[2]
     assert signature.startswith(f"{name}(")

@@ -125,10 +125,10 @@ class HammingRanking(Ranking):
         keys = self.relevance.part(ALL, scored.sample.rows).item_keys()
         needs_buckets = any(metric.family.needs_buckets for metric in metrics)
         numbers = np.arange(self.n_queries) if origin is ALL else self.kinds.first
-        parts = partial(scored._counted, numbers, max(reranked, default=0), needs_buckets)
-        return Plan(parts, scored.n_queries, origin, n_alike, scored.sample.rows, keys)
+        counted = partial(scored.parts, numbers, max(reranked, default=0), needs_buckets)
+        return Plan(counted, scored.n_queries, origin, n_alike, scored.sample.rows, keys)
 
-    def _counted(
+    def parts(
         self,
         numbers: IntArray,
         n_reranked: int,

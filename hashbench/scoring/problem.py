@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hashbench._choices import DISTANCES, TRUE_DISTANCES
 from hashbench._typing import ByteArray, FloatArray, Progress, silent
-from hashbench._validation import as_array, check_choice, check_few, refuse_fractions
+from hashbench._validation import as_array, check_choice, refuse_fractions
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError, needing
@@ -263,7 +263,6 @@ class Problem:
         """Return a problem of packed codes that are counted in some way, such as by workers."""
         relevance, shape = ranking.relevance, (ranking.n_queries, ranking.n_items)
         check_counts(shape, (relevance.n_queries, relevance.n_database))
-        check_few(relevance.levels, "an affinity")
         about = [*relevance.notes, *check_self(ranking.query, ranking.database, relevance)]
         outputs = None if query_outputs is None else as_outputs(query_outputs, (ranking.n_queries, ranking.n_bits))
         return cls(ranking, outputs, about=about)
@@ -274,7 +273,6 @@ class Problem:
         by_outputs = CosineDistance(query, database, by_dot=distance == "dot")
         outputs = as_array(query, "query outputs"), as_array(database, "database outputs")
         check_counts((len(by_outputs.query), len(by_outputs.database)), (affinity.n_queries, affinity.n_database))
-        check_few(affinity.levels, "an affinity")
         about = [*affinity.notes, *check_self(*outputs, affinity)]
         if affinity.true_distance not in (None, distance):
             about.append(

@@ -1,12 +1,17 @@
 """The page on run files, letter by letter: its files, its commands and what they print."""
 
 import gzip
+import json
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from helpers.documents import blocks, commands
 from helpers.json_output import scores_in
+from scipy.stats import ttest_rel
+
+import hashbench as package
 
 PAGE = "docs/run-files.md"
 TEXTS = dict(blocks(PAGE, r"text (\S+)"))
@@ -104,3 +109,41 @@ def test_the_provider_for_ir_measures_gives_means_and_without_ties_what_ir_measu
     assert provider.calc_aggregate(measures, qrels, run) == pytest.approx(
         ir_measures.calc_aggregate(measures, qrels, run), abs=1e-12
     )
+
+
+def test_two_runs_are_compared_as_python_compares_them(empty_folder, hashbench):
+    rng = np.random.default_rng(0)
+    names = [f"d{number}" for number in range(20)]
+    grades = {f"q{query}": dict(zip(names, rng.integers(0, 2, 20).tolist(), strict=True)) for query in range(12)}
+    runs = {}
+    for name, n_listed in (("one.run", 20), ("other.run", 15)):
+        scores = rng.integers(0, 4, (12, n_listed)).tolist()
+        runs[name] = {query: dict(zip(names, row, strict=False)) for query, row in zip(grades, scores, strict=True)}
+    runs["other.run"].pop("q7")  # counts as an empty list
+    for name, run in runs.items():
+        lines = (f"{q} Q0 {d} 0 {score} x\n" for q, of in run.items() for d, score in of.items())
+        (empty_folder / name).write_text("".join(lines))
+    lines = (f"{q} 0 {d} {grade}\n" for q, of in grades.items() for d, grade in of.items())
+    (empty_folder / "qrels.txt").write_text("".join(lines))
+    command = ["compare", *runs, "--qrels", "qrels.txt", "--metric", "AP", "--metric", "P@5"]
+    done = hashbench(*command, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    assert "1 of the 12 queries of the qrels have no list in the run and count as empty lists." in done.stderr
+    content = json.loads(done.stdout)
+    scored = [package.evaluate_run(run, grades, ["AP", "P@5"], complete=True) for run in runs.values()]
+    assert [each["run"] for each in content["scores"]] == [*runs]
+    for metric, answer in content["differences"].items():
+        found, expected = (of.scores[metric].mean for of in scored)
+        test = ttest_rel(found, expected)
+        assert (answer["value"], answer["p"]) == pytest.approx((np.mean(found - expected), test.pvalue))
+    text = hashbench(*command).stdout
+    assert re.search(rf"^ one\.run +AP +{scored[0]['AP'].mean:.4f} ", text, re.MULTILINE)
+    assert content["differences"]["AP"]["sentence"] in " ".join(text.split())
+
+
+def test_lists_leave_out_the_document_that_is_the_query(empty_folder, hashbench):
+    (empty_folder / "run.txt").write_text("a Q0 a 0 3 x\na Q0 b 0 2 x\na Q0 c 0 1 x\n")
+    (empty_folder / "qrels.txt").write_text("a 0 a 1\na 0 c 1\n")
+    for options, expected in (((), (1 + 2 / 3) / 2), (("--exclude-self",), 1 / 2)):
+        done = hashbench("evaluate", "--run", "run.txt", "qrels.txt", "--metric", "AP", "--format", "json", *options)
+        assert scores_in(done.stdout)["AP"]["mean"] == pytest.approx(expected)

@@ -51,7 +51,9 @@ def read_own(**specs):
 
 def assert_ap(levels, **specs):
     """Check the AP of codes read from files."""
-    np.testing.assert_allclose(read_own(**specs).problem.evaluate(["AP"]).scores["AP"].mean, by_hand(levels), atol=1e-12)
+    np.testing.assert_allclose(
+        read_own(**specs).problem.evaluate(["AP"]).scores["AP"].mean, by_hand(levels), atol=1e-12
+    )
 
 
 def by_hand(levels):
@@ -134,7 +136,7 @@ def test_relevance_of_any_kind(relevance, codes, kind):
     levels, files = relevance(kind)
     assert_ap(levels, **codes, **files)
     direct = evaluate(QUERY, DATABASE, levels.astype(int), ["NDCG"])
-    evaluation = read_own(**codes, **files).evaluate(["NDCG"])
+    evaluation = read_own(**codes, **files).problem.evaluate(["NDCG"])
     np.testing.assert_allclose(evaluation.scores["NDCG"].mean, direct.scores["NDCG"].mean, atol=1e-12)
 
 

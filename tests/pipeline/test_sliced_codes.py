@@ -200,6 +200,7 @@ def test_codes_that_are_wrong_further_on_are_reported_by_their_rows(save, monkey
     monkeypatch.setattr("hashbench.pipeline.own_codes._TRIED", 10)
     monkeypatch.setattr("hashbench.scoring.code_statistics._FEW_ROWS", 10)
     monkeypatch.setattr("hashbench.scoring.code_statistics._ROWS", 10)
+    monkeypatch.setattr("hashbench.scoring.code_statistics._N_RUNS", 1)
     assert words in complaint(lambda: sharded(**files).evaluate(["AP"]))
 
 

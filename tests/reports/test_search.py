@@ -111,7 +111,7 @@ def test_a_search_sorts_all_queries_only_for_values_that_are_near(n_sorted):
 def test_few_queries_are_all_ranked(n_sorted):
     query, database, (of_queries, of_items) = example(0)
     few = query[:SMALLEST_SAMPLE], database, (of_queries[:SMALLEST_SAMPLE], of_items)
-    found = explain(Problem.of_codes(*few, "AP"), scripts="dtsh", value="0.999").scripts
+    found = explain(Problem.of_codes(*few), "AP", scripts="dtsh", value="0.999").scripts
     assert found["estimate_value"].isna().all()
     assert found["value"].notna().all()
     assert set(n_sorted.values()) == {SMALLEST_SAMPLE}
@@ -119,7 +119,7 @@ def test_few_queries_are_all_ranked(n_sorted):
 
 @pytest.mark.parametrize("form", ["table", "markdown", "json"])
 def test_what_was_ruled_out_is_said_in_the_output(form):
-    explained = explain(Problem.of_codes(*example(0), ("AP", "AP@20")), scripts=SCRIPTS, value="0.999")
+    explained = explain(Problem.of_codes(*example(0)), ("AP", "AP@20"), scripts=SCRIPTS, value="0.999")
     text, estimates = explained.to_text(form), explained.scripts["estimate_n_queries"]
     n_sampled, n_estimates = int((estimates > 0).sum()), int(estimates.notna().sum())
     assert 0 < n_sampled < n_estimates < len(estimates)
@@ -136,4 +136,4 @@ def test_what_was_ruled_out_is_said_in_the_output(form):
     assert f"no order of ties gives the number ({n_estimates - n_sampled})" in words
     assert f"a random sample of 32 of 200 queries puts them more than 5 standard errors off ({n_sampled})" in words
     assert "~0." in text
-    assert text == explain(Problem.of_codes(*example(0), ("AP", "AP@20")), scripts=SCRIPTS, value="0.999").to_text(form)
+    assert text == explain(Problem.of_codes(*example(0)), ("AP", "AP@20"), scripts=SCRIPTS, value="0.999").to_text(form)

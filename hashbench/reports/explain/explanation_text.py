@@ -1,7 +1,7 @@
 """Explanations to print."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -25,11 +25,6 @@ def explanation_records(explanations: Sequence[Explanation], database: str = "")
             "the exact value does not."
         )
     return Records(parts, [as_json(explanation) for explanation in explanations])
-
-
-def lay_out(header: Sequence[str], rows: Iterable[Sequence[str]], form: str) -> str:
-    """Lay out a table of texts in Markdown, or for a terminal."""
-    return Table(" | ".join(header), [dict(zip(header, row, strict=True)) for row in rows], width=_WIDTH).to_text(form)
 
 
 def _heading(explanation: Explanation) -> str:
