@@ -42,9 +42,9 @@ class RankedList(NamedTuple):
     def digest(self) -> bytes:
         """A digest that lists of equal items, groups and grades share."""
         order = np.argsort(self.items, kind="stable")
-        unretrieved = np.sort(self.unretrieved) if self.unretrieved is not None else np.empty(0)
-        parts = [self.items[order], self.groups[order], self.grades[order].astype(np.float64), unretrieved]
-        return blake2b(b"".join(np.ascontiguousarray(part).tobytes() for part in parts), digest_size=16).digest()
+        listed = np.array([self.items, self.groups, self.grades], dtype=np.float64)[:, order]
+        unretrieved = np.sort(self.unretrieved).tobytes() if self.unretrieved is not None else b""
+        return blake2b(listed.tobytes() + unretrieved, digest_size=16).digest()
 
 
 class ListRanking(Ranking):
@@ -83,6 +83,8 @@ class ListRanking(Ranking):
     @cached_property
     def plain_kinds(self) -> QueryKinds:
         """The kinds of lists with the items that their queries ignore."""
+        if all(one.is_left is None for one in self._all):
+            return self.kinds
         return QueryKinds.of(_as_rows([one.digest for one in self._all]), np.empty((self.n_queries, 0), dtype=np.int64))
 
     def plan(self, metrics: Sequence[Metric]) -> Plan:

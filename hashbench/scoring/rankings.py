@@ -108,7 +108,7 @@ def evaluate_ranking(
     starts = np.zeros_like(lengths) if are_shared else np.cumsum(lengths) - lengths
     keys = row_digests(np.array(grades, dtype=levels.dtype).T).view(np.int64) if are_shared else None
     ranked = [
-        RankedList(start + np.arange(len(score)), groups_of(score), grade, is_left=is_left)
+        RankedList(start + np.arange(len(score)), groups_of(score), grade, None, None if is_left.all() else is_left)
         for start, score, grade, is_left in zip(starts, lists, grades, left, strict=True)
     ]
     about = [] if rule is None else list(rule.notes)
