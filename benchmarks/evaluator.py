@@ -327,7 +327,7 @@ def peak_memory() -> None:
 
 def measure_memory(name: str) -> None:
     from hashbench.dataset import Dataset
-    from hashbench.pipeline.steps import score
+    from hashbench.pipeline.steps import problem_of
     from hashbench.store.hdf5 import Codes, open_codes, read_dataset, write_codes, write_dataset
     from hashbench.store.provenance import Provenance
 
@@ -354,7 +354,8 @@ def measure_memory(name: str) -> None:
             os.wait()
             if name == _DATASET_ON_DISK:
                 before = used()
-                score(read_dataset(dataset), path, METRICS)
+                with open_codes(path) as opened:
+                    problem_of(read_dataset(dataset), opened).evaluate(METRICS)
                 print(before, used())
                 return
             labels = np.random.default_rng(1).integers(0, 1000, 20_000_000, dtype=np.int32)

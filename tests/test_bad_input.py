@@ -466,7 +466,6 @@ COMMANDS = f"""
 1 | plot ap-bits --results r/good --method iqt | no results of method 'iqt'. Did you mean 'itq'
 1 | plot ap-bits --results r/good --dataset digit | no results of dataset 'digit'. Did you mean 'digits'
 1 | plot ap-bits --results r/good --bits 9 | no results in AP at 9 bits
-1 | plot precision-recall --results r/good --bits 16 | hashbench encode
 1 | diff nowhere r/good | 'nowhere' is neither
 1 | diff r/good nowhere | 'nowhere' is neither
 1 | diff '' r/good | '' is neither a file nor a folder

@@ -229,7 +229,9 @@ def scored():
     made = Job("scored", method_card("constant"), 7).provenance(dataset)
     path = data_dir() / "codes" / "scored.h5"
     hdf5.write_codes(hdf5.Codes(pack(bits[:20]), pack(bits[20:]), made), path)
-    return dataset, bits, steps.score(dataset, path, [name for names in metrics().values() for name in names])
+    with hdf5.open_codes(path) as codes:
+        names = [name for of_kind in metrics().values() for name in of_kind]
+        return dataset, bits, steps.problem_of(dataset, codes).evaluate(names)
 
 
 def metrics():

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hashbench.pipeline.two_codes import TwoCodes
     from hashbench.scoring.evaluation import Evaluation
 
-_OF_ROWS = "results", "features", "by"
 _OWN = options.OnlyWith("--database-codes")
 
 

@@ -37,7 +37,7 @@ COMMANDS = {  # the module of each, and what it does
     "info": ("catalogue", "Describe a dataset, method, metric, codes file or model."),
     "list": ("catalogue", "List methods, datasets, metrics, scripts, or what is missing."),
     "on": ("cluster", "Run a command on the workers of a Dask cluster."),
-    "plot": ("reports", "Draw figures of the results, and of the codes behind them."),
+    "plot": ("reports", "Draw figures of the results."),
     "prepare": ("pipeline", "Prepare datasets, named ones or your own."),
     "report": ("reports", "Write the results as a page to open in a browser."),
     "results": ("results", "Check, inspect, merge and rerun result files."),

@@ -182,17 +182,13 @@ def plot(
     metric: str,
     **selected: Any,
 ) -> None:
-    """Draw figures of the results and of the codes behind them, and print their paths.
+    """Draw figures of the results, and print their paths.
 
     \b
     ranking           methods sorted by score, one per row, at 32 bits
     tie-ranges        the worst case of ties of each score
     ap-bits           the metric against the code length
     unseen            the metric on unseen classes, and where training saw all classes, at 32 bits
-    precision-recall  from codes in the data folder, at 32 bits
-    precision-at-k    from codes in the data folder, at 32 bits
-    code-usage        how many items share each code, from codes in the data folder, at 12 bits
-    time-quality      the metric against the time to fit and to encode, from codes in the data folder, at 32 bits
 
     Without FIGURE, all are drawn.
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are

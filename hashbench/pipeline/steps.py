@@ -183,13 +183,6 @@ def kept_scores(dataset: Dataset | PreparedDataset, job: Job) -> dict[str, AnyAr
         return None
 
 
-def score(dataset: Dataset, path: Path, metric_names: Sequence[str]) -> Evaluation:
-    """Score a codes file of this dataset."""
-    with hdf5.open_codes(path) as codes:
-        check_content(dataset, codes.made, path)
-        return problem_of(dataset, codes).evaluate(metric_names)
-
-
 def check_content(dataset: Dataset, codes: Provenance, path: Path) -> None:
     """Refuse codes that were encoded from another content of this dataset."""
     if codes.dataset_fingerprint != dataset.fingerprint:

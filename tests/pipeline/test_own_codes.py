@@ -224,12 +224,6 @@ def test_saved_codes_stand_beside_methods_in_tables_figures_and_tests(hashbench,
     assert find_scores(row) is not None
     table = hashbench("tables", "--dataset", "digits", "--metric", "AP", "--significance").stdout
     assert re.search(r"^\| mine codes=own \|[^|]+\| +- \| +0\.\d+ to 0\.\d+ \|", table, re.MULTILINE)
-    drawn = hashbench("plot", "code-usage", "precision-recall", "--bits", 12, "--format", "svg")
-    assert drawn.exit_code == 0
-    assert "not in the data folder" not in drawn.stderr
-    lacking = hashbench("plot", "precision-recall", "--bits", 16)
-    assert "hashbench save mine --dataset digits --keep-codes" in lacking.stderr
-    assert "record how long" in hashbench("plot", "time-quality", "--method", "mine", "--bits", 12).stderr
 
 
 def test_saved_codes_have_the_group_and_label_that_they_are_given(hashbench, digits_data, of_digits, empty_folder):
@@ -245,7 +239,6 @@ def test_saved_codes_have_the_group_and_label_that_they_are_given(hashbench, dig
     table = hashbench("tables", *selection, "--against", "Ours (full)", "--output", "paper").stdout
     assert re.search(r"^\| \*pair-based\* +\| +\|\n\| Ours \(full\) +\| [^|]*0\.\d+[^|]*\|$", table, re.MULTILINE)
     assert "Ours (full) & " in (empty_folder / "paper" / "selection.tex").read_text()
-    assert hashbench("plot", "precision-recall", "--bits", 16, "--format", "svg").exit_code == 0
     lines = all_lines(read_results("results"))
     assert ("Ours (full)", "pair-based") in set(zip(lines["label"], lines["group"], strict=True))
 
@@ -347,9 +340,6 @@ def test_saved_codes_of_several_lengths_stay_one_line(hashbench, digits_data, of
         assert hashbench("save", "mine", *of_digits(n_bits), *saving).exit_code == 0
     rows = read_rows(empty_folder / "results", "digits")
     assert [(row.n_bits, json.loads(row.params)["label"]) for row in rows] == [(12, "Second"), (16, "Second")]
-    drawn = hashbench("plot", "code-usage", "--format", "svg")
-    assert drawn.exit_code == 0
-    assert "not in the data folder" not in drawn.stderr  # though codes of 12 bits were kept under another label
     changed = of_digits(12)
     np.save(changed[1], ~np.load(changed[1]))
     done = hashbench("save", "mine", *changed, "--metric", "AP", "--label", "Second")

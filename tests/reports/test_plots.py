@@ -6,16 +6,13 @@ from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import mean, stdev
 
-import h5py
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from helpers import diff_rows
-from helpers.artifacts import record_in
 from helpers.paths import ROOT
 from helpers.result_files import rows_in
 from helpers.thoroughness import ALL
@@ -23,7 +20,6 @@ from matplotlib.text import Text
 from scipy import stats
 
 from hashbench.cards import method_card
-from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
 from hashbench.reports import plots
 from hashbench.reports.plots.curves_figure import draw_thresholds
@@ -34,12 +30,10 @@ from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection
 from hashbench.scoring.problem import Problem
 from hashbench.store import result_rows, results
-from hashbench.store.artifact import read_record
 
 pytestmark = pytest.mark.slow  # make test-figures
 BASELINES = {"constant", "random", "oracle-label"}
 COMMITTED = sorted(path.name for path in (ROOT / "results" / "figures").glob("*.svg"))
-CODE_FIGURES = ["precision-recall", "precision-at-k", "code-usage", "time-quality"]
 
 
 def committed(dataset, metric="AP"):
@@ -491,7 +485,7 @@ def test_dataset_without_any_value_is_reported_and_the_others_are_drawn(hashbenc
         "ap-bits-digits-pixels",
     ]
     notes = [line for line in result.stderr.splitlines() if "loners" in line]
-    assert [line.partition("-loners")[0] for line in notes] == ["ranking", "tie-ranges", "ap-bits", *CODE_FIGURES]
+    assert [line.partition("-loners")[0] for line in notes] == ["ranking", "tie-ranges", "ap-bits"]
     assert all("loners (features): no query has a value of AP" in line for line in notes)
     only = hashbench("plot", "ap-bits", "--dataset", "loners", "--results", undefined)
     assert (only.exit_code, only.stderr.count("\n")) == (1, 1)
@@ -650,177 +644,13 @@ def test_command_writes_the_formats_asked_for(hashbench, digits_alone, tmp_path,
     assert all(path.stat().st_size > 1000 for path in written)
 
 
-# ---------------------------------------------------------------- figures of codes
+# ---------------------------------------------------------------- contents and versions
 
 
-@pytest.fixture(scope="module")
-def three_methods(prepared, tmp_path_factory):
-    """A data folder and results of three methods on digits, to be copied."""
-    folder = tmp_path_factory.mktemp("three-methods")
-    shutil.copytree(prepared, folder / "data")
-    methods = ["--method=itq", "--method=lsh", "--method=constant"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HASHBENCH_DATA", str(folder / "data"))
-        command = ["run", *methods, "--bits=12", "--seed=0", "--seed=1", "--metric=AP"]
-        result = CliRunner().invoke(cli, [*command, f"--results={folder / 'results'}"], catch_exceptions=False)
-    assert result.exit_code == 0
-    return folder
-
-
-@pytest.fixture
-def folder(three_methods, data, tmp_path):
-    """Results of three methods on digits, with their codes in the data folder."""
-    shutil.copytree(three_methods / "data", data, dirs_exist_ok=True)
-    shutil.copytree(three_methods / "results", tmp_path / "results")
-    return tmp_path / "results"
-
-
-def codes_of(data, method):
-    """The codes files of a method, by seed."""
-    return {int(path.stem[-1]): path for path in (data / "codes" / "digits").glob(f"{method}-12-s*.h5")}
-
-
-def test_curves_are_those_that_evaluate_writes(hashbench, data, folder, tmp_path):
-    recall, cutoff = (draw(name, folder).figure for name in ("precision-recall", "precision-at-k"))
-    for method in ("itq", "lsh"):
-        curves = []
-        for path in codes_of(data, method).values():
-            assert hashbench("evaluate", path, "--curves", tmp_path / "curves.csv").exit_code == 0
-            points = pd.read_csv(tmp_path / "curves.csv")
-            curves.append(points[points["curve"] == "rank"].drop(columns="curve"))
-        mean_curve = pd.concat(curves).groupby(level=0).mean()
-        assert lines(recall)[method] == pytest.approx(mean_curve[["recall", "precision"]].to_numpy())
-        assert lines(cutoff)[method] == pytest.approx(mean_curve[["cutoff", "precision"]].to_numpy())
-
-
-@pytest.mark.parametrize("width", [3.3, 6.9])
-def test_no_text_overlaps_in_figures_of_codes(hashbench, folder, width):
-    grid = ["--method", "pcah", "--method", "random", "--method", "sh", "--bits", 12, "--metric", "AP"]
+def test_contents_and_versions_are_told_apart(hashbench, digits_data, tmp_path):
+    folder = tmp_path / "before"
+    grid = ["--method", "itq", "--bits", 12, "--seed", 0, "--seed", 1, "--metric", "AP"]
     assert hashbench("run", *grid, "--results", folder).exit_code == 0
-    label = ["--method", "sph", "--bits", 12, "--metric", "AP", "--param", "max_iter=1234567890123456"]
-    assert hashbench("run", *label, "--results", folder).exit_code == 0
-    for name in CODE_FIGURES:
-        assert_all_can_be_read(draw(name, folder, FigureLayout(width)).figure)
-
-
-@pytest.mark.parametrize("name", ["precision-recall", "time-quality"])
-def test_seeds_are_those_whose_codes_there_are(data, folder, name):
-    for method in ("itq", "lsh"):
-        codes_of(data, method)[1].unlink()
-    text = words_of(draw(name, folder).figure)
-    if name == "time-quality":
-        assert "over 2 seeds. Times: medians over 1 seed," in text
-    else:
-        assert "over 1 seed." in text
-
-
-def test_histograms_count_the_codes_of_the_first_seed(data, folder):
-    figure = draw("code-usage", folder).figure
-    histograms = {patch.get_label(): patch.get_data() for panel in figure.axes for patch in panel.patches}
-    assert list(histograms) == ["constant", "itq", "lsh"]
-    for panel, (method, (heights, edges, _)) in zip(figure.axes, histograms.items(), strict=True):
-        with h5py.File(codes_of(data, method)[0]) as file:
-            _, counts = np.unique(file["database/codes"][:], axis=0, return_counts=True)
-        assert heights.tolist() == sorted(counts, reverse=True)
-        assert edges.tolist() == list(range(1, len(counts) + 2))
-        assert f"{len(counts):,} code" in panel.texts[0].get_text()
-        assert panel.get_title(loc="left") == f"{method}, 12 bits"
-
-
-def test_times_are_medians_of_what_the_codes_files_say(hashbench, data, folder):
-    third = ["--method", "itq", "--method", "lsh", "--bits", 12, "--seed", 2, "--metric", "AP"]
-    assert hashbench("run", *third, "--results", folder).exit_code == 0
-    for method in ("itq", "lsh"):
-        record_in(codes_of(data, method)[2], fit_seconds=100.0, encode_seconds=50.0)
-    rows = [row for row in results.read_rows(folder, "digits") if row.metric == "AP"]
-    figure = draw("time-quality", folder).figure
-    for panel, key in zip(figure.axes, ("fit_seconds", "encode_seconds"), strict=True):
-        drawn = [line for line in panel.get_lines() if not line.get_label().startswith("_")]
-        for line, bar in zip(drawn, panel.collections, strict=True):
-            own = [row for row in rows if row.method == line.get_label()]
-            seconds = []
-            for path in codes_of(data, line.get_label()).values():
-                seconds.append(read_record(path)[key])
-            assert len(seconds) == len(own)
-            assert line.get_xydata()[0] == pytest.approx([median(seconds), mean(float(row.value) for row in own)])
-            low, high = (mean(float(getattr(row, key)) for row in own) for key in ("low", "high"))
-            assert bar.get_segments()[0][:, 1] == pytest.approx([low, high])
-        assert {line.get_label() for line in drawn} == {"itq", "lsh"}
-
-
-@pytest.mark.parametrize("name", ["precision-recall", "time-quality"])
-def test_a_figure_names_no_method_whose_codes_are_missing(name, data, folder):
-    for method in ("lsh", "constant"):
-        for path in codes_of(data, method).values():
-            path.unlink()
-    texts = " ".join(text.get_text() for text in draw(name, folder).figure.findobj(Text))
-    assert "itq" in texts
-    assert not re.search("lsh|constant|[Bb]aseline", texts)
-
-
-def test_codes_that_are_missing_are_named_with_the_command_that_makes_them(hashbench, data, folder, tmp_path):
-    for path in [*codes_of(data, "lsh").values(), codes_of(data, "itq")[1]]:
-        path.unlink()
-    command = ["plot", "code-usage", "time-quality", "--results", folder, "--output", tmp_path / "figures"]
-    command += ["--format", "svg"]
-    result = hashbench(*command)
-    assert result.exit_code == 0
-    assert len(result.stdout.splitlines()) == 2
-    for line in result.stderr.splitlines():
-        assert "3 of 5 codes of digits (pixels) are not in the data folder" in line
-    encode = result.stderr.splitlines()[0].partition("Make them: hashbench ")[2].rstrip(".")
-    assert encode == "encode --dataset digits --method itq --method lsh --bits 12 --seed 0 --seed 1"
-    assert hashbench(*encode.split()).exit_code == 0
-    assert hashbench(*command).stderr == ""
-
-
-def test_codes_of_own_data_are_made_with_their_file_or_once_they_are_prepared_again(
-    hashbench, tiny_file, data, tmp_path
-):
-    dataset = tiny_file()
-    run = ["run", "--method", "itq", "--bits", 2, "--dataset", dataset, "--metric", "AP"]
-    assert hashbench(*run, "--results", tmp_path / "results").exit_code == 0
-    for path in data.glob("codes/tiny/*.h5"):
-        path.unlink()
-    command = ["plot", "code-usage", "--results", tmp_path / "results", "--format", "svg"]
-    assert "hashbench prepare --name tiny --from ITEMS" in hashbench(*command).stderr
-    result = hashbench(*command, "--dataset", dataset)
-    encode = result.stderr.partition("Make them: hashbench ")[2].rstrip(".\n")
-    assert encode == f"encode --dataset {dataset} --method itq --bits 2 --seed 0"
-    assert hashbench(*encode.split()).exit_code == 0
-    assert hashbench(*command, "--dataset", dataset).exit_code == 0
-
-
-def test_codes_of_another_version_or_dataset_are_not_taken(data, folder):
-    for key, value in (("method_version", 99), ("dataset_fingerprint", "other"), ("params", '{"n_iter": 3}')):
-        for path in codes_of(data, "itq").values():
-            before = read_record(path)[key]
-            record_in(path, **{key: value})
-        with pytest.raises(HashbenchError, match="the codes of digits"):
-            draw("code-usage", folder, methods=["itq"])
-        for path in codes_of(data, "itq").values():
-            record_in(path, **{key: before})
-    assert draw("code-usage", folder, methods=["itq"]).figure
-
-
-def test_all_figures_are_drawn_of_a_dataset_file(hashbench, tiny_file, tmp_path):
-    dataset = tiny_file()
-    grid = ["--method", "itq", "--bits", 2, "--bits", 4, "--param", "n_iter=5", "--dataset", dataset, "--metric", "AP"]
-    assert hashbench("run", *grid, "--results", tmp_path / "results").exit_code == 0
-    command = ["plot", "--results", tmp_path / "results", "--format", "svg"]
-    result = hashbench(*command, "--dataset", dataset)
-    assert result.exit_code == 0
-    folder = tmp_path / "results" / "figures"
-    names = [name for name in plots.FIGURES if name not in ("unseen", "ranking")]  # of one method there is none
-    assert result.stdout.splitlines() == [f"{folder / name}-tiny-features.svg" for name in names]
-    assert "itq n_iter=5" in lines(draw("ap-bits", tmp_path / "results").figure)
-    result = hashbench(*command)  # it is in no data folder
-    assert result.exit_code == 0
-    assert "pass its file with --dataset" in result.stderr
-    assert len(result.stdout.splitlines()) == 4
-
-
-def test_contents_and_versions_are_told_apart(folder, tmp_path):
     rows = results.read_rows(folder, "digits")
     changed = [row._replace(dataset_fingerprint="other", seed=5) for row in rows]
     rows = [row for row in rows if row.method == "itq"]

@@ -13,14 +13,14 @@ import pandas as pd
 from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, main_lines
-from hashbench.reports.html.content import USUAL_BITS, encode
-from hashbench.reports.plots.cached_codes import (
+from hashbench.reports.html.cached_codes import (
     cached_files,
     find_codes,
     open_dataset,
     read_times,
     read_usage,
 )
+from hashbench.reports.html.content import USUAL_BITS, encode
 from hashbench.reports.plots.figure_selection import (
     DEFAULT_METRIC,
     FigureBlock,

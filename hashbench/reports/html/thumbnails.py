@@ -11,7 +11,7 @@ from PIL import Image
 from hashbench._typing import AnyArray, IntArray
 from hashbench.bits import to_words
 from hashbench.reports.html.cached import first_codes
-from hashbench.reports.plots.cached_codes import open_dataset
+from hashbench.reports.html.cached_codes import open_dataset
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.store import hdf5
 

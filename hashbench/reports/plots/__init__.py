@@ -1,13 +1,11 @@
-"""Figures of the results, and of the codes behind them: one file per figure, dataset and kind of features.
+"""Figures of the results: one file per figure, dataset and kind of features.
 
     figure_selection  what to draw: the chosen results, one block per dataset
     style             the look that all figures share, and their heading, legends and foot
     result_figures    figures that need only the results, and which lines share a panel
     ranking_figure    that of one code length, a row per method
     unseen_figure     the figure of classes that training does not see
-    code_figures      figures of codes in the data folder
-    cached_codes      finds and reads these codes
-    curves_figure     the curves of one set of codes, cached or not, and what its Hamming thresholds match
+    curves_figure     the curves of one set of codes, and what its Hamming thresholds match
 
 A new kind of figure is a function from a `FigureBlock` to a matplotlib Figure, a line in ``FIGURES``, and one in the
 help of ``plot``.
@@ -29,7 +27,7 @@ except ValueError as error:  # invalid settings; figures are drawn into files, w
     reason = one_line(error).partition(";")[0]
     raise HashbenchError(f"matplotlib refuses its settings: {reason}. Correct MPLBACKEND or matplotlibrc.") from error
 
-from hashbench.reports.plots import code_figures, result_figures
+from hashbench.reports.plots import result_figures
 from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, choose_blocks
 from hashbench.reports.plots.ranking_figure import ranking
 from hashbench.reports.plots.style import METADATA, FigureLayout, one_look
@@ -55,10 +53,6 @@ FIGURES = {
     "tie-ranges": FigureKind(result_figures.tie_ranges),
     "ap-bits": FigureKind(result_figures.metric_against_bits),
     "unseen": FigureKind(unseen_beside_seen, n_bits=32, choose=choose_fold_blocks),
-    "precision-recall": FigureKind(code_figures.precision_recall, n_bits=32),
-    "precision-at-k": FigureKind(code_figures.precision_at_k, n_bits=32),
-    "code-usage": FigureKind(code_figures.usage_histograms, n_bits=12),
-    "time-quality": FigureKind(code_figures.time_against_quality, n_bits=32),
 }
 
 

@@ -12,12 +12,10 @@ from hashbench._typing import IntArray
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import find_by_content
-from hashbench.pipeline.steps import score
 from hashbench.registry import dataset_spec, is_dataset, method_names
 from hashbench.reports.aggregate import BLOCK, LINE, changed_params
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.scoring.code_statistics import bucket_sizes
-from hashbench.scoring.curves import curve_metrics, lay_out
 from hashbench.store import hdf5, result_rows
 from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
@@ -52,24 +50,6 @@ def cached_files(block: FigureBlock) -> pd.DataFrame:
     found = [paths.get(_key_of(row)) for row in block.rows.to_dict("records")]
     files = block.rows.assign(path=pd.Series(found, dtype=object))
     return files[files["path"].notna()]
-
-
-def read_curves(block: FigureBlock) -> pd.DataFrame:
-    """Score the codes behind a block at ranks of the whole database.
-
-    Returns the columns of `hashbench.scoring.curves.lay_out`: for each ``label`` and ``n_bits`` the mean over the
-    ``n_seeds`` seeds whose codes are cached.
-    """
-    files = find_codes(block)
-    path = _dataset_path(block)
-    frames = []
-    for position, file in enumerate(files.to_dict("records")):
-        block.on_progress(f"curves of {block.dataset}", position, len(files))
-        points = _curve(path, file["path"], file["path"].stat().st_mtime_ns)
-        frames.append(points.assign(label=file["label"], n_bits=file["n_bits"], n_seeds=file["seed"]))
-    block.on_progress(f"curves of {block.dataset}", len(files), len(files))
-    by_point = pd.concat(frames).groupby(["label", "n_bits", "curve", "cutoff"], sort=False)
-    return by_point.mean().assign(n_seeds=by_point["n_seeds"].nunique()).reset_index()
 
 
 def read_usage(files: pd.DataFrame) -> Iterator[tuple[Mapping[Any, Any], IntArray]]:
@@ -135,14 +115,6 @@ def _preparation(block: FigureBlock) -> str:
 @lru_cache(maxsize=1)
 def _dataset(path: Path) -> Dataset:
     return hdf5.read_dataset(path)
-
-
-@lru_cache(maxsize=1024)
-def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
-    """Score a codes file; ``changed`` identifies its content in the cache."""
-    dataset = _dataset(dataset_path)
-    names = curve_metrics(None, len(dataset.database))
-    return lay_out(score(dataset, path, names))
 
 
 def _commands(block: FigureBlock, missing: pd.DataFrame) -> Iterator[str]:
