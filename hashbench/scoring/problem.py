@@ -14,7 +14,7 @@ from hashbench._typing import ByteArray, FloatArray, Progress, silent
 from hashbench._validation import as_array, check_choice, refuse_fractions
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
-from hashbench.errors import HashbenchError, needing
+from hashbench.errors import HashbenchError, counted, needing
 from hashbench.scoring.asymmetric import AsymmetricDistance, as_outputs, notes_on_signs
 from hashbench.scoring.candidates import CandidateCount, count_candidates
 from hashbench.scoring.compilation import reporting_compilation
@@ -162,8 +162,10 @@ class Problem:
     Examples
     --------
     >>> problem = Problem.of_codes([[0, 0]], [[0, 1], [0, 1], [1, 0], [1, 1]], [[1, 1, 0, 0]])
-    >>> problem.evaluate(["P@2"])["P@2"].mean.__round__(4)
-    0.6667
+    >>> problem
+    <Problem of 1 query and 4 items, 2 bits>
+    >>> problem.evaluate(["P@2"])
+    <Evaluation of 1 query; P@2: 0.6667 (0.5000 to 1.0000; tie_sd 0.2357)>
     >>> [count.n_candidates for count in problem.candidates("R@2", [0.6, 0.9])]
     [2, 3]
     """
@@ -279,6 +281,11 @@ class Problem:
                 f"Relevance was computed by {affinity.true_distance} distance, and items are ranked by {distance}."
             )
         return cls(RealRanking(by_outputs, affinity), about=about)
+
+    def __repr__(self) -> str:
+        queries = counted(self.ranking.n_queries, "query", "queries")
+        of_codes = f", {self.ranking.n_bits} bits" if isinstance(self.ranking, HammingRanking) else ""
+        return f"<Problem of {queries} and {counted(self.ranking.n_items, 'item')}{of_codes}>"
 
     @property
     def notes(self) -> list[str]:
