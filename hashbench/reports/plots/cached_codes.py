@@ -153,7 +153,7 @@ def _commands(block: FigureBlock, missing: pd.DataFrame) -> Iterator[str]:
         yield _preparation(block)
     is_own = missing["params"].map(result_rows.is_own)
     for method in sorted(missing.loc[is_own, "method"].unique()):
-        yield f"hashbench evaluate --dataset {spec} --save {method} --keep-codes, with its codes as before"
+        yield f"hashbench save {method} --dataset {spec} --keep-codes, with its codes as before"
     missing = missing[~is_own]
     options = [_param_options(method, params) for method, params in zip(missing.method, missing.params, strict=True)]
     for params, rows in missing.assign(options=options).groupby("options", sort=True):
