@@ -55,7 +55,7 @@ def test_the_second_command_writes_each_query_under_its_name(folder, hashbench):
 
 
 def test_ndcg_of_a_run_is_that_of_trec_eval_in_any_case(folder, hashbench):
-    files = "evaluate", "--run", "run.txt", "--qrels", "qrels.txt", "--format", "json"
+    files = "evaluate", "--run", "run.txt", "qrels.txt", "--format", "json"
     for name, notes in (("ndcg", 0), ("nDCG", 1), ("NDCG", 1), ("NDCG:trec", 0)):
         done = hashbench(*files, "--metric", name)
         values = scores_in(done.stdout)
@@ -67,11 +67,11 @@ def test_ndcg_of_a_run_is_that_of_trec_eval_in_any_case(folder, hashbench):
 def test_zipped_files_score_alike_in_all_formats(folder, hashbench):
     for name in ("run.txt", "qrels.txt"):
         (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
-    done = hashbench("evaluate", "--run", "run.txt.gz", "--qrels", "qrels.txt.gz", "--format", "json")
+    done = hashbench("evaluate", "--run", "run.txt.gz", "qrels.txt.gz", "--format", "json")
     values = scores_in(done.stdout)
     assert list(values) == ["AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR"]
     assert values["AP"]["mean"] == pytest.approx(13 / 24)
-    as_csv = hashbench("evaluate", "--run", "run.txt", "--qrels", "qrels.txt", "--format", "csv").stdout
+    as_csv = hashbench("evaluate", "--run", "run.txt", "qrels.txt", "--format", "csv").stdout
     assert re.fullmatch(r"AP,0\.541667,0\.127041,0\.\d+,0\.133328,,0\.388889,0\.694444,2,0", as_csv.splitlines()[1])
 
 
