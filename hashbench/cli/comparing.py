@@ -64,14 +64,14 @@ def compare(
 ) -> None:
     """Test whether one of two is better: the difference, with its interval over queries and seeds.
 
-    METHODS are compared by their results, the first with each of the others, in AP or the metrics you name. If it has
+    Methods are compared by their results, the first with each of the others, in AP or the metrics you name. If it has
     results of several settings, those that tables show are compared; choose others by their label, as in
     `compare 'csq epochs=3' csq`. Scores of single queries come from your data folder. The p values of several
     differences are corrected together by Holm's method.
 
     Two CODES.h5, or your own codes and OTHER, are compared bit by bit, and by score: such as before and after an
     upgrade. OTHER is the folder with files of the same names, or one file with queries and database; without labels,
-    bits are compared only. Two run files need --qrels.
+    only the bits are compared. Two run files need --qrels.
 
     \b
     hashbench compare itq lsh --dataset digits

@@ -55,7 +55,7 @@ def connected(cluster: Cluster) -> "Iterator[Client]":
         from distributed.security import Security
         from distributed.versions import VersionMismatchWarning
     except ImportError as error:
-        raise HashbenchError("running on workers needs Dask, which is not installed: pip install distributed.") from error
+        raise HashbenchError("workers need Dask, which is not installed: pip install distributed.") from error
     try:
         is_file = Path(scheduler).is_file()
         address = json.loads(Path(scheduler).read_text(encoding="utf-8"))["address"] if is_file else scheduler
