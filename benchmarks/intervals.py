@@ -1,4 +1,4 @@
-"""How often the intervals of `hashbench.thresholds` hold, and those for independent pairs: a table of docs/metrics.md.
+"""How often the intervals of `Problem.thresholds` hold, and those for independent pairs: a table of docs/metrics.md.
 
     .venv/bin/python benchmarks/intervals.py
 

@@ -91,7 +91,7 @@ def commands() -> str:
 def _helps(context: click.Context) -> Iterator[str]:
     command = context.command
     yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
-    if isinstance(command, click.Group):
+    if isinstance(command, click.Group) and context.info_name != "on":  # whose commands are there already
         for name in command.list_commands(context):
             subcommand = command.get_command(context, name)
             assert subcommand is not None

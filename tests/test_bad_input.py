@@ -656,7 +656,11 @@ COMMANDS = f"""
 1 | compare codes.npy {OF_CODES} --metric AP | got nothing to define what is relevant, expected one of
 2 | compare old.h5 codes.npy --qrels qrels.txt --query-codes codes.npy | --query-codes does not go with --qrels
 2 | compare codes.npy {OF} --format csv | in several tables, which --format csv cannot hold
-2 | compare codes.npy {OF_SHARDS} | two codes are compared from one file each; give the database as one.
+2 | compare run.txt run.txt | run.txt and run.txt are files; two runs need --qrels.
+2 | compare run.txt run.txt --qrels qrels.txt --by class | --by has no effect where two runs are compared
+2 | compare codes.npy {OF} --results r | --results has no effect where codes are compared
+2 | compare itq lsh --exclude-self | --exclude-self has no effect where methods are compared
+2 | on tcp://127.0.0.1:1 {RUN} | workers count your own codes
 2 | compare codes.npy wide.npy {OF} | give OTHER, one name, got 2 names.
 2 | compare run.txt --qrels qrels.txt | give two files, got 1 names.
 2 | compare codes.npy {OF} --bits 8 --bits 16 | codes have one --dataset and one --bits.

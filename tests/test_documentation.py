@@ -78,13 +78,13 @@ def test_the_page_on_comparing_shows_what_command_and_function_answer(hashbench)
 
 @pytest.mark.parametrize("name", [*DOCUMENTS, *PAGES])
 def test_commands_in_the_documents_have_options_that_exist(name):
-    text = (ROOT / name).read_text()
+    text = re.sub(r"hashbench on \S+( --trust-workers)?(?= \w)", "hashbench", (ROOT / name).read_text())
     lines = re.findall(r"(?:^|[\s`/])hashbench (\w+)((?: [^`\n]*)?)", text, flags=re.MULTILINE)
     lines = [(command, rest) for command, rest in lines if command in COMMANDS]
     assert lines or name not in ("README.md", "CONTRIBUTING.md")
     for name_of_command, rest in lines:
         command = cli.get_command(None, name_of_command)
-        if isinstance(command, click.Group) and rest.strip():
+        if isinstance(command, click.Group) and name_of_command != "on" and rest.strip():
             command = command.commands[rest.split()[0]]
         known = {"--help"}.union(*(parameter.opts + parameter.secondary_opts for parameter in command.params))
         assert set(re.findall(r"(--[a-z-]+)", rest.partition("#")[0].partition(" | ")[0])) <= known

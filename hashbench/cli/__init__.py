@@ -3,14 +3,18 @@
 main          the group of all commands, where a new one is a line of ``COMMANDS``, and its errors
 catalogue     list, info, check
 pipeline      prepare, encode, run
-scoring       evaluate
+scoring       evaluate, candidates
 thresholds    thresholds
 explain       explain
+saving        save
+comparing     compare
+cluster       on
 export        export
 tuning        tune
 reports       tables, plot, report, diff
 results       results merge, info, check, rerun
 options       options that several commands share, and rules on which go together
+inputs        options for what is scored, and how it is read
 outputs       checks of files that users name for output
 completion    names that a shell completes
 console       runs with their progress, and what is printed of scores

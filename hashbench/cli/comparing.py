@@ -63,14 +63,14 @@ def compare(
 ) -> None:
     """Test whether one of two is better: the difference, with its interval over queries and seeds.
 
-    METHODS are compared by their results, the first with each of the others, in AP or the metrics you name. If it has
+    Methods are compared by their results, the first with each of the others, in AP or the metrics you name. If it has
     results of several settings, those that tables show are compared; choose others by their label, as in
     `compare 'csq epochs=3' csq`. Scores of single queries come from your data folder. The p values of several
     differences are corrected together by Holm's method.
 
     Two CODES.h5, or your own codes and OTHER, are compared bit by bit, and by score: such as before and after an
     upgrade. OTHER is the folder with files of the same names, or one file with queries and database; without labels,
-    bits are compared only. Two run files need --qrels.
+    only the bits are compared. Two run files need --qrels.
 
     \b
     hashbench compare itq lsh --dataset digits
@@ -78,9 +78,12 @@ def compare(
     hashbench compare new --query-codes old/q.npy --database-codes old/d.npy --dataset vectors
     hashbench compare one.run other.run --qrels qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    _refuse_strays(names, own, qrels)
     are_codes = own["query_codes"] is not None or own["database_codes"] is not None
     are_files = len(names) == 2 and all(Path(name).suffix.lower() in (".h5", ".hdf5") for name in names)
     if not (are_codes or are_files or qrels):
+        if len(names) == 2 and all(Path(name).is_file() for name in names):
+            raise click.UsageError(f"{names[0]} and {names[1]} are files; two runs need --qrels.")
         _compare_rows(names, datasets, features, by, results, metrics, n_bits, form)
         return
     if form == "csv":
@@ -90,10 +93,25 @@ def compare(
     if len(datasets) > 1 or len(n_bits) > 1:
         raise click.UsageError("codes have one --dataset and one --bits.")
     if qrels is not None:
-        _compare_runs(names, qrels, metrics, undefined, form)
+        _compare_runs(names, qrels, metrics, undefined, form, exclude_self=own["exclude_self"])
     else:
         own |= {"n_bits": next(iter(n_bits), None)}
         _compare_codes(names, next(iter(datasets), None), own, metrics, undefined, form)
+
+
+def _refuse_strays(names: tuple[str, ...], own: Mapping[str, Any], qrels: Path | None) -> None:
+    """Refuse options of another kind of comparison, which would have no effect."""
+    of_rows, of_scores = {"--features", "--by", "--results"}, {"--exclude-self", "--undefined"}
+    of_codes = own["query_codes"] is not None or own["database_codes"] is not None
+    is_file = len(names) == 2 and names[0].endswith((".h5", ".hdf5"))
+    kind, strays = "methods", of_scores
+    if qrels is not None:
+        kind, strays = "two runs", of_rows | {"--dataset", "--bits"}
+    elif of_codes or is_file:
+        kind, strays = "codes", of_rows
+    for name in options.typed(click.get_current_context().command.params):
+        if name in strays:
+            raise click.UsageError(f"{name} has no effect where {kind} are compared; leave it out.")
 
 
 def _compare_rows(
@@ -120,17 +138,20 @@ def _compare_rows(
             click.echo(note, err=True)
 
 
-def _compare_runs(names: tuple[str, ...], qrels: Path, metrics: tuple[str, ...], undefined: str, form: str) -> None:
+def _compare_runs(
+    names: tuple[str, ...], qrels: Path, metrics: tuple[str, ...], undefined: str, form: str, *, exclude_self: bool
+) -> None:
     from hashbench.cli import console
     from hashbench.scoring.comparison import each_difference
     from hashbench.scoring.evaluation import RUN_METRICS
 
-    problems = [inputs.read_run_problem((Path(name), qrels), {}, complete=True) for name in names]
+    how = {"complete": True, "exclude_self": exclude_self}
+    problems = [inputs.read_run_problem((Path(name), qrels), {}, **how) for name in names]
     scored = [problem.evaluate(metrics or RUN_METRICS, undefined=undefined) for problem in problems]
     _print_notes(scored)
     answers = each_difference(scored[0], scored[1], names)
     named = [((name,), of) for name, of in zip(names, scored, strict=True)]
-    echo(console.two_records(named, ("run",), answers).to_text(form))
+    echo(console.two_records(named, ("run",), answers, ordered="documents").to_text(form))
 
 
 def _compare_codes(
@@ -168,7 +189,6 @@ def _print_notes(scored: "list[Evaluation]") -> None:
 def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any], *, is_asked: bool) -> "TwoCodes":
     from hashbench.pipeline.own_codes import OwnFiles, dataset_of, names_own_relevance
     from hashbench.pipeline.two_codes import read_two_files, read_two_own
-    from hashbench.sources.shards import find_shards
 
     if len(names) == 2:
         return read_two_files(Path(names[0]), Path(names[1]), dataset_of(Path(names[0]), dataset))
@@ -178,8 +198,6 @@ def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any
     specs = [spec for spec in (own["query_codes"], own["database_codes"]) if spec is not None]
     if len(specs) < 1 + is_scored:
         raise click.UsageError("give both --query-codes and --database-codes.")
-    if find_shards(specs[-1]):
-        raise click.UsageError("two codes are compared from one file each; give the database as one.")
     if dataset is not None and not names_own_relevance(own):
         click.echo(inputs.order_note(dataset), err=True)
     own = {**own, "query_codes": specs[0], "database_codes": specs[-1]}  # which may be of the same items

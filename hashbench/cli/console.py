@@ -162,12 +162,13 @@ def two_records(
     titles: Sequence[str],
     answers: Mapping[str, Mapping[str, Any]],
     about: str = "",
+    ordered: str = "database",
 ) -> Records:
     """Return the scores of two of the same, under names with some titles, and which is better in each metric."""
     places = [dict(zip(titles, names, strict=True)) for names, _ in scored]
     rows = [row for place, (_, of) in zip(places, scored, strict=True) for row in _long_rows(of, **place)]
     evaluation = scored[0][1]
-    notes = [f"{_scored_queries(evaluation)}; mean over all orders of tied items.", *shuffle_and_worst_case()]
+    notes = [f"{_scored_queries(evaluation)}; mean over all orders of tied items.", *shuffle_and_worst_case(ordered)]
     notes += [*([about] if about else []), *_without_relevant(evaluation)]
     if n_tested := sum(answer["p_holm"] is not None for answer in answers.values()):
         notes.append(f"p is corrected for the {n_tested} metrics by Holm's method; the intervals are not corrected.")

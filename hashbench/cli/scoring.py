@@ -100,6 +100,10 @@ def evaluate(
     if per_query is not None and per_query.suffix in (".parquet", ".tsv", ".xlsx"):
         raise click.UsageError(f"--per-query writes CSV, got {per_query.name}; name it {per_query.stem}.csv.")
     check_installed(*(["pandas"] if per_query or curves else []))
+    if options.cluster() is not None and (run is not None or codes is not None):
+        raise click.UsageError(
+            "workers count your own codes: give --query-codes and --database-codes, or leave `on` out."
+        )
     if run is not None:
         problem = inputs.read_run_problem(run, outputs, complete=complete, exclude_self=exclude_self)
     else:

@@ -55,14 +55,14 @@ def connected(cluster: Cluster) -> "Iterator[Client]":
         from distributed.security import Security
         from distributed.versions import VersionMismatchWarning
     except ImportError as error:
-        raise HashbenchError("--workers needs Dask, which is not installed: pip install distributed.") from error
+        raise HashbenchError("workers need Dask, which is not installed: pip install distributed.") from error
     try:
         is_file = Path(scheduler).is_file()
         address = json.loads(Path(scheduler).read_text(encoding="utf-8"))["address"] if is_file else scheduler
         host, _ = get_address_host_port(address, strict=True)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise HashbenchError(
-            f"--workers is {scheduler!r}, expected the address of a scheduler, such as tcp://127.0.0.1:8786, or the "
+            f"the cluster is {scheduler!r}, expected the address of a scheduler, such as tcp://127.0.0.1:8786, or the "
             "file that it wrote."
         ) from error
     is_encrypted = address.startswith(("tls:", "wss:"))

@@ -44,7 +44,7 @@ from hashbench.store.result_rows import OWN, OWN_FEATURES, is_own
 
 _SEEDS_ONLY = (
     "The data folder lacks the scores of single queries of {}, so only seeds are compared there, on these queries. To "
-    "compare over queries too, run or evaluate them here."
+    "compare over queries too, run or save them here."
 )
 _ABOUT = (
     "tie_sd: how far the difference in one random order of the database typically lies from this value, or an upper "
@@ -140,7 +140,7 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
         if name not in compared:
             raise HashbenchError(
                 f"{first} and {name} have no results of the same data (dataset, features and fingerprint), metric and "
-                "code length. Run or evaluate both on the same, or choose other datasets, metrics and lengths."
+                "code length. Run or save both on the same, or choose other datasets, metrics and lengths."
             )
     differences = iter(corrected([one for *_, one in found if isinstance(one, Difference)]))
     answers = [
@@ -341,13 +341,13 @@ def _classes(dataset: str, features: str, fingerprint: str, metric: str, is_know
     if not is_known:
         raise HashbenchError(
             "a comparison by class needs the scores of single queries, and the data folder lacks those of some rows. "
-            "Run or evaluate them here again."
+            "Run or save them here again."
         )
     data, _ = load_dataset(f"{dataset}:{features}" if features else dataset)
     if data.fingerprint != fingerprint and not needs_vectors([metric]):
         raise HashbenchError(
             f"the prepared {dataset} has fingerprint {data.fingerprint}, and the rows have {fingerprint}, so the "
-            "classes of their queries are not known. Run or evaluate the methods here again."
+            "classes of their queries are not known. Run or save the methods here again."
         )
     if data.labels is None or data.labels.ndim != 1:
         raise HashbenchError(f"a comparison by class needs a dataset with one class per item, and {dataset} has none.")

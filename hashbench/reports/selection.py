@@ -94,7 +94,7 @@ class Selection:
     def command(self, metric: str) -> str:
         """Return the command that makes the chosen results in a metric."""
         if not {*self.methods} <= {*method_names()}:
-            return "hashbench save, with your codes as before"
+            return "hashbench save NAME, with your codes as before"
         options = {"--method": self.methods or ["METHOD"], "--dataset": self.datasets, "--bits": map(str, self.n_bits)}
         words = [word for option, values in options.items() for value in values for word in (option, value)]
         return f"hashbench run {shlex.join([*words, '--metric', metric.partition(' ')[0]])}"

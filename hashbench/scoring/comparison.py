@@ -188,7 +188,7 @@ class Difference:
         if not any(self.n_seeds):
             return (
                 "neither method draws anything at random, so there is nothing random to test over. A test over queries "
-                "needs the scores of single queries: run or evaluate both here"
+                "needs the scores of single queries: run or save both here"
             )
         single = [name for n, name in zip(self.n_seeds, self.names, strict=True) if n == 1]
         if not single:
@@ -196,7 +196,7 @@ class Difference:
         have = f"{' and '.join(single)} {'have' if len(single) > 1 else 'has'}"
         return (
             f"the difference cannot be tested, as {have} one seed and the scores of single queries are not kept here. "
-            "Run or evaluate both here, so that queries are compared"
+            "Run or save both here, so that queries are compared"
         )
 
     @property

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import click
 import numpy as np
@@ -38,19 +39,23 @@ GRID = [
     1,
 ]
 CALLS = {
-    "evaluate": [
-        [*CODES, *LABELS, "--metric", "AP"],
-        [*EACH, *LABELS, "--dataset", "mine", "--save", "m", "--metric", "AP"],
-        [*CODES, "--affinity", "a.npy", "--metric", "R@2", "--wanted-recall", 0.5],
-        [*CODES, *LABELS, "--drift", "other", "--metric", "AP"],
+    "evaluate": [[*CODES, *LABELS, "--metric", "AP"]],
+    "save": [
+        ["m", *CODES, *LABELS, "--dataset", "mine", "--metric", "AP"],
+        ["m", *EACH, *LABELS, "--dataset", "mine", "--metric", "AP"],
     ],
+    "candidates": [[*CODES, "--affinity", "a.npy", "--metric", "R@2", "--wanted-recall", 0.5]],
     "run": [GRID],
     "thresholds": [[*CODES, *LABELS, "--precision", 0.4, "--fpr", 1e-9, "--held-out", "--corpus-size", 1000]],
     "explain": [
         [*CODES, *LABELS, "--metric", "AP"],
         [*CODES, *LABELS, "--metric", "AP", "--value", "0.987"],
     ],
-    "compare": [["itq", "lsh", "pcah"]],
+    "compare": [
+        ["itq", "lsh", "pcah"],
+        ["other", *CODES, *LABELS, "--metric", "AP"],
+        ["one.run", "other.run", "--qrels", "qrels.txt", "--metric", "AP"],
+    ],
     "diff": [["old", "results"]],
     "list": [[], ["methods"], ["datasets"], ["metrics"], ["scripts"], ["missing"]],
     "info": [["itq"], ["hashnet"], ["AP@k"], ["digits"], ["labelme"], ["codes.h5"], ["model.model"]],
@@ -83,7 +88,7 @@ def keys_in(content):
 
 @pytest.fixture
 def files(digits_data, empty_folder, hashbench):
-    """A folder with codes, labels, levels, results, and results of before in which a method's values are others."""
+    """A folder with codes, labels, levels, runs, results, and earlier results in which a method's values are others."""
     rng = np.random.default_rng(0)
     codes = rng.random((40, 16)) > 0.5
     arrays = {"q": codes[:10], "d": codes[10:], "ql": np.arange(10) % 4, "dl": np.arange(30) % 4}
@@ -94,6 +99,10 @@ def files(digits_data, empty_folder, hashbench):
     for name, array in arrays.items():
         np.save(f"{name}.npy", array)
         np.save(f"other/{name}.npy", array[:, ::-1] if array.ndim == 2 else array)
+    for name, scores in (("one", (3, 2, 1)), ("other", (1, 2, 2))):
+        lines = [f"q{i} Q0 d{j} 0 {scores[(i + j) % 3]} {name}" for i in range(4) for j in range(3)]
+        Path(f"{name}.run").write_text("\n".join(lines))
+    Path("qrels.txt").write_text("\n".join(f"q{i} 0 d0 1" for i in range(4)))
     written = hashbench("encode", "--method", "itq", "--bits", 8, "--keep-model").stdout.split()
     for path, name in zip(written, ("codes.h5", "model.model"), strict=True):
         shutil.copy(path, name)

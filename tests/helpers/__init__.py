@@ -19,6 +19,7 @@ waiting            waiting for other processes, with a deadline far away
 processes          Python in a process of its own
 few_packages       the same without most packages of the base install
 scoring_calls      every way to score from Python
+slices             codes of a database that is read in slices
 json_output        what commands print as JSON
 paths              where the checkout and further data are, and its scripts and tables
 documents          blocks and commands of the documentation

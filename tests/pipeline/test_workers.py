@@ -62,5 +62,5 @@ def test_an_invalid_number_of_jobs_is_refused(n_jobs):
 def test_a_cluster_without_dask_is_refused(monkeypatch):
     jobs = grid(["digits"], ["lsh"], [4], [0], {})
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(HashbenchError, match=r"--workers needs Dask, .* pip install distributed"):
+    with pytest.raises(HashbenchError, match=r"workers need Dask, .* pip install distributed"):
         next(run_all(jobs, Demands(["AP"]), cluster=Cluster("tcp://127.0.0.1:1")))

@@ -231,19 +231,19 @@ NOT_SHOWN = "the difference is not statistically shown"
         (
             {"p": math.nan, "n_seeds": (0, 0), "basis": "seeds"},
             "ours is above csq by 0.0101 AP on these queries: neither method draws anything at random, so there is "
-            "nothing random to test over. A test over queries needs the scores of single queries: run or evaluate both "
+            "nothing random to test over. A test over queries needs the scores of single queries: run or save both "
             "here.",
         ),
         (
             {"p": math.nan, "n_seeds": (0, 1), "basis": "seeds", "n_equal_seeds": (0, 3), "metric": "PairwiseError"},
             "ours is above csq by 0.0101 PairwiseError on these queries: the difference cannot be tested, as csq "
-            "has one seed and the scores of single queries are not kept here. Run or evaluate both here, so that "
+            "has one seed and the scores of single queries are not kept here. Run or save both here, so that "
             "queries are compared. The 3 seeds of csq have the same scores and count as one. Lower is better.",
         ),
         (
             {"p": math.nan, "n_seeds": (1, 1), "basis": "seeds", "value": 0.0},
             "ours and csq do not differ in the mean of AP on these queries: the difference cannot be tested, as "
-            "ours and csq have one seed and the scores of single queries are not kept here. Run or evaluate both here, "
+            "ours and csq have one seed and the scores of single queries are not kept here. Run or save both here, "
             "so that queries are compared.",
         ),
         (

@@ -10,7 +10,6 @@ emulation         their values beside the exact ones, and what makes each differ
 explanation_text  tables and JSON of these
 search            the scripts that may print a given number: bounds and samples of queries rule out the others
 answers           the scripts, metrics and orders of the database that print a given number
-spreads           all cached codes of a dataset in the scripts' tie orders
 run_tools         the same for runs: trec_eval, pytrec_eval, ir_measures and ranx
 explained         what the command prints of codes or a run, and Python gets as data frames
 """
