@@ -300,7 +300,7 @@ def test_a_known_method_without_results_is_no_unknown_one(hashbench, tmp_path):
     none = diff_rows.refusal(hashbench(*command, "lsh", "itq", "--dataset", "digits"))
     assert "no results of method 'itq'. There are results of lsh, pca, pcarr." in none
     again = diff_rows.refusal(hashbench(*command, "pca", "pcarr", "--metric", "NDCG"))
-    assert "make them: hashbench save, with your codes as before." in again
+    assert "make them: hashbench save NAME, with your codes as before." in again
 
 
 def test_a_pair_without_an_interval_leaves_the_others_their_answers(hashbench, tmp_path):

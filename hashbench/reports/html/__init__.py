@@ -4,6 +4,7 @@
     content       results, lines, the papers' values, and changes since another commit, as JSON values
     descriptions  datasets and methods
     cached        times, code usage, and queries with their tie groups, from codes in the data folder
+    cached_codes  finds these codes, and says what makes those that are missing
     thumbnails    images of queries and of the items nearest to them
     page.html     the template: the frame; datasets.html, methods.html and words.html hold fixed parts as <template>
                   elements, page.css the styles
