@@ -30,10 +30,6 @@ _INT8_HINT = (
     " int8 are read as the byte minus 128, as sentence-transformers writes them. If they are the byte itself, as in "
     "Vespa and Elasticsearch, give codes.view(np.uint8) with --bit-order big."
 )
-_BASE64_HINT = (
-    "If these are bytes in base64, add --encoding base64, or decode each in Python: "
-    "numpy.frombuffer(base64.b64decode(text), numpy.uint8)."
-)
 
 
 def n_bytes(n_bits: int) -> int:
@@ -302,15 +298,6 @@ def _decoded(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
 
 
-def _are_base64(texts: list[Any], name: str) -> bool:
-    """Return whether every string may be base64 of equally many bytes, with padding."""
-    try:
-        _decoded(np.array(texts, dtype=object), name)
-    except HashbenchError:
-        return False
-    return all(len(text) % 4 == 0 for text in texts)
-
-
 def _texts_of(array: npt.NDArray[Any], name: str) -> list[Any]:
     """Return strings (n,), a column or a row as a list; refuse other shapes and numbers."""
     cells = array.ravel() if 1 in array.shape[1:] else array
@@ -369,8 +356,8 @@ def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
             is_missing = original == "" if isinstance(original, str) else str(original) in ("nan", "None", "<NA>")
             holds = "is empty" if is_missing else f"holds {str(original)[:40]!r}"
             raise HashbenchError(
-                f"{where} {holds}, expected hexadecimal digits, as many as in all rows. "
-                f"{_BASE64_HINT if _are_base64(texts, name) else 'Fix that row, or give codes as numbers.'}"
+                f"{where} {holds}, expected hexadecimal digits, as many as in all rows. Fix that row, or give codes as "
+                "numbers; bytes in base64 need --encoding base64."
             )
         if kinds[row] != kinds[0]:
             raise HashbenchError(

@@ -960,7 +960,7 @@ def all_files(*folders):
     for place, inner, names in chain.from_iterable(map(os.walk, folders)):  # a third of the time of pathlib
         found |= {f"{place}/{name}": () for name in inner}
         for path in (f"{place}/{name}" for name in names):
-            if path.endswith((".lock", ".lock.by", ".locks/.gitignore")):
+            if path.endswith((".lock", ".locks/.gitignore")):
                 locks.append(path)
             else:
                 status = os.lstat(path)

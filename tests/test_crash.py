@@ -90,7 +90,7 @@ def run(tmp_path, monkeypatch):
 def files(folder):
     """Return the files below a folder, partial ones included, without locks."""
     paths = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
-    return {path for path in paths if not (path.name.endswith((".lock", ".lock.by")) or path.parent.name == ".locks")}
+    return {path for path in paths if not (path.name.endswith(".lock") or path.parent.name == ".locks")}
 
 
 def content(folder):

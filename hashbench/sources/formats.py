@@ -3,14 +3,11 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice, repeat
 from math import prod
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 from warnings import catch_warnings
 from zipfile import ZipFile, is_zipfile
-from zlib import decompressobj
 
 import numpy as np
 
@@ -40,13 +37,6 @@ _SAFE_DTYPES = {
     **{"I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8"},
 }
 
-_Order = Literal["little", "big"]
-_MAT_FLAGS, _MAT_ARRAY, _MAT_ZIPPED = 6, 14, 15  # kinds of parts
-_MAT_NUMBERS, _MAT_ENCODED = {*range(1, 8), 9, 12, 13}, {16, 17, 18}
-_MAT_KINDS = {*_MAT_NUMBERS, *_MAT_ENCODED, _MAT_ARRAY}
-_MAT_CELL, _MAT_TEXT, _MAT_SPARSE, _MAT_DENSE = 1, 4, 5, range(6, 16)  # classes of arrays
-_MAT_COMPLEX = 0x800
-_MAT_HEAD = 1 << 12  # bytes that hold flags, dimensions and name
 _MOST_NESTED = 8  # cell arrays in one another
 _NUMBER_AS_TEXT = 32  # characters that NumPy gives a number among texts
 _IN_LISTS = {bool, int, float, complex, str, bytes, type(None)}
@@ -355,17 +345,13 @@ def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
         with opened_hdf5(path, is_turned=True) as arrays:
             yield arrays
         return
-    variables: dict[str, tuple[tuple[int, ...], str, _MatVariable | None]] = {}
-    for variable, (name, shape, kind) in zip(_mat_variables(path) or repeat(None), whosmat(path), strict=False):
-        variables.setdefault(name, (shape, kind, variable))  # SciPy too reads the first of one name
+    variables = {name: (shape, kind) for name, shape, kind in whosmat(path)}
 
     def read(name: str) -> AnyArray:
-        shape, kind, variable = variables[name]
+        shape, kind = variables[name]
         if kind in ("struct", "object", "function", "opaque", "unknown"):
             raise HashbenchError(f"{shown(name)} of {path} is a {kind}, expected an array.")
         check_fits(8 * prod(shape), f"{shown(name)} of {path}, of shape {tuple(shape)},")
-        if variable is not None:
-            variable.check(f"{shown(name)} of {path}")
         value = loadmat(path, variable_names=name)[name]
         if is_sparse(value):
             value.check_format(full_check=True)  # compiled code trusts its indices
@@ -441,98 +427,6 @@ def _check_list(values: Any, what: str) -> None:
         )
     n_values = sum(map(len, values)) if are_lists else len(values)
     check_fits(_n_bytes_of(flat, n_values), f"{what}, a list of {n_values:,} values,")
-
-
-class _MatVariable(NamedTuple):
-    """A variable of a MATLAB 5 file with its tag; SciPy does not verify its types and sizes."""
-
-    stored: memoryview
-    order: _Order
-
-    def check_head(self) -> None:
-        """Check flags, dimensions and name."""
-        _mat_head(_mat_parts(self._array(_MAT_HEAD)[1], self.order), self.order)
-
-    def check(self, what: str) -> None:
-        """Check that the array fits into memory before it is unzipped, and that its parts fit into it."""
-        size, _ = self._array(_MAT_HEAD)
-        check_fits(size, what)
-        _check_mat_array(self._array(size)[1], self.order)
-
-    def _array(self, n_bytes: int) -> tuple[int, memoryview]:
-        """Read the declared size of the array, and up to ``n_bytes`` of it."""
-        (kind, size), data = _mat_tag(self.stored, self.order), self.stored[8:]
-        if kind == _MAT_ZIPPED:
-            kind, size = _mat_tag(decompressobj().decompress(data[:_MAT_HEAD], 8), self.order)
-            data = memoryview(decompressobj().decompress(data, 8 + min(size, n_bytes)))[8:]
-        if kind != _MAT_ARRAY or len(data) < min(size, n_bytes):
-            raise ValueError(f"it is cut short or damaged: a variable of kind {kind} and {size:,} bytes")
-        return size, data[: min(size, n_bytes)]
-
-
-def _mat_variables(path: Path) -> list[_MatVariable]:
-    """List the variables of a MATLAB 5 file and check their heads before SciPy reads them; empty for version 4."""
-    from scipy.io.matlab import matfile_version
-
-    if matfile_version(path)[0] != 1:
-        return []
-    with path.open("rb") as file:
-        content = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
-    order: _Order = "little" if bytes(content[126:128]) == b"IM" else "big"
-    variables, at = [], 128
-    while at < len(content):
-        end = at + 8 + _mat_tag(content[at:], order)[1]
-        if end > len(content):
-            raise ValueError("it is cut short or damaged: its last variable goes beyond its end")
-        variables.append(_MatVariable(content[at:end], order))
-        variables[-1].check_head()
-        at = end
-    return variables
-
-
-def _mat_tag(data: bytes | memoryview, order: _Order) -> tuple[int, int]:
-    return int.from_bytes(data[:4], order), int.from_bytes(data[4:8], order)
-
-
-def _mat_parts(data: memoryview, order: _Order) -> Iterator[tuple[int, memoryview]]:
-    """Cut an array into its parts, each with its kind of values."""
-    while data:
-        (kind, size), start = _mat_tag(data, order), 8
-        if kind >> 16:  # up to 4 bytes are stored in place of their number
-            kind, size, start = kind & 0xFFFF, kind >> 16, 4
-        part = data[start : start + size]
-        if kind not in _MAT_KINDS or len(part) < size or (start == 4 and size > 4):
-            raise ValueError(f"it is cut short or damaged: an element of kind {kind} and {size:,} bytes")
-        yield kind, part
-        data = data[start + size + -(start + size) % 8 :]
-
-
-def _mat_head(parts: Iterator[tuple[int, memoryview]], order: _Order) -> tuple[int, list[int]]:
-    """Read the head of an array, flags, dimensions and name; return flags and shape."""
-    head = list(islice(parts, 3))
-    if len(head) < 3 or head[0][0] != _MAT_FLAGS or len(head[0][1]) != 8:
-        raise ValueError("it is damaged: an array without flags, dimensions or name")
-    (_, flags), (_, sizes), _ = head
-    shape = [int.from_bytes(sizes[at : at + 4], order, signed=True) for at in range(0, len(sizes), 4)]
-    return int.from_bytes(flags[:4], order), shape
-
-
-def _check_mat_array(data: memoryview, order: _Order) -> None:
-    """Check that an array holds the parts of its class."""
-    parts = _mat_parts(data, order)
-    flags, shape = _mat_head(parts, order)
-    n_values = prod(shape)
-    kind, is_complex = flags & 0xFF, bool(flags & _MAT_COMPLEX)
-    n_expected = {_MAT_CELL: n_values, _MAT_TEXT: 1, _MAT_SPARSE: 3 + is_complex}.get(kind, 1 + is_complex)
-    allowed = {_MAT_CELL: {_MAT_ARRAY}, _MAT_TEXT: _MAT_NUMBERS | _MAT_ENCODED}.get(kind, _MAT_NUMBERS)
-    n_parts, is_sound = 0, kind in (_MAT_CELL, _MAT_TEXT, _MAT_SPARSE, *_MAT_DENSE) and len(shape) > 1
-    for part_kind, part in parts:
-        n_parts += 1
-        is_sound &= part_kind in allowed and (kind != _MAT_TEXT or len(part) >= n_values)
-        if is_sound and kind == _MAT_CELL and part:
-            _check_mat_array(part, order)
-    if not is_sound or n_parts != n_expected:
-        raise ValueError(f"it is damaged, or holds more than numbers and strings: class {kind} in {n_parts} parts")
 
 
 def _load_sparse(path: Path, arrays: Mapping[str, Any]) -> Any:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from platform import node
 from typing import TYPE_CHECKING
 
 from hashbench.errors import HashbenchError, JobFailure, needing, one_line
@@ -31,7 +30,7 @@ data_folder: ContextVar[str | None] = ContextVar("data_folder", default=None)  #
 lock_timeout: ContextVar[float] = ContextVar("lock_timeout", default=math.inf)  # seconds to wait for another process
 _DESCRIPTORS = Path("/dev/fd")  # on Linux a link to /proc/self/fd
 _MOST_LINKS = 40
-_PATIENCE = 2.0  # seconds of waiting after which a warning names the other process
+_PATIENCE = 2.0  # seconds of waiting after which a warning says so
 _log = logging.getLogger("hashbench")
 
 
@@ -197,38 +196,25 @@ def _holding(path: Path) -> Iterator[None]:
             lock.acquire(timeout=min(_PATIENCE, lock_timeout.get()))
         except Timeout:
             _wait(lock, path)
-    holder = _holder_of(path)
     try:
-        with suppress(OSError):  # only people read it
-            holder.write_text(f"process {os.getpid()} on {node()}", encoding="utf-8")
         yield
     finally:
-        with suppress(OSError):
-            holder.unlink()
         lock.release()
-
-
-def _holder_of(path: Path) -> Path:
-    """Return the file in which a lock's holder writes its name."""
-    return path.with_name(f"{path.name}.by")
 
 
 def _wait(lock: "FileLock", path: Path) -> None:
     """Wait for another process's lock, with a warning; the lock ends with that process, even if it is killed."""
     from filelock import Timeout
 
-    holder = "another process"
-    with suppress(OSError):
-        holder = _holder_of(path).read_text(encoding="utf-8", errors="replace")[:200] or holder
     limit = lock_timeout.get()
     if limit > _PATIENCE:
-        _log.warning("Waiting for %s, which holds %s ...", holder, path)
+        _log.warning("Waiting for another process, which holds %s ...", path)
     try:
         lock.acquire(timeout=-1 if limit == math.inf else max(limit - _PATIENCE, 0))
     except Timeout:
         raise JobFailure(
-            f"gave up after {limit:g} seconds of waiting for {holder}, which holds {path}. Wait for its end, stop it, "
-            "or allow more time: --lock-timeout."
+            f"gave up after {limit:g} seconds of waiting for another process, which holds {path}. Wait for its end, "
+            "stop it, or allow more time: --lock-timeout."
         ) from None
 
 

@@ -338,7 +338,7 @@ def test_two_processes_download_once(site, path, process):
     url = site.answering(slow)
     children = [process(url), process(url)]
     waiting, downloading = sorted((child.stderr.readline() for child in children), key=str.lower, reverse=True)
-    assert waiting.startswith("Waiting for process ")
+    assert waiting.startswith("Waiting for another process")
     assert downloading == f"downloading {url} to {path}\n"
     site.released.set()
     outputs = [child.communicate(timeout=PATIENCE) for child in children]

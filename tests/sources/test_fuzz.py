@@ -13,7 +13,6 @@ from helpers import thoroughness
 from helpers.diff_rows import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.io import savemat
 
 from hashbench.affinity import Explicit
 from hashbench.dataset import Dataset
@@ -154,13 +153,6 @@ FORMATS = {
     "gzip hdf5": ("a.h5", lambda path: plain_hdf5(path, compression="gzip", fletcher32=True), read_own, False),
     "hdf5 with texts": ("a.h5", hdf5_with_texts, read_foreign, False),
     "csv": ("a.csv", table, read_own, False),
-    "mat": ("a.mat", lambda path: savemat(path, {"features": X, "labels": Y}), read_own, False),
-    "compressed mat": (
-        "a.mat",
-        lambda path: savemat(path, {"features": X, "labels": LEVELS}, do_compression=True),
-        read_own,
-        False,
-    ),
     "parquet": ("a.parquet", parquet, read_own, False),
     "arrow": ("a.arrow", arrow, read_own, False),
     "safetensors": ("a.safetensors", safetensors, read_own, False),

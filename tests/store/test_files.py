@@ -50,19 +50,19 @@ def holder(tmp_path):
         yield process
 
 
-def test_waiting_names_the_holder_and_gives_up(holder, tmp_path, caplog, monkeypatch):
+def test_waiting_says_so_and_gives_up(holder, tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(files, "_PATIENCE", 0.05)
     token = files.lock_timeout.set(0.2)
     try:
         with (
-            pytest.raises(HashbenchError, match=rf"gave up after 0\.2 seconds of waiting for process {holder.pid} on"),
+            pytest.raises(HashbenchError, match=r"gave up after 0\.2 seconds of waiting for another process"),
             files.locked(tmp_path / "file"),
         ):
             pytest.fail("two hold the lock")
     finally:
         files.lock_timeout.reset(token)
     (message,) = caplog.messages
-    assert message.startswith(f"Waiting for process {holder.pid} on {os.uname().nodename}, which holds {tmp_path}")
+    assert message.startswith(f"Waiting for another process, which holds {tmp_path}")
 
 
 def test_waiting_ends_when_the_lock_is_released(holder, tmp_path, caplog, monkeypatch):
@@ -76,8 +76,7 @@ def test_waiting_ends_when_the_lock_is_released(holder, tmp_path, caplog, monkey
 
     monkeypatch.setattr(files._log, "warning", let_go)
     with files.locked(tmp_path / "file"):
-        assert f"process {os.getpid()} on" in (tmp_path / ".file.lock.by").read_text()
-    assert not (tmp_path / ".file.lock.by").exists()
+        pass
     assert len(caplog.messages) == 1
 
 
@@ -109,7 +108,7 @@ def test_command_gives_up_when_told_to(hashbench, data, tmp_path):
     with holding(data / "datasets" / "digits.h5") as process:
         done = hashbench("prepare", "digits", "--lock-timeout", 0.1)
     assert done.exit_code == 1
-    assert f"gave up after 0.1 seconds of waiting for process {process.pid}" in done.stderr
+    assert "gave up after 0.1 seconds of waiting for another process" in done.stderr
     assert hashbench("prepare", "digits").exit_code == 0
 
 
