@@ -17,7 +17,7 @@ class BRE(HashMethod):
     """Binary reconstructive embeddings [1]_ with the linear kernel.
 
     Learns from pairs that are similar or not: a level above 0 counts as similar, grades are lost. Where distances
-    define levels, it learns from the distances of pairs instead.
+    define levels, it learns from the distances of pairs instead. Many rare labels (corel5k) gain it little over ITQ.
 
     Parameters
     ----------

@@ -32,6 +32,7 @@ class MIHash(_Ranked):
     """Hashing with mutual information [1]_, by batches [2]_.
 
     Learns from items that are relevant or not: a level above 0 counts as relevant, grades are lost.
+    Where labels are many and rare (corel5k), longer codes score lower.
     All other parameters are those of `hashbench.learning.base.LearnedHash`.
 
     Parameters

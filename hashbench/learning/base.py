@@ -48,6 +48,8 @@ class LearnedHash(HashMethod):
     and store some of them in ``_end``. A method that learns without labels sets ``supervision`` to ``"none"``. One that
     compares random views of each item sets ``n_views``, and changes features in ``_view``.
 
+    Where levels are given by distances (GIST features), short codes of these methods do not rank better than ITQ's.
+
     Parameters
     ----------
     n_bits : int, default=32

@@ -105,7 +105,7 @@ def test_git_adds_rows_without_their_lock(hashbench, monkeypatch, tmp_path, data
 
 def test_command_gives_up_when_told_to(hashbench, data, tmp_path):
     (data / "datasets").mkdir()
-    with holding(data / "datasets" / "digits.h5") as process:
+    with holding(data / "datasets" / "digits.h5"):
         done = hashbench("prepare", "digits", "--lock-timeout", 0.1)
     assert done.exit_code == 1
     assert "gave up after 0.1 seconds of waiting for another process" in done.stderr
