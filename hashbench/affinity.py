@@ -55,8 +55,6 @@ class Affinity(ABC):
         Whether pairs may have level -1, which is none of ``levels``: no ranking has them.
     excludes_self : bool
         Whether queries are the items of the database, in its order, and ignore themselves.
-    is_read_in_slices : bool
-        Whether labels of the database are read when a part is selected, so that few parts should be.
 
     Examples
     --------
@@ -71,7 +69,7 @@ class Affinity(ABC):
     true_distance: str | None = None
     ignores: bool = False
     excludes_self: bool = False
-    is_read_in_slices: bool = False
+    is_read_in_slices: bool = False  # whether labels of the database are read when rows are selected
 
     @property
     def plain(self) -> "Affinity":

@@ -35,8 +35,8 @@ def idhn_loss(outputs: "Tensor", classes: "Tensor", slope: float, gamma: float, 
 class IDHN(ClassHash):
     """Improved deep hashing with soft pairwise similarity [1]_, for items of several classes.
 
-    Learns from pairs, by the share of classes that they have in common. Where labels are many and rare (corel5k), longer
-    codes score lower.
+    Learns from pairs, by the share of classes that they have in common. Where labels are many and rare (corel5k),
+    longer codes score lower.
     All other parameters are those of `hashbench.learning.base.LearnedHash`.
 
     Parameters

@@ -656,7 +656,10 @@ COMMANDS = f"""
 1 | compare codes.npy {OF_CODES} --metric AP | got nothing to define what is relevant, expected one of
 2 | compare old.h5 codes.npy --qrels qrels.txt --query-codes codes.npy | --query-codes does not go with --qrels
 2 | compare codes.npy {OF} --format csv | in several tables, which --format csv cannot hold
-2 | compare run.txt run.txt | run.txt and run.txt are files; two runs need --qrels.
+2 | compare run.txt run.txt | run.txt is a file. Two runs need --qrels; of your own codes, give one as --query-codes
+2 | compare itq lsh --encoding base64 | --encoding has no effect where methods are compared
+2 | compare a.h5 b.h5 --bits 99 | --bits has no effect where two CODES.h5 are compared
+2 | evaluate --run run.txt --metric AP | '--run': it takes two files, RUN QRELS, got run.txt and --metric.
 2 | compare run.txt run.txt --qrels qrels.txt --by class | --by has no effect where two runs are compared
 2 | compare codes.npy {OF} --results r | --results has no effect where codes are compared
 2 | compare itq lsh --exclude-self | --exclude-self has no effect where methods are compared
@@ -750,7 +753,7 @@ COMMANDS = f"""
 1 | {EXPLAINED_RUN.replace("qrels.txt", "qrels-half.txt")} | explain needs whole-number levels | a threshold
 1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
 1 | {EXPLAINED_RUN} --metric AP:thresholds | none of trec_eval, | gives AP:thresholds; ask for AP
-1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
+1 | {EXPLAINED_RUN} --script calc-map | unknown script 'calc-map' | trec_eval
 1 | prepare --from X.npy --name mine --features hf:r | expected texts of shape (n,) | give a folder of images
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | does not use --image-size

@@ -44,7 +44,7 @@ _OWN = options.OnlyWith("--database-codes")
     "Two runs",
     option("--qrels", type=options.FILE, help="TREC qrels that two runs are judged by."),
 )
-@inputs.own_codes_group(constraint=options.NotWith("--qrels"))
+@inputs.own_codes_group(constraint=options.NotWith("--qrels"), may_be_several=False)
 @inputs.relevance_group(_OWN)
 @option_group("Queries of codes", inputs.EXCLUDE_SELF, inputs.UNDEFINED_QUERIES)
 @option_group("Output", options.output_format("table", "csv", "json", "markdown"))
@@ -78,12 +78,16 @@ def compare(
     hashbench compare new --query-codes old/q.npy --database-codes old/d.npy --dataset vectors
     hashbench compare one.run other.run --qrels qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    _refuse_strays(names, own, qrels)
     are_codes = own["query_codes"] is not None or own["database_codes"] is not None
     are_files = len(names) == 2 and all(Path(name).suffix.lower() in (".h5", ".hdf5") for name in names)
+    kind = "two runs" if qrels else "codes" if are_codes else "two CODES.h5" if are_files else "methods"
+    _refuse_strays(kind)
     if not (are_codes or are_files or qrels):
-        if len(names) == 2 and all(Path(name).is_file() for name in names):
-            raise click.UsageError(f"{names[0]} and {names[1]} are files; two runs need --qrels.")
+        if any(Path(name).is_file() for name in names):
+            raise click.UsageError(
+                f"{names[0]} is a file. Two runs need --qrels; of your own codes, give one as --query-codes and "
+                "--database-codes, and the other as OTHER."
+            )
         _compare_rows(names, datasets, features, by, results, metrics, n_bits, form)
         return
     if form == "csv":
@@ -99,16 +103,15 @@ def compare(
         _compare_codes(names, next(iter(datasets), None), own, metrics, undefined, form)
 
 
-def _refuse_strays(names: tuple[str, ...], own: Mapping[str, Any], qrels: Path | None) -> None:
+def _refuse_strays(kind: str) -> None:
     """Refuse options of another kind of comparison, which would have no effect."""
-    of_rows, of_scores = {"--features", "--by", "--results"}, {"--exclude-self", "--undefined"}
-    of_codes = own["query_codes"] is not None or own["database_codes"] is not None
-    is_file = len(names) == 2 and names[0].endswith((".h5", ".hdf5"))
-    kind, strays = "methods", of_scores
-    if qrels is not None:
-        kind, strays = "two runs", of_rows | {"--dataset", "--bits"}
-    elif of_codes or is_file:
-        kind, strays = "codes", of_rows
+    of_rows, of_files = {"--features", "--by", "--results"}, {"--exclude-self", "--bit-order", "--encoding"}
+    strays = {
+        "methods": of_files | {"--undefined"},
+        "two runs": of_rows | {"--dataset", "--bits"},
+        "codes": of_rows,
+        "two CODES.h5": of_rows | of_files | {"--bits"},
+    }[kind]
     for name in options.typed(click.get_current_context().command.params):
         if name in strays:
             raise click.UsageError(f"{name} has no effect where {kind} are compared; leave it out.")
@@ -148,7 +151,8 @@ def _compare_runs(
     how = {"complete": True, "exclude_self": exclude_self}
     problems = [inputs.read_run_problem((Path(name), qrels), {}, **how) for name in names]
     scored = [problem.evaluate(metrics or RUN_METRICS, undefined=undefined) for problem in problems]
-    _print_notes(scored)
+    for note in dict.fromkeys(f"{name}: {note}" for name, of in zip(names, scored, strict=True) for note in of.notes):
+        click.echo(note, err=True)
     answers = each_difference(scored[0], scored[1], names)
     named = [((name,), of) for name, of in zip(names, scored, strict=True)]
     echo(console.two_records(named, ("run",), answers, ordered="documents").to_text(form))
@@ -189,6 +193,7 @@ def _print_notes(scored: "list[Evaluation]") -> None:
 def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any], *, is_asked: bool) -> "TwoCodes":
     from hashbench.pipeline.own_codes import OwnFiles, dataset_of, names_own_relevance
     from hashbench.pipeline.two_codes import read_two_files, read_two_own
+    from hashbench.sources.shards import find_shards
 
     if len(names) == 2:
         return read_two_files(Path(names[0]), Path(names[1]), dataset_of(Path(names[0]), dataset))
@@ -198,6 +203,8 @@ def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any
     specs = [spec for spec in (own["query_codes"], own["database_codes"]) if spec is not None]
     if len(specs) < 1 + is_scored:
         raise click.UsageError("give both --query-codes and --database-codes.")
+    if find_shards(specs[-1]):
+        raise click.UsageError("two codes are compared from one file each; give the database as one.")
     if dataset is not None and not names_own_relevance(own):
         click.echo(inputs.order_note(dataset), err=True)
     own = {**own, "query_codes": specs[0], "database_codes": specs[-1]}  # which may be of the same items

@@ -25,7 +25,8 @@ BITS = option("--bits", "n_bits", type=int, help="Code length of packed codes an
 EXCLUDE_SELF = option(
     "--exclude-self",
     is_flag=True,
-    help="Leave each query out of its own ranking; queries and database must be the same.",
+    help="Leave each query out of its own ranking: queries and database are the same items, or in runs have the same "
+    "names.",
 )
 DATASET = option(
     "--dataset",
@@ -41,10 +42,19 @@ UNDEFINED_QUERIES = option(
     default="skip",
     help="Queries without relevant items: skip them; paper: NDCG 1 and others 0, as the TALR code; zero: all 0.",
 )
+
+
+def _check_run(context: click.Context, option: click.Parameter, files: tuple[Path, Path] | None) -> Any:
+    if files is not None and any(str(file).startswith("--") for file in files):
+        raise click.BadParameter(f"it takes two files, RUN QRELS, got {files[0]} and {files[1]}.", context, option)
+    return files
+
+
 RUN = option(
     "--run",
     type=options.FILE,
     nargs=2,
+    callback=_check_run,
     metavar="RUN QRELS",
     help="TREC run, lists of documents by score, and its qrels, the relevant documents of each query; plain or gzip.",
 )
@@ -84,7 +94,15 @@ def relevance_group(constraint: Any = ONLY_OWN) -> options.OptionDecorator:
 RELEVANCE = relevance_group()
 
 
-def own_codes_group(*more: options.OptionDecorator, constraint: Any = ONLY_OWN) -> options.OptionDecorator:
+_SEVERAL = (
+    " They may lie in several files, and so may their labels: a quoted pattern such as 'codes-*.npy', or a .json or "
+    ".toml file that lists them."
+)
+
+
+def own_codes_group(
+    *more: options.OptionDecorator, constraint: Any = ONLY_OWN, may_be_several: bool = True
+) -> options.OptionDecorator:
     """Return the options for the user's own codes, and some more on them."""
     return option_group(
         "Your own codes",
@@ -97,8 +115,7 @@ def own_codes_group(*more: options.OptionDecorator, constraint: Any = ONLY_OWN) 
         option(
             "--database-codes",
             type=options.ARRAY,
-            help="Codes of the database, likewise. They may lie in several files, and so may their labels: a quoted "
-            "pattern such as 'codes-*.npy', or a .json or .toml file that lists them.",
+            help=f"Codes of the database, likewise.{_SEVERAL * may_be_several}",
         ),
         option(
             "--bit-order",
@@ -112,12 +129,16 @@ def own_codes_group(*more: options.OptionDecorator, constraint: Any = ONLY_OWN) 
     )
 
 
-VECTORS = option_group(
-    "Re-ranking by float vectors",
-    _pair("--vectors", "Files of the float vectors that were coded, for Recall@10:reranked=100."),
-    option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between vectors."),
-    constraint=ONLY_OWN,
-)
+def vectors_group(constraint: Any = ONLY_OWN) -> options.OptionDecorator:
+    """Return the options for re-ranking."""
+    return option_group(
+        "Re-ranking by float vectors",
+        _pair("--vectors", "Files of the float vectors that were coded, for Recall@10:reranked=100."),
+        option(
+            "--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between vectors."
+        ),
+        constraint=constraint,
+    )
 
 
 def read_problem(
@@ -127,6 +148,7 @@ def read_problem(
     from hashbench.pipeline.own_codes import OwnFiles, dataset_of, names_own_relevance, read_file, read_own
 
     if codes is not None:
+        _refuse_workers()
         dataset = dataset_of(codes, dataset)
         refuse_outputs(outputs, [codes, *dataset_files(dataset)])
         return read_file(codes, dataset)
@@ -137,6 +159,13 @@ def read_problem(
     if dataset is not None and not names_own_relevance(own):
         click.echo(order_note(dataset), err=True)
     return read
+
+
+def _refuse_workers() -> None:
+    if options.cluster() is not None:
+        raise click.UsageError(
+            "workers count your own codes: give --query-codes and --database-codes, or leave `on` out."
+        )
 
 
 def order_note(dataset: str) -> str:
@@ -163,6 +192,7 @@ def read_run_files(
     """Read a run and its qrels, after checking the outputs."""
     from hashbench.sources.run_files import read_qrels, read_run
 
+    _refuse_workers()
     refuse_outputs(outputs, run)
     return read_run(run[0]), read_qrels(run[1])
 

@@ -30,9 +30,10 @@ _IGNORING = ("exclude_self", "exclude_same_id", "groups", "junk_label")  # optio
     ),
     inputs.EXCLUDE_SELF,
     constraint=None,
+    may_be_several=False,
 )
 @inputs.relevance_group(None)
-@inputs.VECTORS
+@inputs.vectors_group(None)
 @option_group(
     "What to score",
     option(

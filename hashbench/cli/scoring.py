@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     ),
 )
 @inputs.RELEVANCE
-@inputs.VECTORS
+@inputs.vectors_group()
 @option_group(
     "Real-valued queries",
     option(
@@ -91,6 +91,7 @@ def evaluate(
     hashbench evaluate --query-codes c.mat:B_test --database-codes c.mat:B_train --dataset digits
     hashbench evaluate --run run.txt qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench._typing import silent
     from hashbench.cli import console
     from hashbench.cli.progress import ProgressBar
     from hashbench.scoring.compilation import reporting_compilation
@@ -100,10 +101,6 @@ def evaluate(
     if per_query is not None and per_query.suffix in (".parquet", ".tsv", ".xlsx"):
         raise click.UsageError(f"--per-query writes CSV, got {per_query.name}; name it {per_query.stem}.csv.")
     check_installed(*(["pandas"] if per_query or curves else []))
-    if options.cluster() is not None and (run is not None or codes is not None):
-        raise click.UsageError(
-            "workers count your own codes: give --query-codes and --database-codes, or leave `on` out."
-        )
     if run is not None:
         problem = inputs.read_run_problem(run, outputs, complete=complete, exclude_self=exclude_self)
     else:
@@ -117,8 +114,8 @@ def evaluate(
     if random_orders or (problem.ranking.by_radius and not problem.codes.is_whole):  # which may take long
         how["on_progress"] = progress.update
     with progress, reporting_compilation(progress.update):
-        points = problem.curves() if curves is not None else None
         evaluation = problem.evaluate(metrics or DEFAULT_METRICS, **how)
+        points = problem.curves(how.get("on_progress", silent)) if curves is not None else None
     for note in evaluation.notes:
         click.echo(note, err=True)
     if per_query is not None:

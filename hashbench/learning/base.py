@@ -48,7 +48,7 @@ class LearnedHash(HashMethod):
     and store some of them in ``_end``. A method that learns without labels sets ``supervision`` to ``"none"``. One that
     compares random views of each item sets ``n_views``, and changes features in ``_view``.
 
-    Where levels are given by distances (GIST features), short codes of these methods do not rank better than ITQ's.
+    Where levels are given by distances (GIST features), short codes of these methods rank no better than those of ITQ.
 
     Parameters
     ----------

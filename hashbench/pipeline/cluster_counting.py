@@ -23,6 +23,7 @@ from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.item_sample import PackedSample, Sample
+from hashbench.scoring.metrics import Metric
 from hashbench.store.provenance import SCORES_VERSION, versions
 
 if TYPE_CHECKING:
@@ -72,6 +73,15 @@ class RankingOnWorkers(HammingRanking):
     def is_whole(self) -> bool:
         """Whether the database lies in this process."""
         return False
+
+    def check(self, metric: Metric) -> None:
+        """Refuse a metric that re-ranks, too, which needs codes and vectors in one process."""
+        if metric.family.needs_candidates:
+            raise HashbenchError(
+                f"{metric.name} re-ranks by vectors in this process, and workers count Hamming distances; leave one of "
+                "the two out."
+            )
+        super().check(metric)
 
     @cached_property
     def sample(self) -> PackedSample:

@@ -334,7 +334,8 @@ def dataset_of(path: Path, dataset: str | None = None) -> str:
     """Return the dataset of a codes file of hashbench, found by content unless ``dataset`` is its name or file."""
     if path.suffix.lower() not in HDF5_SUFFIXES:
         raise HashbenchError(
-            f"{path} is not a CODES.h5 of hashbench. Pass your own codes as arrays, or to a command with --query-codes."
+            f"{path} is not a CODES.h5 of hashbench. Pass your own codes as arrays, or to a command with --query-codes "
+            "and --database-codes; a TREC run with --run RUN QRELS."
         )
     with hdf5.open_codes(path) as codes:
         return dataset or str(find_by_content(codes.made.dataset_fingerprint) or codes.made.dataset)

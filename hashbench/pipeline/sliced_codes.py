@@ -1,6 +1,7 @@
 """Databases that are read in slices: codes and labels in files that need not fit into memory together."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -47,12 +48,18 @@ class LabelFiles:
 
     def part(self, query: Rows, database: Rows) -> list[AnyArray]:
         """Read labels of some queries and rows, in the form that an affinity takes."""
-        if isinstance(database, slice):
-            items = self.database[database]
-        else:
-            items = np.concatenate([self.database[row : row + 1] for row in database.tolist()])
+        items = self.database[database] if isinstance(database, slice) else self._rows(database)
         labels = [self.query[query], items]
         return self._comparable(labels, self.specs, (len(labels[0]), len(labels[1])))
+
+    def _rows(self, rows: IntArray) -> AnyArray:
+        """Read rows in any order, each slice that holds some of them once."""
+        found = np.empty((len(rows), *self.database.shape[1:]), self.database.dtype)
+        for part in chunks(0, len(self.database), _PAIRED):
+            is_here = (rows >= part.start) & (rows < part.stop)
+            if is_here.any():
+                found[is_here] = self.database[part][rows[is_here] - part.start]
+        return found
 
 
 class SlicedLabels(Affinity):
@@ -63,28 +70,38 @@ class SlicedLabels(Affinity):
     def __init__(self, files: Sequence[LabelFiles]) -> None:
         self._files = files
         self.n_queries, self.n_database = len(files[0].query), len(files[0].database)
+        self._queries = np.arange(self.n_queries)
         self._names = np.empty(0, dtype=object)  # distinct words, if classes are words
         if len(files) > 1:
             self._check_superclasses(*files)
         self.notes = self._notes_on_words()
 
     @cached_property
+    def _most(self) -> int:
+        """The largest number of labels of an item, which multi-hot labels have to be read for."""
+        parts: Any = (self.part(slice(0, 1), rows) for rows in chunks(0, self.n_database, _PAIRED))
+        return max(largest_row_sum(part.database_labels) for part in parts)
+
+    @property
     def levels(self) -> IntArray:
-        """Those of all rows, which multi-hot labels have to be read for."""
+        """Those of all rows."""
         first = self.part(_ALL, slice(0, 1))
         if not isinstance(first, SharedLabels):
             return np.asarray(first.levels)
-        parts: Any = (self.part(slice(0, 1), rows) for rows in chunks(0, self.n_database, _PAIRED))
-        most = max(largest_row_sum(part.database_labels) for part in parts)
-        return np.arange(max(min(largest_row_sum(first.query_labels), most), 1) + 1)
+        return np.arange(max(min(largest_row_sum(first.query_labels), self._most), 1) + 1)
 
     def block(self, query: Rows, database: Rows) -> LevelArray:
         """Read and compare labels; see `Affinity.block`."""
-        return self.part(query, database).block(_ALL, _ALL)
+        return self.part(query, _whole(database, self.n_database)).block(_ALL, _ALL)
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> Affinity:
-        """Read labels; see `Affinity.part`."""
-        parts = [file.part(query, database) for file in self._files]
+        """Select queries, and read labels unless all rows of the database stay; see `Affinity.part`."""
+        queries = self._queries[query]
+        if isinstance(database, slice) and database == _ALL:
+            selected = copy(self)
+            selected._queries, selected.n_queries = queries, len(queries)
+            return selected
+        parts = [file.part(queries, database) for file in self._files]
         rule = Hierarchy(*parts[0], *parts[1]) if len(parts) > 1 else by_labels(*parts[0])
         if isinstance(rule, SameLabel) and len(self._names):  # words have one number in all parts
             number = np.searchsorted(self._names, rule.class_names)
@@ -131,3 +148,8 @@ class SlicedLabels(Affinity):
             columns = [class_labels(np.concatenate(file.part(_ALL, rows)), file.specs[1]) for file in (classes, coarse)]
             pairs = np.unique(np.concatenate([pairs, np.stack(columns, axis=1)]), axis=0)
         check_superclasses(*pairs.T)
+
+
+def _whole(rows: Rows, n_rows: int) -> Rows:
+    """Return all rows as a slice that is read."""
+    return slice(0, n_rows) if isinstance(rows, slice) and rows == _ALL else rows

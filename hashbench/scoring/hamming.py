@@ -19,7 +19,7 @@ from hashbench.scoring.ignored import check_left
 from hashbench.scoring.item_sample import PackedSample
 from hashbench.scoring.metrics import Metric
 from hashbench.scoring.random_orders import Ties
-from hashbench.scoring.ranking import ALL, Parts, Plan, Ranking
+from hashbench.scoring.ranking import ALL, Parts, Plan, QueryKinds, Ranking
 from hashbench.scoring.reranking import Vectors, candidate_parts
 from hashbench.scoring.score_table import Counted, ItemSums
 
@@ -71,9 +71,12 @@ class HammingRanking(Ranking):
         return replace(self, query=self.query[queries], relevance=self.relevance.part(queries))
 
     @cached_property
-    def of_each_kind(self) -> Self:
-        """The ranking of one query of each kind."""
-        return self.part(self.kinds.first)
+    def counted(self) -> tuple[Self, QueryKinds]:
+        """The queries that are counted, one of each kind where these are few, and which stands for which."""
+        if self.kinds.are_few:
+            return self.part(self.kinds.first), self.kinds
+        each = np.arange(self.n_queries)
+        return self, QueryKinds(each, each)
 
     def check(self, metric: Metric) -> None:
         """Refuse a metric that needs outputs or vectors where there are none, and vectors that do not fit."""
@@ -117,11 +120,11 @@ class HammingRanking(Ranking):
     def plan(self, metrics: Sequence[Metric]) -> Plan:
         """Count one query of each kind where these are few and nothing is re-ranked."""
         reranked = [int(metric.arguments[1]) for metric in metrics if metric.family.needs_candidates]
-        scored: HammingRanking = self
+        scored, kinds = (self, None) if reranked else self.counted
         origin: Rows = ALL
         n_alike = None
-        if self.kinds.are_few and not reranked:
-            scored, origin, n_alike = self.of_each_kind, self.kinds.of_query, np.bincount(self.kinds.of_query)
+        if kinds is not None and scored is not self:
+            origin, n_alike = kinds.of_query, np.bincount(kinds.of_query)
         keys = self.relevance.part(ALL, scored.sample.rows).item_keys()
         needs_buckets = any(metric.family.needs_buckets for metric in metrics)
         numbers = np.arange(self.n_queries) if origin is ALL else self.kinds.first
@@ -138,12 +141,13 @@ class HammingRanking(Ranking):
     ) -> Iterator[Parts]:
         """Count groups of queries, which have these ``numbers`` for users, each in parts for threads."""
         buckets = Buckets.of(self.database, self.n_bits) if needs_buckets and not self.relevance.ignores else None
+        relevance = self._relevance_in_memory if n_reranked or (needs_buckets and buckets is None) else self.relevance
         n_all, n_done = self.n_queries * n_blocks(self.database, self.n_bits), 0
 
         def tick(n_counted: int) -> None:
             nonlocal n_done
             n_done += n_counted
-            on_progress("items", n_done, n_all)
+            on_progress("queries counted", n_done, n_all)
 
         def parts_of(queries: slice, histogram: TieHistogram) -> Parts:
             def counted(part: slice) -> Counted:
@@ -159,7 +163,7 @@ class HammingRanking(Ranking):
                 check_left(histogram.n_database, numbers[queries])
             if needs_buckets:
                 largest = (
-                    largest_left(self.query, self.database, self.relevance, queries, self.n_bits)
+                    largest_left(self.query, self.database, relevance, queries, self.n_bits)
                     if buckets is None
                     else buckets.largest(self.query[queries], self.n_bits)
                 )
@@ -167,9 +171,7 @@ class HammingRanking(Ranking):
             if not n_reranked:
                 yield parts_of(queries, histogram)
                 continue
-            for part, candidates in candidate_parts(
-                histogram, queries, *codes, self.relevance, self._vectors, n_reranked
-            ):
+            for part, candidates in candidate_parts(histogram, queries, *codes, relevance, self._vectors, n_reranked):
                 absolute = slice(queries.start + part.start, queries.start + part.stop)
                 yield parts_of(absolute, replace(histogram.part(part), candidates=candidates))
 
@@ -179,7 +181,13 @@ class HammingRanking(Ranking):
         distances = np.empty((len(queries), len(words)), dtype=np.int16)
         for row, code in zip(distances, to_words(self.query[queries]), strict=True):
             row[:] = np.bitwise_count(words ^ code).sum(axis=1)
-        return Ties.of(distances, self.relevance, queries).ranked
+        return Ties.of(distances, self._relevance_in_memory, queries).ranked
+
+    @cached_property
+    def _relevance_in_memory(self) -> Affinity:
+        """The relevance whose labels, if they lie on disk, have been read."""
+        rule = self.relevance
+        return rule.part(ALL, slice(0, self.n_items)) if rule.is_read_in_slices else rule
 
     @cached_property
     def _all_words(self) -> Any:

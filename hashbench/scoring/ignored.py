@@ -111,6 +111,9 @@ class WithoutJunk(Reduced):
 
     def block(self, query: Rows, database: Rows) -> LevelArray:
         """Compute the levels of the rest, and ignore pairs; see `Affinity.block`."""
+        if self.is_read_in_slices:  # whose labels are read with a part
+            every = isinstance(database, slice) and database == _ALL
+            return self.part(query, slice(0, self.n_database) if every else database).block(_ALL, _ALL)
         return np.where(self.is_junk(database), _IGNORED, self.rest.block(query, database))
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "WithoutJunk":

@@ -266,6 +266,8 @@ class Problem:
         relevance, shape = ranking.relevance, (ranking.n_queries, ranking.n_items)
         check_counts(shape, (relevance.n_queries, relevance.n_database))
         about = [*relevance.notes, *check_self(ranking.query, ranking.database, relevance)]
+        if isinstance(ranking.vectors, Vectors):
+            ranking.vectors.check_fit(*shape)
         outputs = None if query_outputs is None else as_outputs(query_outputs, (ranking.n_queries, ranking.n_bits))
         return cls(ranking, outputs, about=about)
 
@@ -281,6 +283,13 @@ class Problem:
                 f"Relevance was computed by {affinity.true_distance} distance, and items are ranked by {distance}."
             )
         return cls(RealRanking(by_outputs, affinity), about=about)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ranking, Ranking):
+            raise HashbenchError(
+                f"a Problem is made by Problem.of_codes(query_codes, database_codes, affinity), got a "
+                f"{type(self.ranking).__name__}."
+            )
 
     def __repr__(self) -> str:
         queries = counted(self.ranking.n_queries, "query", "queries")
@@ -299,7 +308,7 @@ class Problem:
             return self.ranking
         raise HashbenchError(
             "thresholds, candidates and explanations are of binary codes and their Hamming distance, and this is a "
-            "ranking by real-valued scores. Pass binary codes, distance hamming."
+            "ranking by real-valued scores, which has none. Pass binary codes."
         )
 
     def evaluate(
@@ -425,9 +434,7 @@ class Problem:
         (1, 1.0, 1)
         """
         with reporting_compilation():
-            if held_out:
-                return count_halves(self.codes, self.notes)
-            return count_pairs(self.codes, self.notes, on_progress)
+            return (count_halves if held_out else count_pairs)(self.codes, self.notes, on_progress)
 
     def candidates(
         self, metric: str, wanted_recall: float | Sequence[float], *, on_progress: Progress = silent

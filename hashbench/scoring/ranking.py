@@ -63,7 +63,7 @@ class Ranking(ABC):
 
     n_queries: int
     n_items: int  # of the database, or documents
-    relevance: Affinity | None = None  # None of lists
+    relevance: Affinity | None  # None of lists
     by_radius = False  # whether tie group d is Hamming distance d
     of_run = False
     is_counted_one_by_one = False  # since queries have too many levels together
@@ -141,6 +141,7 @@ def score(
     evaluation = replace(evaluation, alike=ranking.alike, of_run=ranking.of_run, notes=notes)
     if not random_orders or not metrics:
         return evaluation
+    ranking.ranked(np.arange(1))  # which reads what threads share
     return measure(
         evaluation,
         ranking.ranked,
@@ -155,6 +156,8 @@ def score(
 
 class CountedRanking(Ranking):
     """A histogram, of which the items behind the counts are not known."""
+
+    relevance = None
 
     def __init__(self, histogram: TieHistogram) -> None:
         self.histogram, self.n_queries = histogram, histogram.n_queries

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hashbench._typing import AnyArray
 from hashbench._validation import MAX_LEVEL, are_levels, are_real, as_array, check_few, check_levels
-from hashbench.affinity import Affinity, as_affinity, row_digests
+from hashbench.affinity import Affinity, Explicit, row_digests
 from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.ignored import check_left, leave_out
@@ -76,7 +76,8 @@ def evaluate_ranking(
     )
     lists, rule = _rows(scores, "scores"), None
     if is_whole:
-        rule = leave_out(as_affinity(relevance), exclude_self, exclude_same_id, groups, junk_label)
+        rated = relevance if isinstance(relevance, Affinity) else _as_matrix(_rows(relevance, "relevance"))
+        rule = leave_out(rated, exclude_self, exclude_same_id, groups, junk_label)
         rows = [slice(query, query + 1) for query in range(rule.n_queries)]
         grades: list[AnyArray] = [rule.plain.block(row, ALL)[0] for row in rows]
         left = [rule.block(row, ALL)[0] >= 0 for row in rows]
@@ -116,6 +117,16 @@ def evaluate_ranking(
     return Problem(ranking, about=about).evaluate(metrics, undefined=undefined)
 
 
+def _as_matrix(rows: Sequence[AnyArray]) -> Affinity:
+    """Return the relevance of the same items to all queries, of which some are to be left out."""
+    if len({len(row) for row in rows}) > 1:
+        raise HashbenchError(
+            "items are left out by their places in the database, but queries have different numbers of items. Remove "
+            "them from relevance and scores instead."
+        )
+    return Explicit(np.array(rows))
+
+
 def _rows(values: npt.ArrayLike | Sequence[npt.ArrayLike], name: str) -> list[AnyArray]:
     """Return the values of each query."""
     if isinstance(values, Sequence) and values and np.ndim(values[0]) == 1:
@@ -152,15 +163,10 @@ def _check(grade: AnyArray, score: AnyArray, number: int) -> None:
 
 
 def _check_order(grades: AnyArray, scores: AnyArray, *, may_be_real: bool) -> None:
-    """Refuse relevance and scores that look swapped, and marks of items to ignore."""
+    """Refuse relevance and scores that look swapped."""
     if grades.dtype.kind not in "biuf":
         return
     others = grades[~(are_levels(np.ceil(grades) if may_be_real else grades) | np.isnan(grades))]
-    if others.size and (others == -1).all():
-        raise HashbenchError(
-            f"relevance holds -1, expected levels 0 to {MAX_LEVEL}. If -1 marks items to ignore, remove them from "
-            "relevance and scores."
-        )
     if not are_levels(scores).all():
         return
     n_grades, n_scores = len(np.unique(grades)), len(np.unique(scores))

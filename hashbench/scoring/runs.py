@@ -105,7 +105,8 @@ def problem_of_run(run: Any, qrels: Any, *, complete: bool = False, exclude_self
     levels = check_levels(np.concatenate([[1.0], *_grades(judged)]), may_be_real=True)
     lists = [one.listed(number) for one in judged]
     known = {document for by_query in (scores, grades) for documents in by_query.values() for document in documents}
-    about = [*_missing(scores, grades, complete=complete), *order_notes(scores, queries), *_notes(judged, len(known))]
+    about = _left_out(judged) if exclude_self else []
+    about += [*_missing(scores, grades, complete=complete), *order_notes(scores, queries), *_notes(judged, len(known))]
     return Problem(
         ListRanking(lists, levels, len(documents), names[:, None], of_run=True), queries=queries, about=about
     )
@@ -196,6 +197,14 @@ class _Judged(NamedTuple):
     def listed(self, number: Mapping[str, int]) -> RankedList:
         items = np.array([number[name] for name in self.documents], dtype=np.int64)
         return RankedList(items, self.groups, self.grades, self.unretrieved, self.is_left)
+
+
+def _left_out(lists: Sequence[_Judged]) -> list[str]:
+    """Report in how many lists the query's own document was left out."""
+    n_lists = sum(judged.is_left is not None and not judged.is_left.all() for judged in lists)
+    if not n_lists:
+        return ["No list holds a document with the name of its query, so leaving it out changes no ranking."]
+    return [f"The document with the name of the query was left out of {n_lists:,} of {len(lists):,} lists."]
 
 
 def _notes(lists: Sequence[_Judged], n_known: int) -> list[str]:

@@ -436,7 +436,7 @@ def count_pairs(codes: HammingRanking, notes: Sequence[str] = (), on_progress: P
     return pooled(count_kinds(codes, on_progress, units), notes, units, affinity)
 
 
-def count_halves(codes: HammingRanking, notes: Sequence[str] = ()) -> Thresholds:
+def count_halves(codes: HammingRanking, notes: Sequence[str] = (), on_progress: Progress = silent) -> Thresholds:
     """Count pairs in one half of the classes or items, and in the other as ``held_out``; pairs of both are lost."""
     if not codes.is_whole:
         raise HashbenchError(
@@ -448,7 +448,8 @@ def count_halves(codes: HammingRanking, notes: Sequence[str] = ()) -> Thresholds
     for half in _halves(units):
         rows, items = (np.flatnonzero(np.isin(groups, half)) for groups in (units.of_query, of_item))
         database, part = np.asarray(codes.database[:])[items], affinity.part(rows, items)
-        found.append(count_pairs(replace(codes, query=codes.query[rows], database=database, relevance=part), notes))
+        half_codes = replace(codes, query=codes.query[rows], database=database, relevance=part)
+        found.append(count_pairs(half_codes, notes, on_progress))
     return replace(found[0], held_out=found[1])
 
 
@@ -591,7 +592,7 @@ def _checked_pairs(pairs: AnyArray, n_items: tuple[int, int], *, is_database: bo
 
 def count_kinds(codes: HammingRanking, on_progress: Progress = silent, units: Units | None = None) -> Iterator[Part]:
     """Count histograms of some queries at a time, one of each kind; with units, also the pairs of each group."""
-    kinds, codes = codes.kinds, codes.of_each_kind
+    codes, kinds = codes.counted
     for queries in chunks(0, codes.n_queries, codes.at_a_time):
         members = Members.of(kinds, queries, units)
         if units is None or units.of_item is None:

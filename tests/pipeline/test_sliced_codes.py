@@ -101,6 +101,12 @@ def test_items_to_ignore_in_shards_are_those_in_memory(save, codes, monkeypatch,
     files |= {"groups": (save("qg", cameras[:9]), save("dg", cameras[9:], (30,)))}
     files |= {"junk_label": (str(RELEVANCE[kind][0][1][5]),), **saved_labels(save, kind, CUTS)}
     assert_same_scores(**codes, **files)
+    wanted = {"random_orders": 3}
+    found, expected = (
+        read(**specs).evaluate(["AP", "LGAP@r2"], **wanted)
+        for read, specs in ((sharded, codes | files), (sharded, one_file(codes | files)))
+    )
+    assert found.summary == expected.summary
     found = sharded(**codes, **files).thresholds()
     assert found.n_relevant < sharded(**codes, **files | {"junk_label": ()}).thresholds().n_relevant
 
@@ -202,6 +208,17 @@ def test_codes_that_are_wrong_further_on_are_reported_by_their_rows(save, monkey
     monkeypatch.setattr("hashbench.scoring.code_statistics._ROWS", 10)
     monkeypatch.setattr("hashbench.scoring.code_statistics._N_RUNS", 1)
     assert words in complaint(lambda: sharded(**files).evaluate(["AP"]))
+
+
+def test_few_queries_of_a_kind_leave_the_labels_of_the_database_on_disk(save, codes):
+    own = sharded(**codes, query_labels=save("ql", CLASSES[0]), database_labels=save("dl", CLASSES[1], (30,)))
+    part = own.codes.part(np.array([3, 1])).relevance
+    assert part.is_read_in_slices
+    assert len(pickle.dumps(part)) < 3000
+    rows = slice(0, N_DATABASE)
+    np.testing.assert_array_equal(part.block(slice(None), rows), own.codes.relevance.block(np.array([3, 1]), rows))
+    chosen = np.array([40, 2, 2, 7])
+    np.testing.assert_array_equal(part.part(slice(None), chosen).database_labels, CLASSES[1][chosen])
 
 
 def test_a_shard_goes_to_other_processes_as_paths_and_not_as_rows(save, codes):

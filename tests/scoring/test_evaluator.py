@@ -76,8 +76,8 @@ def test_blocks_of_database_and_queries_add_up_to_the_whole(rule, memory, block_
     assert_same_scores(evaluation, expected)
     n_blocks = counting.n_blocks(pack(database), N_BITS)
     assert n_blocks == (1 if block_bytes > 100 else -(-len(database) // 9))
-    assert progress[-1] == ("items", N_QUERIES * n_blocks, N_QUERIES * n_blocks)
-    items = [done for what, done, _ in progress if what == "items"]  # compilation is reported too
+    assert progress[-1] == ("queries counted", N_QUERIES * n_blocks, N_QUERIES * n_blocks)
+    items = [done for what, done, _ in progress if what == "queries counted"]  # compilation is reported too
     assert items == sorted(set(items))
 
 

@@ -110,3 +110,28 @@ def test_halves_need_a_database_in_memory():
     problem = in_slices(pack(CODES[:9]), pack(CODES[9:]), N_BITS, SameLabel(LABELS[:9], LABELS[9:]))
     with pytest.raises(HashbenchError, match="read in slices is not split in halves"):
         problem.thresholds(held_out=True)
+
+
+@pytest.mark.parametrize("form", [tuple, list, np.array])
+def test_two_rows_of_relevance_are_no_pair_of_labels(form):
+    rows = form([np.array([0, 0]), np.array([1, 0])])
+    found = hashbench.evaluate_ranking(rows, [[2, 1], [2, 1]], ["R@1"], exclude_self=True)
+    np.testing.assert_array_equal(found.scores["R@1"].mean, [np.nan, 1])
+
+
+def test_items_of_lists_of_several_lengths_have_no_places_to_leave_out():
+    with pytest.raises(HashbenchError, match="queries have different numbers of items"):
+        hashbench.evaluate_ranking([[1, 0], [0, 1, 1]], [[2, 1], [3, 2, 1]], exclude_self=True)
+
+
+def test_vectors_of_other_numbers_are_refused_when_the_problem_is_made():
+    vectors = RNG.random((8, 3)), RNG.random((N_ITEMS - 9, 3))
+    with pytest.raises(HashbenchError, match="there are 8 query vectors for 9 query codes"):
+        hashbench.Problem.of_codes(CODES[:9], CODES[9:], SAME[:9, 9:], vectors=vectors)
+
+
+def test_a_problem_is_not_made_of_arrays_themselves():
+    with pytest.raises(
+        HashbenchError, match=r"made by Problem\.of_codes\(query_codes, database_codes, affinity\), got"
+    ):
+        hashbench.Problem(CODES, CODES)

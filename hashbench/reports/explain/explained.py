@@ -135,7 +135,7 @@ def explain_problem(
     query, database, n_bits = problem.codes.query, np.asarray(problem.codes.database[:]), problem.codes.n_bits
     affinity = problem.codes.relevance
     if affinity.is_read_in_slices:
-        affinity = affinity.part()
+        affinity = affinity.part(slice(None), slice(0, affinity.n_database))
     chosen = list(dict.fromkeys(map(named, scripts))) or [*EVALUATORS, *twins_of(EVALUATORS)]
     left = n_left(affinity)
     n_items, is_search = int(left.max()), value is not None and not metrics

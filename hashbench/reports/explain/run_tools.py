@@ -88,7 +88,7 @@ def explain_run(
     """
     for name in names:
         if name.casefold() not in TOOLS:
-            raise unknown_name("script of runs", name, TOOLS)
+            raise unknown_name("script", name, TOOLS)
     grades = [grade for of_query in qrels.values() for grade in of_query.values() if isinstance(grade, Real)]
     refuse_fractions(np.array(grades), "hashbench explain")  # which the tools cut, or refuse
     has_all_queries = run.keys() == qrels.keys()
