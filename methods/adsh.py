@@ -85,7 +85,7 @@ class ADSH(LearnedHash):
     (60, 4)
     """
 
-    gamma: float = setting(800.0, real(0), tunable=(12.5, 50.0, 200.0, 800.0, 3200.0))
+    gamma: float = setting(800.0, real(0), tunable=(12.5, 50.0, 200.0, 800.0, 3200.0, 12800.0, 51200.0))
     epochs_a_sweep: int = setting(3, whole(1))
     learning_rate: float = 0.003
 

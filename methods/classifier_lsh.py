@@ -78,7 +78,7 @@ class ClassifierLSH(HashMethod):
     """
 
     code: str = setting("lsh", choice("lsh", "one-hot"))
-    C: float = setting(0.1, real(0, closed="neither"), tunable=(0.001, 0.01, 0.1, 1.0, 10.0))
+    C: float = setting(0.1, real(0, closed="neither"), tunable=(1e-5, 1e-4, 0.001, 0.01, 0.1, 1.0, 10.0))
     random_state: int = 0
 
     supervision = "labels"

@@ -70,7 +70,7 @@ class DCH(LearnedHash):
     (60, 4)
     """
 
-    gamma: float = setting(20.0, real(0, closed="neither"), tunable=(2.5, 5.0, 10.0, 20.0, 40.0, 80.0))
+    gamma: float = setting(20.0, real(0, closed="neither"), tunable=(2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0))
     quantisation: float = setting(0.1, real(0))
     learning_rate: float = 0.3
 

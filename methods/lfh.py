@@ -80,9 +80,9 @@ class LFH(_LinearHash):
     (90, 8)
     """
 
-    n_sampled: int | None = setting(100, whole(1), None, tunable=(None, 100, 300))
+    n_sampled: int | None = setting(100, whole(1), None, tunable=(None, 10, 30, 100, 300))
     n_iter: int = setting(50, whole(1))
-    beta: float = setting(30.0, real(0, closed="neither"), tunable=(3.0, 30.0, 300.0))
+    beta: float = setting(30.0, real(0, closed="neither"), tunable=(3.0, 30.0, 300.0, 3000.0, 30000.0))
     target: str = setting("signs", choice("signs", "factors"))
     ridge: float = setting(1.0, real(0, closed="neither"), tunable=(0.01, 1.0, 100.0, 1e4, 1e5, 1e6))
     random_state: int = 0

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
 # What tune tries: each method goes from its default up or down.
-_RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-_DECAYS = (2e-5, 5e-5, 2e-4, 5e-4, 2e-3, 5e-3, 2e-2, 5e-2)
+_RATES = (1e-4, 3e-4, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+_DECAYS = (0.0, 2e-5, 5e-5, 2e-4, 5e-4, 2e-3, 5e-3, 2e-2, 5e-2)
 HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
 _NEED_A_BACKBONE = ("weights", "image_size", "train_from", "augmentation", "head_epochs")
 _WITHOUT_EFFECT = (*_NEED_A_BACKBONE, "mixed_precision")  # without a backbone
