@@ -471,7 +471,7 @@ def undefined(hashbench, tiny_file, digits_alone, tmp_path):
     path = tiny_file(name="loners", labels=np.arange(40))
     grid = ["--method", "lsh", "--method", "random", "--bits", 8, "--bits", 32]
     result = hashbench("run", *grid, "--dataset", path, "--results", folder)
-    assert (result.exit_code, "nan" in result.stdout) == (0, True)
+    assert (result.exit_code, " - " in result.stdout) == (0, True)
     shutil.copytree(digits_alone / "digits", folder / "digits")
     return folder
 
@@ -649,7 +649,7 @@ def test_command_writes_the_formats_asked_for(hashbench, digits_alone, tmp_path,
 
 def test_contents_and_versions_are_told_apart(hashbench, digits_data, tmp_path):
     folder = tmp_path / "before"
-    grid = ["--method", "itq", "--bits", 12, "--seed", 0, "--seed", 1, "--metric", "AP"]
+    grid = ["--method", "itq", "--method", "lsh", "--bits", 12, "--seed", 0, "--seed", 1, "--metric", "AP"]
     assert hashbench("run", *grid, "--results", folder).exit_code == 0
     rows = results.read_rows(folder, "digits")
     changed = [row._replace(dataset_fingerprint="other", seed=5) for row in rows]
