@@ -70,7 +70,7 @@ class SlicedLabels(Affinity):
     def __init__(self, files: Sequence[LabelFiles]) -> None:
         self._files = files
         self.n_queries, self.n_database = len(files[0].query), len(files[0].database)
-        self._queries = np.arange(self.n_queries)
+        self.query_rows = np.arange(self.n_queries)
         self._names = np.empty(0, dtype=object)  # distinct words, if classes are words
         if len(files) > 1:
             self._check_superclasses(*files)
@@ -96,10 +96,10 @@ class SlicedLabels(Affinity):
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> Affinity:
         """Select queries, and read labels unless all rows of the database stay; see `Affinity.part`."""
-        queries = self._queries[query]
+        queries = self.query_rows[query]
         if isinstance(database, slice) and database == _ALL:
             selected = copy(self)
-            selected._queries, selected.n_queries = queries, len(queries)
+            selected.query_rows, selected.n_queries = queries, len(queries)
             return selected
         parts = [file.part(queries, database) for file in self._files]
         rule = Hierarchy(*parts[0], *parts[1]) if len(parts) > 1 else by_labels(*parts[0])

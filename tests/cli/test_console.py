@@ -318,7 +318,7 @@ def test_choices_and_presets_of_a_method_are_described():
     assert "epochs=750" in dispersion
     assert "epochs=280" in before.partition("--preset paper")[2]
     assert "preset" not in in_words("itq")
-    assert " Tried by tune: 12.5, 50.0, 200.0, 800.0, 3200.0. " in " ".join(in_words("adsh").split())
+    assert " Tried by tune: 12.5, 50.0, 200.0, 800.0, 3200.0, 12800.0, 51200.0. " in " ".join(in_words("adsh").split())
     assert "Tried by tune" not in in_words("itq")
     assert "n_bins=16" in in_words("talr-ap")  # half the bits
 

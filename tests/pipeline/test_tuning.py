@@ -327,7 +327,7 @@ def test_values_of_parameters_fix_them_and_lists_are_tried(digits):
     assert {trial.params.get("epochs") for trial in trials if trial.method == "itq"} == {None}
     assert {trial.params.get("epochs") for trial in trials if trial.method == "dpsh"} == {2}
     del params["epochs"]
-    trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8, 16), params=params), 9)
+    trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8, 16), params=params), 10)
     tried = Counter((trial.method, canonical_json(trial.params)) for trial in trials)
     of_dpsh = [
         f'{{"eta": 3.0{rate}}}'
