@@ -3,9 +3,9 @@
     .venv/bin/python benchmarks/tuned.py                 # writes benchmarks/tuned/README.md
     .venv/bin/python benchmarks/tuned.py cifar10-s1      # prints the chosen settings, for benchmarks/rows
 
-Everything is computed from the committed rows of trials: the score of a setting is the mean of its two, the best is
-chosen if it leads the default by more than 0.01, as tune does. A chosen number is at an edge if all others that were
-tried are on one side of it.
+Everything is computed from the committed rows of trials: the score of a setting is the mean of its two of each seed,
+the best is chosen if it leads the default by more than 0.01, as tune does. A chosen number is at an edge if all others
+that were tried are on one side of it.
 """
 
 import json
@@ -53,10 +53,11 @@ def trials_of(folder: Path) -> Iterator[Trials]:
         changed = changed_params(row.method, row.params)
         setting = json.dumps({key: changed[key] for key in sorted(changed) if key not in LENGTH})
         values[row.method, setting].append(float(row.value))
-    if any(len(both) != 2 for both in values.values()):
-        sys.exit(f"{folder} lacks one of the two scores of a setting, or has several lengths or seeds")
+    n_seeds = len({row.seed for row in read_folder(folder).values()})
+    if any(len(all_scores) != 2 * n_seeds for all_scores in values.values()):
+        sys.exit(f"{folder} lacks one of the two scores of a setting and seed, or has several lengths")
     for method in sorted({method for method, _ in values}):
-        scores = {setting: fmean(both) for (name, setting), both in values.items() if name == method}
+        scores = {setting: fmean(of_setting) for (name, setting), of_setting in values.items() if name == method}
         if "{}" not in scores:
             sys.exit(f"{folder} lacks the defaults of {method}")
         settings, params = [json.loads(setting) for setting in scores], method_card(method).params
