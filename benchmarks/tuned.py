@@ -24,14 +24,16 @@ from hashbench.reports.formatting import markdown_table
 from hashbench.store.results import read_folder
 
 FOLDER = Path(__file__).with_name("tuned")
+LEAST = {("hashnet", "beta"): 1.0}  # a method takes no smaller number, so this is no edge
 LENGTH = ("epochs", "halve_every")  # of training, the same for all methods: not a choice
 ABOUT = """# What the rows of each dataset were tuned by
 
 `hashbench tune` chose the settings of the rows of a dataset on its own training items, of which it held out a fifth
 ([how](../../docs/tuning.md)). Queries were not used. Each method went from its defaults to better settings, one
 parameter at a time, with as many settings as the others. Where a chosen number was the least or the greatest that had
-been tried, further settings followed. `benchmarks/tuned.py` makes this page from the rows of the trials, which lie
-beside it. All settings of a method, with their scores:
+been tried, further settings followed, but not below what the method takes (`beta` of hashnet is at least 1).
+`benchmarks/tuned.py` makes this page from the rows of the trials, which lie beside it. All settings of a method, with
+their scores:
 
     hashbench tables --results benchmarks/tuned/cifar10-s1 --method csq --variants
 """
@@ -72,7 +74,11 @@ def trials_of(folder: Path) -> Iterator[Trials]:
 
 def edges(trials: Trials) -> list[str]:
     params = method_card(trials.method).params | trials.chosen
-    return [key for key, tried in trials.tried.items() if is_at_edge(params[key], tried)]
+    return [
+        key
+        for key, tried in trials.tried.items()
+        if is_at_edge(params[key], tried) and params[key] != LEAST.get((trials.method, key))
+    ]
 
 
 def table(folder: Path) -> str:
