@@ -3,9 +3,9 @@
     .venv/bin/python benchmarks/tuned.py                 # writes benchmarks/tuned/README.md
     .venv/bin/python benchmarks/tuned.py cifar10-s1      # prints the chosen settings, for benchmarks/rows
 
-Everything is computed from the committed rows of trials: the score of a setting is the mean of its two, the best is
-chosen if it leads the default by more than 0.01, as tune does. A chosen number is at an edge if all others that were
-tried are on one side of it.
+Everything is computed from the committed rows of trials: the score of a setting is the mean of its two of each seed,
+the best is chosen if it leads the default by more than 0.01, as tune does. A chosen number is at an edge if all others
+that were tried are on one side of it.
 """
 
 import json
@@ -24,14 +24,16 @@ from hashbench.reports.formatting import markdown_table
 from hashbench.store.results import read_folder
 
 FOLDER = Path(__file__).with_name("tuned")
+LEAST = {("hashnet", "beta"): 1.0}  # a method takes no smaller number, so this is no edge
 LENGTH = ("epochs", "halve_every")  # of training, the same for all methods: not a choice
 ABOUT = """# What the rows of each dataset were tuned by
 
 `hashbench tune` chose the settings of the rows of a dataset on its own training items, of which it held out a fifth
 ([how](../../docs/tuning.md)). Queries were not used. Each method went from its defaults to better settings, one
 parameter at a time, with as many settings as the others. Where a chosen number was the least or the greatest that had
-been tried, further settings followed. `benchmarks/tuned.py` makes this page from the rows of the trials, which lie
-beside it. All settings of a method, with their scores:
+been tried, further settings followed, but not below what the method takes (`beta` of hashnet is at least 1).
+`benchmarks/tuned.py` makes this page from the rows of the trials, which lie beside it. All settings of a method, with
+their scores:
 
     hashbench tables --results benchmarks/tuned/cifar10-s1 --method csq --variants
 """
@@ -53,10 +55,11 @@ def trials_of(folder: Path) -> Iterator[Trials]:
         changed = changed_params(row.method, row.params)
         setting = json.dumps({key: changed[key] for key in sorted(changed) if key not in LENGTH})
         values[row.method, setting].append(float(row.value))
-    if any(len(both) != 2 for both in values.values()):
-        sys.exit(f"{folder} lacks one of the two scores of a setting, or has several lengths or seeds")
+    n_seeds = len({row.seed for row in read_folder(folder).values()})
+    if any(len(all_scores) != 2 * n_seeds for all_scores in values.values()):
+        sys.exit(f"{folder} lacks one of the two scores of a setting and seed, or has several lengths")
     for method in sorted({method for method, _ in values}):
-        scores = {setting: fmean(both) for (name, setting), both in values.items() if name == method}
+        scores = {setting: fmean(of_setting) for (name, setting), of_setting in values.items() if name == method}
         if "{}" not in scores:
             sys.exit(f"{folder} lacks the defaults of {method}")
         settings, params = [json.loads(setting) for setting in scores], method_card(method).params
@@ -71,7 +74,11 @@ def trials_of(folder: Path) -> Iterator[Trials]:
 
 def edges(trials: Trials) -> list[str]:
     params = method_card(trials.method).params | trials.chosen
-    return [key for key, tried in trials.tried.items() if is_at_edge(params[key], tried)]
+    return [
+        key
+        for key, tried in trials.tried.items()
+        if is_at_edge(params[key], tried) and params[key] != LEAST.get((trials.method, key))
+    ]
 
 
 def table(folder: Path) -> str:
