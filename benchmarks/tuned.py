@@ -102,6 +102,10 @@ def _word(value: Any) -> str:
     return "auto" if value is None else f"{value:g}" if isinstance(value, Real) else str(value)
 
 
+def _seeds(seeds: list[int]) -> str:
+    return f"seed{'s' * (len(seeds) > 1)} {' and '.join(map(str, seeds))}"
+
+
 def _number(word: str) -> float:
     try:
         return float(word)
@@ -123,7 +127,7 @@ def page() -> str:
     for folder in sorted(path for path in FOLDER.iterdir() if path.is_dir()):
         rows = read_folder(folder).values()
         (features,), (n_bits,), seeds = ({getattr(row, key) for row in rows} for key in ("features", "n_bits", "seed"))
-        about = f"Features: {features}. At {n_bits} bits, seed {', '.join(map(str, sorted(seeds)))}."
+        about = f"Features: {features}. At {n_bits} bits, {_seeds(sorted(seeds))}."
         parts.append(f"## {folder.name}\n\n{about}\n\n{table(folder)}\n")
     return "\n".join(parts)
 
