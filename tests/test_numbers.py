@@ -437,6 +437,35 @@ def test_what_may_be_the_best_on_cifar10_s1_is_as_told(tmp_path, monkeypatch):
     assert states(FINDINGS, "greedyhash led by 0.0104", *told)
 
 
+def test_what_is_told_of_tuned_rows_of_tmc2007_is_that_of_the_rows(tmp_path, monkeypatch):
+    monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path))
+    results = read_results_with_origins(ROOT / "results")
+    cells = make_view(results, Selection(["tmc2007"], metrics=["AP"], n_bits=[16, 32, 48, 64])).tested().cells
+    by_length = cells[cells["may_be_best"]].groupby("n_bits")["method"].agg(set)
+    assert set.intersection(*by_length) == {"talr-ap", "talr-ndcg"}
+    assert [n_bits for n_bits, names in by_length.items() if "dfh" in names] == [32, 48, 64]
+    assert states(FINDINGS, "talr-ap and talr-ndcg may be the best at 16,", "32, 48 and 64 bits, dfh at all but 16")
+    grid = tomllib.loads((ROOT / "benchmarks/rows/tmc2007.toml").read_text())["methods"]
+    lines = mean_over_seeds(results[(results["dataset"] == "tmc2007") & (results["metric"] == "AP")])
+    means = lines.assign(is_tuned=lines["tuned"] > 0).set_index(["method", "is_tuned", "n_bits"])["value"]
+    moved = [name for name, chosen in grid.items() if len(chosen) > 1]
+    gains = {
+        (name, n_bits): means[name, True, n_bits] - means[name, False, n_bits]
+        for name, is_tuned, n_bits in means.index
+        if name in moved and is_tuned and (name, False, n_bits) in means.index
+    }
+    assert f"{max(gains.values()):.3f}" == "0.069"
+    assert {job for job, gain in gains.items() if gain <= 0} == {("greedyhash-unsupervised", bits) for bits in (48, 64)}
+    assert f"{min(gains.values()):.3f}" == "-0.001"
+    assert states(FINDINGS, len(moved), "methods that left its defaults gained", "by up to 0.069")
+    assert states(FINDINGS, "except greedyhash-unsupervised, which lost", "up to 0.001 at two")
+    shown = cells[(cells["n_bits"] == 32) & cells["method"].isin([name for name, chosen in grid.items() if chosen])]
+    at_32 = shown.set_index("method")["value"]
+    n_below = (at_32 < at_32["classifier-lsh"]).sum()
+    told = f"{at_32['classifier-lsh']:.3f} at 32 bits", "above", n_below, "other", len(at_32) - 1
+    assert states(FINDINGS, "classifier-lsh", "LSH turns into codes", *told)
+
+
 def test_presets_of_neighbours_are_the_best_settings_there():
     trials = [row for row in trials_on_features() if row["dataset"] == "wordnet-minilm"]
     for name in ("bihalf", "greedyhash-unsupervised"):
