@@ -38,7 +38,7 @@ _OWN = options.OnlyWith("--database-codes")
 @option_group(
     "What to compare",
     options.METRIC_TO_SCORE,
-    options.lengths("Code length, repeatable; of your own packed codes one.", show_default="all"),
+    options.lengths("Code length, repeatable; your own packed codes have only one.", show_default="all"),
 )
 @option_group(
     "Two runs",
@@ -85,8 +85,8 @@ def compare(
     if not (are_codes or are_files or qrels):
         if any(Path(name).is_file() for name in names):
             raise click.UsageError(
-                f"{names[0]} is a file. Two runs need --qrels; of your own codes, give one as --query-codes and "
-                "--database-codes, and the other as OTHER."
+                f"{names[0]} is a file. Two runs need --qrels. To compare your own codes, give some as --query-codes and "
+                "--database-codes, and the others as OTHER."
             )
         _compare_rows(names, datasets, features, by, results, metrics, n_bits, form)
         return

@@ -8,7 +8,7 @@ import click
 from click import Choice
 from cloup import option, option_group
 
-from hashbench._choices import BIT_ORDERS, ENCODINGS, TRUE_DISTANCES, UNDEFINED
+from hashbench._choices import BIT_ORDERS, DISTANCES, ENCODINGS, TRUE_DISTANCES, UNDEFINED
 from hashbench.cli import options
 from hashbench.cli.outputs import refuse_outputs
 
@@ -22,6 +22,17 @@ _NO_FILES = ("n_bits", "bit_order", "encoding", "distance", "true_distance", "ex
 CODES = click.argument("codes", type=options.FILE, required=False, metavar="[CODES.h5]")
 ONLY_OWN = options.NotWith("CODES.h5", "--run")
 BITS = option("--bits", "n_bits", type=int, help="Code length of packed codes and integers.")
+DISTANCE = option(
+    "--distance",
+    type=Choice(DISTANCES),
+    default=DISTANCES[0],
+    help="Distance to rank by; cosine and dot take real-valued outputs, before the sign.",
+)
+QUERY_OUTPUTS = option(
+    "--query-outputs",
+    type=options.ARRAY,
+    help="Real-valued outputs of queries, whose signs are their codes, for metrics such as AP:dot.",
+)
 EXCLUDE_SELF = option(
     "--exclude-self",
     is_flag=True,

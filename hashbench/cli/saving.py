@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import cloup
-from click import Choice
 from cloup import option, option_group
 
-from hashbench._choices import DISTANCES
 from hashbench.cli import inputs, options
 from hashbench.cli.outputs import check_installed, echo, refuse_outputs
 
@@ -22,12 +20,7 @@ _IGNORING = ("exclude_self", "exclude_same_id", "groups", "junk_label")  # optio
 @click.argument("name")
 @inputs.own_codes_group(
     inputs.BITS,
-    option(
-        "--distance",
-        type=Choice(DISTANCES),
-        default=DISTANCES[0],
-        help="Distance to rank by; cosine and dot take real-valued outputs, before the sign.",
-    ),
+    inputs.DISTANCE,
     inputs.EXCLUDE_SELF,
     constraint=None,
     may_be_several=False,
@@ -45,11 +38,7 @@ _IGNORING = ("exclude_self", "exclude_same_id", "groups", "junk_label")  # optio
         "affinity, a new name.",
     ),
     options.METRIC_TO_SCORE,
-    option(
-        "--query-outputs",
-        type=options.ARRAY,
-        help="Real-valued outputs of queries, whose signs are their codes, for metrics such as AP:dot.",
-    ),
+    inputs.QUERY_OUTPUTS,
 )
 @option_group(
     "How tables show it",

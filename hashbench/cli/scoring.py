@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import cloup
-from click import Choice, IntRange
+from click import IntRange
 from cloup import option, option_group
 
-from hashbench._choices import DISTANCES
 from hashbench.cli import inputs, options
 from hashbench.cli.outputs import FIGURES, STDOUT, FigurePath, check_installed, echo, save_figure, target_of, write
 
@@ -20,22 +19,13 @@ if TYPE_CHECKING:
 @inputs.CODES
 @inputs.own_codes_group(
     inputs.BITS,
-    option(
-        "--distance",
-        type=Choice(DISTANCES),
-        default=DISTANCES[0],
-        help="Distance to rank by; cosine and dot take real-valued outputs, before the sign.",
-    ),
+    inputs.DISTANCE,
 )
 @inputs.RELEVANCE
 @inputs.vectors_group()
 @option_group(
     "Real-valued queries",
-    option(
-        "--query-outputs",
-        type=options.ARRAY,
-        help="Real-valued outputs of queries, whose signs are their codes, for metrics such as AP:dot.",
-    ),
+    inputs.QUERY_OUTPUTS,
     constraint=inputs.ONLY_OWN,
 )
 @option_group(
