@@ -656,7 +656,7 @@ COMMANDS = f"""
 1 | compare codes.npy {OF_CODES} --metric AP | got nothing to define what is relevant, expected one of
 2 | compare old.h5 codes.npy --qrels qrels.txt --query-codes codes.npy | --query-codes does not go with --qrels
 2 | compare codes.npy {OF} --format csv | in several tables, which --format csv cannot hold
-2 | compare run.txt run.txt | run.txt is a file. Two runs need --qrels. To compare your own codes, give some as --query-codes
+2 | compare run.txt run.txt | run.txt is a file. Two runs need --qrels. To compare codes, give some as --query-codes
 2 | compare itq lsh --encoding base64 | --encoding has no effect where methods are compared
 2 | compare a.h5 b.h5 --bits 99 | --bits has no effect where two CODES.h5 are compared
 2 | evaluate --run run.txt --metric AP | '--run': it takes two files, RUN QRELS, got run.txt and --metric.

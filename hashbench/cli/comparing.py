@@ -85,7 +85,7 @@ def compare(
     if not (are_codes or are_files or qrels):
         if any(Path(name).is_file() for name in names):
             raise click.UsageError(
-                f"{names[0]} is a file. Two runs need --qrels. To compare your own codes, give some as --query-codes and "
+                f"{names[0]} is a file. Two runs need --qrels. To compare codes, give some as --query-codes and "
                 "--database-codes, and the others as OTHER."
             )
         _compare_rows(names, datasets, features, by, results, metrics, n_bits, form)

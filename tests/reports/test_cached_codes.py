@@ -1,13 +1,11 @@
 """Codes in the data folder that belong to results: found, named with what makes them, and timed."""
 
-import shutil
 from statistics import median
 
 import pytest
-from click.testing import CliRunner
 from helpers.artifacts import record_in
+from helpers.small_grids import copy_of, run_once
 
-from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
 from hashbench.reports.html.cached_codes import find_codes, read_times
 from hashbench.reports.plots.figure_selection import choose_blocks
@@ -19,23 +17,14 @@ from hashbench.store.artifact import read_record
 @pytest.fixture(scope="module")
 def three_methods(prepared, tmp_path_factory):
     """A data folder and results of three methods on digits, to be copied."""
-    folder = tmp_path_factory.mktemp("three-methods")
-    shutil.copytree(prepared, folder / "data")
-    methods = ["--method=itq", "--method=lsh", "--method=constant"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HASHBENCH_DATA", str(folder / "data"))
-        command = ["run", *methods, "--bits=12", "--seed=0", "--seed=1", "--metric=AP"]
-        result = CliRunner().invoke(cli, [*command, f"--results={folder / 'results'}"], catch_exceptions=False)
-    assert result.exit_code == 0
-    return folder
+    options = "--method=itq", "--method=lsh", "--method=constant", "--bits=12", "--seed=0", "--seed=1"
+    return run_once(prepared, tmp_path_factory.mktemp("three-methods"), *options)
 
 
 @pytest.fixture
 def folder(three_methods, data, tmp_path):
     """Results of three methods on digits, with their codes in the data folder."""
-    shutil.copytree(three_methods / "data", data, dirs_exist_ok=True)
-    shutil.copytree(three_methods / "results", tmp_path / "results")
-    return tmp_path / "results"
+    return copy_of(three_methods, data, tmp_path / "results")
 
 
 def codes_of(data, method):

@@ -6,12 +6,11 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from helpers.small_grids import copy_of, run_once
 from helpers.table_rows import block_rows, cell, chosen
 from helpers.thoroughness import slow
 from scipy import stats
 
-from hashbench.cli.main import cli
 from hashbench.reports.uncertainty import assess, variances_of
 from hashbench.scoring.comparison import holm
 from hashbench.scoring.seed_variances import seed_variances
@@ -35,21 +34,13 @@ GRID = [
 @pytest.fixture(scope="module")
 def grid_folder(prepared, tmp_path_factory):
     """A data folder and a results folder of a small grid, to be copied."""
-    folder = tmp_path_factory.mktemp("grid_folder")
-    shutil.copytree(prepared, folder / "data")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HASHBENCH_DATA", str(folder / "data"))
-        command = ["run", *GRID, "--metric=AP", f"--results={folder / 'results'}"]
-        assert CliRunner().invoke(cli, command, catch_exceptions=False).exit_code == 0
-    return folder
+    return run_once(prepared, tmp_path_factory.mktemp("grid_folder"), *GRID)
 
 
 @pytest.fixture
 def scored(grid_folder, data, tmp_path):
     """A results folder whose scores of every query are in the test's data folder."""
-    shutil.copytree(grid_folder / "data", data, dirs_exist_ok=True)
-    shutil.copytree(grid_folder / "results", tmp_path / "results")
-    return tmp_path / "results"
+    return copy_of(grid_folder, data, tmp_path / "results")
 
 
 @pytest.fixture
