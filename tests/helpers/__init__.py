@@ -25,6 +25,7 @@ paths              where the checkout and further data are, and its scripts and 
 documents          blocks and commands of the documentation
 losses             batches and checks that tests of losses share
 command_options    options of a command line, from keywords
+small_grids        the rows of a small grid, made once and copied
 jobs               rows of jobs, and methods that wait or kill their process
 script_values      what scripts say of codes
 thoroughness       how much tests do: before a commit, or all
