@@ -51,7 +51,7 @@ class ScoreTable:
         self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
         self.n_relevant, self.n_left = np.empty((2, n_queries), dtype=np.int64)
         self.is_tied = np.empty(n_queries, dtype=bool)
-        balls = [metric for metric in metrics if metric.family.pattern == "P@rN"]
+        balls = [metric for metric in metrics if metric.family.pattern in ("P@rN", "AP@rN")]
         self.radii = {metric.name: int(metric.arguments[0]) for metric in balls}
         self.is_empty = {name: np.empty(n_queries, dtype=bool) for name in self.radii}
         elsewhere = {name for metric in metrics for name in metric.elsewhere} - self.scores.keys()

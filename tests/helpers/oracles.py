@@ -46,8 +46,18 @@ def average_precision(ranked, k=None, divisor="relevant"):
     return math.fsum(precisions) / by[divisor]
 
 
-def recall(ranked, k):
-    return sum(level > 0 for level in ranked[:k]) / sum(level > 0 for level in ranked)
+def recall(ranked, k, divisor="relevant"):
+    n_relevant = sum(level > 0 for level in ranked)
+    return sum(level > 0 for level in ranked[:k]) / (min(k, n_relevant) if divisor == "capped" else n_relevant)
+
+
+def cumulated_gain(ranked, k):
+    return sum(ranked[:k]) / len(ranked[:k])
+
+
+def weighted_precision(ranked, k=None):
+    gains = [cumulated_gain(ranked, rank) for rank, level in enumerate(ranked[:k], start=1) if level > 0]
+    return math.fsum(gains) / len(gains) if gains else 0.0
 
 
 def r_precision(ranked):
@@ -100,6 +110,7 @@ def recall_in_ball(distances, levels, radius):
 # By the name a metric is registered under. An oracle takes a ranking of levels, then the cutoff and the option if the
 # metric has them; one inside a radius takes distances, levels and the radius.
 ORACLES = {
+    "ACG@k": cumulated_gain,
     "AP": lambda ranked, ties="ranked": average_precision(ranked),
     "AP@R": lambda ranked: average_precision(ranked, sum(level > 0 for level in ranked)),
     "AP@k": average_precision,
@@ -113,6 +124,8 @@ ORACLES = {
     "R@rN": recall_in_ball,
     "RPrec": r_precision,
     "RR": reciprocal_rank,
+    "WAP": weighted_precision,
+    "WAP@k": weighted_precision,
     "RR@k": lambda ranked, k: hit(ranked, k) * reciprocal_rank(ranked),
 }
 

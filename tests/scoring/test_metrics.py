@@ -23,7 +23,12 @@ def spellings(in_a_radius=False):
     """List all metrics with each of their options, {k} for the cutoff: AP@{k}:capped, P@r{k}."""
     names = []
     for family in FAMILIES.values():
-        if family.pattern.endswith("@rN") == in_a_radius and not (family.needs_buckets or family.needs_candidates):
+        is_untied = family.pattern.endswith("@rN") and family.slopes is None
+        if (
+            family.pattern != "AP@rN"
+            and is_untied == in_a_radius
+            and not (family.needs_buckets or family.needs_candidates)
+        ):
             stem = family.pattern.replace("@rN", "@r{k}").replace("@k", "@{k}")
             names += [f"{stem}:{option}" for option in family.options] or [stem]
     return [name for name in names if name != "AP:thresholds"]  # no order has it; beside scikit-learn in test_rankings
@@ -59,6 +64,12 @@ def scores(name, distances, levels, n_bits=N_BITS, undefined="skip"):
     return get_metric(name).scores(histogram, undefined)
 
 
+def scored(name, distances, levels, **options):
+    """Return mean, low, high and deviation, (n_queries, 4), and leave out a deviation that the metric does not know."""
+    result = np.transpose(scores(name, distances, levels, **options))
+    return result[:, :3] if name.startswith("WAP") else result
+
+
 def approx(expected, **tolerance):
     return pytest.approx(np.asarray(expected, dtype=float), nan_ok=True, **(tolerance or {"abs": 1e-12}))
 
@@ -69,20 +80,23 @@ def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_items(
     distances, levels = split(queries)
     name = pattern.format(k=k)
     expected = np.array(oracles.of_each_query(oracle_of(name), distances, levels))
-    assert np.transpose(scores(name, distances, levels)) == approx(expected)
+    result = scored(name, distances, levels)
+    assert result == approx(expected[:, : result.shape[1]])
     expected[np.isnan(expected).all(axis=1)] = [get_metric(name).family.paper_value] * 3 + [0]
-    assert np.transpose(scores(name, distances, levels, undefined="paper")) == approx(expected)
+    assert scored(name, distances, levels, undefined="paper") == approx(expected[:, : result.shape[1]])
 
 
-@pytest.mark.parametrize("pattern", [name for name in spellings() if name.startswith(("NDCG", "Pairwise"))])
+@pytest.mark.parametrize(
+    "pattern", [name for name in spellings() if name.startswith(("NDCG", "Pairwise", "ACG", "WAP"))]
+)
 @given(queries=rankings(max_size=6, levels=st.floats(0.01, 20)), k=st.integers(1, 9))
 def test_real_gains_are_scored_over_every_order_of_tied_items(pattern, queries, k):
     distances, levels = split(queries)
     name = pattern.format(k=k)
     expected = np.array(oracles.of_each_query(oracle_of(name), distances, levels))
-    result = np.transpose(scores(name, distances, levels))
+    result = scored(name, distances, levels)
     assert result[:, :3] == approx(expected[:, :3])
-    assert result[:, 3] ** 2 == approx(expected[:, 3] ** 2)
+    assert result[:, 3:] ** 2 == approx(expected[:, 3 : result.shape[1]] ** 2)
 
 
 def test_small_gains_keep_their_digits():
@@ -117,7 +131,23 @@ def test_random_cases_agree_with_brute_force(pattern):
         levels = rng.choice(LEVELS, (20, n_items), p=[0.4, 0.3, 0.1, 0.1, 0.1])
         name = pattern.format(k=k)
         expected = oracles.of_each_query(oracle_of(name), distances.tolist(), levels.tolist())
-        assert np.transpose(scores(name, distances, levels, n_bits)) == approx(expected)
+        result = scored(name, distances, levels, n_bits=n_bits)
+        assert result == approx(np.array(expected)[:, : result.shape[1]])
+
+
+@given(queries=rankings(max_size=6), radius=st.integers(0, N_BITS + 2))
+def test_average_precision_in_a_ball_is_that_of_the_items_inside_over_every_order(queries, radius):
+    distances, levels = split(queries)
+    for empty, of_none in (("zero", 0.0), ("skip", math.nan)):
+        expected = []
+        for d, lv in zip(distances, levels, strict=True):
+            n_inside = sum(distance <= radius for distance in d)
+            inside = [level for distance, level in sorted(zip(d, lv, strict=True)) if distance <= radius]
+            within = sorted(distance for distance in d if distance <= radius)
+            of_query = oracles.over_orders(lambda r: oracles.average_precision(r, None, "retrieved"), within, inside)
+            of_query = of_query if n_inside else (of_none,) * 3 + (of_none * 0,)
+            expected.append(of_query if any(lv) else (math.nan,) * 4)
+        assert scored(f"AP@r{radius}:{empty}", distances, levels) == approx(expected)
 
 
 @given(queries=rankings(max_size=9))
@@ -207,15 +237,17 @@ def test_the_minimum_of_ap_at_k_can_lie_strictly_inside_the_feasible_numbers():
 
 
 @given(queries=rankings(max_size=40), k=st.integers(1, 50))
-def test_low_mean_and_high_are_in_order_and_between_0_and_1(queries, k):
+def test_low_mean_and_high_are_in_order_and_in_range(queries, k):
     distances, levels = split(queries)
     slack = 1e-12
     for pattern in spellings():
-        mean, low, high, tie_sd = scores(pattern.format(k=k), distances, levels, undefined="paper")
+        name, of_graded = pattern.format(k=k), pattern.startswith(("ACG", "WAP"))  # up to the highest level
+        mean, low, high, tie_sd = scores(name, distances, levels, undefined="paper")
         assert (low >= 0).all()
         assert (low <= mean + slack).all()
         assert (mean <= high + slack).all()
-        assert (high <= 1 + slack).all()
+        assert (high <= (max(LEVELS) if of_graded else 1) + slack).all()
+        tie_sd = np.where(np.isnan(tie_sd), 0.0, tie_sd)
         assert (tie_sd >= 0).all()
         assert (tie_sd <= (high - low) / 2 + slack).all()  # Popoviciu
 
@@ -307,7 +339,8 @@ def test_deviations_over_many_items_are_those_of_drawn_orders(pattern):
     for _ in range(300):
         order = np.lexsort((rng.random(n), distances))
         drawn.append(oracle(levels[order].tolist()))
-    assert result.tie_sd[0] == pytest.approx(np.std(drawn), rel=0.2, abs=1e-12)  # five deviations of that of 300
+    if not name.startswith("WAP"):  # whose deviation is not known
+        assert result.tie_sd[0] == pytest.approx(np.std(drawn), rel=0.2, abs=1e-12)  # five deviations of that of 300
     assert abs(result.mean[0] - np.mean(drawn)) <= 5 * np.std(drawn) / math.sqrt(300) + 1e-12
 
 
@@ -387,7 +420,7 @@ def test_a_cut_is_the_tie_that_the_cutoff_falls_into(queries, k):
         ("Recall@10", "R@10"),
         ("Recall@r2", "R@r2"),
         ("MRR", "RR"),
-        ("CMC@1 Hit@1 Hits@1", "Hit@1"),
+        ("CMC@1 Hit@1 Hits@1 HitRate@1 Success@1", "Hit@1"),
         ("Recall@010:reranked=0100", "R@10:reranked=100"),
         ("AP@5:reranked=5", "AP@5:capped:reranked=5"),
         ("AP@5:relevant:reranked=50", "AP@5:relevant:reranked=50"),
@@ -402,13 +435,13 @@ def test_all_spellings_of_a_metric_have_one_canonical_name(names, canonical):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Ap", r"^unknown metric 'Ap'\. Did you mean 'AP'\? Known metrics: AP, AP@R, AP@k, .*, P@k, .*, P@rN, "),
+        ("Ap", r"^unknown metric 'Ap'\. Did you mean 'AP'\? Known metrics: ACG@k, AP, AP@R, AP@k, .*, P@k, .*, P@rN, "),
         ("recall@5", r"unknown metric 'recall@5'\. Did you mean 'R@5'\?"),
         ("mRR", r"unknown metric 'mRR'\. Did you mean 'RR'\?"),
         ("AP@", "unknown metric 'AP@'"),
         ("AP@-1", "unknown metric 'AP@-1'"),
         (" AP", "unknown metric ' AP'"),
-        ("AP@r2", r"unknown metric 'AP@r2'\. Forms of AP: AP, AP@R, AP@k, "),
+        ("RR@r2", r"unknown metric 'RR@r2'\. Forms of RR: RR, RR@k"),
         ("MRR@r2", r"unknown metric 'MRR@r2'\. Forms of RR: "),
         ("ap:best", r"unknown metric 'ap:best'\. Forms of AP: "),
         ("success", "metric 'success' needs a cutoff, such as success_10"),

@@ -1,9 +1,10 @@
 """Ranking metrics: closed forms of expectation, minimum and maximum over all orders of tied items.
 
     _grammar           names, ``NAME[@cutoff][:option][:reranked=m]``, and the functions registered under them
-    average_precision  AP, AP@k, AP@R
+    average_precision  AP, AP@k, AP@R, AP@rN
     ndcg               NDCG, NDCG@k
     precision          P@k, R@k, RPrec; P@rN, R@rN
+    cumulated_gain     ACG@k, WAP, WAP@k
     local_group        LGAP@rN
     first_hit          RR, RR@k, Hit@k
     pairs              PairwiseError
@@ -14,13 +15,14 @@
 
 Each metric is a function of a `TieHistogram`, then of the cutoff (``k`` items, or a Hamming ``radius``), the number of
 re-ranked items and the option, as far as its name has them. It returns `Scores`: arrays of shape (n_queries,), whose
-values are in [0, 1]. Levels above 0 are relevant; where nothing is relevant the value does not matter, since
-`Metric.scores` replaces it. Add a new metric beside its relatives, and its oracle to ``ORACLES`` in
-tests/helpers/oracles.py.
+values are in [0, 1]; those of `cumulated_gain` reach the highest level. Levels above 0 are relevant; where nothing is
+relevant the value does not matter, since `Metric.scores` replaces it. Add a new metric beside its relatives, and its
+oracle to ``ORACLES`` in tests/helpers/oracles.py.
 """
 
 from hashbench.scoring.metrics import (  # noqa: F401  # each registers its metrics
     average_precision,
+    cumulated_gain,
     first_hit,
     local_group,
     ndcg,

@@ -236,6 +236,43 @@ def least_ratio(low, cutoff, rel_before, fewest, most, harmonic, out):  # type: 
         out[q] = first
 
 
+@compiled_or_python(
+    lambda counts, levels, before, rel_before, slots, fewest, most, *others: (
+        1e-6 * (most - fewest + 1).sum() * counts.shape[1]
+    )
+)
+def extreme_gain_ratios(  # type: ignore[no-untyped-def]
+    counts, levels, before, rel_before, slots, fewest, most, gain_before, low, high, harmonics, least, largest
+):
+    """Find the least and the largest mean over relevant ranks of the mean level down to them, over all orders of ties.
+
+    ``low`` and ``high`` are the sums above the cut tie, which has ``counts`` (n_queries, n_levels). Of its relevant
+    items, m lie above the cutoff: at worst those of the lowest levels at the last places, in ascending order, at best
+    those of the highest levels at the first places, in descending order.
+    """
+    n_levels = len(levels)
+    for q in range(len(slots)):
+        least[q], largest[q] = math.inf, -math.inf
+        for m in range(fewest[q], most[q] + 1):
+            if rel_before[q] + m == 0:  # nothing relevant above the cutoff
+                least[q], largest[q] = 0.0, max(largest[q], 0.0)
+                continue
+            for is_best in (False, True):
+                total = high[q] if is_best else low[q]
+                first, ahead, left = before[q] + (0 if is_best else slots[q] - m), gain_before[q], m
+                for step in range(1, n_levels):
+                    level = n_levels - step if is_best else step
+                    n = min(int(counts[q, level]), left)
+                    if n > 0:
+                        total += n * levels[level] + (ahead - levels[level] * first) * _harmonic(first, n, harmonics)
+                        first, ahead, left = first + n, ahead + n * levels[level], left - n
+                ratio = total / (rel_before[q] + m)
+                if is_best:
+                    largest[q] = max(largest[q], ratio)
+                else:
+                    least[q] = min(least[q], ratio)
+
+
 @compiled_or_python(3e-7)
 def cut_groups(size, n_rel, cutoff, out):  # type: ignore[no-untyped-def]
     """Find the tie that each query's cutoff falls into; ``out``, (5, n_queries), gets the parts of `Cut` but slots.

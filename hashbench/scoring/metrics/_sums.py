@@ -184,3 +184,8 @@ def cut_at(histogram: TieHistogram, k: int | None) -> Cut:
     _loops.cut_groups(histogram.size, histogram.n_rel, cutoff, parts)
     before, rel_before, size, n_rel, group = parts
     return Cut(before, rel_before, size, n_rel, cutoff - before, group)
+
+
+def n_slots(histogram: TieHistogram, k: int) -> IntArray:
+    """Return the divisor of a mean over the first k: k, cut to the database, but not to a list out of one."""
+    return np.minimum(k, histogram.n_database) if histogram.unretrieved is None else np.asarray(k)

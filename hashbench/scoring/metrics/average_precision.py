@@ -133,6 +133,34 @@ def average_precision_at_r(histogram: TieHistogram) -> Scores:
     return average_precision_at(histogram, None, "relevant")
 
 
+def _slopes_in_ball(histogram: TieHistogram, radius: int, empty: str = "zero") -> Slopes:
+    is_inside = np.arange(histogram.size.shape[1]) <= radius
+    n_rel = np.maximum((histogram.n_rel * is_inside).sum(axis=1), 1)
+    return Slopes.of_relevance(np.where(is_inside, _of_ties(histogram).slope, 0.0) / n_rel[:, None], histogram)
+
+
+@register_metric(
+    "AP@rN", options=("zero", "skip"), source="DCH, CVPR 2018: MAP within Hamming radius 2", slopes=_slopes_in_ball
+)
+def average_precision_in_ball(histogram: TieHistogram, radius: int, empty: str = "zero") -> Scores:
+    """Mean over the relevant items inside a Hamming ball of the precision at their rank.
+
+    It is 0 without any; a query whose ball is empty may be left out of the mean (``skip``).
+
+    Examples
+    --------
+    A relevant and an irrelevant item in one tie, and a relevant item beyond the ball:
+
+    >>> average_precision_in_ball(TieHistogram.from_pairs([[0, 0, 1]], [[1, 0, 1]], n_bits=1), 0)
+    Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]), tie_sd=array([0.25]))
+    """
+    inside = slice(0, radius + 1)
+    n_ties = np.full(histogram.n_queries, min(radius + 1, histogram.size.shape[1]))
+    scores = _of_first(histogram, n_ties).sums.over(np.maximum(histogram.n_rel[:, inside].sum(axis=1), 1))
+    is_left_out = (histogram.size[:, inside].sum(axis=1) == 0) & (empty == "skip")
+    return Scores(*(np.where(is_left_out, np.nan, part) for part in scores))
+
+
 class _Precisions(NamedTuple):
     """Sums of the precision at the relevant items of some ties."""
 

@@ -5,7 +5,7 @@ import numpy as np
 from hashbench._typing import IntArray
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
-from hashbench.scoring.metrics._sums import cut_at
+from hashbench.scoring.metrics._sums import cut_at, n_slots
 
 
 def _slopes_at(histogram: TieHistogram, k: int | None, divisor: int | IntArray) -> Slopes:
@@ -13,14 +13,10 @@ def _slopes_at(histogram: TieHistogram, k: int | None, divisor: int | IntArray) 
     return Slopes.of_relevance(cut.in_group(cut.places / divisor, histogram.size.shape[1]), histogram)
 
 
-def _slots(histogram: TieHistogram, k: int) -> IntArray:
-    return np.minimum(k, histogram.n_database) if histogram.unretrieved is None else np.asarray(k)
-
-
 @register_metric(
     "P@k",
     source="McSherry & Najork, ECIR 2008",
-    slopes=lambda histogram, k: _slopes_at(histogram, k, _slots(histogram, k)),
+    slopes=lambda histogram, k: _slopes_at(histogram, k, n_slots(histogram, k)),
 )
 def precision_at(histogram: TieHistogram, k: int) -> Scores:
     """Share of relevant items among the first k.
@@ -39,17 +35,25 @@ def precision_at(histogram: TieHistogram, k: int) -> Scores:
     >>> precision_at(histogram, 1).mean
     array([0.33333333])
     """
-    return cut_at(histogram, k).share_of(_slots(histogram, k))
+    return cut_at(histogram, k).share_of(n_slots(histogram, k))
 
 
 @register_metric(
     "R@k",
-    source="McSherry & Najork, ECIR 2008",
-    slopes=lambda histogram, k: _slopes_at(histogram, k, histogram.n_relevant),
+    options=("relevant", "capped"),
+    source="McSherry & Najork, ECIR 2008; BEIR's R_cap@k (capped)",
+    slopes=lambda histogram, k, divisor="relevant": _slopes_at(histogram, k, _n_findable(histogram, k, divisor)),
 )
-def recall_at(histogram: TieHistogram, k: int) -> Scores:
-    """Share of the relevant items that are among the first k."""
-    return cut_at(histogram, k).share_of(histogram.n_relevant)
+def recall_at(histogram: TieHistogram, k: int, divisor: str = "relevant") -> Scores:
+    """Share of the relevant items that are among the first k.
+
+    As ``capped`` it is the share of min(k, all relevant items), so that 1 can be reached.
+    """
+    return cut_at(histogram, k).share_of(_n_findable(histogram, k, divisor))
+
+
+def _n_findable(histogram: TieHistogram, k: int, divisor: str) -> IntArray:
+    return histogram.n_relevant if divisor == "relevant" else np.minimum(histogram.n_relevant, k)
 
 
 @register_metric(
