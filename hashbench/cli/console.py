@@ -111,14 +111,16 @@ def several_records(evaluations: Sequence[tuple[int, int, "Evaluation"]]) -> Rec
 def candidate_records(counts: Sequence["CandidateCount"], evaluation: "Evaluation", metric: str) -> Records:
     """Return how many candidates reach each wanted recall, to print."""
     columns = (
-        f"wanted {metric} {{wanted}} | candidates {{n_candidates:,}} | fewest {{fewest:,}} | most {{most:,}} | "
-        f"recall {{mean:score}} | tie_sd {{tie_sd:.5f}} | {_RANGE}"
+        f"wanted {metric} {{wanted}} | candidates {{n_candidates:,}} | from {{n_candidates_low:,}} | "
+        "to {n_candidates_high:,} | fewest {fewest:,} | most {most:,} | recall {mean:score} | tie_sd {tie_sd:.5f} | "
+        f"{_RANGE}"
     )
     content = [{**count._asdict(), "recall": count.recall.by_name} for count in counts]
     rows = [{**count._asdict(), "wanted": f"{count.wanted:.12g}", **count.recall.by_name} for count in counts]
     notes = [
         f"{_scored_queries(evaluation)}; candidates: the smallest number whose re-ranking reaches the wanted recall, "
         "as the mean over all orders of tied items.",
+        "from, to: the 95 % interval of this number for other queries like these.",
         "fewest, most: the smallest number if each query's ties are broken in the best order, and in the worst.",
         "recall: after re-ranking these candidates, the mean over all orders; low, high: the worst and the best case.",
         "tie_sd: the shuffle deviation, how far the recall in one random order of the database typically lies from "
@@ -126,7 +128,7 @@ def candidate_records(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
         "Relevant items are taken to be the nearest by the distance that re-ranks, as true neighbours are.",
         *_without_relevant(evaluation),
     ]
-    fields = ["wanted", "n_candidates", "fewest", "most", *counts[0].recall.by_name]
+    fields = [*counts[0]._fields[:-1], *counts[0].recall.by_name]
     return Records([Table(columns, rows), "\n".join(notes)], content, rows, fields, decimals=6)
 
 

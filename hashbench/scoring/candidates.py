@@ -12,6 +12,7 @@ from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluation import Evaluation, Summary
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.intervals import mean_interval
 from hashbench.scoring.metrics import checked_metrics
 from hashbench.scoring.ranking import score
 from hashbench.scoring.thresholds import count_kinds
@@ -30,6 +31,9 @@ class CandidateCount(NamedTuple):
         The smallest number whose recall, the mean over all tie orders, is at least ``wanted``.
     fewest, most : int
         The smallest number if each query's ties are broken in the best order, and in the worst.
+    n_candidates_low, n_candidates_high : int
+        95 % interval of the smallest number over other queries like these: the smallest numbers at which the upper and
+        the lower end of the recall's interval reach ``wanted``.
     recall : Summary
         The recall with ``n_candidates``: its mean, its lowest and highest value over tie orders, and how far a shuffle
         of the database moves it.
@@ -46,6 +50,8 @@ class CandidateCount(NamedTuple):
     n_candidates: int
     fewest: int
     most: int
+    n_candidates_low: int
+    n_candidates_high: int
     recall: Summary
 
 
@@ -57,12 +63,13 @@ def count_candidates(
     refuse_fractions(codes.levels, f"R@{k}")  # before loops are compiled
     counted = ((part.histogram, part.weights) for part in count_kinds(codes, on_progress))
     steps = _Steps.of(counted, k)
-    counts = [[steps.fewest(recall, k, wanted) for recall in steps.recalls] for wanted in wanted_recall]
-    recalls = checked_metrics([f"R@{n_candidates}" for n_candidates, _, _ in counts], "skip")
+    curves = [*steps.recalls, *steps.interval_ends]
+    counts = [[steps.fewest(recall, k, wanted) for recall in curves] for wanted in wanted_recall]
+    recalls = checked_metrics([f"R@{n_candidates}" for n_candidates, *_ in counts], "skip")
     evaluation = score(codes, recalls, "skip", on_progress=on_progress)
     found = [
-        CandidateCount(wanted, n_candidates, fewest, most, evaluation[f"R@{n_candidates}"])
-        for wanted, (n_candidates, fewest, most) in zip(wanted_recall, counts, strict=True)
+        CandidateCount(wanted, *numbers, evaluation[f"R@{numbers[0]}"])
+        for wanted, numbers in zip(wanted_recall, counts, strict=True)
     ]
     return found, evaluation
 
@@ -90,13 +97,15 @@ class _Steps(NamedTuple):
     before: IntArray  # items ranked before each group
     size: IntArray
     n_rel: IntArray  # relevant items
-    gain: FloatArray  # of one relevant item, to the mean over the queries
+    query: IntArray  # the row of each group's query
+    n_relevant: IntArray  # relevant items of each query
+    n_alike: IntArray  # queries that each row stands for
     n_database: int
 
     @classmethod
     def of(cls, counted: Iterable[tuple[TieHistogram, IntArray]], k: int) -> Self:
         """Collect the groups of all queries with relevant items; refuse queries with more than ``k``."""
-        columns, n_scored, n_database = [], 0, 0
+        groups, queries, n_rows, n_database = [], [], 0, 0
         for histogram, weights in counted:
             n_relevant = histogram.n_relevant
             if (largest := int(n_relevant.max(initial=0))) > k:
@@ -106,23 +115,49 @@ class _Steps(NamedTuple):
                 )
             row, group = np.nonzero(histogram.n_rel)
             arrays = (histogram.before, histogram.size, histogram.n_rel)
-            columns.append([*(array[row, group] for array in arrays), weights[row] / n_relevant[row]])
-            n_scored += int(weights @ (n_relevant > 0))
+            groups.append([*(array[row, group] for array in arrays), n_rows + row])
+            queries.append([n_relevant, weights * (n_relevant > 0)])
+            n_rows += len(n_relevant)
             n_database = max(n_database, int(histogram.n_database.max(initial=0)))
-        if not n_scored:
+        steps = cls(
+            *(np.concatenate(column) for rows in (groups, queries) for column in zip(*rows, strict=True)), n_database
+        )
+        if not steps.n_alike.any():
             raise HashbenchError("no query has a relevant item, so no number of candidates has a recall.")
-        before, size, n_rel, gain = (np.concatenate(column) for column in zip(*columns, strict=True))
-        return cls(before, size, n_rel, gain / n_scored, n_database)
+        return steps
+
+    def mean(self, n_found: FloatArray | IntArray) -> float:
+        """Return the mean recall of the queries, given the relevant items found in each group."""
+        return float(self.n_alike @ self.of_queries(n_found) / self.n_alike.sum())
+
+    def of_queries(self, n_found: FloatArray | IntArray) -> FloatArray:
+        """Return the recall of each row of queries; 0 of those without relevant items, which have no weight."""
+        sums = np.bincount(self.query, n_found, minlength=len(self.n_relevant))
+        return np.asarray(sums / np.maximum(self.n_relevant, 1))
+
+    def expected(self, m: int) -> FloatArray:
+        """Return the relevant items of each group among m candidates, as the mean over tie orders."""
+        return np.asarray(self.n_rel * np.clip((m - self.before) / self.size, 0, 1))
 
     @property
     def recalls(self) -> list[Callable[[int], float]]:
         """The recall as a function of the number of candidates: the mean over tie orders, then the best, the worst."""
-        before, size, n_rel, gain, _ = self
+        before, size, n_rel, *_ = self
         return [
-            lambda m: float(np.sum(gain * n_rel * np.clip((m - before) / size, 0, 1))),
-            lambda m: float(np.sum(gain * np.clip(m - before, 0, n_rel))),
-            lambda m: float(np.sum(gain * np.clip(m - before - (size - n_rel), 0, n_rel))),
+            lambda m: self.mean(self.expected(m)),
+            lambda m: self.mean(np.clip(m - before, 0, n_rel)),
+            lambda m: self.mean(np.clip(m - before - (size - n_rel), 0, n_rel)),
         ]
+
+    @property
+    def interval_ends(self) -> list[Callable[[int], float]]:
+        """The upper and the lower end of the mean's interval over queries; 0 and 1 of a single query."""
+
+        def end(m: int, number: int, unknown: float) -> float:
+            value = mean_interval(self.of_queries(self.expected(m)), self.n_alike)[number]
+            return unknown if np.isnan(value) else value
+
+        return [lambda m: end(m, 1, 1.0), lambda m: end(m, 0, 0.0)]
 
     def fewest(self, recall: Callable[[int], float], k: int, wanted: float) -> int:
         """Return the smallest number of candidates, at least ``k``, at which a recall reaches the wanted one."""

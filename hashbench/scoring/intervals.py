@@ -1,4 +1,7 @@
-"""Intervals of shares of pairs, which depend on each other: two pairs may share an item, or be of the same classes."""
+"""Intervals of shares of pairs, which depend on each other, and of means over queries.
+
+Two pairs may share an item, or be of the same classes.
+"""
 
 from typing import NamedTuple
 
@@ -13,6 +16,7 @@ _MOST_GROUPS = 100
 _MOST_READ = 25  # of a database that is not the queries, each of which is counted by itself
 _FEW_CLASSES = 20  # fewer say little about other classes
 _ALL = slice(None)
+_ROUNDING = 1e-12  # of scores
 
 
 class Units(NamedTuple):
@@ -81,13 +85,8 @@ def intervals(
     It is the binomial one of as many independent pairs as have the variance (Korn and Graubard, 1998).
     Where all or no pairs are hits, pairs count as much as at the next radius with a variance.
     """
-    with needing("the interval of a share"):
-        from scipy.stats import beta, norm, t
-
-    low, high = np.where(pairs > 0, 0.0, np.nan), np.where(pairs > 0, 1.0, np.nan)
     if n_independent < 2:
-        return low, high
-    tail = (1 - CONFIDENCE) / 2
+        return np.where(pairs > 0, 0.0, np.nan), np.where(pairs > 0, 1.0, np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = hits / pairs
         variance = variance_of(hits, pairs, hits_by_group, pairs_by_group, n_independent)
@@ -98,9 +97,46 @@ def intervals(
         pairs_per_independent = pairs_per_independent[known[nearest]]
     else:
         pairs_per_independent = np.maximum(pairs / n_independent, 1)
-    n_effective = pairs / pairs_per_independent * (norm.ppf(tail) / t.ppf(tail, n_independent - 1)) ** 2
-    some, more = (hits > 0) & (pairs > 0), (hits < pairs) & (pairs > 0)
-    n_hits = n_effective * np.nan_to_num(share)
-    low[some] = beta.ppf(tail, n_hits[some], (n_effective - n_hits)[some] + 1)
-    high[more] = beta.ppf(1 - tail, n_hits[more] + 1, (n_effective - n_hits)[more])
+    return _binomial_ends(share, pairs / pairs_per_independent, n_independent)
+
+
+def mean_interval(values: FloatArray, weights: IntArray | None = None) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of a score over queries like these; NaN of fewer than two.
+
+    Scores from 0 to 1 get the binomial interval of as many draws of 0 or 1 as have the variance, and as there are
+    queries if these have one score; others get that of Student's t. NaN is left out. ``weights`` are the queries that
+    each value stands for.
+    """
+    times = np.ones(len(values)) if weights is None else weights
+    is_defined = ~np.isnan(values) & (times > 0)
+    values, times = values[is_defined], times[is_defined]
+    n_queries = int(times.sum())
+    if n_queries < 2:
+        return np.nan, np.nan
+    mean, spread = float(times @ values / n_queries), float(np.ptp(values))
+    variance = float(times @ (values - mean) ** 2) / (n_queries - 1) / n_queries  # of the mean
+    if values.min() < 0 or values.max() > 1:
+        with needing("the interval of a mean"):
+            from scipy.stats import t
+        half = float(-t.ppf((1 - CONFIDENCE) / 2, n_queries - 1)) * variance**0.5
+        return mean - half, mean + half
+    n_draws = n_queries if spread < _ROUNDING else mean * (1 - mean) / variance
+    low, high = _binomial_ends(np.array([mean]), np.array([n_draws]), n_queries)
+    return float(low[0]), float(high[0])
+
+
+def _binomial_ends(share: FloatArray, n_draws: FloatArray, n_independent: int) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the intervals of shares of independent draws (Clopper and Pearson); NaN of NaN.
+
+    A variance that is known from few independent units makes them wider, as in Student's t (Korn and Graubard, 1998).
+    """
+    with needing("the interval of a share"):
+        from scipy.stats import beta, norm, t
+
+    tail = (1 - CONFIDENCE) / 2
+    n_draws = n_draws * (norm.ppf(tail) / t.ppf(tail, n_independent - 1)) ** 2
+    low, high = np.where(share >= 0, 0.0, np.nan), np.where(share >= 0, 1.0, np.nan)
+    n_hits, some, more = n_draws * share, share > 0, share < 1
+    low[some] = beta.ppf(tail, n_hits[some], (n_draws - n_hits)[some] + 1)
+    high[more] = beta.ppf(1 - tail, n_hits[more] + 1, (n_draws - n_hits)[more])
     return low, high

@@ -34,12 +34,14 @@ def asked(database="d.npy"):
 def test_the_table_has_a_line_for_each_recall(hashbench, files):
     done = hashbench(*asked())
     assert done.exit_code == 0, done.stderr
-    lines = re.findall(r"^ (0\.\d) +(\d+) +(\d+) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", done.stdout, re.M)
+    lines = re.findall(r"^ (0\.\d)" + r" +(\d+)" * 5 + r" +([\d.]+)" * 4 + "$", done.stdout, re.M)
     for line, count in zip(lines, files, strict=True):
-        assert [float(number) for number in line[:4]] == [*count[:4]]
+        wanted, number, *others = line[:6]
+        ends = count.n_candidates_low, count.n_candidates_high
+        assert [float(part) for part in (wanted, number, *others)] == [*count[:2], *ends, count.fewest, count.most]
         recall = count.recall
         values = [f"{recall.mean:.4f}", f"{recall.tie_sd:.5f}", f"{recall.low:.4f}", f"{recall.high:.4f}"]
-        assert [*line[4:]] == values
+        assert [*line[6:]] == values
     assert "\n20 queries; candidates: the smallest number" in done.stdout
 
 

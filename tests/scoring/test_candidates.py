@@ -9,6 +9,7 @@ import hashbench
 from hashbench import HashbenchError
 from hashbench.affinity import Explicit
 from hashbench.bits import pack
+from hashbench.scoring.candidates import _Steps
 
 N_QUERIES, N_DATABASE, K = 30, 200, 5
 WANTED = [0.05, 0.5, 0.8, 0.95, 1.0]
@@ -60,6 +61,28 @@ def test_no_smaller_number_of_re_ranked_candidates_reaches_the_recall():
             assert getattr(count, field) == K + int(np.argmax(curve > count.wanted - 1e-9))
     for count in counts:
         assert count.recall[:5] == pytest.approx(scored[f"R@{K}:reranked={count.n_candidates}"][:5])
+
+
+def test_the_interval_holds_the_number_of_all_queries_in_95_of_100_samples():
+    draw = np.random.default_rng(3)
+    scales = np.exp(draw.normal(3, 1, 3000))  # hard queries have their neighbours far down
+    ranks = np.sort((scales[:, None] * draw.gamma(1.0, 1.0, (3000, K))).astype(int), axis=1)
+
+    def steps(rows):
+        n, ones = len(rows), np.ones(rows.size, dtype=int)
+        return _Steps(
+            rows.ravel(), 4 * ones, ones, np.repeat(np.arange(n), K), np.full(n, K), np.ones(n, dtype=int), 100_000
+        )
+
+    wanted, held = 0.9, 0
+    whole = steps(ranks)
+    true = whole.fewest(whole.recalls[0], K, wanted)
+    for _ in range(100):
+        sample = steps(ranks[draw.choice(len(ranks), 60)])
+        low, high = (sample.fewest(end, K, wanted) for end in sample.interval_ends)
+        assert low <= sample.fewest(sample.recalls[0], K, wanted) <= high
+        held += low <= true <= high
+    assert 90 <= held <= 99
 
 
 def test_the_deviation_is_that_of_the_recall_under_shuffles():

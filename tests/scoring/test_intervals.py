@@ -7,7 +7,7 @@ from scipy.stats import binomtest, norm, t
 import hashbench
 from hashbench.affinity import Explicit, Hierarchy, SameLabel
 from hashbench.scoring.ignored import leave_out
-from hashbench.scoring.intervals import Units, intervals, variance_of
+from hashbench.scoring.intervals import Units, intervals, mean_interval, variance_of
 
 N_BITS = 16
 SHARES = ("precision", "recall", "fpr")
@@ -136,3 +136,34 @@ def test_superclasses_are_resampled_where_they_define_relevance():
     assert Units.of(SameLabel(classes, classes)).words == "60 classes"
     assert Units.of(Hierarchy(classes, classes, classes // 2, classes // 2)).words == "30 classes"
     assert Units.of(Hierarchy(classes, classes, classes // 4, classes // 4)).words == "120 queries and 120 items"
+
+
+DRAWN = {  # scores of queries, as a generator and a number of them give
+    "nearly all found": lambda draw, n: np.where(draw.random(n) < 0.05, draw.random(n).round(1), 1.0),
+    "few found": lambda draw, n: draw.beta(0.6, 1.4, n),
+    "found or not": lambda draw, n: (draw.random(n) < 0.95).astype(float),
+    "mean levels": lambda draw, n: draw.gamma(4.0, 0.5, n),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_the_interval_of_a_mean_holds_where_students_fails(kind):
+    draw = np.random.default_rng(0)
+    true, held = DRAWN[kind](draw, 1_000_000).mean(), []
+    for _ in range(600):
+        low, high = mean_interval(DRAWN[kind](draw, 100))
+        held.append(low <= true <= high)
+    assert 0.93 <= np.mean(held) <= 0.995
+
+
+def test_a_mean_of_equal_scores_is_that_of_as_many_draws_as_queries():
+    for hits in (0, 40):
+        exact = binomtest(hits, 40).proportion_ci(0.95)
+        low, high = mean_interval(np.full(40, hits / 40))
+        assert low <= exact.low < exact.high <= high
+    assert np.isnan(mean_interval(np.array([0.5, np.nan]))).all()
+
+
+def test_alike_queries_count_as_often_as_they_occur():
+    values, times = np.array([0.2, 0.9, 0.5, np.nan]), np.array([3, 5, 0, 2])
+    assert mean_interval(values, times) == pytest.approx(mean_interval(np.repeat(values, times)))
