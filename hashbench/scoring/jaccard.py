@@ -26,7 +26,7 @@ class JaccardDistance:
         self.query, items = _as_counts(query, "query"), _as_counts(database, "database")
         if self.query.shape[1] != items.shape[1]:
             raise HashbenchError(
-                f"queries have {self.query.shape[1]} numbers and database items {items.shape[1]}; both must have as many."
+                f"queries have {self.query.shape[1]} numbers and database items {items.shape[1]}; both need as many."
             )
         self._of_item, first = number_rows([*items.T.astype(np.uint64)])
         self._items = items[first]
