@@ -5,7 +5,7 @@ import pytest
 from helpers import oracles
 
 from hashbench import Problem, evaluate
-from hashbench.scoring.curves import curve_metrics, lay_out
+from hashbench.scoring.problem import curve_metrics, lay_out
 
 
 def test_points_are_means_over_queries_by_radius_and_by_rank():

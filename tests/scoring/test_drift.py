@@ -5,7 +5,7 @@ import pytest
 
 import hashbench
 from hashbench import HashbenchError
-from hashbench.scoring import drift as module
+from hashbench.scoring import code_statistics as module
 
 N_ITEMS, N_BITS = 50, 19
 rng = np.random.default_rng(0)

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from hashbench.bits import pack, to_words
-from hashbench.scoring import item_sample
-from hashbench.scoring import row_hashes as row_hashes_module
-from hashbench.scoring.row_hashes import row_hashes
+from hashbench.scoring import equal_rows, item_sample
+from hashbench.scoring.equal_rows import row_hashes
 
 N_CHOSEN = 1024
 
@@ -43,7 +42,7 @@ def test_items_at_places_are_those_of_a_plain_sort_where_few_keys_share_their_fi
 @pytest.mark.parametrize("loops", ["compiled", "plain"])
 def test_hashes_of_rows_mix_each_column_in_as_splitmix64_does(loops, monkeypatch):
     if loops == "plain":
-        monkeypatch.setattr(row_hashes_module, "_mix_in", row_hashes_module._mix_in_whole)
+        monkeypatch.setattr(equal_rows, "_mix_in", equal_rows._mix_in_whole)
     rng, mask = np.random.default_rng(0), 2**64 - 1
     words, keys = rng.integers(0, 2**64, (20, 2), dtype=np.uint64), rng.integers(-(2**63), 2**63, (20, 1))
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hashbench.bits import pack, to_words
-from hashbench.scoring import kernels, plain_kernels
+from hashbench.scoring import engine, kernels
 
 CHUNK, TILE = 2048, 65536  # a test below holds them to the kernels' own
 NO_WEIGHTS = np.zeros(0, np.int64)
@@ -79,7 +79,7 @@ def assert_same_counts(kind, drawn, label=""):
     before = drawn[-1]
     compiled, plain, expected = before.copy(), before.copy(), before.copy()
     getattr(kernels, f"count_{kind}")(*drawn[:-1], compiled)
-    getattr(plain_kernels, f"count_{kind}")(*drawn[:-1], plain)
+    getattr(engine, f"count_{kind}")(*drawn[:-1], plain)
     KERNELS[kind](*drawn[:-1], expected)
     np.testing.assert_array_equal(compiled, expected, err_msg=label)
     np.testing.assert_array_equal(plain, expected, err_msg=label)
@@ -117,7 +117,7 @@ def test_counts_of_shared_labels_may_begin_at_any_row():
         for first in (0, 1, CHUNK + 1, TILE, TILE + CHUNK):
             compiled, plain, expected = before.copy(), before.copy(), before.copy()
             kernels.count_shared(*drawn, first, weights, compiled)
-            plain_kernels.count_shared(*drawn, first, weights, plain)
+            engine.count_shared(*drawn, first, weights, plain)
             numpy_count_shared(*drawn, first, weights, expected)
             np.testing.assert_array_equal(compiled, expected)
             np.testing.assert_array_equal(plain, expected)

@@ -17,7 +17,7 @@ from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.scoring import counting, reranking
 from hashbench.scoring.histogram import Candidates, TieHistogram
-from hashbench.scoring.metrics import _reranking_loops, get_metric
+from hashbench.scoring.metrics import get_metric, reranked
 from hashbench.scoring.problem import Problem
 from hashbench.scoring.reranking import Vectors
 
@@ -200,7 +200,7 @@ def test_extremes_over_a_large_tie_of_one_gain_read_each_item_a_few_times_whatev
         )
 
     for loop in ("extreme", "graded_extreme"):
-        monkeypatch.setattr(_reranking_loops, loop, watching(getattr(_reranking_loops, loop)))
+        monkeypatch.setattr(reranked, loop, watching(getattr(reranked, loop)))
     levels = np.zeros((1, n), dtype=int)
     levels[0, -10:] = 1  # the farthest
     histogram = histogram_of(np.full((1, n), 2), np.arange(n)[None] / 1.0, levels, 4)

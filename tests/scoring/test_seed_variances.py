@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import polygamma, psi
 
-from hashbench.scoring.seed_variances import seed_variances
+from hashbench.scoring.may_be_best import seed_variances
 
 
 def draw(seed, shape, missing=0.0):

@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score
 from hashbench import evaluate
 from hashbench.errors import HashbenchError
 from hashbench.scoring import real_rankings
-from hashbench.scoring.cosine import CosineDistance
+from hashbench.scoring.real_rankings import CosineDistance
 
 METRICS = ["AP", "AP@5", "AP@5:relevant", "NDCG", "NDCG@7", "NDCG:linear", "PairwiseError", "P@3", "R@3", "RR", "Hit@2"]
 
